@@ -1,0 +1,24 @@
+import type { Permission } from './permissions.ts'
+import type { Principal } from './principal.ts'
+
+/** What decides about access to a repository: who owns it, and whether the asker is a collaborator. */
+export type Standing = { ownerUsername: string; isCollaborator: boolean }
+
+export function isAdmin(principal: Principal): boolean {
+  return principal.permissions.has('admin')
+}
+
+/** Whether a principal holds a permission, itself or as an admin. */
+export function holds(principal: Principal, permission: Permission): boolean {
+  return principal.permissions.has(permission) || isAdmin(principal)
+}
+
+/** Whether a principal passes the owner checks of a repository. */
+export function mayOwn(principal: Principal, { ownerUsername }: Standing): boolean {
+  return isAdmin(principal) || principal.username === ownerUsername
+}
+
+/** Whether a repository exists for a principal at all. */
+export function maySee(principal: Principal, standing: Standing): boolean {
+  return mayOwn(principal, standing) || standing.isCollaborator
+}

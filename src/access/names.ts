@@ -1,0 +1,34 @@
+import { Type } from 'typebox'
+
+const shape = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/
+const reserved = new Set(['import', 'health'])
+
+/** Whether a text may name a repository. */
+export function isRepositoryName(text: string): boolean {
+  return (
+    shape.test(text) &&
+    !text.includes('..') &&
+    !/\.(git|lock|)$/.test(text) &&
+    !reserved.has(text.toLowerCase())
+  )
+}
+
+export const repositoryNameForm =
+  '1 to 100 of A-Z a-z 0-9 . _ -, starting with a letter or digit, without "..", ' +
+  'not ending in ".git", ".lock" or ".", and neither "import" nor "health"'
+
+/** The same as a JSON schema. */
+export const RepositoryName = Type.String({
+  description: repositoryNameForm,
+  maxLength: 100,
+  pattern:
+    '^(?!.*\\.\\.)(?!.*\\.(?:git|lock|)$)(?!(?:[iI][mM][pP][oO][rR][tT]|[hH][eE][aA][lL][tT][hH])$)' +
+    '[A-Za-z0-9][A-Za-z0-9._-]{0,99}$',
+})
+
+/** A username: of tokens and collaborators. `.` and `..` could not be named in an address. */
+export const Username = Type.String({
+  description: '1 to 64 of A-Z a-z 0-9 . _ - @, and not "." or ".."',
+  maxLength: 64,
+  pattern: '^(?!\\.{1,2}$)[A-Za-z0-9._@-]{1,64}$',
+})

@@ -1,0 +1,24 @@
+/** Every permission that a token can hold. They are independent of each other; `admin` implies all. */
+export const permissions = [
+  'repo:read',
+  'repo:write',
+  'repo:delete',
+  'collaborator:read',
+  'collaborator:write',
+  'workflow:trigger',
+  'workflow:read',
+  'secrets:read',
+  'secrets:write',
+  'webhook:read',
+  'webhook:write',
+  'admin',
+] as const
+
+export type Permission = (typeof permissions)[number]
+
+/** What a token may do when nothing is said at its creation. */
+export const defaultPermissions: Permission[] = ['repo:read', 'repo:write']
+
+export function isPermission(text: string): text is Permission {
+  return permissions.some((permission) => permission === text)
+}

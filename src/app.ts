@@ -1,0 +1,160 @@
+import { systemClock } from './base/clock.ts'
+import type { Log } from './base/log.ts'
+import { assertDataDirectory, lock, prepareDataDirectory } from './config/data-directory.ts'
+import type { Settings } from './config/settings.ts'
+import { openDatabase } from './database/database.ts'
+import { gitCommands } from './git/commands.ts'
+import { createGit } from './git/git-process.ts'
+import { assertHooks } from './git/hook-channel.ts'
+import { gitRoutes } from './git-server/git-routes.ts'
+import { createGitService } from './git-server/git-service.ts'
+import { createPushes } from './git-server/pushes.ts'
+import { createTidying } from './git-server/tidying.ts'
+import { withPublicRoutes } from './http/public-routes.ts'
+import { createHttpServer } from './http/server.ts'
+import { createCollaborators } from './repositories/collaborators.ts'
+import { createDirectories } from './repositories/directories.ts'
+import { createProtections } from './repositories/protections.ts'
+import { createRepositories } from './repositories/repositories.ts'
+import { repositoryRoutes } from './repositories/repository-routes.ts'
+import { tokenRoutes } from './tokens/token-routes.ts'
+import { createTokens } from './tokens/tokens.ts'
+
+export type App = Awaited<ReturnType<typeof openApp>>
+
+type Options = {
+  settings: Settings
+  log: Log
+  /** Where programs are looked for: git, and what git's hooks use. */
+  path: string
+  version: string
+}
+
+const sweepEveryMs = 60_000
+const lockWaitMs = 5000
+// Leftovers of a crash are cleared before the first answer when that is quick, else in the background.
+const tidyBeforeAnswerMs = 300
+const leastGitVersion = [2, 39] as const
+
+/** Everything but the servers: what the command line works with, whether a server runs or not. */
+export async function openApp({ settings, log, path }: Options) {
+  const { dataDir, databaseUrl } = settings
+  const db = await openDatabase({ dataDir, url: databaseUrl?.reveal(), log })
+  const clock = systemClock
+  const address = { listening: settings.baseUrl ?? `http://${settings.host}:${settings.port}` }
+  const baseUrl = () => address.listening
+  const git = createGit({ pushMaxBytes: settings.pushMaxBytes, path })
+  const directories = createDirectories({ dataDir, git })
+  const tokens = createTokens({ db, clock, log })
+  const repositories = createRepositories({ db, directories, clock, baseUrl })
+  const protections = createProtections({ db, clock })
+  const collaborators = createCollaborators({ db, clock })
+
+  return {
+    db,
+    clock,
+    address,
+    git,
+    directories,
+    tokens,
+    repositories,
+    protections,
+    collaborators,
+
+    /** Keeps a starting server from clearing away what is being made or deleted here. */
+    changeRepositories: () => lock(dataDir, 'repositories', lockWaitMs),
+
+    [Symbol.asyncDispose]: () => db.destroy(),
+  }
+}
+
+/** The app on a data directory that a server has set up: for commands. */
+export async function openExistingApp(options: Options): Promise<App> {
+  await assertDataDirectory(options.settings.dataDir)
+  return openApp(options)
+}
+
+/** Starts the service: takes the data directory, repairs what a crash left, listens. */
+export async function startService(options: Options) {
+  const { settings, log, version } = options
+  await using starting = new AsyncDisposableStack()
+  const startedAt = Date.now()
+  await prepareDataDirectory(settings.dataDir)
+  starting.use(lock(settings.dataDir, 'server', 0))
+  const app = starting.use(await openApp(options))
+  const { git, directories, tokens, repositories, clock, db, address } = app
+  starting.defer(() => git.killAll())
+  await Promise.all([assertHooks(), assertGitVersion(app.git)])
+
+  const pushes = createPushes({ ...app, log })
+  const tidying = createTidying({ directories, log, startedAt })
+  const gitService = createGitService({ git, pushes, tidying, settings, log })
+  {
+    using _quiet = app.changeRepositories()
+    await directories.prepare()
+    await pushes.recover()
+    const { missing } = await repositories.removeStrays()
+    if (missing.length > 0) log.error({ missing }, 'repositories have lost their directories')
+  }
+
+  const background = new AbortController()
+  starting.defer(() => background.abort())
+  const tidied = tidying
+    .all(await directories.list(), background.signal)
+    .catch((error) => log.error({ err: error }, 'leftovers of a crash could not be cleared away'))
+  await Promise.race([tidied, new Promise((resolve) => setTimeout(resolve, tidyBeforeAnswerMs))])
+
+  const routes = withPublicRoutes(
+    [
+      ...repositoryRoutes(app),
+      ...tokenRoutes(tokens),
+      ...gitRoutes({ repositories, gitService, settings }),
+    ],
+    { version, baseUrl: () => address.listening },
+  )
+  const server = createHttpServer({
+    settings,
+    routes,
+    authenticate: tokens.authenticate,
+    clock,
+    log,
+  })
+  const listening = await server.listen()
+  starting.defer(() => server.stop(0))
+  address.listening = settings.baseUrl ?? listening
+  const newAdminToken = await tokens.setUp(settings.adminToken?.reveal())
+
+  const sweeping = setInterval(() => {
+    pushes.sweep().catch((error) => log.error({ err: error }, 'the sweep of pushes failed'))
+  }, sweepEveryMs)
+  starting.defer(() => clearInterval(sweeping))
+
+  const resources = starting.move()
+  return {
+    db,
+    routes,
+    http: listening,
+    baseUrl: address.listening,
+    /** The first admin token, on the start that made it. */
+    newAdminToken,
+    /** Finishes running requests, for as long as the settings allow, and closes everything. */
+    async stop(): Promise<void> {
+      await server.stop(settings.stopSeconds * 1000)
+      await resources.disposeAsync()
+    },
+    /** Ends all git processes at once, for a program that is about to exit. */
+    abandon: () => git.killAll(),
+  }
+}
+
+async function assertGitVersion(git: App['git']): Promise<void> {
+  const text = await git.run(gitCommands.version()).catch((error) => {
+    throw new Error('git does not run; install it (Debian: apt-get install git).', { cause: error })
+  })
+  const [, major = 0, minor = 0] = (/(\d+)\.(\d+)/.exec(text) ?? []).map(Number)
+  const [leastMajor, leastMinor] = leastGitVersion
+  if (major > leastMajor || (major === leastMajor && minor >= leastMinor)) return
+  throw new Error(
+    `git ${major}.${minor} is too old; svc needs ${leastMajor}.${leastMinor} or newer.`,
+  )
+}

@@ -1,0 +1,38 @@
+import { randomBytes } from 'node:crypto'
+
+const alphabet = '0123456789abcdefghjkmnpqrstvwxyz'
+const timeLength = 10
+const randomLength = 16
+
+let lastTime = 0
+let lastRandom: number[] = []
+
+/**
+ * A new id: 26 characters of Crockford's base32 in lower case, sortable by creation time like a ULID
+ * (48 bits of milliseconds, 80 random bits). Ids made in the same millisecond count upwards.
+ */
+export function newId(now = Date.now()): string {
+  if (now > lastTime) {
+    lastTime = now
+    lastRandom = Array.from(randomBytes(randomLength), (byte) => byte & 31)
+  } else {
+    increment(lastRandom)
+  }
+  return toBase32(lastTime) + lastRandom.map((digit) => alphabet[digit]).join('')
+}
+
+function increment(digits: number[]): void {
+  for (let place = digits.length - 1; place >= 0; place--) {
+    const digit = digits[place] ?? 0
+    digits[place] = (digit + 1) & 31
+    if (digit !== 31) return
+  }
+}
+
+function toBase32(milliseconds: number): string {
+  let text = ''
+  for (let rest = milliseconds; text.length < timeLength; rest = Math.floor(rest / 32)) {
+    text = `${alphabet[rest % 32]}${text}`
+  }
+  return text
+}

@@ -1,0 +1,42 @@
+import { type Logger, pino } from 'pino'
+
+export type Log = Pick<Logger, 'debug' | 'info' | 'warn' | 'error'>
+
+type Options = {
+  level: string
+  /** Where the lines go. */
+  output: NodeJS.WritableStream & { isTTY?: boolean }
+}
+
+/**
+ * The program's log: a line of JSON for each entry, or a short line for people when it goes to a terminal.
+ * Tokens and secrets are `Sensitive` values, which print as `[hidden]`.
+ */
+export function createLog({ level, output }: Options): Log {
+  const destination = output.isTTY
+    ? { write: (line: string) => output.write(toTerminalLine(line)) }
+    : output
+  return pino(
+    {
+      level,
+      base: null,
+      timestamp: pino.stdTimeFunctions.isoTime,
+      formatters: { level: (label) => ({ level: label }) },
+    },
+    destination,
+  )
+}
+
+function toTerminalLine(line: string): string {
+  const { level, time, msg, err, ...rest } = JSON.parse(line)
+  const fields = Object.entries(rest).map(([key, value]) => `${key}=${JSON.stringify(value)}`)
+  const fault = err?.stack ? `\n${err.stack}` : ''
+  const text = [
+    String(time).slice(11, 19),
+    String(level).toUpperCase().padEnd(5),
+    msg,
+    ...fields,
+  ].join(' ')
+  // JSON escapes control characters, a message or a stack does not.
+  return `${(text + fault).replace(/[\0-\x08\x0b-\x1f\x7f]/g, '?')}\n`
+}

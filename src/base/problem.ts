@@ -1,0 +1,126 @@
+/** What went wrong in the terms of a client; each door translates it (HTTP into a status). */
+export type ProblemKind =
+  | 'invalid'
+  | 'unauthenticated'
+  | 'forbidden'
+  | 'not-found'
+  | 'method-not-allowed'
+  | 'timed-out'
+  | 'conflict'
+  | 'too-large'
+  | 'media-type'
+  | 'headers-too-large'
+  | 'impossible'
+  | 'too-many'
+  | 'internal'
+  | 'unavailable'
+  | 'storage-full'
+
+/** Every fault that a client can be told of. The codes are stable: clients may match on them. */
+export const problems = {
+  malformed_request: { kind: 'invalid', title: 'The request is malformed' },
+  invalid_request: { kind: 'invalid', title: 'The request has invalid fields' },
+  malformed_git_request: { kind: 'invalid', title: "The request is not Git's smart protocol" },
+  token_required: { kind: 'unauthenticated', title: 'A token is required' },
+  token_invalid: { kind: 'unauthenticated', title: 'The token is not valid' },
+  permission_missing: { kind: 'forbidden', title: 'The token lacks a permission' },
+  owner_required: { kind: 'forbidden', title: 'Only the owner or an admin may do this' },
+  branch_protected: { kind: 'forbidden', title: 'The branch is protected' },
+  ref_name_refused: { kind: 'forbidden', title: 'The ref name is not accepted' },
+  too_many_ref_updates: { kind: 'too-large', title: 'The push changes too many refs' },
+  route_not_found: { kind: 'not-found', title: 'There is nothing at this address' },
+  repository_not_found: { kind: 'not-found', title: 'No such repository' },
+  protection_not_found: { kind: 'not-found', title: 'No such branch protection' },
+  collaborator_not_found: { kind: 'not-found', title: 'No such collaborator' },
+  token_not_found: { kind: 'not-found', title: 'No such token' },
+  method_not_allowed: { kind: 'method-not-allowed', title: 'The address has no such method' },
+  request_timed_out: { kind: 'timed-out', title: 'The request took too long to arrive' },
+  repository_name_taken: { kind: 'conflict', title: 'The repository name is taken' },
+  token_in_use: { kind: 'conflict', title: 'A token cannot delete itself' },
+  body_too_large: { kind: 'too-large', title: 'The body is too large' },
+  unsupported_media_type: { kind: 'media-type', title: 'The content type is not accepted' },
+  headers_too_large: { kind: 'headers-too-large', title: 'The request headers are too large' },
+  username_unknown: { kind: 'impossible', title: 'No token has this username' },
+  too_many_bad_tokens: { kind: 'too-many', title: 'Too many bad tokens from this address' },
+  too_many_requests: { kind: 'too-many', title: 'Too many requests with this token' },
+  internal_error: { kind: 'internal', title: 'The server failed' },
+  git_busy: { kind: 'unavailable', title: 'Too many Git operations at once' },
+  shutting_down: { kind: 'unavailable', title: 'The server is stopping' },
+  database_unavailable: { kind: 'unavailable', title: 'The database does not answer' },
+  storage_full: { kind: 'storage-full', title: 'The server has no space left' },
+} as const satisfies Record<string, { kind: ProblemKind; title: string }>
+
+export type ProblemCode = keyof typeof problems
+
+/** One fault of a request's content. `pointer` is an RFC 6901 JSON pointer into the body, or a parameter's name. */
+export type FieldError = { pointer: string; detail: string }
+
+type ProblemOptions = ErrorOptions & {
+  errors?: FieldError[]
+  retryAfterSeconds?: number
+  /** Methods of the address, for `method_not_allowed`. */
+  allow?: string[]
+}
+
+/** The only error that is shown to a client; `detail` is a sentence that the client can act on. */
+export class Problem extends Error {
+  override readonly name = 'Problem'
+  readonly code: ProblemCode
+  readonly errors: FieldError[] | undefined
+  readonly retryAfterSeconds: number | undefined
+  readonly allow: string[] | undefined
+
+  constructor(code: ProblemCode, detail: string, options: ProblemOptions = {}) {
+    super(detail, options)
+    this.code = code
+    this.errors = options.errors
+    this.retryAfterSeconds = options.retryAfterSeconds
+    this.allow = options.allow
+  }
+}
+
+/**
+ * The Problem that stands for any thrown value. Faults of the disk and the database have Problems
+ * of their own; whatever else is thrown is a bug, of which the client learns no more than that.
+ */
+export function toProblem(error: unknown): Problem {
+  if (error instanceof Problem) return error
+  const { code, errcode } = codesOf(error)
+  if (fullDiskCodes.has(code) || errcode === sqliteFull) {
+    return new Problem('storage_full', 'The server has no space left; nothing was changed.', {
+      cause: error,
+    })
+  }
+  if (unreachableDatabaseCodes.has(code) || errcode === sqliteBusy || code.startsWith('08')) {
+    return new Problem('database_unavailable', 'The database does not answer; try again.', {
+      cause: error,
+      retryAfterSeconds: 5,
+    })
+  }
+  return new Problem('internal_error', 'The server failed; the fault is in its log.', {
+    cause: error,
+  })
+}
+
+// SQLite result codes: https://sqlite.org/rescode.html. PostgreSQL error codes: its manual, appendix A.
+const sqliteBusy = 5
+const sqliteFull = 13
+const fullDiskCodes = new Set(['ENOSPC', 'EDQUOT', '53100'])
+const unreachableDatabaseCodes = new Set([
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'EPIPE',
+  'ETIMEDOUT',
+  '53300',
+  '57P01',
+  '57P02',
+  '57P03',
+])
+
+function codesOf(error: unknown): { code: string; errcode: number | undefined } {
+  if (!(error instanceof Error)) return { code: '', errcode: undefined }
+  const code = 'code' in error && typeof error.code === 'string' ? error.code : ''
+  const errcode =
+    'errcode' in error && typeof error.errcode === 'number' ? error.errcode : undefined
+  return { code, errcode }
+}

@@ -1,0 +1,26 @@
+import { inspect } from 'node:util'
+
+/** A value that must not reach a log or an error text: however it is printed, it shows `[hidden]`. */
+export class Sensitive<T> {
+  readonly #value: T
+
+  constructor(value: T) {
+    this.#value = value
+  }
+
+  reveal(): T {
+    return this.#value
+  }
+
+  toString(): string {
+    return '[hidden]'
+  }
+
+  toJSON(): string {
+    return '[hidden]'
+  }
+
+  [inspect.custom](): string {
+    return '[hidden]'
+  }
+}

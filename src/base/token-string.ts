@@ -1,0 +1,36 @@
+import { createHash, randomInt } from 'node:crypto'
+import { crc32 } from 'node:zlib'
+
+const prefix = 'svc_'
+const digits = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+const randomLength = 30
+const checksumLength = 6
+const shape = /^svc_[0-9A-Za-z]{36}$/
+
+/** A new token: `svc_`, 30 random base62 characters (178 bits), and their CRC32 as 6 base62 digits. */
+export function newTokenString(): string {
+  const random = Array.from({ length: randomLength }, () => digits[randomInt(digits.length)]).join(
+    '',
+  )
+  return prefix + random + checksum(random)
+}
+
+/** Whether a string has the form of a token. Catches typing mistakes before the database is asked. */
+export function isTokenString(text: string): boolean {
+  if (!shape.test(text)) return false
+  const random = text.slice(prefix.length, prefix.length + randomLength)
+  return text.endsWith(checksum(random))
+}
+
+/** The form in which a token is stored: its SHA-256 in hex. The token is too random to be guessed from it. */
+export function hashToken(token: string): string {
+  return createHash('sha256').update(token).digest('hex')
+}
+
+function checksum(random: string): string {
+  let text = ''
+  for (let rest = crc32(random); text.length < checksumLength; rest = Math.floor(rest / 62)) {
+    text = `${digits[rest % 62]}${text}`
+  }
+  return text
+}

@@ -1,0 +1,84 @@
+import { Command } from 'commander'
+import type { App } from '../app.ts'
+import { type Setting, settings } from '../config/settings.ts'
+import { createRepository, deleteRepository, listRepositories } from './repository-commands.ts'
+import type { Terminal } from './terminal.ts'
+import { createToken, listTokens, revokeToken } from './token-commands.ts'
+
+type Options = {
+  version: string
+  terminal: Terminal
+  serve: () => Promise<void>
+  /** Runs a command with an app that is closed afterwards. */
+  withApp: (run: (app: App) => Promise<void>) => Promise<void>
+}
+
+const json = ['--json', 'print JSON, as the API answers it'] as const
+
+/** The command line: every command with its options. */
+export function createProgram({ version, terminal, serve, withApp }: Options): Command {
+  const program = new Command('svc')
+    .description('Hosts Git repositories for people, automation and agents.')
+    .version(version)
+    .showHelpAfterError('(svc --help lists the commands)')
+    .addHelpText('after', '\nSettings are environment variables: svc serve --help lists them.')
+
+  program
+    .command('serve')
+    .description('start the service')
+    .addHelpText('after', settingsHelp())
+    .action(serve)
+
+  const tokens = program.command('tokens').description('manage API tokens of the data directory')
+  tokens
+    .command('create')
+    .description('make a token and print it')
+    .option('--name <name>', 'what it is for', 'command line')
+    .option('--permission <permission...>', 'what it may do (default: repo:read repo:write)')
+    .option(
+      '--username <username>',
+      'in whose name it acts (default: its id; admin for admin tokens)',
+    )
+    .option('--expires-in-days <days>', '1 to 3650, or never (default: 365)')
+    .option(...json)
+    .action((options) => withApp((app) => createToken(app, options, terminal)))
+  tokens
+    .command('list')
+    .description('list all tokens')
+    .option(...json)
+    .action((options) => withApp((app) => listTokens(app, options, terminal)))
+  tokens
+    .command('revoke <id>')
+    .description('delete a token')
+    .option(...json)
+    .action((id, options) => withApp((app) => revokeToken(app, id, options, terminal)))
+
+  const repos = program.command('repos').description('manage repositories of the data directory')
+  repos
+    .command('list')
+    .description('list all repositories')
+    .option(...json)
+    .action((options) => withApp((app) => listRepositories(app, options, terminal)))
+  repos
+    .command('create <name>')
+    .description('make an empty repository')
+    .option('--username <username>', 'who owns it', 'admin')
+    .option(...json)
+    .action((name, options) => withApp((app) => createRepository(app, name, options, terminal)))
+  repos
+    .command('delete <name>')
+    .description('delete a repository and all that belongs to it')
+    .option('--yes', 'do not ask')
+    .option(...json)
+    .action((name, options) => withApp((app) => deleteRepository(app, name, options, terminal)))
+
+  return program
+}
+
+function settingsHelp(): string {
+  const entries = Object.values<Setting<unknown>>(settings).map(
+    ({ variable, description, accepts, fallback }) =>
+      `  ${variable}${fallback && `=${fallback}`}\n      ${description}\n      Takes ${accepts}.\n`,
+  )
+  return `\nSettings, from the environment, with their defaults:\n\n${entries.join('')}`
+}

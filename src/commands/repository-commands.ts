@@ -1,0 +1,53 @@
+import { isRepositoryName, repositoryNameForm } from '../access/names.ts'
+import type { App } from '../app.ts'
+import { localActor, localPrincipal } from './local.ts'
+import { type Terminal, toDate, toJson, toTable } from './terminal.ts'
+
+/** `svc repos list` */
+export async function listRepositories(
+  { repositories }: App,
+  { json }: { json?: boolean },
+  { out }: Terminal,
+) {
+  const all = await repositories.list(localPrincipal, { after: '', limit: undefined })
+  if (json) return out(toJson(all))
+  const rows = all.map(({ name, createdAt, protectedBranches }) => [
+    name,
+    toDate(createdAt),
+    protectedBranches.join(' '),
+  ])
+  out(toTable(['NAME', 'CREATED', 'PROTECTED'], rows))
+}
+
+/** `svc repos create` */
+export async function createRepository(
+  { repositories, tokens, changeRepositories }: App,
+  name: string,
+  { username, json }: { username: string; json?: boolean },
+  { out }: Terminal,
+) {
+  if (!isRepositoryName(name))
+    throw new Error(`"${name}" is not accepted; a name is ${repositoryNameForm}.`)
+  using _lock = changeRepositories()
+  const repository = await repositories.create(await tokens.ownerNamed(username), name)
+  out(json ? toJson(repository) : `Created ${name}: ${repository.cloneUrls.http}\n`)
+}
+
+/** `svc repos delete` */
+export async function deleteRepository(
+  { repositories, changeRepositories }: App,
+  name: string,
+  { yes, json }: { yes?: boolean; json?: boolean },
+  { out, ask }: Terminal,
+) {
+  const repository = await repositories.open(localPrincipal, name, 'repo:delete')
+  if (ask && !yes) {
+    const answer = await ask(
+      `This deletes ${name} and all that belongs to it. Type its name to go on: `,
+    )
+    if (answer.trim() !== name) throw new Error('Nothing was deleted.')
+  }
+  using _lock = changeRepositories()
+  await repositories.remove(localActor, repository)
+  out(json ? toJson({ name, deleted: true }) : `Deleted ${name}.\n`)
+}

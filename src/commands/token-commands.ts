@@ -1,0 +1,63 @@
+import { isPermission, type Permission, permissions } from '../access/permissions.ts'
+import type { App } from '../app.ts'
+import { localActor } from './local.ts'
+import { type Terminal, toDate, toJson, toTable } from './terminal.ts'
+
+type CreateOptions = {
+  name: string
+  permission?: string[]
+  username?: string
+  expiresInDays?: string
+  json?: boolean
+}
+
+/** `svc tokens create` */
+export async function createToken({ tokens }: App, options: CreateOptions, { out }: Terminal) {
+  const created = await tokens.create(localActor, {
+    name: options.name,
+    permissions: options.permission?.map(parsePermission),
+    username: options.username ?? (options.permission?.includes('admin') ? 'admin' : undefined),
+    expiresInDays: parseDays(options.expiresInDays),
+  })
+  // The bare token on standard output, so that it can be piped to where it is needed.
+  out(options.json ? toJson(created) : `${created.token}\n`)
+}
+
+/** `svc tokens list` */
+export async function listTokens({ tokens }: App, { json }: { json?: boolean }, { out }: Terminal) {
+  const all = await tokens.list({ after: '', limit: undefined })
+  if (json) return out(toJson(all))
+  const rows = all.map((token) => [
+    token.id,
+    token.name,
+    token.username,
+    toDate(token.expiresAt),
+    toDate(token.lastUsedAt),
+    token.permissions.join(' '),
+  ])
+  out(toTable(['ID', 'NAME', 'USERNAME', 'EXPIRES', 'LAST USED', 'PERMISSIONS'], rows))
+}
+
+/** `svc tokens revoke` */
+export async function revokeToken(
+  { tokens }: App,
+  id: string,
+  { json }: { json?: boolean },
+  { out }: Terminal,
+) {
+  await tokens.revoke(localActor, id)
+  out(json ? toJson({ id, revoked: true }) : `Token ${id} is revoked.\n`)
+}
+
+function parsePermission(text: string): Permission {
+  if (isPermission(text)) return text
+  throw new Error(`"${text}" is not a permission; there are ${permissions.join(', ')}.`)
+}
+
+function parseDays(text: string | undefined): number | null | undefined {
+  if (text === undefined) return undefined
+  if (text === 'never') return null
+  const days = Number(text)
+  if (Number.isInteger(days) && days >= 1 && days <= 3650) return days
+  throw new Error(`--expires-in-days takes 1 to 3650, or never; not "${text}".`)
+}

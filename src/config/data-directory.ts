@@ -1,0 +1,54 @@
+import { randomBytes } from 'node:crypto'
+import { access, chmod, mkdir, readdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+
+/** A data directory that cannot be used; the message says what to do. */
+export class DataDirectoryError extends Error {
+  override readonly name = 'DataDirectoryError'
+}
+
+const marker = 'encryption.key'
+const keyBytes = 32
+
+/** Makes the data directory on the first start, with its encryption key; later it is left as it is. */
+export async function prepareDataDirectory(path: string): Promise<void> {
+  await mkdir(path, { recursive: true, mode: 0o700 })
+  const entries = await readdir(path)
+  if (entries.some((name) => name === 'svc.db' || name === 'repositories')) return
+  await chmod(path, 0o700)
+  if (entries.includes(marker)) return
+  // Made with a new directory and never again: a second key could not open what the first has sealed.
+  const key = `${randomBytes(keyBytes).toString('base64')}\n`
+  await writeFile(join(path, marker), key, { mode: 0o600, flag: 'wx', flush: true })
+}
+
+/** Refuses a data directory in which no server has ever run: a mistyped path makes no new service. */
+export async function assertDataDirectory(path: string): Promise<void> {
+  await access(join(path, 'repositories')).catch((error) => {
+    throw new DataDirectoryError(
+      `There is no data directory at ${path}. Start the service once with \`svc serve\`, or set SVC_DATA_DIR.`,
+      { cause: error },
+    )
+  })
+}
+
+/**
+ * Takes a lock file of the data directory, waiting up to a time. The lock is the operating system's
+ * (by way of an SQLite file), so it ends with the process, however that ends.
+ */
+export function lock(dataDir: string, name: 'server' | 'repositories', waitMs: number): Disposable {
+  const file = new DatabaseSync(join(dataDir, `${name}.lock`), { timeout: waitMs })
+  try {
+    file.exec('pragma locking_mode = exclusive; begin exclusive')
+  } catch (error) {
+    file.close()
+    throw new DataDirectoryError(
+      name === 'server'
+        ? `Another svc server is running on ${dataDir}; stop it, or set SVC_DATA_DIR to another folder.`
+        : `Another svc command is changing ${dataDir}; try again.`,
+      { cause: error },
+    )
+  }
+  return { [Symbol.dispose]: () => file.close() }
+}

@@ -1,0 +1,239 @@
+import { availableParallelism } from 'node:os'
+import { resolve } from 'node:path'
+import { Sensitive } from '../base/sensitive.ts'
+import { isTokenString } from '../base/token-string.ts'
+
+/** A setting: where it comes from, what it accepts, and what it is when nothing is said. */
+export type Setting<T> = {
+  variable: string
+  /** Says what a value does, in one sentence; shown by `svc serve --help` and in docs/settings.md. */
+  description: string
+  accepts: string
+  /** The default as a user would write it; empty when the setting is unset by default. */
+  fallback: string
+  /** The value, or undefined for a text that is not accepted. */
+  parse: (text: string) => T | undefined
+  /** Whether the value must not be repeated in an error text. */
+  sensitive?: boolean
+}
+
+const cores = availableParallelism()
+const kib = 1024
+const mib = 1024 * kib
+const gib = 1024 * mib
+const sizeForm = 'a number of bytes, or one with KiB, MiB or GiB'
+
+/** Every setting of the program. */
+export const settings = {
+  host: {
+    variable: 'SVC_HOST',
+    description: 'Address on which HTTP listens.',
+    accepts: 'an IP address or a host name',
+    fallback: '127.0.0.1',
+    parse: (text) => (/^[\w.:-]+$/.test(text) ? text : undefined),
+  } satisfies Setting<string>,
+  port: {
+    variable: 'SVC_PORT',
+    description: 'Port on which HTTP listens; 0 picks a free one.',
+    accepts: 'a whole number from 0 to 65535',
+    fallback: '8080',
+    parse: wholeNumber(0, 65_535),
+  } satisfies Setting<number>,
+  baseUrl: {
+    variable: 'SVC_BASE_URL',
+    description:
+      'Public address of the service, used in clone addresses. Default: where HTTP listens.',
+    accepts: 'an http or https address without user, query or fragment',
+    fallback: '',
+    parse: parseBaseUrl,
+  } satisfies Setting<string>,
+  dataDir: {
+    variable: 'SVC_DATA_DIR',
+    description: 'Folder that holds everything that is kept.',
+    accepts: 'a path',
+    fallback: './data',
+    parse: (text) => (text.includes('\0') ? undefined : resolve(text)),
+  } satisfies Setting<string>,
+  databaseUrl: {
+    variable: 'SVC_DATABASE_URL',
+    description: 'PostgreSQL database to use in place of SQLite in the data folder.',
+    accepts: 'a postgres:// or postgresql:// address',
+    fallback: '',
+    parse: (text) => (/^postgres(ql)?:\/\/\S+$/.test(text) ? new Sensitive(text) : undefined),
+    sensitive: true,
+  } satisfies Setting<Sensitive<string>>,
+  adminToken: {
+    variable: 'SVC_ADMIN_TOKEN',
+    description: 'Token string to install as an admin token at start, for containers and tests.',
+    accepts:
+      'svc_, 30 characters of 0-9A-Za-z and their checksum of 6, as `svc tokens create` makes it',
+    fallback: '',
+    parse: (text) => (isTokenString(text) ? new Sensitive(text) : undefined),
+    sensitive: true,
+  } satisfies Setting<Sensitive<string>>,
+  logLevel: {
+    variable: 'SVC_LOG_LEVEL',
+    description: 'Least severe level that is logged, on standard error.',
+    accepts: 'one of debug, info, warn, error, silent',
+    fallback: 'info',
+    parse: (text) => logLevels.find((level) => level === text),
+  } satisfies Setting<LogLevel>,
+  jsonBodyMaxBytes: {
+    variable: 'SVC_JSON_BODY_MAX',
+    description: 'Largest JSON body.',
+    accepts: sizeForm,
+    fallback: '1MiB',
+    parse: bytes(kib, 64 * mib),
+  } satisfies Setting<number>,
+  bodySeconds: {
+    variable: 'SVC_JSON_BODY_SECONDS',
+    description: 'Time in which a JSON body must have arrived.',
+    accepts: 'seconds from 1 to 600',
+    fallback: '30',
+    parse: wholeNumber(1, 600),
+  } satisfies Setting<number>,
+  requestsPerSecond: {
+    variable: 'SVC_REQUESTS_PER_SECOND',
+    description: 'API requests a second that a token may make over time.',
+    accepts: 'a whole number from 1 to 1000000',
+    fallback: '100',
+    parse: wholeNumber(1, 1_000_000),
+  } satisfies Setting<number>,
+  requestBurst: {
+    variable: 'SVC_REQUEST_BURST',
+    description: 'API requests that a token may make at once.',
+    accepts: 'a whole number from 1 to 1000000',
+    fallback: '200',
+    parse: wholeNumber(1, 1_000_000),
+  } satisfies Setting<number>,
+  badTokensPerMinute: {
+    variable: 'SVC_BAD_TOKENS_PER_MINUTE',
+    description: 'Bad tokens a minute that an address may send; good ones always work.',
+    accepts: 'a whole number from 1 to 1000000',
+    fallback: '300',
+    parse: wholeNumber(1, 1_000_000),
+  } satisfies Setting<number>,
+  pushMaxBytes: {
+    variable: 'SVC_PUSH_MAX',
+    description: 'Largest push.',
+    accepts: sizeForm,
+    fallback: '2GiB',
+    parse: bytes(kib, 1024 * gib),
+  } satisfies Setting<number>,
+  pushMaxRefs: {
+    variable: 'SVC_PUSH_MAX_REFS',
+    description: 'Most branches, tags and other refs that one push may change.',
+    accepts: 'a whole number from 1 to 100000',
+    fallback: '5000',
+    parse: wholeNumber(1, 100_000),
+  } satisfies Setting<number>,
+  fetchRequestMaxBytes: {
+    variable: 'SVC_FETCH_REQUEST_MAX',
+    description: 'Largest request of a fetch, inflated.',
+    accepts: sizeForm,
+    fallback: '10MiB',
+    parse: bytes(kib, gib),
+  } satisfies Setting<number>,
+  gitStallSeconds: {
+    variable: 'SVC_GIT_STALL_SECONDS',
+    description: 'Time after which a Git request is ended whose client neither sends nor reads.',
+    accepts: 'seconds from 1 to 86400',
+    fallback: '60',
+    parse: wholeNumber(1, 86_400),
+  } satisfies Setting<number>,
+  fetchesAtOnce: {
+    variable: 'SVC_FETCHES_AT_ONCE',
+    description: 'Fetches and clones that are worked on at once. Default: 4 for each core.',
+    accepts: 'a whole number from 1 to 10000',
+    fallback: String(4 * cores),
+    parse: wholeNumber(1, 10_000),
+  } satisfies Setting<number>,
+  repositoryFetchesAtOnce: {
+    variable: 'SVC_REPOSITORY_FETCHES_AT_ONCE',
+    description: 'Fetches and clones of one repository that are worked on at once.',
+    accepts: 'a whole number from 1 to 10000',
+    fallback: '20',
+    parse: wholeNumber(1, 10_000),
+  } satisfies Setting<number>,
+  fetchesWaiting: {
+    variable: 'SVC_FETCHES_WAITING',
+    description: 'Fetches and clones that may wait for their turn; further ones get 503.',
+    accepts: 'a whole number from 0 to 100000',
+    fallback: '100',
+    parse: wholeNumber(0, 100_000),
+  } satisfies Setting<number>,
+  fetchWaitSeconds: {
+    variable: 'SVC_FETCH_WAIT_SECONDS',
+    description: 'Longest wait of a fetch or clone for its turn, then it gets 503.',
+    accepts: 'seconds from 1 to 3600',
+    fallback: '30',
+    parse: wholeNumber(1, 3600),
+  } satisfies Setting<number>,
+  stopSeconds: {
+    variable: 'SVC_STOP_SECONDS',
+    description: 'Time that running requests get when the service is told to stop.',
+    accepts: 'seconds from 0 to 3600',
+    fallback: '30',
+    parse: wholeNumber(0, 3600),
+  } satisfies Setting<number>,
+}
+
+const logLevels = ['debug', 'info', 'warn', 'error', 'silent'] as const
+export type LogLevel = (typeof logLevels)[number]
+
+type Table = typeof settings
+type Unset = 'baseUrl' | 'databaseUrl' | 'adminToken'
+type ValueOf<K extends keyof Table> = Exclude<ReturnType<Table[K]['parse']>, undefined>
+
+/** The parsed settings: sizes in bytes, times in seconds, undefined for what is unset by default. */
+export type Settings = {
+  readonly [K in keyof Table]: K extends Unset ? ValueOf<K> | undefined : ValueOf<K>
+}
+
+/** Settings that are not accepted; the message has one line for each of them. */
+export class SettingsError extends Error {
+  override readonly name = 'SettingsError'
+}
+
+/** Reads all settings from an environment. An empty variable counts as unset. */
+export function readSettings(environment: NodeJS.ProcessEnv): Settings {
+  const faults: string[] = []
+  const values = Object.entries(settings).map(([key, setting]: [string, Setting<unknown>]) => {
+    const text = environment[setting.variable] || setting.fallback
+    const value = text === '' ? undefined : setting.parse(text)
+    if (text !== '' && value === undefined) faults.push(describeFault(setting, text))
+    return [key, value] as const
+  })
+  if (faults.length > 0) throw new SettingsError(faults.join('\n'))
+  // Each parser returns its own setting's type, and a missing value is allowed only where the fallback is empty.
+  return Object.fromEntries(values) as Settings
+}
+
+function describeFault({ variable, accepts, sensitive }: Setting<unknown>, text: string): string {
+  const value = sensitive ? 'its value' : JSON.stringify(text)
+  return `${variable}: ${value} is not accepted; it takes ${accepts}.`
+}
+
+function wholeNumber(least: number, most: number) {
+  return (text: string): number | undefined => {
+    const value = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN
+    return value >= least && value <= most ? value : undefined
+  }
+}
+
+const units: Record<string, number> = { '': 1, KiB: kib, MiB: mib, GiB: gib }
+
+function bytes(least: number, most: number) {
+  return (text: string): number | undefined => {
+    const [, digits = '', unit = ''] = /^(\d{1,15})(KiB|MiB|GiB|)$/.exec(text) ?? []
+    const value = digits === '' ? Number.NaN : Number(digits) * (units[unit] ?? Number.NaN)
+    return value >= least && value <= most ? value : undefined
+  }
+}
+
+function parseBaseUrl(text: string): string | undefined {
+  const url = URL.parse(text)
+  if (!url || !/^https?:$/.test(url.protocol)) return undefined
+  if (url.username || url.password || url.search || url.hash) return undefined
+  return url.href.replace(/\/+$/, '')
+}

@@ -1,0 +1,31 @@
+import { join } from 'node:path'
+import { CamelCasePlugin, Kysely } from 'kysely'
+import type { Log } from '../base/log.ts'
+import { migrate } from './migrate.ts'
+import { postgresDialect } from './postgres.ts'
+import type { Schema } from './schema.ts'
+import { sqliteDialect } from './sqlite.ts'
+
+export type Database = Kysely<Schema>
+
+type Options = {
+  dataDir: string
+  /** A PostgreSQL URL; without one the database is SQLite in the data directory. */
+  url: string | undefined
+  log: Log
+}
+
+/** Opens the database and brings its tables up to date. */
+export async function openDatabase({ dataDir, url, log }: Options): Promise<Database> {
+  const engine = url === undefined ? 'sqlite' : 'postgres'
+  const dialect =
+    url === undefined ? sqliteDialect(join(dataDir, 'svc.db')) : postgresDialect(url, log)
+  const db = new Kysely<Schema>({ dialect, plugins: [new CamelCasePlugin()] })
+  try {
+    await migrate(db, engine)
+  } catch (error) {
+    await db.destroy()
+    throw error
+  }
+  return db
+}

@@ -1,0 +1,41 @@
+import { type Kysely, sql } from 'kysely'
+import { type ColumnTypes, migrations } from './migrations/migrations.ts'
+import type { Schema } from './schema.ts'
+
+export type Engine = 'sqlite' | 'postgres'
+
+const columnTypes: Record<Engine, ColumnTypes> = {
+  sqlite: { milliseconds: 'integer', sequence: 'integer' },
+  postgres: { milliseconds: 'bigint', sequence: 'bigint' },
+}
+
+// Any number will do, as long as it is always the same one.
+const advisoryLock = 7_231_001
+
+/**
+ * Applies the migrations that a database has not had, all of them or none. Two servers that start
+ * together take turns: SQLite's transaction and PostgreSQL's lock let one in at a time.
+ */
+export async function migrate(
+  db: Kysely<Schema>,
+  engine: Engine,
+  wanted = migrations,
+): Promise<void> {
+  await db.transaction().execute(async (tx) => {
+    if (engine === 'postgres') await sql`select pg_advisory_xact_lock(${advisoryLock})`.execute(tx)
+    await sql`create table if not exists schema_version (version integer not null)`.execute(tx)
+    const { rows } = await sql<{ version: number }>`select version from schema_version`.execute(tx)
+    const version = rows[0]?.version ?? 0
+    if (version > wanted.length) {
+      throw new Error(
+        `The database is of a newer svc (version ${version}, this one knows ${wanted.length}); use that one.`,
+      )
+    }
+    if (version === wanted.length) return
+    for (const migration of wanted.slice(version)) {
+      for (const statement of migration(columnTypes[engine])) await sql.raw(statement).execute(tx)
+    }
+    await sql`delete from schema_version`.execute(tx)
+    await sql`insert into schema_version (version) values (${wanted.length})`.execute(tx)
+  })
+}

@@ -1,0 +1,13 @@
+import { tokensTable } from './0001-tokens.ts'
+import { repositoriesTables } from './0002-repositories.ts'
+import { eventsTables } from './0003-events.ts'
+import { pushesTable } from './0004-pushes.ts'
+
+/** The few types that differ between SQLite and PostgreSQL. */
+export type ColumnTypes = { milliseconds: string; sequence: string }
+
+/** Statements, run in order in one transaction. Once released a migration never changes; the next one mends it. */
+export type Migration = (types: ColumnTypes) => string[]
+
+/** All migrations; a database's version is how many of them it has had. */
+export const migrations: Migration[] = [tokensTable, repositoriesTables, eventsTables, pushesTable]

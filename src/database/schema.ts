@@ -1,0 +1,69 @@
+import type { Generated, Kysely, Transaction } from 'kysely'
+
+/** All tables. Columns are snake_case in SQL and camelCase here; times are milliseconds since the epoch. */
+export type Schema = {
+  tokens: TokenRow
+  repositories: RepositoryRow
+  protections: ProtectionRow
+  collaborators: CollaboratorRow
+  pushes: PushRow
+  events: EventRow
+  marks: MarkRow
+}
+
+/** A connection or a transaction; the caller alone decides what commits together. */
+export type Db = Kysely<Schema> | Transaction<Schema>
+
+export type TokenRow = {
+  id: string
+  name: string
+  tokenHash: string
+  username: string
+  /** Permission names, separated by spaces. */
+  permissions: string
+  createdAt: number
+  expiresAt: number | null
+  lastUsedAt: number | null
+}
+
+export type RepositoryRow = {
+  id: string
+  name: string
+  /** The name in lower case: names are unique without regard to case. */
+  nameKey: string
+  ownerTokenId: string
+  ownerUsername: string
+  createdAt: number
+}
+
+export type ProtectionRow = { repositoryId: string; branch: string; createdAt: number }
+
+export type CollaboratorRow = { repositoryId: string; username: string; createdAt: number }
+
+/** The pushes journal: what a push was allowed to change, and since when it is known what it did change. */
+export type PushRow = {
+  id: string
+  repositoryId: string
+  actorId: string
+  actorUsername: string
+  /** `pid:start` of git's process group, so that a later server can end what a killed one left running. */
+  process: string
+  /** JSON of RefUpdate[]. */
+  updates: string
+  judgedAt: number
+  finishedAt: number | null
+}
+
+export type EventRow = {
+  seq: number
+  kind: string
+  repositoryId: string | null
+  actorId: string
+  actorUsername: string
+  /** JSON, by kind: see events/events.ts. */
+  data: string
+  createdAt: number
+}
+
+/** Single values: `events` counts the event log, `initialized` is when the first server started. */
+export type MarkRow = { name: string; value: Generated<number> }

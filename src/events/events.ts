@@ -1,0 +1,60 @@
+import { sql } from 'kysely'
+import type { Db } from '../database/schema.ts'
+import type { RefUpdate } from '../git/refs.ts'
+
+/** Every kind of event, with its data. */
+export type EventData = {
+  push: RefUpdate & { pushId: string; repositoryName: string }
+  'repository.created': { name: string }
+  'repository.renamed': { name: string; formerName: string }
+  'repository.deleted': { name: string }
+  'protection.added': { branch: string }
+  'protection.removed': { branch: string }
+  'collaborator.added': { username: string }
+  'collaborator.removed': { username: string }
+  'token.created': { tokenId: string; name: string; username: string; permissions: string[] }
+  'token.deleted': { tokenId: string }
+}
+
+/** Who did it. The id is the token's, or `local` for the command line on the server itself. */
+export type Actor = { id: string; username: string }
+
+export type Event = {
+  [Kind in keyof EventData]: {
+    kind: Kind
+    actor: Actor
+    repositoryId: string | null
+    data: EventData[Kind]
+  }
+}[keyof EventData]
+
+const rowsAtOnce = 500
+
+/**
+ * Appends events to the log, in the transaction that caused them. Sequence numbers start at 1, have no
+ * gaps and become visible in order: the counter's row stays locked until the transaction ends.
+ */
+export async function publish(tx: Db, now: number, events: Event[]): Promise<void> {
+  if (events.length === 0) return
+  const { value: last } = await tx
+    .updateTable('marks')
+    .set({ value: sql<number>`value + ${events.length}` })
+    .where('name', '=', 'events')
+    .returning('value')
+    .executeTakeFirstOrThrow()
+  const rows = events.map(({ kind, actor, repositoryId, data }, index) => ({
+    seq: last - events.length + 1 + index,
+    kind,
+    repositoryId,
+    actorId: actor.id,
+    actorUsername: actor.username,
+    data: JSON.stringify(data),
+    createdAt: now,
+  }))
+  for (let start = 0; start < rows.length; start += rowsAtOnce) {
+    await tx
+      .insertInto('events')
+      .values(rows.slice(start, start + rowsAtOnce))
+      .execute()
+  }
+}

@@ -1,0 +1,81 @@
+import { Problem } from '../base/problem.ts'
+import type { Settings } from '../config/settings.ts'
+import type { Asked, StreamRoute } from '../http/route.ts'
+import type { Repositories, Repository } from '../repositories/repositories.ts'
+import type { GitRequest, GitService, Service } from './git-service.ts'
+
+type Dependencies = { repositories: Repositories; gitService: GitService; settings: Settings }
+
+const permissionFor = (service: Service) =>
+  service === 'git-upload-pack' ? 'repo:read' : 'repo:write'
+
+/** Git over HTTP: the smart protocol at `/repos/<name>.git`, and nothing else of a repository. */
+export function gitRoutes({ repositories, gitService, settings }: Dependencies): StreamRoute[] {
+  const find = ({ principal, permission, params }: Asked): Promise<Repository> => {
+    const { repository = '' } = params
+    if (!repository.endsWith('.git')) {
+      throw new Problem(
+        'route_not_found',
+        `Git's address of a repository ends in .git: /repos/${repository}.git`,
+      )
+    }
+    return repositories.open(principal, repository.slice(0, -'.git'.length), permission)
+  }
+
+  return [
+    {
+      kind: 'stream',
+      method: 'GET',
+      path: '/repos/:repository/info/refs',
+      summary: 'Begin a fetch or a push with Git',
+      description: '`?service=git-upload-pack` or `?service=git-receive-pack`.',
+      permissionFor: (query) => permissionFor(serviceIn(query)),
+      find,
+      consumes: undefined,
+      maxBytes: 0,
+      produces: 'application/x-git-upload-pack-advertisement',
+      problems: ['repository_not_found'],
+      serve: (exchange) => gitService.advertise(serviceIn(exchange.query), toGitRequest(exchange)),
+    },
+    {
+      kind: 'stream',
+      method: 'POST',
+      path: '/repos/:repository/git-upload-pack',
+      summary: 'Fetch with Git',
+      permissionFor: () => permissionFor('git-upload-pack'),
+      find,
+      consumes: 'application/x-git-upload-pack-request',
+      maxBytes: settings.fetchRequestMaxBytes,
+      produces: 'application/x-git-upload-pack-result',
+      problems: ['repository_not_found', 'git_busy', 'request_timed_out'],
+      serve: (exchange) => gitService.fetch(toGitRequest(exchange)),
+    },
+    {
+      kind: 'stream',
+      method: 'POST',
+      path: '/repos/:repository/git-receive-pack',
+      summary: 'Push with Git',
+      permissionFor: () => permissionFor('git-receive-pack'),
+      find,
+      consumes: 'application/x-git-receive-pack-request',
+      maxBytes: settings.pushMaxBytes,
+      produces: 'application/x-git-receive-pack-result',
+      problems: ['repository_not_found', 'request_timed_out', 'storage_full'],
+      serve: (exchange) => gitService.push(toGitRequest(exchange)),
+    },
+  ]
+}
+
+function toGitRequest({ found, ...exchange }: Parameters<StreamRoute['serve']>[0]): GitRequest {
+  // What `find` above returned.
+  return { ...exchange, repository: found as Repository }
+}
+
+function serviceIn(query: URLSearchParams): Service {
+  const service = query.get('service')
+  if (service === 'git-upload-pack' || service === 'git-receive-pack') return service
+  throw new Problem(
+    'malformed_git_request',
+    "Only Git's smart protocol is served: service=git-upload-pack or service=git-receive-pack.",
+  )
+}

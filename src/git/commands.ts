@@ -1,0 +1,82 @@
+/** Every git command that may run. Nothing else is ever started, and no caller adds an option of its own. */
+export const gitCommands = {
+  version: () => ['version'],
+  init: (directory: string) => [
+    'init',
+    '--quiet',
+    '--bare',
+    '--template=',
+    '--initial-branch=main',
+    '--object-format=sha1',
+    '--end-of-options',
+    directory,
+  ],
+  advertiseFetch: (directory: string) => [
+    'upload-pack',
+    '--strict',
+    '--http-backend-info-refs',
+    '--end-of-options',
+    directory,
+  ],
+  advertisePush: (directory: string) => [
+    'receive-pack',
+    '--http-backend-info-refs',
+    '--end-of-options',
+    directory,
+  ],
+  fetch: (directory: string) => [
+    'upload-pack',
+    '--strict',
+    '--stateless-rpc',
+    '--end-of-options',
+    directory,
+  ],
+  push: (directory: string) => ['receive-pack', '--stateless-rpc', '--end-of-options', directory],
+} as const satisfies Record<string, (...values: string[]) => string[]>
+
+/** Settings that hold for every git command, whatever a repository's own configuration says. */
+export function gitConfig({
+  hooksPath,
+  pushMaxBytes,
+}: {
+  hooksPath: string
+  pushMaxBytes: number
+}) {
+  return {
+    'core.hooksPath': hooksPath,
+    // Without these, git reports a push as done before its refs and small packs are on the disk.
+    'core.fsync': 'all',
+    'receive.unpackLimit': '1',
+    'receive.maxInputSize': String(pushMaxBytes),
+    'receive.advertisePushOptions': 'true',
+    'receive.advertiseAtomic': 'true',
+    // Maintenance is no business of a request.
+    'receive.autogc': 'false',
+    'gc.auto': '0',
+    'maintenance.auto': 'false',
+    'receive.updateServerInfo': 'false',
+    'transfer.fsckObjects': 'true',
+    ...Object.fromEntries(harmlessFaults.map((fault) => [`receive.fsck.${fault}`, 'ignore'])),
+    'transfer.hideRefs': 'refs/svc',
+    'uploadpack.allowFilter': 'true',
+    // Version 2 of the protocol gives any object that is asked for by id; the older ones then do, too.
+    'uploadpack.allowAnySHA1InWant': 'true',
+    'core.alternateRefsCommand': 'true',
+    // Blobs beyond this are streamed, so that memory does not grow with the largest file.
+    'core.bigFileThreshold': '16m',
+    'safe.bareRepository': 'explicit',
+    // The data directory is ours by its lock and mode, whoever owns it in a container's volume.
+    'safe.directory': '*',
+    'protocol.allow': 'never',
+    'advice.defaultBranchName': 'false',
+  }
+}
+
+// Written by old tools into much of the world's history, and understood by all of git.
+const harmlessFaults = [
+  'badTimezone',
+  'missingSpaceBeforeDate',
+  'missingSpaceBeforeEmail',
+  'zeroPaddedDate',
+  'zeroPaddedFilemode',
+]

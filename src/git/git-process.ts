@@ -1,0 +1,156 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { type Duplex, PassThrough, type Readable, type Writable } from 'node:stream'
+import { fileURLToPath } from 'node:url'
+import { gitConfig } from './commands.ts'
+
+export type Git = ReturnType<typeof createGit>
+export type GitProcess = ReturnType<Git['start']>
+
+/** How a git process ended. `complaint` is the start of what it wrote to standard error. */
+export type Ended = { exitCode: number | null; complaint: string }
+
+/** A git command that failed by itself. */
+export class GitFailure extends Error {
+  override readonly name = 'GitFailure'
+
+  constructor(command: string, { exitCode, complaint }: Ended) {
+    super(`git ${command} ended with ${exitCode ?? 'a signal'}: ${complaint.trim()}`)
+  }
+}
+
+/** Where the hooks are. They are the gate of every push: see assertHooks. */
+export const hooksPath = fileURLToPath(new URL('hooks', import.meta.url))
+
+const complaintMaxLength = 16_384
+const killAfterMs = 5000
+const hookChannel = 3
+
+type Options = { pushMaxBytes: number; path: string }
+
+type StartOptions = {
+  /** `version=0`, `1` or `2` of Git's protocol. */
+  protocol?: string
+  channel?: boolean
+}
+
+/** Starts git processes: the one place where git is spawned. */
+export function createGit({ pushMaxBytes, path }: Options) {
+  const running = new Set<ChildProcess>()
+  const environment = {
+    PATH: path,
+    HOME: '/nonexistent',
+    LANG: 'C.UTF-8',
+    GIT_CONFIG_NOSYSTEM: '1',
+    GIT_CONFIG_GLOBAL: '/dev/null',
+    GIT_TERMINAL_PROMPT: '0',
+    GIT_NO_REPLACE_OBJECTS: '1',
+    GIT_NO_LAZY_FETCH: '1',
+    GIT_OPTIONAL_LOCKS: '0',
+    ...asVariables(gitConfig({ hooksPath, pushMaxBytes })),
+  }
+
+  return {
+    /**
+     * Starts git in a process group of its own. Disposing of the process ends the group and waits for it.
+     * With `channel`, descriptor 3 of git and its hooks is one end of `process.channel`.
+     */
+    start(command: readonly string[], { protocol = '', channel = false }: StartOptions = {}) {
+      const child = spawn('git', command, {
+        env: { ...environment, ...(protocol && { GIT_PROTOCOL: protocol }) },
+        stdio: channel ? ['pipe', 'pipe', 'pipe', 'pipe'] : ['pipe', 'pipe', 'pipe'],
+        cwd: '/',
+        detached: true,
+      })
+      running.add(child)
+      const ended = untilEnd(child).finally(() => running.delete(child))
+      // Whoever awaits `ended` learns of a failure; without this line it would also end the program.
+      ended.catch(() => {})
+      // Pipes were asked for, so they are there.
+      const [stdin, stdout] = child.stdio as unknown as [Writable, Readable]
+      return {
+        pid: child.pid,
+        stdin,
+        stdout,
+        /** Nobody is at its other end unless it was asked for. */
+        channel: (child.stdio[hookChannel] ?? new PassThrough()) as Duplex,
+        ended,
+        async [Symbol.asyncDispose]() {
+          if (running.has(child)) await endGroup(child, ended)
+        },
+      }
+    },
+
+    /** Runs a short command to its end. Throws a GitFailure when it fails. */
+    async run(command: readonly string[], options: StartOptions = {}): Promise<string> {
+      await using process = this.start(command, options)
+      process.stdin.end()
+      const [output, ended] = await Promise.all([text(process.stdout), process.ended])
+      if (ended.exitCode !== 0) throw new GitFailure(command[0] ?? '', ended)
+      return output
+    },
+
+    /** Ends whatever still runs, without waiting: for a program that is about to exit. */
+    killAll(): void {
+      for (const child of running) killGroup(child.pid, 'SIGKILL')
+    },
+  }
+}
+
+function untilEnd(child: ChildProcess): Promise<Ended> {
+  return new Promise((resolve, reject) => {
+    let complaint = ''
+    child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+      complaint = (complaint + text).slice(0, complaintMaxLength)
+    })
+    child.on('error', reject)
+    child.on('close', (exitCode) => resolve({ exitCode, complaint }))
+    // A git that ends early breaks these pipes; its exit code says why, the broken pipe does not.
+    for (const stream of child.stdio) stream?.on('error', () => {})
+  })
+}
+
+async function endGroup(child: ChildProcess, ended: Promise<Ended>): Promise<void> {
+  killGroup(child.pid, 'SIGTERM')
+  const timer = setTimeout(() => killGroup(child.pid, 'SIGKILL'), killAfterMs)
+  // Unread output would keep `close` from coming.
+  for (const stream of child.stdio) stream?.destroy()
+  await ended.catch(() => {})
+  clearTimeout(timer)
+}
+
+/** Sends a signal to a process group; one that is gone already is fine. */
+export function killGroup(pid: number | undefined, signal: NodeJS.Signals): void {
+  if (pid === undefined) return
+  try {
+    process.kill(-pid, signal)
+  } catch {
+    // ESRCH: nobody is left in the group.
+  }
+}
+
+/** Names a process so that it is not mistaken for a later one with the same number (proc(5), field 22). */
+export function processIdentity(pid: number): string | undefined {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
+    const startTime = stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19]
+    return `${pid}:${startTime}`
+  } catch {
+    return undefined
+  }
+}
+
+function asVariables(config: Record<string, string>): Record<string, string> {
+  const entries = Object.entries(config)
+  const variables = entries.flatMap(([key, value], index) => [
+    [`GIT_CONFIG_KEY_${index}`, key],
+    [`GIT_CONFIG_VALUE_${index}`, value],
+  ])
+  return { GIT_CONFIG_COUNT: String(entries.length), ...Object.fromEntries(variables) }
+}
+
+async function text(stream: Readable): Promise<string> {
+  let all = ''
+  for await (const chunk of stream.setEncoding('utf8')) all += chunk
+  return all
+}

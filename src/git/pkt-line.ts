@@ -1,0 +1,42 @@
+/**
+ * Git's pkt-lines: four hex digits of length, themselves included, then the payload.
+ * https://git-scm.com/docs/protocol-common
+ */
+
+export const flushPacket = Buffer.from('0000')
+
+const lengthDigits = 4
+// LARGE_PACKET_MAX in Git's pkt-line.h.
+const payloadMaxBytes = 65_520 - lengthDigits
+
+/** A pkt-line with a payload. Throws a RangeError for one that does not fit. */
+export function packet(payload: string | Buffer): Buffer {
+  const content = Buffer.from(payload)
+  if (content.length > payloadMaxBytes) throw new RangeError('A pkt-line holds 65,516 bytes.')
+  const length = (content.length + lengthDigits).toString(16).padStart(lengthDigits, '0')
+  return Buffer.concat([Buffer.from(length), content])
+}
+
+export type Packet =
+  | { kind: 'data'; payload: Buffer }
+  | { kind: 'flush' | 'delimiter' | 'response-end' }
+
+const special = ['flush', 'delimiter', 'response-end'] as const
+
+/**
+ * The first packet in the bytes, with its whole length; `incomplete` when more bytes are needed,
+ * `malformed` when no more bytes will help.
+ */
+export function firstPacket(
+  bytes: Buffer,
+): { packet: Packet; length: number } | 'incomplete' | 'malformed' {
+  const digits = bytes.toString('latin1', 0, lengthDigits)
+  if (!/^[0-9a-fA-F]*$/.test(digits)) return 'malformed'
+  if (digits.length < lengthDigits) return 'incomplete'
+  const length = Number.parseInt(digits, 16)
+  const kind = special[length]
+  if (kind) return { packet: { kind }, length: lengthDigits }
+  if (length < lengthDigits || length > payloadMaxBytes + lengthDigits) return 'malformed'
+  if (bytes.length < length) return 'incomplete'
+  return { packet: { kind: 'data', payload: bytes.subarray(lengthDigits, length) }, length }
+}

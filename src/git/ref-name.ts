@@ -1,0 +1,36 @@
+/** The object id that stands for a ref that does not exist. */
+export const zeroId = '0'.repeat(40)
+
+const maxLength = 1024
+
+/**
+ * Whether a full ref name is well formed, by the rules of `git check-ref-format`:
+ * https://git-scm.com/docs/git-check-ref-format
+ */
+export function isRefName(name: string): boolean {
+  return (
+    name.length <= maxLength &&
+    name.includes('/') &&
+    !/[\0-\x20\x7f~^:?*[\\]/.test(name) &&
+    !/\.\.|@\{|\/\/|\.$|^\/|\/$/.test(name) &&
+    name.split('/').every((part) => !part.startsWith('.') && !part.endsWith('.lock'))
+  )
+}
+
+/** Why a well-formed ref name may not be pushed, as the end of a sentence; undefined when it may. */
+export function refNameFault(name: string): string | undefined {
+  if (!name.startsWith('refs/')) return 'does not start with refs/'
+  if (/^refs\/svc(\/|$)/.test(name)) return 'is kept for the service itself'
+  if (/^refs\/replace(\/|$)/.test(name)) return 'would replace objects for everybody'
+  const [, short] = /^refs\/(?:heads|tags)\/(.*)$/s.exec(name) ?? []
+  return short === undefined ? undefined : shortNameFault(short)
+}
+
+/** Why a branch or tag name is refused though Git would take it; undefined when it is fine. */
+export function shortNameFault(short: string): string | undefined {
+  if (short.startsWith('-')) return 'starts with "-" and would be taken as an option'
+  if (short === 'HEAD') return 'would be mistaken for HEAD'
+  if (short.startsWith('refs/')) return 'repeats "refs/"'
+  if (/^([0-9a-f]{40}|[0-9a-f]{64})$/i.test(short)) return 'would be mistaken for an object id'
+  return undefined
+}

@@ -1,0 +1,88 @@
+import { open, readdir, readFile, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { zeroId } from './ref-name.ts'
+
+/** What a ref was changed from and to, as hex object ids; all zeros stand for a ref that is not there. */
+export type RefUpdate = { ref: string; before: string; after: string }
+
+const symbolicDepth = 5
+
+/** The full name of the ref that would really move when `ref` is written: gitglossary, "symref". */
+export async function resolveSymbolicRef(directory: string, ref: string): Promise<string> {
+  let name = ref
+  for (let depth = 0; depth < symbolicDepth; depth++) {
+    const [, target] = /^ref: *(.+?)\s*$/.exec(await readLoose(directory, name)) ?? []
+    if (target === undefined) return name
+    name = target
+  }
+  return name
+}
+
+/** The values of refs by full name, read from a repository of the "files" format: gitrepository-layout(5). */
+export async function readRefs(directory: string, refs: string[]): Promise<Map<string, string>> {
+  const values = new Map<string, string>()
+  for (const ref of refs) {
+    const name = await resolveSymbolicRef(directory, ref)
+    const loose = (await readLoose(directory, name)).trim()
+    if (loose !== '') values.set(ref, loose)
+  }
+  const rest = refs.filter((ref) => !values.has(ref))
+  const packed = rest.length > 0 ? await readPacked(directory, new Set(rest)) : undefined
+  for (const ref of rest) values.set(ref, packed?.get(ref) ?? zeroId)
+  return values
+}
+
+/** The branch that HEAD names, whether it exists or not. */
+export async function readDefaultBranch(directory: string): Promise<string> {
+  const [, branch] = /^ref: *refs\/heads\/(.+?)\s*$/.exec(await readLoose(directory, 'HEAD')) ?? []
+  return branch ?? 'main'
+}
+
+/** Whether a repository has any ref at all. */
+export async function hasRefs(directory: string): Promise<boolean> {
+  if ((await readPacked(directory)).size > 0) return true
+  return hasFile(join(directory, 'refs'))
+}
+
+/** Bytes that a repository's packs take. All that is pushed is kept in packs. */
+export async function packBytes(directory: string): Promise<number> {
+  const folder = join(directory, 'objects', 'pack')
+  const names = await readdir(folder).catch(absentAs<string[]>([]))
+  const sizes = await Promise.all(
+    names.map((name) => stat(join(folder, name)).then(({ size }) => size, absentAs(0))),
+  )
+  return sizes.reduce((sum, size) => sum + size, 0)
+}
+
+function readLoose(directory: string, ref: string): Promise<string> {
+  return readFile(join(directory, ref), 'utf8').catch(absentAs(''))
+}
+
+async function readPacked(directory: string, wanted?: Set<string>): Promise<Map<string, string>> {
+  const found = new Map<string, string>()
+  const file = await open(join(directory, 'packed-refs')).catch(absentAs(undefined))
+  if (!file) return found
+  for await (const line of file.readLines()) {
+    const [, id = '', ref = ''] = /^([0-9a-f]{40}) (.+)$/.exec(line) ?? []
+    if (ref !== '' && (!wanted || wanted.has(ref))) found.set(ref, id)
+    if (found.size > 0 && found.size === (wanted?.size ?? 1)) break
+  }
+  return found
+}
+
+async function hasFile(folder: string): Promise<boolean> {
+  for (const entry of await readdir(folder, { withFileTypes: true }).catch(absentAs([]))) {
+    if (!entry.isDirectory()) return true
+    if (await hasFile(join(folder, entry.name))) return true
+  }
+  return false
+}
+
+// Files of a live repository come and go between two looks; a ref may also be the folder of others.
+function absentAs<T>(value: T): (error: unknown) => T {
+  return (error) => {
+    const code = error instanceof Error && 'code' in error ? error.code : undefined
+    if (code === 'ENOENT' || code === 'ENOTDIR' || code === 'EISDIR') return value
+    throw error
+  }
+}

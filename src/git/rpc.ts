@@ -1,0 +1,63 @@
+import { once } from 'node:events'
+import type { Writable } from 'node:stream'
+import type { Body } from './body.ts'
+import type { Ended, GitProcess } from './git-process.ts'
+
+type Streams = {
+  input: Body
+  output: Writable
+  signal: AbortSignal
+  /** Called once, before the first byte of output. */
+  onBegin: () => void
+  /** Called for every piece of output. */
+  onProgress: () => void
+}
+
+/**
+ * Connects a git process to a client until both are done, and leaves the output open. What the client
+ * still sends after git has ended is read and dropped, so that it gets to read what git said.
+ */
+export async function converse(process: GitProcess, streams: Streams): Promise<Ended> {
+  const [ended] = await Promise.all([
+    process.ended,
+    give(streams.input, process.stdin, streams.signal),
+    take(process, streams),
+  ])
+  return ended
+}
+
+async function give(input: Body, stdin: Writable, signal: AbortSignal): Promise<void> {
+  for await (const chunk of input) {
+    if (stdin.writable && !stdin.write(chunk)) await drained(stdin, signal)
+  }
+  stdin.end()
+}
+
+async function take(process: GitProcess, streams: Streams): Promise<void> {
+  const { output, signal, onBegin, onProgress } = streams
+  let begun = false
+  try {
+    for await (const chunk of process.stdout.iterator({ destroyOnReturn: false })) {
+      if (!begun) onBegin()
+      begun = true
+      onProgress()
+      if (!output.write(chunk)) await drained(output, signal)
+      onProgress()
+      signal.throwIfAborted()
+    }
+  } finally {
+    // A push that was allowed goes on without its client; it must not fail on a full pipe.
+    process.stdout.resume()
+  }
+}
+
+async function drained(stream: Writable, signal: AbortSignal): Promise<void> {
+  if (stream.destroyed) return
+  const done = new AbortController()
+  const either = { signal: AbortSignal.any([signal, done.signal]) }
+  try {
+    await Promise.race([once(stream, 'drain', either), once(stream, 'close', either)])
+  } finally {
+    done.abort()
+  }
+}

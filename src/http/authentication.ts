@@ -1,0 +1,84 @@
+import { isIPv6 } from 'node:net'
+import { holds } from '../access/may.ts'
+import type { Permission } from '../access/permissions.ts'
+import type { Principal } from '../access/principal.ts'
+import type { Clock } from '../base/clock.ts'
+import { Problem } from '../base/problem.ts'
+import { createBuckets } from './limits.ts'
+
+/** How the `Authorization` header may carry a token: RFC 6750 alone, or RFC 7617 (the password) as well. */
+export type Scheme = 'bearer' | 'basic-or-bearer'
+
+type Options = {
+  authenticate: (token: string) => Promise<Principal | undefined>
+  badTokensPerMinute: number
+  clock: Clock
+}
+
+/** Tells who asks, and slows down an address that sends many bad tokens; good ones always work. */
+export function createAuthentication({ authenticate, badTokensPerMinute, clock }: Options) {
+  const badTokens = createBuckets({
+    perSecond: badTokensPerMinute / 60,
+    burst: badTokensPerMinute,
+    clock,
+  })
+
+  return async function identify(
+    header: string | undefined,
+    address: string,
+    scheme: Scheme,
+  ): Promise<Principal> {
+    if (header === undefined) {
+      throw new Problem('token_required', `Send an API token: ${howTo[scheme]}.`)
+    }
+    const token = tokenIn(header, scheme)
+    const principal = token === undefined ? undefined : await authenticate(token)
+    if (principal) return principal
+    const retryAfterSeconds = badTokens.take(networkOf(address))
+    if (retryAfterSeconds > 0) {
+      throw new Problem('too_many_bad_tokens', 'Too many bad tokens came from this address.', {
+        retryAfterSeconds,
+      })
+    }
+    if (token === undefined) {
+      throw new Problem(
+        'token_invalid',
+        `The Authorization header is not understood: ${howTo[scheme]}.`,
+      )
+    }
+    throw new Problem('token_invalid', 'The token is mistyped, unknown, deleted or expired.')
+  }
+}
+
+const howTo: Record<Scheme, string> = {
+  bearer: '`Authorization: Bearer svc_…`',
+  'basic-or-bearer': 'any user name and the token as password',
+}
+
+/** Refuses a principal that does not hold a permission. */
+export function requirePermission(principal: Principal, permission: Permission): void {
+  if (holds(principal, permission)) return
+  throw new Problem('permission_missing', `This needs a token with the permission ${permission}.`)
+}
+
+/** The value of `WWW-Authenticate` (RFC 9110, section 11.6.1) that asks for a token. */
+export function challenge(scheme: Scheme): string {
+  return scheme === 'bearer' ? 'Bearer realm="svc"' : 'Basic realm="svc", charset="UTF-8"'
+}
+
+function tokenIn(header: string, scheme: Scheme): string | undefined {
+  const [, kind = '', credentials = ''] = /^(\w+) +([\w.~+/=-]+)$/.exec(header.trim()) ?? []
+  if (/^bearer$/i.test(kind)) return credentials
+  if (scheme === 'bearer' || !/^basic$/i.test(kind)) return undefined
+  const [, password] = /^[^:]*:(.*)$/s.exec(Buffer.from(credentials, 'base64').toString()) ?? []
+  return password
+}
+
+// Whoever has an IPv6 address usually has the whole /64 around it.
+function networkOf(address: string): string {
+  if (!isIPv6(address) || address.startsWith('::ffff:')) return address
+  const [head = '', tail] = address.split('::')
+  const groups = head === '' ? [] : head.split(':')
+  const missing = tail === undefined ? 0 : 8 - groups.length - tail.split(':').length
+  return [...groups, ...Array<string>(Math.max(missing, 0)).fill('0')].slice(0, 4).join(':')
+}

@@ -1,0 +1,71 @@
+import type { IncomingMessage } from 'node:http'
+import { Problem } from '../base/problem.ts'
+
+type Limits = { maxBytes: number; timeoutMs: number }
+
+/**
+ * The JSON value in a request's body, or undefined when it has none.
+ * Throws a Problem for another content type, malformed UTF-8 or JSON, a body that is too large or too slow.
+ */
+export async function readJsonBody(request: IncomingMessage, limits: Limits): Promise<unknown> {
+  const { 'content-type': contentType, 'content-length': length } = request.headers
+  const hasBody = request.headers['transfer-encoding'] !== undefined || Number(length ?? 0) > 0
+  if (!hasBody) return undefined
+  if (!/^application\/json *(;|$)/i.test(contentType ?? '')) {
+    throw new Problem(
+      'unsupported_media_type',
+      'Send the body as `Content-Type: application/json`.',
+    )
+  }
+  if (request.headers['content-encoding'] !== undefined) {
+    throw new Problem('unsupported_media_type', 'Send the body without a Content-Encoding.')
+  }
+  if (Number(length ?? 0) > limits.maxBytes) throw tooLarge(limits)
+  const bytes = await collect(request, limits)
+  return bytes.length === 0 ? undefined : parse(bytes)
+}
+
+function collect(request: IncomingMessage, limits: Limits): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = []
+    let size = 0
+    const timer = setTimeout(
+      () =>
+        end(() =>
+          reject(
+            new Problem(
+              'request_timed_out',
+              `The body did not arrive within ${limits.timeoutMs / 1000} seconds.`,
+            ),
+          ),
+        ),
+      limits.timeoutMs,
+    )
+    const onData = (chunk: Buffer) => {
+      size += chunk.length
+      if (size > limits.maxBytes) end(() => reject(tooLarge(limits)))
+      else chunks.push(chunk)
+    }
+    const onEnd = () => end(() => resolve(Buffer.concat(chunks)))
+    const onClose = () =>
+      end(() => reject(new Problem('malformed_request', 'The body ended before it was complete.')))
+    function end(settle: () => void) {
+      clearTimeout(timer)
+      request.off('data', onData).off('end', onEnd).off('close', onClose)
+      settle()
+    }
+    request.on('data', onData).on('end', onEnd).on('close', onClose).on('error', onClose)
+  })
+}
+
+function tooLarge({ maxBytes }: Limits): Problem {
+  return new Problem('body_too_large', `The body may have at most ${maxBytes} bytes.`)
+}
+
+function parse(bytes: Buffer): unknown {
+  try {
+    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes))
+  } catch (error) {
+    throw new Problem('malformed_request', 'The body is not JSON in UTF-8.', { cause: error })
+  }
+}

@@ -1,0 +1,187 @@
+import { type ProblemCode, type ProblemKind, problems } from '../base/problem.ts'
+import { problemContentType, statuses } from './problem-response.ts'
+import type { Route } from './route.ts'
+
+type Options = { routes: Route[]; version: string; baseUrl: string }
+
+/** The OpenAPI 3.1 document of all routes: https://spec.openapis.org/oas/v3.1.1.html */
+export function toOpenApi({ routes, version, baseUrl }: Options) {
+  const paths: Record<string, Record<string, object>> = {}
+  for (const route of routes) {
+    const path = toTemplate(route.path)
+    paths[path] = { ...paths[path], [route.method.toLowerCase()]: toOperation(route) }
+  }
+  return {
+    openapi: '3.1.1',
+    info: {
+      title: 'svc',
+      version,
+      description: 'Hosts Git repositories for people, automation and agents.',
+      license: { name: 'MIT', identifier: 'MIT' },
+    },
+    servers: [{ url: baseUrl }],
+    paths,
+    components: {
+      securitySchemes: {
+        bearer: { type: 'http', scheme: 'bearer', description: 'An API token: svc_…' },
+        basic: {
+          type: 'http',
+          scheme: 'basic',
+          description: 'Any user name, and an API token as the password.',
+        },
+      },
+      schemas: { Problem: problemSchema },
+    },
+  }
+}
+
+/** The problems that a route can answer: its own, and those that follow from what it takes and needs. */
+export function problemsOf(route: Route): ProblemCode[] {
+  const own = route.problems ?? []
+  switch (route.kind) {
+    case 'public':
+      return own
+    case 'stream': {
+      const body: ProblemCode[] = route.consumes ? ['unsupported_media_type', 'body_too_large'] : []
+      return [...securedProblems, 'malformed_git_request', ...own, ...body]
+    }
+    case 'json': {
+      const fields: ProblemCode[] = route.body || route.query ? ['invalid_request'] : []
+      const body: ProblemCode[] = route.method === 'GET' ? [] : bodyProblems
+      return [
+        ...new Set([...securedProblems, 'too_many_requests', ...own, ...fields, ...body] as const),
+      ]
+    }
+  }
+}
+
+const securedProblems: ProblemCode[] = [
+  'token_required',
+  'token_invalid',
+  'permission_missing',
+  'too_many_bad_tokens',
+]
+
+const bodyProblems: ProblemCode[] = [
+  'malformed_request',
+  'invalid_request',
+  'unsupported_media_type',
+  'body_too_large',
+  'request_timed_out',
+  'storage_full',
+]
+
+const problemSchema = {
+  type: 'object',
+  description: 'What went wrong, as RFC 9457 describes it.',
+  required: ['type', 'title', 'status', 'detail', 'code'],
+  properties: {
+    type: { type: 'string', description: 'where the problem is documented' },
+    title: { type: 'string' },
+    status: { type: 'integer' },
+    detail: { type: 'string', description: 'a sentence to act on' },
+    code: { type: 'string', enum: Object.keys(problems) },
+    errors: {
+      type: 'array',
+      description: 'the faulty fields of the request',
+      items: {
+        type: 'object',
+        required: ['pointer', 'detail'],
+        properties: {
+          pointer: { type: 'string', description: 'RFC 6901 pointer into the body' },
+          detail: { type: 'string' },
+        },
+      },
+    },
+  },
+}
+
+function toOperation(route: Route) {
+  return {
+    operationId: operationId(route),
+    summary: route.summary,
+    ...describe(route),
+    security: securityOf(route),
+    parameters: parametersOf(route),
+    ...requestBodyOf(route),
+    responses: { ...successOf(route), ...failuresOf(route) },
+  }
+}
+
+function describe(route: Route): { description?: string } {
+  const permission = route.kind === 'json' ? `Permission: \`${route.permission}\`.` : ''
+  const description = [route.description, permission].filter(Boolean).join('\n\n')
+  return description ? { description } : {}
+}
+
+function securityOf(route: Route): object[] {
+  if (route.kind === 'public') return []
+  return route.kind === 'stream' ? [{ basic: [] }, { bearer: [] }] : [{ bearer: [] }]
+}
+
+function parametersOf(route: Route): object[] {
+  const names = [...route.path.matchAll(/:(\w+)/g)].map(([, name]) => name)
+  const inPath = names.map((name) => ({
+    name,
+    in: 'path',
+    required: true,
+    schema: { type: 'string' },
+  }))
+  if (route.kind !== 'json' || !route.query) return inPath
+  // A query's schema is an object whose properties are its parameters.
+  const { properties = {} } = route.query as { properties?: Record<string, object> }
+  const inQuery = Object.entries(properties).map(([name, schema]) => ({
+    name,
+    in: 'query',
+    schema,
+  }))
+  return [...inPath, ...inQuery]
+}
+
+function requestBodyOf(route: Route): object {
+  if (route.kind === 'json' && route.body) {
+    return {
+      requestBody: { required: true, content: { 'application/json': { schema: route.body } } },
+    }
+  }
+  if (route.kind === 'stream' && route.consumes) {
+    return { requestBody: { required: true, content: { [route.consumes]: {} } } }
+  }
+  return {}
+}
+
+function successOf(route: Route): object {
+  if (route.kind === 'json') {
+    const content = route.reply && { content: { 'application/json': { schema: route.reply } } }
+    return { [route.status]: { description: 'Done.', ...content } }
+  }
+  const type = route.produces.split(';', 1)[0] ?? ''
+  const schema = route.kind === 'public' ? route.reply : undefined
+  return { 200: { description: 'Done.', content: { [type]: schema ? { schema } : {} } } }
+}
+
+function failuresOf(route: Route): object {
+  const byStatus = Map.groupBy(problemsOf(route), (code) => statuses[kindOf(code)])
+  const type = route.kind === 'stream' ? 'text/plain' : problemContentType
+  const content =
+    route.kind === 'stream' ? {} : { schema: { $ref: '#/components/schemas/Problem' } }
+  return Object.fromEntries(
+    [...byStatus].map(([status, codes]) => [
+      status,
+      { description: codes.map((code) => `\`${code}\``).join(', '), content: { [type]: content } },
+    ]),
+  )
+}
+
+function kindOf(code: ProblemCode): ProblemKind {
+  return problems[code].kind
+}
+
+function toTemplate(path: string): string {
+  return path.replace(/:(\w+)\*?/g, '{$1}')
+}
+
+function operationId({ method, path }: Route): string {
+  const words = path.split(/[^A-Za-z]+/).filter(Boolean)
+  return [method.toLowerCase(), ...words].join('-')
+}

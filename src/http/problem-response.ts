@@ -1,0 +1,42 @@
+import { type Problem, type ProblemKind, problems } from '../base/problem.ts'
+
+/** The HTTP status of each kind of problem. */
+export const statuses: Record<ProblemKind, number> = {
+  invalid: 400,
+  unauthenticated: 401,
+  forbidden: 403,
+  'not-found': 404,
+  'method-not-allowed': 405,
+  'timed-out': 408,
+  conflict: 409,
+  'too-large': 413,
+  'media-type': 415,
+  impossible: 422,
+  'too-many': 429,
+  'headers-too-large': 431,
+  internal: 500,
+  unavailable: 503,
+  'storage-full': 507,
+}
+
+export const problemContentType = 'application/problem+json'
+
+export function statusOf({ code }: Pick<Problem, 'code'>): number {
+  return statuses[problems[code].kind]
+}
+
+/** A problem as an RFC 9457 document. `type` leads to the list of problems on the page of documentation. */
+export function toProblemDocument(problem: Problem) {
+  const { code, message: detail, errors } = problem
+  const { title } = problems[code]
+  const type = `/docs#${code}`
+  return { type, title, status: statusOf(problem), detail, code, ...(errors && { errors }) }
+}
+
+/** The headers that go with a problem. */
+export function problemHeaders({ retryAfterSeconds, allow }: Problem): Record<string, string> {
+  return {
+    ...(retryAfterSeconds !== undefined && { 'retry-after': String(retryAfterSeconds) }),
+    ...(allow && { allow: allow.join(', ') }),
+  }
+}

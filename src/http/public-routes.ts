@@ -1,0 +1,42 @@
+import { Type } from 'typebox'
+import { toDocsPage } from './docs-page.ts'
+import { toOpenApi } from './openapi.ts'
+import type { PublicRoute, Route } from './route.ts'
+
+type Options = { version: string; baseUrl: () => string }
+
+/** All routes, with those added that anybody may read: health and the documentation of all. */
+export function withPublicRoutes(routes: Route[], { version, baseUrl }: Options): Route[] {
+  const all: Route[] = [
+    {
+      ...page,
+      path: '/health',
+      summary: 'Tell whether the service answers',
+      produces: 'application/json; charset=utf-8',
+      reply: Health,
+      handle: () => ({ status: 'ok' }),
+    },
+    ...routes,
+    {
+      ...page,
+      path: '/openapi.json',
+      summary: 'Describe the API as an OpenAPI 3.1 document',
+      produces: 'application/json; charset=utf-8',
+      reply: Type.Object({ openapi: Type.String() }),
+      handle: () => toOpenApi({ routes: all, version, baseUrl: baseUrl() }),
+    },
+    {
+      ...page,
+      path: '/docs',
+      summary: 'Describe the API as a page for people',
+      produces: 'text/html; charset=utf-8',
+      reply: undefined,
+      handle: () => toDocsPage(all, version),
+    },
+  ]
+  return all
+}
+
+const page = { kind: 'public', method: 'GET' } as const satisfies Partial<PublicRoute>
+
+const Health = Type.Object({ status: Type.String({ description: '`ok`' }) })

@@ -1,0 +1,143 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { type Static, type TSchema, Type } from 'typebox'
+import type { Permission } from '../access/permissions.ts'
+import type { Principal } from '../access/principal.ts'
+import type { ProblemCode } from '../base/problem.ts'
+
+export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+
+/** Objects that refuse fields they do not name. */
+export const closed = { additionalProperties: false } as const
+
+/** The parameters in a path template: `:name` is one segment, `:branch*` all that is left of the path. */
+export type Params<Path extends string> = Path extends `${string}:${infer Rest}`
+  ? Rest extends `${infer Name}/${infer Tail}`
+    ? Record<Name, string> & Params<Tail>
+    : Rest extends `${infer Name}*`
+      ? Record<Name, string>
+      : Record<Rest, string>
+  : Record<never, never>
+
+export type AnyParams = Record<string, string>
+
+/** What is known of a request before its body is read. */
+export type Asked<P = AnyParams> = { principal: Principal; permission: Permission; params: P }
+
+type Common = {
+  method: Method
+  path: string
+  summary: string
+  description?: string | undefined
+  /** Problems that this route can answer beyond those that its other fields imply. */
+  problems?: ProblemCode[] | undefined
+}
+
+type Context = {
+  principal: Principal
+  params: AnyParams
+  query: unknown
+  body: unknown
+  found: unknown
+  /** The address that was asked for: path and query, as it was sent. */
+  url: string
+  setHeader: (name: string, value: string) => void
+}
+
+/** A route that speaks JSON. Checks run in this order: token, permission, `find`, query, body. */
+export type JsonRoute = Common & {
+  kind: 'json'
+  permission: Permission
+  find: ((asked: Asked) => Promise<unknown>) | undefined
+  query: TSchema | undefined
+  body: TSchema | undefined
+  status: number
+  reply: TSchema | undefined
+  handle: (context: Context) => Promise<unknown>
+}
+
+/** A route that anybody may read, answered with a constant kind of content. */
+export type PublicRoute = Common & {
+  kind: 'public'
+  produces: string
+  reply: TSchema | undefined
+  handle: () => unknown
+}
+
+/** A route whose bodies are streams and whose answers are written by its handler: Git's own protocol. */
+export type StreamRoute = Common & {
+  kind: 'stream'
+  permissionFor: (query: URLSearchParams) => Permission
+  find: (asked: Asked) => Promise<unknown>
+  /** The content type that a body must have, and the most bytes it may have as it is sent. */
+  consumes: string | undefined
+  maxBytes: number
+  produces: string
+  serve: (exchange: Exchange) => Promise<void>
+}
+
+/** One request that is answered by streaming. */
+export type Exchange = {
+  request: IncomingMessage
+  response: ServerResponse
+  query: URLSearchParams
+  principal: Principal
+  found: unknown
+  /** Aborted when the client is gone or the server gives up waiting. */
+  signal: AbortSignal
+}
+
+export type Route = JsonRoute | PublicRoute | StreamRoute
+
+type Definition<P, Q extends TSchema, B extends TSchema, R extends TSchema, Found> = {
+  summary: string
+  description?: string
+  permission: Permission
+  /** Finds and authorises what the path names, before the body is read. */
+  find?: (asked: Asked<P>) => Promise<Found>
+  query?: Q
+  body?: B
+  /** The status of success with the schema of its body; `nothing` for an answer without one. */
+  reply: Record<number, R>
+  problems?: ProblemCode[]
+  handle: (context: {
+    principal: Principal
+    params: P
+    query: Static<Q>
+    body: Static<B>
+    found: Found
+    url: string
+    setHeader: (name: string, value: string) => void
+  }) => Promise<Static<R>>
+}
+
+/** The schema of an answer without a body. */
+export const nothing = Type.Void()
+
+/** Declares a JSON route as data: what it takes, what it needs, what it answers. */
+export function route<
+  const Path extends string,
+  Found = undefined,
+  Q extends TSchema = TSchema,
+  B extends TSchema = TSchema,
+  R extends TSchema = TSchema,
+>(method: Method, path: Path, definition: Definition<Params<Path>, Q, B, R, Found>): JsonRoute {
+  const { summary, description, permission, find, query, body, problems, handle } = definition
+  const [[status, reply] = ['200', undefined]] = Object.entries<TSchema>(definition.reply)
+  return {
+    kind: 'json',
+    method,
+    path,
+    summary,
+    description,
+    permission,
+    // The server hands a route the params of its own path, what its own `find` returned, and
+    // a query and a body that match its own schemas: the types given up here hold by construction.
+    find: find as JsonRoute['find'],
+    query,
+    body,
+    status: Number(status),
+    reply: reply === nothing ? undefined : reply,
+    problems,
+    handle: handle as JsonRoute['handle'],
+  }
+}

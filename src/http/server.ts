@@ -1,0 +1,336 @@
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import type { AddressInfo, Socket } from 'node:net'
+import fastify, { type FastifyReply, type FastifyRequest } from 'fastify'
+import type { Principal } from '../access/principal.ts'
+import type { Clock } from '../base/clock.ts'
+import { newId } from '../base/ids.ts'
+import type { Log } from '../base/log.ts'
+import { Problem, toProblem } from '../base/problem.ts'
+import type { Settings } from '../config/settings.ts'
+import { challenge, createAuthentication, requirePermission } from './authentication.ts'
+import { readJsonBody } from './json-body.ts'
+import { createBuckets } from './limits.ts'
+import {
+  problemContentType,
+  problemHeaders,
+  statusOf,
+  toProblemDocument,
+} from './problem-response.ts'
+import type { JsonRoute, PublicRoute, Route, StreamRoute } from './route.ts'
+import { checkBody, checkQuery } from './validation.ts'
+
+export type HttpServer = Awaited<ReturnType<typeof createHttpServer>>
+
+type Options = {
+  settings: Settings
+  routes: Route[]
+  authenticate: (token: string) => Promise<Principal | undefined>
+  clock: Clock
+  log: Log
+}
+
+const headersMaxBytes = 16 * 1024
+const headersTimeoutMs = 15_000
+const keepAliveMs = 65_000
+const checkEveryMs = 5000
+const pathMaxLength = 4096
+// How long the rest of a refused body is read and thrown away, so that its sender gets to read the answer.
+const lingerMs = 5000
+
+/** The HTTP server: each route in turn checks token, permission, resource, query and body, then handles. */
+export function createHttpServer({ settings, routes, authenticate, clock, log }: Options) {
+  const identify = createAuthentication({
+    authenticate,
+    badTokensPerMinute: settings.badTokensPerMinute,
+    clock,
+  })
+  const requests = createBuckets({
+    perSecond: settings.requestsPerSecond,
+    burst: settings.requestBurst,
+    clock,
+  })
+  const bodyLimits = {
+    maxBytes: settings.jsonBodyMaxBytes,
+    timeoutMs: settings.bodySeconds * 1000,
+  }
+  const streams = new AbortController()
+
+  const app = fastify({
+    http: { maxHeaderSize: headersMaxBytes, connectionsCheckingInterval: checkEveryMs },
+    keepAliveTimeout: keepAliveMs,
+    requestTimeout: 0, // A push may take as long as it makes progress; JSON bodies have a limit of their own.
+    forceCloseConnections: 'idle',
+    return503OnClosing: false,
+    routerOptions: { maxParamLength: pathMaxLength, ignoreDuplicateSlashes: false },
+    genReqId: () => newId(),
+    clientErrorHandler: answerClientError,
+    frameworkErrors: (error, request, reply) => sendProblem(request, reply, fromFastify(error)),
+  })
+  app.server.headersTimeout = headersTimeoutMs
+  app.server.on('checkContinue', (request, response) =>
+    app.server.emit('request', request, response),
+  )
+
+  // Bodies are read by the routes themselves, after all checks that need no body.
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser('*', (_request, _payload, done) => done(null))
+  app.addHook('onRequest', async (request, reply) => {
+    reply.header('x-request-id', request.id)
+    reply.header('x-content-type-options', 'nosniff')
+    reply.header('cache-control', 'no-store')
+  })
+  app.addHook('onSend', async (request, reply) => {
+    if (isUnread(request.raw) && expectsContinue(request.raw)) reply.header('connection', 'close')
+  })
+  app.addHook('onResponse', async (request, reply) => {
+    if (isUnread(request.raw)) closeUnlessRead(request.raw)
+    logRequest(request, reply)
+  })
+  app.setErrorHandler((error, request, reply) => sendProblem(request, reply, fromFastify(error)))
+  app.setNotFoundHandler((request, reply) => answerUnknown(request, reply))
+
+  for (const route of routes) {
+    app.route({
+      method: route.method,
+      url: toFastifyPath(route.path),
+      exposeHeadRoute: route.kind !== 'stream',
+      config: { route },
+      handler: handlerOf(route),
+    })
+  }
+
+  function handlerOf(route: Route) {
+    switch (route.kind) {
+      case 'json':
+        return (request: FastifyRequest, reply: FastifyReply) => serveJson(route, request, reply)
+      case 'public':
+        return (_request: FastifyRequest, reply: FastifyReply) => servePublic(route, reply)
+      case 'stream':
+        return (request: FastifyRequest, reply: FastifyReply) => serveStream(route, request, reply)
+    }
+  }
+
+  async function serveJson(route: JsonRoute, request: FastifyRequest, reply: FastifyReply) {
+    const principal = await identify(request.headers.authorization, request.ip, 'bearer')
+    const retryAfterSeconds = requests.take(principal.tokenId)
+    if (retryAfterSeconds > 0) {
+      throw new Problem(
+        'too_many_requests',
+        `A token may make ${settings.requestsPerSecond} requests a second.`,
+        { retryAfterSeconds },
+      )
+    }
+    requirePermission(principal, route.permission)
+    const params = paramsOf(route, request)
+    const found = await route.find?.({ principal, permission: route.permission, params })
+    const query = checkQuery(route.query, queryOf(request))
+    const body = checkBody(route.body, await readBody(request, reply))
+    const setHeader = (name: string, value: string) => void reply.header(name, value)
+    const context = { principal, params, query, body, found, url: request.url, setHeader }
+    const answer = await route.handle(context)
+    reply.status(route.status)
+    if (route.reply === undefined) return reply.send()
+    return reply.type('application/json; charset=utf-8').send(`${JSON.stringify(answer)}\n`)
+  }
+
+  async function readBody(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
+    if (request.method === 'GET' || request.method === 'HEAD') return undefined
+    if (expectsContinue(request.raw)) reply.raw.writeContinue()
+    return readJsonBody(request.raw, bodyLimits)
+  }
+
+  async function servePublic(route: PublicRoute, reply: FastifyReply) {
+    const answer = await route.handle()
+    const content = typeof answer === 'string' ? answer : `${JSON.stringify(answer)}\n`
+    return reply.type(route.produces).send(content)
+  }
+
+  async function serveStream(route: StreamRoute, request: FastifyRequest, reply: FastifyReply) {
+    const principal = await identify(request.headers.authorization, request.ip, 'basic-or-bearer')
+    const query = queryOf(request)
+    const permission = route.permissionFor(query)
+    requirePermission(principal, permission)
+    const params = paramsOf(route, request)
+    const found = await route.find({ principal, permission, params })
+    const contentType = request.headers['content-type']
+    if (route.consumes !== undefined && contentType !== route.consumes) {
+      throw new Problem('unsupported_media_type', `Send the body as ${route.consumes}.`)
+    }
+    if (Number(request.headers['content-length'] ?? 0) > route.maxBytes) {
+      throw new Problem('body_too_large', `The body may have at most ${route.maxBytes} bytes.`)
+    }
+    const { raw } = request
+    const response = reply.raw
+    if (expectsContinue(raw)) response.writeContinue()
+    for (const [name, value] of Object.entries(reply.getHeaders())) {
+      if (value !== undefined) response.setHeader(name, value)
+    }
+    const signal = AbortSignal.any([streams.signal, goneSignal(response)])
+    await route.serve({ request: raw, response, query, principal, found, signal })
+    if (response.headersSent || signal.aborted) reply.hijack()
+  }
+
+  function sendProblem(request: FastifyRequest, reply: FastifyReply, error: unknown) {
+    const problem = toProblem(error)
+    const status = statusOf(problem)
+    if (status >= 500)
+      log.error({ err: problem.cause ?? problem, requestId: request.id }, 'a request failed')
+    if (reply.raw.headersSent || reply.raw.destroyed) {
+      reply.hijack()
+      reply.raw.destroy()
+      return
+    }
+    const route = routeOf(request)
+    const isGit = route?.kind === 'stream'
+    if (status === 401)
+      reply.header('www-authenticate', challenge(isGit ? 'basic-or-bearer' : 'bearer'))
+    reply.status(status).headers(problemHeaders(problem))
+    // Git shows its user what a plain text says, and nothing of any other type.
+    if (isGit) return reply.type('text/plain; charset=utf-8').send(`${problem.message}\n`)
+    return reply.type(problemContentType).send(`${JSON.stringify(toProblemDocument(problem))}\n`)
+  }
+
+  function answerUnknown(request: FastifyRequest, reply: FastifyReply) {
+    const allow = methodsAt(routes, request.url)
+    if (allow.length === 0) {
+      throw new Problem('route_not_found', 'There is nothing at this address; see /docs.')
+    }
+    if (request.method === 'OPTIONS')
+      return reply.status(204).header('allow', allow.join(', ')).send()
+    throw new Problem('method_not_allowed', `This address takes ${allow.join(', ')}.`, { allow })
+  }
+
+  function logRequest(request: FastifyRequest, reply: FastifyReply) {
+    log.info(
+      {
+        requestId: request.id,
+        method: request.method,
+        // The query stays out: a mistaken client may have put a token there.
+        path: request.url.split('?', 1)[0]?.slice(0, 500),
+        status: reply.statusCode,
+        ms: Math.round(reply.elapsedTime),
+      },
+      'request',
+    )
+  }
+
+  return {
+    /** Starts to listen; the address that it got, as a URL. */
+    async listen(): Promise<string> {
+      await app.listen({ host: settings.host, port: settings.port })
+      // A TCP server's address is neither null nor a path once it listens.
+      const { address, family, port } = app.server.address() as AddressInfo
+      return `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`
+    },
+
+    /** Takes no new connections and ends when the last request does; those that last longer are cut off. */
+    async stop(timeoutMs: number): Promise<void> {
+      const timer = setTimeout(() => {
+        streams.abort()
+        app.server.closeAllConnections()
+      }, timeoutMs)
+      await app.close()
+      clearTimeout(timer)
+    },
+  }
+}
+
+function routeOf(request: FastifyRequest): Route | undefined {
+  // Set for every route above; the handler for unknown addresses has none.
+  return (request.routeOptions.config as { route?: Route } | undefined)?.route
+}
+
+function queryOf(request: FastifyRequest): URLSearchParams {
+  const start = request.url.indexOf('?')
+  return new URLSearchParams(start === -1 ? '' : request.url.slice(start + 1))
+}
+
+function toFastifyPath(path: string): string {
+  return path.replace(/:\w+\*$/, '*')
+}
+
+function paramsOf(route: Route, request: FastifyRequest): Record<string, string> {
+  // The router fills each parameter of the path with text.
+  const { '*': rest, ...params } = request.params as Record<string, string>
+  const [, name] = /:(\w+)\*$/.exec(route.path) ?? []
+  return name === undefined ? params : { ...params, [name]: rest ?? '' }
+}
+
+function methodsAt(routes: Route[], url: string): string[] {
+  const path = url.split('?', 1)[0] ?? ''
+  const here = routes.filter((route) => patternOf(route.path).test(path))
+  const methods = here.flatMap(({ method, kind }) =>
+    method === 'GET' && kind !== 'stream' ? ['GET', 'HEAD'] : [method],
+  )
+  return methods.length === 0 ? [] : [...new Set([...methods, 'OPTIONS'])].sort()
+}
+
+const patterns = new Map<string, RegExp>()
+
+function patternOf(path: string): RegExp {
+  const known = patterns.get(path)
+  if (known) return known
+  const source = path
+    .replace(/[.]/g, '\\.')
+    .replace(/:\w+\*$/, '.+')
+    .replace(/:\w+/g, '[^/]+')
+  const pattern = new RegExp(`^${source}$`)
+  patterns.set(path, pattern)
+  return pattern
+}
+
+function expectsContinue(request: IncomingMessage): boolean {
+  return /100-continue/i.test(request.headers.expect ?? '')
+}
+
+function isUnread(request: IncomingMessage): boolean {
+  return !request.complete
+}
+
+// A sender that is cut off at once would lose the answer, one that is read to the end could send for ever.
+function closeUnlessRead(request: IncomingMessage): void {
+  const timer = setTimeout(() => request.socket.destroy(), lingerMs)
+  request.on('end', () => clearTimeout(timer)).on('close', () => clearTimeout(timer))
+  request.resume()
+}
+
+/** Aborted when a client goes away before its answer is complete. */
+function goneSignal(response: ServerResponse): AbortSignal {
+  const gone = new AbortController()
+  response.on('close', () => {
+    if (!response.writableFinished) gone.abort()
+  })
+  return gone.signal
+}
+
+function fromFastify(error: unknown): unknown {
+  if (error instanceof Error && 'code' in error && error.code === 'FST_ERR_BAD_URL') {
+    return new Problem('malformed_request', 'The address has a malformed percent-encoding.')
+  }
+  return error
+}
+
+// Node could not parse the request, so no route and no reply exist; the answer is written by hand.
+function answerClientError(
+  this: { server: Server },
+  error: Error & { code?: string },
+  socket: Socket,
+) {
+  if (error.code === 'ECONNRESET' || !socket.writable) return socket.destroy()
+  const problem = toClientProblem(error.code)
+  const content = JSON.stringify(toProblemDocument(problem))
+  socket.end(
+    `HTTP/1.1 ${statusOf(problem)} ${problem.code}\r\nContent-Type: ${problemContentType}\r\n` +
+      `Content-Length: ${Buffer.byteLength(content)}\r\nConnection: close\r\n\r\n${content}`,
+  )
+}
+
+function toClientProblem(code: string | undefined): Problem {
+  if (code === 'HPE_HEADER_OVERFLOW') {
+    return new Problem('headers_too_large', `Headers may have at most ${headersMaxBytes} bytes.`)
+  }
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') {
+    return new Problem('request_timed_out', 'The request headers did not arrive in time.')
+  }
+  return new Problem('malformed_request', 'The request is not HTTP/1.1.')
+}

@@ -1,0 +1,85 @@
+import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
+import type { TSchema } from 'typebox'
+import { type FieldError, Problem } from '../base/problem.ts'
+
+// Every fault is reported, so that a request is mended in one go; the schemas bound how many there can be.
+const bodies = new Ajv({ allErrors: true, verbose: true })
+// All that a query holds is text.
+const queries = new Ajv({ allErrors: true, verbose: true, coerceTypes: true })
+
+const compiled = new WeakMap<TSchema, ValidateFunction>()
+
+/** Checks a body as it was sent: nothing is converted, nothing dropped. */
+export function checkBody(schema: TSchema | undefined, body: unknown): unknown {
+  if (schema === undefined) return refuseAnyBody(body)
+  if (body === undefined) {
+    throw new Problem('invalid_request', `A JSON body is required; its fields are ${list(schema)}.`)
+  }
+  return check(bodies, schema, body)
+}
+
+/** Checks a query string and converts its values to the types of the schema. */
+export function checkQuery(schema: TSchema | undefined, query: URLSearchParams): unknown {
+  const values: Record<string, string | string[]> = {}
+  for (const key of new Set(query.keys())) {
+    const all = query.getAll(key)
+    values[key] = all.length > 1 ? all : (all[0] ?? '')
+  }
+  // What a route does not know in a query is nobody's mistake: proxies and trackers add to it.
+  return schema === undefined ? {} : check(queries, schema, values)
+}
+
+function check(ajv: Ajv, schema: TSchema, value: unknown): unknown {
+  const validate = compiled.get(schema) ?? ajv.compile(schema)
+  compiled.set(schema, validate)
+  if (validate(value)) return value
+  throw invalid((validate.errors ?? []).map(toFieldError))
+}
+
+function refuseAnyBody(body: unknown): undefined {
+  if (body === undefined) return undefined
+  if (typeof body !== 'object' || body === null || Array.isArray(body)) {
+    throw new Problem('invalid_request', 'This request takes no body.')
+  }
+  const errors = Object.keys(body).map((key) => ({
+    pointer: `/${escapePointer(key)}`,
+    detail: 'is not a field of this request, which takes no body.',
+  }))
+  if (errors.length > 0) throw invalid(errors)
+  return undefined
+}
+
+/** The Problem for faulty fields; its detail names them all. */
+export function invalid(errors: FieldError[]): Problem {
+  const shown = errors.slice(0, 20)
+  const detail = shown.map((fault) => `${fault.pointer || 'The body'} ${fault.detail}`).join(' ')
+  return new Problem('invalid_request', detail, { errors: shown })
+}
+
+function toFieldError(error: ErrorObject): FieldError {
+  const { keyword, instancePath, params, parentSchema, message } = error
+  if (keyword === 'additionalProperties') {
+    const pointer = `${instancePath}/${escapePointer(params.additionalProperty)}`
+    return {
+      pointer,
+      detail: `is not a field of this request; it takes ${list(parentSchema as { properties?: unknown })}.`,
+    }
+  }
+  if (keyword === 'required') {
+    const pointer = `${instancePath}/${escapePointer(params.missingProperty)}`
+    const missing = parentSchema?.properties?.[params.missingProperty]
+    return { pointer, detail: `is required: ${missing?.description ?? 'a value'}.` }
+  }
+  const accepts = parentSchema?.description
+  const detail = accepts ? `is not accepted; it takes ${accepts}.` : `${message ?? 'is not valid'}.`
+  return { pointer: instancePath, detail }
+}
+
+function list(schema: { properties?: unknown } | undefined): string {
+  return Object.keys(Object(schema?.properties)).join(', ')
+}
+
+// RFC 6901, section 3.
+function escapePointer(key: string): string {
+  return key.replaceAll('~', '~0').replaceAll('/', '~1').slice(0, 200)
+}

@@ -1,0 +1,90 @@
+import { readFileSync } from 'node:fs'
+import { createInterface } from 'node:readline/promises'
+import { openExistingApp, startService } from './app.ts'
+import { createLog } from './base/log.ts'
+import { Problem } from './base/problem.ts'
+import { createProgram } from './commands/program.ts'
+import type { Terminal } from './commands/terminal.ts'
+import { toWelcome } from './commands/welcome.ts'
+import { DataDirectoryError } from './config/data-directory.ts'
+import { readSettings, SettingsError } from './config/settings.ts'
+
+const version: string = JSON.parse(
+  readFileSync(new URL('../package.json', import.meta.url), 'utf8'),
+).version
+
+const exitCodes = { SIGINT: 130, SIGTERM: 143 } as const
+
+const terminal: Terminal = {
+  out: (text) => process.stdout.write(text),
+  ask: process.stdin.isTTY ? ask : undefined,
+}
+
+try {
+  await createProgram({ version, terminal, serve, withApp }).parseAsync()
+} catch (error) {
+  process.stderr.write(`svc: ${explain(error)}\n`)
+  process.exitCode = error instanceof SettingsError ? 2 : 1
+}
+
+async function serve(): Promise<void> {
+  const options = toOptions()
+  const service = await startService(options)
+  if (service.newAdminToken !== undefined) {
+    const { baseUrl, newAdminToken: token } = service
+    process.stderr.write(toWelcome({ baseUrl, token }))
+  }
+  process.stdout.write(`${JSON.stringify({ event: 'listening', http: service.http, ssh: null })}\n`)
+  let stopping = false
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    process.on(signal, () => {
+      if (stopping) {
+        service.abandon()
+        process.exit(exitCodes[signal])
+      }
+      stopping = true
+      options.log.info(
+        { signal },
+        'stopping: running requests may finish; a second signal ends them',
+      )
+      service.stop().then(
+        () => process.exit(0),
+        (error) => {
+          options.log.error({ err: error }, 'the service did not stop cleanly')
+          process.exit(1)
+        },
+      )
+    })
+  }
+}
+
+async function withApp(run: Parameters<Parameters<typeof createProgram>[0]['withApp']>[0]) {
+  await using app = await openExistingApp(toOptions())
+  await run(app)
+}
+
+function toOptions() {
+  const settings = readSettings(process.env)
+  const log = createLog({ level: settings.logLevel, output: process.stderr })
+  return { settings, log, path: process.env.PATH ?? '/usr/local/bin:/usr/bin:/bin', version }
+}
+
+async function ask(question: string): Promise<string> {
+  const lines = createInterface({ input: process.stdin, output: process.stderr })
+  try {
+    return await lines.question(question)
+  } finally {
+    lines.close()
+  }
+}
+
+// What a person can mend is said in a line; anything else is a bug and shows where.
+function explain(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  const isExpected =
+    error instanceof SettingsError ||
+    error instanceof DataDirectoryError ||
+    error instanceof Problem
+  const isFromSystem = 'code' in error || error.constructor === Error
+  return isExpected || isFromSystem ? error.message : (error.stack ?? error.message)
+}

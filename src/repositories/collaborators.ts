@@ -1,0 +1,48 @@
+import type { Clock } from '../base/clock.ts'
+import { Problem } from '../base/problem.ts'
+import type { Database } from '../database/database.ts'
+import { type Actor, publish } from '../events/events.ts'
+import { deleteCollaborator, insertCollaborator, listCollaborators } from './collaborator-store.ts'
+import type { Repository } from './repositories.ts'
+
+export type Collaborators = ReturnType<typeof createCollaborators>
+
+/** Collaborators: the usernames for which a repository exists besides its owner's. */
+export function createCollaborators({ db, clock }: { db: Database; clock: Clock }) {
+  async function list(repository: Repository) {
+    return {
+      repoName: repository.name,
+      collaborators: await listCollaborators(db, repository.id),
+    }
+  }
+
+  return {
+    list,
+
+    /** Adds a username, whether or not a token has it yet. Doing it again changes nothing. */
+    async add(actor: Actor, repository: Repository, username: string) {
+      const repositoryId = repository.id
+      await db.transaction().execute(async (tx) => {
+        if (!(await insertCollaborator(tx, { repositoryId, username, createdAt: clock.now() })))
+          return
+        await publish(tx, clock.now(), [
+          { kind: 'collaborator.added', actor, repositoryId, data: { username } },
+        ])
+      })
+      return list(repository)
+    },
+
+    /** Removes a username; a push of theirs that is under way is refused when its hook asks. */
+    async remove(actor: Actor, repository: Repository, username: string): Promise<void> {
+      const repositoryId = repository.id
+      await db.transaction().execute(async (tx) => {
+        if (!(await deleteCollaborator(tx, repositoryId, username))) {
+          throw new Problem('collaborator_not_found', `"${username}" is not a collaborator.`)
+        }
+        await publish(tx, clock.now(), [
+          { kind: 'collaborator.removed', actor, repositoryId, data: { username } },
+        ])
+      })
+    },
+  }
+}

@@ -1,0 +1,135 @@
+import { mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { newId } from '../base/ids.ts'
+import { gitCommands } from '../git/commands.ts'
+import type { Git } from '../git/git-process.ts'
+
+export type Directories = ReturnType<typeof createDirectories>
+
+/**
+ * The directories of repositories: `repositories/<last 2 of the id>/<id>.git`. They are made in
+ * `staging` and deleted by way of `trash`, so that what stands in its place is always whole.
+ */
+export function createDirectories({ dataDir, git }: { dataDir: string; git: Git }) {
+  const root = join(dataDir, 'repositories')
+  const staging = join(dataDir, 'staging')
+  const trash = join(dataDir, 'trash')
+
+  function pathOf(id: string): string {
+    return join(root, id.slice(-2), `${id}.git`)
+  }
+
+  return {
+    pathOf,
+
+    /** Makes an empty repository; it is on the disk when this returns. */
+    async create(id: string): Promise<void> {
+      const draft = join(staging, id)
+      const path = pathOf(id)
+      try {
+        await git.run(gitCommands.init(draft))
+        await syncTree(draft)
+        await mkdir(join(path, '..'), { recursive: true, mode: 0o700 })
+        await rename(draft, path)
+        await sync(join(path, '..'))
+        await sync(root)
+      } catch (error) {
+        await rm(draft, { recursive: true, force: true })
+        throw error
+      }
+    },
+
+    /** Takes a repository away at once and its files soon after. One that is gone already is fine. */
+    async remove(id: string): Promise<void> {
+      const grave = join(trash, newId())
+      try {
+        await rename(pathOf(id), grave)
+      } catch (error) {
+        if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return
+        throw error
+      }
+      await rm(grave, { recursive: true, force: true })
+    },
+
+    /** The ids of all directories that are in place. */
+    async list(): Promise<string[]> {
+      const ids: string[] = []
+      for (const folder of await readdir(root)) {
+        for (const name of await readdir(join(root, folder))) ids.push(name.replace(/\.git$/, ''))
+      }
+      return ids
+    },
+
+    /** Makes the folders that hold repositories and empties those of passage. */
+    async prepare(): Promise<void> {
+      await rm(staging, { recursive: true, force: true })
+      await rm(trash, { recursive: true, force: true })
+      for (const folder of [root, staging, trash]) {
+        await mkdir(folder, { recursive: true, mode: 0o700 })
+      }
+    },
+
+    /** Removes what git processes that were killed before a moment left behind in a repository. */
+    async tidy(id: string, before: number): Promise<string[]> {
+      const path = pathOf(id)
+      return [
+        ...(await removeIn(path, leftovers.top, before)),
+        ...(await removeLocks(join(path, 'refs'), before)),
+        ...(await removeIn(join(path, 'objects'), leftovers.objects, before)),
+        ...(await removeIn(join(path, 'objects', 'pack'), leftovers.packs, before)),
+      ]
+    },
+  }
+}
+
+// A branch may be called `tmp_x` or `x.new`, so each folder has a pattern of its own. No ref ends in `.lock`.
+const leftovers = {
+  top: /\.lock$|^packed-refs\.new$|^shallow_/,
+  refs: /\.lock$/,
+  objects: /^(tmp_|incoming-)/,
+  // A `.keep` guards a new pack only until the refs of its push have moved.
+  packs: /^\.?tmp[_-]|\.(lock|keep)$/,
+}
+
+async function removeIn(folder: string, pattern: RegExp, before: number): Promise<string[]> {
+  const names = await readdir(folder).catch(() => [])
+  const removed: string[] = []
+  for (const name of names) {
+    const path = join(folder, name)
+    if (!pattern.test(name) || !(await isOlder(path, before))) continue
+    await rm(path, { recursive: true, force: true })
+    removed.push(path)
+  }
+  return removed
+}
+
+async function removeLocks(folder: string, before: number): Promise<string[]> {
+  const removed = await removeIn(folder, leftovers.refs, before)
+  const entries = await readdir(folder, { withFileTypes: true }).catch(() => [])
+  for (const entry of entries) {
+    if (!entry.isDirectory()) continue
+    removed.push(...(await removeLocks(join(folder, entry.name), before)))
+  }
+  return removed
+}
+
+async function isOlder(path: string, before: number): Promise<boolean> {
+  return stat(path).then(
+    ({ mtimeMs }) => mtimeMs < before,
+    () => false,
+  )
+}
+
+async function syncTree(folder: string): Promise<void> {
+  for (const entry of await readdir(folder, { withFileTypes: true })) {
+    const path = join(folder, entry.name)
+    await (entry.isDirectory() ? syncTree(path) : sync(path))
+  }
+  await sync(folder)
+}
+
+/** Brings a file's content, or a folder's names, to the disk. */
+async function sync(path: string): Promise<void> {
+  await using handle = await open(path)
+  await handle.sync()
+}

@@ -1,0 +1,64 @@
+import type { Clock } from '../base/clock.ts'
+import { Problem } from '../base/problem.ts'
+import type { Database } from '../database/database.ts'
+import { type Actor, publish } from '../events/events.ts'
+import { invalid } from '../http/validation.ts'
+import { matchesPattern, toBranchPattern } from './branch-pattern.ts'
+import { deleteProtection, insertProtection, listProtections } from './protection-store.ts'
+import type { Repository } from './repositories.ts'
+
+export type Protections = ReturnType<typeof createProtections>
+
+/** Protected branches: only the owner of the repository and admins may change them. */
+export function createProtections({ db, clock }: { db: Database; clock: Clock }) {
+  async function list(repository: Repository) {
+    return { branches: await listProtections(db, repository.id) }
+  }
+
+  return {
+    list,
+
+    /** Protects a branch, or all that a pattern names. Doing it again changes nothing. */
+    async add(actor: Actor, repository: Repository, text: string) {
+      const branch = parseBranch(text)
+      const repositoryId = repository.id
+      await db.transaction().execute(async (tx) => {
+        if (!(await insertProtection(tx, { repositoryId, branch, createdAt: clock.now() }))) return
+        await publish(tx, clock.now(), [
+          { kind: 'protection.added', actor, repositoryId, data: { branch } },
+        ])
+      })
+      return list(repository)
+    },
+
+    /** Takes a protection away, by the very text that is listed. */
+    async remove(actor: Actor, repository: Repository, text: string) {
+      const branch = parseBranch(text)
+      const repositoryId = repository.id
+      await db.transaction().execute(async (tx) => {
+        if (!(await deleteProtection(tx, repositoryId, branch))) {
+          throw new Problem('protection_not_found', `"${branch}" is not protected.`)
+        }
+        await publish(tx, clock.now(), [
+          { kind: 'protection.removed', actor, repositoryId, data: { branch } },
+        ])
+      })
+      return list(repository)
+    },
+
+    /** The rule that keeps a branch from being changed by others than owners, if there is one. */
+    async ruleFor(repository: Repository): Promise<(branch: string) => string | undefined> {
+      const patterns = await listProtections(db, repository.id)
+      return (branch) => patterns.find((pattern) => matchesPattern(branch, pattern))
+    },
+  }
+}
+
+function parseBranch(text: string): string {
+  const branch = toBranchPattern(text)
+  if (branch !== undefined) return branch
+  const detail =
+    'is not accepted; it takes a branch name, or a pattern with "*", of at most 250 characters, ' +
+    'without "refs/" before it.'
+  throw invalid([{ pointer: 'branch', detail }])
+}

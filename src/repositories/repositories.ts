@@ -1,0 +1,224 @@
+import { holds, isAdmin, mayOwn, maySee } from '../access/may.ts'
+import type { Permission } from '../access/permissions.ts'
+import type { Principal } from '../access/principal.ts'
+import type { Clock } from '../base/clock.ts'
+import { newId } from '../base/ids.ts'
+import { Problem } from '../base/problem.ts'
+import type { Database } from '../database/database.ts'
+import type { RepositoryRow } from '../database/schema.ts'
+import { type Actor, type Event, publish } from '../events/events.ts'
+import { hasRefs, packBytes, readDefaultBranch } from '../git/refs.ts'
+import type { Directories } from './directories.ts'
+import { listProtections, listProtectionsBetween } from './protection-store.ts'
+import {
+  deleteRepository,
+  findRepository,
+  insertRepository,
+  isNameTaken,
+  listRepositories,
+  listRepositoryIds,
+  updateName,
+} from './repository-store.ts'
+
+export type Repositories = ReturnType<typeof createRepositories>
+
+declare const opened: unique symbol
+
+/** A repository that its holder was allowed to open: only `open` and `reopen` make one. */
+export type Repository = {
+  readonly [opened]: true
+  readonly id: string
+  readonly name: string
+  /** The bare repository's directory. */
+  readonly path: string
+  readonly createdAt: number
+  readonly ownerTokenId: string
+  /** Whether the principal that opened it passes its owner checks. */
+  readonly asOwner: boolean
+}
+
+/** Whom an action is for: whoever can see the repository, or its owner and admins alone. */
+export type Need = 'member' | 'owner'
+
+type Dependencies = {
+  db: Database
+  directories: Directories
+  clock: Clock
+  /** The public address of the service, for clone addresses. */
+  baseUrl: () => string
+}
+
+/** Repositories: who may open which, and their life from creation to deletion. */
+export function createRepositories({ db, directories, clock, baseUrl }: Dependencies) {
+  async function openBy(
+    by: { name: string } | { id: string },
+    principal: Principal,
+    permission: Permission,
+    need: Need,
+  ): Promise<Repository> {
+    if (!holds(principal, permission)) {
+      throw new Problem(
+        'permission_missing',
+        `This needs a token with the permission ${permission}.`,
+      )
+    }
+    const row = await findRepository(db, by, principal.username)
+    // The same answer for a name never used and one that the caller must not know of.
+    if (!row || !maySee(principal, row)) throw notFound('name' in by ? by.name : undefined)
+    const asOwner = mayOwn(principal, row)
+    if (need === 'owner' && !asOwner) {
+      throw new Problem(
+        'owner_required',
+        'Only the owner of the repository or an admin may do this.',
+      )
+    }
+    const { id, name, createdAt, ownerTokenId } = row
+    const path = directories.pathOf(id)
+    // The one place where access is proven, so the one place that may say so.
+    return { id, name, path, createdAt, ownerTokenId, asOwner } as Repository
+  }
+
+  async function describe(repository: Described) {
+    const { path, name } = repository
+    const [protectedBranches, defaultBranch, isUsed, sizeBytes] = await Promise.all([
+      listProtections(db, repository.id),
+      readDefaultBranch(path),
+      hasRefs(path),
+      packBytes(path),
+    ])
+    return {
+      ...toSummary(repository, protectedBranches),
+      defaultBranch,
+      empty: !isUsed,
+      sizeBytes,
+      cloneUrls: { http: `${baseUrl()}/repos/${name}.git`, ssh: null },
+    }
+  }
+
+  return {
+    /**
+     * Opens a repository by name for an action, if the principal may. Throws `permission_missing`,
+     * `repository_not_found` (also when it must not be seen) or `owner_required`, in this order.
+     */
+    open: (principal: Principal, name: string, permission: Permission, need: Need = 'member') =>
+      openBy({ name }, principal, permission, need),
+
+    /** Opens a repository again, as it and the principal's rights are now, whatever it is called. */
+    reopen: (principal: Principal, { id }: Repository, permission: Permission) =>
+      openBy({ id }, principal, permission, 'member'),
+
+    describe,
+
+    /** The repositories that a principal can see, oldest first. */
+    async list(principal: Principal, page: { after: string; limit: number | undefined }) {
+      const whose = isAdmin(principal) ? 'all' : { username: principal.username }
+      const rows = await listRepositories(db, whose, page)
+      const [first, last] = [rows.at(0), rows.at(-1)]
+      if (!first || !last) return []
+      const protections = await listProtectionsBetween(db, first.id, last.id)
+      const byId = Map.groupBy(protections, ({ repositoryId }) => repositoryId)
+      return rows.map((row) => {
+        const branches = (byId.get(row.id) ?? []).map(({ branch }) => branch)
+        return toSummary({ ...row, path: directories.pathOf(row.id) }, branches)
+      })
+    },
+
+    /** Makes an empty repository. Its directory is whole before its row exists. */
+    async create(owner: Principal, name: string) {
+      if (await isNameTaken(db, name)) throw nameTaken(name)
+      const id = newId(clock.now())
+      const repository: RepositoryRow = {
+        id,
+        name,
+        nameKey: name.toLowerCase(),
+        ownerTokenId: owner.tokenId,
+        ownerUsername: owner.username,
+        createdAt: clock.now(),
+      }
+      const actor = { id: owner.tokenId, username: owner.username }
+      await directories.create(id)
+      try {
+        await db.transaction().execute(async (tx) => {
+          if (!(await insertRepository(tx, repository))) throw nameTaken(name)
+          const event: Event = {
+            kind: 'repository.created',
+            actor,
+            repositoryId: id,
+            data: { name },
+          }
+          await publish(tx, clock.now(), [event])
+        })
+      } catch (error) {
+        await directories.remove(id)
+        throw error
+      }
+      return describe({ ...repository, path: directories.pathOf(id) })
+    },
+
+    /** Renames a repository; the old name is free at once. */
+    async rename(actor: Actor, repository: Repository, name: string) {
+      await db.transaction().execute(async (tx) => {
+        if (repository.name === name) return
+        const isOtherCase = repository.name.toLowerCase() === name.toLowerCase()
+        if (!isOtherCase && (await isNameTaken(tx, name))) throw nameTaken(name)
+        if (!(await updateName(tx, repository.id, name).catch(asTaken(name)))) {
+          throw notFound(repository.name)
+        }
+        const data = { name, formerName: repository.name }
+        const about = { actor, repositoryId: repository.id }
+        await publish(tx, clock.now(), [{ kind: 'repository.renamed', ...about, data }])
+      })
+      return describe({ ...repository, name })
+    },
+
+    /** Deletes a repository with all that belongs to it. Once its row is gone, nobody can reach its files. */
+    async remove(actor: Actor, repository: Repository): Promise<void> {
+      await db.transaction().execute(async (tx) => {
+        if (!(await deleteRepository(tx, repository.id))) throw notFound(repository.name)
+        const about = { actor, repositoryId: repository.id, data: { name: repository.name } }
+        await publish(tx, clock.now(), [{ kind: 'repository.deleted', ...about }])
+      })
+      await directories.remove(repository.id)
+    },
+
+    /** Removes directories that have no row: of creations and deletions that a crash cut short. */
+    async removeStrays(): Promise<{ removed: string[]; missing: string[] }> {
+      const rows = new Set(await listRepositoryIds(db))
+      const present = new Set(await directories.list())
+      const removed = [...present.difference(rows)]
+      for (const id of removed) await directories.remove(id)
+      return { removed, missing: [...rows.difference(present)] }
+    },
+  }
+}
+
+type Described = Pick<Repository, 'id' | 'name' | 'path' | 'createdAt' | 'ownerTokenId'>
+
+function toSummary(repository: Described, protectedBranches: string[]) {
+  const { id, name, createdAt, path, ownerTokenId } = repository
+  return { id, name, createdAt, path, ownerTokenId, protectedBranches }
+}
+
+function notFound(name: string | undefined): Problem {
+  const which = name === undefined ? 'The repository is gone' : `There is no repository "${name}"`
+  return new Problem('repository_not_found', `${which}, or it is not yours to see.`)
+}
+
+function nameTaken(name: string): Problem {
+  return new Problem(
+    'repository_name_taken',
+    `"${name}" is taken, in this or another case; choose another name.`,
+  )
+}
+
+// Two renames at the same moment both find the name free; the database lets one of them have it.
+const uniqueViolations = new Set<unknown>(['23505', 2067])
+
+function asTaken(name: string): (error: unknown) => never {
+  return (error) => {
+    const fault = error as { code?: unknown; errcode?: unknown }
+    if (uniqueViolations.has(fault.code) || uniqueViolations.has(fault.errcode))
+      throw nameTaken(name)
+    throw error
+  }
+}

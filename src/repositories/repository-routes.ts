@@ -1,0 +1,167 @@
+import { type Static, type TProperties, Type } from 'typebox'
+import { RepositoryName, Username } from '../access/names.ts'
+import { PageQuery, paged } from '../http/pages.ts'
+import { type Asked, closed, nothing, route } from '../http/route.ts'
+import { toActor } from '../tokens/tokens.ts'
+import type { Collaborators } from './collaborators.ts'
+import type { Protections } from './protections.ts'
+import type { Need, Repositories } from './repositories.ts'
+
+type Dependencies = {
+  repositories: Repositories
+  protections: Protections
+  collaborators: Collaborators
+}
+
+/** The routes of repositories, their protected branches and their collaborators. */
+export function repositoryRoutes({ repositories, protections, collaborators }: Dependencies) {
+  const open =
+    (need: Need = 'member') =>
+    ({ principal, permission, params }: Asked<{ name: string }>) =>
+      repositories.open(principal, params.name, permission, need)
+
+  return [
+    route('GET', '/repos', {
+      summary: 'List the repositories that the token can see, oldest first',
+      permission: 'repo:read',
+      query: PageQuery,
+      reply: { 200: Type.Array(Repository) },
+      handle: (request) => paged(request, (page) => repositories.list(request.principal, page)),
+    }),
+    route('POST', '/repos', {
+      summary: 'Create an empty repository',
+      description: 'The token becomes its owner, with all others of the same username.',
+      permission: 'repo:write',
+      body: Type.Object({ name: RepositoryName }, closed),
+      reply: { 201: DescribedRepository },
+      problems: ['repository_name_taken'],
+      handle: ({ principal, body, setHeader }) => {
+        setHeader('location', `/repos/${body.name}`)
+        return repositories.create(principal, body.name)
+      },
+    }),
+    route('GET', '/repos/:name', {
+      summary: 'Get a repository',
+      permission: 'repo:read',
+      find: open(),
+      reply: { 200: DescribedRepository },
+      problems: ['repository_not_found'],
+      handle: ({ found }) => repositories.describe(found),
+    }),
+    route('PATCH', '/repos/:name', {
+      summary: 'Rename a repository',
+      description:
+        'All that belongs to it stays with it. The old name is free at once and leads nowhere.',
+      permission: 'repo:write',
+      find: open(),
+      body: Type.Object({ name: RepositoryName }, closed),
+      reply: { 200: DescribedRepository },
+      problems: ['repository_not_found', 'repository_name_taken'],
+      handle: ({ principal, found, body }) =>
+        repositories.rename(toActor(principal), found, body.name),
+    }),
+    route('DELETE', '/repos/:name', {
+      summary: 'Delete a repository and all that belongs to it',
+      permission: 'repo:delete',
+      find: open(),
+      reply: { 204: nothing },
+      problems: ['repository_not_found'],
+      handle: ({ principal, found }) => repositories.remove(toActor(principal), found),
+    }),
+    route('GET', '/repos/:name/protections/branches', {
+      summary: 'List the protected branches',
+      permission: 'repo:read',
+      find: open(),
+      reply: { 200: Branches },
+      problems: ['repository_not_found'],
+      handle: ({ found }) => protections.list(found),
+    }),
+    route('PUT', '/repos/:name/protections/branches/:branch*', {
+      summary: 'Protect a branch',
+      description:
+        'Only the owner and admins may then create, change or delete it. `*` in the name stands for any ' +
+        'characters, slashes too. The name may be sent percent-encoded or as it is.',
+      permission: 'repo:write',
+      find: open('owner'),
+      reply: { 200: Branches },
+      problems: ['repository_not_found', 'owner_required'],
+      handle: ({ principal, found, params }) =>
+        protections.add(toActor(principal), found, params.branch),
+    }),
+    route('DELETE', '/repos/:name/protections/branches/:branch*', {
+      summary: 'Take the protection of a branch away',
+      permission: 'repo:write',
+      find: open('owner'),
+      reply: { 200: Branches },
+      problems: ['repository_not_found', 'owner_required', 'protection_not_found'],
+      handle: ({ principal, found, params }) =>
+        protections.remove(toActor(principal), found, params.branch),
+    }),
+    route('GET', '/repos/:name/collaborators', {
+      summary: 'List the collaborators',
+      permission: 'collaborator:read',
+      find: open(),
+      reply: { 200: CollaboratorList },
+      problems: ['repository_not_found'],
+      handle: ({ found }) => collaborators.list(found),
+    }),
+    route('POST', '/repos/:name/collaborators', {
+      summary: 'Add a collaborator',
+      description:
+        'Every token with this username can then see the repository, as far as its permissions go.',
+      permission: 'collaborator:write',
+      find: open(),
+      body: Type.Object({ username: Username }, closed),
+      reply: { 201: CollaboratorList },
+      problems: ['repository_not_found'],
+      handle: ({ principal, found, body }) =>
+        collaborators.add(toActor(principal), found, body.username),
+    }),
+    route('DELETE', '/repos/:name/collaborators/:username', {
+      summary: 'Remove a collaborator',
+      permission: 'collaborator:write',
+      find: open(),
+      reply: { 204: nothing },
+      problems: ['repository_not_found', 'collaborator_not_found'],
+      handle: ({ principal, found, params }) =>
+        collaborators.remove(toActor(principal), found, params.username),
+    }),
+  ]
+}
+
+const summary = {
+  id: Type.String({ description: 'an opaque id that a rename does not change' }),
+  name: Type.String({ description: 'its unique name' }),
+  createdAt: Type.Integer({ description: 'milliseconds since the Unix epoch' }),
+  path: Type.String({ description: "the bare repository's path on the server" }),
+  ownerTokenId: Type.String({ description: 'the token that created it' }),
+  protectedBranches: Type.Array(Type.String(), { description: 'branches and patterns' }),
+} satisfies TProperties
+
+const Repository = Type.Object(summary)
+
+const DescribedRepository = Type.Object({
+  ...summary,
+  defaultBranch: Type.String({ description: 'the branch that a clone checks out' }),
+  empty: Type.Boolean({ description: 'whether nothing has been pushed' }),
+  sizeBytes: Type.Integer({ description: 'bytes of its packs' }),
+  cloneUrls: Type.Object(
+    {
+      http: Type.String(),
+      ssh: Type.Unsafe<string | null>({ type: ['string', 'null'] }),
+    },
+    { description: '`http` and `ssh` addresses; null for a door that is closed' },
+  ),
+})
+
+const Branches = Type.Object({
+  branches: Type.Array(Type.String(), { description: 'branches and patterns, oldest first' }),
+})
+
+const CollaboratorList = Type.Object({
+  repoName: Type.String({ description: "the repository's name" }),
+  collaborators: Type.Array(Type.String(), { description: 'usernames, oldest first' }),
+})
+
+/** A repository as the API answers it. */
+export type RepositoryAnswer = Static<typeof DescribedRepository>

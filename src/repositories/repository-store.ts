@@ -1,0 +1,103 @@
+import type { Db, RepositoryRow } from '../database/schema.ts'
+
+export type VisibleRow = RepositoryRow & { isCollaborator: boolean }
+
+/** Which repositories: all of them, or those that a username owns or is a collaborator of. */
+export type Whose = 'all' | { username: string }
+
+/** Inserts a repository; false when its name is taken. */
+export async function insertRepository(db: Db, repository: RepositoryRow): Promise<boolean> {
+  const row = await db
+    .insertInto('repositories')
+    .values(repository)
+    .onConflict((conflict) => conflict.column('nameKey').doNothing())
+    .returning('id')
+    .executeTakeFirst()
+  return row !== undefined
+}
+
+/** A repository by its exact name or its id, with whether a username is a collaborator of it. */
+export async function findRepository(
+  db: Db,
+  by: { name: string } | { id: string },
+  username: string,
+): Promise<VisibleRow | undefined> {
+  const query = db
+    .selectFrom('repositories')
+    .leftJoin('collaborators', (join) =>
+      join
+        .onRef('collaborators.repositoryId', '=', 'repositories.id')
+        .on('collaborators.username', '=', username),
+    )
+    .selectAll('repositories')
+    .select('collaborators.username as collaborator')
+  const row = await ('id' in by
+    ? query.where('repositories.id', '=', by.id)
+    : query
+        .where('repositories.nameKey', '=', by.name.toLowerCase())
+        .where('repositories.name', '=', by.name)
+  ).executeTakeFirst()
+  if (!row) return undefined
+  const { collaborator, ...repository } = row
+  return { ...repository, isCollaborator: collaborator !== null }
+}
+
+/** Whether a name is taken, in whatever case. */
+export async function isNameTaken(db: Db, name: string): Promise<boolean> {
+  const row = await db
+    .selectFrom('repositories')
+    .select('id')
+    .where('nameKey', '=', name.toLowerCase())
+    .executeTakeFirst()
+  return row !== undefined
+}
+
+/** Repositories after an id, oldest first. */
+export function listRepositories(
+  db: Db,
+  whose: Whose,
+  { after, limit }: { after: string; limit: number | undefined },
+): Promise<RepositoryRow[]> {
+  let query = db.selectFrom('repositories').selectAll().where('id', '>', after).orderBy('id')
+  if (whose !== 'all') {
+    const { username } = whose
+    query = query.where((is) =>
+      is.or([
+        is('ownerUsername', '=', username),
+        is(
+          'id',
+          'in',
+          is.selectFrom('collaborators').select('repositoryId').where('username', '=', username),
+        ),
+      ]),
+    )
+  }
+  if (limit !== undefined) query = query.limit(limit)
+  return query.execute()
+}
+
+/** The ids of all repositories. */
+export async function listRepositoryIds(db: Db): Promise<string[]> {
+  const rows = await db.selectFrom('repositories').select('id').orderBy('id', 'desc').execute()
+  return rows.map(({ id }) => id)
+}
+
+/** Renames a repository; false when it is gone. Throws the database's error when the name is taken. */
+export async function updateName(db: Db, id: string, name: string): Promise<boolean> {
+  const row = await db
+    .updateTable('repositories')
+    .set({ name, nameKey: name.toLowerCase() })
+    .where('id', '=', id)
+    .returning('id')
+    .executeTakeFirst()
+  return row !== undefined
+}
+
+export async function deleteRepository(db: Db, id: string): Promise<boolean> {
+  const row = await db
+    .deleteFrom('repositories')
+    .where('id', '=', id)
+    .returning('id')
+    .executeTakeFirst()
+  return row !== undefined
+}

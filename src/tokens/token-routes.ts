@@ -1,0 +1,95 @@
+import { type TProperties, Type } from 'typebox'
+import { Username } from '../access/names.ts'
+import { type Permission, permissions } from '../access/permissions.ts'
+import { PageQuery, paged } from '../http/pages.ts'
+import { closed, nothing, route } from '../http/route.ts'
+import { type Tokens, toActor } from './tokens.ts'
+
+export const maxExpiryDays = 3650
+
+/** The routes of API tokens. */
+export function tokenRoutes(tokens: Tokens) {
+  return [
+    route('GET', '/tokens', {
+      summary: 'List all tokens, oldest first, without their strings',
+      permission: 'admin',
+      query: PageQuery,
+      reply: { 200: Type.Array(Token) },
+      handle: (request) => paged(request, tokens.list),
+    }),
+    route('POST', '/tokens', {
+      summary: 'Create a token',
+      description: 'The answer is the only one that has the token string; it cannot be had again.',
+      permission: 'admin',
+      body: NewToken,
+      reply: { 201: CreatedToken },
+      handle: async ({ principal, body }) => {
+        const created = await tokens.create(toActor(principal), body)
+        return { ...created, message: 'Keep the token now; it is not shown again.' }
+      },
+    }),
+    route('DELETE', '/tokens/:id', {
+      summary: 'Delete a token',
+      description: 'What it owns stays, and stays with its username.',
+      permission: 'admin',
+      reply: { 204: nothing },
+      problems: ['token_not_found', 'token_in_use'],
+      handle: ({ principal, params }) => tokens.revoke(toActor(principal), params.id),
+    }),
+  ]
+}
+
+const TokenName = Type.String({
+  description: '1 to 100 characters, none of them a control character',
+  minLength: 1,
+  maxLength: 100,
+  pattern: '^[^\\u0000-\\u001f\\u007f-\\u009f]*$',
+})
+
+const PermissionList = Type.Array(
+  Type.Unsafe<Permission>({
+    type: 'string',
+    enum: permissions,
+    description: permissions.join(', '),
+  }),
+  { description: `some of ${permissions.join(', ')}`, maxItems: permissions.length },
+)
+
+const NewToken = Type.Object(
+  {
+    name: TokenName,
+    permissions: Type.Optional(PermissionList),
+    expiresInDays: Type.Optional(
+      Type.Unsafe<number | null>({
+        type: ['integer', 'null'],
+        description: `1 to ${maxExpiryDays} days, or null for never; 365 when omitted`,
+        minimum: 1,
+        maximum: maxExpiryDays,
+      }),
+    ),
+    username: Type.Optional(Username),
+  },
+  closed,
+)
+
+const token = {
+  id: Type.String({ description: 'an opaque id' }),
+  name: Type.String({ description: 'what it is for' }),
+  username: Type.String({ description: 'in whose name it acts' }),
+  permissions: Type.Array(Type.String(), { description: 'what it may do' }),
+  createdAt: Type.Integer({ description: 'milliseconds since the Unix epoch' }),
+  expiresAt: time('when it ends, null for never'),
+  lastUsedAt: time('when it was last used, to within 30 s; null for never'),
+} satisfies TProperties
+
+const Token = Type.Object(token)
+
+const CreatedToken = Type.Object({
+  ...token,
+  token: Type.String({ description: 'the token string, shown only here' }),
+  message: Type.String({ description: 'a reminder of that' }),
+})
+
+function time(description: string) {
+  return Type.Unsafe<number | null>({ type: ['integer', 'null'], description })
+}

@@ -1,0 +1,174 @@
+import { defaultPermissions, isPermission, type Permission } from '../access/permissions.ts'
+import type { Principal } from '../access/principal.ts'
+import { type Clock, dayMs } from '../base/clock.ts'
+import { newId } from '../base/ids.ts'
+import type { Log } from '../base/log.ts'
+import { Problem } from '../base/problem.ts'
+import { hashToken, isTokenString, newTokenString } from '../base/token-string.ts'
+import type { Database } from '../database/database.ts'
+import type { TokenRow } from '../database/schema.ts'
+import { type Actor, publish } from '../events/events.ts'
+import {
+  deleteToken,
+  findLiveTokenOf,
+  findToken,
+  findTokenByHash,
+  insertToken,
+  insertTokenOnce,
+  listTokens,
+  markInitialized,
+  updateLastUsed,
+} from './token-store.ts'
+
+export type Tokens = ReturnType<typeof createTokens>
+
+export type NewToken = {
+  name: string
+  permissions?: Permission[] | undefined
+  /** Null for a token that never expires; 365 when nothing is said. */
+  expiresInDays?: number | null | undefined
+  /** Equal to the token's id when nothing is said, so that two unnamed tokens share no rights. */
+  username?: string | undefined
+}
+
+const defaultExpiryDays = 365
+const lastUsedPrecisionMs = 30_000
+const setupActor: Actor = { id: 'local', username: 'admin' }
+
+type Dependencies = { db: Database; clock: Clock; log: Log }
+
+/** API tokens: made once, kept as a hash, and turned into principals. */
+export function createTokens({ db, clock, log }: Dependencies) {
+  async function create(actor: Actor, wanted: NewToken) {
+    const token = newTokenString()
+    const row = toRow(wanted, token, clock.now())
+    await db.transaction().execute(async (tx) => {
+      await insertToken(tx, row)
+      await publish(tx, clock.now(), [tokenCreated(actor, row)])
+    })
+    return { ...toToken(row), token }
+  }
+
+  return {
+    /** Makes a token. Its string is in this answer and nowhere else. */
+    create,
+
+    /**
+     * Gives a new service its first admin token; undefined when the service had been set up before.
+     * A given token string is installed at any start at which it is not there.
+     */
+    async setUp(given: string | undefined): Promise<string | undefined> {
+      const first = await markInitialized(db, clock.now())
+      const wanted: NewToken = {
+        name: 'admin',
+        permissions: ['admin'],
+        expiresInDays: null,
+        username: 'admin',
+      }
+      if (given === undefined) return first ? (await create(setupActor, wanted)).token : undefined
+      const row = toRow(wanted, given, clock.now())
+      await db.transaction().execute(async (tx) => {
+        if (await insertTokenOnce(tx, row)) {
+          await publish(tx, clock.now(), [tokenCreated(setupActor, row)])
+        }
+      })
+      return undefined
+    },
+
+    /** The principal of a token string, or undefined for one that is malformed, unknown or expired. */
+    async authenticate(token: string): Promise<Principal | undefined> {
+      if (!isTokenString(token)) return undefined
+      const row = await findTokenByHash(db, hashToken(token))
+      if (!row || isExpired(row, clock.now())) return undefined
+      if (clock.now() - (row.lastUsedAt ?? 0) >= lastUsedPrecisionMs) await touch(row.id)
+      return toPrincipal(row)
+    },
+
+    /** The same principal as it is now, or undefined when its token was deleted or has expired. */
+    async refresh(principal: Principal): Promise<Principal | undefined> {
+      const row = await findToken(db, principal.tokenId)
+      return row && !isExpired(row, clock.now()) ? toPrincipal(row) : undefined
+    },
+
+    /** The newest live token of a username, to own what is made in its name. */
+    async ownerNamed(username: string): Promise<Principal> {
+      const row = await findLiveTokenOf(db, username, clock.now())
+      if (!row) {
+        throw new Problem(
+          'username_unknown',
+          `No live token has the username "${username}"; make one with \`svc tokens create --username ${username}\`.`,
+        )
+      }
+      return toPrincipal(row)
+    },
+
+    /** Tokens after an id, oldest first. */
+    async list(page: { after: string; limit: number | undefined }) {
+      return (await listTokens(db, page)).map(toToken)
+    },
+
+    /** Deletes a token; what it was used for ends with its next request. */
+    async revoke(actor: Actor, id: string): Promise<void> {
+      if (actor.id === id) {
+        throw new Problem('token_in_use', 'A token cannot delete itself; use another admin token.')
+      }
+      await db.transaction().execute(async (tx) => {
+        if (!(await deleteToken(tx, id))) {
+          throw new Problem('token_not_found', `There is no token with the id "${id}".`)
+        }
+        const event = { actor, repositoryId: null, data: { tokenId: id } }
+        await publish(tx, clock.now(), [{ kind: 'token.deleted', ...event }])
+      })
+    },
+  }
+
+  // When a token was last used is not worth refusing its request, on a full disk for example.
+  async function touch(id: string): Promise<void> {
+    await updateLastUsed(db, id, clock.now()).catch((error) =>
+      log.warn({ err: error, tokenId: id }, 'the last use of a token was not recorded'),
+    )
+  }
+}
+
+/** Who acts, for the event log. */
+export function toActor({ tokenId, username }: Principal): Actor {
+  return { id: tokenId, username }
+}
+
+function toRow(wanted: NewToken, token: string, now: number): TokenRow {
+  const id = newId()
+  const days = wanted.expiresInDays === undefined ? defaultExpiryDays : wanted.expiresInDays
+  return {
+    id,
+    name: wanted.name,
+    tokenHash: hashToken(token),
+    username: wanted.username ?? id,
+    permissions: [...new Set(wanted.permissions ?? defaultPermissions)].join(' '),
+    createdAt: now,
+    expiresAt: days === null ? null : now + days * dayMs,
+    lastUsedAt: null,
+  }
+}
+
+function toToken(row: TokenRow) {
+  const { id, name, username, createdAt, expiresAt, lastUsedAt } = row
+  return { id, name, username, createdAt, expiresAt, lastUsedAt, permissions: permissionsOf(row) }
+}
+
+function toPrincipal(row: TokenRow): Principal {
+  return { tokenId: row.id, username: row.username, permissions: new Set(permissionsOf(row)) }
+}
+
+function permissionsOf({ permissions }: TokenRow): Permission[] {
+  return permissions.split(' ').filter(isPermission)
+}
+
+function isExpired({ expiresAt }: TokenRow, now: number): boolean {
+  return expiresAt !== null && expiresAt <= now
+}
+
+function tokenCreated(actor: Actor, row: TokenRow) {
+  const { id, name, username } = row
+  const data = { tokenId: id, name, username, permissions: permissionsOf(row) }
+  return { kind: 'token.created', actor, repositoryId: null, data } as const
+}

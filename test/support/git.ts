@@ -1,0 +1,60 @@
+import { execFile } from 'node:child_process'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+
+const execute = promisify(execFile)
+
+const environment = {
+  PATH: process.env.PATH,
+  HOME: '/nonexistent',
+  LANG: 'C.UTF-8',
+  GIT_CONFIG_NOSYSTEM: '1',
+  GIT_CONFIG_GLOBAL: '/dev/null',
+  GIT_TERMINAL_PROMPT: '0',
+  GIT_AUTHOR_NAME: 'Ada',
+  GIT_AUTHOR_EMAIL: 'ada@example.com',
+  GIT_COMMITTER_NAME: 'Ada',
+  GIT_COMMITTER_EMAIL: 'ada@example.com',
+}
+
+export type Project = Awaited<ReturnType<typeof createProject>>
+
+/** Runs the real git; what it printed. Rejects with what it complained about when it fails. */
+export async function git(cwd: string, args: string[], env: Record<string, string> = {}) {
+  const options = { cwd, env: { ...environment, ...env }, maxBuffer: 256 * 1024 * 1024 }
+  const { stdout, stderr } = await execute('git', args, options)
+  return { stdout: stdout.trim(), stderr }
+}
+
+/** A folder that goes away with its test. */
+export async function temporaryFolder() {
+  const path = await mkdtemp(join(tmpdir(), 'svc-test-'))
+  return {
+    path,
+    [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true, maxRetries: 5 }),
+  }
+}
+
+/** A Git project of a user, in a folder of its own, with one commit on `main`. */
+export async function createProject() {
+  const folder = await temporaryFolder()
+  const run = async (...args: string[]) => (await git(folder.path, args)).stdout
+  const project = {
+    path: folder.path,
+    /** Runs git in the project; its output. */
+    git: run,
+    /** Commits a file; the commit's id. */
+    async commit(name: string, content = name): Promise<string> {
+      await writeFile(join(folder.path, name), content)
+      await run('add', '--', name)
+      await run('commit', '--quiet', '-m', `Add ${name}`)
+      return run('rev-parse', 'HEAD')
+    },
+    [Symbol.asyncDispose]: folder[Symbol.asyncDispose],
+  }
+  await run('init', '--quiet', '--initial-branch=main')
+  await project.commit('readme.txt')
+  return project
+}

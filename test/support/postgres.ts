@@ -1,0 +1,58 @@
+import { execFileSync } from 'node:child_process'
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { programs } from './programs.ts'
+
+export type Postgres = { url: string; stop: () => void }
+
+/** Starts a PostgreSQL of its own on a free loopback port; undefined when the program is missing. */
+export async function startPostgres(): Promise<Postgres | undefined> {
+  const bin = programs.postgres.find()
+  if (bin === undefined) return undefined
+  const folder = mkdtempSync(join(tmpdir(), 'svc-postgres-'))
+  chmodSync(folder, 0o777)
+  const data = join(folder, 'data')
+  const port = await freePort()
+  runAsServer(join(bin, 'initdb'), [
+    '-D',
+    data,
+    '-U',
+    'svc',
+    '--auth=trust',
+    '--no-sync',
+    '-E',
+    'UTF8',
+  ])
+  const options = `-p ${port} -k ${folder} -c listen_addresses=127.0.0.1 -c fsync=off`
+  const control = join(bin, 'pg_ctl')
+  runAsServer(control, ['-D', data, '-o', options, '-l', join(folder, 'log'), '-w', 'start'])
+  return {
+    url: `postgres://svc@127.0.0.1:${port}/postgres`,
+    stop() {
+      runAsServer(control, ['-D', data, '-m', 'immediate', '-w', 'stop'])
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+// PostgreSQL refuses to run as root; its package brings a user for it.
+function runAsServer(command: string, args: string[]): void {
+  const isRoot = process.getuid?.() === 0
+  const [program, ...rest] = isRoot
+    ? ['setpriv', '--reuid=postgres', '--regid=postgres', '--clear-groups', command, ...args]
+    : [command, ...args]
+  execFileSync(program ?? command, rest, { stdio: 'pipe', cwd: '/' })
+}
+
+function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer()
+    server.on('error', reject)
+    server.listen(0, '127.0.0.1', () => {
+      const address = server.address()
+      server.close(() => resolve(typeof address === 'object' && address ? address.port : 0))
+    })
+  })
+}

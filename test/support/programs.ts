@@ -1,0 +1,39 @@
+import { existsSync, readdirSync } from 'node:fs'
+import { delimiter, join } from 'node:path'
+
+type Program = { find: () => string | undefined; install: string }
+
+/** Programs that some tests need, besides git. */
+export const programs = {
+  postgres: { find: findPostgres, install: 'apt-get install postgresql' },
+  chromium: { find: () => onPath('chromium'), install: 'apt-get install chromium' },
+} satisfies Record<string, Program>
+
+export type ProgramName = keyof typeof programs
+
+export const mayNotSkip = process.env.SVC_TEST_REQUIRE === 'all'
+
+/** For a test's `skip`: a reason when a program is missing, false when it is there or nothing may be skipped. */
+export function without(name: ProgramName): string | false {
+  return !mayNotSkip && programs[name].find() === undefined && `needs ${name}`
+}
+
+/** Programs that are missing, with the commands that install them. */
+export function missingPrograms(): { name: string; install: string }[] {
+  return Object.entries<Program>(programs)
+    .filter(([, { find }]) => find() === undefined)
+    .map(([name, { install }]) => ({ name, install }))
+}
+
+// Debian keeps the server's own programs off the PATH, in a folder for each version.
+function findPostgres(): string | undefined {
+  const root = '/usr/lib/postgresql'
+  const versions = existsSync(root) ? readdirSync(root).sort() : []
+  const folders = versions.map((version) => join(root, version, 'bin'))
+  return folders.reverse().find((folder) => existsSync(join(folder, 'initdb')))
+}
+
+function onPath(name: string): string | undefined {
+  const folders = (process.env.PATH ?? '').split(delimiter)
+  return folders.map((folder) => join(folder, name)).find((path) => existsSync(path))
+}

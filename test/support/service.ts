@@ -1,0 +1,121 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import { newTokenString } from '../../src/base/token-string.ts'
+
+export const launcher = fileURLToPath(new URL('../../bin/svc', import.meta.url))
+
+export type Answer = {
+  status: number
+  headers: Headers
+  // What the API answers is what the tests are about; they say what they expect of it.
+  // biome-ignore lint/suspicious/noExplicitAny: see above
+  body: any
+  text: string
+}
+
+export type Service = Awaited<ReturnType<typeof startService>>
+export type Client = ReturnType<typeof createClient>
+
+type Options = { env?: Record<string, string>; dataDir?: string }
+
+/** Starts the real program on a free port, by default with a data directory of its own that goes with it. */
+export async function startService({ env = {}, dataDir }: Options = {}) {
+  const folder = dataDir ?? (await mkdtemp(join(tmpdir(), 'svc-test-')))
+  const adminToken = env.SVC_ADMIN_TOKEN ?? newTokenString()
+  const child = spawn(launcher, ['serve'], {
+    env: {
+      PATH: process.env.PATH,
+      SVC_PORT: '0',
+      SVC_DATA_DIR: folder,
+      SVC_ADMIN_TOKEN: adminToken,
+      SVC_REQUESTS_PER_SECOND: '100000',
+      SVC_REQUEST_BURST: '100000',
+      ...env,
+    },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    detached: true,
+  })
+  let log = ''
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    log += text
+  })
+  const listening = await firstLine(child, () => log)
+  const url: string = JSON.parse(listening).http
+  const admin = createClient(url, adminToken)
+
+  async function end(signal: NodeJS.Signals): Promise<number | null> {
+    if (child.exitCode === null && child.signalCode === null) {
+      const exited = once(child, 'exit')
+      child.kill(signal)
+      await exited
+    }
+    return child.exitCode
+  }
+
+  return {
+    url,
+    dataDir: folder,
+    pid: child.pid ?? 0,
+    admin,
+    adminToken,
+    log: () => log,
+    /** Sends a signal and waits for the end; the exit code. */
+    end,
+
+    /** A client with a token of its own, made by the admin. */
+    async client(wanted: { permissions?: string[]; username?: string } = {}) {
+      const { body } = await admin.post('/tokens', { name: 'test', ...wanted })
+      return createClient(url, body.token, { id: body.id, username: body.username })
+    },
+
+    async [Symbol.asyncDispose]() {
+      await end('SIGKILL')
+      if (dataDir === undefined) await rm(folder, { recursive: true, force: true, maxRetries: 5 })
+    },
+  }
+}
+
+/** Calls the API with a token. */
+export function createClient(url: string, token: string, who = { id: '', username: 'admin' }) {
+  async function call(method: string, path: string, body?: unknown): Promise<Answer> {
+    const response = await fetch(url + path, {
+      method,
+      headers: {
+        authorization: `Bearer ${token}`,
+        ...(body !== undefined && { 'content-type': 'application/json' }),
+      },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    })
+    return toAnswer(response)
+  }
+  return {
+    ...who,
+    token,
+    /** The address of a repository with the token in it, for git. */
+    remote: (name: string) => `${url.replace('://', `://git:${token}@`)}/repos/${name}.git`,
+    call,
+    get: (path: string) => call('GET', path),
+    post: (path: string, body?: unknown) => call('POST', path, body),
+    put: (path: string, body?: unknown) => call('PUT', path, body),
+    patch: (path: string, body?: unknown) => call('PATCH', path, body),
+    delete: (path: string) => call('DELETE', path),
+  }
+}
+
+export async function toAnswer(response: Response): Promise<Answer> {
+  const text = await response.text()
+  const isJson = /json/.test(response.headers.get('content-type') ?? '')
+  const body = isJson && text !== '' ? JSON.parse(text) : undefined
+  return { status: response.status, headers: response.headers, body, text }
+}
+
+async function firstLine(child: ChildProcess, log: () => string): Promise<string> {
+  if (!child.stdout) throw new Error('no output')
+  for await (const line of createInterface({ input: child.stdout })) return line
+  throw new Error(`The service did not start:\n${log()}`)
+}
