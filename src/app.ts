@@ -37,7 +37,7 @@ const tidyBeforeAnswerMs = 300
 const leastGitVersion = [2, 39] as const
 
 /** Everything but the servers: what the command line works with, whether a server runs or not. */
-export async function openApp({ settings, log, path }: Options) {
+async function openApp({ settings, log, path }: Options) {
   const { dataDir, databaseUrl } = settings
   const db = await openDatabase({ dataDir, url: databaseUrl?.reveal(), log })
   const clock = systemClock

@@ -45,7 +45,6 @@ export const problems = {
   too_many_requests: { kind: 'too-many', title: 'Too many requests with this token' },
   internal_error: { kind: 'internal', title: 'The server failed' },
   git_busy: { kind: 'unavailable', title: 'Too many Git operations at once' },
-  shutting_down: { kind: 'unavailable', title: 'The server is stopping' },
   database_unavailable: { kind: 'unavailable', title: 'The database does not answer' },
   storage_full: { kind: 'storage-full', title: 'The server has no space left' },
 } as const satisfies Record<string, { kind: ProblemKind; title: string }>

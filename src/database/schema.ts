@@ -54,7 +54,7 @@ export type PushRow = {
   finishedAt: number | null
 }
 
-export type EventRow = {
+type EventRow = {
   seq: number
   kind: string
   repositoryId: string | null
@@ -66,4 +66,4 @@ export type EventRow = {
 }
 
 /** Single values: `events` counts the event log, `initialized` is when the first server started. */
-export type MarkRow = { name: string; value: Generated<number> }
+type MarkRow = { name: string; value: Generated<number> }

@@ -3,7 +3,7 @@ import type { Db } from '../database/schema.ts'
 import type { RefUpdate } from '../git/refs.ts'
 
 /** Every kind of event, with its data. */
-export type EventData = {
+type EventData = {
   push: RefUpdate & { pushId: string; repositoryName: string }
   'repository.created': { name: string }
   'repository.renamed': { name: string; formerName: string }

@@ -33,7 +33,7 @@ export type GitRequest = {
 }
 
 type Talk = {
-  process: GitProcess
+  child: GitProcess
   input: Body
   contentType: string
   /** What the answer begins with, before git's own output. */
@@ -70,9 +70,9 @@ export function createGitService({ git, pushes, tidying, settings, log }: Depend
       const command =
         service === 'git-upload-pack' ? gitCommands.advertiseFetch : gitCommands.advertisePush
       using watched = watch(asked)
-      await using process = git.start(command(repository.path), { protocol })
+      await using child = git.start(command(repository.path), { protocol })
       const heading = Buffer.concat([packet(`# service=${service}\n`), flushPacket])
-      await talk(watched, { process, input: nothing(), contentType, heading })
+      await talk(watched, { child, input: nothing(), contentType, heading })
       response.end()
     },
 
@@ -88,8 +88,8 @@ export function createGitService({ git, pushes, tidying, settings, log }: Depend
         first.kind === 'data' && /^command=ls-refs\n?$/.test(first.payload.toString())
       using _turn = isListing ? undefined : await turns.take(repository.id, watched.signal)
       const protocol = protocolOf(request)
-      await using process = git.start(gitCommands.fetch(repository.path), { protocol })
-      await talk(watched, { process, input, contentType })
+      await using child = git.start(gitCommands.fetch(repository.path), { protocol })
+      await talk(watched, { child, input, contentType })
       response.end()
     },
 
@@ -103,20 +103,20 @@ export function createGitService({ git, pushes, tidying, settings, log }: Depend
       if (isProbe(request, first.kind)) return answerEmpty(response, contentType)
       await tidying.once(repository.id)
       const protocol = protocolOf(request)
-      await using process = git.start(gitCommands.push(repository.path), {
+      await using child = git.start(gitCommands.push(repository.path), {
         protocol,
         channel: true,
       })
-      const push: Push = { principal, repository, process: processIdentity(process.pid ?? 0) ?? '' }
-      const judged = answerHook(process.channel, settings.pushMaxRefs, (updates) =>
+      const push: Push = { principal, repository, process: processIdentity(child.pid ?? 0) ?? '' }
+      const judged = answerHook(child.channel, settings.pushMaxRefs, (updates) =>
         pushes.judge(push, updates),
       ).catch((error) => log.error({ err: error }, 'a push could not be judged'))
       try {
-        await talk(watched, { process, input, contentType })
+        await talk(watched, { child, input, contentType })
         await judged
       } finally {
         // A client that has gone does not stop a push that was allowed: git is given the time to end it.
-        if (push.id !== undefined) await process.ended
+        if (push.id !== undefined) await child.ended
         await pushes.finish(push)
       }
       response.end()
@@ -147,13 +147,13 @@ export function createGitService({ git, pushes, tidying, settings, log }: Depend
 
   async function talk(
     { response, repository, signal, onProgress }: ReturnType<typeof watch>,
-    { process, input, contentType, heading }: Talk,
+    { child, input, contentType, heading }: Talk,
   ): Promise<void> {
     const onBegin = () => {
       begin(response, contentType)
       if (heading) response.write(heading)
     }
-    const { exitCode, complaint } = await converse(process, {
+    const { exitCode, complaint } = await converse(child, {
       input,
       output: response,
       signal,

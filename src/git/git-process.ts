@@ -11,7 +11,7 @@ export type GitProcess = ReturnType<Git['start']>
 export type Ended = { exitCode: number | null; complaint: string }
 
 /** A git command that failed by itself. */
-export class GitFailure extends Error {
+class GitFailure extends Error {
   override readonly name = 'GitFailure'
 
   constructor(command: string, { exitCode, complaint }: Ended) {
@@ -53,7 +53,7 @@ export function createGit({ pushMaxBytes, path }: Options) {
   return {
     /**
      * Starts git in a process group of its own. Disposing of the process ends the group and waits for it.
-     * With `channel`, descriptor 3 of git and its hooks is one end of `process.channel`.
+     * With `channel`, descriptor 3 of git and its hooks is one end of `channel`.
      */
     start(command: readonly string[], { protocol = '', channel = false }: StartOptions = {}) {
       const child = spawn('git', command, {
@@ -83,9 +83,9 @@ export function createGit({ pushMaxBytes, path }: Options) {
 
     /** Runs a short command to its end. Throws a GitFailure when it fails. */
     async run(command: readonly string[], options: StartOptions = {}): Promise<string> {
-      await using process = this.start(command, options)
-      process.stdin.end()
-      const [output, ended] = await Promise.all([text(process.stdout), process.ended])
+      await using child = this.start(command, options)
+      child.stdin.end()
+      const [output, ended] = await Promise.all([text(child.stdout), child.ended])
       if (ended.exitCode !== 0) throw new GitFailure(command[0] ?? '', ended)
       return output
     },

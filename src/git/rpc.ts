@@ -17,11 +17,11 @@ type Streams = {
  * Connects a git process to a client until both are done, and leaves the output open. What the client
  * still sends after git has ended is read and dropped, so that it gets to read what git said.
  */
-export async function converse(process: GitProcess, streams: Streams): Promise<Ended> {
+export async function converse(child: GitProcess, streams: Streams): Promise<Ended> {
   const [ended] = await Promise.all([
-    process.ended,
-    give(streams.input, process.stdin, streams.signal),
-    take(process, streams),
+    child.ended,
+    give(streams.input, child.stdin, streams.signal),
+    take(child, streams),
   ])
   return ended
 }
@@ -33,11 +33,11 @@ async function give(input: Body, stdin: Writable, signal: AbortSignal): Promise<
   stdin.end()
 }
 
-async function take(process: GitProcess, streams: Streams): Promise<void> {
+async function take(child: GitProcess, streams: Streams): Promise<void> {
   const { output, signal, onBegin, onProgress } = streams
   let begun = false
   try {
-    for await (const chunk of process.stdout.iterator({ destroyOnReturn: false })) {
+    for await (const chunk of child.stdout.iterator({ destroyOnReturn: false })) {
       if (!begun) onBegin()
       begun = true
       onProgress()
@@ -47,7 +47,7 @@ async function take(process: GitProcess, streams: Streams): Promise<void> {
     }
   } finally {
     // A push that was allowed goes on without its client; it must not fail on a full pipe.
-    process.stdout.resume()
+    child.stdout.resume()
   }
 }
 

@@ -18,7 +18,7 @@ export type Params<Path extends string> = Path extends `${string}:${infer Rest}`
       : Record<Rest, string>
   : Record<never, never>
 
-export type AnyParams = Record<string, string>
+type AnyParams = Record<string, string>
 
 /** What is known of a request before its body is read. */
 export type Asked<P = AnyParams> = { principal: Principal; permission: Permission; params: P }
@@ -76,7 +76,7 @@ export type StreamRoute = Common & {
 }
 
 /** One request that is answered by streaming. */
-export type Exchange = {
+type Exchange = {
   request: IncomingMessage
   response: ServerResponse
   query: URLSearchParams

@@ -19,8 +19,6 @@ import {
 import type { JsonRoute, PublicRoute, Route, StreamRoute } from './route.ts'
 import { checkBody, checkQuery } from './validation.ts'
 
-export type HttpServer = Awaited<ReturnType<typeof createHttpServer>>
-
 type Options = {
   settings: Settings
   routes: Route[]
@@ -71,9 +69,6 @@ export function createHttpServer({ settings, routes, authenticate, clock, log }:
     app.server.emit('request', request, response),
   )
 
-  // Bodies are read by the routes themselves, after all checks that need no body.
-  app.removeAllContentTypeParsers()
-  app.addContentTypeParser('*', (_request, _payload, done) => done(null))
   app.addHook('onRequest', async (request, reply) => {
     reply.header('x-request-id', request.id)
     reply.header('x-content-type-options', 'nosniff')
@@ -95,7 +90,10 @@ export function createHttpServer({ settings, routes, authenticate, clock, log }:
       url: toFastifyPath(route.path),
       exposeHeadRoute: route.kind !== 'stream',
       config: { route },
-      handler: handlerOf(route),
+      // A route does all its work in the first hook, before a body is looked at in any way:
+      // what is wrong with a body is told only to those who may send one.
+      onRequest: handlerOf(route),
+      handler: () => {},
     })
   }
 
@@ -167,7 +165,7 @@ export function createHttpServer({ settings, routes, authenticate, clock, log }:
     }
     const signal = AbortSignal.any([streams.signal, goneSignal(response)])
     await route.serve({ request: raw, response, query, principal, found, signal })
-    if (response.headersSent || signal.aborted) reply.hijack()
+    return reply.hijack()
   }
 
   function sendProblem(request: FastifyRequest, reply: FastifyReply, error: unknown) {

@@ -1,4 +1,4 @@
-import { type Static, type TProperties, Type } from 'typebox'
+import { type TProperties, Type } from 'typebox'
 import { RepositoryName, Username } from '../access/names.ts'
 import { PageQuery, paged } from '../http/pages.ts'
 import { type Asked, closed, nothing, route } from '../http/route.ts'
@@ -162,6 +162,3 @@ const CollaboratorList = Type.Object({
   repoName: Type.String({ description: "the repository's name" }),
   collaborators: Type.Array(Type.String(), { description: 'usernames, oldest first' }),
 })
-
-/** A repository as the API answers it. */
-export type RepositoryAnswer = Static<typeof DescribedRepository>

@@ -5,7 +5,7 @@ import { PageQuery, paged } from '../http/pages.ts'
 import { closed, nothing, route } from '../http/route.ts'
 import { type Tokens, toActor } from './tokens.ts'
 
-export const maxExpiryDays = 3650
+const maxExpiryDays = 3650
 
 /** The routes of API tokens. */
 export function tokenRoutes(tokens: Tokens) {

@@ -1,0 +1,92 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { Ajv } from 'ajv'
+import fc from 'fast-check'
+import { isRepositoryName, RepositoryName, Username } from './names.ts'
+
+const ajv = new Ajv({ strict: false })
+const matchesSchema = ajv.compile(RepositoryName)
+const isUsername = ajv.compile(Username)
+
+const nameLike = fc
+  .array(
+    fc.constantFrom(
+      ...[
+        'a',
+        'Z',
+        '9',
+        '.',
+        '..',
+        '_',
+        '-',
+        '/',
+        ' ',
+        '\n',
+        'é',
+        '%',
+        '.git',
+        '.lock',
+        'git',
+        'import',
+        'HEALTH',
+      ],
+    ),
+    { maxLength: 7 },
+  )
+  .map((pieces) => pieces.join(''))
+
+test('the schema and the function agree on every name', () => {
+  fc.assert(
+    fc.property(fc.oneof(nameLike, fc.string({ maxLength: 110 })), (name) => {
+      assert.equal(matchesSchema(name), isRepositoryName(name), JSON.stringify(name))
+    }),
+    { numRuns: 3000 },
+  )
+})
+
+test('a name that is accepted is one safe segment of an address', () => {
+  fc.assert(
+    fc.property(nameLike, (name) => {
+      fc.pre(isRepositoryName(name))
+      assert.equal(encodeURIComponent(name), name)
+      assert.equal(new URL(`http://h/repos/${name}.git`).pathname, `/repos/${name}.git`)
+    }),
+    { numRuns: 3000 },
+  )
+})
+
+test('the rules of names, one by one', () => {
+  for (const name of [
+    'a',
+    '0',
+    'a.b',
+    'A_b-c',
+    'x'.repeat(100),
+    'git',
+    'a.git.b',
+    'imports',
+    'a.GIT',
+  ]) {
+    assert.ok(isRepositoryName(name), name)
+  }
+  const refused = [
+    '',
+    '.a',
+    '-a',
+    '_a',
+    'a..b',
+    'a.git',
+    'a.lock',
+    'a.',
+    'x'.repeat(101),
+    'a/b',
+    'a b',
+  ]
+  for (const name of [...refused, 'import', 'Import', 'health', 'HEALTH', 'ä', 'a\n', 'a%2e']) {
+    assert.ok(!isRepositoryName(name), name)
+  }
+  for (const name of ['a', '_bot', 'ada@example.com', '-x', 'x'.repeat(64)])
+    assert.ok(isUsername(name), name)
+  for (const name of ['', '.', '..', 'x'.repeat(65), 'a b', 'a/b', 'ä'])
+    assert.ok(!isUsername(name), name)
+})

@@ -1,0 +1,49 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { startService } from '../../src/app.ts'
+import { createLog } from '../../src/base/log.ts'
+import { newTokenString } from '../../src/base/token-string.ts'
+import { readSettings } from '../../src/config/settings.ts'
+import { createClient } from './service.ts'
+
+export type InProcess = Awaited<ReturnType<typeof startInProcess>>
+
+/** The service in the test's own process, for tests that walk its lists or look into its database. */
+export async function startInProcess(env: Record<string, string> = {}) {
+  const dataDir = await mkdtemp(join(tmpdir(), 'svc-test-'))
+  const adminToken = newTokenString()
+  const settings = readSettings({
+    SVC_PORT: '0',
+    SVC_DATA_DIR: dataDir,
+    SVC_ADMIN_TOKEN: adminToken,
+    SVC_LOG_LEVEL: 'silent',
+    SVC_REQUESTS_PER_SECOND: '100000',
+    SVC_REQUEST_BURST: '100000',
+    SVC_STOP_SECONDS: '1',
+    ...env,
+  })
+  const log = createLog({ level: settings.logLevel, output: process.stderr })
+  const path = process.env.PATH ?? ''
+  const service = await startService({ settings, log, path, version: '0.0.0' })
+  const admin = createClient(service.http, adminToken)
+  return {
+    db: service.db,
+    routes: service.routes,
+    url: service.http,
+    dataDir,
+    adminToken,
+    admin,
+
+    /** A client with a token of its own. */
+    async client(wanted: { permissions?: string[]; username?: string } = {}) {
+      const { body } = await admin.post('/tokens', { name: 'test', ...wanted })
+      return createClient(service.http, body.token, { id: body.id, username: body.username })
+    },
+
+    async [Symbol.asyncDispose]() {
+      await service.stop()
+      await rm(dataDir, { recursive: true, force: true, maxRetries: 5 })
+    },
+  }
+}

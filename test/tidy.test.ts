@@ -1,0 +1,119 @@
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { dirname, join, relative } from 'node:path'
+import { test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+
+/** The folders of src/ in rows: a folder may import from itself and from those of lower rows. */
+const rows = [
+  ['main', 'app', 'commands'],
+  ['git-server'], // features: they do not know each other; events join them
+  ['repositories'], // what all features are about
+  ['tokens'], // who is calling
+  ['events'], // what happens
+  ['http', 'database', 'git'], // kits: technology, no resources
+  ['config', 'access'], // vocabulary: how it is set up, who may do what
+  ['base'],
+]
+
+const files = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard'], {
+  cwd: root,
+  encoding: 'utf8',
+})
+  .split('\n')
+  .filter((path) => path !== '' && !isDeleted(path))
+const sources = files.filter((path) => path.endsWith('.ts'))
+const isTest = (path: string) => path.endsWith('.test.ts') || path.startsWith('test/')
+
+test('folders import only from lower rows', () => {
+  for (const path of sources.filter((source) => source.startsWith('src/') && !isTest(source))) {
+    for (const target of importsOf(path)) {
+      const [from, to] = [folderOf(path), folderOf(target)]
+      const isAllowed = from === to || rowOf(to) > rowOf(from) || rowOf(from) === 0
+      assert.ok(isAllowed, `${path} imports ${target}: ${from} may not import ${to}`)
+    }
+  }
+})
+
+test('every folder of src/ has its place in the order', () => {
+  const folders = new Set(
+    sources.filter((path) => path.startsWith('src/') && !isTest(path)).map(folderOf),
+  )
+  assert.deepEqual([...folders].sort(), rows.flat().sort())
+})
+
+test('only main.ts touches the process it runs in', () => {
+  for (const path of sources.filter((source) => source.startsWith('src/') && !isTest(source))) {
+    if (path === 'src/main.ts') continue
+    assert.ok(!/process\.(env|argv|exit|stdin|stdout|stderr|on|cwd)\b/.test(read(path)), path)
+  }
+})
+
+test('git is spawned in one place', () => {
+  const spawners = sources.filter(
+    (path) => path.startsWith('src/') && !isTest(path) && /node:child_process/.test(read(path)),
+  )
+  assert.deepEqual(spawners, ['src/git/git-process.ts'])
+})
+
+test('SQL is written by stores and migrations alone', () => {
+  const builders = /\.(selectFrom|insertInto|updateTable|deleteFrom)\(/
+  for (const path of sources.filter((source) => source.startsWith('src/') && !isTest(source))) {
+    const isStore = /-store\.ts$|^src\/(database|events)\//.test(path)
+    assert.ok(isStore || !builders.test(read(path)), `${path} queries the database`)
+  }
+})
+
+test('files are small enough to read at a sitting', () => {
+  for (const path of sources.filter((source) => source.startsWith('src/'))) {
+    const lines = read(path).split('\n').length
+    assert.ok(lines <= 400, `${path} has ${lines} lines`)
+  }
+})
+
+test('nothing is left to do, and nothing speaks of where it was written', () => {
+  const unwanted = /\b(TODO|FIXME|XXX|HACK)\b|\/(work|root)\/|@ts-ignore|@ts-nocheck/
+  for (const path of files.filter((file) => /\.(ts|md|json|sh)$|^bin\/|^\.ci\//.test(file))) {
+    if (path === 'package-lock.json' || path === 'test/tidy.test.ts') continue
+    assert.ok(!unwanted.test(read(path)), `${path}: ${unwanted.exec(read(path))?.[0]}`)
+  }
+})
+
+test('no file is a drawer', () => {
+  const drawers = /(^|[-/])(utils?|helpers?|manager|misc|common|info)\.ts$/
+  assert.deepEqual(
+    sources.filter((path) => drawers.test(path)),
+    [],
+  )
+})
+
+function importsOf(path: string): string[] {
+  const specifiers = [...read(path).matchAll(/from '(\.[^']+)'/g)].map(([, found]) => found ?? '')
+  return specifiers.map((specifier) => relative(root, join(root, dirname(path), specifier)))
+}
+
+function folderOf(path: string): string {
+  const [, folder = ''] = path.split('/')
+  return folder.replace(/\.ts$/, '')
+}
+
+function rowOf(folder: string): number {
+  const row = rows.findIndex((names) => names.includes(folder))
+  assert.notEqual(row, -1, `${folder} has no place in the order of folders`)
+  return row
+}
+
+function isDeleted(path: string): boolean {
+  try {
+    return read(path) === undefined
+  } catch {
+    return true
+  }
+}
+
+function read(path: string): string {
+  return readFileSync(join(root, path), 'utf8')
+}
