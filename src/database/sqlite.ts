@@ -1,15 +1,30 @@
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite'
-import { type Dialect, SqliteDialect } from 'kysely'
+import { setTimeout as sleep } from 'node:timers/promises'
+import {
+  type CompiledQuery,
+  type DatabaseConnection,
+  type Dialect,
+  type Driver,
+  type QueryResult,
+  SqliteDialect,
+  type SqliteDialectConfig,
+  SqliteDriver,
+} from 'kysely'
 
+// How long one process waits for another (the command line, a server) to end its transaction.
 const busyTimeoutMs = 5000
+const busyPauseMs = 5
+const busyCode = 5
 const cachedStatements = 200
 
 /** Feeds node:sqlite to Kysely's SQLite dialect. Every commit is on the disk before it is reported. */
 export function sqliteDialect(path: string): Dialect {
   const database = new DatabaseSync(path, { timeout: busyTimeoutMs })
   database.exec('pragma journal_mode = wal; pragma synchronous = full; pragma foreign_keys = on')
+  // From here on it is waited for without holding up everything else: see PatientConnection.
+  database.exec('pragma busy_timeout = 0')
   const statements = new Map<string, ReturnType<typeof toKyselyStatement>>()
-  return new SqliteDialect({
+  const config: SqliteDialectConfig = {
     database: {
       close: () => database.close(),
       prepare(sql) {
@@ -21,7 +36,72 @@ export function sqliteDialect(path: string): Dialect {
         return statement
       },
     },
-  })
+  }
+  return new PatientDialect(config, database)
+}
+
+class PatientDialect extends SqliteDialect {
+  readonly #config: SqliteDialectConfig
+  readonly #database: DatabaseSync
+
+  constructor(config: SqliteDialectConfig, database: DatabaseSync) {
+    super(config)
+    this.#config = config
+    this.#database = database
+  }
+
+  override createDriver(): Driver {
+    return new PatientDriver(this.#config, this.#database)
+  }
+}
+
+class PatientDriver extends SqliteDriver {
+  readonly #database: DatabaseSync
+  #connection: DatabaseConnection | undefined
+
+  constructor(config: SqliteDialectConfig, database: DatabaseSync) {
+    super(config)
+    this.#database = database
+  }
+
+  override async acquireConnection(): Promise<DatabaseConnection> {
+    this.#connection ??= new PatientConnection(await super.acquireConnection())
+    return this.#connection
+  }
+
+  // On a full disk SQLite rolls back by itself: https://sqlite.org/lang_transaction.html, section 3.
+  override async rollbackTransaction(connection: DatabaseConnection): Promise<void> {
+    if (this.#database.isTransaction) await super.rollbackTransaction(connection)
+  }
+}
+
+/** Waits for its turn when another process is writing; SQLite's own waiting would block the whole program. */
+class PatientConnection implements DatabaseConnection {
+  readonly #inner: DatabaseConnection
+
+  constructor(inner: DatabaseConnection) {
+    this.#inner = inner
+  }
+
+  async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
+    const deadline = performance.now() + busyTimeoutMs
+    for (;;) {
+      try {
+        return await this.#inner.executeQuery<R>(query)
+      } catch (error) {
+        if (!isBusy(error) || performance.now() > deadline) throw error
+        await sleep(busyPauseMs)
+      }
+    }
+  }
+
+  streamQuery<R>(query: CompiledQuery, chunkSize: number): AsyncIterableIterator<QueryResult<R>> {
+    return this.#inner.streamQuery<R>(query, chunkSize)
+  }
+}
+
+function isBusy(error: unknown): boolean {
+  return error instanceof Error && 'errcode' in error && error.errcode === busyCode
 }
 
 // A transaction that first reads and then writes fails at once when another process wrote in between;

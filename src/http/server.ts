@@ -185,7 +185,9 @@ export function createHttpServer({ settings, routes, authenticate, clock, log }:
     reply.status(status).headers(problemHeaders(problem))
     // Git shows its user what a plain text says, and nothing of any other type.
     if (isGit) return reply.type('text/plain; charset=utf-8').send(`${problem.message}\n`)
-    return reply.type(problemContentType).send(`${JSON.stringify(toProblemDocument(problem))}\n`)
+    // A Buffer, since Fastify adds a charset to the type of text, and this type has none.
+    const document = Buffer.from(`${JSON.stringify(toProblemDocument(problem))}\n`)
+    return reply.type(problemContentType).send(document)
   }
 
   function answerUnknown(request: FastifyRequest, reply: FastifyReply) {

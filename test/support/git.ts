@@ -1,4 +1,4 @@
-import { execFile } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -26,6 +26,11 @@ export async function git(cwd: string, args: string[], env: Record<string, strin
   const options = { cwd, env: { ...environment, ...env }, maxBuffer: 256 * 1024 * 1024 }
   const { stdout, stderr } = await execute('git', args, options)
   return { stdout: stdout.trim(), stderr }
+}
+
+/** Starts the real git with pipes to talk to it. */
+export function spawnGit(cwd: string, args: string[]) {
+  return spawn('git', args, { cwd, env: environment })
 }
 
 /** A folder that goes away with its test. */

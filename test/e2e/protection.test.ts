@@ -1,0 +1,186 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { readdir, writeFile } from 'node:fs/promises'
+import { request as httpRequest } from 'node:http'
+import { buffer, text } from 'node:stream/consumers'
+import { after, before, beforeEach, test } from 'node:test'
+import { flushPacket, packet } from '../../src/git/pkt-line.ts'
+import { createProject, type Project, spawnGit } from '../support/git.ts'
+import { type Client, type Service, startService } from '../support/service.ts'
+
+let service: Service
+let project: Project
+let owner: Client
+let writer: Client
+let path: string
+let first: string
+let second: string
+
+before(async () => {
+  service = await startService()
+  project = await createProject()
+  first = await project.git('rev-parse', 'HEAD')
+  second = await project.commit('second.txt')
+  owner = await service.client({
+    username: 'ada',
+    permissions: ['repo:read', 'repo:write', 'repo:delete', 'collaborator:write'],
+  })
+  writer = await service.client({ username: 'grace' })
+})
+
+after(async () => {
+  await service[Symbol.asyncDispose]()
+  await project[Symbol.asyncDispose]()
+})
+
+beforeEach(async () => {
+  await owner.delete('/repos/site')
+  path = (await owner.post('/repos', { name: 'site' })).body.path
+  await owner.post('/repos/site/collaborators', { username: 'grace' })
+  await project.git('push', '--quiet', owner.remote('site'), `${first}:refs/heads/main`)
+})
+
+test('whatever changes a protected branch is refused to a collaborator', async () => {
+  await owner.put('/repos/site/protections/branches/main')
+  await owner.put('/repos/site/protections/branches/release/*')
+  for (const refspec of [
+    `${second}:refs/heads/main`,
+    `+${second}:refs/heads/main`,
+    ':refs/heads/main',
+    `${first}:refs/heads/release/1.0`,
+    `${first}:refs/heads/release/a/b`,
+  ]) {
+    await assertRefused(refspec, /The branch ".+" is protected by the rule "(main|release\/\*)"/)
+  }
+  await push(writer, `${second}:refs/heads/release-notes`)
+  await push(writer, `${second}:refs/tags/main`)
+})
+
+test('the owner and admins may change a protected branch', async () => {
+  await owner.put('/repos/site/protections/branches/main')
+  await push(owner, `${second}:refs/heads/main`)
+  await push(service.admin, `+${first}:refs/heads/main`)
+})
+
+test('one refused ref refuses the whole push', async () => {
+  await owner.put('/repos/site/protections/branches/main')
+  await assertRefused([`${second}:refs/heads/main`, `${second}:refs/heads/free`], /protected/)
+})
+
+test('a protection that is taken away no longer holds', async () => {
+  await owner.put('/repos/site/protections/branches/main')
+  const { body } = await owner.delete('/repos/site/protections/branches/main')
+  assert.deepEqual(body, { branches: [] })
+  await push(writer, `${second}:refs/heads/main`)
+})
+
+test('protections are added once, listed in order, and take plain or encoded slashes', async () => {
+  const base = '/repos/site/protections/branches'
+  await owner.put(`${base}/main`)
+  await owner.put(`${base}/refs/heads/main`)
+  await owner.put(`${base}/release%2F1.0`)
+  const { status, body } = await owner.put(`${base}/release/1.0`)
+  assert.deepEqual([status, body], [200, { branches: ['main', 'release/1.0'] }])
+  assert.deepEqual((await owner.get(base)).body, body)
+  assert.deepEqual((await owner.get('/repos/site')).body.protectedBranches, body.branches)
+  assert.deepEqual((await owner.get('/repos')).body[0].protectedBranches, body.branches)
+  for (const branch of ['refs/tags/v1', 'a..b', 'a%20b', '', '%00', 'refs%2Fheads%2Frefs%2Fx']) {
+    const answer = await owner.put(`${base}/${branch}`)
+    assert.deepEqual([answer.status, answer.body.code], [400, 'invalid_request'], branch)
+  }
+  assert.equal((await owner.delete(`${base}/nowhere`)).status, 404)
+})
+
+test('a push through a symbolic ref is judged by the branch that it would move', async () => {
+  await owner.put('/repos/site/protections/branches/main')
+  await writeFile(`${path}/refs/heads/alias`, 'ref: refs/heads/main\n')
+  await assertRefused(`${second}:refs/heads/alias`, /"main" is protected/)
+})
+
+test('ref names that mislead are refused to everybody, by name', async () => {
+  const id = 'a'.repeat(40)
+  for (const ref of [
+    ...['refs/heads/-x', 'refs/heads/HEAD', 'refs/heads/refs/heads/main', `refs/heads/${id}`],
+    ...[`refs/tags/${id}`, 'refs/tags/-x', 'refs/replace/x'],
+  ]) {
+    const error = await refusal(owner, [`${second}:${ref}`])
+    assert.ok(error.includes(`The ref "${ref}" is refused`), error)
+  }
+  await refusal(owner, [`${second}:refs/svc/x`])
+  for (const ref of [
+    'refs/notes/commits',
+    'refs/pull/1/head',
+    'refs/heads/é🙂',
+    'refs/heads/a/-b',
+  ]) {
+    await push(owner, `${second}:${ref}`)
+  }
+})
+
+test('rights are decided when the push is judged, not when it began', async () => {
+  const other = await service.client({ username: 'alan' })
+  await owner.post('/repos/site/collaborators', { username: 'alan' })
+  const cases = [
+    [writer, () => owner.put('/repos/site/protections/branches/main'), /protected/],
+    [writer, () => owner.delete('/repos/site/collaborators/grace'), /not yours to see/],
+    [other, () => service.admin.delete(`/tokens/${other.id}`), /deleted or has expired/],
+  ] as const
+  for (const [client, change, expected] of cases) {
+    const answer = await pushInTwoParts(client, change)
+    assert.match(answer, expected)
+    assert.match(answer, /pre-receive hook declined/)
+  }
+  assert.match(await project.git('ls-remote', owner.remote('site'), 'main'), new RegExp(first))
+})
+
+test('a push into a repository that is renamed meanwhile arrives', async () => {
+  const answer = await pushInTwoParts(owner, () => owner.patch('/repos/site', { name: 'page' }))
+  assert.match(answer, /ok refs\/heads\/main/)
+  assert.match(await project.git('ls-remote', owner.remote('page')), new RegExp(second))
+  await owner.delete('/repos/page')
+})
+
+function push(client: Client, ...refspecs: string[]): Promise<string> {
+  return project.git('push', '--quiet', client.remote('site'), ...refspecs)
+}
+
+async function refusal(client: Client, refspecs: string[]): Promise<string> {
+  const before = await project.git('ls-remote', owner.remote('site'))
+  const error = await push(client, ...refspecs).then(
+    () => assert.fail(`${refspecs} was let in`),
+    (fault) => fault,
+  )
+  assert.equal(await project.git('ls-remote', owner.remote('site')), before)
+  return error.stderr
+}
+
+async function assertRefused(refspecs: string | string[], expected: RegExp): Promise<void> {
+  assert.match(await refusal(writer, [refspecs].flat()), expected)
+}
+
+/** Pushes `second` to main as git would, and does something when half of it has been sent. */
+async function pushInTwoParts(client: Client, between: () => Promise<unknown>): Promise<string> {
+  const packing = spawnGit(project.path, ['pack-objects', '--revs', '--stdout', '--quiet'])
+  packing.stdin.end(`${second}\n^${first}\n`)
+  const pack = await buffer(packing.stdout)
+  const capabilities = '\0 report-status side-band-64k object-format=sha1'
+  const command = packet(`${first} ${second} refs/heads/main${capabilities}`)
+  const body = Buffer.concat([command, flushPacket, pack])
+  const request = httpRequest(`${service.url}/repos/site.git/git-receive-pack`, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${client.token}`,
+      'content-type': 'application/x-git-receive-pack-request',
+      'content-length': body.length,
+    },
+  })
+  const half = body.length - 10
+  const answered = once(request, 'response')
+  await new Promise((resolve) => request.write(body.subarray(0, half), resolve))
+  // The server has begun when git has made the folder for what it is about to receive.
+  while (!(await readdir(`${path}/objects`)).some((name) => name.startsWith('tmp_objdir'))) {}
+  await between()
+  request.end(body.subarray(half))
+  const [response] = await answered
+  return text(response)
+}

@@ -1,0 +1,239 @@
+import assert from 'node:assert/strict'
+import { connect } from 'node:net'
+import { DatabaseSync } from 'node:sqlite'
+import { after, before, test } from 'node:test'
+import { sql } from 'kysely'
+import { Problem, type ProblemCode, problems, toProblem } from '../src/base/problem.ts'
+import { newTokenString } from '../src/base/token-string.ts'
+import { statuses } from '../src/http/problem-response.ts'
+import { createProject, type Project } from './support/git.ts'
+import { type InProcess, startInProcess } from './support/in-process.ts'
+import { type Answer, type Client, createClient, toAnswer } from './support/service.ts'
+
+let service: InProcess
+let project: Project
+let member: Client
+let admin: Client
+
+before(async () => {
+  service = await startInProcess({ SVC_PUSH_MAX_REFS: '3', SVC_JSON_BODY_SECONDS: '1' })
+  project = await createProject()
+  admin = createClient(service.url, service.adminToken)
+  member = await service.client({ username: 'member', permissions: ['repo:read', 'repo:write'] })
+  await admin.post('/repos', { name: 'site' })
+  await admin.post('/repos/site/collaborators', { username: 'member' })
+  await admin.put('/repos/site/protections/branches/main')
+})
+
+after(async () => {
+  await service[Symbol.asyncDispose]()
+  await project[Symbol.asyncDispose]()
+})
+
+/** Brings about each problem: over HTTP it gives the answer, over Git or in a command what was said. */
+const scenarios: Record<ProblemCode, () => Promise<Answer | string>> = {
+  malformed_request: () => raw('POST', '/repos', '{"name":', 'application/json'),
+  invalid_request: () => admin.post('/repos', { name: 'a..b' }),
+  malformed_git_request: () =>
+    raw('POST', '/repos/site.git/git-upload-pack', 'zzzz', 'application/x-git-upload-pack-request'),
+  token_required: async () => toAnswer(await fetch(`${service.url}/repos`)),
+  token_invalid: () => createClient(service.url, newTokenString()).get('/repos'),
+  permission_missing: () => member.get('/tokens'),
+  owner_required: () => member.put('/repos/site/protections/branches/dev'),
+  branch_protected: () => refusedPush(member, 'HEAD:main'),
+  ref_name_refused: () => refusedPush(admin, 'HEAD:refs/replace/x'),
+  too_many_ref_updates: () =>
+    refusedPush(admin, ...['a', 'b', 'c', 'd'].map((name) => `HEAD:refs/heads/${name}`)),
+  route_not_found: () => admin.get('/nowhere'),
+  repository_not_found: () => admin.get('/repos/nowhere'),
+  protection_not_found: () => admin.delete('/repos/site/protections/branches/dev'),
+  collaborator_not_found: () => admin.delete('/repos/site/collaborators/nobody'),
+  token_not_found: () => admin.delete('/tokens/nothing'),
+  method_not_allowed: () => admin.delete('/repos'),
+  request_timed_out: slowBody,
+  repository_name_taken: () => admin.post('/repos', { name: 'SITE' }),
+  token_in_use: async () => {
+    const [{ id }] = (await admin.get('/tokens')).body
+    return admin.delete(`/tokens/${id}`)
+  },
+  body_too_large: () => admin.post('/repos', { name: 'x'.repeat(1024 * 1024) }),
+  unsupported_media_type: () => raw('POST', '/repos', '{}', 'text/plain'),
+  headers_too_large: () => speak(`GET / HTTP/1.1\r\nHost: x\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`),
+  username_unknown: () =>
+    refusal(
+      import('../src/tokens/tokens.ts').then(({ createTokens }) => {
+        const clock = { now: () => Date.now() }
+        const log = { debug() {}, info() {}, warn() {}, error() {} }
+        return createTokens({ db: service.db, clock, log }).ownerNamed('nobody')
+      }),
+    ),
+  too_many_bad_tokens: async () => {
+    await using strict = await startInProcess({ SVC_BAD_TOKENS_PER_MINUTE: '1' })
+    const stranger = createClient(strict.url, newTokenString())
+    await stranger.get('/repos')
+    const answer = await stranger.get('/repos')
+    assert.equal((await strict.admin.get('/repos')).status, 200)
+    assertRetryAfter(answer)
+    return answer
+  },
+  too_many_requests: async () => {
+    const env = { SVC_REQUESTS_PER_SECOND: '1', SVC_REQUEST_BURST: '2' }
+    await using strict = await startInProcess(env)
+    await Promise.all([strict.admin.get('/repos'), strict.admin.get('/repos')])
+    const answer = await strict.admin.get('/repos')
+    assertRetryAfter(answer)
+    return answer
+  },
+  internal_error: async () => {
+    await using broken = await startInProcess()
+    await sql`drop table collaborators`.execute(broken.db)
+    const answer = await broken.admin.get('/repos/site')
+    assert.doesNotMatch(answer.text, /collaborators|sqlite|\.ts|node_modules/i)
+    return answer
+  },
+  git_busy: async () => {
+    await using strict = await startInProcess({
+      SVC_FETCHES_WAITING: '0',
+      SVC_FETCHES_AT_ONCE: '1',
+    })
+    await strict.admin.post('/repos', { name: 'site' })
+    // A fetch whose request never ends has the only turn.
+    const held = holdFetch(strict)
+    let answer = await tryFetch(strict)
+    while (answer.status !== 503) answer = await tryFetch(strict)
+    held.destroy()
+    assertRetryAfter(answer)
+    return answer
+  },
+  database_unavailable: async () => {
+    await using locked = await startInProcess()
+    const other = new DatabaseSync(`${locked.dataDir}/svc.db`)
+    other.exec('begin immediate')
+    const answer = await locked.admin.post('/repos', { name: 'site' })
+    other.close()
+    assertRetryAfter(answer)
+    assert.equal((await locked.admin.post('/repos', { name: 'site' })).status, 201)
+    return answer
+  },
+  storage_full: async () => {
+    await using full = await startInProcess()
+    // No page more than there are: what SQLite meets on a full disk.
+    await sql`pragma max_page_count = 1`.execute(full.db)
+    let answer = await full.admin.post('/tokens', { name: 'x'.repeat(100) })
+    while (answer.status === 201)
+      answer = await full.admin.post('/tokens', { name: 'x'.repeat(100) })
+    assert.equal((await full.admin.get('/repos')).status, 200)
+    return answer
+  },
+}
+
+for (const [code, scenario] of Object.entries(scenarios)) {
+  test(`${code} is told to the one who meets it`, async () => {
+    // Object.entries forgets that the keys are those of the table.
+    const { kind, title } = problems[code as ProblemCode]
+    const told = await scenario()
+    if (typeof told === 'string') return assert.ok(told.length > 0)
+    assert.equal(told.status, statuses[kind], told.text)
+    assert.doesNotMatch(told.text, /node_modules|\.ts:|at \w+ \(/)
+    if (told.headers.get('content-type')?.startsWith('text/plain')) return
+    assert.equal(told.headers.get('content-type'), 'application/problem+json')
+    assert.deepEqual([told.body.code, told.body.title], [code, title])
+    assert.equal(told.body.status, told.status)
+    assert.match(told.body.detail, /\w.*\.$/s)
+    assert.equal(told.body.type, `/docs#${code}`)
+  })
+}
+
+test('what is thrown by the disk and the database becomes a problem of its own', () => {
+  const codeOf = (fields: object) => toProblem(Object.assign(new Error('x'), fields)).code
+  assert.equal(codeOf({ code: 'ENOSPC' }), 'storage_full')
+  assert.equal(codeOf({ code: '53100' }), 'storage_full')
+  assert.equal(codeOf({ code: '57P01' }), 'database_unavailable')
+  assert.equal(codeOf({ code: 'ECONNREFUSED' }), 'database_unavailable')
+  assert.equal(codeOf({ errcode: 5 }), 'database_unavailable')
+  assert.equal(codeOf({}), 'internal_error')
+  assert.equal(toProblem('x').code, 'internal_error')
+})
+
+async function raw(method: string, path: string, body: string, type: string): Promise<Answer> {
+  const headers = { authorization: `Bearer ${service.adminToken}`, 'content-type': type }
+  return toAnswer(await fetch(service.url + path, { method, headers, body }))
+}
+
+async function refusedPush(client: Client, ...refspecs: string[]): Promise<string> {
+  const before = await project.git('ls-remote', admin.remote('site'))
+  const push = project.git('push', client.remote('site'), ...refspecs)
+  const error = await push.then(
+    () => assert.fail('the push was let in'),
+    (fault) => fault,
+  )
+  assert.match(error.stderr, /remote: \w.*\.\s/)
+  assert.match(error.stderr, /pre-receive hook declined/)
+  assert.equal(await project.git('ls-remote', admin.remote('site')), before)
+  return error.stderr
+}
+
+async function refusal(attempt: Promise<unknown>): Promise<string> {
+  const error = await attempt.then(
+    () => undefined,
+    (fault) => fault,
+  )
+  assert.ok(error instanceof Problem)
+  return error.message
+}
+
+function slowBody(): Promise<Answer> {
+  return speak(
+    `POST /repos HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${service.adminToken}\r\n` +
+      'Content-Type: application/json\r\nContent-Length: 20\r\n\r\n{"name"',
+  )
+}
+
+/** Sends bytes, and reads one answer. */
+function speak(text: string): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const socket = connect(Number(new URL(service.url).port), '127.0.0.1')
+    let answer = ''
+    socket.setEncoding('latin1').on('error', reject)
+    socket.on('data', (chunk) => {
+      answer += chunk
+      const [head = '', body = ''] = answer.split('\r\n\r\n')
+      const length = Number(/content-length: (\d+)/i.exec(head)?.[1])
+      if (body.length < length || Number.isNaN(length)) return
+      socket.destroy()
+      const [, status] = /^HTTP\/1\.1 (\d+)/.exec(head) ?? []
+      const headers = head
+        .split('\r\n')
+        .slice(1)
+        .map((line) => line.split(': ', 2) as [string, string])
+      toAnswer(new Response(body, { status: Number(status), headers })).then(resolve, reject)
+    })
+    socket.write(text)
+  })
+}
+
+function holdFetch({ url, adminToken }: InProcess) {
+  const socket = connect(Number(new URL(url).port), '127.0.0.1')
+  socket.on('error', () => {})
+  socket.write(
+    `POST /repos/site.git/git-upload-pack HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${adminToken}\r\n` +
+      'Content-Type: application/x-git-upload-pack-request\r\nContent-Length: 100\r\n\r\n0011command=fetch',
+  )
+  return socket
+}
+
+async function tryFetch({ url, adminToken }: InProcess): Promise<Answer> {
+  const headers = {
+    authorization: `Bearer ${adminToken}`,
+    'content-type': 'application/x-git-upload-pack-request',
+    'git-protocol': 'version=2',
+  }
+  const body = '0011command=fetch0000'
+  return toAnswer(
+    await fetch(`${url}/repos/site.git/git-upload-pack`, { method: 'POST', headers, body }),
+  )
+}
+
+function assertRetryAfter(answer: Answer): void {
+  assert.ok(Number(answer.headers.get('retry-after')) > 0)
+}

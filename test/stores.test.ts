@@ -1,0 +1,274 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { sql } from 'kysely'
+import { newId } from '../src/base/ids.ts'
+import { migrate } from '../src/database/migrate.ts'
+import { migrations } from '../src/database/migrations/migrations.ts'
+import type { RepositoryRow, TokenRow } from '../src/database/schema.ts'
+import { publish } from '../src/events/events.ts'
+import {
+  insertPush,
+  listSince,
+  listUnfinished,
+  markFinished,
+} from '../src/git-server/push-store.ts'
+import {
+  deleteCollaborator,
+  insertCollaborator,
+  listCollaborators,
+} from '../src/repositories/collaborator-store.ts'
+import {
+  deleteProtection,
+  insertProtection,
+  listProtections,
+  listProtectionsBetween,
+} from '../src/repositories/protection-store.ts'
+import {
+  deleteRepository,
+  findRepository,
+  insertRepository,
+  isNameTaken,
+  listRepositories,
+  updateName,
+} from '../src/repositories/repository-store.ts'
+import {
+  deleteToken,
+  findLiveTokenOf,
+  findToken,
+  findTokenByHash,
+  insertToken,
+  insertTokenOnce,
+  listTokens,
+  markInitialized,
+  updateLastUsed,
+} from '../src/tokens/token-store.ts'
+import { onEachDatabase } from './support/databases.ts'
+
+const wholeList = { after: '', limit: undefined }
+
+onEachDatabase((fresh) => {
+  test('two servers that start together migrate once', async () => {
+    await using database = await fresh()
+    const opened = await Promise.all(Array.from({ length: 4 }, () => database.open()))
+    for (const db of opened) assert.deepEqual(await listTokens(db, wholeList), [])
+  })
+
+  test('a migration that fails leaves the database as it was', async () => {
+    await using database = await fresh()
+    const db = await database.open()
+    const engine = db.getExecutor().adapter.constructor.name.startsWith('Sqlite')
+      ? 'sqlite'
+      : 'postgres'
+    const broken = [
+      ...migrations,
+      () => ['create table half (id integer)', 'create table half (id text)'],
+    ]
+    await assert.rejects(migrate(db, engine, broken))
+    await assert.rejects(sql`select * from half`.execute(db))
+    await migrate(db, engine)
+  })
+
+  test('a database of a newer program is left alone', async () => {
+    await using database = await fresh()
+    const db = await database.open()
+    await sql`update schema_version set version = version + 1`.execute(db)
+    await assert.rejects(database.open(), /newer svc/)
+  })
+
+  test('tokens are found by hash and id, listed in order, and change', async () => {
+    await using database = await fresh()
+    const db = await database.open()
+    const [first, second] = [
+      tokenRow({ username: 'ada' }),
+      tokenRow({ username: 'ada', expiresAt: 50 }),
+    ]
+    await insertToken(db, first)
+    await insertToken(db, second)
+    assert.deepEqual(await findTokenByHash(db, first.tokenHash), first)
+    assert.equal(await insertTokenOnce(db, { ...first, id: newId() }), false)
+    assert.deepEqual(await listTokens(db, wholeList), [first, second])
+    assert.deepEqual(await listTokens(db, { after: first.id, limit: 1 }), [second])
+    assert.equal((await findLiveTokenOf(db, 'ada', 49))?.id, second.id)
+    assert.equal((await findLiveTokenOf(db, 'ada', 50))?.id, first.id)
+    await updateLastUsed(db, first.id, 1_795_184_328_814)
+    assert.equal((await findToken(db, first.id))?.lastUsedAt, 1_795_184_328_814)
+    assert.equal(await deleteToken(db, first.id), true)
+    assert.equal(await deleteToken(db, first.id), false)
+    assert.equal(await findToken(db, first.id), undefined)
+  })
+
+  test('a service is set up once', async () => {
+    await using database = await fresh()
+    const [one, two] = await Promise.all([database.open(), database.open()])
+    const answers = await Promise.all([markInitialized(one, 1), markInitialized(two, 2)])
+    assert.deepEqual(answers.sort(), [false, true])
+  })
+
+  test('a repository name is unique without regard to case, and looked up exactly', async () => {
+    await using database = await fresh()
+    const db = await database.open()
+    const site = repositoryRow({ name: 'Site' })
+    assert.equal(await insertRepository(db, site), true)
+    assert.equal(await insertRepository(db, repositoryRow({ name: 'sITE' })), false)
+    assert.equal(await isNameTaken(db, 'SITE'), true)
+    assert.equal(await findRepository(db, { name: 'site' }, 'ada'), undefined)
+    assert.deepEqual(await findRepository(db, { name: 'Site' }, 'ada'), {
+      ...site,
+      isCollaborator: false,
+    })
+    assert.equal(await updateName(db, site.id, 'site'), true)
+    assert.equal((await findRepository(db, { id: site.id }, 'ada'))?.name, 'site')
+    const other = repositoryRow({ name: 'other' })
+    await insertRepository(db, other)
+    await assert.rejects(updateName(db, other.id, 'Site'))
+    assert.equal(await updateName(db, 'gone', 'x'), false)
+  })
+
+  test('one repository of a name comes of many attempts at once', async () => {
+    await using database = await fresh()
+    const [one, two] = await Promise.all([database.open(), database.open()])
+    const attempts = Array.from({ length: 20 }, (_, index) =>
+      insertRepository(index % 2 ? one : two, repositoryRow({ name: 'site' })),
+    )
+    const made = (await Promise.all(attempts)).filter(Boolean)
+    assert.equal(made.length, 1)
+  })
+
+  test('a list holds what a username owns or works on, oldest first, in pages', async () => {
+    await using database = await fresh()
+    const db = await database.open()
+    const [own, shared, foreign] = ['own', 'shared', 'foreign'].map((name) =>
+      repositoryRow({ name, ownerUsername: name === 'own' ? 'ada' : 'grace' }),
+    )
+    assert.ok(own && shared && foreign)
+    for (const row of [own, shared, foreign]) await insertRepository(db, row)
+    await insertCollaborator(db, { repositoryId: shared.id, username: 'ada', createdAt: 1 })
+    const names = async (...args: Parameters<typeof listRepositories>) =>
+      (await listRepositories(...args)).map(({ name }) => name)
+    assert.deepEqual(await names(db, { username: 'ada' }, wholeList), ['own', 'shared'])
+    assert.deepEqual(await names(db, 'all', { after: own.id, limit: 1 }), ['shared'])
+    assert.equal((await findRepository(db, { id: shared.id }, 'ada'))?.isCollaborator, true)
+    assert.equal((await findRepository(db, { id: shared.id }, 'Ada'))?.isCollaborator, false)
+  })
+
+  test('protections and collaborators are kept once, in order, and go with their repository', async () => {
+    await using database = await fresh()
+    const db = await database.open()
+    const { id: repositoryId, ...site } = repositoryRow({ name: 'site' })
+    await insertRepository(db, { id: repositoryId, ...site })
+    for (const [createdAt, branch] of ['main', 'dev'].entries()) {
+      assert.equal(await insertProtection(db, { repositoryId, branch, createdAt }), true)
+      assert.equal(await insertProtection(db, { repositoryId, branch, createdAt }), false)
+    }
+    assert.deepEqual(await listProtections(db, repositoryId), ['main', 'dev'])
+    assert.equal((await listProtectionsBetween(db, repositoryId, repositoryId)).length, 2)
+    assert.equal(await deleteProtection(db, repositoryId, 'dev'), true)
+    assert.equal(await deleteProtection(db, repositoryId, 'dev'), false)
+    for (const [createdAt, username] of ['grace', 'ada'].entries()) {
+      assert.equal(await insertCollaborator(db, { repositoryId, username, createdAt }), true)
+      assert.equal(await insertCollaborator(db, { repositoryId, username, createdAt }), false)
+    }
+    assert.deepEqual(await listCollaborators(db, repositoryId), ['grace', 'ada'])
+    assert.equal(await deleteCollaborator(db, repositoryId, 'ada'), true)
+    assert.equal(await deleteCollaborator(db, repositoryId, 'ada'), false)
+    assert.equal(await deleteRepository(db, repositoryId), true)
+    assert.equal(await deleteRepository(db, repositoryId), false)
+    assert.deepEqual(await listProtections(db, repositoryId), [])
+    assert.deepEqual(await listCollaborators(db, repositoryId), [])
+  })
+
+  test('a push is finished once', async () => {
+    await using database = await fresh()
+    const db = await database.open()
+    const repository = repositoryRow({ name: 'site' })
+    await insertRepository(db, repository)
+    const push = {
+      id: newId(),
+      repositoryId: repository.id,
+      actorId: 'token',
+      actorUsername: 'ada',
+      process: '1:2',
+      updates: '[]',
+      judgedAt: 10,
+      finishedAt: null,
+    }
+    await insertPush(db, push)
+    assert.deepEqual(await listUnfinished(db), [push])
+    assert.deepEqual(await listUnfinished(db, 'another'), [])
+    assert.equal(await markFinished(db, push.id, 20), true)
+    assert.equal(await markFinished(db, push.id, 30), false)
+    assert.deepEqual(await listUnfinished(db), [])
+    assert.deepEqual(await listSince(db, push), [{ ...push, finishedAt: 20 }])
+    assert.deepEqual(await listSince(db, { ...push, judgedAt: 21 }), [])
+    await deleteRepository(db, repository.id)
+    assert.equal(await markFinished(db, push.id, 40), false)
+  })
+
+  test('events are numbered without gaps, however many are published at once', async () => {
+    await using database = await fresh()
+    const connections = await Promise.all(Array.from({ length: 3 }, () => database.open()))
+    const publishing = Array.from({ length: 60 }, (_, index) =>
+      connections[index % 3]?.transaction().execute(async (tx) => {
+        await publish(tx, index, [tokenDeleted(index), tokenDeleted(index)])
+        if (index % 10 === 9) throw new Error('rolled back')
+      }),
+    )
+    const outcomes = await Promise.allSettled(publishing)
+    const kept = outcomes.filter(({ status }) => status === 'fulfilled').length
+    assert.equal(kept, 54)
+    const [db] = connections
+    const rows = (await db?.selectFrom('events').select('seq').orderBy('seq').execute()) ?? []
+    assert.deepEqual(
+      rows.map(({ seq }) => seq),
+      Array.from({ length: kept * 2 }, (_, index) => index + 1),
+    )
+  })
+
+  test('a push of very many refs is one transaction of as many events', async () => {
+    await using database = await fresh()
+    const db = await database.open()
+    const events = Array.from({ length: 5000 }, (_, index) => tokenDeleted(index))
+    await db.transaction().execute((tx) => publish(tx, 1, events))
+    const last = await db
+      .selectFrom('events')
+      .select('seq')
+      .orderBy('seq', 'desc')
+      .executeTakeFirst()
+    assert.equal(last?.seq, 5000)
+  })
+})
+
+function tokenDeleted(index: number) {
+  const actor = { id: 'token', username: 'ada' }
+  return {
+    kind: 'token.deleted',
+    actor,
+    repositoryId: null,
+    data: { tokenId: String(index) },
+  } as const
+}
+
+function tokenRow(given: Partial<TokenRow>): TokenRow {
+  const id = newId()
+  const times = { createdAt: 1, expiresAt: null, lastUsedAt: null }
+  return {
+    id,
+    name: 'test',
+    tokenHash: id,
+    username: id,
+    permissions: 'repo:read',
+    ...times,
+    ...given,
+  }
+}
+
+function repositoryRow({
+  name,
+  ownerUsername = 'ada',
+}: {
+  name: string
+  ownerUsername?: string
+}): RepositoryRow {
+  const owner = { ownerTokenId: 'token', ownerUsername }
+  return { id: newId(), name, nameKey: name.toLowerCase(), ...owner, createdAt: 1_795_184_328_814 }
+}

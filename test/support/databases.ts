@@ -1,0 +1,68 @@
+import { randomBytes } from 'node:crypto'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe } from 'node:test'
+import pg from 'pg'
+import { createLog } from '../../src/base/log.ts'
+import { type Database, openDatabase } from '../../src/database/database.ts'
+import { without } from './programs.ts'
+
+/** A new, empty database that can be opened several times, and goes away when disposed of. */
+export type Fresh = { open: () => Promise<Database> } & AsyncDisposable
+
+const log = createLog({ level: 'silent', output: process.stderr })
+
+/** Declares the same tests for SQLite and for PostgreSQL. */
+export function onEachDatabase(declare: (fresh: () => Promise<Fresh>) => void): void {
+  describe('on SQLite', () => declare(freshSqlite))
+  describe('on PostgreSQL', { skip: without('postgres') }, () => declare(freshPostgres))
+}
+
+async function freshSqlite(): Promise<Fresh> {
+  const dataDir = await mkdtemp(join(tmpdir(), 'svc-test-'))
+  return tracked(
+    () => openDatabase({ dataDir, url: undefined, log }),
+    () => rm(dataDir, { recursive: true, force: true }),
+  )
+}
+
+/** The URL of a new database on the PostgreSQL of the tests. */
+export async function createPostgresDatabase(): Promise<{
+  url: string
+  drop: () => Promise<void>
+}> {
+  const server = process.env.SVC_TEST_DATABASE_URL ?? ''
+  const name = `svc_${randomBytes(8).toString('hex')}`
+  await execute(server, `create database ${name}`)
+  const url = new URL(server)
+  url.pathname = `/${name}`
+  return { url: url.href, drop: () => execute(server, `drop database ${name} with (force)`) }
+}
+
+async function freshPostgres(): Promise<Fresh> {
+  const { url, drop } = await createPostgresDatabase()
+  return tracked(() => openDatabase({ dataDir: '', url, log }), drop)
+}
+
+function tracked(open: () => Promise<Database>, remove: () => Promise<void>): Fresh {
+  const opened: Database[] = []
+  return {
+    async open() {
+      const db = await open()
+      opened.push(db)
+      return db
+    },
+    async [Symbol.asyncDispose]() {
+      for (const db of opened) await db.destroy()
+      await remove()
+    },
+  }
+}
+
+async function execute(url: string, statement: string): Promise<void> {
+  const client = new pg.Client(url)
+  await client.connect()
+  await client.query(statement)
+  await client.end()
+}
