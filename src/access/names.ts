@@ -26,9 +26,22 @@ export const RepositoryName = Type.String({
     '[A-Za-z0-9][A-Za-z0-9._-]{0,99}$',
 })
 
-/** A username: of tokens and collaborators. `.` and `..` could not be named in an address. */
-export const Username = Type.String({
+/** What a kind of text must be, for JSON schemas and for the command line alike. */
+export type TextForm = { description: string; pattern: string; maxLength: number }
+
+/** Usernames, of tokens and collaborators. `.` and `..` could not be named in an address. */
+export const usernameForm: TextForm = {
   description: '1 to 64 of A-Z a-z 0-9 . _ - @, and not "." or ".."',
-  maxLength: 64,
   pattern: '^(?!\\.{1,2}$)[A-Za-z0-9._@-]{1,64}$',
-})
+  maxLength: 64,
+}
+
+/** The labels of tokens. */
+export const tokenNameForm: TextForm = {
+  description: '1 to 100 characters, none of them a control character',
+  pattern: '^[^\\u0000-\\u001f\\u007f-\\u009f]{1,100}$',
+  maxLength: 100,
+}
+
+export const Username = Type.String(usernameForm)
+export const TokenName = Type.String(tokenNameForm)

@@ -1,3 +1,4 @@
+import { type TextForm, tokenNameForm, usernameForm } from '../access/names.ts'
 import { isPermission, type Permission, permissions } from '../access/permissions.ts'
 import type { App } from '../app.ts'
 import { localActor } from './local.ts'
@@ -13,6 +14,8 @@ type CreateOptions = {
 
 /** `svc tokens create` */
 export async function createToken({ tokens }: App, options: CreateOptions, { out }: Terminal) {
+  assertForm(tokenNameForm, 'a name', options.name)
+  if (options.username !== undefined) assertForm(usernameForm, 'a username', options.username)
   const created = await tokens.create(localActor, {
     name: options.name,
     permissions: options.permission?.map(parsePermission),
@@ -60,4 +63,9 @@ function parseDays(text: string | undefined): number | null | undefined {
   const days = Number(text)
   if (Number.isInteger(days) && days >= 1 && days <= 3650) return days
   throw new Error(`--expires-in-days takes 1 to 3650, or never; not "${text}".`)
+}
+
+function assertForm({ pattern, description }: TextForm, what: string, text: string): void {
+  if (new RegExp(pattern, 'u').test(text)) return
+  throw new Error(`${JSON.stringify(text)} is not accepted; ${what} is ${description}.`)
 }

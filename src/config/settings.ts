@@ -1,4 +1,3 @@
-import { availableParallelism } from 'node:os'
 import { resolve } from 'node:path'
 import { Sensitive } from '../base/sensitive.ts'
 import { isTokenString } from '../base/token-string.ts'
@@ -17,7 +16,6 @@ export type Setting<T> = {
   sensitive?: boolean
 }
 
-const cores = availableParallelism()
 const kib = 1024
 const mib = 1024 * kib
 const gib = 1024 * mib
@@ -145,7 +143,7 @@ export const settings = {
     variable: 'SVC_FETCHES_AT_ONCE',
     description: 'Fetches and clones that are worked on at once. Default: 4 for each core.',
     accepts: 'a whole number from 1 to 10000',
-    fallback: String(4 * cores),
+    fallback: '',
     parse: wholeNumber(1, 10_000),
   } satisfies Setting<number>,
   repositoryFetchesAtOnce: {
@@ -182,7 +180,7 @@ const logLevels = ['debug', 'info', 'warn', 'error', 'silent'] as const
 export type LogLevel = (typeof logLevels)[number]
 
 type Table = typeof settings
-type Unset = 'baseUrl' | 'databaseUrl' | 'adminToken'
+type Unset = 'baseUrl' | 'databaseUrl' | 'adminToken' | 'fetchesAtOnce'
 type ValueOf<K extends keyof Table> = Exclude<ReturnType<Table[K]['parse']>, undefined>
 
 /** The parsed settings: sizes in bytes, times in seconds, undefined for what is unset by default. */

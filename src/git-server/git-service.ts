@@ -1,5 +1,6 @@
 import { stat } from 'node:fs/promises'
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { availableParallelism } from 'node:os'
 import type { Principal } from '../access/principal.ts'
 import type { Log } from '../base/log.ts'
 import { Problem } from '../base/problem.ts'
@@ -19,6 +20,8 @@ import type { Tidying } from './tidying.ts'
 export type GitService = ReturnType<typeof createGitService>
 
 export type Service = 'git-upload-pack' | 'git-receive-pack'
+
+const fetchesPerCore = 4
 
 type Dependencies = { git: Git; pushes: Pushes; tidying: Tidying; settings: Settings; log: Log }
 
@@ -47,7 +50,7 @@ type Talk = {
 export function createGitService({ git, pushes, tidying, settings, log }: Dependencies) {
   const stallMs = settings.gitStallSeconds * 1000
   const turns = createTurns({
-    overall: settings.fetchesAtOnce,
+    overall: settings.fetchesAtOnce ?? fetchesPerCore * availableParallelism(),
     perKey: settings.repositoryFetchesAtOnce,
     waiting: settings.fetchesWaiting,
     waitMs: settings.fetchWaitSeconds * 1000,

@@ -1,5 +1,5 @@
 import { type TProperties, Type } from 'typebox'
-import { Username } from '../access/names.ts'
+import { TokenName, Username } from '../access/names.ts'
 import { type Permission, permissions } from '../access/permissions.ts'
 import { PageQuery, paged } from '../http/pages.ts'
 import { closed, nothing, route } from '../http/route.ts'
@@ -38,13 +38,6 @@ export function tokenRoutes(tokens: Tokens) {
     }),
   ]
 }
-
-const TokenName = Type.String({
-  description: '1 to 100 characters, none of them a control character',
-  minLength: 1,
-  maxLength: 100,
-  pattern: '^[^\\u0000-\\u001f\\u007f-\\u009f]*$',
-})
 
 const PermissionList = Type.Array(
   Type.Unsafe<Permission>({

@@ -21,13 +21,18 @@ export type Answer = {
 export type Service = Awaited<ReturnType<typeof startService>>
 export type Client = ReturnType<typeof createClient>
 
-type Options = { env?: Record<string, string>; dataDir?: string }
+type Options = {
+  env?: Record<string, string>
+  dataDir?: string
+  /** The launcher to start, by default the one of this checkout. */
+  program?: string
+}
 
 /** Starts the real program on a free port, by default with a data directory of its own that goes with it. */
-export async function startService({ env = {}, dataDir }: Options = {}) {
+export async function startService({ env = {}, dataDir, program = launcher }: Options = {}) {
   const folder = dataDir ?? (await mkdtemp(join(tmpdir(), 'svc-test-')))
   const adminToken = env.SVC_ADMIN_TOKEN ?? newTokenString()
-  const child = spawn(launcher, ['serve'], {
+  const child = spawn(program, ['serve'], {
     env: {
       PATH: process.env.PATH,
       SVC_PORT: '0',

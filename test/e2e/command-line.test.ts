@@ -1,0 +1,150 @@
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { readFile, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { after, before, test } from 'node:test'
+import { promisify } from 'node:util'
+import { settingsPage } from '../../scripts/settings-page.ts'
+import { settings } from '../../src/config/settings.ts'
+import { createProject, temporaryFolder } from '../support/git.ts'
+import { createClient, launcher, type Service, startService } from '../support/service.ts'
+
+const execute = promisify(execFile)
+
+let service: Service
+
+before(async () => {
+  service = await startService()
+})
+
+after(() => service[Symbol.asyncDispose]())
+
+test('a token made on the command line works at once, while the server runs', async () => {
+  const token = (await svc('tokens', 'create', '--permission', 'admin')).trim()
+  const admin = createClient(service.url, token)
+  assert.equal((await admin.get('/tokens')).status, 200)
+  const listed = JSON.parse(await svc('tokens', 'list', '--json'))
+  const { id, username } = listed.at(-1)
+  assert.equal(username, 'admin')
+  assert.ok(!(await svc('tokens', 'list')).includes(token))
+  await svc('tokens', 'revoke', id)
+  assert.equal((await admin.get('/tokens')).status, 401)
+})
+
+test('a token is made as it was asked for', async () => {
+  const options = ['--name', 'ci', '--username', 'bot', '--expires-in-days', 'never']
+  const permissions = ['--permission', 'repo:read', 'repo:delete']
+  const made = JSON.parse(await svc('tokens', 'create', ...options, ...permissions, '--json'))
+  assert.deepEqual(
+    [made.name, made.username, made.expiresAt, made.permissions],
+    ['ci', 'bot', null, ['repo:read', 'repo:delete']],
+  )
+  const year = JSON.parse(await svc('tokens', 'create', '--json'))
+  assert.deepEqual(year.permissions, ['repo:read', 'repo:write'])
+  assert.equal(year.expiresAt - year.createdAt, 365 * 24 * 60 * 60 * 1000)
+})
+
+test('repositories are made, listed and deleted while the server runs', async () => {
+  await using project = await createProject()
+  assert.match(await svc('repos', 'create', 'site'), /Created site: http/)
+  await project.git('push', '--quiet', service.admin.remote('site'), 'main')
+  const [listed] = JSON.parse(await svc('repos', 'list', '--json'))
+  assert.deepEqual(listed, (await service.admin.get('/repos')).body[0])
+  assert.match(await svc('repos', 'list'), /^NAME +CREATED +PROTECTED\nsite /)
+  assert.match(await svc('repos', 'delete', 'site'), /Deleted site/)
+  assert.equal((await service.admin.get('/repos/site')).status, 404)
+  await assert.rejects(stat(listed.path))
+})
+
+test('a command that fails says why in one line and exits with 1', async () => {
+  const failures = [
+    [['repos', 'create', 'a..b'], /^svc: "a\.\.b" is not accepted; a name is .*\n$/],
+    [
+      ['repos', 'create', 'x', '--username', 'nobody'],
+      /^svc: No live token has the username "nobody"/,
+    ],
+    [['repos', 'delete', 'nowhere'], /^svc: There is no repository "nowhere"/],
+    [['tokens', 'revoke', 'nothing'], /^svc: There is no token with the id "nothing"/],
+    [
+      ['tokens', 'create', '--permission', 'root'],
+      /^svc: "root" is not a permission; there are repo:read/,
+    ],
+    [['tokens', 'create', '--expires-in-days', '0'], /^svc: --expires-in-days takes 1 to 3650/],
+    [['tokens', 'create', '--username', 'a b'], /^svc: "a b" is not accepted; a username is/],
+    [['tokens', 'create', '--name', 'a\nb'], /^svc: "a\\nb" is not accepted/],
+    [['frobnicate'], /^error: unknown command 'frobnicate'\n/],
+  ] as const
+  for (const [args, expected] of failures) {
+    const error = await svc(...args).then(
+      () => assert.fail(`${args} worked`),
+      (fault) => fault,
+    )
+    assert.match(error.stderr, expected)
+    assert.deepEqual([error.code, error.stdout], [1, ''])
+  }
+})
+
+test('commands on a folder in which no server ran make nothing', async () => {
+  await using folder = await temporaryFolder()
+  const dataDir = join(folder.path, 'mistyped')
+  const failed = execute(launcher, ['tokens', 'create'], {
+    env: { ...process.env, SVC_DATA_DIR: dataDir },
+  })
+  await assert.rejects(failed, /There is no data directory at .*mistyped/)
+  await assert.rejects(stat(dataDir))
+})
+
+test('the data directory is for its owner alone', async () => {
+  assert.equal((await stat(service.dataDir)).mode & 0o077, 0)
+  const key = join(service.dataDir, 'encryption.key')
+  assert.equal((await stat(key)).mode & 0o777, 0o600)
+  assert.equal(Buffer.from(await readFile(key, 'utf8'), 'base64').length, 32)
+})
+
+test('help names every setting, and so does the page about them', async () => {
+  const help = await svc('serve', '--help')
+  const page = await readFile(new URL('../../docs/settings.md', import.meta.url), 'utf8')
+  for (const { variable } of Object.values(settings)) {
+    assert.ok(help.includes(variable), variable)
+  }
+  assert.equal(page, settingsPage(), 'npm run docs brings docs/settings.md up to date')
+})
+
+test('the first start prints an admin token and lines that work when pasted', async () => {
+  await using folder = await temporaryFolder()
+  await using fresh = await startService({
+    dataDir: join(folder.path, 'data'),
+    env: { SVC_ADMIN_TOKEN: '' },
+  })
+  await using project = await createProject()
+  const lines = fresh
+    .log()
+    .split('\n')
+    .filter((line) => /^(curl|git) /.test(line))
+  assert.equal(lines.length, 3)
+  for (const line of lines) await execute('sh', ['-ec', line], { cwd: project.path })
+  assert.equal(await readFile(join(project.path, 'hello-again/readme.txt'), 'utf8'), 'readme.txt')
+  const [, token = ''] = /^ {4}(svc_\w+)$/m.exec(fresh.log()) ?? []
+  await fresh.end('SIGTERM')
+  const entries = fresh
+    .log()
+    .split('\n')
+    .filter((line) => line.startsWith('{'))
+  assert.ok(entries.length > 3)
+  assert.ok(!entries.join('\n').includes(token))
+  await using again = await startService({
+    dataDir: join(folder.path, 'data'),
+    env: { SVC_ADMIN_TOKEN: '' },
+  })
+  assert.doesNotMatch(again.log(), /svc_/)
+  assert.equal((await createClient(again.url, token).get('/repos/hello')).status, 200)
+})
+
+async function svc(...args: string[]): Promise<string> {
+  const env = {
+    PATH: process.env.PATH,
+    SVC_DATA_DIR: service.dataDir,
+    SVC_PORT: new URL(service.url).port,
+  }
+  return (await execute(launcher, args, { env })).stdout
+}

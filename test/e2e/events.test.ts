@@ -1,0 +1,89 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { createProject, type Project } from '../support/git.ts'
+import { type InProcess, startInProcess } from '../support/in-process.ts'
+import type { Client } from '../support/service.ts'
+
+let service: InProcess
+let project: Project
+let owner: Client
+
+before(async () => {
+  service = await startInProcess()
+  project = await createProject()
+  owner = await service.client({
+    username: 'ada',
+    permissions: ['repo:read', 'repo:write', 'repo:delete', 'collaborator:write'],
+  })
+})
+
+after(async () => {
+  await service[Symbol.asyncDispose]()
+  await project[Symbol.asyncDispose]()
+})
+
+test('everything that changes something is an event, numbered in order, with who did it', async () => {
+  await service.db.deleteFrom('events').execute()
+  await owner.post('/repos', { name: 'site' })
+  await owner.put('/repos/site/protections/branches/main')
+  await owner.put('/repos/site/protections/branches/main')
+  await owner.delete('/repos/site/protections/branches/main')
+  await owner.post('/repos/site/collaborators', { username: 'grace' })
+  await owner.post('/repos/site/collaborators', { username: 'grace' })
+  await owner.delete('/repos/site/collaborators/grace')
+  await owner.patch('/repos/site', { name: 'page' })
+  await owner.patch('/repos/page', { name: 'page' })
+  await project.git('push', '--quiet', owner.remote('page'), 'main:main', 'main:dev')
+  await owner.delete('/repos/page')
+  const { body: token } = await service.admin.post('/tokens', { name: 'x' })
+  await service.admin.delete(`/tokens/${token.id}`)
+  const events = await service.db.selectFrom('events').selectAll().orderBy('seq').execute()
+  assert.deepEqual(
+    events.map(({ kind }) => kind),
+    [
+      ...['repository.created', 'protection.added', 'protection.removed', 'collaborator.added'],
+      ...['collaborator.removed', 'repository.renamed', 'push', 'push', 'repository.deleted'],
+      ...['token.created', 'token.deleted'],
+    ],
+  )
+  const first = events[0]?.seq ?? 0
+  assert.deepEqual(
+    events.map(({ seq }) => seq - first),
+    events.map((_, index) => index),
+  )
+  assert.ok(
+    events
+      .slice(0, 9)
+      .every((event) => event.actorId === owner.id && event.actorUsername === 'ada'),
+  )
+  assert.equal(new Set(events.slice(0, 9).map(({ repositoryId }) => repositoryId)).size, 1)
+})
+
+test('each ref that a push changed is an event of its own, with what it was and is', async () => {
+  await owner.post('/repos', { name: 'refs' })
+  const tip = await project.git('rev-parse', 'HEAD')
+  const zero = '0'.repeat(40)
+  await project.git('push', '--quiet', owner.remote('refs'), 'main:main', 'main:refs/tags/v1')
+  await project.git('push', '--quiet', owner.remote('refs'), ':refs/tags/v1')
+  await assert.rejects(project.git('push', '--quiet', owner.remote('refs'), 'main:refs/heads/-x'))
+  const events = await service.db
+    .selectFrom('events')
+    .select('data')
+    .where('kind', '=', 'push')
+    .orderBy('seq')
+    .execute()
+  const updates = events
+    .map(({ data }) => JSON.parse(data))
+    .filter(({ repositoryName }) => repositoryName === 'refs')
+  assert.deepEqual(
+    updates.map(({ ref, before, after }) => [ref, before, after]),
+    [
+      ['refs/heads/main', zero, tip],
+      ['refs/tags/v1', zero, tip],
+      ['refs/tags/v1', tip, zero],
+    ],
+  )
+  assert.equal(updates[0].pushId, updates[1].pushId)
+  const pushes = await service.db.selectFrom('pushes').select('finishedAt').execute()
+  assert.ok(pushes.every(({ finishedAt }) => finishedAt !== null))
+})

@@ -1,0 +1,38 @@
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { createProject, temporaryFolder } from '../support/git.ts'
+import { startService } from '../support/service.ts'
+
+const execute = promisify(execFile)
+const root = fileURLToPath(new URL('../..', import.meta.url))
+
+test('the package that is built, packed and installed is a working svc', async () => {
+  await using folder = await temporaryFolder()
+  await using project = await createProject()
+  await execute('npm', ['run', 'build'], { cwd: root })
+  const packed = await execute('npm', ['pack', '--json', '--pack-destination', folder.path], {
+    cwd: root,
+  })
+  const [{ filename, files }] = JSON.parse(packed.stdout)
+  const names: string[] = files.map(({ path }: { path: string }) => path)
+  assert.ok(
+    names.every((name) => /^(bin|dist)\/|^(README|LICENSE|package)/.test(name)),
+    names.join(),
+  )
+  assert.ok(!names.some((name) => name.includes('.test.')))
+  const install = ['install', '--global', '--prefix', folder.path, '--no-audit', '--no-fund']
+  await execute('npm', [...install, join(folder.path, filename)], { cwd: folder.path })
+  const svc = join(folder.path, 'bin', 'svc')
+  assert.match((await execute(svc, ['--version'])).stdout, /^\d+\.\d+\.\d+\n$/)
+  await using service = await startService({ program: svc })
+  await service.admin.post('/repos', { name: 'site' })
+  await service.admin.put('/repos/site/protections/branches/main')
+  await project.git('push', '--quiet', service.admin.remote('site'), 'main')
+  const stranger = await service.client({ username: 'grace' })
+  await service.admin.post('/repos/site/collaborators', { username: 'grace' })
+  await assert.rejects(project.git('push', stranger.remote('site'), ':main'), /protected/)
+})
