@@ -52,6 +52,7 @@ section:target{background:var(--soft)}
 table{border-collapse:collapse;width:100%;margin:.5rem 0}
 td,th{text-align:left;vertical-align:top;padding:.3rem .8rem .3rem 0;border-bottom:1px solid var(--line)}
 tr:target{background:var(--soft)}
+td:first-child code{white-space:nowrap}
 dt{font-weight:600;margin-top:.6rem}dd{margin:0}
 `
 
@@ -80,14 +81,13 @@ function needs(route: Route): string {
 }
 
 function answer(route: Route): string {
-  if (route.kind !== 'json')
-    return `<dt>Answer 200</dt><dd><code>${escapeHtml(route.produces)}</code></dd>`
-  if (!route.reply) return `<dt>Answer ${route.status}</dt><dd>no body</dd>`
-  const schema = route.reply as Described
-  const item = schema.type === 'array' ? schema.items : schema
-  const name =
-    schema.type === 'array' ? `Answer ${route.status}, an array of` : `Answer ${route.status}`
-  return fields(name, item)
+  const status = route.kind === 'json' ? route.status : 200
+  if (route.kind === 'json' && !route.reply) return `<dt>Answer ${status}</dt><dd>no body</dd>`
+  const schema: Described = (route.kind !== 'stream' && route.reply) || {}
+  if (schema.items) return fields(`Answer ${status}, an array of`, schema.items)
+  if (schema.properties) return fields(`Answer ${status}`, schema)
+  const produces = route.kind === 'json' ? '' : route.produces
+  return `<dt>Answer ${status}</dt><dd><code>${escapeHtml(produces)}</code></dd>`
 }
 
 type Described = {

@@ -22,7 +22,7 @@ export function withPublicRoutes(routes: Route[], { version, baseUrl }: Options)
       path: '/openapi.json',
       summary: 'Describe the API as an OpenAPI 3.1 document',
       produces: 'application/json; charset=utf-8',
-      reply: Type.Object({ openapi: Type.String() }),
+      reply: undefined,
       handle: () => toOpenApi({ routes: all, version, baseUrl: baseUrl() }),
     },
     {

@@ -32,6 +32,9 @@ const headersTimeoutMs = 15_000
 const keepAliveMs = 65_000
 const checkEveryMs = 5000
 const pathMaxLength = 4096
+// The page of documentation brings its own style and needs nothing else.
+const contentSecurityPolicy =
+  "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
 // How long the rest of a refused body is read and thrown away, so that its sender gets to read the answer.
 const lingerMs = 5000
 
@@ -72,10 +75,12 @@ export function createHttpServer({ settings, routes, authenticate, clock, log }:
   app.addHook('onRequest', async (request, reply) => {
     reply.header('x-request-id', request.id)
     reply.header('x-content-type-options', 'nosniff')
+    reply.header('content-security-policy', contentSecurityPolicy)
     reply.header('cache-control', 'no-store')
   })
   app.addHook('onSend', async (request, reply) => {
-    if (isUnread(request.raw) && expectsContinue(request.raw)) reply.header('connection', 'close')
+    const isGivenUp = expectsContinue(request.raw) || reply.statusCode === 408
+    if (isUnread(request.raw) && isGivenUp) reply.header('connection', 'close')
   })
   app.addHook('onResponse', async (request, reply) => {
     if (isUnread(request.raw)) closeUnlessRead(request.raw)

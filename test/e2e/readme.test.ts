@@ -1,0 +1,39 @@
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { readFile } from 'node:fs/promises'
+import { after, before, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { type Service, startService } from '../support/service.ts'
+
+const execute = promisify(execFile)
+const root = fileURLToPath(new URL('../..', import.meta.url))
+
+let service: Service
+
+before(async () => {
+  service = await startService()
+})
+
+after(() => service[Symbol.asyncDispose]())
+
+test('the tour of the README does what it says, pasted as it is', async () => {
+  const readme = await readFile(`${root}/README.md`, 'utf8')
+  const [, tour = ''] = /\n## A tour\n(.*?)\n## /s.exec(readme) ?? []
+  const blocks = [...tour.matchAll(/```sh\n(.*?)```/gs)].map(([, block]) => block)
+  assert.ok(blocks.length > 5)
+  const script = blocks.join('').replace('http://127.0.0.1:8080', service.url)
+  const env = { PATH: process.env.PATH, HOME: '/nonexistent', SVC_DATA_DIR: service.dataDir }
+  const { stdout, stderr } = await execute('bash', ['-c', `${script}\npwd`], { cwd: root, env })
+  assert.match(stdout, /"name":"tour"/)
+  assert.match(stderr, /\[new branch\] +HEAD -> main/)
+  assert.match(stdout, /\{"branches":\["main"\]\}/)
+  assert.match(stdout, /\{"repoName":"tour","collaborators":\["grace"\]\}/)
+  assert.match(stderr, /\[new branch\] +HEAD -> idea/)
+  assert.match(stderr, /The branch "main" is protected by the rule "main"/)
+  assert.match(stdout, /"name":"journey"/)
+  assert.match(stdout, /\trefs\/heads\/idea/)
+  assert.match(stdout, /\/colour is not a field of this request; it takes name\./)
+  assert.doesNotMatch(stderr, /fatal|command not found/)
+  assert.deepEqual((await service.admin.get('/repos')).body, [])
+})
