@@ -2,7 +2,6 @@ import { join } from 'node:path'
 import { CamelCasePlugin, Kysely } from 'kysely'
 import type { Log } from '../base/log.ts'
 import { migrate } from './migrate.ts'
-import { postgresDialect } from './postgres.ts'
 import type { Schema } from './schema.ts'
 import { sqliteDialect } from './sqlite.ts'
 
@@ -19,7 +18,10 @@ type Options = {
 export async function openDatabase({ dataDir, url, log }: Options): Promise<Database> {
   const engine = url === undefined ? 'sqlite' : 'postgres'
   const dialect =
-    url === undefined ? sqliteDialect(join(dataDir, 'svc.db')) : postgresDialect(url, log)
+    url === undefined
+      ? sqliteDialect(join(dataDir, 'svc.db'))
+      : // Loaded only where it is used: it takes memory and time at the start.
+        (await import('./postgres.ts')).postgresDialect(url, log)
   const db = new Kysely<Schema>({ dialect, plugins: [new CamelCasePlugin()] })
   try {
     await migrate(db, engine)
