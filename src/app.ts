@@ -78,7 +78,6 @@ export async function openExistingApp(options: Options): Promise<App> {
 export async function startService(options: Options) {
   const { settings, log, version } = options
   await using starting = new AsyncDisposableStack()
-  const startedAt = Date.now()
   await prepareDataDirectory(settings.dataDir)
   starting.use(lock(settings.dataDir, 'server', 0))
   const app = starting.use(await openApp(options))
@@ -87,8 +86,6 @@ export async function startService(options: Options) {
   await Promise.all([assertHooks(), assertGitVersion(app.git)])
 
   const pushes = createPushes({ ...app, log })
-  const tidying = createTidying({ directories, log, startedAt })
-  const gitService = createGitService({ git, pushes, tidying, settings, log })
   {
     using _quiet = app.changeRepositories()
     await directories.prepare()
@@ -96,6 +93,9 @@ export async function startService(options: Options) {
     const { missing } = await repositories.removeStrays()
     if (missing.length > 0) log.error({ missing }, 'repositories have lost their directories')
   }
+  // From here on only this server's own gits change anything.
+  const tidying = createTidying({ directories, log, startedAt: Date.now() })
+  const gitService = createGitService({ git, pushes, tidying, settings, log })
 
   const background = new AbortController()
   starting.defer(() => background.abort())

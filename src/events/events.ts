@@ -16,11 +16,25 @@ type EventData = {
   'token.deleted': { tokenId: string }
 }
 
+/** The kinds of events, every one. */
+export const eventKinds = [
+  'push',
+  'repository.created',
+  'repository.renamed',
+  'repository.deleted',
+  'protection.added',
+  'protection.removed',
+  'collaborator.added',
+  'collaborator.removed',
+  'token.created',
+  'token.deleted',
+] as const satisfies (keyof EventData)[]
+
 /** Who did it. The id is the token's, or `local` for the command line on the server itself. */
 export type Actor = { id: string; username: string }
 
 export type Event = {
-  [Kind in keyof EventData]: {
+  [Kind in (typeof eventKinds)[number]]: {
     kind: Kind
     actor: Actor
     repositoryId: string | null

@@ -104,22 +104,24 @@ export function createGitService({ git, pushes, tidying, settings, log }: Depend
       const body = readBody(request, { maxBytes: settings.pushMaxBytes, ...watched })
       const { first, whole: input } = await peekPacket(body)
       if (isProbe(request, first.kind)) return answerEmpty(response, contentType)
-      await tidying.once(repository.id)
+      await using visit = await tidying.enter(repository.id)
       const protocol = protocolOf(request)
       await using child = git.start(gitCommands.push(repository.path), {
         protocol,
         channel: true,
       })
+      visit.watch(child.ended)
       const push: Push = { principal, repository, process: processIdentity(child.pid ?? 0) ?? '' }
       const judged = answerHook(child.channel, settings.pushMaxRefs, (updates) =>
         pushes.judge(push, updates),
       ).catch((error) => log.error({ err: error }, 'a push could not be judged'))
       try {
         await talk(watched, { child, input, contentType })
-        await judged
       } finally {
         // A client that has gone does not stop a push that was allowed: git is given the time to end it.
-        if (push.id !== undefined) await child.ended
+        if (push.id === undefined) await child[Symbol.asyncDispose]()
+        await child.ended
+        await judged
         await pushes.finish(push)
       }
       response.end()

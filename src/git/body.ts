@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { createGunzip } from 'node:zlib'
 import { Problem } from '../base/problem.ts'
+import { chunksOf } from './chunks.ts'
 import { firstPacket, type Packet } from './pkt-line.ts'
 
 /** The bytes of a Git request, in pieces. */
@@ -16,11 +17,11 @@ type Options = {
 /** The body of a Git request, inflated if it is compressed (Git compresses its larger fetch requests). */
 export async function* readBody(request: IncomingMessage, options: Options): Body {
   const { maxBytes, signal, onProgress } = options
-  const source = inflated(request, signal)
+  const source = inflated(request)
   let size = 0
   try {
-    // The request itself must outlive this loop: its socket is where the answer goes.
-    for await (const chunk of source.iterator({ destroyOnReturn: false })) {
+    // This leaves the request open: its socket is where the answer goes.
+    for await (const chunk of chunksOf(source, signal)) {
       onProgress()
       size += chunk.length
       if (size > maxBytes) throw tooLarge(maxBytes)
@@ -32,10 +33,13 @@ export async function* readBody(request: IncomingMessage, options: Options): Bod
     throw new Problem('malformed_git_request', 'The body of the request is damaged.', {
       cause: error,
     })
+  } finally {
+    // It would hold up what the request still sends.
+    if (source !== request) source.destroy()
   }
 }
 
-function inflated(request: IncomingMessage, signal: AbortSignal) {
+function inflated(request: IncomingMessage) {
   const encoding = request.headers['content-encoding'] ?? 'identity'
   if (encoding === 'identity') return request
   if (!/^(x-)?gzip$/i.test(encoding)) {
@@ -45,8 +49,8 @@ function inflated(request: IncomingMessage, signal: AbortSignal) {
     )
   }
   const gunzip = request.pipe(createGunzip())
-  signal.addEventListener('abort', () => gunzip.destroy())
-  return gunzip
+  // Whoever reads it learns of a fault; without this line it would also end the program.
+  return gunzip.on('error', () => {})
 }
 
 /**
@@ -65,6 +69,7 @@ export async function peekPacket(
     const { value, done } =
       found === 'incomplete' ? await body.next() : { value: undefined, done: true }
     if (done || !value) {
+      await body.return()
       throw new Problem(
         'malformed_git_request',
         "The body does not begin with a line of Git's protocol.",

@@ -26,7 +26,9 @@ export async function assertHooks(): Promise<void> {
  * (githooks(5)): a line `<before> <after> <ref>` for each update, then an empty line.
  */
 export async function answerHook(channel: Duplex, maxUpdates: number, judge: Judge): Promise<void> {
-  const lines = await readLines(channel, maxUpdates)
+  const lines = await readLines(channel, maxUpdates).catch((error) => {
+    if (!channel.destroyed) throw error
+  })
   if (lines === undefined) return // The push ended before it came to the hook.
   try {
     if (lines === 'too many') {

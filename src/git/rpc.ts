@@ -1,6 +1,6 @@
-import { once } from 'node:events'
 import type { Writable } from 'node:stream'
 import type { Body } from './body.ts'
+import { chunksOf, drained } from './chunks.ts'
 import type { Ended, GitProcess } from './git-process.ts'
 
 type Streams = {
@@ -37,7 +37,7 @@ async function take(child: GitProcess, streams: Streams): Promise<void> {
   const { output, signal, onBegin, onProgress } = streams
   let begun = false
   try {
-    for await (const chunk of child.stdout.iterator({ destroyOnReturn: false })) {
+    for await (const chunk of chunksOf(child.stdout, signal)) {
       if (!begun) onBegin()
       begun = true
       onProgress()
@@ -48,16 +48,5 @@ async function take(child: GitProcess, streams: Streams): Promise<void> {
   } finally {
     // A push that was allowed goes on without its client; it must not fail on a full pipe.
     child.stdout.resume()
-  }
-}
-
-async function drained(stream: Writable, signal: AbortSignal): Promise<void> {
-  if (stream.destroyed) return
-  const done = new AbortController()
-  const either = { signal: AbortSignal.any([signal, done.signal]) }
-  try {
-    await Promise.race([once(stream, 'drain', either), once(stream, 'close', either)])
-  } finally {
-    done.abort()
   }
 }

@@ -8,6 +8,7 @@ import type { Log } from '../base/log.ts'
 import { Problem, toProblem } from '../base/problem.ts'
 import type { Settings } from '../config/settings.ts'
 import { challenge, createAuthentication, requirePermission } from './authentication.ts'
+import { closeGently } from './connections.ts'
 import { readJsonBody } from './json-body.ts'
 import { createBuckets } from './limits.ts'
 import {
@@ -68,6 +69,7 @@ export function createHttpServer({ settings, routes, authenticate, clock, log }:
     frameworkErrors: (error, request, reply) => sendProblem(request, reply, fromFastify(error)),
   })
   app.server.headersTimeout = headersTimeoutMs
+  closeGently(app.server)
   app.server.on('checkContinue', (request, response) =>
     app.server.emit('request', request, response),
   )
@@ -303,7 +305,8 @@ function closeUnlessRead(request: IncomingMessage): void {
 function goneSignal(response: ServerResponse): AbortSignal {
   const gone = new AbortController()
   response.on('close', () => {
-    if (!response.writableFinished) gone.abort()
+    if (response.writableFinished) return
+    gone.abort(new Problem('malformed_request', 'The client went away before it was answered.'))
   })
   return gone.signal
 }

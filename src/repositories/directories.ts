@@ -6,6 +6,8 @@ import type { Git } from '../git/git-process.ts'
 
 export type Directories = ReturnType<typeof createDirectories>
 
+const maxRetries = 5
+
 /**
  * The directories of repositories: `repositories/<last 2 of the id>/<id>.git`. They are made in
  * `staging` and deleted by way of `trash`, so that what stands in its place is always whole.
@@ -48,7 +50,8 @@ export function createDirectories({ dataDir, git }: { dataDir: string; git: Git 
         if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return
         throw error
       }
-      await rm(grave, { recursive: true, force: true })
+      // A git that is at work in it may make files until it learns of its end.
+      await rm(grave, { recursive: true, force: true, maxRetries })
     },
 
     /** The ids of all directories that are in place. */
@@ -62,8 +65,9 @@ export function createDirectories({ dataDir, git }: { dataDir: string; git: Git 
 
     /** Makes the folders that hold repositories and empties those of passage. */
     async prepare(): Promise<void> {
-      await rm(staging, { recursive: true, force: true })
-      await rm(trash, { recursive: true, force: true })
+      // A git that outlived its server may still be at work there.
+      await rm(staging, { recursive: true, force: true, maxRetries })
+      await rm(trash, { recursive: true, force: true, maxRetries })
       for (const folder of [root, staging, trash]) {
         await mkdir(folder, { recursive: true, mode: 0o700 })
       }
@@ -97,7 +101,7 @@ async function removeIn(folder: string, pattern: RegExp, before: number): Promis
   for (const name of names) {
     const path = join(folder, name)
     if (!pattern.test(name) || !(await isOlder(path, before))) continue
-    await rm(path, { recursive: true, force: true })
+    await rm(path, { recursive: true, force: true, maxRetries })
     removed.push(path)
   }
   return removed

@@ -1,0 +1,72 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { inspect } from 'node:util'
+import { newTokenString } from '../base/token-string.ts'
+import { readSettings, type Setting, SettingsError, settings } from './settings.ts'
+
+const all = Object.entries<Setting<unknown>>(settings)
+
+test('with nothing set, every default is one that its setting accepts', () => {
+  const read: Record<string, unknown> = readSettings({})
+  for (const [key, { fallback }] of all) {
+    assert.equal(read[key] === undefined, fallback === '', key)
+  }
+  assert.equal(read.pushMaxBytes, 2 * 1024 ** 3)
+})
+
+test('every setting refuses nonsense by the name of its variable, and says what it takes', () => {
+  for (const [, { variable, accepts, sensitive }] of all) {
+    const nonsense = 'no\0n sense'
+    assert.throws(
+      () => readSettings({ [variable]: nonsense }),
+      (error) => {
+        assert.ok(error instanceof SettingsError)
+        assert.ok(error.message.startsWith(`${variable}: `), error.message)
+        assert.ok(error.message.endsWith(`it takes ${accepts}.`), error.message)
+        assert.equal(error.message.includes('sense'), !sensitive)
+        assert.ok(!error.message.includes('\n'))
+        return true
+      },
+    )
+  }
+})
+
+test('all mistakes are told at once, a line for each', () => {
+  assert.throws(
+    () => readSettings({ SVC_PORT: '70000', SVC_PUSH_MAX: '2GB', SVC_LOG_LEVEL: 'loud' }),
+    (error) => error instanceof SettingsError && error.message.split('\n').length === 3,
+  )
+})
+
+test('values are read in the units that people write', () => {
+  const token = newTokenString()
+  const read = readSettings({
+    SVC_PORT: '0',
+    SVC_PUSH_MAX: '512MiB',
+    SVC_JSON_BODY_MAX: '2048',
+    SVC_BASE_URL: 'https://git.example.com/svc/',
+    SVC_ADMIN_TOKEN: token,
+    SVC_DATABASE_URL: 'postgres://svc:hush@db/svc',
+    SVC_HOST: '',
+  })
+  assert.equal(read.port, 0)
+  assert.equal(read.pushMaxBytes, 512 * 1024 ** 2)
+  assert.equal(read.jsonBodyMaxBytes, 2048)
+  assert.equal(read.baseUrl, 'https://git.example.com/svc')
+  assert.equal(read.host, '127.0.0.1')
+  assert.ok(!/hush|svc_/.test(inspect(read) + JSON.stringify(read) + String(read.adminToken)))
+  assert.equal(read.adminToken?.reveal(), token)
+})
+
+test('an address with a user, a query or another scheme is no base URL', () => {
+  for (const url of [
+    'ftp://x',
+    'http://a:b@c',
+    'http://a?b',
+    'http://a#b',
+    'example.com',
+    'javascript:x',
+  ]) {
+    assert.throws(() => readSettings({ SVC_BASE_URL: url }), SettingsError, url)
+  }
+})

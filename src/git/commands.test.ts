@@ -1,0 +1,38 @@
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { gitCommands, gitConfig } from './commands.ts'
+
+const commands = Object.entries<(directory: string) => string[]>(gitCommands)
+
+test('no value can be taken for an option', () => {
+  for (const [name, command] of commands) {
+    const args = command('--evil')
+    const place = args.indexOf('--evil')
+    if (place === -1) continue
+    assert.equal(args[place - 1], '--end-of-options', name)
+    assert.equal(args.indexOf('--evil', place + 1), -1, name)
+  }
+})
+
+test('git knows every command and its options', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'svc-test-'))
+  const directory = join(folder, 'site.git')
+  for (const [name, command] of [['init', gitCommands.init] as const, ...commands]) {
+    const options = { cwd: folder, input: '0000', stdio: 'pipe' } as const
+    assert.doesNotThrow(() => execFileSync('git', command(directory), options), name)
+  }
+  rmSync(folder, { recursive: true })
+})
+
+test('git understands every setting that it is given', () => {
+  const config = gitConfig({ hooksPath: '/nonexistent', pushMaxBytes: 1 })
+  const args = Object.entries(config).flatMap(([key, value]) => ['-c', `${key}=${value}`])
+  const listed = execFileSync('git', [...args, 'config', '--list'], { encoding: 'utf8' })
+  for (const [key, value] of Object.entries(config)) {
+    assert.ok(listed.toLowerCase().includes(`${key}=${value}`.toLowerCase()), key)
+  }
+})

@@ -1,0 +1,339 @@
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { test } from 'node:test'
+import { gzipSync } from 'node:zlib'
+import { flushPacket, packet } from '../../src/git/pkt-line.ts'
+import { until } from '../support/condition.ts'
+import { createProject, git, temporaryFolder } from '../support/git.ts'
+import { leftoversIn } from '../support/leftovers.ts'
+import { commandOf, processesIn, signal } from '../support/processes.ts'
+import { openPushRecords } from '../support/push-records.ts'
+import { cloneBody, gitHeaders, pushBody } from '../support/raw-git.ts'
+import { connectRaw } from '../support/raw-http.ts'
+import { type Service, startService } from '../support/service.ts'
+
+const fetchPath = '/repos/site.git/git-upload-pack'
+const pushPath = '/repos/site.git/git-receive-pack'
+const mib = 1024 * 1024
+
+test('a client that vanishes in the middle of a push leaves nothing behind', async () => {
+  await using service = await startSite()
+  await using project = await createLargeProject(2 * mib)
+  const body = await pushBody(project.path, 'main')
+  using connection = await connectRaw(service.url)
+  connection.request(`POST ${pushPath}`, gitHeaders('git-receive-pack', service.adminToken))
+  connection.chunk(body.subarray(0, mib))
+  await until('a quarantine is there', async () => (await leftoversIn(service.dataDir)).length > 0)
+  connection.socket.resetAndDestroy()
+  await untilNothingIsLeft(service)
+  assert.deepEqual(await refsOf(service), [])
+  await project.git('push', service.admin.remote('site'), 'HEAD:main')
+})
+
+test('a client that vanishes before the answer to its push has made it whole or not at all', async () => {
+  await using service = await startSite()
+  await using project = await createProject()
+  const moments = [/receive-pack/, /index-pack/, /pre-receive/] as const
+  for (let number = 0; number < 12; number++) {
+    const moment = moments[number % moments.length] ?? moments[0]
+    const body = await pushBody(project.path, `branch-${number}`)
+    using connection = await connectRaw(service.url)
+    const headers = gitHeaders('git-receive-pack', service.adminToken, body.length)
+    connection.request(`POST ${pushPath}`, headers)
+    connection.socket.write(body)
+    const isAtWork = () => processesIn(service.dataDir).some((pid) => moment.test(commandOf(pid)))
+    await until(`${moment} is seen or missed`, () => isAtWork() || connection.received() !== '')
+    connection.socket.destroy()
+  }
+  await untilNothingIsLeft(service)
+  const head = await project.git('rev-parse', 'HEAD')
+  for (const line of await refsOf(service)) assert.match(line, new RegExp(`^${head}\trefs/heads/`))
+  await project.git('push', service.admin.remote('site'), 'HEAD:main')
+})
+
+test('a client that vanishes in the middle of a clone leaves no git behind', async () => {
+  await using service = await startSite()
+  using connection = await startClone(service)
+  assert.notDeepEqual(processesIn(service.dataDir), [])
+  connection.socket.resetAndDestroy()
+  await untilNothingIsLeft(service)
+})
+
+test('a client that vanishes while git computes its clone leaves no git behind', async () => {
+  await using service = await startSite()
+  using connection = await startClone(service)
+  const computing = await until('git makes a pack', () =>
+    processesIn(service.dataDir).find((pid) => /pack-objects/.test(commandOf(pid))),
+  )
+  signal(computing, 'SIGSTOP')
+  connection.socket.resume()
+  let before = -1
+  await until('all that was made has come', () => {
+    const isSame = connection.received().length === before
+    before = connection.received().length
+    return isSame
+  })
+  connection.socket.destroy()
+  await until('upload-pack is gone', () =>
+    processesIn(service.dataDir).every((pid) => pid === computing),
+  )
+  signal(computing, 'SIGCONT')
+  await untilNothingIsLeft(service)
+})
+
+test('a client that stops reading its clone is cut off', async () => {
+  await using service = await startSite({ SVC_GIT_STALL_SECONDS: '1' })
+  using connection = await startClone(service)
+  await untilNothingIsLeft(service)
+  connection.socket.resume()
+  assert.match(await connection.end(), /^HTTP\/1.1 200 /)
+})
+
+for (const [what, sent] of [
+  ['before the first byte', 0],
+  ['within the first line', 10],
+  ['within the pack', mib],
+] as const) {
+  test(`a client that stops sending its push ${what} is cut off with 408`, async () => {
+    await using service = await startSite({ SVC_GIT_STALL_SECONDS: '1' })
+    await using project = await createLargeProject(2 * mib)
+    const body = await pushBody(project.path, 'main')
+    using connection = await connectRaw(service.url)
+    const headers = gitHeaders('git-receive-pack', service.adminToken, body.length)
+    connection.request(`POST ${pushPath}`, headers)
+    connection.socket.write(body.subarray(0, sent))
+    const { status, body: text } = await connection.answer()
+    assert.equal(status, 408)
+    assert.match(text, /Nothing moved for 1 seconds/)
+    await connection.end()
+    await untilNothingIsLeft(service)
+    assert.deepEqual(await refsOf(service), [])
+  })
+}
+
+test('a push that is declared too large is refused before its body comes', async () => {
+  await using service = await startSite({ SVC_PUSH_MAX: '1MiB' })
+  using connection = await connectRaw(service.url)
+  const headers = gitHeaders('git-receive-pack', service.adminToken, mib + 1)
+  connection.request(`POST ${pushPath}`, headers)
+  const { status, body } = await connection.answer()
+  assert.equal(status, 413)
+  assert.match(body, /at most 1048576 bytes/)
+  await untilNothingIsLeft(service)
+})
+
+test('a push that turns out too large is refused with 413 and leaves nothing behind', async () => {
+  await using service = await startSite({ SVC_PUSH_MAX: '1MiB' })
+  await using project = await createLargeProject(3 * mib)
+  const body = await pushBody(project.path, 'main')
+  using connection = await connectRaw(service.url)
+  connection.request(`POST ${pushPath}`, gitHeaders('git-receive-pack', service.adminToken))
+  connection.chunk(body)
+  connection.chunk('')
+  assert.equal((await connection.answer()).status, 413)
+  const push = project.git('-c', 'http.postBuffer=1', 'push', service.admin.remote('site'), 'main')
+  await assert.rejects(push, /HTTP 413/)
+  await untilNothingIsLeft(service)
+  assert.deepEqual(await refsOf(service), [])
+})
+
+test('a compressed request of a fetch is answered like a plain one', async () => {
+  await using service = await startSite()
+  await using project = await createProject()
+  await project.git('push', service.admin.remote('site'), 'main')
+  const body = cloneBody(await project.git('rev-parse', 'HEAD'))
+  for (const encoding of ['gzip', 'x-gzip']) {
+    const answer = await post(service, fetchPath, gzipSync(body), { 'content-encoding': encoding })
+    assert.equal(answer.status, 200)
+    assert.match(answer.body, /^0008NAK\n.{5}PACK/s)
+  }
+})
+
+test('a request that is badly compressed gets an answer that says so', async () => {
+  await using service = await startSite()
+  const whole = gzipSync(cloneBody('1'.repeat(40)))
+  const damaged = Buffer.from(whole).fill(0xff, 20, 30)
+  for (const path of [fetchPath, pushPath]) {
+    const gzip = { 'content-encoding': 'gzip' }
+    assert.equal((await post(service, path, damaged, gzip)).status, 400)
+    assert.equal((await post(service, path, whole.subarray(0, 40), gzip)).status, 400)
+    assert.equal((await post(service, path, Buffer.from('not gzip'), gzip)).status, 400)
+    assert.equal((await post(service, path, whole, { 'content-encoding': 'br' })).status, 415)
+  }
+  await untilNothingIsLeft(service)
+})
+
+test('a body that is not in lines of Git is answered with 400', async () => {
+  await using service = await startSite()
+  const bodies = ['', 'hello, world', 'zzzz', '00', '0003', '0020short', 'fff5', '{"name":"site"}']
+  for (const path of [fetchPath, pushPath]) {
+    for (const body of bodies) {
+      const answer = await post(service, path, Buffer.from(body))
+      assert.equal(answer.status, 400, `${path} ${body}`)
+    }
+  }
+  await untilNothingIsLeft(service)
+})
+
+test('nonsense in lines of Git never fails the server or goes unanswered', async () => {
+  await using service = await startSite()
+  await using project = await createProject()
+  await project.git('push', service.admin.remote('site'), 'main')
+  const head = await project.git('rev-parse', 'HEAD')
+  const zeros = '0'.repeat(40)
+  const bodies = [
+    [packet('hello')],
+    [packet(''), flushPacket],
+    [flushPacket, flushPacket],
+    [flushPacket, Buffer.from('rubbish')],
+    [packet('command=fetch'), Buffer.from('0001'), packet('want nothing'), flushPacket],
+    [packet('command=explode'), flushPacket],
+    [packet(`want ${zeros}\n`), flushPacket, packet('done\n')],
+    [packet(`want ${head}\n`), Buffer.from('zzzz')],
+    [packet(`want ${head}\n`), packet('deepen -1\n'), flushPacket, packet('done\n')],
+    [packet(`${zeros} ${head} refs/heads/x\0report-status`), Buffer.from('zzzz')],
+    [packet(`${zeros} ${head} refs/heads/x\0report-status`), flushPacket, Buffer.from('PACK')],
+    [packet(`${zeros} ${head} refs/heads/x\0object-format=sha9`), flushPacket],
+    [packet(`${zeros} ${head} \0report-status`), flushPacket, randomBytes(100)],
+  ].map((pieces) => Buffer.concat(pieces))
+  for (const path of [fetchPath, pushPath]) {
+    for (const body of bodies) {
+      for (const protocol of ['version=0', 'version=2', 'version=9']) {
+        const answer = await post(service, path, body, { 'git-protocol': protocol })
+        assert.ok(answer.status < 500, `${answer.status} ${path} ${protocol} ${body}`)
+      }
+    }
+  }
+  await untilNothingIsLeft(service)
+  assert.deepEqual(await refsOf(service), [`${head}\trefs/heads/main`])
+})
+
+test('a client that waits for 100-continue gets it only when it may send', async () => {
+  await using service = await startSite({ SVC_PUSH_MAX: '1MiB' })
+  await using project = await createProject()
+  const reader = await service.client({ permissions: ['repo:read'] })
+  const stranger = await service.client()
+  const body = await pushBody(project.path, 'main')
+
+  async function ask(token: string | undefined, size: number) {
+    const connection = await connectRaw(service.url)
+    const { authorization, ...others } = gitHeaders('git-receive-pack', token ?? '', size)
+    const headers = { ...(token !== undefined && { authorization }), ...others }
+    connection.request(`POST ${pushPath}`, { ...headers, expect: '100-continue' })
+    return connection
+  }
+
+  for (const [status, token, size] of [
+    [401, undefined, body.length],
+    [401, 'svc_mistyped', body.length],
+    [403, reader.token, body.length],
+    [404, stranger.token, body.length],
+    [413, service.adminToken, 2 * mib],
+  ] as const) {
+    using refused = await ask(token, size)
+    assert.equal((await refused.answer()).status, status)
+    assert.doesNotMatch(await refused.end(), /100 Continue/)
+  }
+
+  using accepted = await ask(service.adminToken, body.length)
+  await accepted.atLeast('HTTP/1.1 100 Continue\r\n\r\n'.length)
+  assert.equal(accepted.received(), 'HTTP/1.1 100 Continue\r\n\r\n')
+  accepted.socket.write(body)
+  assert.match((await accepted.answer()).body, /ok refs\/heads\/main/)
+})
+
+test('a request of a fetch that inflates beyond the limit is refused with 413', async () => {
+  await using service = await startSite({ SVC_FETCH_REQUEST_MAX: '1MiB' })
+  const line = packet(`have ${'1'.repeat(40)}\n`)
+  const bomb = gzipSync(Buffer.alloc(64 * mib, line))
+  assert.ok(bomb.length < mib)
+  const answer = await post(service, fetchPath, bomb, { 'content-encoding': 'gzip' })
+  assert.equal(answer.status, 413)
+  await untilNothingIsLeft(service)
+})
+
+test('a clone beyond those that may run at once is told to come back', async () => {
+  await using service = await startSite({ SVC_FETCHES_AT_ONCE: '1', SVC_FETCHES_WAITING: '0' })
+  using first = await startClone(service)
+  const body = cloneBody('1'.repeat(40))
+  const refused = await post(service, fetchPath, body)
+  assert.equal(refused.status, 503)
+  assert.match(refused.head, /^retry-after: \d+\r$/im)
+  const { stdout } = await git('/', ['ls-remote', service.admin.remote('site')])
+  assert.match(stdout, /refs\/heads\/main$/m, 'listing refs needs no turn')
+  first.socket.destroy()
+  await using folder = await temporaryFolder()
+  await until('the turn is free again', async () => {
+    const clone = git(folder.path, ['clone', '--quiet', service.admin.remote('site'), 'copy'])
+    return clone.then(
+      () => true,
+      () => false,
+    )
+  })
+})
+
+test('a push in chunks works in every version of the protocol', async () => {
+  await using service = await startSite()
+  await using project = await createLargeProject(mib)
+  for (const version of ['0', '1', '2']) {
+    const settings = ['-c', 'http.postBuffer=1', '-c', `protocol.version=${version}`]
+    const target = `HEAD:refs/heads/version-${version}`
+    await project.git(...settings, 'push', service.admin.remote('site'), target)
+    await project.commit(`after-${version}`)
+  }
+  assert.equal((await refsOf(service)).length, 3)
+})
+
+async function startSite(env: Record<string, string> = {}) {
+  const service = await startService({ env })
+  await service.admin.post('/repos', { name: 'site' })
+  return service
+}
+
+/** A project with a file that compresses to no less than its size. */
+async function createLargeProject(bytes: number) {
+  const project = await createProject()
+  await project.git('config', 'core.compression', '0')
+  await project.commit('large.bin', randomBytes(bytes / 2).toString('hex'))
+  return project
+}
+
+/** Fills the repository and begins a clone of it that is larger than what the sockets hold, without reading on. */
+async function startClone(service: Service) {
+  await using project = await createLargeProject(16 * mib)
+  await project.git('push', service.admin.remote('site'), 'HEAD:main')
+  const body = cloneBody(await project.git('rev-parse', 'HEAD'))
+  const connection = await connectRaw(service.url)
+  const headers = gitHeaders('git-upload-pack', service.adminToken, body.length)
+  connection.request(`POST ${fetchPath}`, headers)
+  connection.socket.write(body)
+  await connection.atLeast(1)
+  connection.socket.pause()
+  return connection
+}
+
+async function post(
+  service: Service,
+  path: string,
+  body: Buffer,
+  more: Record<string, string> = {},
+) {
+  using connection = await connectRaw(service.url)
+  const gitService = path === fetchPath ? 'git-upload-pack' : 'git-receive-pack'
+  const headers = gitHeaders(gitService, service.adminToken, body.length)
+  connection.request(`POST ${path}`, { ...headers, ...more })
+  connection.socket.write(body)
+  return await connection.answer()
+}
+
+async function refsOf(service: Service): Promise<string[]> {
+  const { stdout } = await git('/', ['ls-remote', '--heads', service.admin.remote('site')])
+  return stdout.split('\n').filter((line) => line !== '')
+}
+
+async function untilNothingIsLeft({ dataDir }: Service): Promise<void> {
+  await until('no git process is left', () => processesIn(dataDir).length === 0)
+  using records = openPushRecords(dataDir)
+  await until('no push is unsettled', () => records.unfinished().length === 0)
+  await until('nothing temporary is left', async () => (await leftoversIn(dataDir)).length === 0)
+}

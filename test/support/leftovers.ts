@@ -1,0 +1,36 @@
+import { readdir } from 'node:fs/promises'
+import { join, relative } from 'node:path'
+
+// Locks, quarantines, half packs, the guards of new packs. A branch may be called `tmp_x`, but not `x.lock`.
+const passing =
+  /\.lock$|\.git\/(packed-refs\.new|shallow_\w+)$|\/objects\/(tmp_|incoming-)|\/pack\/(\.?tmp[_-]|.*\.keep$)/
+
+/** What is only passing in a data directory, be it that somebody is at work or that it was left behind. */
+export async function leftoversIn(dataDir: string): Promise<string[]> {
+  const [drafts, graves, files] = await Promise.all(
+    ['staging', 'trash', 'repositories'].map((folder) => allIn(join(dataDir, folder))),
+  )
+  const present = new Set(files)
+  const isHalfPack = (path: string) =>
+    /\/pack\/[^/]+$/.test(path) &&
+    ['pack', 'idx'].some((type) => !present.has(path.replace(/\.\w+$/, `.${type}`)))
+  const left = (files ?? []).filter((path) => passing.test(path) || isHalfPack(path))
+  return [...(drafts ?? []), ...(graves ?? []), ...left].map((path) => relative(dataDir, path))
+}
+
+/** The directories of repositories that are in place. */
+export async function repositoryFolders(dataDir: string): Promise<string[]> {
+  const all = await allIn(join(dataDir, 'repositories'))
+  return all.filter((path) => /\/repositories\/[^/]+\/[^/]+$/.test(path)).sort()
+}
+
+/** The files and folders below a folder. */
+async function allIn(folder: string): Promise<string[]> {
+  // Files of a live repository come and go between two looks.
+  const entries = await readdir(folder, { withFileTypes: true }).catch(() => [])
+  const nested = entries.map(async (entry) => {
+    const path = join(folder, entry.name)
+    return entry.isDirectory() ? [path, ...(await allIn(path))] : [path]
+  })
+  return (await Promise.all(nested)).flat()
+}

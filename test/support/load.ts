@@ -1,0 +1,183 @@
+import assert from 'node:assert/strict'
+import type { createCommitPool } from './commit-pool.ts'
+import { git } from './git.ts'
+import type { createLedger, RefChange } from './ledger.ts'
+import type { Random } from './random.ts'
+import type { Service } from './service.ts'
+
+type Dependencies = {
+  random: Random
+  ledger: ReturnType<typeof createLedger>
+  commits: Awaited<ReturnType<typeof createCommitPool>>
+}
+
+/** A time in which one server runs. What fails when it is being killed, or after, was just in flight. */
+export type Session = { service: Service; isDying: boolean; answers: number }
+
+type KnownRepository = {
+  id: string
+  /** Two, while nobody knows whether a rename happened. */
+  names: [string, ...string[]]
+  /** The client that alone works in it; undefined for those that all share and keep. */
+  owner: number | undefined
+  mayBeGone: boolean
+}
+
+const zeroId = '0'.repeat(40)
+const pushers = [0, 1, 2]
+const rivals = [3, 4]
+const landlords = [5, 6]
+const ownRefs = ['heads/one', 'heads/deep/er/two', 'tags/three', 'notes/four'] as const
+const repositoriesAtMost = 3
+
+/** Clients that push, create, rename and delete all at once, and remember what they were told. */
+export function createLoad({ random, ledger, commits }: Dependencies) {
+  const known = new Map<string, KnownRepository>()
+  const wanted = new Map<string, number | undefined>()
+  const deleted = new Set<string>()
+  let names = 0
+
+  async function create(session: Session, owner: number | undefined): Promise<void> {
+    const name = `repository-${names++}`
+    wanted.set(name, owner)
+    const { status, body, text } = await session.service.admin.post('/repos', { name })
+    assert.equal(status, 201, text)
+    wanted.delete(name)
+    known.set(body.id, { id: body.id, names: [name], owner, mayBeGone: false })
+  }
+
+  async function rename(session: Session, repository: KnownRepository): Promise<void> {
+    const name = `repository-${names++}`
+    const [before] = repository.names
+    repository.names = [before, name]
+    const { status, text } = await session.service.admin.patch(`/repos/${before}`, { name })
+    assert.equal(status, 200, text)
+    repository.names = [name]
+  }
+
+  async function remove(session: Session, repository: KnownRepository): Promise<void> {
+    repository.mayBeGone = true
+    ledger.forget(repository.id)
+    const { status, text } = await session.service.admin.delete(`/repos/${repository.names[0]}`)
+    assert.equal(status, 204, text)
+    known.delete(repository.id)
+    deleted.add(repository.id)
+  }
+
+  async function push(
+    session: Session,
+    { id, names: [name] }: KnownRepository,
+    changes: RefChange[],
+    { mayFail = false } = {},
+  ): Promise<void> {
+    const asked = ledger.ask(id, changes)
+    const specs = changes.map(({ ref, after }) => `+${after === zeroId ? '' : after}:${ref}`)
+    const inChunks = random.chance(0.3) ? ['-c', 'http.postBuffer=1'] : []
+    const remote = session.service.admin.remote(name)
+    try {
+      await git(commits.path, [...inChunks, 'push', '--quiet', remote, ...specs])
+      asked.acknowledge()
+      session.answers += 1
+    } catch (error) {
+      if (!mayFail) throw error
+    }
+  }
+
+  function changesOf(client: number, { id }: KnownRepository): RefChange[] {
+    const chosen = ownRefs.filter(() => random.chance(0.4))
+    const refs = chosen.length > 0 ? chosen : [random.pick(ownRefs)]
+    return refs.map((name) => {
+      const ref = `refs/${name.replace('/', `/client-${client}/`)}`
+      const isDeletion = random.chance(0.3) && ledger.isThere(id, ref)
+      return { ref, after: isDeletion ? zeroId : commits.next() }
+    })
+  }
+
+  function ownedBy(owner: number | undefined): KnownRepository[] {
+    return [...known.values()].filter((repository) => repository.owner === owner)
+  }
+
+  function pickShared(): KnownRepository {
+    const [first, ...others] = ownedBy(undefined)
+    assert.ok(first)
+    return random.pick([first, ...others])
+  }
+
+  const stepOf = {
+    pusher(session: Session, client: number): Promise<void> {
+      const repository = pickShared()
+      return push(session, repository, changesOf(client, repository))
+    },
+
+    /** All rivals want the same branch; git lets one of those that come at the same time have it. */
+    rival(session: Session): Promise<void> {
+      const change = { ref: 'refs/heads/contended', after: commits.next(), isShared: true }
+      return push(session, pickShared(), [change], { mayFail: true })
+    },
+
+    async landlord(session: Session, client: number): Promise<void> {
+      const [first, ...others] = ownedBy(client)
+      if (!first || (others.length + 1 < repositoriesAtMost && random.chance(0.3))) {
+        await create(session, client)
+        return
+      }
+      const repository = random.pick([first, ...others])
+      const pushing = () =>
+        push(session, repository, changesOf(client, repository), { mayFail: true })
+      const what = random.pick(['push', 'push', 'rename', 'delete', 'push+rename', 'push+delete'])
+      await Promise.all([
+        what.includes('push') && pushing(),
+        what.includes('rename') && rename(session, repository),
+        what.includes('delete') && remove(session, repository),
+      ])
+      session.answers += 1
+    },
+  }
+
+  async function work(session: Session, step: () => Promise<void>): Promise<void> {
+    try {
+      while (!session.isDying) await step()
+    } catch (error) {
+      // What goes wrong before anybody kills the server is a fault of the server.
+      if (!session.isDying) throw error
+    }
+  }
+
+  return {
+    /** Makes the repositories that all clients share. */
+    async prepare(session: Session, count: number): Promise<void> {
+      for (let number = 0; number < count; number++) await create(session, undefined)
+    },
+
+    /** Lets all clients work until the session is dying. */
+    async run(session: Session): Promise<void> {
+      await Promise.all([
+        ...pushers.map((client) => work(session, () => stepOf.pusher(session, client))),
+        ...rivals.map(() => work(session, () => stepOf.rival(session))),
+        ...landlords.map((client) => work(session, () => stepOf.landlord(session, client))),
+      ])
+    },
+
+    /** Compares the repositories that there are with those that were asked for; the faults. */
+    settle(listed: { id: string; name: string }[]): string[] {
+      const faults: string[] = []
+      const present = new Map(listed.map(({ id, name }) => [id, name]))
+      for (const { id, name } of listed) {
+        const repository = known.get(id)
+        if (deleted.has(id)) faults.push(`${name} (${id}) was deleted and is there`)
+        else if (repository && !repository.names.includes(name)) {
+          faults.push(`${id} is called ${name}, not ${repository.names.join(' or ')}`)
+        } else if (!repository && !wanted.has(name)) faults.push(`nobody asked for ${name} (${id})`)
+        const owner = repository ? repository.owner : wanted.get(name)
+        known.set(id, { id, names: [name], owner, mayBeGone: false })
+      }
+      for (const repository of known.values()) {
+        if (present.has(repository.id)) continue
+        if (!repository.mayBeGone) faults.push(`${repository.names} (${repository.id}) is gone`)
+        known.delete(repository.id)
+      }
+      wanted.clear()
+      return faults
+    },
+  }
+}

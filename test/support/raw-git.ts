@@ -1,0 +1,41 @@
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
+import { flushPacket, packet } from '../../src/git/pkt-line.ts'
+
+const execute = promisify(execFile)
+const zeroId = '0'.repeat(40)
+
+/** The body of a push that creates a branch: a command, then a pack of all that its commit needs. */
+export async function pushBody(project: string, branch: string): Promise<Buffer> {
+  const run = (args: string[]) =>
+    execute('git', args, { cwd: project, encoding: 'buffer', maxBuffer: 2 ** 30 })
+  const { stdout: id } = await run(['rev-parse', 'HEAD'])
+  const { stdout: ids } = await run(['rev-list', '--objects', '--no-object-names', 'HEAD'])
+  const pack = run(['pack-objects', '--stdout', '--quiet'])
+  pack.child.stdin?.end(ids)
+  const { stdout } = await pack
+  const command = `${zeroId} ${id.toString().trim()} refs/heads/${branch}\0 report-status`
+  return Buffer.concat([packet(command), flushPacket, stdout])
+}
+
+/** The body of a clone of a commit, in version 0 of the protocol. */
+export function cloneBody(commit: string): Buffer {
+  return Buffer.concat([
+    packet(`want ${commit} side-band-64k ofs-delta no-progress\n`),
+    flushPacket,
+    packet('done\n'),
+  ])
+}
+
+/** The headers of a Git request with a token and a body of a known size; without a size it is chunked. */
+export function gitHeaders(
+  service: 'git-upload-pack' | 'git-receive-pack',
+  token: string,
+  size?: number,
+): Record<string, string | number> {
+  return {
+    authorization: `Basic ${Buffer.from(`git:${token}`).toString('base64')}`,
+    'content-type': `application/x-${service}-request`,
+    ...(size === undefined ? { 'transfer-encoding': 'chunked' } : { 'content-length': size }),
+  }
+}
