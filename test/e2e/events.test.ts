@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
+import { eventKinds } from '../../src/events/events.ts'
 import { createProject, type Project } from '../support/git.ts'
 import { type InProcess, startInProcess } from '../support/in-process.ts'
 import type { Client } from '../support/service.ts'
@@ -46,6 +47,7 @@ test('everything that changes something is an event, numbered in order, with who
       ...['token.created', 'token.deleted'],
     ],
   )
+  assert.deepEqual(new Set(events.map(({ kind }) => kind)), new Set(eventKinds))
   const first = events[0]?.seq ?? 0
   assert.deepEqual(
     events.map(({ seq }) => seq - first),
