@@ -1,5 +1,9 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import { Problem } from '../base/problem.ts'
+
+// How long the rest of a refused body is read and thrown away, so that its sender gets to read the answer.
+const lingerMs = 5000
 
 /**
  * Makes a server that closes end each connection when its last answer has been sent. Node by itself cuts
@@ -28,4 +32,34 @@ export function closeGently(server: Server): void {
     closing = true
     for (const [socket, count] of requests) if (count === 0) socket.destroy()
   }
+}
+
+/** Whether a client waits for a `100 Continue` before it sends its body: RFC 9110, section 10.1.1. */
+export function expectsContinue(request: IncomingMessage): boolean {
+  return /100-continue/i.test(request.headers.expect ?? '')
+}
+
+/** Whether there may be more of a request's body to come. */
+export function isUnread(request: IncomingMessage): boolean {
+  return !request.complete
+}
+
+/**
+ * Reads and drops what is left of a body, for a while. A sender that is cut off at once would lose the
+ * answer, one that is read to the end could send for ever.
+ */
+export function closeUnlessRead(request: IncomingMessage): void {
+  const timer = setTimeout(() => request.socket.destroy(), lingerMs)
+  request.on('end', () => clearTimeout(timer)).on('close', () => clearTimeout(timer))
+  request.resume()
+}
+
+/** Aborted when a client goes away before its answer is complete. */
+export function goneSignal(response: ServerResponse): AbortSignal {
+  const gone = new AbortController()
+  response.on('close', () => {
+    if (response.writableFinished) return
+    gone.abort(new Problem('malformed_request', 'The client went away before it was answered.'))
+  })
+  return gone.signal
 }

@@ -1,5 +1,4 @@
-import type { IncomingMessage, Server, ServerResponse } from 'node:http'
-import type { AddressInfo, Socket } from 'node:net'
+import type { AddressInfo } from 'node:net'
 import fastify, { type FastifyReply, type FastifyRequest } from 'fastify'
 import type { Principal } from '../access/principal.ts'
 import type { Clock } from '../base/clock.ts'
@@ -8,9 +7,17 @@ import type { Log } from '../base/log.ts'
 import { Problem, toProblem } from '../base/problem.ts'
 import type { Settings } from '../config/settings.ts'
 import { challenge, createAuthentication, requirePermission } from './authentication.ts'
-import { closeGently } from './connections.ts'
+import { answerClientError, headersMaxBytes } from './client-error.ts'
+import {
+  closeGently,
+  closeUnlessRead,
+  expectsContinue,
+  goneSignal,
+  isUnread,
+} from './connections.ts'
 import { readJsonBody } from './json-body.ts'
 import { createBuckets } from './limits.ts'
+import { methodsAt } from './methods.ts'
 import {
   problemContentType,
   problemHeaders,
@@ -28,7 +35,6 @@ type Options = {
   log: Log
 }
 
-const headersMaxBytes = 16 * 1024
 const headersTimeoutMs = 15_000
 const keepAliveMs = 65_000
 const checkEveryMs = 5000
@@ -36,8 +42,6 @@ const pathMaxLength = 4096
 // The page of documentation brings its own style and needs nothing else.
 const contentSecurityPolicy =
   "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
-// How long the rest of a refused body is read and thrown away, so that its sender gets to read the answer.
-const lingerMs = 5000
 
 /** The HTTP server: each route in turn checks token, permission, resource, query and body, then handles. */
 export function createHttpServer({ settings, routes, authenticate, clock, log }: Options) {
@@ -263,82 +267,9 @@ function paramsOf(route: Route, request: FastifyRequest): Record<string, string>
   return name === undefined ? params : { ...params, [name]: rest ?? '' }
 }
 
-function methodsAt(routes: Route[], url: string): string[] {
-  const path = url.split('?', 1)[0] ?? ''
-  const here = routes.filter((route) => patternOf(route.path).test(path))
-  const methods = here.flatMap(({ method, kind }) =>
-    method === 'GET' && kind !== 'stream' ? ['GET', 'HEAD'] : [method],
-  )
-  return methods.length === 0 ? [] : [...new Set([...methods, 'OPTIONS'])].sort()
-}
-
-const patterns = new Map<string, RegExp>()
-
-function patternOf(path: string): RegExp {
-  const known = patterns.get(path)
-  if (known) return known
-  const source = path
-    .replace(/[.]/g, '\\.')
-    .replace(/:\w+\*$/, '.+')
-    .replace(/:\w+/g, '[^/]+')
-  const pattern = new RegExp(`^${source}$`)
-  patterns.set(path, pattern)
-  return pattern
-}
-
-function expectsContinue(request: IncomingMessage): boolean {
-  return /100-continue/i.test(request.headers.expect ?? '')
-}
-
-function isUnread(request: IncomingMessage): boolean {
-  return !request.complete
-}
-
-// A sender that is cut off at once would lose the answer, one that is read to the end could send for ever.
-function closeUnlessRead(request: IncomingMessage): void {
-  const timer = setTimeout(() => request.socket.destroy(), lingerMs)
-  request.on('end', () => clearTimeout(timer)).on('close', () => clearTimeout(timer))
-  request.resume()
-}
-
-/** Aborted when a client goes away before its answer is complete. */
-function goneSignal(response: ServerResponse): AbortSignal {
-  const gone = new AbortController()
-  response.on('close', () => {
-    if (response.writableFinished) return
-    gone.abort(new Problem('malformed_request', 'The client went away before it was answered.'))
-  })
-  return gone.signal
-}
-
 function fromFastify(error: unknown): unknown {
   if (error instanceof Error && 'code' in error && error.code === 'FST_ERR_BAD_URL') {
     return new Problem('malformed_request', 'The address has a malformed percent-encoding.')
   }
   return error
-}
-
-// Node could not parse the request, so no route and no reply exist; the answer is written by hand.
-function answerClientError(
-  this: { server: Server },
-  error: Error & { code?: string },
-  socket: Socket,
-) {
-  if (error.code === 'ECONNRESET' || !socket.writable) return socket.destroy()
-  const problem = toClientProblem(error.code)
-  const content = JSON.stringify(toProblemDocument(problem))
-  socket.end(
-    `HTTP/1.1 ${statusOf(problem)} ${problem.code}\r\nContent-Type: ${problemContentType}\r\n` +
-      `Content-Length: ${Buffer.byteLength(content)}\r\nConnection: close\r\n\r\n${content}`,
-  )
-}
-
-function toClientProblem(code: string | undefined): Problem {
-  if (code === 'HPE_HEADER_OVERFLOW') {
-    return new Problem('headers_too_large', `Headers may have at most ${headersMaxBytes} bytes.`)
-  }
-  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') {
-    return new Problem('request_timed_out', 'The request headers did not arrive in time.')
-  }
-  return new Problem('malformed_request', 'The request is not HTTP/1.1.')
 }
