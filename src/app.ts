@@ -6,6 +6,7 @@ import { openDatabase } from './database/database.ts'
 import { gitCommands } from './git/commands.ts'
 import { createGit } from './git/git-process.ts'
 import { assertHooks } from './git/hook-channel.ts'
+import { endOrphans } from './git/orphans.ts'
 import { gitRoutes } from './git-server/git-routes.ts'
 import { createGitService } from './git-server/git-service.ts'
 import { createPushes } from './git-server/pushes.ts'
@@ -43,7 +44,7 @@ async function openApp({ settings, log, path }: Options) {
   const clock = systemClock
   const address = { listening: settings.baseUrl ?? `http://${settings.host}:${settings.port}` }
   const baseUrl = () => address.listening
-  const git = createGit({ pushMaxBytes: settings.pushMaxBytes, path })
+  const git = createGit({ dataDir, pushMaxBytes: settings.pushMaxBytes, path })
   const directories = createDirectories({ dataDir, git })
   const tokens = createTokens({ db, clock, log })
   const repositories = createRepositories({ db, directories, clock, baseUrl })
@@ -88,8 +89,10 @@ export async function startService(options: Options) {
   const pushes = createPushes({ ...app, log })
   {
     using _quiet = app.changeRepositories()
+    const orphans = await endOrphans(settings.dataDir)
+    if (orphans > 0) log.warn({ orphans }, 'ended the git processes of a server that was killed')
     await directories.prepare()
-    await pushes.recover()
+    await pushes.sweep()
     const { missing } = await repositories.removeStrays()
     if (missing.length > 0) log.error({ missing }, 'repositories have lost their directories')
   }

@@ -187,7 +187,6 @@ onEachDatabase((fresh) => {
       repositoryId: repository.id,
       actorId: 'token',
       actorUsername: 'ada',
-      process: '1:2',
       updates: '[]',
       judgedAt: 10,
       finishedAt: null,

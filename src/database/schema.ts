@@ -46,8 +46,6 @@ export type PushRow = {
   repositoryId: string
   actorId: string
   actorUsername: string
-  /** `pid:start` of git's process group, so that a later server can end what a killed one left running. */
-  process: string
   /** JSON of RefUpdate[]. */
   updates: string
   judgedAt: number

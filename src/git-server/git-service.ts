@@ -7,7 +7,7 @@ import { Problem } from '../base/problem.ts'
 import type { Settings } from '../config/settings.ts'
 import { type Body, peekPacket, readBody } from '../git/body.ts'
 import { gitCommands } from '../git/commands.ts'
-import { type Git, type GitProcess, processIdentity } from '../git/git-process.ts'
+import type { Git, GitProcess } from '../git/git-process.ts'
 import { answerHook } from '../git/hook-channel.ts'
 import { flushPacket, packet } from '../git/pkt-line.ts'
 import { converse } from '../git/rpc.ts'
@@ -111,7 +111,7 @@ export function createGitService({ git, pushes, tidying, settings, log }: Depend
         channel: true,
       })
       visit.watch(child.ended)
-      const push: Push = { principal, repository, process: processIdentity(child.pid ?? 0) ?? '' }
+      const push: Push = { principal, repository }
       const judged = answerHook(child.channel, settings.pushMaxRefs, (updates) =>
         pushes.judge(push, updates),
       ).catch((error) => log.error({ err: error }, 'a push could not be judged'))

@@ -6,7 +6,6 @@ import { Problem } from '../base/problem.ts'
 import type { Database } from '../database/database.ts'
 import type { PushRow } from '../database/schema.ts'
 import { publish } from '../events/events.ts'
-import { killGroup, processIdentity } from '../git/git-process.ts'
 import { isRefName, refNameFault } from '../git/ref-name.ts'
 import { type RefUpdate, readRefs, resolveSymbolicRef } from '../git/refs.ts'
 import type { Directories } from '../repositories/directories.ts'
@@ -18,7 +17,7 @@ import { insertPush, listSince, listUnfinished, markFinished, nameOf } from './p
 export type Pushes = ReturnType<typeof createPushes>
 
 /** One push from the moment its git process starts. */
-export type Push = { principal: Principal; repository: Repository; process: string; id?: string }
+export type Push = { principal: Principal; repository: Repository; id?: string }
 
 type Dependencies = {
   db: Database
@@ -29,8 +28,6 @@ type Dependencies = {
   clock: Clock
   log: Log
 }
-
-const endOrphanMs = 5000
 
 /**
  * The life of a push: judged when its hook asks, recorded as an intent, finished with its events. What
@@ -64,7 +61,6 @@ export function createPushes(dependencies: Dependencies) {
       repositoryId: repository.id,
       actorId: principal.tokenId,
       actorUsername: principal.username,
-      process: push.process,
       updates: JSON.stringify(updates),
       judgedAt: clock.now(),
       finishedAt: null,
@@ -127,15 +123,6 @@ export function createPushes(dependencies: Dependencies) {
     judge,
     finish,
     sweep,
-
-    /** Before a server serves: ends the pushes of one that was killed, then finishes or drops them. */
-    async recover(): Promise<void> {
-      const left = await listUnfinished(db)
-      for (const { process } of left) await endOrphan(process)
-      if (left.length > 0)
-        log.info({ pushes: left.length }, 'settled the pushes of a server that was killed')
-      await sweep()
-    },
   }
 }
 
@@ -157,18 +144,4 @@ function refuseProtected(ref: string, ruleFor: (branch: string) => string | unde
 
 function updatesOf({ updates }: PushRow): RefUpdate[] {
   return JSON.parse(updates)
-}
-
-// A git that outlived its server may be about to move refs.
-async function endOrphan(process: string): Promise<void> {
-  const pid = Number(process.split(':', 1)[0])
-  const isAlive = () => processIdentity(pid) === process
-  if (!isAlive()) return
-  killGroup(pid, 'SIGTERM')
-  const deadline = Date.now() + endOrphanMs
-  while (isAlive() && Date.now() < deadline) {
-    await new Promise((resolve) => setTimeout(resolve, 20))
-  }
-  killGroup(pid, 'SIGKILL')
-  while (isAlive()) await new Promise((resolve) => setTimeout(resolve, 20))
 }

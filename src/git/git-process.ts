@@ -1,8 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { readFileSync } from 'node:fs'
 import { type Duplex, PassThrough, type Readable, type Writable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import { gitConfig } from './commands.ts'
+import { ownerVariable } from './orphans.ts'
 
 export type Git = ReturnType<typeof createGit>
 export type GitProcess = ReturnType<Git['start']>
@@ -26,7 +26,12 @@ const complaintMaxLength = 16_384
 const killAfterMs = 5000
 const hookChannel = 3
 
-type Options = { pushMaxBytes: number; path: string }
+type Options = {
+  dataDir: string
+  pushMaxBytes: number
+  /** Where programs are looked for. */
+  path: string
+}
 
 type StartOptions = {
   /** `version=0`, `1` or `2` of Git's protocol. */
@@ -35,9 +40,10 @@ type StartOptions = {
 }
 
 /** Starts git processes: the one place where git is spawned. */
-export function createGit({ pushMaxBytes, path }: Options) {
+export function createGit({ dataDir, pushMaxBytes, path }: Options) {
   const running = new Set<ChildProcess>()
   const environment = {
+    [ownerVariable]: dataDir,
     PATH: path,
     HOME: '/nonexistent',
     LANG: 'C.UTF-8',
@@ -126,17 +132,6 @@ export function killGroup(pid: number | undefined, signal: NodeJS.Signals): void
     process.kill(-pid, signal)
   } catch {
     // ESRCH: nobody is left in the group.
-  }
-}
-
-/** Names a process so that it is not mistaken for a later one with the same number (proc(5), field 22). */
-export function processIdentity(pid: number): string | undefined {
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
-    const startTime = stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19]
-    return `${pid}:${startTime}`
-  } catch {
-    return undefined
   }
 }
 

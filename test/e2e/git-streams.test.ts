@@ -5,7 +5,7 @@ import { gzipSync } from 'node:zlib'
 import { flushPacket, packet } from '../../src/git/pkt-line.ts'
 import { until } from '../support/condition.ts'
 import { createProject, git, temporaryFolder } from '../support/git.ts'
-import { leftoversIn } from '../support/leftovers.ts'
+import { leftoversIn, untilTidy } from '../support/leftovers.ts'
 import { commandOf, processesIn, signal } from '../support/processes.ts'
 import { openPushRecords } from '../support/push-records.ts'
 import { cloneBody, gitHeaders, pushBody } from '../support/raw-git.ts'
@@ -335,5 +335,5 @@ async function untilNothingIsLeft({ dataDir }: Service): Promise<void> {
   await until('no git process is left', () => processesIn(dataDir).length === 0)
   using records = openPushRecords(dataDir)
   await until('no push is unsettled', () => records.unfinished().length === 0)
-  await until('nothing temporary is left', async () => (await leftoversIn(dataDir)).length === 0)
+  await untilTidy(dataDir)
 }

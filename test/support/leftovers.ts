@@ -1,5 +1,7 @@
+import assert from 'node:assert/strict'
 import { readdir } from 'node:fs/promises'
 import { join, relative } from 'node:path'
+import { until } from './condition.ts'
 
 // Locks, quarantines, half packs, the guards of new packs. A branch may be called `tmp_x`, but not `x.lock`.
 const passing =
@@ -16,6 +18,15 @@ export async function leftoversIn(dataDir: string): Promise<string[]> {
     ['pack', 'idx'].some((type) => !present.has(path.replace(/\.\w+$/, `.${type}`)))
   const left = (files ?? []).filter((path) => passing.test(path) || isHalfPack(path))
   return [...(drafts ?? []), ...(graves ?? []), ...left].map((path) => relative(dataDir, path))
+}
+
+/** Waits until nothing temporary is left; fails with what is. */
+export async function untilTidy(dataDir: string): Promise<void> {
+  let left: string[] = []
+  await until('nothing temporary is left', async () => {
+    left = await leftoversIn(dataDir)
+    return left.length === 0
+  }).catch(() => assert.deepEqual(left, []))
 }
 
 /** The directories of repositories that are in place. */

@@ -6,7 +6,6 @@ export const pushesTable: Migration = ({ milliseconds }) => [
     repository_id  text not null references repositories (id) on delete cascade,
     actor_id       text not null,
     actor_username text not null,
-    process        text not null,
     updates        text not null,
     judged_at      ${milliseconds} not null,
     finished_at    ${milliseconds}
