@@ -1,0 +1,148 @@
+import { createCipheriv } from 'node:crypto'
+import { join } from 'node:path'
+import type { Workspace } from './workspace.ts'
+
+const mib = 2 ** 20
+const commits = 3000
+const folders = 60
+// 2023-11-14, and an hour from commit to commit: the same history on every run.
+const startSeconds = 1_700_000_000
+const stepSeconds = 3600
+
+/** Settings of a client that sends files as they are: what is measured is the server, not how a client packs. */
+export const stored = {
+  'core.bigFileThreshold': '1',
+  'core.compression': '0',
+  'pack.compression': '0',
+  'fastimport.unpackLimit': '1',
+}
+
+/** A repository on the client's side. */
+export type Source = { path: string; ref: string }
+
+/** A project's history: 3,000 commits, some thousand files in folders, edited again and again. */
+export async function makeHistory({ folder, git }: Workspace): Promise<Source> {
+  const path = join(folder, 'history.git')
+  await git(['init', '--quiet', '--bare', path])
+  await git(['-C', path, 'fast-import', '--quiet', '--date-format=raw'], { input: history() })
+  await git(['-C', path, 'repack', '-adfq'], { config: { 'pack.threads': '1' } })
+  return { path, ref: 'refs/heads/main' }
+}
+
+/** Further commits on top of a history, of one small change each; their ids, oldest first. */
+export async function addSteps(workspace: Workspace, { path, ref }: Source, count: number) {
+  const { git } = workspace
+  await git(['-C', path, 'fast-import', '--quiet', '--date-format=raw'], {
+    input: steps(ref, count),
+  })
+  const { output } = await git(['-C', path, 'rev-list', '--reverse', `${ref}..refs/heads/steps`])
+  return output.split('\n')
+}
+
+/** A repository with one commit of files that no compression makes smaller. */
+export async function makeBulk(
+  { folder, git }: Workspace,
+  { name, sizes }: { name: string; sizes: number[] },
+): Promise<Source> {
+  const path = join(folder, `${name}.git`)
+  await git(['init', '--quiet', '--bare', path])
+  await git(['-C', path, 'fast-import', '--quiet', '--date-format=raw'], {
+    config: stored,
+    input: bulk(name, sizes),
+  })
+  return { path, ref: 'refs/heads/main' }
+}
+
+/** Sizes in bytes: a file of 8 MiB, again and again. */
+export function evenSizes(totalMib: number): number[] {
+  return Array<number>(totalMib / 8).fill(8 * mib)
+}
+
+/** Sizes in bytes from 1 to 32 MiB, about 2 GiB in all. */
+export function mixedSizes(): number[] {
+  return Array<number[]>(32)
+    .fill([1, 2, 4, 8, 16, 32])
+    .flat()
+    .map((size) => size * mib)
+}
+
+function* history(): Generator<string> {
+  const random = createRandom(1)
+  const files: string[][] = []
+  for (let index = 0; index < commits; index++) {
+    const changes: string[] = []
+    for (let change = 0; change < 1 + random(4); change++) {
+      const isNew = files.length < 20 || random(3) === 0
+      const file = isNew ? files.length : random(files.length)
+      const lines = files[file] ?? Array.from({ length: 20 + random(150) }, () => line(random))
+      lines[random(lines.length)] = line(random)
+      lines.splice(random(lines.length), 0, line(random))
+      files[file] = lines
+      changes.push(toModification(`src/part-${file % folders}/file-${file}.txt`, lines.join('\n')))
+    }
+    yield `${commitHead('refs/heads/main', index, `Change ${changes.length} files`)}${changes.join('')}\n`
+  }
+}
+
+function* steps(ref: string, count: number): Generator<string> {
+  for (let index = 0; index < count; index++) {
+    const from = index === 0 ? `from ${ref}^0\n` : ''
+    const change = toModification(`src/part-${index % folders}/step.txt`, `Step ${index}\n`)
+    yield `${commitHead('refs/heads/steps', commits + index, `Step ${index}`)}${from}${change}\n`
+  }
+}
+
+function* bulk(name: string, sizes: number[]): Generator<Buffer | string> {
+  const noise = createNoise(name)
+  for (const [index, size] of sizes.entries()) {
+    yield `blob\nmark :${index + 1}\ndata ${size}\n`
+    yield* noise(size)
+    yield '\n'
+  }
+  yield commitHead('refs/heads/main', 0, 'Add what cannot be compressed')
+  for (const index of sizes.keys()) yield `M 100644 :${index + 1} file-${index}.bin\n`
+}
+
+function commitHead(ref: string, index: number, message: string): string {
+  const when = `${startSeconds + index * stepSeconds} +0000`
+  return `commit ${ref}\ncommitter Ada <ada@example.com> ${when}\n${toData(message)}`
+}
+
+function toModification(path: string, content: string): string {
+  return `M 100644 inline ${path}\n${toData(content)}`
+}
+
+function toData(content: string): string {
+  return `data ${Buffer.byteLength(content)}\n${content}\n`
+}
+
+const words =
+  'a ref moves when its commit is on the disk and the server tells the client what was kept'.split(
+    ' ',
+  )
+
+function line(random: (below: number) => number): string {
+  const chosen = Array.from({ length: 4 + random(8) }, () => words[random(words.length)])
+  return `${random(100_000)} ${chosen.join(' ')}`
+}
+
+/** Whole numbers from 0 that are the same on every run: mulberry32. */
+function createRandom(seed: number): (below: number) => number {
+  let state = seed
+  return (below) => {
+    state = (state + 0x6d2b79f5) | 0
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
+    return ((mixed ^ (mixed >>> 14)) >>> 0) % below
+  }
+}
+
+/** Bytes like noise, but the same on every run: a cipher over zeros, faster than any other source. */
+function createNoise(name: string): (size: number) => Generator<Buffer> {
+  const key = Buffer.from(name.padEnd(32)).subarray(0, 32)
+  const cipher = createCipheriv('aes-256-ctr', key, Buffer.alloc(16))
+  const zeros = Buffer.alloc(mib)
+  return function* (size) {
+    for (let left = size; left > 0; left -= mib) yield cipher.update(zeros.subarray(0, left))
+  }
+}

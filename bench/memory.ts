@@ -1,0 +1,130 @@
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { basename } from 'node:path'
+
+/** Memory in bytes, as proc(5) has it in `smaps_rollup`. */
+export type Footprint = {
+  rss: number
+  /** Pages that processes share are counted in parts that add up to one. */
+  pss: number
+  /**
+   * What `pss` would be if no other program ran on the same Node: this bench is a Node, too, and would
+   * otherwise take half of that program's pages upon itself.
+   */
+  pssAlone: number
+}
+
+/** The growth of memory that is not merely a copy of a file, in bytes. */
+export type Growth = {
+  /** Of the process itself. */
+  own: number
+  /** Of the process with all its descendants. */
+  tree: number
+  /** The processes at the moment of the tree's peak, largest first. */
+  largest: { command: string; bytes: number }[]
+}
+
+const kib = 1024
+
+/** The memory of a process and all its descendants. */
+export function footprintOf(pid: number): Footprint {
+  const all = treeOf(pid).map((one) => ({ ...rollupOf(one), program: programPages(one) }))
+  const pss = sum(all.map((one) => one.pss))
+  const programPss = sum(all.map((one) => one.program.pss))
+  // Processes of one program share its pages, so the most that one of them has stands for all.
+  const programRss = Math.max(...all.map((one) => one.program.rss))
+  return { rss: sum(all.map((one) => one.rss)), pss, pssAlone: pss - programPss + programRss }
+}
+
+/** Looks at the memory of a process and its descendants again and again, until it is disposed of. */
+export function watchGrowth(pid: number, everyMs: number) {
+  const first = anonymousIn(pid)
+  const growth: Growth = { own: 0, tree: 0, largest: [] }
+  const look = () => {
+    const now = anonymousIn(pid)
+    growth.own = Math.max(growth.own, now.own - first.own)
+    if (now.tree - first.tree <= growth.tree) return
+    growth.tree = now.tree - first.tree
+    growth.largest = now.processes.map(({ id, bytes }) => ({
+      command: id === pid ? 'svc' : commandOf(id),
+      bytes,
+    }))
+  }
+  const timer = setInterval(look, everyMs)
+  return { growth, [Symbol.dispose]: () => clearInterval(timer) }
+}
+
+function anonymousIn(pid: number) {
+  const processes = treeOf(pid)
+    .map((id) => ({ id, bytes: rollupOf(id).anonymous }))
+    .toSorted((a, b) => b.bytes - a.bytes)
+  return {
+    own: processes.find(({ id }) => id === pid)?.bytes ?? 0,
+    tree: sum(processes.map(({ bytes }) => bytes)),
+    processes,
+  }
+}
+
+function rollupOf(pid: number) {
+  const rollup = read(`/proc/${pid}/smaps_rollup`)
+  return {
+    rss: field(rollup, 'Rss'),
+    pss: field(rollup, 'Pss'),
+    anonymous: field(rollup, 'Pss_Anon') + field(rollup, 'Pss_Shmem'),
+  }
+}
+
+/** The pages of the program file itself. */
+function programPages(pid: number): { rss: number; pss: number } {
+  const program = link(`/proc/${pid}/exe`)
+  const mappings = read(`/proc/${pid}/smaps`).split(/^(?=[0-9a-f]+-[0-9a-f]+ )/m)
+  const own = mappings.filter((text) => text.split('\n', 1)[0]?.endsWith(` ${program}`))
+  return {
+    rss: sum(own.map((mapping) => field(mapping, 'Rss'))),
+    pss: sum(own.map((mapping) => field(mapping, 'Pss'))),
+  }
+}
+
+function treeOf(root: number): number[] {
+  const parents = new Map<number, number>()
+  for (const name of readdirSync('/proc')) {
+    const stat = /^\d+$/.test(name) ? read(`/proc/${name}/stat`) : ''
+    // The name of the command comes before this, in parentheses, and may hold anything.
+    const [, parent] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+    if (parent !== undefined) parents.set(Number(name), Number(parent))
+  }
+  const tree = [root]
+  for (const pid of tree) {
+    for (const [child, parent] of parents) if (parent === pid) tree.push(child)
+  }
+  return tree
+}
+
+function commandOf(pid: number): string {
+  const [program = '', argument = ''] = read(`/proc/${pid}/cmdline`).split('\0')
+  return `${basename(program)} ${argument}`
+}
+
+function field(text: string, name: string): number {
+  return Number(new RegExp(`^${name}: +(\\d+) kB$`, 'm').exec(text)?.[1] ?? 0) * kib
+}
+
+function sum(values: number[]): number {
+  return values.reduce((total, value) => total + value, 0)
+}
+
+// Processes come and go between two looks; one that has gone has no memory.
+function read(path: string): string {
+  try {
+    return readFileSync(path, 'latin1')
+  } catch {
+    return ''
+  }
+}
+
+function link(path: string): string {
+  try {
+    return readlinkSync(path)
+  } catch {
+    return ''
+  }
+}

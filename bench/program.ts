@@ -1,0 +1,70 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { Readable } from 'node:stream'
+import { text } from 'node:stream/consumers'
+import { pipeline } from 'node:stream/promises'
+
+type Options = {
+  env?: NodeJS.ProcessEnv
+  cwd?: string
+  /** What the program reads, piece by piece. */
+  input?: Iterable<Buffer | string>
+  signal?: AbortSignal
+}
+
+/** How a program went that ended well. */
+export type Finished = { output: string; elapsedMs: number }
+
+/** Runs a program to its end; a signal ends it and all that it started. Rejects when it fails. */
+export async function run(command: string, args: string[], options: Options): Promise<Finished> {
+  const { env, cwd, input = [], signal } = options
+  signal?.throwIfAborted()
+  const startedAt = performance.now()
+  const child = spawn(command, args, { env, cwd, detached: true })
+  const end = () => killGroup(child.pid, 'SIGKILL')
+  signal?.addEventListener('abort', end)
+  try {
+    const [[exitCode], output, complaint] = await Promise.all([
+      once(child, 'close'),
+      text(child.stdout),
+      text(child.stderr),
+      // A program that fails stops reading; its exit code says why, the broken pipe does not.
+      pipeline(Readable.from(input), child.stdin).catch(() => {}),
+    ])
+    signal?.throwIfAborted()
+    if (exitCode === 0) return { output: output.trim(), elapsedMs: performance.now() - startedAt }
+    throw new Error(`${command} ${args.join(' ')} ended with ${exitCode}:\n${complaint}`)
+  } finally {
+    signal?.removeEventListener('abort', end)
+  }
+}
+
+/** Starts a program that runs until it is disposed of; all that it started goes with it. */
+export function start(command: string, args: string[], env: NodeJS.ProcessEnv) {
+  const child = spawn(command, args, { env, stdio: ['ignore', 'ignore', 'pipe'], detached: true })
+  const complaint = text(child.stderr)
+  const ended = once(child, 'exit')
+  const failed = ended.then(async ([exitCode]): Promise<never> => {
+    throw new Error(`${command} ended with ${exitCode}:\n${await complaint}`)
+  })
+  // Its end is a failure only for whoever waits for it.
+  failed.catch(() => {})
+  return {
+    /** Rejects when the program ends. */
+    failed,
+    async [Symbol.asyncDispose]() {
+      killGroup(child.pid, 'SIGTERM')
+      await ended.catch(() => {})
+      killGroup(child.pid, 'SIGKILL')
+    },
+  }
+}
+
+function killGroup(pid: number | undefined, signal: NodeJS.Signals): void {
+  if (pid === undefined) return
+  try {
+    process.kill(-pid, signal)
+  } catch {
+    // ESRCH: nobody is left in the group.
+  }
+}

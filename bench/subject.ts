@@ -1,0 +1,36 @@
+import { killTree } from '../test/support/processes.ts'
+import { startService } from '../test/support/service.ts'
+import type { Host } from './host.ts'
+
+type Options = { dataDir: string; env?: Record<string, string> }
+
+/** Starts svc, the subject of all measurements, on a data directory that outlives it. */
+export async function startSubject({ dataDir, env }: Options) {
+  const service = await startService({ dataDir, env: { SVC_LOG_LEVEL: 'warn', ...env } })
+  const { admin } = service
+
+  async function call(answer: ReturnType<typeof admin.get>): Promise<void> {
+    const { status, text } = await answer
+    if (status >= 300) throw new Error(`svc answered ${status}: ${text}`)
+  }
+
+  const host: Host = {
+    async create(name) {
+      await call(admin.post('/repos', { name }))
+      return admin.remote(name)
+    },
+    remove: (name) => call(admin.delete(`/repos/${name}`)),
+  }
+  return {
+    host,
+    pid: service.pid,
+    url: service.url,
+    /** Ends it as an administrator would. */
+    stop: () => service.end('SIGTERM'),
+
+    async [Symbol.asyncDispose]() {
+      killTree(service.pid)
+      await service.end('SIGKILL')
+    },
+  }
+}
