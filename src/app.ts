@@ -15,6 +15,7 @@ import { withPublicRoutes } from './http/public-routes.ts'
 import { createHttpServer } from './http/server.ts'
 import { createCollaborators } from './repositories/collaborators.ts'
 import { createDirectories } from './repositories/directories.ts'
+import { assertSameInstance } from './repositories/instance.ts'
 import { createProtections } from './repositories/protections.ts'
 import { createRepositories } from './repositories/repositories.ts'
 import { repositoryRoutes } from './repositories/repository-routes.ts'
@@ -92,8 +93,15 @@ export async function startService(options: Options) {
     const orphans = await endOrphans(settings.dataDir)
     if (orphans > 0) log.warn({ orphans }, 'ended the git processes of a server that was killed')
     await directories.prepare()
+    await assertSameInstance({
+      db,
+      dataDir: settings.dataDir,
+      hasData: (await directories.list()).length > 0,
+    })
     await pushes.sweep()
-    const { missing } = await repositories.removeStrays()
+    const { setAside, missing } = await repositories.reconcile()
+    if (setAside.length > 0)
+      log.error({ setAside }, 'the database does not know these repositories')
     if (missing.length > 0) log.error({ missing }, 'repositories have lost their directories')
   }
   // From here on only this server's own gits change anything.

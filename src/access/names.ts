@@ -36,6 +36,13 @@ export const usernameForm: TextForm = {
   maxLength: 64,
 }
 
+const usernameShape = new RegExp(usernameForm.pattern)
+
+/** Whether a text may be a username. */
+export function isUsername(text: string): boolean {
+  return usernameShape.test(text)
+}
+
 /** The labels of tokens. */
 export const tokenNameForm: TextForm = {
   description: '1 to 100 characters, none of them a control character',

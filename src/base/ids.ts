@@ -21,6 +21,11 @@ export function newId(now = Date.now()): string {
   return toBase32(lastTime) + lastRandom.map((digit) => alphabet[digit]).join('')
 }
 
+/** Whether a text has the form of an id. */
+export function isId(text: string): boolean {
+  return /^[0-9a-hjkmnp-tv-z]{26}$/.test(text)
+}
+
 function increment(digits: number[]): void {
   for (let place = digits.length - 1; place >= 0; place--) {
     const digit = digits[place] ?? 0

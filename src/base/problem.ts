@@ -26,6 +26,7 @@ export const problems = {
   permission_missing: { kind: 'forbidden', title: 'The token lacks a permission' },
   owner_required: { kind: 'forbidden', title: 'Only the owner or an admin may do this' },
   branch_protected: { kind: 'forbidden', title: 'The branch is protected' },
+  ref_not_found: { kind: 'impossible', title: 'No such ref' },
   ref_name_refused: { kind: 'forbidden', title: 'The ref name is not accepted' },
   too_many_ref_updates: { kind: 'too-large', title: 'The push changes too many refs' },
   route_not_found: { kind: 'not-found', title: 'There is nothing at this address' },
@@ -90,7 +91,8 @@ export function toProblem(error: unknown): Problem {
       cause: error,
     })
   }
-  if (unreachableDatabaseCodes.has(code) || errcode === sqliteBusy || code.startsWith('08')) {
+  const isUnreachable = unreachableDatabaseCodes.has(code) || code.startsWith('08')
+  if (isUnreachable || errcode === sqliteBusy || isLostConnection(error)) {
     return new Problem('database_unavailable', 'The database does not answer; try again.', {
       cause: error,
       retryAfterSeconds: 5,
@@ -115,6 +117,12 @@ const unreachableDatabaseCodes = new Set([
   '57P02',
   '57P03',
 ])
+
+// The PostgreSQL client gives these faults of its own no code.
+function isLostConnection(error: unknown): boolean {
+  const lost = /^(timeout exceeded when trying to connect|Query read timeout|Connection terminated)/
+  return error instanceof Error && lost.test(error.message)
+}
 
 function codesOf(error: unknown): { code: string; errcode: number | undefined } {
   if (!(error instanceof Error)) return { code: '', errcode: undefined }

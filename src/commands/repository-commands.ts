@@ -30,7 +30,7 @@ export async function createRepository(
     throw new Error(`"${name}" is not accepted; a name is ${repositoryNameForm}.`)
   using _lock = changeRepositories()
   const repository = await repositories.create(await tokens.ownerNamed(username), name)
-  out(json ? toJson(repository) : `Created ${name}: ${repository.cloneUrls.http}\n`)
+  out(json ? toJson(repository) : `Created ${name}.\n`)
 }
 
 /** `svc repos delete` */

@@ -141,28 +141,52 @@ export const settings = {
   } satisfies Setting<number>,
   fetchesAtOnce: {
     variable: 'SVC_FETCHES_AT_ONCE',
-    description: 'Fetches and clones that are worked on at once. Default: 4 for each core.',
+    description:
+      'Fetches and clones that are worked on at once; of these, no token and no repository gets more than three quarters. Default: 4 for each core.',
     accepts: 'a whole number from 1 to 10000',
     fallback: '',
     parse: wholeNumber(1, 10_000),
   } satisfies Setting<number>,
   repositoryFetchesAtOnce: {
     variable: 'SVC_REPOSITORY_FETCHES_AT_ONCE',
-    description: 'Fetches and clones of one repository that are worked on at once.',
+    description:
+      'Fetches and clones that are worked on at once for one token, or of one repository.',
     accepts: 'a whole number from 1 to 10000',
     fallback: '20',
     parse: wholeNumber(1, 10_000),
   } satisfies Setting<number>,
-  fetchesWaiting: {
-    variable: 'SVC_FETCHES_WAITING',
-    description: 'Fetches and clones that may wait for their turn; further ones get 503.',
+  pushMemoryMaxBytes: {
+    variable: 'SVC_PUSH_MEMORY_MAX',
+    description: 'Most memory that each process of a push may take.',
+    accepts: sizeForm,
+    fallback: '1GiB',
+    parse: bytes(64 * mib, 1024 * gib),
+  } satisfies Setting<number>,
+  pushesAtOnce: {
+    variable: 'SVC_PUSHES_AT_ONCE',
+    description:
+      'Pushes that are received at once; of these, no token and no repository gets more than three quarters.',
+    accepts: 'a whole number from 1 to 10000',
+    fallback: '64',
+    parse: wholeNumber(1, 10_000),
+  } satisfies Setting<number>,
+  repositoryPushesAtOnce: {
+    variable: 'SVC_REPOSITORY_PUSHES_AT_ONCE',
+    description: 'Pushes that are received at once from one token, or into one repository.',
+    accepts: 'a whole number from 1 to 10000',
+    fallback: '20',
+    parse: wholeNumber(1, 10_000),
+  } satisfies Setting<number>,
+  gitWaiting: {
+    variable: 'SVC_GIT_WAITING',
+    description: 'Fetches, clones and pushes that may wait for their turn; further ones get 503.',
     accepts: 'a whole number from 0 to 100000',
     fallback: '100',
     parse: wholeNumber(0, 100_000),
   } satisfies Setting<number>,
-  fetchWaitSeconds: {
-    variable: 'SVC_FETCH_WAIT_SECONDS',
-    description: 'Longest wait of a fetch or clone for its turn, then it gets 503.',
+  gitWaitSeconds: {
+    variable: 'SVC_GIT_WAIT_SECONDS',
+    description: 'Longest wait of a fetch, clone or push for its turn, then it gets 503.',
     accepts: 'seconds from 1 to 3600',
     fallback: '30',
     parse: wholeNumber(1, 3600),

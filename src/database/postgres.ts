@@ -4,7 +4,8 @@ import type { Log } from '../base/log.ts'
 
 const poolSize = 10
 const connectTimeoutMs = 5000
-const statementTimeoutMs = 60_000
+const statementTimeoutMs = 10_000
+const queryTimeoutMs = 15_000
 
 /** PostgreSQL by its URL. All our 64-bit integers are times and counts below 2^53, so they are numbers. */
 export function postgresDialect(url: string, log: Log): Dialect {
@@ -13,13 +14,18 @@ export function postgresDialect(url: string, log: Log): Dialect {
     max: poolSize,
     connectionTimeoutMillis: connectTimeoutMs,
     statement_timeout: statementTimeoutMs,
+    // A server that hangs does not keep to its own time-out.
+    query_timeout: queryTimeoutMs,
     application_name: 'svc',
     types: {
       getTypeParser: (oid, format) =>
         oid === pg.types.builtins.INT8 ? Number : pg.types.getTypeParser(oid, format),
     },
   })
-  // Without a listener, a connection that breaks while idle would end the program.
-  pool.on('error', (error) => log.warn({ err: error }, 'a database connection broke'))
+  // Without these listeners, a connection that breaks would end the program: the pool tells of those that
+  // are idle, a client of its own.
+  const report = (error: Error) => log.warn({ err: error }, 'a database connection broke')
+  pool.on('error', report)
+  pool.on('connect', (client) => client.on('error', report))
   return new PostgresDialect({ pool })
 }

@@ -9,6 +9,7 @@ export type Schema = {
   pushes: PushRow
   events: EventRow
   marks: MarkRow
+  instance: { id: string }
 }
 
 /** A connection or a transaction; the caller alone decides what commits together. */

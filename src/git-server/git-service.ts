@@ -5,13 +5,15 @@ import type { Principal } from '../access/principal.ts'
 import type { Log } from '../base/log.ts'
 import { Problem } from '../base/problem.ts'
 import type { Settings } from '../config/settings.ts'
-import { type Body, peekPacket, readBody } from '../git/body.ts'
+import { type Body, bodyOf, collect, readBody } from '../git/body.ts'
 import { gitCommands } from '../git/commands.ts'
 import type { Git, GitProcess } from '../git/git-process.ts'
 import { answerHook } from '../git/hook-channel.ts'
-import { flushPacket, packet } from '../git/pkt-line.ts'
+import { firstPacket, flushPacket, type Packet, packet } from '../git/pkt-line.ts'
+import { readPushRequest } from '../git/push-commands.ts'
+import type { RefUpdate } from '../git/refs.ts'
 import { converse } from '../git/rpc.ts'
-import { watchStall } from '../git/stall.ts'
+import { deadline, watchStall } from '../git/stall.ts'
 import { createTurns } from '../git/turns.ts'
 import type { Repository } from '../repositories/repositories.ts'
 import type { Push, Pushes } from './pushes.ts'
@@ -49,12 +51,18 @@ type Talk = {
  */
 export function createGitService({ git, pushes, tidying, settings, log }: Dependencies) {
   const stallMs = settings.gitStallSeconds * 1000
-  const turns = createTurns({
+  const queue = { waiting: settings.gitWaiting, waitMs: settings.gitWaitSeconds * 1000 }
+  const fetchTurns = createTurns({
     overall: settings.fetchesAtOnce ?? fetchesPerCore * availableParallelism(),
     perKey: settings.repositoryFetchesAtOnce,
-    waiting: settings.fetchesWaiting,
-    waitMs: settings.fetchWaitSeconds * 1000,
+    ...queue,
   })
+  const pushTurns = createTurns({
+    overall: settings.pushesAtOnce,
+    perKey: settings.repositoryPushesAtOnce,
+    ...queue,
+  })
+  const readingTurns = createTurns({ overall: 64, perKey: 16, waiting: 1000, waitMs: stallMs })
   // What a server offers in version 2 does not depend on the repository, so it is asked for once.
   let versionTwoOffer: Promise<string> | undefined
 
@@ -75,7 +83,7 @@ export function createGitService({ git, pushes, tidying, settings, log }: Depend
       using watched = watch(asked)
       await using child = git.start(command(repository.path), { protocol })
       const heading = Buffer.concat([packet(`# service=${service}\n`), flushPacket])
-      await talk(watched, { child, input: nothing(), contentType, heading })
+      await talk(watched, { child, input: bodyOf(), contentType, heading })
       response.end()
     },
 
@@ -84,15 +92,16 @@ export function createGitService({ git, pushes, tidying, settings, log }: Depend
       const { request, response, repository } = asked
       const contentType = 'application/x-git-upload-pack-result'
       using watched = watch(asked)
-      const body = readBody(request, { maxBytes: settings.fetchRequestMaxBytes, ...watched })
-      const { first, whole: input } = await peekPacket(body)
-      if (isProbe(request, first.kind)) return answerEmpty(response, contentType)
-      const isListing =
-        first.kind === 'data' && /^command=ls-refs\n?$/.test(first.payload.toString())
-      using _turn = isListing ? undefined : await turns.take(repository.id, watched.signal)
+      const input = await readFetch(watched)
+      const first = firstPacket(input)
+      if (typeof first !== 'object') throw malformedRequest()
+      if (first.packet.kind === 'flush') return answerEmpty(response, contentType)
+      using _turn = isListing(first.packet)
+        ? undefined
+        : await fetchTurns.take(keysOf(asked), watched.signal)
       const protocol = protocolOf(request)
       await using child = git.start(gitCommands.fetch(repository.path), { protocol })
-      await talk(watched, { child, input, contentType })
+      await talk(watched, { child, input: bodyOf(input), contentType })
       response.end()
     },
 
@@ -101,22 +110,31 @@ export function createGitService({ git, pushes, tidying, settings, log }: Depend
       const { request, response, repository, principal } = asked
       const contentType = 'application/x-git-receive-pack-result'
       using watched = watch(asked)
+      using _turn = await pushTurns.take(keysOf(asked), watched.signal)
       const body = readBody(request, { maxBytes: settings.pushMaxBytes, ...watched })
-      const { first, whole: input } = await peekPacket(body)
-      if (isProbe(request, first.kind)) return answerEmpty(response, contentType)
+      const { updates, capabilities, whole, refusal } = await readPushRequest(
+        body,
+        settings.pushMaxRefs,
+      )
+      if (refusal) return refuse(response, contentType, { whole, capabilities, refusal })
+      if (isProbe(request, updates)) {
+        await collect(whole)
+        return answerEmpty(response, contentType)
+      }
       await using visit = await tidying.enter(repository.id)
       const protocol = protocolOf(request)
       await using child = git.start(gitCommands.push(repository.path), {
         protocol,
         channel: true,
+        memoryMaxBytes: settings.pushMemoryMaxBytes,
       })
       visit.watch(child.ended)
       const push: Push = { principal, repository }
-      const judged = answerHook(child.channel, settings.pushMaxRefs, (updates) =>
-        pushes.judge(push, updates),
-      ).catch((error) => log.error({ err: error }, 'a push could not be judged'))
+      const judged = answerHook(child.channel, updates, (asked) => pushes.judge(push, asked)).catch(
+        (error) => log.error({ err: error }, 'a push could not be judged'),
+      )
       try {
-        await talk(watched, { child, input, contentType })
+        await talk(watched, { child, input: whole, contentType })
       } finally {
         // A client that has gone does not stop a push that was allowed: git is given the time to end it.
         if (push.id === undefined) await child[Symbol.asyncDispose]()
@@ -126,6 +144,16 @@ export function createGitService({ git, pushes, tidying, settings, log }: Depend
       }
       response.end()
     },
+  }
+
+  // Read to its end before it takes a turn: whoever sends slowly takes nobody else's.
+  async function readFetch(watched: ReturnType<typeof watch>): Promise<Buffer> {
+    const { request, principal } = watched
+    using late = deadline(settings.bodySeconds * 1000)
+    const signal = AbortSignal.any([watched.signal, late.signal])
+    using _turn = await readingTurns.take([principal.tokenId], signal)
+    const maxBytes = settings.fetchRequestMaxBytes
+    return collect(readBody(request, { ...watched, maxBytes, signal }))
   }
 
   function offerVersionTwo(repository: Repository): Promise<string> {
@@ -171,8 +199,12 @@ export function createGitService({ git, pushes, tidying, settings, log }: Depend
     await stat(repository.path).catch(() => {
       throw new Problem('repository_not_found', `The repository "${repository.name}" is gone.`)
     })
-    throw new Problem('malformed_git_request', "The request is not one of Git's protocol.")
+    throw malformedRequest()
   }
+}
+
+function malformedRequest(): Problem {
+  return new Problem('malformed_git_request', "The request is not one of Git's protocol.")
 }
 
 /** The protocol version that a client asks for, if it is one that Git has; anything else is not passed on. */
@@ -181,9 +213,31 @@ function protocolOf({ headers }: IncomingMessage): string {
   return /^version=[012]$/.test(wanted) ? wanted : ''
 }
 
+function keysOf({ repository, principal }: GitRequest): string[] {
+  return [repository.id, principal.tokenId]
+}
+
+function isListing(first: Packet): boolean {
+  return first.kind === 'data' && /^command=ls-refs\n?$/.test(first.payload.toString())
+}
+
 // Git asks with an empty request whether a long one would be let in: remote-curl.c, probe_rpc.
-function isProbe(request: IncomingMessage, first: string): boolean {
-  return first === 'flush' && request.headers['content-length'] === String(flushPacket.length)
+function isProbe(request: IncomingMessage, updates: RefUpdate[]): boolean {
+  return updates.length === 0 && request.headers['content-length'] === String(flushPacket.length)
+}
+
+// Told as Git's own fatal errors are (pack-protocol, "side-band"), which its client shows; older ones get the status.
+async function refuse(
+  response: ServerResponse,
+  contentType: string,
+  { whole, capabilities, refusal }: { whole: Body; capabilities: Set<string>; refusal: Problem },
+): Promise<void> {
+  if (!capabilities.has('side-band-64k')) throw refusal
+  // A client reads only after it has sent everything.
+  for await (const _ of whole) {
+  }
+  begin(response, contentType)
+  response.end(Buffer.concat([packet(`\x03${refusal.message}`), flushPacket]))
 }
 
 function answerEmpty(response: ServerResponse, contentType: string): void {
@@ -196,5 +250,3 @@ function begin(response: ServerResponse, contentType: string): void {
   response.setHeader('cache-control', 'no-cache, max-age=0, must-revalidate')
   response.writeHead(200)
 }
-
-async function* nothing(): Body {}

@@ -6,7 +6,7 @@ import { Problem } from '../base/problem.ts'
 import type { Database } from '../database/database.ts'
 import type { PushRow } from '../database/schema.ts'
 import { publish } from '../events/events.ts'
-import { isRefName, refNameFault } from '../git/ref-name.ts'
+import { isRefName, refNameFault, zeroId } from '../git/ref-name.ts'
 import { type RefUpdate, readRefs, resolveSymbolicRef } from '../git/refs.ts'
 import type { Directories } from '../repositories/directories.ts'
 import type { Protections } from '../repositories/protections.ts'
@@ -52,6 +52,7 @@ export function createPushes(dependencies: Dependencies) {
         if (!repository.asOwner) refuseProtected(name, ruleFor)
       }
     }
+    await refuseAbsent(repository.path, updates)
     // Intents that were never finished are compared with the refs before those can move again.
     await sweep(repository.id)
     push.id = newId(clock.now())
@@ -123,6 +124,16 @@ export function createPushes(dependencies: Dependencies) {
     judge,
     finish,
     sweep,
+  }
+}
+
+// Git calls the deletion of what is not there a success, and it would look like one in the journal.
+async function refuseAbsent(directory: string, updates: RefUpdate[]): Promise<void> {
+  const deleted = updates.filter(({ after }) => after === zeroId).map(({ ref }) => ref)
+  const values = await readRefs(directory, deleted)
+  for (const ref of deleted) {
+    if (values.get(ref) === zeroId)
+      throw new Problem('ref_not_found', `There is no ref "${ref}" to delete.`)
   }
 }
 

@@ -15,9 +15,9 @@ export function createTidying({ directories, log, startedAt }: Dependencies) {
   const visitors = new Map<string, number>()
   const untidy = new Set<string>()
 
-  async function tidy(id: string, before: number): Promise<void> {
+  async function tidy(id: string): Promise<void> {
     try {
-      const removed = await directories.tidy(id, before)
+      const removed = await directories.tidy(id, startedAt)
       if (removed.length > 0)
         log.info({ repositoryId: id, removed }, 'removed what a killed git left')
     } catch (error) {
@@ -29,7 +29,7 @@ export function createTidying({ directories, log, startedAt }: Dependencies) {
 
   /** Tidies a repository unless this server did so before. Stale locks would stand in the way of a push. */
   function once(id: string): Promise<void> {
-    const known = done.get(id) ?? tidy(id, startedAt)
+    const known = done.get(id) ?? tidy(id)
     done.set(id, known)
     return known
   }
@@ -42,7 +42,7 @@ export function createTidying({ directories, log, startedAt }: Dependencies) {
     }
     visitors.delete(id)
     // Nobody is in, so whatever is only passing was left behind.
-    if (untidy.delete(id)) done.set(id, tidy(id, Number.POSITIVE_INFINITY))
+    if (untidy.delete(id)) done.set(id, tidy(id))
   }
 
   return {

@@ -2,7 +2,6 @@ import type { IncomingMessage } from 'node:http'
 import { createGunzip } from 'node:zlib'
 import { Problem } from '../base/problem.ts'
 import { chunksOf } from './chunks.ts'
-import { firstPacket, type Packet } from './pkt-line.ts'
 
 /** The bytes of a Git request, in pieces. */
 export type Body = AsyncGenerator<Buffer, void, undefined>
@@ -53,35 +52,16 @@ function inflated(request: IncomingMessage) {
   return gunzip.on('error', () => {})
 }
 
-/**
- * The first pkt-line of a body, and the whole body still to be read. Throws `malformed_git_request`
- * for a body that begins with anything else.
- */
-export async function peekPacket(
-  body: Body,
-): Promise<{ first: Packet; whole: Body; size: number }> {
-  let head: Buffer = Buffer.alloc(0)
-  for (;;) {
-    const found = firstPacket(head)
-    if (typeof found === 'object') {
-      return { first: found.packet, whole: prepend(head, body), size: head.length }
-    }
-    const { value, done } =
-      found === 'incomplete' ? await body.next() : { value: undefined, done: true }
-    if (done || !value) {
-      await body.return()
-      throw new Problem(
-        'malformed_git_request',
-        "The body does not begin with a line of Git's protocol.",
-      )
-    }
-    head = head.length === 0 ? value : Buffer.concat([head, value])
-  }
+/** All of a body. */
+export async function collect(body: Body): Promise<Buffer> {
+  const chunks: Buffer[] = []
+  for await (const chunk of body) chunks.push(chunk)
+  return Buffer.concat(chunks)
 }
 
-async function* prepend(head: Buffer, rest: Body): Body {
-  yield head
-  yield* rest
+/** A body of given bytes, or of none. */
+export async function* bodyOf(...chunks: Buffer[]): Body {
+  yield* chunks
 }
 
 function tooLarge(maxBytes: number): Problem {

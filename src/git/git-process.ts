@@ -13,9 +13,12 @@ export type Ended = { exitCode: number | null; complaint: string }
 /** A git command that failed by itself. */
 class GitFailure extends Error {
   override readonly name = 'GitFailure'
+  /** The system's error code, where git's complaint is about one that matters: errno(3). */
+  readonly code: string | undefined
 
   constructor(command: string, { exitCode, complaint }: Ended) {
     super(`git ${command} ended with ${exitCode ?? 'a signal'}: ${complaint.trim()}`)
+    this.code = /No space left|quota exceeded/i.test(complaint) ? 'ENOSPC' : undefined
   }
 }
 
@@ -37,6 +40,8 @@ type StartOptions = {
   /** `version=0`, `1` or `2` of Git's protocol. */
   protocol?: string
   channel?: boolean
+  /** Limits the data segment of git and of each process that it starts: setrlimit(2), RLIMIT_DATA. */
+  memoryMaxBytes?: number
 }
 
 /** Starts git processes: the one place where git is spawned. */
@@ -61,8 +66,10 @@ export function createGit({ dataDir, pushMaxBytes, path }: Options) {
      * Starts git in a process group of its own. Disposing of the process ends the group and waits for it.
      * With `channel`, descriptor 3 of git and its hooks is one end of `channel`.
      */
-    start(command: readonly string[], { protocol = '', channel = false }: StartOptions = {}) {
-      const child = spawn('git', command, {
+    start(command: readonly string[], options: StartOptions = {}) {
+      const { protocol = '', channel = false, memoryMaxBytes } = options
+      const [program, ...args] = limited(['git', ...command], memoryMaxBytes)
+      const child = spawn(program, args, {
         env: { ...environment, ...(protocol && { GIT_PROTOCOL: protocol }) },
         stdio: channel ? ['pipe', 'pipe', 'pipe', 'pipe'] : ['pipe', 'pipe', 'pipe'],
         cwd: '/',
@@ -103,6 +110,13 @@ export function createGit({ dataDir, pushMaxBytes, path }: Options) {
   }
 }
 
+// A process can only limit itself, so a shell does that and becomes git; its ulimit counts in KiB.
+function limited(command: [string, ...string[]], maxBytes: number | undefined) {
+  if (maxBytes === undefined) return command
+  const script = `ulimit -d ${Math.floor(maxBytes / 1024)} && exec "$@"`
+  return ['sh', '-c', script, 'sh', ...command] as const
+}
+
 function untilEnd(child: ChildProcess): Promise<Ended> {
   return new Promise((resolve, reject) => {
     let complaint = ''
@@ -126,7 +140,7 @@ async function endGroup(child: ChildProcess, ended: Promise<Ended>): Promise<voi
 }
 
 /** Sends a signal to a process group; one that is gone already is fine. */
-export function killGroup(pid: number | undefined, signal: NodeJS.Signals): void {
+function killGroup(pid: number | undefined, signal: NodeJS.Signals): void {
   if (pid === undefined) return
   try {
     process.kill(-pid, signal)

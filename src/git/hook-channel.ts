@@ -2,7 +2,7 @@ import { constants } from 'node:fs'
 import { access } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Duplex } from 'node:stream'
-import { Problem } from '../base/problem.ts'
+import { Problem, toProblem } from '../base/problem.ts'
 import { hooksPath } from './git-process.ts'
 import type { RefUpdate } from './refs.ts'
 
@@ -23,59 +23,48 @@ export async function assertHooks(): Promise<void> {
 
 /**
  * Answers the pre-receive hook at the other end of a channel. The hook sends what pre-receive is given
- * (githooks(5)): a line `<before> <after> <ref>` for each update, then an empty line.
+ * (githooks(5)): a line `<before> <after> <ref>` for each update, then a NUL, which no ref name can
+ * hold. Anything that is not among the updates that the push asked for refuses it.
  */
-export async function answerHook(channel: Duplex, maxUpdates: number, judge: Judge): Promise<void> {
-  const lines = await readLines(channel, maxUpdates).catch((error) => {
-    if (!channel.destroyed) throw error
+export async function answerHook(channel: Duplex, asked: RefUpdate[], judge: Judge): Promise<void> {
+  const lines = await readLines(channel, asked.length).catch((error) => {
+    const isFault = !channel.destroyed
+    // The hook takes a closed channel for a refusal.
+    channel.destroy()
+    if (isFault) throw error
   })
   if (lines === undefined) return // The push ended before it came to the hook.
   try {
-    if (lines === 'too many') {
-      throw new Problem(
-        'too_many_ref_updates',
-        `A push may change at most ${maxUpdates} refs; push them in parts.`,
-      )
-    }
-    await judge(lines.map(toUpdate))
+    const byRef = new Map(asked.map((update) => [update.ref, update]))
+    await judge(lines.map((line) => toUpdate(line, byRef)))
     channel.write('ok\n')
   } catch (error) {
-    const reason =
-      error instanceof Problem ? error.message : 'The server failed; nothing was changed.'
+    const reason = toProblem(error).message
     channel.write(`${reason.replace(/^/gm, '! ')}\nno\n`)
     if (!(error instanceof Problem)) throw error
   }
 }
 
-async function readLines(
-  channel: Duplex,
-  most: number,
-): Promise<string[] | 'too many' | undefined> {
+async function readLines(channel: Duplex, most: number): Promise<string[] | undefined> {
   const lines: string[] = []
-  let tooMany = false
   let rest = ''
-  for await (const chunk of channel.setEncoding('latin1').iterator({ destroyOnReturn: false })) {
+  for await (const chunk of channel.setEncoding('utf8').iterator({ destroyOnReturn: false })) {
     const parts = (rest + chunk).split('\n')
     rest = parts.pop() ?? ''
     for (const line of parts) {
-      if (line === '') return tooMany ? 'too many' : lines
-      if (lines.length < most) lines.push(line)
-      else tooMany = true
+      if (lines.push(line) > most)
+        throw new Error('The hook was given more than the push asked for.')
     }
-    if (rest.length > lineMaxLength) return undefined
+    if (rest === '\0') return lines
+    if (rest.length > lineMaxLength) throw new Error('The hook was given a line that is too long.')
   }
   return undefined
 }
 
-function toUpdate(line: string): RefUpdate {
+// Git leaves out updates that it has found impossible, and can add none: what is judged is what was asked.
+function toUpdate(line: string, asked: Map<string, RefUpdate>): RefUpdate {
   const [before = '', after = '', ...name] = line.split(' ')
-  return { before, after, ref: fromBytes(name.join(' ')) }
-}
-
-function fromBytes(latin1: string): string {
-  try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.from(latin1, 'latin1'))
-  } catch {
-    throw new Problem('ref_name_refused', 'A ref name in this push is not UTF-8.')
-  }
+  const update = asked.get(name.join(' '))
+  if (update?.before === before && update.after === after) return update
+  throw new Error(`The hook was given an update that the push did not ask for: ${line}`)
 }

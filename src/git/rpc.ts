@@ -36,6 +36,10 @@ async function give(input: Body, stdin: Writable, signal: AbortSignal): Promise<
 async function take(child: GitProcess, streams: Streams): Promise<void> {
   const { output, signal, onBegin, onProgress } = streams
   let begun = false
+  // Node sets the output of a child that has exited flowing unless somebody listens for `readable`, and
+  // what flows while nobody reads is lost.
+  const stayPaused = () => {}
+  child.stdout.on('readable', stayPaused)
   try {
     for await (const chunk of chunksOf(child.stdout, signal)) {
       if (!begun) onBegin()
@@ -46,6 +50,7 @@ async function take(child: GitProcess, streams: Streams): Promise<void> {
       signal.throwIfAborted()
     }
   } finally {
+    child.stdout.off('readable', stayPaused)
     // A push that was allowed goes on without its client; it must not fail on a full pipe.
     child.stdout.resume()
   }

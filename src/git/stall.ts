@@ -4,6 +4,16 @@ export type StallWatch = Disposable & { signal: AbortSignal; progress: () => voi
 
 const looksPerTimeout = 4
 
+/** A signal that is aborted when a time has passed: for what must have arrived by then. */
+export function deadline(timeoutMs: number): Disposable & { signal: AbortSignal } {
+  const late = new AbortController()
+  const timer = setTimeout(() => {
+    const detail = `The request did not arrive within ${timeoutMs / 1000} seconds.`
+    late.abort(new Problem('request_timed_out', detail))
+  }, timeoutMs)
+  return { signal: late.signal, [Symbol.dispose]: () => clearTimeout(timer) }
+}
+
 /**
  * A signal that is aborted when `isWaiting` (for the client to send or to read) has held for a time
  * in which nothing moved. A git that computes is not waited for by this.

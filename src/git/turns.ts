@@ -2,63 +2,62 @@ import { Problem } from '../base/problem.ts'
 
 type Options = {
   overall: number
+  /** How many of them one key may have: a repository, a token. Nobody gets all, unless there is but one. */
   perKey: number
   /** How many may wait; further ones are refused. */
   waiting: number
   waitMs: number
 }
 
-type Waiter = { key: string; start: () => void }
+type Waiter = { keys: string[]; start: () => void }
+
+export type Turns = ReturnType<typeof createTurns>
 
 /** Limits how much work runs at once, overall and for each key; what is too much waits for its turn. */
 export function createTurns({ overall, perKey, waiting, waitMs }: Options) {
+  const most = Math.max(1, Math.min(perKey, Math.floor((overall * 3) / 4)))
   const running = new Map<string, number>()
   const queue: Waiter[] = []
   let total = 0
 
-  function isFree(key: string): boolean {
-    return total < overall && (running.get(key) ?? 0) < perKey
+  function isFree(keys: string[]): boolean {
+    return total < overall && keys.every((key) => (running.get(key) ?? 0) < most)
   }
 
-  function occupy(key: string): void {
+  function occupy(keys: string[]): Disposable {
     total += 1
-    running.set(key, (running.get(key) ?? 0) + 1)
+    for (const key of keys) running.set(key, (running.get(key) ?? 0) + 1)
+    return { [Symbol.dispose]: () => release(keys) }
   }
 
-  function release(key: string): void {
+  function release(keys: string[]): void {
     total -= 1
-    const left = (running.get(key) ?? 1) - 1
-    if (left === 0) running.delete(key)
-    else running.set(key, left)
-    const next = queue.findIndex((waiter) => isFree(waiter.key))
+    for (const key of keys) {
+      const left = (running.get(key) ?? 1) - 1
+      if (left === 0) running.delete(key)
+      else running.set(key, left)
+    }
+    const next = queue.findIndex((waiter) => isFree(waiter.keys))
     if (next !== -1) queue.splice(next, 1)[0]?.start()
-  }
-
-  function toTurn(key: string): Disposable {
-    return { [Symbol.dispose]: () => release(key) }
   }
 
   return {
     /** Waits for a turn, which lasts until it is disposed of. Throws `git_busy` when it would wait too long. */
-    take(key: string, signal: AbortSignal): Promise<Disposable> {
-      if (isFree(key)) {
-        occupy(key)
-        return Promise.resolve(toTurn(key))
-      }
-      if (queue.length >= waiting || signal.aborted) return Promise.reject(busy(waitMs))
+    take(keys: string[], signal: AbortSignal): Promise<Disposable> {
+      if (isFree(keys)) return Promise.resolve(occupy(keys))
+      if (queue.length >= waiting || signal.aborted) return Promise.reject(busy())
       return new Promise((resolve, reject) => {
         const waiter: Waiter = {
-          key,
+          keys,
           start() {
             settle()
-            occupy(key)
-            resolve(toTurn(key))
+            resolve(occupy(keys))
           },
         }
         const giveUp = () => {
           settle()
           queue.splice(queue.indexOf(waiter), 1)
-          reject(busy(waitMs))
+          reject(busy())
         }
         const timer = setTimeout(giveUp, waitMs)
         function settle() {
@@ -72,12 +71,9 @@ export function createTurns({ overall, perKey, waiting, waitMs }: Options) {
   }
 }
 
-function busy(waitMs: number): Problem {
-  return new Problem(
-    'git_busy',
-    'Too many clones and fetches are running; try again in a moment.',
-    {
-      retryAfterSeconds: Math.ceil(waitMs / 1000),
-    },
-  )
+const retryAfterSeconds = 10
+
+function busy(): Problem {
+  const detail = 'Too many clones, fetches and pushes are running; try again in a moment.'
+  return new Problem('git_busy', detail, { retryAfterSeconds })
 }

@@ -49,7 +49,10 @@ export function isUnread(request: IncomingMessage): boolean {
  * answer, one that is read to the end could send for ever.
  */
 export function closeUnlessRead(request: IncomingMessage): void {
-  const timer = setTimeout(() => request.socket.destroy(), lingerMs)
+  const timer = setTimeout(() => {
+    // A later request on the same connection is none of this one's business.
+    if (!request.complete) request.socket.destroy()
+  }, lingerMs)
   request.on('end', () => clearTimeout(timer)).on('close', () => clearTimeout(timer))
   request.resume()
 }

@@ -21,6 +21,16 @@ test('a bucket gives what it holds, then what flows in', () => {
   )
 })
 
+test('a clock that is set back takes nothing away', () => {
+  let now = 3_600_000
+  const buckets = createBuckets({ perSecond: 1, burst: 2, clock: { now: () => now } })
+  buckets.take('a')
+  now = 0
+  assert.equal(buckets.take('a'), 0)
+  now += 1000
+  assert.equal(buckets.take('a'), 0)
+})
+
 test('a flood of keys takes bounded memory and forgets the oldest first', () => {
   const buckets = createBuckets({ perSecond: 0.001, burst: 1, clock: { now: () => 0 } })
   buckets.take('first')

@@ -17,7 +17,9 @@ export function createBuckets({ perSecond, burst, clock }: Options) {
   function current(key: string): number {
     const bucket = buckets.get(key)
     if (!bucket) return burst
-    return Math.min(burst, bucket.level + ((clock.now() - bucket.at) / 1000) * perSecond)
+    // A clock that was set back must not empty a bucket.
+    const elapsedMs = Math.max(0, clock.now() - bucket.at)
+    return Math.min(burst, bucket.level + (elapsedMs / 1000) * perSecond)
   }
 
   return {

@@ -38,7 +38,7 @@ type Options = {
 const headersTimeoutMs = 15_000
 const keepAliveMs = 65_000
 const checkEveryMs = 5000
-const pathMaxLength = 4096
+const pathMaxLength = headersMaxBytes
 // The page of documentation brings its own style and needs nothing else.
 const contentSecurityPolicy =
   "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
@@ -182,8 +182,9 @@ export function createHttpServer({ settings, routes, authenticate, clock, log }:
   function sendProblem(request: FastifyRequest, reply: FastifyReply, error: unknown) {
     const problem = toProblem(error)
     const status = statusOf(problem)
-    if (status >= 500)
-      log.error({ err: problem.cause ?? problem, requestId: request.id }, 'a request failed')
+    if (status >= 500 && problem.cause !== undefined) {
+      log.error({ err: problem.cause, requestId: request.id }, 'a request failed')
+    }
     if (reply.raw.headersSent || reply.raw.destroyed) {
       reply.hijack()
       reply.raw.destroy()

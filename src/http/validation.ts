@@ -15,6 +15,7 @@ export function checkBody(schema: TSchema | undefined, body: unknown): unknown {
   if (body === undefined) {
     throw new Problem('invalid_request', `A JSON body is required; its fields are ${list(schema)}.`)
   }
+  refuseExcess(body)
   return check(bodies, schema, body)
 }
 
@@ -36,11 +37,24 @@ function check(ajv: Ajv, schema: TSchema, value: unknown): unknown {
   throw invalid((validate.errors ?? []).map(toFieldError))
 }
 
+const itemsAtMost = 1000
+
+// Every fault is told, which takes long for a body that is nothing but faults.
+function refuseExcess(body: unknown): void {
+  if (typeof body !== 'object' || body === null) return
+  for (const part of [body, ...Object.values(body)]) {
+    if (typeof part !== 'object' || part === null) continue
+    if (Object.keys(part).length <= itemsAtMost) continue
+    throw new Problem('invalid_request', `The body has more than ${itemsAtMost} fields or items.`)
+  }
+}
+
 function refuseAnyBody(body: unknown): undefined {
   if (body === undefined) return undefined
   if (typeof body !== 'object' || body === null || Array.isArray(body)) {
     throw new Problem('invalid_request', 'This request takes no body.')
   }
+  refuseExcess(body)
   const errors = Object.keys(body).map((key) => ({
     pointer: `/${escapePointer(key)}`,
     detail: 'is not a field of this request, which takes no body.',

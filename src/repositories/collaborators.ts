@@ -1,3 +1,4 @@
+import { isUsername } from '../access/names.ts'
 import type { Clock } from '../base/clock.ts'
 import { Problem } from '../base/problem.ts'
 import type { Database } from '../database/database.ts'
@@ -36,7 +37,7 @@ export function createCollaborators({ db, clock }: { db: Database; clock: Clock 
     async remove(actor: Actor, repository: Repository, username: string): Promise<void> {
       const repositoryId = repository.id
       await db.transaction().execute(async (tx) => {
-        if (!(await deleteCollaborator(tx, repositoryId, username))) {
+        if (!isUsername(username) || !(await deleteCollaborator(tx, repositoryId, username))) {
           throw new Problem('collaborator_not_found', `"${username}" is not a collaborator.`)
         }
         await publish(tx, clock.now(), [

@@ -1,4 +1,4 @@
-import { mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises'
+import { mkdir, open, readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { newId } from '../base/ids.ts'
 import { gitCommands } from '../git/commands.ts'
@@ -7,6 +7,7 @@ import type { Git } from '../git/git-process.ts'
 export type Directories = ReturnType<typeof createDirectories>
 
 const maxRetries = 5
+const doomedMark = 'svc-deleting'
 
 /**
  * The directories of repositories: `repositories/<last 2 of the id>/<id>.git`. They are made in
@@ -16,6 +17,7 @@ export function createDirectories({ dataDir, git }: { dataDir: string; git: Git 
   const root = join(dataDir, 'repositories')
   const staging = join(dataDir, 'staging')
   const trash = join(dataDir, 'trash')
+  const lost = join(dataDir, 'lost+found')
 
   function pathOf(id: string): string {
     return join(root, id.slice(-2), `${id}.git`)
@@ -44,14 +46,32 @@ export function createDirectories({ dataDir, git }: { dataDir: string; git: Git 
     /** Takes a repository away at once and its files soon after. One that is gone already is fine. */
     async remove(id: string): Promise<void> {
       const grave = join(trash, newId())
-      try {
-        await rename(pathOf(id), grave)
-      } catch (error) {
-        if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return
-        throw error
-      }
+      await rename(pathOf(id), grave).catch(ignoreAbsence)
       // A git that is at work in it may make files until it learns of its end.
       await rm(grave, { recursive: true, force: true, maxRetries })
+    },
+
+    /** Marks a repository as one that is being deleted: should its row be gone, its directory may go, too. */
+    async doom(id: string): Promise<void> {
+      await writeFile(join(pathOf(id), doomedMark), '', { flush: true }).catch(ignoreAbsence)
+    },
+
+    /** Takes the mark away from a repository whose row has stayed. */
+    async spare(id: string): Promise<void> {
+      await rm(join(pathOf(id), doomedMark), { force: true })
+    },
+
+    async isDoomed(id: string): Promise<boolean> {
+      const names: string[] = await readdir(pathOf(id)).catch(() => [])
+      return names.includes(doomedMark)
+    },
+
+    /** Moves a repository to where nothing is ever removed; the new path. */
+    async setAside(id: string): Promise<string> {
+      const path = join(lost, `${id}.git`)
+      await mkdir(lost, { recursive: true, mode: 0o700 })
+      await rename(pathOf(id), path)
+      return path
     },
 
     /** The ids of all directories that are in place. */
@@ -73,14 +93,18 @@ export function createDirectories({ dataDir, git }: { dataDir: string; git: Git 
       }
     },
 
-    /** Removes what git processes that were killed before a moment left behind in a repository. */
+    /**
+     * Removes what killed git processes left behind in a repository into which nobody is pushing. What
+     * fetches use for a while is removed when it is older than a moment, since others may be running.
+     */
     async tidy(id: string, before: number): Promise<string[]> {
       const path = pathOf(id)
       return [
-        ...(await removeIn(path, leftovers.top, before)),
-        ...(await removeLocks(join(path, 'refs'), before)),
-        ...(await removeIn(join(path, 'objects'), leftovers.objects, before)),
-        ...(await removeIn(join(path, 'objects', 'pack'), leftovers.packs, before)),
+        ...(await removeIn(path, leftovers.fetches, before)),
+        ...(await removeIn(path, leftovers.top)),
+        ...(await removeLocks(join(path, 'refs'))),
+        ...(await removeIn(join(path, 'objects'), leftovers.objects)),
+        ...(await removeIn(join(path, 'objects', 'pack'), leftovers.packs)),
       ]
     },
   }
@@ -88,14 +112,19 @@ export function createDirectories({ dataDir, git }: { dataDir: string; git: Git 
 
 // A branch may be called `tmp_x` or `x.new`, so each folder has a pattern of its own. No ref ends in `.lock`.
 const leftovers = {
-  top: /\.lock$|^packed-refs\.new$|^shallow_/,
+  fetches: /^shallow_/,
+  top: /\.lock$|^packed-refs\.new$/,
   refs: /\.lock$/,
   objects: /^(tmp_|incoming-)/,
   // A `.keep` guards a new pack only until the refs of its push have moved.
   packs: /^\.?tmp[_-]|\.(lock|keep)$/,
 }
 
-async function removeIn(folder: string, pattern: RegExp, before: number): Promise<string[]> {
+async function removeIn(
+  folder: string,
+  pattern: RegExp,
+  before = Number.POSITIVE_INFINITY,
+): Promise<string[]> {
   const names = await readdir(folder).catch(() => [])
   const removed: string[] = []
   for (const name of names) {
@@ -107,14 +136,19 @@ async function removeIn(folder: string, pattern: RegExp, before: number): Promis
   return removed
 }
 
-async function removeLocks(folder: string, before: number): Promise<string[]> {
-  const removed = await removeIn(folder, leftovers.refs, before)
+async function removeLocks(folder: string): Promise<string[]> {
+  const removed = await removeIn(folder, leftovers.refs)
   const entries = await readdir(folder, { withFileTypes: true }).catch(() => [])
   for (const entry of entries) {
     if (!entry.isDirectory()) continue
-    removed.push(...(await removeLocks(join(folder, entry.name), before)))
+    removed.push(...(await removeLocks(join(folder, entry.name))))
   }
   return removed
+}
+
+function ignoreAbsence(error: unknown): void {
+  if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return
+  throw error
 }
 
 async function isOlder(path: string, before: number): Promise<boolean> {

@@ -1,4 +1,5 @@
 import { holds, isAdmin, mayOwn, maySee } from '../access/may.ts'
+import { isRepositoryName } from '../access/names.ts'
 import type { Permission } from '../access/permissions.ts'
 import type { Principal } from '../access/principal.ts'
 import type { Clock } from '../base/clock.ts'
@@ -62,7 +63,8 @@ export function createRepositories({ db, directories, clock, baseUrl }: Dependen
         `This needs a token with the permission ${permission}.`,
       )
     }
-    const row = await findRepository(db, by, principal.username)
+    const isPossible = 'id' in by || isRepositoryName(by.name)
+    const row = isPossible ? await findRepository(db, by, principal.username) : undefined
     // The same answer for a name never used and one that the caller must not know of.
     if (!row || !maySee(principal, row)) throw notFound('name' in by ? by.name : undefined)
     const asOwner = mayOwn(principal, row)
@@ -173,21 +175,38 @@ export function createRepositories({ db, directories, clock, baseUrl }: Dependen
 
     /** Deletes a repository with all that belongs to it. Once its row is gone, nobody can reach its files. */
     async remove(actor: Actor, repository: Repository): Promise<void> {
-      await db.transaction().execute(async (tx) => {
-        if (!(await deleteRepository(tx, repository.id))) throw notFound(repository.name)
-        const about = { actor, repositoryId: repository.id, data: { name: repository.name } }
-        await publish(tx, clock.now(), [{ kind: 'repository.deleted', ...about }])
-      })
-      await directories.remove(repository.id)
+      const { id, name } = repository
+      await directories.doom(id)
+      try {
+        await db.transaction().execute(async (tx) => {
+          if (!(await deleteRepository(tx, id))) throw notFound(name)
+          const about = { actor, repositoryId: id, data: { name } }
+          await publish(tx, clock.now(), [{ kind: 'repository.deleted', ...about }])
+        })
+      } catch (error) {
+        await directories.spare(id)
+        throw error
+      }
+      await directories.remove(id)
     },
 
-    /** Removes directories that have no row: of creations and deletions that a crash cut short. */
-    async removeStrays(): Promise<{ removed: string[]; missing: string[] }> {
+    /**
+     * Makes directories agree with rows. A directory without a row is removed when it is known to be of
+     * a creation or deletion that a crash cut short; any other is set aside, for it may be all that is
+     * left of a repository. Returns where, and the ids of rows without a directory.
+     */
+    async reconcile(): Promise<{ setAside: string[]; missing: string[] }> {
       const rows = new Set(await listRepositoryIds(db))
       const present = new Set(await directories.list())
-      const removed = [...present.difference(rows)]
-      for (const id of removed) await directories.remove(id)
-      return { removed, missing: [...rows.difference(present)] }
+      const setAside: string[] = []
+      for (const id of present.difference(rows)) {
+        const isLeftover =
+          (await directories.isDoomed(id)) || !(await hasRefs(directories.pathOf(id)))
+        if (isLeftover) await directories.remove(id)
+        else setAside.push(await directories.setAside(id))
+      }
+      for (const id of present.intersection(rows)) await directories.spare(id)
+      return { setAside, missing: [...rows.difference(present)] }
     },
   }
 }

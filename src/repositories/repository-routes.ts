@@ -35,9 +35,10 @@ export function repositoryRoutes({ repositories, protections, collaborators }: D
       body: Type.Object({ name: RepositoryName }, closed),
       reply: { 201: DescribedRepository },
       problems: ['repository_name_taken'],
-      handle: ({ principal, body, setHeader }) => {
+      handle: async ({ principal, body, setHeader }) => {
+        const created = await repositories.create(principal, body.name)
         setHeader('location', `/repos/${body.name}`)
-        return repositories.create(principal, body.name)
+        return created
       },
     }),
     route('GET', '/repos/:name', {

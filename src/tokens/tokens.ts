@@ -1,7 +1,7 @@
 import { defaultPermissions, isPermission, type Permission } from '../access/permissions.ts'
 import type { Principal } from '../access/principal.ts'
 import { type Clock, dayMs } from '../base/clock.ts'
-import { newId } from '../base/ids.ts'
+import { isId, newId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
 import { Problem } from '../base/problem.ts'
 import { hashToken, isTokenString, newTokenString } from '../base/token-string.ts'
@@ -113,7 +113,7 @@ export function createTokens({ db, clock, log }: Dependencies) {
         throw new Problem('token_in_use', 'A token cannot delete itself; use another admin token.')
       }
       await db.transaction().execute(async (tx) => {
-        if (!(await deleteToken(tx, id))) {
+        if (!isId(id) || !(await deleteToken(tx, id))) {
           throw new Problem('token_not_found', `There is no token with the id "${id}".`)
         }
         const event = { actor, repositoryId: null, data: { tokenId: id } }

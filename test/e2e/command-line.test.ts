@@ -46,7 +46,7 @@ test('a token is made as it was asked for', async () => {
 
 test('repositories are made, listed and deleted while the server runs', async () => {
   await using project = await createProject()
-  assert.match(await svc('repos', 'create', 'site'), /Created site: http/)
+  assert.match(await svc('repos', 'create', 'site'), /^Created site\.\n$/)
   await project.git('push', '--quiet', service.admin.remote('site'), 'main')
   const [listed] = JSON.parse(await svc('repos', 'list', '--json'))
   assert.deepEqual(listed, (await service.admin.get('/repos')).body[0])

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
+import { writeFile } from 'node:fs/promises'
 import { test } from 'node:test'
 import { gzipSync } from 'node:zlib'
 import { flushPacket, packet } from '../../src/git/pkt-line.ts'
@@ -253,7 +254,7 @@ test('a request of a fetch that inflates beyond the limit is refused with 413', 
 })
 
 test('a clone beyond those that may run at once is told to come back', async () => {
-  await using service = await startSite({ SVC_FETCHES_AT_ONCE: '1', SVC_FETCHES_WAITING: '0' })
+  await using service = await startSite({ SVC_FETCHES_AT_ONCE: '1', SVC_GIT_WAITING: '0' })
   using first = await startClone(service)
   const body = cloneBody('1'.repeat(40))
   const refused = await post(service, fetchPath, body)
@@ -270,6 +271,57 @@ test('a clone beyond those that may run at once is told to come back', async () 
       () => false,
     )
   })
+})
+
+test('requests that trickle in keep nobody from cloning', async () => {
+  await using service = await startSite({ SVC_FETCHES_AT_ONCE: '2', SVC_GIT_WAITING: '0' })
+  await using project = await createProject()
+  await project.git('push', service.admin.remote('site'), 'HEAD:main')
+  const begun = packet(`want ${await project.git('rev-parse', 'HEAD')} ofs-delta\n`)
+  const trickling = await Promise.all(
+    Array.from({ length: 8 }, async () => {
+      const connection = await connectRaw(service.url)
+      connection.request(
+        `POST ${fetchPath}`,
+        gitHeaders('git-upload-pack', service.adminToken, 1000),
+      )
+      connection.socket.write(begun)
+      return connection
+    }),
+  )
+  await using folder = await temporaryFolder()
+  await git(folder.path, ['clone', '--quiet', service.admin.remote('site'), 'copy'])
+  for (const connection of trickling) connection.socket.destroy()
+})
+
+test('an object that would take much memory is refused, however small it was made', async () => {
+  await using service = await startSite({ SVC_PUSH_MEMORY_MAX: '64MiB' })
+  await using project = await createProject()
+  const tree = await project.git('rev-parse', 'HEAD^{tree}')
+  const person = 'Ada <ada@example.com> 1700000000 +0000'
+  const message = 'x'.repeat(200 * mib)
+  await writeFile(
+    `${project.path}/commit`,
+    `tree ${tree}\nauthor ${person}\ncommitter ${person}\n\n${message}\n`,
+  )
+  const commit = await project.git('hash-object', '-t', 'commit', '-w', 'commit')
+  const push = project.git('push', service.admin.remote('site'), `${commit}:refs/heads/main`)
+  await assert.rejects(push, /out of memory|unpack/i)
+  assert.deepEqual(await refsOf(service), [])
+  await untilNothingIsLeft(service)
+})
+
+test('pushes of one token beyond its share are told to come back', async () => {
+  await using service = await startSite({ SVC_PUSHES_AT_ONCE: '2', SVC_GIT_WAITING: '0' })
+  await using project = await createProject()
+  const body = await pushBody(project.path, 'main')
+  using held = await connectRaw(service.url)
+  held.request(`POST ${pushPath}`, gitHeaders('git-receive-pack', service.adminToken, body.length))
+  held.socket.write(body.subarray(0, -10))
+  await until('the push is under way', () => processesIn(service.dataDir).length > 0)
+  assert.equal((await post(service, pushPath, body)).status, 503)
+  held.socket.write(body.subarray(-10))
+  assert.equal((await held.answer()).status, 200)
 })
 
 test('a push in chunks works in every version of the protocol', async () => {

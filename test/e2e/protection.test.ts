@@ -8,6 +8,8 @@ import { flushPacket, packet } from '../../src/git/pkt-line.ts'
 import { createProject, type Project, spawnGit } from '../support/git.ts'
 import { type Client, type Service, startService } from '../support/service.ts'
 
+const zero = '0'.repeat(40)
+
 let service: Service
 let project: Project
 let owner: Client
@@ -133,6 +135,35 @@ test('rights are decided when the push is judged, not when it began', async () =
   assert.match(await project.git('ls-remote', owner.remote('site'), 'main'), new RegExp(first))
 })
 
+test('a ref name with line ends cannot smuggle another update past the judge', async () => {
+  await owner.put('/repos/site/protections/branches/main')
+  for (const name of [
+    'refs/heads/x\n',
+    'refs/heads/x\n\n',
+    `refs/heads/x\n${first} ${second} refs/heads/y`,
+  ]) {
+    const answer = await pushByHand(writer, [
+      [zero, second, name],
+      [first, second, 'refs/heads/main'],
+    ])
+    assert.match(answer, /is not a ref name/)
+  }
+  assert.match(
+    await project.git('ls-remote', owner.remote('site')),
+    new RegExp(`${first}\trefs/heads/main$`),
+  )
+})
+
+test('a ref that is in a push twice, or deleted without being there, refuses the push', async () => {
+  const twice = await pushByHand(owner, [
+    [zero, second, 'refs/heads/x'],
+    [second, first, 'refs/heads/x'],
+  ])
+  assert.match(twice, /in this push twice/)
+  const absent = await pushByHand(owner, [[first, zero, 'refs/heads/nowhere']])
+  assert.match(absent, /There is no ref "refs\/heads\/nowhere"/)
+})
+
 test('a push into a repository that is renamed meanwhile arrives', async () => {
   const answer = await pushInTwoParts(owner, () => owner.patch('/repos/site', { name: 'page' }))
   assert.match(answer, /ok refs\/heads\/main/)
@@ -158,11 +189,32 @@ async function assertRefused(refspecs: string | string[], expected: RegExp): Pro
   assert.match(await refusal(writer, [refspecs].flat()), expected)
 }
 
-/** Pushes `second` to main as git would, and does something when half of it has been sent. */
-async function pushInTwoParts(client: Client, between: () => Promise<unknown>): Promise<string> {
+/** Pushes hand-made commands: before, after and ref of each. */
+async function pushByHand(client: Client, commands: [string, string, string][]): Promise<string> {
+  const capabilities = '\0 report-status side-band-64k delete-refs object-format=sha1'
+  const lines = commands.map((command, index) =>
+    packet(command.join(' ') + (index === 0 ? capabilities : '')),
+  )
+  const response = await fetch(`${service.url}/repos/site.git/git-receive-pack`, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${client.token}`,
+      'content-type': 'application/x-git-receive-pack-request',
+    },
+    body: Buffer.concat([...lines, flushPacket, await packOfSecond()]),
+  })
+  return response.text()
+}
+
+function packOfSecond(): Promise<Buffer> {
   const packing = spawnGit(project.path, ['pack-objects', '--revs', '--stdout', '--quiet'])
   packing.stdin.end(`${second}\n^${first}\n`)
-  const pack = await buffer(packing.stdout)
+  return buffer(packing.stdout)
+}
+
+/** Pushes `second` to main as git would, and does something when half of it has been sent. */
+async function pushInTwoParts(client: Client, between: () => Promise<unknown>): Promise<string> {
+  const pack = await packOfSecond()
   const capabilities = '\0 report-status side-band-64k object-format=sha1'
   const command = packet(`${first} ${second} refs/heads/main${capabilities}`)
   const body = Buffer.concat([command, flushPacket, pack])

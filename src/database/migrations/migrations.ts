@@ -2,6 +2,7 @@ import { tokensTable } from './0001-tokens.ts'
 import { repositoriesTables } from './0002-repositories.ts'
 import { eventsTables } from './0003-events.ts'
 import { pushesTable } from './0004-pushes.ts'
+import { instanceTable } from './0005-instance.ts'
 
 /** The few types that differ between SQLite and PostgreSQL. */
 export type ColumnTypes = { milliseconds: string; sequence: string }
@@ -10,4 +11,10 @@ export type ColumnTypes = { milliseconds: string; sequence: string }
 export type Migration = (types: ColumnTypes) => string[]
 
 /** All migrations; a database's version is how many of them it has had. */
-export const migrations: Migration[] = [tokensTable, repositoriesTables, eventsTables, pushesTable]
+export const migrations: Migration[] = [
+  tokensTable,
+  repositoriesTables,
+  eventsTables,
+  pushesTable,
+  instanceTable,
+]

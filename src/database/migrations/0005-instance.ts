@@ -1,0 +1,4 @@
+import type { Migration } from './migrations.ts'
+
+// A database and a data directory belong together by this id.
+export const instanceTable: Migration = () => ['create table instance (id text primary key)']

@@ -1,0 +1,35 @@
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { newId } from '../base/ids.ts'
+import { DataDirectoryError } from '../config/data-directory.ts'
+import type { Database } from '../database/database.ts'
+import { insertInstance, readInstance } from './instance-store.ts'
+
+type Options = {
+  db: Database
+  dataDir: string
+  /** Whether repositories are in the data directory. */
+  hasData: boolean
+}
+
+/**
+ * Refuses a data directory and a database that do not belong together: with the wrong one of them, every
+ * repository would look as if it had been deleted, or never been.
+ */
+export async function assertSameInstance({ db, dataDir, hasData }: Options): Promise<void> {
+  const file = join(dataDir, 'instance')
+  const ofDirectory = (await readFile(file, 'utf8').catch(() => '')).trim()
+  const ofDatabase = await readInstance(db)
+  if (ofDatabase === undefined && !hasData) {
+    const id = ofDirectory || newId()
+    if (!ofDirectory) await writeFile(file, `${id}\n`, { mode: 0o600, flush: true })
+    await insertInstance(db, id)
+    return
+  }
+  if (ofDatabase !== undefined && ofDatabase === ofDirectory) return
+  throw new DataDirectoryError(
+    `The data directory ${dataDir} and the database do not belong together` +
+      `${ofDatabase === undefined ? ': the database is empty, but there are repositories' : ''}. ` +
+      'Check SVC_DATA_DIR and SVC_DATABASE_URL, or bring back the database of this directory.',
+  )
+}
