@@ -120,7 +120,8 @@ const unreachableDatabaseCodes = new Set([
 
 // The PostgreSQL client gives these faults of its own no code.
 function isLostConnection(error: unknown): boolean {
-  const lost = /^(timeout exceeded when trying to connect|Query read timeout|Connection terminated)/
+  const lost =
+    /^(timeout exceeded when trying to connect|Query read timeout|Connection terminated|Client has encountered a connection error)/
   return error instanceof Error && lost.test(error.message)
 }
 

@@ -24,7 +24,8 @@ export function postgresDialect(url: string, log: Log): Dialect {
   })
   // Without these listeners, a connection that breaks would end the program: the pool tells of those that
   // are idle, a client of its own.
-  const report = (error: Error) => log.warn({ err: error }, 'a database connection broke')
+  const report = (error: Error) =>
+    log.warn({ reason: error.message }, 'a database connection broke')
   pool.on('error', report)
   pool.on('connect', (client) => client.on('error', report))
   return new PostgresDialect({ pool })

@@ -14,6 +14,7 @@ import { listProtections, listProtectionsBetween } from './protection-store.ts'
 import {
   deleteRepository,
   findRepository,
+  hasRepository,
   insertRepository,
   isNameTaken,
   listRepositories,
@@ -78,6 +79,14 @@ export function createRepositories({ db, directories, clock, baseUrl }: Dependen
     const path = directories.pathOf(id)
     // The one place where access is proven, so the one place that may say so.
     return { id, name, path, createdAt, ownerTokenId, asOwner } as Repository
+  }
+
+  // A connection that breaks at a commit leaves open whether it came to pass.
+  async function isKnownAbsent(id: string): Promise<boolean> {
+    return hasRepository(db, id).then(
+      (isThere) => !isThere,
+      () => false,
+    )
   }
 
   async function describe(repository: Described) {
@@ -151,7 +160,7 @@ export function createRepositories({ db, directories, clock, baseUrl }: Dependen
           await publish(tx, clock.now(), [event])
         })
       } catch (error) {
-        await directories.remove(id)
+        if (await isKnownAbsent(id)) await directories.remove(id)
         throw error
       }
       return describe({ ...repository, path: directories.pathOf(id) })
@@ -184,7 +193,7 @@ export function createRepositories({ db, directories, clock, baseUrl }: Dependen
           await publish(tx, clock.now(), [{ kind: 'repository.deleted', ...about }])
         })
       } catch (error) {
-        await directories.spare(id)
+        if (!(await isKnownAbsent(id))) await directories.spare(id)
         throw error
       }
       await directories.remove(id)

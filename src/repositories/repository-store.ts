@@ -42,6 +42,16 @@ export async function findRepository(
   return { ...repository, isCollaborator: collaborator !== null }
 }
 
+/** Whether there is a repository of an id. */
+export async function hasRepository(db: Db, id: string): Promise<boolean> {
+  const row = await db
+    .selectFrom('repositories')
+    .select('id')
+    .where('id', '=', id)
+    .executeTakeFirst()
+  return row !== undefined
+}
+
 /** Whether a name is taken, in whatever case. */
 export async function isNameTaken(db: Db, name: string): Promise<boolean> {
   const row = await db

@@ -1,0 +1,64 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import pg from 'pg'
+import { createPostgresDatabase } from '../support/databases.ts'
+import { createProject } from '../support/git.ts'
+import { without } from '../support/programs.ts'
+import { startService } from '../support/service.ts'
+
+const needed = { skip: without('postgres') }
+
+test('on PostgreSQL the same things happen', needed, async () => {
+  const { url, drop } = await createPostgresDatabase()
+  {
+    await using service = await startService({ env: { SVC_DATABASE_URL: url } })
+    await using project = await createProject()
+    await service.admin.post('/repos', { name: 'site' })
+    await service.admin.put('/repos/site/protections/branches/main')
+    await service.admin.post('/repos/site/collaborators', { username: 'grace' })
+    const grace = await service.client({ username: 'grace' })
+    await assert.rejects(project.git('push', grace.remote('site'), 'main'), /protected/)
+    await project.git('push', '--quiet', service.admin.remote('site'), 'main')
+    assert.equal((await grace.get('/repos')).body[0].name, 'site')
+    for (const path of ['/repos/%00', '/repos/site/collaborators/%00', '/tokens/%00']) {
+      assert.equal((await service.admin.delete(path)).status, 404, path)
+    }
+  }
+  await drop()
+})
+
+test(
+  'connections that break under load cost their requests, and nothing more',
+  needed,
+  async () => {
+    const { url, drop } = await createPostgresDatabase()
+    {
+      await using service = await startService({ env: { SVC_DATABASE_URL: url } })
+      const breaker = new pg.Client(url)
+      await breaker.connect()
+      const statuses = new Set<number>()
+      let rounds = 0
+      const load = Array.from({ length: 8 }, async (_, worker) => {
+        for (let count = 0; rounds < 20; count++) {
+          const name = `load-${worker}-${count}`
+          statuses.add((await service.admin.post('/repos', { name })).status)
+        }
+      })
+      for (; rounds < 20; rounds++) {
+        await breaker.query('select pg_sleep(0.05)')
+        await breaker.query(
+          'select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()',
+        )
+      }
+      await Promise.all(load)
+      await breaker.end()
+      assert.ok(
+        [...statuses].every((status) => status === 201 || status === 503),
+        `answers: ${[...statuses].join()}`,
+      )
+      assert.equal((await service.admin.post('/repos', { name: 'after' })).status, 201)
+      assert.equal(await service.end('SIGTERM'), 0)
+    }
+    await drop()
+  },
+)
