@@ -45,7 +45,7 @@ async function openApp({ settings, log, path }: Options) {
   const clock = systemClock
   const address = { listening: settings.baseUrl ?? `http://${settings.host}:${settings.port}` }
   const baseUrl = () => address.listening
-  const git = createGit({ dataDir, pushMaxBytes: settings.pushMaxBytes, path })
+  const git = createGit({ ...settings, path })
   const directories = createDirectories({ dataDir, git })
   const tokens = createTokens({ db, clock, log })
   const repositories = createRepositories({ db, directories, clock, baseUrl })
@@ -134,6 +134,8 @@ export async function startService(options: Options) {
   starting.defer(() => server.stop(0))
   address.listening = settings.baseUrl ?? listening
   const newAdminToken = await tokens.setUp(settings.adminToken?.reveal())
+
+  git.prepare()
 
   const sweeping = setInterval(() => {
     pushes.sweep().catch((error) => log.error({ err: error }, 'the sweep of pushes failed'))

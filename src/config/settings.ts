@@ -50,7 +50,7 @@ export const settings = {
     description: 'Folder that holds everything that is kept.',
     accepts: 'a path',
     fallback: './data',
-    parse: (text) => (text.includes('\0') ? undefined : resolve(text)),
+    parse: (text) => (/[\0\r\n]/.test(text) ? undefined : resolve(text)),
   } satisfies Setting<string>,
   databaseUrl: {
     variable: 'SVC_DATABASE_URL',

@@ -11,6 +11,7 @@ import type { Git, GitProcess } from '../git/git-process.ts'
 import { answerHook } from '../git/hook-channel.ts'
 import { firstPacket, flushPacket, type Packet, packet } from '../git/pkt-line.ts'
 import { readPushRequest } from '../git/push-commands.ts'
+import { capabilitiesIn, pushOffer } from '../git/push-offer.ts'
 import type { RefUpdate } from '../git/refs.ts'
 import { converse } from '../git/rpc.ts'
 import { deadline, watchStall } from '../git/stall.ts'
@@ -65,6 +66,8 @@ export function createGitService({ git, pushes, tidying, settings, log }: Depend
   const readingTurns = createTurns({ overall: 64, perKey: 16, waiting: 1000, waitMs: stallMs })
   // What a server offers in version 2 does not depend on the repository, so it is asked for once.
   let versionTwoOffer: Promise<string> | undefined
+  // The same for what it can do with a push.
+  let pushCapabilities: Promise<string> | undefined
 
   return {
     /** Answers `GET info/refs`: what the service offers and, before version 2, all refs. */
@@ -78,11 +81,17 @@ export function createGitService({ git, pushes, tidying, settings, log }: Depend
         response.end(offer)
         return
       }
+      const heading = Buffer.concat([packet(`# service=${service}\n`), flushPacket])
+      const offer = service === 'git-receive-pack' && (await offerPush(repository, protocol))
+      if (offer) {
+        begin(response, contentType)
+        response.end(Buffer.concat([heading, offer]))
+        return
+      }
       const command =
         service === 'git-upload-pack' ? gitCommands.advertiseFetch : gitCommands.advertisePush
       using watched = watch(asked)
       await using child = git.start(command(repository.path), { protocol })
-      const heading = Buffer.concat([packet(`# service=${service}\n`), flushPacket])
       await talk(watched, { child, input: bodyOf(), contentType, heading })
       response.end()
     },
@@ -123,11 +132,7 @@ export function createGitService({ git, pushes, tidying, settings, log }: Depend
       }
       await using visit = await tidying.enter(repository.id)
       const protocol = protocolOf(request)
-      await using child = git.start(gitCommands.push(repository.path), {
-        protocol,
-        channel: true,
-        memoryMaxBytes: settings.pushMemoryMaxBytes,
-      })
+      await using child = git.startPush(repository.path, { protocol })
       visit.watch(child.ended)
       const push: Push = { principal, repository }
       const judged = answerHook(child.channel, updates, (asked) => pushes.judge(push, asked)).catch(
@@ -164,6 +169,19 @@ export function createGitService({ git, pushes, tidying, settings, log }: Depend
         throw error
       })
     return versionTwoOffer
+  }
+
+  // Undefined where git does it better, or differently.
+  async function offerPush(repository: Repository, protocol: string): Promise<Buffer | undefined> {
+    if (protocol === 'version=1') return undefined
+    pushCapabilities ??= git
+      .run(gitCommands.advertisePush(repository.path))
+      .then(capabilitiesIn)
+      .catch((error) => {
+        pushCapabilities = undefined
+        throw error
+      })
+    return pushOffer(repository.path, await pushCapabilities)
   }
 
   /** A request with a signal that is aborted, too, when its client neither sends nor reads. */

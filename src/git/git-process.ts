@@ -1,11 +1,20 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { type Duplex, PassThrough, type Readable, type Writable } from 'node:stream'
+import type { Duplex, Readable, Writable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
-import { gitConfig } from './commands.ts'
+import { gitCommands, gitConfig } from './commands.ts'
 import { ownerVariable } from './orphans.ts'
 
 export type Git = ReturnType<typeof createGit>
-export type GitProcess = ReturnType<Git['start']>
+
+/** A running git, with all that it starts, and the ends of its pipes. */
+export type GitProcess = AsyncDisposable & {
+  stdin: Writable
+  stdout: Readable
+  /** Descriptor 3 of git and its hooks is the other end. */
+  channel: Duplex
+  ended: Promise<Ended>
+  isRunning: () => boolean
+}
 
 /** How a git process ended. `complaint` is the start of what it wrote to standard error. */
 export type Ended = { exitCode: number | null; complaint: string }
@@ -27,11 +36,12 @@ export const hooksPath = fileURLToPath(new URL('hooks', import.meta.url))
 
 const complaintMaxLength = 16_384
 const killAfterMs = 5000
-const hookChannel = 3
 
 type Options = {
   dataDir: string
   pushMaxBytes: number
+  /** Most memory that each process of a push may take: setrlimit(2), RLIMIT_DATA. */
+  pushMemoryMaxBytes: number
   /** Where programs are looked for. */
   path: string
 }
@@ -39,13 +49,13 @@ type Options = {
 type StartOptions = {
   /** `version=0`, `1` or `2` of Git's protocol. */
   protocol?: string
-  channel?: boolean
-  /** Limits the data segment of git and of each process that it starts: setrlimit(2), RLIMIT_DATA. */
-  memoryMaxBytes?: number
 }
 
+// The processes of a push have done their starting by then.
+const prepareAfterMs = 60
+
 /** Starts git processes: the one place where git is spawned. */
-export function createGit({ dataDir, pushMaxBytes, path }: Options) {
+export function createGit({ dataDir, pushMaxBytes, pushMemoryMaxBytes, path }: Options) {
   const running = new Set<ChildProcess>()
   const environment = {
     [ownerVariable]: dataDir,
@@ -60,39 +70,75 @@ export function createGit({ dataDir, pushMaxBytes, path }: Options) {
     GIT_OPTIONAL_LOCKS: '0',
     ...asVariables(gitConfig({ hooksPath, pushMaxBytes })),
   }
+  const pushOptions = gitCommands.push('').slice(0, -1)
+  let prepared: GitProcess | undefined
+  let stopped = false
+
+  function spawnGroup(
+    command: readonly [string, ...string[]],
+    { protocol = '' }: StartOptions,
+  ): GitProcess {
+    const [program, ...args] = command
+    const child = spawn(program, args, {
+      env: { ...environment, ...(protocol && { GIT_PROTOCOL: protocol }) },
+      stdio: ['pipe', 'pipe', 'pipe', 'pipe'],
+      cwd: '/',
+      detached: true,
+    })
+    running.add(child)
+    const ended = untilEnd(child).finally(() => running.delete(child))
+    // Whoever awaits `ended` learns of a failure; without this line it would also end the program.
+    ended.catch(() => {})
+    // Four pipes were asked for, so they are there; Node makes those beyond the third sockets.
+    const [stdin, stdout, , channel] = child.stdio as unknown as [
+      Writable,
+      Readable,
+      Readable,
+      Duplex,
+    ]
+    return {
+      stdin,
+      stdout,
+      channel,
+      ended,
+      isRunning: () => running.has(child),
+      async [Symbol.asyncDispose]() {
+        if (running.has(child)) await endGroup(child, ended)
+      },
+    }
+  }
+
+  // To start a program takes a server longer than to have one waiting that becomes git when it is told
+  // which repository it is for. A process can only limit itself, so this is where its memory is limited, too.
+  function preparePush(): GitProcess {
+    const script =
+      `ulimit -d ${Math.floor(pushMemoryMaxBytes / 1024)} && IFS= read -r GIT_PROTOCOL && ` +
+      'IFS= read -r directory && export GIT_PROTOCOL && exec git "$@" "$directory"'
+    return spawnGroup(['sh', '-c', script, 'sh', ...pushOptions], {})
+  }
+
+  function prepareNext(): void {
+    setTimeout(() => {
+      if (!stopped && !prepared?.isRunning()) prepared = preparePush()
+    }, prepareAfterMs).unref()
+  }
 
   return {
-    /**
-     * Starts git in a process group of its own. Disposing of the process ends the group and waits for it.
-     * With `channel`, descriptor 3 of git and its hooks is one end of `channel`.
-     */
-    start(command: readonly string[], options: StartOptions = {}) {
-      const { protocol = '', channel = false, memoryMaxBytes } = options
-      const [program, ...args] = limited(['git', ...command], memoryMaxBytes)
-      const child = spawn(program, args, {
-        env: { ...environment, ...(protocol && { GIT_PROTOCOL: protocol }) },
-        stdio: channel ? ['pipe', 'pipe', 'pipe', 'pipe'] : ['pipe', 'pipe', 'pipe'],
-        cwd: '/',
-        detached: true,
-      })
-      running.add(child)
-      const ended = untilEnd(child).finally(() => running.delete(child))
-      // Whoever awaits `ended` learns of a failure; without this line it would also end the program.
-      ended.catch(() => {})
-      // Pipes were asked for, so they are there.
-      const [stdin, stdout] = child.stdio as unknown as [Writable, Readable]
-      return {
-        pid: child.pid,
-        stdin,
-        stdout,
-        /** Nobody is at its other end unless it was asked for. */
-        channel: (child.stdio[hookChannel] ?? new PassThrough()) as Duplex,
-        ended,
-        async [Symbol.asyncDispose]() {
-          if (running.has(child)) await endGroup(child, ended)
-        },
-      }
+    /** Starts git in a process group of its own. Disposing of the process ends the group and waits for it. */
+    start: (command: readonly string[], options: StartOptions = {}): GitProcess =>
+      spawnGroup(['git', ...command], options),
+
+    /** Starts git for a push into a repository, which must not have a line end in its path. */
+    startPush(directory: string, { protocol = '' }: StartOptions = {}): GitProcess {
+      const child = prepared?.isRunning() ? prepared : preparePush()
+      prepared = undefined
+      child.stdin.write(`${protocol}\n${directory}\n`)
+      prepareNext()
+      return child
     },
+
+    /** Has the first push not wait for more than those after it. */
+    prepare: prepareNext,
 
     /** Runs a short command to its end. Throws a GitFailure when it fails. */
     async run(command: readonly string[], options: StartOptions = {}): Promise<string> {
@@ -105,16 +151,10 @@ export function createGit({ dataDir, pushMaxBytes, path }: Options) {
 
     /** Ends whatever still runs, without waiting: for a program that is about to exit. */
     killAll(): void {
+      stopped = true
       for (const child of running) killGroup(child.pid, 'SIGKILL')
     },
   }
-}
-
-// A process can only limit itself, so a shell does that and becomes git; its ulimit counts in KiB.
-function limited(command: [string, ...string[]], maxBytes: number | undefined) {
-  if (maxBytes === undefined) return command
-  const script = `ulimit -d ${Math.floor(maxBytes / 1024)} && exec "$@"`
-  return ['sh', '-c', script, 'sh', ...command] as const
 }
 
 function untilEnd(child: ChildProcess): Promise<Ended> {

@@ -1,6 +1,6 @@
 import { open, readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { zeroId } from './ref-name.ts'
+import { isRefName, zeroId } from './ref-name.ts'
 
 /** What a ref was changed from and to, as hex object ids; all zeros stand for a ref that is not there. */
 export type RefUpdate = { ref: string; before: string; after: string }
@@ -40,7 +40,7 @@ export async function readDefaultBranch(directory: string): Promise<string> {
 
 /** Whether a repository has any ref at all. */
 export async function hasRefs(directory: string): Promise<boolean> {
-  if ((await readPacked(directory)).size > 0) return true
+  if ((await readPacked(directory, 'any')).size > 0) return true
   return hasFile(join(directory, 'refs'))
 }
 
@@ -54,18 +54,60 @@ export async function packBytes(directory: string): Promise<number> {
   return sizes.reduce((sum, size) => sum + size, 0)
 }
 
+/** All refs with their values, sorted in no way; undefined when there are more loose ones than `looseAtMost`. */
+export async function readAllRefs(
+  directory: string,
+  looseAtMost: number,
+): Promise<Map<string, string> | undefined> {
+  const names = await looseNames(directory, 'refs', looseAtMost)
+  if (names.length > looseAtMost) return undefined
+  // Loose before packed: a ref that is being packed is then seen in one place at least.
+  const loose = await Promise.all(
+    names.map(async (name) => {
+      const target = await resolveSymbolicRef(directory, name)
+      return [name, (await readLoose(directory, target)).trim()] as const
+    }),
+  )
+  const all = await readPacked(directory, 'all')
+  for (const [name, id] of loose) if (isObjectId(id)) all.set(name, id)
+  return all
+}
+
+async function looseNames(directory: string, folder: string, most: number): Promise<string[]> {
+  const entries = await readdir(join(directory, folder), { withFileTypes: true }).catch(
+    absentAs([]),
+  )
+  const names: string[] = []
+  for (const entry of entries) {
+    const name = `${folder}/${entry.name}`
+    if (entry.isDirectory()) names.push(...(await looseNames(directory, name, most)))
+    // A lock has the name of no ref, though it may hold what a ref is about to become.
+    else if (isRefName(name)) names.push(name)
+    if (names.length > most) break
+  }
+  return names
+}
+
+function isObjectId(text: string): boolean {
+  return /^[0-9a-f]{40}$/.test(text)
+}
+
 function readLoose(directory: string, ref: string): Promise<string> {
   return readFile(join(directory, ref), 'utf8').catch(absentAs(''))
 }
 
-async function readPacked(directory: string, wanted?: Set<string>): Promise<Map<string, string>> {
+async function readPacked(
+  directory: string,
+  wanted: Set<string> | 'any' | 'all',
+): Promise<Map<string, string>> {
   const found = new Map<string, string>()
+  const most = wanted === 'all' ? Number.POSITIVE_INFINITY : wanted === 'any' ? 1 : wanted.size
   const file = await open(join(directory, 'packed-refs')).catch(absentAs(undefined))
   if (!file) return found
   for await (const line of file.readLines()) {
     const [, id = '', ref = ''] = /^([0-9a-f]{40}) (.+)$/.exec(line) ?? []
-    if (ref !== '' && (!wanted || wanted.has(ref))) found.set(ref, id)
-    if (found.size > 0 && found.size === (wanted?.size ?? 1)) break
+    if (ref !== '' && (typeof wanted === 'string' || wanted.has(ref))) found.set(ref, id)
+    if (found.size >= most) break
   }
   return found
 }

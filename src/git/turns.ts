@@ -11,8 +11,6 @@ type Options = {
 
 type Waiter = { keys: string[]; start: () => void }
 
-export type Turns = ReturnType<typeof createTurns>
-
 /** Limits how much work runs at once, overall and for each key; what is too much waits for its turn. */
 export function createTurns({ overall, perKey, waiting, waitMs }: Options) {
   const most = Math.max(1, Math.min(perKey, Math.floor((overall * 3) / 4)))
