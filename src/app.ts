@@ -153,6 +153,7 @@ export async function startService(options: Options) {
     /** Finishes running requests, for as long as the settings allow, and closes everything. */
     async stop(): Promise<void> {
       await server.stop(settings.stopSeconds * 1000)
+      await pushes.drain()
       await resources.disposeAsync()
     },
     /** Ends all git processes at once, for a program that is about to exit. */

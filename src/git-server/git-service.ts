@@ -44,6 +44,7 @@ type Talk = {
   contentType: string
   /** What the answer begins with, before git's own output. */
   heading?: Buffer
+  onSaid?: () => void
 }
 
 /**
@@ -93,7 +94,6 @@ export function createGitService({ git, pushes, tidying, settings, log }: Depend
       using watched = watch(asked)
       await using child = git.start(command(repository.path), { protocol })
       await talk(watched, { child, input: bodyOf(), contentType, heading })
-      response.end()
     },
 
     /** Answers `POST git-upload-pack`: one command of a fetch, clone or ls-remote. */
@@ -111,10 +111,9 @@ export function createGitService({ git, pushes, tidying, settings, log }: Depend
       const protocol = protocolOf(request)
       await using child = git.start(gitCommands.fetch(repository.path), { protocol })
       await talk(watched, { child, input: bodyOf(input), contentType })
-      response.end()
     },
 
-    /** Answers `POST git-receive-pack`: a push, judged when git's hook asks and finished before the answer ends. */
+    /** Answers `POST git-receive-pack`: a push, judged when git's hook asks and finished when git has ended. */
     async push(asked: GitRequest): Promise<void> {
       const { request, response, repository, principal } = asked
       const contentType = 'application/x-git-receive-pack-result'
@@ -139,7 +138,9 @@ export function createGitService({ git, pushes, tidying, settings, log }: Depend
         (error) => log.error({ err: error }, 'a push could not be judged'),
       )
       try {
-        await talk(watched, { child, input: whole, contentType })
+        // The intent is on record, so the client need not wait for the events.
+        const onSaid = () => response.headersSent && response.end()
+        await talk(watched, { child, input: whole, contentType, onSaid })
       } finally {
         // A client that has gone does not stop a push that was allowed: git is given the time to end it.
         if (push.id === undefined) await child[Symbol.asyncDispose]()
@@ -147,7 +148,6 @@ export function createGitService({ git, pushes, tidying, settings, log }: Depend
         await judged
         await pushes.finish(push)
       }
-      response.end()
     },
   }
 
@@ -198,7 +198,7 @@ export function createGitService({ git, pushes, tidying, settings, log }: Depend
 
   async function talk(
     { response, repository, signal, onProgress }: ReturnType<typeof watch>,
-    { child, input, contentType, heading }: Talk,
+    { child, input, contentType, heading, onSaid }: Talk,
   ): Promise<void> {
     const onBegin = () => {
       begin(response, contentType)
@@ -210,10 +210,16 @@ export function createGitService({ git, pushes, tidying, settings, log }: Depend
       signal,
       onBegin,
       onProgress,
+      onSaid,
     })
     if (exitCode !== 0) log.warn({ repositoryId: repository.id, exitCode, complaint }, 'git failed')
-    if (response.headersSent) return
-    if (exitCode === 0) return onBegin()
+    if (!response.headersSent && exitCode === 0) onBegin()
+    if (response.headersSent) {
+      // A git that was killed has not said all that it had to say.
+      if (exitCode === null) response.destroy()
+      else response.end()
+      return
+    }
     await stat(repository.path).catch(() => {
       throw new Problem('repository_not_found', `The repository "${repository.name}" is gone.`)
     })

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Principal } from '../access/principal.ts'
 import type { Clock } from '../base/clock.ts'
 import { newId } from '../base/ids.ts'
@@ -15,6 +16,8 @@ import type { Tokens } from '../tokens/tokens.ts'
 import { insertPush, listSince, listUnfinished, markFinished, nameOf } from './push-store.ts'
 
 export type Pushes = ReturnType<typeof createPushes>
+
+const drainPauseMs = 5
 
 /** One push from the moment its git process starts. */
 export type Push = { principal: Principal; repository: Repository; id?: string }
@@ -37,6 +40,8 @@ export function createPushes(dependencies: Dependencies) {
   const { db, tokens, repositories, protections, directories, clock, log } = dependencies
   // Pushes whose git process this server is waiting for: not for the sweep.
   const underWay = new Set<string>()
+  // The same, and those that are being finished.
+  const open = new Set<string>()
 
   /** Decides about a push as the principal's rights and the protections are now, and records its intent. */
   async function judge(push: Push, updates: RefUpdate[]): Promise<void> {
@@ -57,6 +62,7 @@ export function createPushes(dependencies: Dependencies) {
     await sweep(repository.id)
     push.id = newId(clock.now())
     underWay.add(push.id)
+    open.add(push.id)
     await insertPush(db, {
       id: push.id,
       repositoryId: repository.id,
@@ -76,6 +82,7 @@ export function createPushes(dependencies: Dependencies) {
       // The refs have moved and the intent is recorded: the next sweep publishes what this one could not.
       log.error({ err: error, pushId: push.id }, 'a push will be finished later'),
     )
+    open.delete(push.id)
   }
 
   /** Finishes or drops every push that has ended unfinished, of all repositories or of one. */
@@ -122,6 +129,12 @@ export function createPushes(dependencies: Dependencies) {
 
   return {
     judge,
+
+    /** Waits until pushes whose answers have been given are finished, too. */
+    async drain(): Promise<void> {
+      while (open.size > 0) await sleep(drainPauseMs)
+    },
+
     finish,
     sweep,
   }

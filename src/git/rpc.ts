@@ -11,6 +11,8 @@ type Streams = {
   onBegin: () => void
   /** Called for every piece of output. */
   onProgress: () => void
+  /** Called when all input is given and all output taken; git may take a moment more to end. */
+  onSaid?: (() => void) | undefined
 }
 
 /**
@@ -18,11 +20,11 @@ type Streams = {
  * still sends after git has ended is read and dropped, so that it gets to read what git said.
  */
 export async function converse(child: GitProcess, streams: Streams): Promise<Ended> {
-  const [ended] = await Promise.all([
-    child.ended,
+  const said = Promise.all([
     give(streams.input, child.stdin, streams.signal),
     take(child, streams),
-  ])
+  ]).then(streams.onSaid)
+  const [ended] = await Promise.all([child.ended, said])
   return ended
 }
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { eventKinds } from '../../src/events/events.ts'
+import { until } from '../support/condition.ts'
 import { createProject, type Project } from '../support/git.ts'
 import { type InProcess, startInProcess } from '../support/in-process.ts'
 import type { Client } from '../support/service.ts'
@@ -35,6 +36,7 @@ test('everything that changes something is an event, numbered in order, with who
   await owner.patch('/repos/site', { name: 'page' })
   await owner.patch('/repos/page', { name: 'page' })
   await project.git('push', '--quiet', owner.remote('page'), 'main:main', 'main:dev')
+  await until('the push is finished', isFinished)
   await owner.delete('/repos/page')
   const { body: token } = await service.admin.post('/tokens', { name: 'x' })
   await service.admin.delete(`/tokens/${token.id}`)
@@ -68,6 +70,7 @@ test('each ref that a push changed is an event of its own, with what it was and 
   await project.git('push', '--quiet', owner.remote('refs'), 'main:main', 'main:refs/tags/v1')
   await project.git('push', '--quiet', owner.remote('refs'), ':refs/tags/v1')
   await assert.rejects(project.git('push', '--quiet', owner.remote('refs'), 'main:refs/heads/-x'))
+  await until('the pushes are finished', isFinished)
   const events = await service.db
     .selectFrom('events')
     .select('data')
@@ -89,3 +92,8 @@ test('each ref that a push changed is an event of its own, with what it was and 
   const pushes = await service.db.selectFrom('pushes').select('finishedAt').execute()
   assert.ok(pushes.every(({ finishedAt }) => finishedAt !== null))
 })
+
+async function isFinished(): Promise<boolean> {
+  const pushes = await service.db.selectFrom('pushes').select('finishedAt').execute()
+  return pushes.length > 0 && pushes.every(({ finishedAt }) => finishedAt !== null)
+}
