@@ -41,7 +41,10 @@ const leastGitVersion = [2, 39] as const
 /** Everything but the servers: what the command line works with, whether a server runs or not. */
 async function openApp({ settings, log, path }: Options) {
   const { dataDir, databaseUrl } = settings
-  const db = await openDatabase({ dataDir, url: databaseUrl?.reveal(), log })
+  const db = await openDatabase({ dataDir, url: databaseUrl?.reveal(), log }).catch((error) => {
+    const which = databaseUrl ? 'SVC_DATABASE_URL: the database' : `The database ${dataDir}/svc.db`
+    throw new Error(`${which} cannot be opened: ${error.message}`, { cause: error })
+  })
   const clock = systemClock
   const address = { listening: settings.baseUrl ?? `http://${settings.host}:${settings.port}` }
   const baseUrl = () => address.listening
@@ -80,7 +83,11 @@ export async function openExistingApp(options: Options): Promise<App> {
 export async function startService(options: Options) {
   const { settings, log, version } = options
   await using starting = new AsyncDisposableStack()
-  await prepareDataDirectory(settings.dataDir)
+  await prepareDataDirectory(settings.dataDir).catch((error) => {
+    throw new Error(`SVC_DATA_DIR: ${settings.dataDir} cannot be used: ${error.message}`, {
+      cause: error,
+    })
+  })
   starting.use(lock(settings.dataDir, 'server', 0))
   const app = starting.use(await openApp(options))
   const { git, directories, tokens, repositories, clock, db, address } = app
@@ -132,7 +139,7 @@ export async function startService(options: Options) {
   })
   const listening = await server.listen()
   starting.defer(() => server.stop(0))
-  address.listening = settings.baseUrl ?? listening
+  address.listening = settings.baseUrl ?? reachable(listening)
   const newAdminToken = await tokens.setUp(settings.adminToken?.reveal())
 
   git.prepare()
@@ -159,6 +166,11 @@ export async function startService(options: Options) {
     /** Ends all git processes at once, for a program that is about to exit. */
     abandon: () => git.killAll(),
   }
+}
+
+// Who listens everywhere is found here, at least.
+function reachable(url: string): string {
+  return url.replace('//0.0.0.0:', '//127.0.0.1:').replace('//[::]:', '//[::1]:')
 }
 
 async function assertGitVersion(git: App['git']): Promise<void> {

@@ -23,18 +23,13 @@ const terminal: Terminal = {
 try {
   await createProgram({ version, terminal, serve, withApp }).parseAsync()
 } catch (error) {
-  process.stderr.write(`svc: ${explain(error)}\n`)
+  process.stderr.write(`${explain(error).replace(/^(?=.)/gm, 'svc: ')}\n`)
   process.exitCode = error instanceof SettingsError ? 2 : 1
 }
 
 async function serve(): Promise<void> {
   const options = toOptions()
   const service = await startService(options)
-  if (service.newAdminToken !== undefined) {
-    const { baseUrl, newAdminToken: token } = service
-    process.stderr.write(toWelcome({ baseUrl, token }))
-  }
-  process.stdout.write(`${JSON.stringify({ event: 'listening', http: service.http, ssh: null })}\n`)
   let stopping = false
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     process.on(signal, () => {
@@ -56,6 +51,11 @@ async function serve(): Promise<void> {
       )
     })
   }
+  if (service.newAdminToken !== undefined) {
+    const { baseUrl, newAdminToken: token } = service
+    process.stderr.write(toWelcome({ baseUrl, token }))
+  }
+  process.stdout.write(`${JSON.stringify({ event: 'listening', http: service.http, ssh: null })}\n`)
 }
 
 async function withApp(run: Parameters<Parameters<typeof createProgram>[0]['withApp']>[0]) {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
+import { rm } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { DatabaseSync } from 'node:sqlite'
 import { after, before, test } from 'node:test'
@@ -96,6 +97,15 @@ const scenarios: Record<ProblemCode, () => Promise<Answer | string>> = {
     const answer = await strict.admin.get('/repos')
     assertRetryAfter(answer)
     return answer
+  },
+  repository_damaged: async () => {
+    const { body } = await admin.post('/repos', { name: 'broken' })
+    await rm(`${body.path}/HEAD`)
+    await assert.rejects(
+      project.git('ls-remote', admin.remote('broken')),
+      /remote: The files of this repository are damaged/,
+    )
+    return admin.get('/repos/broken')
   },
   internal_error: async () => {
     await using broken = await startInProcess()

@@ -44,6 +44,7 @@ export const problems = {
   username_unknown: { kind: 'impossible', title: 'No token has this username' },
   too_many_bad_tokens: { kind: 'too-many', title: 'Too many bad tokens from this address' },
   too_many_requests: { kind: 'too-many', title: 'Too many requests with this token' },
+  repository_damaged: { kind: 'internal', title: 'The repository is damaged on the server' },
   internal_error: { kind: 'internal', title: 'The server failed' },
   git_busy: { kind: 'unavailable', title: 'Too many Git operations at once' },
   database_unavailable: { kind: 'unavailable', title: 'The database does not answer' },

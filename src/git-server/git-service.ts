@@ -12,7 +12,7 @@ import { answerHook } from '../git/hook-channel.ts'
 import { firstPacket, flushPacket, type Packet, packet } from '../git/pkt-line.ts'
 import { readPushRequest } from '../git/push-commands.ts'
 import { capabilitiesIn, pushOffer } from '../git/push-offer.ts'
-import type { RefUpdate } from '../git/refs.ts'
+import { assertRepository, type RefUpdate } from '../git/refs.ts'
 import { converse } from '../git/rpc.ts'
 import { deadline, watchStall } from '../git/stall.ts'
 import { createTurns } from '../git/turns.ts'
@@ -76,6 +76,8 @@ export function createGitService({ git, pushes, tidying, settings, log }: Depend
       const { request, response, repository } = asked
       const protocol = protocolOf(request)
       const contentType = `application/x-${service}-advertisement`
+      // Told here, it is shown to the user; git says nothing of why a later request fails.
+      await assertRepository(repository.path)
       if (service === 'git-upload-pack' && protocol === 'version=2') {
         const offer = await offerVersionTwo(repository)
         begin(response, contentType)
@@ -164,8 +166,9 @@ export function createGitService({ git, pushes, tidying, settings, log }: Depend
   function offerVersionTwo(repository: Repository): Promise<string> {
     versionTwoOffer ??= git
       .run(gitCommands.advertiseFetch(repository.path), { protocol: 'version=2' })
-      .catch((error) => {
+      .catch(async (error) => {
         versionTwoOffer = undefined
+        await assertRepository(repository.path)
         throw error
       })
     return versionTwoOffer
@@ -177,8 +180,9 @@ export function createGitService({ git, pushes, tidying, settings, log }: Depend
     pushCapabilities ??= git
       .run(gitCommands.advertisePush(repository.path))
       .then(capabilitiesIn)
-      .catch((error) => {
+      .catch(async (error) => {
         pushCapabilities = undefined
+        await assertRepository(repository.path)
         throw error
       })
     return pushOffer(repository.path, await pushCapabilities)
@@ -223,6 +227,7 @@ export function createGitService({ git, pushes, tidying, settings, log }: Depend
     await stat(repository.path).catch(() => {
       throw new Problem('repository_not_found', `The repository "${repository.name}" is gone.`)
     })
+    await assertRepository(repository.path)
     throw malformedRequest()
   }
 }

@@ -1,5 +1,6 @@
 import { open, readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import { Problem } from '../base/problem.ts'
 import { isRefName, zeroId } from './ref-name.ts'
 
 /** What a ref was changed from and to, as hex object ids; all zeros stand for a ref that is not there. */
@@ -30,6 +31,15 @@ export async function readRefs(directory: string, refs: string[]): Promise<Map<s
   const packed = rest.length > 0 ? await readPacked(directory, new Set(rest)) : undefined
   for (const ref of rest) values.set(ref, packed?.get(ref) ?? zeroId)
   return values
+}
+
+/** Throws `repository_damaged` for a directory in which git would see no repository. */
+export async function assertRepository(directory: string): Promise<void> {
+  if ((await readLoose(directory, 'HEAD')) !== '') return
+  throw new Problem(
+    'repository_damaged',
+    'The files of this repository are damaged or missing; whoever runs the service must look at them.',
+  )
 }
 
 /** The branch that HEAD names, whether it exists or not. */

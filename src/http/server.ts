@@ -229,7 +229,14 @@ export function createHttpServer({ settings, routes, authenticate, clock, log }:
   return {
     /** Starts to listen; the address that it got, as a URL. */
     async listen(): Promise<string> {
-      await app.listen({ host: settings.host, port: settings.port })
+      const { host, port: wanted } = settings
+      await app.listen({ host, port: wanted }).catch((error) => {
+        const reason = error.code === 'EADDRINUSE' ? 'the port is in use' : error.message
+        throw new Error(
+          `SVC_HOST, SVC_PORT: cannot listen on ${host}, port ${wanted}: ${reason}; choose others.`,
+          { cause: error },
+        )
+      })
       // A TCP server's address is neither null nor a path once it listens.
       const { address, family, port } = app.server.address() as AddressInfo
       return `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`

@@ -8,7 +8,7 @@ import { Problem } from '../base/problem.ts'
 import type { Database } from '../database/database.ts'
 import type { RepositoryRow } from '../database/schema.ts'
 import { type Actor, type Event, publish } from '../events/events.ts'
-import { hasRefs, packBytes, readDefaultBranch } from '../git/refs.ts'
+import { assertRepository, hasRefs, packBytes, readDefaultBranch } from '../git/refs.ts'
 import type { Directories } from './directories.ts'
 import { listProtections, listProtectionsBetween } from './protection-store.ts'
 import {
@@ -91,6 +91,7 @@ export function createRepositories({ db, directories, clock, baseUrl }: Dependen
 
   async function describe(repository: Described) {
     const { path, name } = repository
+    await assertRepository(path)
     const [protectedBranches, defaultBranch, isUsed, sizeBytes] = await Promise.all([
       listProtections(db, repository.id),
       readDefaultBranch(path),

@@ -144,7 +144,10 @@ test('a port that is in use stops the start in a line, and the first admin token
   })
   other.close()
   assert.deepEqual([code, stdout], [1, ''])
-  assert.match(stderr, new RegExp(`^svc: .*in use.*127\\.0\\.0\\.1:${address.port}.*\n$`))
+  assert.match(
+    stderr,
+    new RegExp(`^svc: .*127\\.0\\.0\\.1, port ${address.port}: the port is in use.*\n$`),
+  )
   assert.doesNotMatch(stderr, /svc_/)
   await using service = await startService({ dataDir, env: { SVC_ADMIN_TOKEN: '' } })
   assert.match(service.log(), /^ {4}svc_\w{36}$/m)

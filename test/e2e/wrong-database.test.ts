@@ -39,7 +39,7 @@ test('a repository that an old database does not know is set aside, not deleted'
   await using project = await createProject()
   const dataDir = join(folder.path, 'data')
   await using first = await startService({ dataDir })
-  await first.end('SIGTERM')
+  assert.equal(await first.end('SIGTERM'), 0)
   await copyFile(join(dataDir, 'svc.db'), join(folder.path, 'old.db'))
   const env = { SVC_ADMIN_TOKEN: first.adminToken }
   await using second = await startService({ dataDir, env })
