@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict'
-import { execFile } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { connect, createServer } from 'node:net'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
+import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { newTokenString } from '../../src/base/token-string.ts'
 import { until } from '../support/condition.ts'
@@ -197,3 +198,22 @@ function isRefused(url: string): Promise<boolean> {
     socket.on('error', () => resolve(true)).on('connect', () => resolve(false))
   }).finally(() => socket.destroy()) as Promise<boolean>
 }
+
+test('npm start hands the signal to stop on to the server', async () => {
+  await using folder = await temporaryFolder()
+  const env = { ...process.env, SVC_DATA_DIR: join(folder.path, 'data'), SVC_PORT: '0' }
+  const cwd = fileURLToPath(new URL('../..', import.meta.url))
+  const npm = spawn('npm', ['start'], { cwd, env, stdio: ['ignore', 'pipe', 'ignore'] })
+  let output = ''
+  npm.stdout.setEncoding('utf8').on('data', (text: string) => {
+    output += text
+  })
+  const url = await until('it listens', () => /"http":"([^"]+)"/.exec(output)?.[1])
+  npm.kill('SIGTERM')
+  await until('it has stopped', () =>
+    fetch(`${url}/health`).then(
+      () => false,
+      () => true,
+    ),
+  )
+})
