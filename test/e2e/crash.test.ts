@@ -120,8 +120,9 @@ test('the start tells what became of each push that a killed server had allowed'
   const { body: site } = await service.admin.post('/repos', { name: 'site' })
   const specs = [`${a}:refs/heads/moved`, `${b}:refs/heads/replaced`, `${a}:refs/heads/kept`]
   await git(commits.path, ['push', service.admin.remote('site'), ...specs])
-  await service.end('SIGKILL')
   using records = openPushRecords(kept.dataDir)
+  await until('the push is finished', () => records.unfinished().length === 0)
+  await service.end('SIGKILL')
   const { numbers } = records.eventsAfter(0)
   const allowed = [
     { ref: 'refs/heads/moved', before: none, after: a },
