@@ -1,3 +1,4 @@
+import { Problem } from '../base/problem.ts'
 import type { Permission } from './permissions.ts'
 import type { Principal } from './principal.ts'
 
@@ -13,12 +14,23 @@ export function holds(principal: Principal, permission: Permission): boolean {
   return principal.permissions.has(permission) || isAdmin(principal)
 }
 
+/** Refuses a principal that does not hold a permission. */
+export function requirePermission(principal: Principal, permission: Permission): void {
+  if (holds(principal, permission)) return
+  throw new Problem('permission_missing', `This needs the permission ${permission}.`)
+}
+
 /** Whether a principal passes the owner checks of a repository. */
 export function mayOwn(principal: Principal, { ownerUsername }: Standing): boolean {
   return isAdmin(principal) || principal.username === ownerUsername
 }
 
+/** Whether every repository exists for a principal. */
+export function maySeeAll(principal: Principal): boolean {
+  return isAdmin(principal) || principal.kind === 'anonymous'
+}
+
 /** Whether a repository exists for a principal at all. */
 export function maySee(principal: Principal, standing: Standing): boolean {
-  return mayOwn(principal, standing) || standing.isCollaborator
+  return maySeeAll(principal) || mayOwn(principal, standing) || standing.isCollaborator
 }

@@ -23,7 +23,7 @@ export const problems = {
   malformed_git_request: { kind: 'invalid', title: "The request is not Git's smart protocol" },
   token_required: { kind: 'unauthenticated', title: 'A token is required' },
   token_invalid: { kind: 'unauthenticated', title: 'The token is not valid' },
-  permission_missing: { kind: 'forbidden', title: 'The token lacks a permission' },
+  permission_missing: { kind: 'forbidden', title: 'A permission is missing' },
   owner_required: { kind: 'forbidden', title: 'Only the owner or an admin may do this' },
   branch_protected: { kind: 'forbidden', title: 'The branch is protected' },
   ref_not_found: { kind: 'impossible', title: 'No such ref' },

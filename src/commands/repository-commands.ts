@@ -1,6 +1,6 @@
 import { isRepositoryName, repositoryNameForm } from '../access/names.ts'
 import type { App } from '../app.ts'
-import { localActor, localPrincipal } from './local.ts'
+import { localPrincipal } from './local.ts'
 import { type Terminal, toDate, toJson, toTable } from './terminal.ts'
 
 /** `svc repos list` */
@@ -48,6 +48,6 @@ export async function deleteRepository(
     if (answer.trim() !== name) throw new Error('Nothing was deleted.')
   }
   using _lock = changeRepositories()
-  await repositories.remove(localActor, repository)
+  await repositories.remove(localPrincipal, repository)
   out(json ? toJson({ name, deleted: true }) : `Deleted ${name}.\n`)
 }

@@ -1,7 +1,7 @@
 import { type TextForm, tokenNameForm, usernameForm } from '../access/names.ts'
 import { isPermission, type Permission, permissions } from '../access/permissions.ts'
 import type { App } from '../app.ts'
-import { localActor } from './local.ts'
+import { localPrincipal } from './local.ts'
 import { type Terminal, toDate, toJson, toTable } from './terminal.ts'
 
 type CreateOptions = {
@@ -16,7 +16,7 @@ type CreateOptions = {
 export async function createToken({ tokens }: App, options: CreateOptions, { out }: Terminal) {
   assertForm(tokenNameForm, 'a name', options.name)
   if (options.username !== undefined) assertForm(usernameForm, 'a username', options.username)
-  const created = await tokens.create(localActor, {
+  const created = await tokens.create(localPrincipal, {
     name: options.name,
     permissions: options.permission?.map(parsePermission),
     username: options.username ?? (options.permission?.includes('admin') ? 'admin' : undefined),
@@ -48,7 +48,7 @@ export async function revokeToken(
   { json }: { json?: boolean },
   { out }: Terminal,
 ) {
-  await tokens.revoke(localActor, id)
+  await tokens.revoke(localPrincipal, id)
   out(json ? toJson({ id, revoked: true }) : `Token ${id} is revoked.\n`)
 }
 

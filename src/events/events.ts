@@ -30,7 +30,7 @@ export const eventKinds = [
   'token.deleted',
 ] as const satisfies (keyof EventData)[]
 
-/** Who did it. The id is the token's, or `local` for the command line on the server itself. */
+/** Who did it: any principal. The id is the token's or the key's, or `local` for commands on the server itself. */
 export type Actor = { id: string; username: string }
 
 export type Event = {

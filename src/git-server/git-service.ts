@@ -158,7 +158,7 @@ export function createGitService({ git, pushes, tidying, settings, log }: Depend
     const { request, principal } = watched
     using late = deadline(settings.bodySeconds * 1000)
     const signal = AbortSignal.any([watched.signal, late.signal])
-    using _turn = await readingTurns.take([principal.tokenId], signal)
+    using _turn = await readingTurns.take([principal.id], signal)
     const maxBytes = settings.fetchRequestMaxBytes
     return collect(readBody(request, { ...watched, maxBytes, signal }))
   }
@@ -243,7 +243,7 @@ function protocolOf({ headers }: IncomingMessage): string {
 }
 
 function keysOf({ repository, principal }: GitRequest): string[] {
-  return [repository.id, principal.tokenId]
+  return [repository.id, principal.id]
 }
 
 function isListing(first: Packet): boolean {

@@ -66,7 +66,7 @@ export function createPushes(dependencies: Dependencies) {
     await insertPush(db, {
       id: push.id,
       repositoryId: repository.id,
-      actorId: principal.tokenId,
+      actorId: principal.id,
       actorUsername: principal.username,
       updates: JSON.stringify(updates),
       judgedAt: clock.now(),

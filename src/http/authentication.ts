@@ -1,6 +1,4 @@
 import { isIPv6 } from 'node:net'
-import { holds } from '../access/may.ts'
-import type { Permission } from '../access/permissions.ts'
 import type { Principal } from '../access/principal.ts'
 import type { Clock } from '../base/clock.ts'
 import { Problem } from '../base/problem.ts'
@@ -53,12 +51,6 @@ export function createAuthentication({ authenticate, badTokensPerMinute, clock }
 const howTo: Record<Scheme, string> = {
   bearer: '`Authorization: Bearer svc_…`',
   'basic-or-bearer': 'any user name and the token as password',
-}
-
-/** Refuses a principal that does not hold a permission. */
-export function requirePermission(principal: Principal, permission: Permission): void {
-  if (holds(principal, permission)) return
-  throw new Problem('permission_missing', `This needs a token with the permission ${permission}.`)
 }
 
 /** The value of `WWW-Authenticate` (RFC 9110, section 11.6.1) that asks for a token. */

@@ -76,7 +76,8 @@ ${answer(route)}
 
 function needs(route: Route): string {
   if (route.kind === 'public') return 'nothing'
-  if (route.kind === 'json') return `the permission <code>${route.permission}</code>`
+  if (route.kind === 'json')
+    return route.permission ? `the permission <code>${route.permission}</code>` : 'any token'
   return '<code>repo:read</code> to fetch, <code>repo:write</code> to push'
 }
 

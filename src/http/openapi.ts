@@ -48,9 +48,9 @@ export function problemsOf(route: Route): ProblemCode[] {
     case 'json': {
       const fields: ProblemCode[] = route.body || route.query ? ['invalid_request'] : []
       const body: ProblemCode[] = route.method === 'GET' ? [] : bodyProblems
-      return [
-        ...new Set([...securedProblems, 'too_many_requests', ...own, ...fields, ...body] as const),
-      ]
+      const all = [...securedProblems, 'too_many_requests' as const, ...own, ...fields, ...body]
+      const isPossible = (code: ProblemCode) => route.permission || code !== 'permission_missing'
+      return [...new Set(all)].filter((code) => own.includes(code) || isPossible(code))
     }
   }
 }
@@ -109,7 +109,8 @@ function toOperation(route: Route) {
 }
 
 function describe(route: Route): { description?: string } {
-  const permission = route.kind === 'json' ? `Permission: \`${route.permission}\`.` : ''
+  const needed = route.kind === 'json' ? (route.permission ?? 'any token') : undefined
+  const permission = needed && `Permission: \`${needed}\`.`
   const description = [route.description, permission].filter(Boolean).join('\n\n')
   return description ? { description } : {}
 }

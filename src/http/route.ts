@@ -46,7 +46,8 @@ type Context = {
 /** A route that speaks JSON. Checks run in this order: token, permission, `find`, query, body. */
 export type JsonRoute = Common & {
   kind: 'json'
-  permission: Permission
+  /** Undefined where any token will do; such a route has no `find`. */
+  permission: Permission | undefined
   find: ((asked: Asked) => Promise<unknown>) | undefined
   query: TSchema | undefined
   body: TSchema | undefined
@@ -91,7 +92,8 @@ export type Route = JsonRoute | PublicRoute | StreamRoute
 type Definition<P, Q extends TSchema, B extends TSchema, R extends TSchema, Found> = {
   summary: string
   description?: string
-  permission: Permission
+  /** `any` where any token will do. */
+  permission: Permission | 'any'
   /** Finds and authorises what the path names, before the body is read. */
   find?: (asked: Asked<P>) => Promise<Found>
   query?: Q
@@ -129,7 +131,7 @@ export function route<
     path,
     summary,
     description,
-    permission,
+    permission: permission === 'any' ? undefined : permission,
     // The server hands a route the params of its own path, what its own `find` returned, and
     // a query and a body that match its own schemas: the types given up here hold by construction.
     find: find as JsonRoute['find'],

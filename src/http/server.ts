@@ -1,12 +1,13 @@
 import type { AddressInfo } from 'node:net'
 import fastify, { type FastifyReply, type FastifyRequest } from 'fastify'
+import { requirePermission } from '../access/may.ts'
 import type { Principal } from '../access/principal.ts'
 import type { Clock } from '../base/clock.ts'
 import { newId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
 import { Problem, toProblem } from '../base/problem.ts'
 import type { Settings } from '../config/settings.ts'
-import { challenge, createAuthentication, requirePermission } from './authentication.ts'
+import { challenge, createAuthentication } from './authentication.ts'
 import { answerClientError, headersMaxBytes } from './client-error.ts'
 import {
   closeGently,
@@ -121,7 +122,7 @@ export function createHttpServer({ settings, routes, authenticate, clock, log }:
 
   async function serveJson(route: JsonRoute, request: FastifyRequest, reply: FastifyReply) {
     const principal = await identify(request.headers.authorization, request.ip, 'bearer')
-    const retryAfterSeconds = requests.take(principal.tokenId)
+    const retryAfterSeconds = requests.take(principal.id)
     if (retryAfterSeconds > 0) {
       throw new Problem(
         'too_many_requests',
@@ -129,9 +130,10 @@ export function createHttpServer({ settings, routes, authenticate, clock, log }:
         { retryAfterSeconds },
       )
     }
-    requirePermission(principal, route.permission)
+    const { permission } = route
+    if (permission) requirePermission(principal, permission)
     const params = paramsOf(route, request)
-    const found = await route.find?.({ principal, permission: route.permission, params })
+    const found = permission && (await route.find?.({ principal, permission, params }))
     const query = checkQuery(route.query, queryOf(request))
     const body = checkBody(route.body, await readBody(request, reply))
     const setHeader = (name: string, value: string) => void reply.header(name, value)

@@ -1,4 +1,4 @@
-import { holds, isAdmin, mayOwn, maySee } from '../access/may.ts'
+import { mayOwn, maySee, maySeeAll, requirePermission } from '../access/may.ts'
 import { isRepositoryName } from '../access/names.ts'
 import type { Permission } from '../access/permissions.ts'
 import type { Principal } from '../access/principal.ts'
@@ -58,12 +58,7 @@ export function createRepositories({ db, directories, clock, baseUrl }: Dependen
     permission: Permission,
     need: Need,
   ): Promise<Repository> {
-    if (!holds(principal, permission)) {
-      throw new Problem(
-        'permission_missing',
-        `This needs a token with the permission ${permission}.`,
-      )
-    }
+    requirePermission(principal, permission)
     const isPossible = 'id' in by || isRepositoryName(by.name)
     const row = isPossible ? await findRepository(db, by, principal.username) : undefined
     // The same answer for a name never used and one that the caller must not know of.
@@ -123,7 +118,7 @@ export function createRepositories({ db, directories, clock, baseUrl }: Dependen
 
     /** The repositories that a principal can see, oldest first. */
     async list(principal: Principal, page: { after: string; limit: number | undefined }) {
-      const whose = isAdmin(principal) ? 'all' : { username: principal.username }
+      const whose = maySeeAll(principal) ? 'all' : { username: principal.username }
       const rows = await listRepositories(db, whose, page)
       const [first, last] = [rows.at(0), rows.at(-1)]
       if (!first || !last) return []
@@ -143,18 +138,17 @@ export function createRepositories({ db, directories, clock, baseUrl }: Dependen
         id,
         name,
         nameKey: name.toLowerCase(),
-        ownerTokenId: owner.tokenId,
+        ownerTokenId: owner.id,
         ownerUsername: owner.username,
         createdAt: clock.now(),
       }
-      const actor = { id: owner.tokenId, username: owner.username }
       await directories.create(id)
       try {
         await db.transaction().execute(async (tx) => {
           if (!(await insertRepository(tx, repository))) throw nameTaken(name)
           const event: Event = {
             kind: 'repository.created',
-            actor,
+            actor: owner,
             repositoryId: id,
             data: { name },
           }

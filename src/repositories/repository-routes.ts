@@ -2,7 +2,6 @@ import { type TProperties, Type } from 'typebox'
 import { RepositoryName, Username } from '../access/names.ts'
 import { PageQuery, paged } from '../http/pages.ts'
 import { type Asked, closed, nothing, route } from '../http/route.ts'
-import { toActor } from '../tokens/tokens.ts'
 import type { Collaborators } from './collaborators.ts'
 import type { Protections } from './protections.ts'
 import type { Need, Repositories } from './repositories.ts'
@@ -58,8 +57,7 @@ export function repositoryRoutes({ repositories, protections, collaborators }: D
       body: Type.Object({ name: RepositoryName }, closed),
       reply: { 200: DescribedRepository },
       problems: ['repository_not_found', 'repository_name_taken'],
-      handle: ({ principal, found, body }) =>
-        repositories.rename(toActor(principal), found, body.name),
+      handle: ({ principal, found, body }) => repositories.rename(principal, found, body.name),
     }),
     route('DELETE', '/repos/:name', {
       summary: 'Delete a repository and all that belongs to it',
@@ -67,7 +65,7 @@ export function repositoryRoutes({ repositories, protections, collaborators }: D
       find: open(),
       reply: { 204: nothing },
       problems: ['repository_not_found'],
-      handle: ({ principal, found }) => repositories.remove(toActor(principal), found),
+      handle: ({ principal, found }) => repositories.remove(principal, found),
     }),
     route('GET', '/repos/:name/protections/branches', {
       summary: 'List the protected branches',
@@ -86,8 +84,7 @@ export function repositoryRoutes({ repositories, protections, collaborators }: D
       find: open('owner'),
       reply: { 200: Branches },
       problems: ['repository_not_found', 'owner_required'],
-      handle: ({ principal, found, params }) =>
-        protections.add(toActor(principal), found, params.branch),
+      handle: ({ principal, found, params }) => protections.add(principal, found, params.branch),
     }),
     route('DELETE', '/repos/:name/protections/branches/:branch*', {
       summary: 'Take the protection of a branch away',
@@ -95,8 +92,7 @@ export function repositoryRoutes({ repositories, protections, collaborators }: D
       find: open('owner'),
       reply: { 200: Branches },
       problems: ['repository_not_found', 'owner_required', 'protection_not_found'],
-      handle: ({ principal, found, params }) =>
-        protections.remove(toActor(principal), found, params.branch),
+      handle: ({ principal, found, params }) => protections.remove(principal, found, params.branch),
     }),
     route('GET', '/repos/:name/collaborators', {
       summary: 'List the collaborators',
@@ -115,8 +111,7 @@ export function repositoryRoutes({ repositories, protections, collaborators }: D
       body: Type.Object({ username: Username }, closed),
       reply: { 201: CollaboratorList },
       problems: ['repository_not_found'],
-      handle: ({ principal, found, body }) =>
-        collaborators.add(toActor(principal), found, body.username),
+      handle: ({ principal, found, body }) => collaborators.add(principal, found, body.username),
     }),
     route('DELETE', '/repos/:name/collaborators/:username', {
       summary: 'Remove a collaborator',
@@ -125,7 +120,7 @@ export function repositoryRoutes({ repositories, protections, collaborators }: D
       reply: { 204: nothing },
       problems: ['repository_not_found', 'collaborator_not_found'],
       handle: ({ principal, found, params }) =>
-        collaborators.remove(toActor(principal), found, params.username),
+        collaborators.remove(principal, found, params.username),
     }),
   ]
 }

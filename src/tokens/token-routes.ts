@@ -3,7 +3,7 @@ import { TokenName, Username } from '../access/names.ts'
 import { type Permission, permissions } from '../access/permissions.ts'
 import { PageQuery, paged } from '../http/pages.ts'
 import { closed, nothing, route } from '../http/route.ts'
-import { type Tokens, toActor } from './tokens.ts'
+import type { Tokens } from './tokens.ts'
 
 const maxExpiryDays = 3650
 
@@ -24,7 +24,7 @@ export function tokenRoutes(tokens: Tokens) {
       body: NewToken,
       reply: { 201: CreatedToken },
       handle: async ({ principal, body }) => {
-        const created = await tokens.create(toActor(principal), body)
+        const created = await tokens.create(principal, body)
         return { ...created, message: 'Keep the token now; it is not shown again.' }
       },
     }),
@@ -34,7 +34,7 @@ export function tokenRoutes(tokens: Tokens) {
       permission: 'admin',
       reply: { 204: nothing },
       problems: ['token_not_found', 'token_in_use'],
-      handle: ({ principal, params }) => tokens.revoke(toActor(principal), params.id),
+      handle: ({ principal, params }) => tokens.revoke(principal, params.id),
     }),
   ]
 }

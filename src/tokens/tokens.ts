@@ -86,7 +86,7 @@ export function createTokens({ db, clock, log }: Dependencies) {
 
     /** The same principal as it is now, or undefined when its token was deleted or has expired. */
     async refresh(principal: Principal): Promise<Principal | undefined> {
-      const row = await findToken(db, principal.tokenId)
+      const row = await findToken(db, principal.id)
       return row && !isExpired(row, clock.now()) ? toPrincipal(row) : undefined
     },
 
@@ -130,11 +130,6 @@ export function createTokens({ db, clock, log }: Dependencies) {
   }
 }
 
-/** Who acts, for the event log. */
-export function toActor({ tokenId, username }: Principal): Actor {
-  return { id: tokenId, username }
-}
-
 function toRow(wanted: NewToken, token: string, now: number): TokenRow {
   const id = newId()
   const days = wanted.expiresInDays === undefined ? defaultExpiryDays : wanted.expiresInDays
@@ -156,7 +151,8 @@ function toToken(row: TokenRow) {
 }
 
 function toPrincipal(row: TokenRow): Principal {
-  return { tokenId: row.id, username: row.username, permissions: new Set(permissionsOf(row)) }
+  const { id, username } = row
+  return { kind: 'token', id, username, permissions: new Set(permissionsOf(row)) }
 }
 
 function permissionsOf({ permissions }: TokenRow): Permission[] {
