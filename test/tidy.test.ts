@@ -14,7 +14,7 @@ const rows = [
   ['repositories'], // what all features are about
   ['tokens'], // who is calling
   ['events'], // what happens
-  ['http', 'database', 'git'], // kits: technology, no resources
+  ['http', 'database', 'git', 'ssh'], // kits: technology, no resources
   ['config', 'access'], // vocabulary: how it is set up, who may do what
   ['base'],
 ]

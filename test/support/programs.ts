@@ -6,6 +6,7 @@ type Program = { find: () => string | undefined; install: string }
 /** Programs that some tests need, besides git. */
 export const programs = {
   postgres: { find: findPostgres, install: 'apt-get install postgresql' },
+  ssh: { find: () => onPath('ssh-keygen'), install: 'apt-get install openssh-client' },
   chromium: { find: () => onPath('chromium'), install: 'apt-get install chromium' },
 } satisfies Record<string, Program>
 

@@ -1,0 +1,130 @@
+import { createPublicKey, type KeyObject } from 'node:crypto'
+import { isEd25519Point } from './ed25519-point.ts'
+import { PublicKeyFault } from './public-key-fault.ts'
+import { createReader, type Reader } from './wire.ts'
+
+/** What the wire form of a public key holds. */
+export type KeyParts = {
+  key: KeyObject
+  /** Of a security key: what its signatures are bound to. */
+  application?: Buffer
+}
+
+const rsaLeastBits = 2048
+const rsaMostBits = 16_384
+// More is beyond what OpenSSL verifies with a long modulus.
+const rsaExponentMaxBytes = 8
+
+/**
+ * The types of keys that are accepted, each with how its fields are read: RFC 4253, section 6.6 (RSA),
+ * RFC 5656 (ECDSA), RFC 8709 (Ed25519), and OpenSSH's PROTOCOL.u2f (security keys).
+ */
+const keyTypes = {
+  'ssh-ed25519': (fields) => ({ key: readEd25519(fields) }),
+  'ecdsa-sha2-nistp256': (fields) => ({ key: readEcdsa(fields, 'nistp256') }),
+  'ecdsa-sha2-nistp384': (fields) => ({ key: readEcdsa(fields, 'nistp384') }),
+  'ecdsa-sha2-nistp521': (fields) => ({ key: readEcdsa(fields, 'nistp521') }),
+  'ssh-rsa': (fields) => ({ key: readRsa(fields) }),
+  'sk-ssh-ed25519@openssh.com': (fields) => ({
+    key: readEd25519(fields),
+    application: readApplication(fields),
+  }),
+  'sk-ecdsa-sha2-nistp256@openssh.com': (fields) => ({
+    key: readEcdsa(fields, 'nistp256'),
+    application: readApplication(fields),
+  }),
+} satisfies Record<string, (fields: Reader) => KeyParts>
+
+export type KeyType = keyof typeof keyTypes
+
+export function isKeyType(text: string): text is KeyType {
+  return Object.hasOwn(keyTypes, text)
+}
+
+export const keyTypeNames = Object.keys(keyTypes)
+
+/**
+ * Reads a public key's wire form, which must be of a type and hold nothing else. Throws PublicKeyFault
+ * for a key that is damaged, in a form that is not its only one, or weak.
+ */
+export function readKeyBlob(type: KeyType, blob: Buffer): KeyParts {
+  try {
+    const fields = createReader(blob)
+    if (fields.text() !== type) {
+      throw new PublicKeyFault(
+        `The line says ${type}, but the key in it is of another type; send the line of the .pub file as it is.`,
+      )
+    }
+    const parts = keyTypes[type](fields)
+    fields.assertEnd()
+    return parts
+  } catch (error) {
+    if (error instanceof PublicKeyFault) throw error
+    throw new PublicKeyFault('The key is damaged; send the line of the .pub file as it is.', {
+      cause: error,
+    })
+  }
+}
+
+function readEd25519(fields: Reader): KeyObject {
+  const point = fields.string()
+  if (!isEd25519Point(point)) throw new RangeError('This is no point that can be a key.')
+  return fromJwk({ kty: 'OKP', crv: 'Ed25519', x: point.toString('base64url') })
+}
+
+const curves = {
+  nistp256: { crv: 'P-256', bytes: 32 },
+  nistp384: { crv: 'P-384', bytes: 48 },
+  nistp521: { crv: 'P-521', bytes: 66 },
+}
+
+function readEcdsa(fields: Reader, name: keyof typeof curves): KeyObject {
+  const { crv, bytes } = curves[name]
+  const uncompressed = 4
+  if (fields.text() !== name) throw new RangeError('The curve is not that of the type.')
+  const point = fields.string()
+  if (point.length !== 1 + 2 * bytes || point[0] !== uncompressed) {
+    throw new RangeError('The point has another form.')
+  }
+  const [x, y] = [point.subarray(1, 1 + bytes), point.subarray(1 + bytes)]
+  // OpenSSL finds out whether the point is on the curve.
+  return fromJwk({ kty: 'EC', crv, x: x.toString('base64url'), y: y.toString('base64url') })
+}
+
+function readRsa(fields: Reader): KeyObject {
+  const [exponent, modulus] = [fields.positiveMpint(), fields.positiveMpint()]
+  const bits = modulus.length * 8 - Math.clz32(modulus[0] ?? 0) + 24
+  if (bits < rsaLeastBits) {
+    throw new PublicKeyFault(
+      `An RSA key needs ${rsaLeastBits} bits or more, and this has ${bits}; make an ed25519 key with \`ssh-keygen -t ed25519\`.`,
+    )
+  }
+  if (bits > rsaMostBits) {
+    throw new PublicKeyFault(
+      `An RSA key may have ${rsaMostBits} bits, and this has ${bits}; make an ed25519 key with \`ssh-keygen -t ed25519\`.`,
+    )
+  }
+  const isSane = exponent.length <= rsaExponentMaxBytes && !exponent.equals(Buffer.of(1))
+  if (!isSane || !isOdd(exponent) || !isOdd(modulus)) {
+    throw new RangeError('These are no numbers of an RSA key.')
+  }
+  return fromJwk({
+    kty: 'RSA',
+    e: exponent.toString('base64url'),
+    n: modulus.toString('base64url'),
+  })
+}
+
+function readApplication(fields: Reader): Buffer {
+  const application = fields.string()
+  if (application.length === 0) throw new RangeError('A security key names its application.')
+  return application
+}
+
+function isOdd(number: Buffer): boolean {
+  return ((number.at(-1) ?? 0) & 1) === 1
+}
+
+function fromJwk(key: Record<string, string>): KeyObject {
+  return createPublicKey({ key, format: 'jwk' })
+}

@@ -1,0 +1,104 @@
+import { createHash } from 'node:crypto'
+import { isKeyType, type KeyType, keyTypeNames, readKeyBlob } from './key-blob.ts'
+import { PublicKeyFault } from './public-key-fault.ts'
+
+export type PublicKey = {
+  type: KeyType
+  /** The wire form (RFC 4253, section 6.6). */
+  blob: Buffer
+  /** Empty when the line has none. */
+  comment: string
+  /** As `ssh-keygen -lf` prints it. */
+  fingerprint: string
+  /** Type, base64 and comment, with one space between them. */
+  line: string
+}
+
+const maxLength = 16_384
+const privateKey = /BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY|PuTTY-User-Key-File/
+const keyTypeLike = /^(ssh|ecdsa|sk)-[a-z0-9-]+(@openssh\.com)?$/
+// Whatever would make one line look like two, or like another.
+const unprintable = /[\0-\x1f\x7f-\x9f\u2028\u2029]/
+
+/**
+ * Reads the line of an OpenSSH .pub file: a type, a key in base64, and a comment perhaps. Throws
+ * PublicKeyFault for anything else, and for a key that is weak or of a type that is not accepted.
+ */
+export function parsePublicKey(text: string): PublicKey {
+  refuseOtherFiles(text)
+  const line = text.trim()
+  if (line === '') throw new PublicKeyFault('The key is empty; send the line of a .pub file.')
+  if (/[\r\n]/.test(line)) {
+    throw new PublicKeyFault('There are several lines; send one key at a time, on one line.')
+  }
+  const [, type = '', base64 = '', comment = ''] =
+    /^([^ \t]+)(?:[ \t]+([^ \t]+))?(?:[ \t]+(.*))?$/s.exec(line) ?? []
+  if (!isKeyType(type)) throw wrongType(type, line)
+  if (unprintable.test(comment) || !comment.isWellFormed()) {
+    throw new PublicKeyFault('The comment has a control character; take it out.')
+  }
+  const blob = Buffer.from(base64, 'base64')
+  if (base64 === '' || blob.toString('base64') !== base64) {
+    throw new PublicKeyFault(
+      `What follows ${type} is not base64; send the line of the .pub file as it is.`,
+    )
+  }
+  readKeyBlob(type, blob)
+  return {
+    type,
+    blob,
+    comment,
+    fingerprint: fingerprintOf(blob),
+    line: `${type} ${base64}${comment && ` ${comment}`}`,
+  }
+}
+
+/** The fingerprint of a key's wire form, as `ssh-keygen -lf` prints it. */
+export function fingerprintOf(blob: Buffer): string {
+  return `SHA256:${createHash('sha256').update(blob).digest('base64').replace(/=+$/, '')}`
+}
+
+function refuseOtherFiles(text: string): void {
+  if (privateKey.test(text)) {
+    throw new PublicKeyFault(
+      'This is a private key, which must not leave its owner: consider it exposed, make a new one with `ssh-keygen -t ed25519`, and send the .pub file.',
+    )
+  }
+  if (text.length > maxLength) {
+    throw new PublicKeyFault(
+      `The key is longer than ${maxLength} characters; send the one line of a .pub file.`,
+    )
+  }
+  if (text.includes('---- BEGIN SSH2 PUBLIC KEY')) {
+    throw new PublicKeyFault(
+      'This is a key in the format of RFC 4716; turn it into a line with `ssh-keygen -i -f <file>`.',
+    )
+  }
+  if (text.includes('-----BEGIN')) {
+    throw new PublicKeyFault(
+      'This is a PEM file; turn it into a line with `ssh-keygen -i -m PKCS8 -f <file>`, or `-m PEM` for an RSA PUBLIC KEY.',
+    )
+  }
+}
+
+// Says nothing of what was sent: it may be part of a private key.
+function wrongType(type: string, line: string): PublicKeyFault {
+  if (type === 'ssh-dss') {
+    return new PublicKeyFault(
+      'DSA keys are too weak; make an ed25519 key with `ssh-keygen -t ed25519`.',
+    )
+  }
+  if (/-cert-v\d+@openssh\.com$/.test(type)) {
+    return new PublicKeyFault(
+      'This is a certificate; send the plain key, whose file does not end in -cert.pub.',
+    )
+  }
+  if (line.split(/[ \t]+/, 100).some((word, index) => index > 0 && keyTypeLike.test(word))) {
+    return new PublicKeyFault(
+      'There are options before the key; send the line from the type on, as it is in the .pub file.',
+    )
+  }
+  return new PublicKeyFault(
+    `A key is a line that starts with its type, one of ${keyTypeNames.join(', ')}; send the line of a .pub file.`,
+  )
+}

@@ -1,0 +1,64 @@
+/** Reads the data types of the SSH protocol, one after the other. */
+export type Reader = ReturnType<typeof createReader>
+
+/**
+ * A reader of the data types of RFC 4251, section 5. What it hands out shares the buffer's memory.
+ * Each of its methods throws a RangeError when the bytes end too early or are not of its type.
+ */
+export function createReader(buffer: Buffer) {
+  let offset = 0
+
+  function take(length: number): Buffer {
+    if (length > buffer.length - offset) throw new RangeError('The bytes end too early.')
+    offset += length
+    return buffer.subarray(offset - length, offset)
+  }
+
+  const byte = () => take(1).readUInt8()
+  const uint32 = () => take(4).readUInt32BE()
+  const string = () => take(uint32())
+
+  return {
+    byte,
+    uint32,
+    string,
+    boolean: () => byte() !== 0,
+    /** A string that is text. */
+    text: () => string().toString('utf8'),
+    /** A number above 0 in its shortest form, as big-endian bytes without a leading zero. */
+    positiveMpint(): Buffer {
+      const bytes = string()
+      const [first = 0, second = 0] = bytes
+      if (first > 0 && first < 0x80) return bytes
+      if (first === 0 && second >= 0x80) return bytes.subarray(1)
+      throw new RangeError('This is no positive number in its shortest form.')
+    },
+    /** All that has not been read yet. */
+    rest: () => take(buffer.length - offset),
+    atEnd: () => offset === buffer.length,
+    /** Throws when something has not been read yet. */
+    assertEnd(): void {
+      if (offset !== buffer.length) throw new RangeError('More follows than there should be.')
+    },
+  }
+}
+
+export function writeUint32(value: number): Buffer {
+  const bytes = Buffer.alloc(4)
+  bytes.writeUInt32BE(value)
+  return bytes
+}
+
+export function writeString(value: string | Uint8Array): Buffer {
+  const bytes = typeof value === 'string' ? Buffer.from(value, 'utf8') : value
+  return Buffer.concat([writeUint32(bytes.length), bytes])
+}
+
+/** An mpint of a number that is not negative, given as big-endian bytes. */
+export function writeMpint(bytes: Uint8Array): Buffer {
+  const start = bytes.findIndex((byte) => byte !== 0)
+  const digits = start === -1 ? Buffer.alloc(0) : bytes.subarray(start)
+  // The top bit is the sign.
+  const isHigh = (digits[0] ?? 0) >= 0x80
+  return writeString(isHigh ? Buffer.concat([Buffer.alloc(1), digits]) : digits)
+}
