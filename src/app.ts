@@ -19,6 +19,8 @@ import { assertSameInstance } from './repositories/instance.ts'
 import { createProtections } from './repositories/protections.ts'
 import { createRepositories } from './repositories/repositories.ts'
 import { repositoryRoutes } from './repositories/repository-routes.ts'
+import { sshKeyRoutes } from './ssh-keys/ssh-key-routes.ts'
+import { createSshKeys } from './ssh-keys/ssh-keys.ts'
 import { tokenRoutes } from './tokens/token-routes.ts'
 import { createTokens } from './tokens/tokens.ts'
 
@@ -51,6 +53,7 @@ async function openApp({ settings, log, path }: Options) {
   const git = createGit({ ...settings, path })
   const directories = createDirectories({ dataDir, git })
   const tokens = createTokens({ db, clock, log })
+  const sshKeys = createSshKeys({ db, clock, log })
   const repositories = createRepositories({ db, directories, clock, baseUrl })
   const protections = createProtections({ db, clock })
   const collaborators = createCollaborators({ db, clock })
@@ -62,6 +65,7 @@ async function openApp({ settings, log, path }: Options) {
     git,
     directories,
     tokens,
+    sshKeys,
     repositories,
     protections,
     collaborators,
@@ -126,6 +130,7 @@ export async function startService(options: Options) {
     [
       ...repositoryRoutes(app),
       ...tokenRoutes(tokens),
+      ...sshKeyRoutes(app.sshKeys),
       ...gitRoutes({ repositories, gitService, settings }),
     ],
     { version, baseUrl: () => address.listening },

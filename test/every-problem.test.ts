@@ -14,6 +14,7 @@ import { createProject, type Project } from './support/git.ts'
 import { type InProcess, startInProcess } from './support/in-process.ts'
 import { cloneBody, gitHeaders } from './support/raw-git.ts'
 import { type Answer, type Client, createClient, toAnswer } from './support/service.ts'
+import { newKeyLine } from './support/ssh-keys.ts'
 
 let service: InProcess
 let project: Project
@@ -63,6 +64,21 @@ const scenarios: Record<ProblemCode, () => Promise<Answer | string>> = {
   protection_not_found: () => admin.delete('/repos/site/protections/branches/dev'),
   collaborator_not_found: () => admin.delete('/repos/site/collaborators/nobody'),
   token_not_found: () => admin.delete('/tokens/nothing'),
+  ssh_key_not_found: () => member.delete('/keys/nothing'),
+  ssh_key_taken: async () => {
+    const key = { name: 'laptop', publicKey: newKeyLine() }
+    await member.post('/keys', key)
+    return admin.post('/keys', key)
+  },
+  too_many_ssh_keys: async () => {
+    const collector = await service.client({ username: 'collector' })
+    const add = () => collector.post('/keys', { name: 'one more', publicKey: newKeyLine() })
+    const added = await Promise.all(Array.from({ length: 101 }, add))
+    const [refused, ...others] = added.filter(({ status }) => status !== 201)
+    assert.ok(refused && others.length === 0)
+    assert.equal((await collector.get('/keys')).body.length, 100)
+    return refused
+  },
   method_not_allowed: () => admin.delete('/repos'),
   request_timed_out: slowBody,
   repository_name_taken: () => admin.post('/repos', { name: 'SITE' }),

@@ -7,6 +7,7 @@ import { permissions } from '../src/access/permissions.ts'
 import type { JsonRoute, Route, StreamRoute } from '../src/http/route.ts'
 import { type InProcess, startInProcess } from './support/in-process.ts'
 import { type Answer, type Client, createClient, toAnswer } from './support/service.ts'
+import { newKeyLine } from './support/ssh-keys.ts'
 
 /** How a route is called so that it succeeds: for repository `site`, owned by `owner`. */
 type Example = {
@@ -54,6 +55,20 @@ const examples: Record<string, Example> = {
     path: '/tokens/{id}',
     prepare: async (_owner, admin) => ({
       id: (await admin.post('/tokens', { name: 'old' })).body.id,
+    }),
+  },
+  'GET /keys': {
+    path: '/keys',
+    prepare: async (owner) => {
+      await owner.post('/keys', { name: 'laptop', publicKey: newKeyLine() })
+      return {}
+    },
+  },
+  'POST /keys': { path: '/keys', body: { name: 'laptop', publicKey: newKeyLine() } },
+  'DELETE /keys/:id': {
+    path: '/keys/{id}',
+    prepare: async (owner) => ({
+      id: (await owner.post('/keys', { name: 'old', publicKey: newKeyLine() })).body.id,
     }),
   },
   'GET /repos/:repository/info/refs': { path: '/repos/site.git/info/refs?service=git-upload-pack' },

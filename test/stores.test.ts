@@ -4,7 +4,7 @@ import { sql } from 'kysely'
 import { newId } from '../src/base/ids.ts'
 import { migrate } from '../src/database/migrate.ts'
 import { migrations } from '../src/database/migrations/migrations.ts'
-import type { RepositoryRow, TokenRow } from '../src/database/schema.ts'
+import type { RepositoryRow, SshKeyRow, TokenRow } from '../src/database/schema.ts'
 import { publish } from '../src/events/events.ts'
 import {
   insertPush,
@@ -32,6 +32,16 @@ import {
   updateName,
 } from '../src/repositories/repository-store.ts'
 import {
+  countSshKeys,
+  deleteSshKey,
+  findSshKey,
+  findSshKeyByFingerprint,
+  insertSshKey,
+  listSshKeys,
+  updateLastUsed as updateKeyLastUsed,
+} from '../src/ssh-keys/ssh-key-store.ts'
+import { createSshKeys } from '../src/ssh-keys/ssh-keys.ts'
+import {
   deleteToken,
   findLiveTokenOf,
   findToken,
@@ -43,6 +53,7 @@ import {
   updateLastUsed,
 } from '../src/tokens/token-store.ts'
 import { onEachDatabase } from './support/databases.ts'
+import { newKeyLine } from './support/ssh-keys.ts'
 
 const wholeList = { after: '', limit: undefined }
 
@@ -95,6 +106,48 @@ onEachDatabase((fresh) => {
     assert.equal(await deleteToken(db, first.id), true)
     assert.equal(await deleteToken(db, first.id), false)
     assert.equal(await findToken(db, first.id), undefined)
+  })
+
+  test('SSH keys are registered once, listed in order, counted, and deleted by their own', async () => {
+    await using database = await fresh()
+    const db = await database.open()
+    const [first, second, third] = [sshKeyRow('ada'), sshKeyRow('ada'), sshKeyRow('grace')]
+    for (const row of [first, second, third]) assert.equal(await insertSshKey(db, row), true)
+    const again = { ...sshKeyRow('grace'), fingerprint: first.fingerprint }
+    assert.equal(await insertSshKey(db, again), false)
+    assert.deepEqual(await findSshKeyByFingerprint(db, first.fingerprint), first)
+    assert.deepEqual(await listSshKeys(db, 'all', wholeList), [first, second, third])
+    const ada = { username: 'ada' }
+    assert.deepEqual(await listSshKeys(db, ada, wholeList), [first, second])
+    assert.deepEqual(await listSshKeys(db, ada, { after: first.id, limit: 5 }), [second])
+    assert.equal(await countSshKeys(db, 'ada'), 2)
+    await updateKeyLastUsed(db, first.id, 1_795_184_328_814)
+    assert.equal((await findSshKey(db, first.id))?.lastUsedAt, 1_795_184_328_814)
+    assert.equal(await deleteSshKey(db, { username: 'grace' }, first.id), undefined)
+    assert.equal(await deleteSshKey(db, ada, first.id), 'ada')
+    assert.equal(await deleteSshKey(db, 'all', first.id), undefined)
+    assert.equal(await deleteSshKey(db, 'all', third.id), 'grace')
+  })
+
+  test('of many additions at once, one has a key, and no username gets too many', async () => {
+    await using database = await fresh()
+    const connections = await Promise.all([database.open(), database.open()])
+    const log = { debug() {}, info() {}, warn() {}, error() {} }
+    const services = connections.map((db) =>
+      createSshKeys({ db, clock: { now: () => Date.now() }, log }),
+    )
+    const permissions = new Set(['admin'] as const)
+    const ada = { kind: 'token', id: 'token', username: 'ada', permissions } as const
+    const addAll = async (lines: string[]) => {
+      const adding = lines.map((publicKey, at) => services[at % 2]?.add(ada, { publicKey }))
+      const outcomes = await Promise.allSettled(adding)
+      return outcomes.map((outcome) => (outcome.status === 'rejected' ? outcome.reason.code : 'ok'))
+    }
+    const same = await addAll(Array(10).fill(newKeyLine()))
+    assert.deepEqual(same.sort(), ['ok', ...Array(9).fill('ssh_key_taken')])
+    await addAll(Array.from({ length: 94 }, () => newKeyLine()))
+    const last = await addAll(Array.from({ length: 10 }, () => newKeyLine()))
+    assert.deepEqual(last.sort(), [...Array(5).fill('ok'), ...Array(5).fill('too_many_ssh_keys')])
   })
 
   test('a service is set up once', async () => {
@@ -259,6 +312,13 @@ function tokenRow(given: Partial<TokenRow>): TokenRow {
     ...times,
     ...given,
   }
+}
+
+function sshKeyRow(username: string): SshKeyRow {
+  const id = newId()
+  const key = { publicKey: 'ssh-ed25519 AAAA', keyType: 'ssh-ed25519', fingerprint: id }
+  const times = { createdAt: 1, lastUsedAt: null }
+  return { id, username, name: 'laptop', ...key, permissions: 'repo:read', ...times }
 }
 
 function repositoryRow({

@@ -12,7 +12,7 @@ const rows = [
   ['main', 'app', 'commands'],
   ['git-server'], // features: they do not know each other; events join them
   ['repositories'], // what all features are about
-  ['tokens'], // who is calling
+  ['tokens', 'ssh-keys'], // who is calling
   ['events'], // what happens
   ['http', 'database', 'git', 'ssh'], // kits: technology, no resources
   ['config', 'access'], // vocabulary: how it is set up, who may do what

@@ -43,7 +43,7 @@ export function isUsername(text: string): boolean {
   return usernameShape.test(text)
 }
 
-/** The labels of tokens. */
+/** The labels of tokens and SSH keys. */
 export const tokenNameForm: TextForm = {
   description: '1 to 100 characters, none of them a control character',
   pattern: '^[^\\u0000-\\u001f\\u007f-\\u009f]{1,100}$',

@@ -3,6 +3,7 @@ import type { Generated, Kysely, Transaction } from 'kysely'
 /** All tables. Columns are snake_case in SQL and camelCase here; times are milliseconds since the epoch. */
 export type Schema = {
   tokens: TokenRow
+  sshKeys: SshKeyRow
   repositories: RepositoryRow
   protections: ProtectionRow
   collaborators: CollaboratorRow
@@ -24,6 +25,21 @@ export type TokenRow = {
   permissions: string
   createdAt: number
   expiresAt: number | null
+  lastUsedAt: number | null
+}
+
+export type SshKeyRow = {
+  id: string
+  username: string
+  name: string
+  /** The line of a .pub file, with its comment. */
+  publicKey: string
+  keyType: string
+  /** As `ssh-keygen -lf` prints it; a key is registered once. */
+  fingerprint: string
+  /** Permission names, separated by spaces. */
+  permissions: string
+  createdAt: number
   lastUsedAt: number | null
 }
 

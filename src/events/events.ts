@@ -14,6 +14,14 @@ type EventData = {
   'collaborator.removed': { username: string }
   'token.created': { tokenId: string; name: string; username: string; permissions: string[] }
   'token.deleted': { tokenId: string }
+  'ssh_key.added': {
+    keyId: string
+    name: string
+    username: string
+    fingerprint: string
+    permissions: string[]
+  }
+  'ssh_key.deleted': { keyId: string; username: string }
 }
 
 /** The kinds of events, every one. */
@@ -28,6 +36,8 @@ export const eventKinds = [
   'collaborator.removed',
   'token.created',
   'token.deleted',
+  'ssh_key.added',
+  'ssh_key.deleted',
 ] as const satisfies (keyof EventData)[]
 
 /** Who did it: any principal. The id is the token's or the key's, or `local` for commands on the server itself. */

@@ -34,8 +34,12 @@ export async function paged<T extends { id: string }>(
   const page = rows.slice(0, limit)
   const last = page.at(-1)
   if (rows.length > limit && last) {
-    const [path] = url.split('?', 1)
-    setHeader('link', `<${path}?limit=${limit}&cursor=${last.id}>; rel="next"`)
+    const [path, asked] = url.split('?', 2)
+    // Whatever else was asked for holds for the next page, too.
+    const next = new URLSearchParams(asked)
+    next.set('limit', String(limit))
+    next.set('cursor', last.id)
+    setHeader('link', `<${path}?${next}>; rel="next"`)
   }
   return page
 }

@@ -5,6 +5,7 @@ import { until } from '../support/condition.ts'
 import { createProject, type Project } from '../support/git.ts'
 import { type InProcess, startInProcess } from '../support/in-process.ts'
 import type { Client } from '../support/service.ts'
+import { newKeyLine } from '../support/ssh-keys.ts'
 
 let service: InProcess
 let project: Project
@@ -40,13 +41,15 @@ test('everything that changes something is an event, numbered in order, with who
   await owner.delete('/repos/page')
   const { body: token } = await service.admin.post('/tokens', { name: 'x' })
   await service.admin.delete(`/tokens/${token.id}`)
+  const { body: key } = await owner.post('/keys', { name: 'laptop', publicKey: newKeyLine() })
+  await service.admin.delete(`/keys/${key.id}`)
   const events = await service.db.selectFrom('events').selectAll().orderBy('seq').execute()
   assert.deepEqual(
     events.map(({ kind }) => kind),
     [
       ...['repository.created', 'protection.added', 'protection.removed', 'collaborator.added'],
       ...['collaborator.removed', 'repository.renamed', 'push', 'push', 'repository.deleted'],
-      ...['token.created', 'token.deleted'],
+      ...['token.created', 'token.deleted', 'ssh_key.added', 'ssh_key.deleted'],
     ],
   )
   assert.deepEqual(new Set(events.map(({ kind }) => kind)), new Set(eventKinds))

@@ -3,6 +3,7 @@ import { repositoriesTables } from './0002-repositories.ts'
 import { eventsTables } from './0003-events.ts'
 import { pushesTable } from './0004-pushes.ts'
 import { instanceTable } from './0005-instance.ts'
+import { sshKeysTable } from './0006-ssh-keys.ts'
 
 /** The few types that differ between SQLite and PostgreSQL. */
 export type ColumnTypes = { milliseconds: string; sequence: string }
@@ -17,4 +18,5 @@ export const migrations: Migration[] = [
   eventsTables,
   pushesTable,
   instanceTable,
+  sshKeysTable,
 ]

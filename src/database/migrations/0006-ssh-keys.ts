@@ -1,0 +1,17 @@
+import type { Migration } from './migrations.ts'
+
+// A key is looked up by its fingerprint when somebody logs in with it, and belongs to one username.
+export const sshKeysTable: Migration = ({ milliseconds }) => [
+  `create table ssh_keys (
+    id           text primary key,
+    username     text not null,
+    name         text not null,
+    public_key   text not null,
+    key_type     text not null,
+    fingerprint  text not null unique,
+    permissions  text not null,
+    created_at   ${milliseconds} not null,
+    last_used_at ${milliseconds}
+  )`,
+  'create index ssh_keys_by_username on ssh_keys (username, id)',
+]

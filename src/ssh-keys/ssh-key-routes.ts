@@ -1,0 +1,80 @@
+import { type TProperties, Type } from 'typebox'
+import { TokenName, Username } from '../access/names.ts'
+import { PageQuery, paged } from '../http/pages.ts'
+import { closed, nothing, route } from '../http/route.ts'
+import { type KeyPermission, keyPermissions, type SshKeys } from './ssh-keys.ts'
+
+/** The routes of SSH keys. */
+export function sshKeyRoutes(sshKeys: SshKeys) {
+  return [
+    route('GET', '/keys', {
+      summary: "List the SSH keys of the token's username, oldest first",
+      description: 'An admin token may ask for those of another `username`.',
+      permission: 'any',
+      query: KeysQuery,
+      reply: { 200: Type.Array(SshKey) },
+      problems: ['permission_missing'],
+      handle: (request) =>
+        paged(request, (page) =>
+          sshKeys.list(request.principal, { username: request.query.username, page }),
+        ),
+    }),
+    route('POST', '/keys', {
+      summary: 'Add an SSH key',
+      description:
+        "It is the key of the token's username, and grants what the token holds of " +
+        `${keyPermissions.join(' and ')}. An admin token may name another \`username\`.`,
+      permission: 'any',
+      body: NewSshKey,
+      reply: { 201: SshKey },
+      problems: ['permission_missing', 'ssh_key_taken', 'too_many_ssh_keys'],
+      handle: ({ principal, body }) => sshKeys.add(principal, body),
+    }),
+    route('DELETE', '/keys/:id', {
+      summary: 'Delete an SSH key',
+      permission: 'any',
+      reply: { 204: nothing },
+      problems: ['ssh_key_not_found'],
+      handle: ({ principal, params }) => sshKeys.remove(principal, params.id),
+    }),
+  ]
+}
+
+const KeysQuery = Type.Object({ ...PageQuery.properties, username: Type.Optional(Username) })
+
+const NewSshKey = Type.Object(
+  {
+    publicKey: Type.String({ description: 'the line of a .pub file' }),
+    name: TokenName,
+    username: Type.Optional(Username),
+    permissions: Type.Optional(
+      Type.Array(
+        Type.Unsafe<KeyPermission>({
+          type: 'string',
+          enum: keyPermissions,
+          description: keyPermissions.join(', '),
+        }),
+        {
+          description: `some of ${keyPermissions.join(', ')}; what the token holds when omitted`,
+          maxItems: keyPermissions.length,
+        },
+      ),
+    ),
+  },
+  closed,
+)
+
+const SshKey = Type.Object({
+  id: Type.String({ description: 'an opaque id' }),
+  username: Type.String({ description: 'in whose name it acts' }),
+  name: Type.String({ description: 'what it is called' }),
+  publicKey: Type.String({ description: 'the line of the .pub file' }),
+  keyType: Type.String({ description: 'its algorithm, such as ssh-ed25519' }),
+  fingerprint: Type.String({ description: '`SHA256:…`, as ssh-keygen prints it' }),
+  permissions: Type.Array(Type.String(), { description: 'what it may do' }),
+  createdAt: Type.Integer({ description: 'milliseconds since the Unix epoch' }),
+  lastUsedAt: Type.Unsafe<number | null>({
+    type: ['integer', 'null'],
+    description: 'when it was last used, to within 30 s; null for never',
+  }),
+} satisfies TProperties)

@@ -1,0 +1,63 @@
+import type { Db, SshKeyRow } from '../database/schema.ts'
+
+/** Whose keys: everybody's, or those of a username. */
+export type Whose = 'all' | { username: string }
+
+/** Inserts a key; false when it is registered already. */
+export async function insertSshKey(db: Db, key: SshKeyRow): Promise<boolean> {
+  const row = await db
+    .insertInto('sshKeys')
+    .values(key)
+    .onConflict((conflict) => conflict.column('fingerprint').doNothing())
+    .returning('id')
+    .executeTakeFirst()
+  return row !== undefined
+}
+
+export function findSshKey(db: Db, id: string): Promise<SshKeyRow | undefined> {
+  return db.selectFrom('sshKeys').selectAll().where('id', '=', id).executeTakeFirst()
+}
+
+export function findSshKeyByFingerprint(
+  db: Db,
+  fingerprint: string,
+): Promise<SshKeyRow | undefined> {
+  return db
+    .selectFrom('sshKeys')
+    .selectAll()
+    .where('fingerprint', '=', fingerprint)
+    .executeTakeFirst()
+}
+
+/** Keys after an id, oldest first. */
+export function listSshKeys(
+  db: Db,
+  whose: Whose,
+  { after, limit }: { after: string; limit: number | undefined },
+): Promise<SshKeyRow[]> {
+  let query = db.selectFrom('sshKeys').selectAll().where('id', '>', after).orderBy('id')
+  if (whose !== 'all') query = query.where('username', '=', whose.username)
+  if (limit !== undefined) query = query.limit(limit)
+  return query.execute()
+}
+
+export async function countSshKeys(db: Db, username: string): Promise<number> {
+  const { count } = await db
+    .selectFrom('sshKeys')
+    .select((select) => select.fn.countAll().as('count'))
+    .where('username', '=', username)
+    .executeTakeFirstOrThrow()
+  return Number(count)
+}
+
+export async function updateLastUsed(db: Db, id: string, now: number): Promise<void> {
+  await db.updateTable('sshKeys').set({ lastUsedAt: now }).where('id', '=', id).execute()
+}
+
+/** Deletes a key, if it is one of those; its username when it was. */
+export async function deleteSshKey(db: Db, whose: Whose, id: string): Promise<string | undefined> {
+  let query = db.deleteFrom('sshKeys').where('id', '=', id)
+  if (whose !== 'all') query = query.where('username', '=', whose.username)
+  const row = await query.returning('username').executeTakeFirst()
+  return row?.username
+}

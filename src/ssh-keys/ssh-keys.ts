@@ -1,0 +1,203 @@
+import { holds, isAdmin, requirePermission } from '../access/may.ts'
+import type { Principal } from '../access/principal.ts'
+import type { Clock } from '../base/clock.ts'
+import { isId, newId } from '../base/ids.ts'
+import type { Log } from '../base/log.ts'
+import { Problem } from '../base/problem.ts'
+import type { Database } from '../database/database.ts'
+import type { SshKeyRow } from '../database/schema.ts'
+import { type Actor, publish } from '../events/events.ts'
+import { fingerprintOf, type PublicKey, parsePublicKey } from '../ssh/public-key.ts'
+import { PublicKeyFault } from '../ssh/public-key-fault.ts'
+import {
+  countSshKeys,
+  deleteSshKey,
+  findSshKey,
+  findSshKeyByFingerprint,
+  insertSshKey,
+  listSshKeys,
+  updateLastUsed,
+} from './ssh-key-store.ts'
+
+export type SshKeys = ReturnType<typeof createSshKeys>
+
+/** All that a key can be allowed. */
+export const keyPermissions = ['repo:read', 'repo:write'] as const
+
+export type KeyPermission = (typeof keyPermissions)[number]
+
+/** A registered key, as far as a login is about it. */
+export type Key = Pick<SshKeyRow, 'id' | 'name' | 'username' | 'fingerprint' | 'keyType'>
+
+export type NewSshKey = {
+  /** The line of a .pub file. */
+  publicKey: string
+  /** The key's comment when nothing is said; without one, `command line`. */
+  name?: string | undefined
+  /** The caller's own when nothing is said; anything else needs admin. */
+  username?: string | undefined
+  /** All that the caller holds when nothing is said. */
+  permissions?: KeyPermission[] | undefined
+}
+
+type Page = { after: string; limit: number | undefined }
+type Asked = { username?: string | undefined; page: Page }
+
+const keysAtMost = 100
+const nameMaxLength = 100
+const lastUsedPrecisionMs = 30_000
+
+type Dependencies = { db: Database; clock: Clock; log: Log }
+
+/** Public keys for Git over SSH: registered once, and turned into principals. */
+export function createSshKeys({ db, clock, log }: Dependencies) {
+  return {
+    /**
+     * Registers a key. It grants no more than its adder holds at this moment. Throws
+     * `permission_missing`, `invalid_request`, `ssh_key_taken` and `too_many_ssh_keys`.
+     */
+    async add(principal: Principal, wanted: NewSshKey) {
+      if (wanted.username !== undefined) requirePermission(principal, 'admin')
+      for (const permission of wanted.permissions ?? []) requirePermission(principal, permission)
+      const row = toRow(principal, wanted, clock.now())
+      await db.transaction().execute(async (tx) => {
+        if (!(await insertSshKey(tx, row))) throw taken()
+        await publish(tx, clock.now(), [keyAdded(principal, row)])
+        // Counted last: who publishes waits for others that do, and then sees what they added.
+        if ((await countSshKeys(tx, row.username)) > keysAtMost) throw tooMany(row.username)
+      })
+      return toSshKey(row)
+    },
+
+    /** A username's keys after an id, oldest first: the caller's own, or for admins those of anyone. */
+    async list(principal: Principal, { username, page }: Asked) {
+      if (username !== undefined) requirePermission(principal, 'admin')
+      const whose = { username: username ?? principal.username }
+      return (await listSshKeys(db, whose, page)).map(toSshKey)
+    },
+
+    /** Everybody's keys after an id, oldest first. */
+    async listAll(page: Page) {
+      return (await listSshKeys(db, 'all', page)).map(toSshKey)
+    },
+
+    /** Deletes a key of the caller's username, or any for an admin; its use ends with its next request. */
+    async remove(principal: Principal, id: string): Promise<void> {
+      const whose = isAdmin(principal) ? 'all' : { username: principal.username }
+      await db.transaction().execute(async (tx) => {
+        const username = isId(id) ? await deleteSshKey(tx, whose, id) : undefined
+        // The same answer for an id never used and one that the caller must not know of.
+        if (username === undefined) throw notFound(id)
+        const about = { actor: principal, repositoryId: null, data: { keyId: id, username } }
+        await publish(tx, clock.now(), [{ kind: 'ssh_key.deleted', ...about }])
+      })
+    },
+
+    /** The key of a wire form that a client shows; it has proven nothing by that. */
+    async identify(blob: Buffer): Promise<Key | undefined> {
+      const row = await findSshKeyByFingerprint(db, fingerprintOf(blob))
+      return row && toKey(row)
+    },
+
+    /**
+     * The principal of a key whose holder has proven to have it, as the key is now; undefined when it
+     * was deleted. Counts as a use of the key.
+     */
+    async principalOf(keyId: string): Promise<{ principal: Principal; key: Key } | undefined> {
+      const row = await findSshKey(db, keyId)
+      if (!row) return undefined
+      if (clock.now() - (row.lastUsedAt ?? 0) >= lastUsedPrecisionMs) await touch(row.id)
+      return { principal: toPrincipal(row), key: toKey(row) }
+    },
+
+    /** The same principal as it is now, or undefined when its key was deleted. */
+    async refresh(principal: Principal): Promise<Principal | undefined> {
+      const row = await findSshKey(db, principal.id)
+      return row && toPrincipal(row)
+    },
+  }
+
+  // When a key was last used is not worth refusing its request, on a full disk for example.
+  async function touch(id: string): Promise<void> {
+    await updateLastUsed(db, id, clock.now()).catch((error) =>
+      log.warn({ err: error, keyId: id }, 'the last use of an SSH key was not recorded'),
+    )
+  }
+}
+
+function toRow(principal: Principal, wanted: NewSshKey, now: number): SshKeyRow {
+  const { type, line, comment, fingerprint } = parse(wanted.publicKey)
+  const granted = keyPermissions.filter((permission) =>
+    wanted.permissions ? wanted.permissions.includes(permission) : holds(principal, permission),
+  )
+  return {
+    id: newId(),
+    username: wanted.username ?? principal.username,
+    name: wanted.name ?? nameFrom(comment),
+    publicKey: line,
+    keyType: type,
+    fingerprint,
+    permissions: granted.join(' '),
+    createdAt: now,
+    lastUsedAt: null,
+  }
+}
+
+function parse(text: string): PublicKey {
+  try {
+    return parsePublicKey(text)
+  } catch (error) {
+    if (!(error instanceof PublicKeyFault)) throw error
+    const errors = [{ pointer: '/publicKey', detail: error.message }]
+    throw new Problem('invalid_request', error.message, { errors, cause: error })
+  }
+}
+
+function nameFrom(comment: string): string {
+  return [...comment].slice(0, nameMaxLength).join('') || 'command line'
+}
+
+function toSshKey(row: SshKeyRow) {
+  return { ...row, permissions: permissionsOf(row) }
+}
+
+function toKey({ id, name, username, fingerprint, keyType }: SshKeyRow): Key {
+  return { id, name, username, fingerprint, keyType }
+}
+
+function toPrincipal(row: SshKeyRow): Principal {
+  const { id, username } = row
+  return { kind: 'ssh-key', id, username, permissions: new Set(permissionsOf(row)) }
+}
+
+function permissionsOf({ permissions }: SshKeyRow): KeyPermission[] {
+  const words = permissions.split(' ')
+  return keyPermissions.filter((permission) => words.includes(permission))
+}
+
+function keyAdded(actor: Actor, row: SshKeyRow) {
+  const { id, name, username, fingerprint } = row
+  const data = { keyId: id, name, username, fingerprint, permissions: permissionsOf(row) }
+  return { kind: 'ssh_key.added', actor, repositoryId: null, data } as const
+}
+
+function taken(): Problem {
+  return new Problem(
+    'ssh_key_taken',
+    'This key is registered already; each key is registered once, so use another or delete it first.',
+  )
+}
+
+function tooMany(username: string): Problem {
+  return new Problem(
+    'too_many_ssh_keys',
+    `"${username}" has ${keysAtMost} SSH keys, which is the most; delete one first.`,
+  )
+}
+
+function notFound(id: string): Problem {
+  return new Problem(
+    'ssh_key_not_found',
+    `There is no SSH key with the id "${id}", or it is not yours.`,
+  )
+}
