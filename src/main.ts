@@ -13,10 +13,12 @@ const version: string = JSON.parse(
   readFileSync(new URL('../package.json', import.meta.url), 'utf8'),
 ).version
 
+const inputMaxLength = 65_536
 const exitCodes = { SIGINT: 130, SIGTERM: 143 } as const
 
 const terminal: Terminal = {
   out: (text) => process.stdout.write(text),
+  read,
   ask: process.stdin.isTTY ? ask : undefined,
 }
 
@@ -67,6 +69,15 @@ function toOptions() {
   const settings = readSettings(process.env)
   const log = createLog({ level: settings.logLevel, output: process.stderr })
   return { settings, log, path: process.env.PATH ?? '/usr/local/bin:/usr/bin:/bin', version }
+}
+
+async function read(): Promise<string> {
+  let text = ''
+  for await (const chunk of process.stdin.setEncoding('utf8')) {
+    text += chunk
+    if (text.length > inputMaxLength) break
+  }
+  return text
 }
 
 async function ask(question: string): Promise<string> {

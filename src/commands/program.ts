@@ -1,6 +1,7 @@
 import { Command } from 'commander'
 import type { App } from '../app.ts'
 import { type Setting, settings } from '../config/settings.ts'
+import { addKey, listKeys, removeKey } from './key-commands.ts'
 import { createRepository, deleteRepository, listRepositories } from './repository-commands.ts'
 import type { Terminal } from './terminal.ts'
 import { createToken, listTokens, revokeToken } from './token-commands.ts'
@@ -52,6 +53,29 @@ export function createProgram({ version, terminal, serve, withApp }: Options): C
     .description('delete a token')
     .option(...json)
     .action((id, options) => withApp((app) => revokeToken(app, id, options, terminal)))
+
+  const keys = program.command('keys').description('manage SSH keys of the data directory')
+  // One command under two names.
+  for (const add of [keys.command('add [key]'), program.command('keys-add [key]')]) {
+    add
+      .description('register an SSH key: a .pub file, the line in it, or - for standard input')
+      .option('--username <username>', 'in whose name it acts', 'admin')
+      .option('--name <name>', "what it is called (default: the key's comment)")
+      .option('--permission <permission...>', 'what it may do (default: repo:read repo:write)')
+      .option(...json)
+      .action((key, options) => withApp((app) => addKey(app, key, options, terminal)))
+  }
+  keys
+    .command('list')
+    .description('list all SSH keys')
+    .option('--username <username>', 'those of one username')
+    .option(...json)
+    .action((options) => withApp((app) => listKeys(app, options, terminal)))
+  keys
+    .command('remove <id>')
+    .description('delete an SSH key')
+    .option(...json)
+    .action((id, options) => withApp((app) => removeKey(app, id, options, terminal)))
 
   const repos = program.command('repos').description('manage repositories of the data directory')
   repos

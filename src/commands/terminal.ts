@@ -1,6 +1,8 @@
-/** Where a command writes, and what it may ask. */
+/** Where a command writes, what it may read, and what it may ask. */
 export type Terminal = {
   out: (text: string) => void
+  /** The start of standard input: all of it, unless it is longer than anything that a command takes. */
+  read: () => Promise<string>
   /** Asks a person; undefined when nobody is there to answer. */
   ask: ((question: string) => Promise<string>) | undefined
 }

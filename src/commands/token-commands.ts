@@ -1,6 +1,7 @@
-import { type TextForm, tokenNameForm, usernameForm } from '../access/names.ts'
+import { tokenNameForm, usernameForm } from '../access/names.ts'
 import { isPermission, type Permission, permissions } from '../access/permissions.ts'
 import type { App } from '../app.ts'
+import { assertForm } from './assert-form.ts'
 import { localPrincipal } from './local.ts'
 import { type Terminal, toDate, toJson, toTable } from './terminal.ts'
 
@@ -63,9 +64,4 @@ function parseDays(text: string | undefined): number | null | undefined {
   const days = Number(text)
   if (Number.isInteger(days) && days >= 1 && days <= 3650) return days
   throw new Error(`--expires-in-days takes 1 to 3650, or never; not "${text}".`)
-}
-
-function assertForm({ pattern, description }: TextForm, what: string, text: string): void {
-  if (new RegExp(pattern, 'u').test(text)) return
-  throw new Error(`${JSON.stringify(text)} is not accepted; ${what} is ${description}.`)
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
-import { readFile, stat } from 'node:fs/promises'
+import { readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { promisify } from 'node:util'
@@ -8,6 +8,7 @@ import { settingsPage } from '../../scripts/settings-page.ts'
 import { settings } from '../../src/config/settings.ts'
 import { createProject, temporaryFolder } from '../support/git.ts'
 import { createClient, launcher, type Service, startService } from '../support/service.ts'
+import { newKeyLine } from '../support/ssh-keys.ts'
 
 const execute = promisify(execFile)
 
@@ -56,6 +57,37 @@ test('repositories are made, listed and deleted while the server runs', async ()
   await assert.rejects(stat(listed.path))
 })
 
+test('SSH keys are added from a file, a line or standard input, listed and removed', async () => {
+  await using folder = await temporaryFolder()
+  const path = join(folder.path, 'id_ed25519.pub')
+  const lines = [newKeyLine('ada@laptop'), newKeyLine(), newKeyLine()]
+  const [first = '', second = '', third = ''] = lines
+  await writeFile(path, `${first}\n`)
+  const ada = ['--username', 'ada', '--json']
+  const fromFile = JSON.parse(await svc('keys', 'add', path, ...ada))
+  assert.deepEqual(
+    [fromFile.name, fromFile.username, fromFile.permissions],
+    ['ada@laptop', 'ada', ['repo:read', 'repo:write']],
+  )
+  const narrow = ['--name', 'ci', '--permission', 'repo:read']
+  const fromLine = JSON.parse(await svc('keys-add', second, ...narrow, ...ada))
+  assert.deepEqual([fromLine.name, fromLine.permissions], ['ci', ['repo:read']])
+  const said = await svcReading(`${third}\n`, 'keys', 'add', '-')
+  assert.match(said, /^Added SHA256:[A-Za-z0-9+/]{43} for admin, id [0-9a-z]{26}\.\n$/)
+  const { body } = await service.admin.get('/keys?username=ada')
+  assert.deepEqual(body, [fromFile, fromLine])
+  assert.deepEqual(JSON.parse(await svc('keys', 'list', ...ada)), body)
+  const all = JSON.parse(await svc('keys', 'list', '--json'))
+  assert.deepEqual(
+    all.map(({ username, name }: { username: string; name: string }) => [username, name]),
+    [...body.map(({ name }: { name: string }) => ['ada', name]), ['admin', 'command line']],
+  )
+  assert.match(await svc('keys', 'list'), /^ID +NAME +USERNAME +FINGERPRINT +LAST USED +PERMISS/)
+  assert.equal(await svc('keys', 'remove', fromLine.id), `SSH key ${fromLine.id} is removed.\n`)
+  assert.deepEqual((await service.admin.get('/keys?username=ada')).body, [fromFile])
+  await assert.rejects(svc('keys', 'add', path), /svc: This key is registered already; /)
+})
+
 test('a command that fails says why in one line and exits with 1', async () => {
   const failures = [
     [['repos', 'create', 'a..b'], /^svc: "a\.\.b" is not accepted; a name is .*\n$/],
@@ -72,6 +104,15 @@ test('a command that fails says why in one line and exits with 1', async () => {
     [['tokens', 'create', '--expires-in-days', '0'], /^svc: --expires-in-days takes 1 to 3650/],
     [['tokens', 'create', '--username', 'a b'], /^svc: "a b" is not accepted; a username is/],
     [['tokens', 'create', '--name', 'a\nb'], /^svc: "a\\nb" is not accepted/],
+    [['keys', 'add', '/nowhere.pub'], /^svc: The file "\/nowhere\.pub" cannot be read: it is not/],
+    [['keys', 'add', '/'], /^svc: The file "\/" cannot be read: .*EISDIR/],
+    [['keys', 'add', '/dev/zero'], /^svc: The key is longer than 16384 characters; send/],
+    [['keys', 'add', 'ssh-ed25519 AAAA'], /^svc: The key is damaged; send the line/],
+    [['keys-add', 'x\n-----BEGIN OPENSSH PRIVATE KEY-----'], /^svc: This is a private key, which/],
+    [['keys', 'add'], /^svc: The key is empty; send the line of a \.pub file\.\n$/],
+    [['keys', 'add', '-', '--permission', 'admin'], /^svc: An SSH key cannot have "admin"; there/],
+    [['keys', 'add', '-', '--username', 'a b'], /^svc: "a b" is not accepted; a username is/],
+    [['keys', 'remove', 'nothing'], /^svc: There is no SSH key with the id "nothing"/],
     [['frobnicate'], /^error: unknown command 'frobnicate'\n/],
   ] as const
   for (const [args, expected] of failures) {
@@ -140,11 +181,18 @@ test('the first start prints an admin token and lines that work when pasted', as
   assert.equal((await createClient(again.url, token).get('/repos/hello')).status, 200)
 })
 
-async function svc(...args: string[]): Promise<string> {
+function svc(...args: string[]): Promise<string> {
+  return svcReading('', ...args)
+}
+
+/** Runs a command with something on its standard input; what it printed. */
+async function svcReading(input: string, ...args: string[]): Promise<string> {
   const env = {
     PATH: process.env.PATH,
     SVC_DATA_DIR: service.dataDir,
     SVC_PORT: new URL(service.url).port,
   }
-  return (await execute(launcher, args, { env })).stdout
+  const running = execute(launcher, args, { env })
+  running.child.stdin?.end(input)
+  return (await running).stdout
 }

@@ -1,0 +1,97 @@
+import { createReadStream } from 'node:fs'
+import { text } from 'node:stream/consumers'
+import { tokenNameForm, usernameForm } from '../access/names.ts'
+import type { App } from '../app.ts'
+import { type KeyPermission, keyPermissions } from '../ssh-keys/ssh-keys.ts'
+import { assertForm } from './assert-form.ts'
+import { localPrincipal } from './local.ts'
+import { type Terminal, toDate, toJson, toTable } from './terminal.ts'
+
+type AddOptions = { username: string; name?: string; permission?: string[]; json?: boolean }
+
+const fileMaxBytes = 65_536
+const wholeList = { after: '', limit: undefined }
+
+/** `svc keys add` and `svc keys-add` */
+export async function addKey(
+  { sshKeys }: App,
+  key: string | undefined,
+  options: AddOptions,
+  terminal: Terminal,
+) {
+  assertForm(usernameForm, 'a username', options.username)
+  if (options.name !== undefined) assertForm(tokenNameForm, 'a name', options.name)
+  const added = await sshKeys.add(localPrincipal, {
+    username: options.username,
+    name: options.name,
+    permissions: options.permission?.map(parsePermission),
+    publicKey: await readKey(key, terminal),
+  })
+  const { id, username, fingerprint } = added
+  terminal.out(options.json ? toJson(added) : `Added ${fingerprint} for ${username}, id ${id}.\n`)
+}
+
+/** `svc keys list` */
+export async function listKeys(
+  { sshKeys }: App,
+  { username, json }: { username?: string; json?: boolean },
+  { out }: Terminal,
+) {
+  const keys = await (username === undefined
+    ? sshKeys.listAll(wholeList)
+    : sshKeys.list(localPrincipal, { username, page: wholeList }))
+  if (json) return out(toJson(keys))
+  const rows = keys.map((key) => [
+    key.id,
+    key.name,
+    key.username,
+    key.fingerprint,
+    toDate(key.lastUsedAt),
+    key.permissions.join(' '),
+  ])
+  out(toTable(['ID', 'NAME', 'USERNAME', 'FINGERPRINT', 'LAST USED', 'PERMISSIONS'], rows))
+}
+
+/** `svc keys remove` */
+export async function removeKey(
+  { sshKeys }: App,
+  id: string,
+  { json }: { json?: boolean },
+  { out }: Terminal,
+) {
+  await sshKeys.remove(localPrincipal, id)
+  out(json ? toJson({ id, removed: true }) : `SSH key ${id} is removed.\n`)
+}
+
+async function readKey(key: string | undefined, { read, ask }: Terminal): Promise<string> {
+  if (key === '-' || (key === undefined && !ask)) return read()
+  if (key === undefined) {
+    throw new Error('Name the key: the path of a .pub file, the line in it, or - to type it here.')
+  }
+  return isPath(key) ? readFileStart(key) : key
+}
+
+// A line has its key in base64 after the type, and what has several lines is some other file.
+function isPath(key: string): boolean {
+  return !/[\r\n]|[ \t]AAAA/.test(key)
+}
+
+// No more than tells what a file is: somebody may name the wrong one.
+async function readFileStart(path: string): Promise<string> {
+  try {
+    return await text(createReadStream(path, { end: fileMaxBytes }))
+  } catch (error) {
+    const reason =
+      (error as NodeJS.ErrnoException).code === 'ENOENT' ? 'it is not there' : `${error}`
+    throw new Error(
+      `The file ${JSON.stringify(path)} cannot be read: ${reason}; give a .pub file, the line in it, or - for standard input.`,
+      { cause: error },
+    )
+  }
+}
+
+function parsePermission(given: string): KeyPermission {
+  const permission = keyPermissions.find((known) => known === given)
+  if (permission) return permission
+  throw new Error(`An SSH key cannot have "${given}"; there are ${keyPermissions.join(', ')}.`)
+}
