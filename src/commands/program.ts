@@ -21,6 +21,10 @@ export function createProgram({ version, terminal, serve, withApp }: Options): C
   const program = new Command('svc')
     .description('Hosts Git repositories for people, automation and agents.')
     .version(version)
+    // A private key that is given by mistake looks like an option, and must not be repeated.
+    .configureOutput({
+      outputError: (text, write) => write(text.replace(/'(-----BEGIN [A-Z ]+).*'/s, "'$1…'")),
+    })
     .showHelpAfterError('(svc --help lists the commands)')
     .addHelpText('after', '\nSettings are environment variables: svc serve --help lists them.')
 

@@ -109,6 +109,10 @@ test('a command that fails says why in one line and exits with 1', async () => {
     [['keys', 'add', '/dev/zero'], /^svc: The key is longer than 16384 characters; send/],
     [['keys', 'add', 'ssh-ed25519 AAAA'], /^svc: The key is damaged; send the line/],
     [['keys-add', 'x\n-----BEGIN OPENSSH PRIVATE KEY-----'], /^svc: This is a private key, which/],
+    [
+      ['keys', 'add', '-----BEGIN PRIVATE KEY-----\nMII='],
+      /^error: unknown option '-----BEGIN PRIVATE KEY…'\n\(/,
+    ],
     [['keys', 'add'], /^svc: The key is empty; send the line of a \.pub file\.\n$/],
     [['keys', 'add', '-', '--permission', 'admin'], /^svc: An SSH key cannot have "admin"; there/],
     [['keys', 'add', '-', '--username', 'a b'], /^svc: "a b" is not accepted; a username is/],
