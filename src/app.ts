@@ -1,3 +1,4 @@
+import type { Principal } from './access/principal.ts'
 import { systemClock } from './base/clock.ts'
 import type { Log } from './base/log.ts'
 import { assertDataDirectory, lock, prepareDataDirectory } from './config/data-directory.ts'
@@ -7,9 +8,11 @@ import { gitCommands } from './git/commands.ts'
 import { createGit } from './git/git-process.ts'
 import { assertHooks } from './git/hook-channel.ts'
 import { endOrphans } from './git/orphans.ts'
+import { createGitEngine } from './git-server/git-engine.ts'
 import { gitRoutes } from './git-server/git-routes.ts'
-import { createGitService } from './git-server/git-service.ts'
+import { createHttpDoor } from './git-server/http-door.ts'
 import { createPushes } from './git-server/pushes.ts'
+import { createSshDoor, sshUser } from './git-server/ssh-door.ts'
 import { createTidying } from './git-server/tidying.ts'
 import { withPublicRoutes } from './http/public-routes.ts'
 import { createHttpServer } from './http/server.ts'
@@ -19,6 +22,8 @@ import { assertSameInstance } from './repositories/instance.ts'
 import { createProtections } from './repositories/protections.ts'
 import { createRepositories } from './repositories/repositories.ts'
 import { repositoryRoutes } from './repositories/repository-routes.ts'
+import { openHostKey } from './ssh/host-key.ts'
+import { createSshServer } from './ssh/ssh-server.ts'
 import { sshKeyRoutes } from './ssh-keys/ssh-key-routes.ts'
 import { createSshKeys } from './ssh-keys/ssh-keys.ts'
 import { tokenRoutes } from './tokens/token-routes.ts'
@@ -48,13 +53,22 @@ async function openApp({ settings, log, path }: Options) {
     throw new Error(`${which} cannot be opened: ${error.message}`, { cause: error })
   })
   const clock = systemClock
-  const address = { listening: settings.baseUrl ?? `http://${settings.host}:${settings.port}` }
-  const baseUrl = () => address.listening
+  const { sshHost, sshPort } = settings
+  const address = {
+    http: settings.baseUrl ?? `http://${settings.host}:${settings.port}`,
+    ssh: sshPort === 'off' ? null : toSshUrl(settings, { host: sshHost, port: sshPort }),
+  }
   const git = createGit({ ...settings, path })
   const directories = createDirectories({ dataDir, git })
   const tokens = createTokens({ db, clock, log })
   const sshKeys = createSshKeys({ db, clock, log })
-  const repositories = createRepositories({ db, directories, clock, baseUrl })
+  const repositories = createRepositories({
+    db,
+    directories,
+    clock,
+    baseUrl: () => address.http,
+    sshUrl: () => address.ssh,
+  })
   const protections = createProtections({ db, clock })
   const collaborators = createCollaborators({ db, clock })
 
@@ -94,11 +108,13 @@ export async function startService(options: Options) {
   })
   starting.use(lock(settings.dataDir, 'server', 0))
   const app = starting.use(await openApp(options))
-  const { git, directories, tokens, repositories, clock, db, address } = app
+  const { git, directories, tokens, sshKeys, repositories, clock, db, address } = app
   starting.defer(() => git.killAll())
   await Promise.all([assertHooks(), assertGitVersion(app.git)])
 
-  const pushes = createPushes({ ...app, log })
+  const refresh = (principal: Principal) =>
+    (principal.kind === 'ssh-key' ? sshKeys : tokens).refresh(principal)
+  const pushes = createPushes({ ...app, refresh, log })
   {
     using _quiet = app.changeRepositories()
     const orphans = await endOrphans(settings.dataDir)
@@ -117,7 +133,7 @@ export async function startService(options: Options) {
   }
   // From here on only this server's own gits change anything.
   const tidying = createTidying({ directories, log, startedAt: Date.now() })
-  const gitService = createGitService({ git, pushes, tidying, settings, log })
+  const gitEngine = createGitEngine({ git, pushes, tidying, settings, log })
 
   const background = new AbortController()
   starting.defer(() => background.abort())
@@ -130,10 +146,10 @@ export async function startService(options: Options) {
     [
       ...repositoryRoutes(app),
       ...tokenRoutes(tokens),
-      ...sshKeyRoutes(app.sshKeys),
-      ...gitRoutes({ repositories, gitService, settings }),
+      ...sshKeyRoutes(sshKeys),
+      ...gitRoutes({ repositories, httpDoor: createHttpDoor(gitEngine), settings }),
     ],
-    { version, baseUrl: () => address.listening },
+    { version, baseUrl: () => address.http },
   )
   const server = createHttpServer({
     settings,
@@ -144,10 +160,22 @@ export async function startService(options: Options) {
   })
   const listening = await server.listen()
   starting.defer(() => server.stop(0))
-  address.listening = settings.baseUrl ?? reachable(listening)
+  address.http = settings.baseUrl ?? reachable(listening)
+
+  const ssh = await openSsh()
+  if (ssh) starting.defer(() => ssh.server.stop(0))
+  address.ssh = ssh ? toSshUrl(settings, ssh.listening) : null
   const newAdminToken = await tokens.setUp(settings.adminToken?.reveal())
 
   git.prepare()
+
+  async function openSsh() {
+    if (settings.sshPort === 'off') return undefined
+    const door = createSshDoor({ engine: gitEngine, repositories, sshKeys, settings, log })
+    const hostKey = await openHostKey(settings.dataDir)
+    const sshServer = createSshServer({ settings, hostKey, log, ...door })
+    return { server: sshServer, listening: await sshServer.listen(settings.sshPort) }
+  }
 
   const sweeping = setInterval(() => {
     pushes.sweep().catch((error) => log.error({ err: error }, 'the sweep of pushes failed'))
@@ -158,13 +186,18 @@ export async function startService(options: Options) {
   return {
     db,
     routes,
+    /** The addresses that are listened on; `ssh` is null when SSH is off. */
     http: listening,
-    baseUrl: address.listening,
+    ssh: ssh ? `ssh://${sshUser}@${ssh.listening.host}:${ssh.listening.port}` : null,
+    /** The addresses for clients. */
+    baseUrl: address.http,
+    sshUrl: address.ssh,
     /** The first admin token, on the start that made it. */
     newAdminToken,
     /** Finishes running requests, for as long as the settings allow, and closes everything. */
     async stop(): Promise<void> {
-      await server.stop(settings.stopSeconds * 1000)
+      const timeoutMs = settings.stopSeconds * 1000
+      await Promise.all([server.stop(timeoutMs), ssh?.server.stop(timeoutMs)])
       await pushes.drain()
       await resources.disposeAsync()
     },
@@ -173,9 +206,17 @@ export async function startService(options: Options) {
   }
 }
 
+type Listening = { host: string; port: number }
+
+// The host is that of the public address, if there is one.
+function toSshUrl({ baseUrl }: Settings, { host, port }: Listening): string {
+  const name = baseUrl === undefined ? host : new URL(baseUrl).hostname
+  return reachable(`ssh://${sshUser}@${name}:${port}`)
+}
+
 // Who listens everywhere is found here, at least.
 function reachable(url: string): string {
-  return url.replace('//0.0.0.0:', '//127.0.0.1:').replace('//[::]:', '//[::1]:')
+  return url.replace(/(?<=[/@])0\.0\.0\.0:/, '127.0.0.1:').replace(/(?<=[/@])\[::\]:/, '[::1]:')
 }
 
 async function assertGitVersion(git: App['git']): Promise<void> {

@@ -57,7 +57,8 @@ async function serve(): Promise<void> {
     const { baseUrl, newAdminToken: token } = service
     process.stderr.write(toWelcome({ baseUrl, token }))
   }
-  process.stdout.write(`${JSON.stringify({ event: 'listening', http: service.http, ssh: null })}\n`)
+  const { http, ssh } = service
+  process.stdout.write(`${JSON.stringify({ event: 'listening', http, ssh })}\n`)
 }
 
 async function withApp(run: Parameters<Parameters<typeof createProgram>[0]['withApp']>[0]) {

@@ -2,10 +2,11 @@ import { createReadStream } from 'node:fs'
 import { text } from 'node:stream/consumers'
 import { tokenNameForm, usernameForm } from '../access/names.ts'
 import type { App } from '../app.ts'
+import { toDate, toTable } from '../base/columns.ts'
 import { type KeyPermission, keyPermissions } from '../ssh-keys/ssh-keys.ts'
 import { assertForm } from './assert-form.ts'
 import { localPrincipal } from './local.ts'
-import { type Terminal, toDate, toJson, toTable } from './terminal.ts'
+import { type Terminal, toJson } from './terminal.ts'
 
 type AddOptions = { username: string; name?: string; permission?: string[]; json?: boolean }
 
@@ -49,7 +50,7 @@ export async function listKeys(
     toDate(key.lastUsedAt),
     key.permissions.join(' '),
   ])
-  out(toTable(['ID', 'NAME', 'USERNAME', 'FINGERPRINT', 'LAST USED', 'PERMISSIONS'], rows))
+  out(toTable([['ID', 'NAME', 'USERNAME', 'FINGERPRINT', 'LAST USED', 'PERMISSIONS'], ...rows]))
 }
 
 /** `svc keys remove` */

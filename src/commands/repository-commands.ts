@@ -1,7 +1,8 @@
 import { isRepositoryName, repositoryNameForm } from '../access/names.ts'
 import type { App } from '../app.ts'
+import { toDate, toTable } from '../base/columns.ts'
 import { localPrincipal } from './local.ts'
-import { type Terminal, toDate, toJson, toTable } from './terminal.ts'
+import { type Terminal, toJson } from './terminal.ts'
 
 /** `svc repos list` */
 export async function listRepositories(
@@ -16,7 +17,7 @@ export async function listRepositories(
     toDate(createdAt),
     protectedBranches.join(' '),
   ])
-  out(toTable(['NAME', 'CREATED', 'PROTECTED'], rows))
+  out(toTable([['NAME', 'CREATED', 'PROTECTED'], ...rows]))
 }
 
 /** `svc repos create` */

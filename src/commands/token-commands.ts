@@ -1,9 +1,10 @@
 import { tokenNameForm, usernameForm } from '../access/names.ts'
 import { isPermission, type Permission, permissions } from '../access/permissions.ts'
 import type { App } from '../app.ts'
+import { toDate, toTable } from '../base/columns.ts'
 import { assertForm } from './assert-form.ts'
 import { localPrincipal } from './local.ts'
-import { type Terminal, toDate, toJson, toTable } from './terminal.ts'
+import { type Terminal, toJson } from './terminal.ts'
 
 type CreateOptions = {
   name: string
@@ -39,7 +40,7 @@ export async function listTokens({ tokens }: App, { json }: { json?: boolean }, 
     toDate(token.lastUsedAt),
     token.permissions.join(' '),
   ])
-  out(toTable(['ID', 'NAME', 'USERNAME', 'EXPIRES', 'LAST USED', 'PERMISSIONS'], rows))
+  out(toTable([['ID', 'NAME', 'USERNAME', 'EXPIRES', 'LAST USED', 'PERMISSIONS'], ...rows]))
 }
 
 /** `svc tokens revoke` */

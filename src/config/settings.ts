@@ -28,7 +28,7 @@ export const settings = {
     description: 'Address on which HTTP listens.',
     accepts: 'an IP address or a host name',
     fallback: '127.0.0.1',
-    parse: (text) => (/^[\w.:-]+$/.test(text) ? text : undefined),
+    parse: parseHost,
   } satisfies Setting<string>,
   port: {
     variable: 'SVC_PORT',
@@ -191,6 +191,83 @@ export const settings = {
     fallback: '30',
     parse: wholeNumber(1, 3600),
   } satisfies Setting<number>,
+  sshHost: {
+    variable: 'SVC_SSH_HOST',
+    description: 'Address on which SSH listens.',
+    accepts: 'an IP address or a host name',
+    fallback: '127.0.0.1',
+    parse: parseHost,
+  } satisfies Setting<string>,
+  sshPort: {
+    variable: 'SVC_SSH_PORT',
+    description: 'Port on which SSH listens; 0 picks a free one, off disables SSH.',
+    accepts: 'a whole number from 0 to 65535, or off',
+    fallback: '2222',
+    parse: (text) => (text === 'off' ? text : wholeNumber(0, 65_535)(text)),
+  } satisfies Setting<number | 'off'>,
+  sshAnonymousRead: {
+    variable: 'SVC_SSH_ANONYMOUS_READ',
+    description: 'Whether the SSH user `anonymous` may read every repository without a key.',
+    accepts: 'true or false',
+    fallback: 'false',
+    parse: (text) => (text === 'true' ? true : text === 'false' ? false : undefined),
+  } satisfies Setting<boolean>,
+  sshLoginSeconds: {
+    variable: 'SVC_SSH_LOGIN_SECONDS',
+    description: 'Time in which an SSH client must have authenticated.',
+    accepts: 'seconds from 1 to 600',
+    fallback: '15',
+    parse: wholeNumber(1, 600),
+  } satisfies Setting<number>,
+  sshLoginTries: {
+    variable: 'SVC_SSH_LOGIN_TRIES',
+    description: 'Keys that an SSH client may offer in vain on one connection.',
+    accepts: 'a whole number from 1 to 40',
+    fallback: '6',
+    parse: wholeNumber(1, 40),
+  } satisfies Setting<number>,
+  sshConnections: {
+    variable: 'SVC_SSH_CONNECTIONS',
+    description: 'SSH connections that may be open at once.',
+    accepts: 'a whole number from 1 to 100000',
+    fallback: '1000',
+    parse: wholeNumber(1, 100_000),
+  } satisfies Setting<number>,
+  sshUnauthenticated: {
+    variable: 'SVC_SSH_UNAUTHENTICATED',
+    description: 'SSH connections that may be open at once before they have authenticated.',
+    accepts: 'a whole number from 1 to 100000',
+    fallback: '200',
+    parse: wholeNumber(1, 100_000),
+  } satisfies Setting<number>,
+  sshUnauthenticatedPerAddress: {
+    variable: 'SVC_SSH_UNAUTHENTICATED_PER_ADDRESS',
+    description: 'The same, from one address.',
+    accepts: 'a whole number from 1 to 100000',
+    fallback: '20',
+    parse: wholeNumber(1, 100_000),
+  } satisfies Setting<number>,
+  sshChannels: {
+    variable: 'SVC_SSH_CHANNELS',
+    description: 'Channels, and so commands, that one SSH connection may have open at once.',
+    accepts: 'a whole number from 1 to 1000',
+    fallback: '10',
+    parse: wholeNumber(1, 1000),
+  } satisfies Setting<number>,
+  sshCommandMaxBytes: {
+    variable: 'SVC_SSH_COMMAND_MAX',
+    description: 'Longest command line over SSH.',
+    accepts: sizeForm,
+    fallback: '4KiB',
+    parse: bytes(256, 32 * kib),
+  } satisfies Setting<number>,
+  sshIdleSeconds: {
+    variable: 'SVC_SSH_IDLE_SECONDS',
+    description: 'Time after which an SSH connection on which nothing runs is closed.',
+    accepts: 'seconds from 1 to 86400',
+    fallback: '600',
+    parse: wholeNumber(1, 86_400),
+  } satisfies Setting<number>,
   stopSeconds: {
     variable: 'SVC_STOP_SECONDS',
     description: 'Time that running requests get when the service is told to stop.',
@@ -251,6 +328,10 @@ function bytes(least: number, most: number) {
     const value = digits === '' ? Number.NaN : Number(digits) * (units[unit] ?? Number.NaN)
     return value >= least && value <= most ? value : undefined
   }
+}
+
+function parseHost(text: string): string | undefined {
+  return /^[\w.:-]+$/.test(text) ? text : undefined
 }
 
 function parseBaseUrl(text: string): string | undefined {

@@ -2,15 +2,16 @@ import { Problem } from '../base/problem.ts'
 import type { Settings } from '../config/settings.ts'
 import type { Asked, StreamRoute } from '../http/route.ts'
 import type { Repositories, Repository } from '../repositories/repositories.ts'
-import type { GitRequest, GitService, Service } from './git-service.ts'
+import type { Service } from './git-engine.ts'
+import type { HttpDoor, HttpExchange } from './http-door.ts'
 
-type Dependencies = { repositories: Repositories; gitService: GitService; settings: Settings }
+type Dependencies = { repositories: Repositories; httpDoor: HttpDoor; settings: Settings }
 
 const permissionFor = (service: Service) =>
   service === 'git-upload-pack' ? 'repo:read' : 'repo:write'
 
 /** Git over HTTP: the smart protocol at `/repos/<name>.git`, and nothing else of a repository. */
-export function gitRoutes({ repositories, gitService, settings }: Dependencies): StreamRoute[] {
+export function gitRoutes({ repositories, httpDoor, settings }: Dependencies): StreamRoute[] {
   const find = ({ principal, permission, params }: Asked): Promise<Repository> => {
     const { repository = '' } = params
     if (!repository.endsWith('.git')) {
@@ -35,7 +36,7 @@ export function gitRoutes({ repositories, gitService, settings }: Dependencies):
       maxBytes: 0,
       produces: 'application/x-git-upload-pack-advertisement',
       problems: ['repository_not_found'],
-      serve: (exchange) => gitService.advertise(serviceIn(exchange.query), toGitRequest(exchange)),
+      serve: (exchange) => httpDoor.advertise(serviceIn(exchange.query), toExchange(exchange)),
     },
     {
       kind: 'stream',
@@ -48,7 +49,7 @@ export function gitRoutes({ repositories, gitService, settings }: Dependencies):
       maxBytes: settings.fetchRequestMaxBytes,
       produces: 'application/x-git-upload-pack-result',
       problems: ['repository_not_found', 'git_busy', 'request_timed_out'],
-      serve: (exchange) => gitService.fetch(toGitRequest(exchange)),
+      serve: (exchange) => httpDoor.fetch(toExchange(exchange)),
     },
     {
       kind: 'stream',
@@ -61,12 +62,12 @@ export function gitRoutes({ repositories, gitService, settings }: Dependencies):
       maxBytes: settings.pushMaxBytes,
       produces: 'application/x-git-receive-pack-result',
       problems: ['repository_not_found', 'request_timed_out', 'storage_full'],
-      serve: (exchange) => gitService.push(toGitRequest(exchange)),
+      serve: (exchange) => httpDoor.push(toExchange(exchange)),
     },
   ]
 }
 
-function toGitRequest({ found, ...exchange }: Parameters<StreamRoute['serve']>[0]): GitRequest {
+function toExchange({ found, ...exchange }: Parameters<StreamRoute['serve']>[0]): HttpExchange {
   // What `find` above returned.
   return { ...exchange, repository: found as Repository }
 }

@@ -12,7 +12,6 @@ import { type RefUpdate, readRefs, resolveSymbolicRef } from '../git/refs.ts'
 import type { Directories } from '../repositories/directories.ts'
 import type { Protections } from '../repositories/protections.ts'
 import type { Repositories, Repository } from '../repositories/repositories.ts'
-import type { Tokens } from '../tokens/tokens.ts'
 import { insertPush, listSince, listUnfinished, markFinished, nameOf } from './push-store.ts'
 
 export type Pushes = ReturnType<typeof createPushes>
@@ -24,7 +23,8 @@ export type Push = { principal: Principal; repository: Repository; id?: string }
 
 type Dependencies = {
   db: Database
-  tokens: Tokens
+  /** The same principal as it is now, or undefined when it is none any more. */
+  refresh: (principal: Principal) => Promise<Principal | undefined>
   repositories: Repositories
   protections: Protections
   directories: Directories
@@ -37,7 +37,7 @@ type Dependencies = {
  * lies between moved refs and their events is closed by the sweep, which compares intents with refs.
  */
 export function createPushes(dependencies: Dependencies) {
-  const { db, tokens, repositories, protections, directories, clock, log } = dependencies
+  const { db, refresh, repositories, protections, directories, clock, log } = dependencies
   // Pushes whose git process this server is waiting for: not for the sweep.
   const underWay = new Set<string>()
   // The same, and those that are being finished.
@@ -45,8 +45,10 @@ export function createPushes(dependencies: Dependencies) {
 
   /** Decides about a push as the principal's rights and the protections are now, and records its intent. */
   async function judge(push: Push, updates: RefUpdate[]): Promise<void> {
-    const principal = await tokens.refresh(push.principal)
-    if (!principal) throw new Problem('token_invalid', 'The token was deleted or has expired.')
+    const principal = await refresh(push.principal)
+    if (!principal) {
+      throw new Problem('token_invalid', 'The token or key was deleted or has expired.')
+    }
     const repository = await repositories.reopen(principal, push.repository, 'repo:write')
     const ruleFor = await protections.ruleFor(repository)
     for (const { ref } of updates) {

@@ -6,26 +6,12 @@ import { chunksOf } from './chunks.ts'
 /** The bytes of a Git request, in pieces. */
 export type Body = AsyncGenerator<Buffer, void, undefined>
 
-type Options = {
-  maxBytes: number
-  signal: AbortSignal
-  /** Called for every piece that arrives. */
-  onProgress: () => void
-}
-
 /** The body of a Git request, inflated if it is compressed (Git compresses its larger fetch requests). */
-export async function* readBody(request: IncomingMessage, options: Options): Body {
-  const { maxBytes, signal, onProgress } = options
+export async function* readBody(request: IncomingMessage, signal: AbortSignal): Body {
   const source = inflated(request)
-  let size = 0
   try {
     // This leaves the request open: its socket is where the answer goes.
-    for await (const chunk of chunksOf(source, signal)) {
-      onProgress()
-      size += chunk.length
-      if (size > maxBytes) throw tooLarge(maxBytes)
-      yield chunk
-    }
+    yield* chunksOf(source, signal)
   } catch (error) {
     if (signal.aborted) throw signal.reason
     if (error instanceof Problem) throw error
@@ -50,6 +36,43 @@ function inflated(request: IncomingMessage) {
   const gunzip = request.pipe(createGunzip())
   // Whoever reads it learns of a fault; without this line it would also end the program.
   return gunzip.on('error', () => {})
+}
+
+type Limits = {
+  maxBytes: number
+  signal: AbortSignal
+  /** Called for every piece that arrives. */
+  onProgress: () => void
+}
+
+/** A body within limits. Throws a Problem for one that is too large, and a signal's reason. */
+export async function* limited(body: Body, { maxBytes, signal, onProgress }: Limits): Body {
+  let size = 0
+  try {
+    for (;;) {
+      signal.throwIfAborted()
+      const { value: chunk } = await orAborted(body.next(), signal)
+      if (!chunk) return
+      onProgress()
+      size += chunk.length
+      if (size > maxBytes) throw tooLarge(maxBytes)
+      yield chunk
+    }
+  } finally {
+    // Not waited for: it may be waiting for the client.
+    body.return().catch(() => {})
+  }
+}
+
+async function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  const stop = Promise.withResolvers<never>()
+  const onAbort = () => stop.reject(signal.reason)
+  signal.addEventListener('abort', onAbort)
+  try {
+    return await Promise.race([work, stop.promise])
+  } finally {
+    signal.removeEventListener('abort', onAbort)
+  }
 }
 
 /** All of a body. */

@@ -31,6 +31,8 @@ export const gitCommands = {
     '--end-of-options',
     directory,
   ],
+  fetchSession: (directory: string) => ['upload-pack', '--strict', '--end-of-options', directory],
+  archive: (directory: string) => ['upload-archive', directory],
   push: (directory: string) => ['receive-pack', '--stateless-rpc', '--end-of-options', directory],
 } as const satisfies Record<string, (...values: string[]) => string[]>
 

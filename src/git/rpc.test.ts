@@ -26,6 +26,6 @@ test('what git said reaches a client that reads slowly, though git has ended lon
   const process = { stdin, stdout, pid, ended } as unknown as GitProcess
   const signal = new AbortController().signal
   const watch = { onBegin() {}, onProgress() {} }
-  await converse(process, { input: bodyOf(), output, signal, ...watch })
+  await converse(process, { input: bodyOf(), output, sendsAllFirst: true, signal, ...watch })
   assert.equal(received, 200_000)
 })

@@ -6,6 +6,8 @@ import type { Ended, GitProcess } from './git-process.ts'
 type Streams = {
   input: Body
   output: Writable
+  /** Whether what the client still sends after git has ended is read and dropped, so that it gets to read what git said. */
+  sendsAllFirst: boolean
   signal: AbortSignal
   /** Called once, before the first byte of output. */
   onBegin: () => void
@@ -16,12 +18,14 @@ type Streams = {
 }
 
 /**
- * Connects a git process to a client until both are done, and leaves the output open. What the client
- * still sends after git has ended is read and dropped, so that it gets to read what git said.
+ * Connects a git process to a client until both are done, and leaves the output open.
  */
 export async function converse(child: GitProcess, streams: Streams): Promise<Ended> {
+  const given = give(streams.input, child.stdin, streams.signal)
+  // One that goes on sending to a git that has ended will learn of it in another way.
+  given.catch(() => {})
   const said = Promise.all([
-    give(streams.input, child.stdin, streams.signal),
+    streams.sendsAllFirst ? given : Promise.race([given, child.ended]),
     take(child, streams),
   ]).then(streams.onSaid)
   const [ended] = await Promise.all([child.ended, said])

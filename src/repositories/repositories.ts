@@ -48,10 +48,12 @@ type Dependencies = {
   clock: Clock
   /** The public address of the service, for clone addresses. */
   baseUrl: () => string
+  /** The same over SSH, `ssh://user@host:port`; null when SSH is off. */
+  sshUrl: () => string | null
 }
 
 /** Repositories: who may open which, and their life from creation to deletion. */
-export function createRepositories({ db, directories, clock, baseUrl }: Dependencies) {
+export function createRepositories({ db, directories, clock, baseUrl, sshUrl }: Dependencies) {
   async function openBy(
     by: { name: string } | { id: string },
     principal: Principal,
@@ -86,6 +88,7 @@ export function createRepositories({ db, directories, clock, baseUrl }: Dependen
 
   async function describe(repository: Described) {
     const { path, name } = repository
+    const ssh = sshUrl()
     await assertRepository(path)
     const [protectedBranches, defaultBranch, isUsed, sizeBytes] = await Promise.all([
       listProtections(db, repository.id),
@@ -98,7 +101,7 @@ export function createRepositories({ db, directories, clock, baseUrl }: Dependen
       defaultBranch,
       empty: !isUsed,
       sizeBytes,
-      cloneUrls: { http: `${baseUrl()}/repos/${name}.git`, ssh: null },
+      cloneUrls: { http: `${baseUrl()}/repos/${name}.git`, ssh: ssh && `${ssh}/${name}.git` },
     }
   }
 

@@ -5,8 +5,8 @@ export type Reader = ReturnType<typeof createReader>
  * A reader of the data types of RFC 4251, section 5. What it hands out shares the buffer's memory.
  * Each of its methods throws a RangeError when the bytes end too early or are not of its type.
  */
-export function createReader(buffer: Buffer) {
-  let offset = 0
+export function createReader(buffer: Buffer, start = 0) {
+  let offset = start
 
   function take(length: number): Buffer {
     if (length > buffer.length - offset) throw new RangeError('The bytes end too early.')
@@ -33,6 +33,10 @@ export function createReader(buffer: Buffer) {
       if (first === 0 && second >= 0x80) return bytes.subarray(1)
       throw new RangeError('This is no positive number in its shortest form.')
     },
+    /** The names of a name-list. */
+    names: () => string().toString('latin1').split(','),
+    /** Where the next value begins. */
+    position: () => offset,
     /** All that has not been read yet. */
     rest: () => take(buffer.length - offset),
     atEnd: () => offset === buffer.length,
@@ -61,4 +65,14 @@ export function writeMpint(bytes: Uint8Array): Buffer {
   // The top bit is the sign.
   const isHigh = (digits[0] ?? 0) >= 0x80
   return writeString(isHigh ? Buffer.concat([Buffer.alloc(1), digits]) : digits)
+}
+
+/** A message: its number, then its values. A number stands for a uint32. */
+export function message(type: number, ...values: (number | boolean | string | Buffer)[]): Buffer {
+  return Buffer.concat([Buffer.of(type), ...values.map(toBytes)])
+}
+
+function toBytes(value: number | boolean | string | Buffer): Buffer {
+  if (typeof value === 'number') return writeUint32(value)
+  return typeof value === 'boolean' ? Buffer.of(value ? 1 : 0) : writeString(value)
 }

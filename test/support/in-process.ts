@@ -15,6 +15,7 @@ export async function startInProcess(env: Record<string, string> = {}) {
   const adminToken = newTokenString()
   const settings = readSettings({
     SVC_PORT: '0',
+    SVC_SSH_PORT: '0',
     SVC_DATA_DIR: dataDir,
     SVC_ADMIN_TOKEN: adminToken,
     SVC_LOG_LEVEL: 'silent',

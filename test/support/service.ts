@@ -36,6 +36,7 @@ export async function startService({ env = {}, dataDir, program = launcher }: Op
     env: {
       PATH: process.env.PATH,
       SVC_PORT: '0',
+      SVC_SSH_PORT: '0',
       SVC_DATA_DIR: folder,
       SVC_ADMIN_TOKEN: adminToken,
       SVC_REQUESTS_PER_SECOND: '100000',
@@ -50,7 +51,7 @@ export async function startService({ env = {}, dataDir, program = launcher }: Op
     log += text
   })
   const listening = await firstLine(child, () => log)
-  const url: string = JSON.parse(listening).http
+  const { http: url, ssh }: { http: string; ssh: string | null } = JSON.parse(listening)
   const admin = createClient(url, adminToken)
 
   async function end(signal: NodeJS.Signals): Promise<number | null> {
@@ -64,6 +65,9 @@ export async function startService({ env = {}, dataDir, program = launcher }: Op
 
   return {
     url,
+    /** Where it serves SSH, an address without a path; empty when it does not. */
+    ssh: ssh ?? '',
+    sshPort: Number(ssh?.split(':').at(-1)),
     dataDir: folder,
     pid: child.pid ?? 0,
     admin,

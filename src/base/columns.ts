@@ -1,0 +1,31 @@
+/** Rows as aligned columns, without control characters. */
+export function toTable(rows: string[][]): string {
+  const all = rows.map((row) => row.map(printable))
+  const widths: number[] = []
+  for (const row of all) {
+    for (const [column, cell] of row.entries()) {
+      widths[column] = Math.max(widths[column] ?? 0, cell.length)
+    }
+  }
+  return all
+    .map((row) =>
+      row
+        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+        .join('  ')
+        .trimEnd(),
+    )
+    .map((line) => `${line}\n`)
+    .join('')
+}
+
+/** A time as people read it, in UTC. */
+export function toDate(milliseconds: number | null): string {
+  return milliseconds === null
+    ? 'never'
+    : new Date(milliseconds).toISOString().slice(0, 16).replace('T', ' ')
+}
+
+/** A text without control characters: what a stranger chose as a name must not move a terminal's cursor. */
+export function printable(text: string): string {
+  return text.replace(/[\0-\x1f\x7f-\x9f]/g, '?')
+}

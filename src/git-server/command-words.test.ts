@@ -1,0 +1,29 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { toWords } from './command-words.ts'
+
+test('words are quoted as people and shells quote them', () => {
+  const lines: [string, string[] | undefined][] = [
+    ["git-upload-pack '/site.git'", ['git-upload-pack', '/site.git']],
+    ['  info   site ', ['info', 'site']],
+    ['info "a \\"b\\" c"', ['info', 'a "b" c']],
+    ["info it\\'s", ['info', "it's"]],
+    ["info ''", ['info', '']],
+    ['', []],
+    ["info 'site", undefined],
+    ['info "site', undefined],
+    ['info site\\', undefined],
+    ['info $(id) `id` ; id', ['info', '$(id)', '`id`', ';', 'id']],
+  ]
+  for (const [line, words] of lines) assert.deepEqual(toWords(line), words, line)
+})
+
+test('whatever Git quotes comes back as it was', () => {
+  const quote = (text: string) => `'${text.replace(/['!]/g, "'\\$&'")}'`
+  fc.assert(
+    fc.property(fc.array(fc.string({ unit: 'binary' }), { minLength: 1 }), (words) => {
+      assert.deepEqual(toWords(words.map(quote).join(' ')), words)
+    }),
+  )
+})

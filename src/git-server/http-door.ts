@@ -1,0 +1,100 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Principal } from '../access/principal.ts'
+import { readBody } from '../git/body.ts'
+import { flushPacket, packet } from '../git/pkt-line.ts'
+import type { Repository } from '../repositories/repositories.ts'
+import {
+  type Answer,
+  type GitEngine,
+  type GitRequest,
+  type Outcome,
+  protocolIn,
+  type Service,
+} from './git-engine.ts'
+
+export type HttpDoor = ReturnType<typeof createHttpDoor>
+
+/** One request of Git's HTTP protocol, after its principal and repository are known. */
+export type HttpExchange = {
+  request: IncomingMessage
+  response: ServerResponse
+  principal: Principal
+  repository: Repository
+  /** Aborted when the client is gone. */
+  signal: AbortSignal
+}
+
+/** Git's smart protocol as HTTP carries it: https://git-scm.com/docs/http-protocol */
+export function createHttpDoor(engine: GitEngine) {
+  return {
+    /** Answers `GET info/refs`: what the service offers and, before version 2, all refs. */
+    async advertise(service: Service, exchange: HttpExchange): Promise<void> {
+      const request = toGitRequest(exchange, `application/x-${service}-advertisement`)
+      const { repository, protocol, answer } = request
+      const isFetch = service === 'git-upload-pack'
+      if (isFetch && protocol === 'version=2') {
+        const offer = await engine.offerFetch(repository)
+        answer.begin()
+        exchange.response.end(offer)
+        return
+      }
+      const heading = Buffer.concat([packet(`# service=${service}\n`), flushPacket])
+      const offer = isFetch ? undefined : await engine.offerPush(repository, protocol)
+      if (!offer) return finish(exchange, await engine.advertise(service, request, heading))
+      answer.begin()
+      exchange.response.end(Buffer.concat([heading, offer]))
+    },
+
+    /** Answers `POST git-upload-pack`. */
+    async fetch(exchange: HttpExchange): Promise<void> {
+      const request = toGitRequest(exchange, 'application/x-git-upload-pack-result')
+      const body = readBody(exchange.request, exchange.signal)
+      finish(exchange, await engine.fetch(request, body))
+    },
+
+    /** Answers `POST git-receive-pack`. */
+    async push(exchange: HttpExchange): Promise<void> {
+      const request = toGitRequest(exchange, 'application/x-git-receive-pack-result')
+      const body = readBody(exchange.request, exchange.signal)
+      finish(exchange, await engine.push(request, body, mayBeProbe(exchange.request)))
+    },
+  }
+}
+
+function toGitRequest(exchange: HttpExchange, contentType: string): GitRequest {
+  const { request, response, principal, repository, signal } = exchange
+  return {
+    principal,
+    repository,
+    protocol: protocolIn(String(request.headers['git-protocol'] ?? '')),
+    answer: toAnswer(response, contentType),
+    isReceiving: () => !request.complete,
+    sendsAllFirst: true,
+    signal,
+  }
+}
+
+function toAnswer(response: ServerResponse, contentType: string): Answer {
+  return {
+    output: response,
+    begin() {
+      response.setHeader('content-type', contentType)
+      response.setHeader('cache-control', 'no-cache, max-age=0, must-revalidate')
+      response.writeHead(200)
+    },
+    hasBegun: () => response.headersSent,
+    onSaid() {
+      if (response.headersSent) response.end()
+    },
+  }
+}
+
+function finish({ response }: HttpExchange, outcome: Outcome): void {
+  if (outcome === null) response.destroy()
+  else response.end()
+}
+
+// Git asks with an empty request whether a long one would be let in: remote-curl.c, probe_rpc.
+function mayBeProbe({ headers }: IncomingMessage): boolean {
+  return headers['content-length'] === String(flushPacket.length)
+}

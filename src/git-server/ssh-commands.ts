@@ -1,0 +1,125 @@
+import { requirePermission } from '../access/may.ts'
+import type { Principal } from '../access/principal.ts'
+import type { Body } from '../git/body.ts'
+import type { Repositories } from '../repositories/repositories.ts'
+import type { Key } from '../ssh-keys/ssh-keys.ts'
+import type { Answer, GitEngine, GitRequest, Outcome } from './git-engine.ts'
+import { toCatalogue, toDetails, toHelp, toIdentity, toList, toSelf } from './ssh-output.ts'
+
+/** Somebody who came by SSH: as whom, and with which key, if any. */
+export type Visitor = { principal: Principal; key: Key | undefined }
+
+/** What a command is run with. */
+export type Call = {
+  visitor: Visitor
+  /** The name in its argument, for a command that takes one. */
+  repositoryName: string
+  protocol: string
+  answer: Answer
+  input: Body
+  isReceiving: () => boolean
+  signal: AbortSignal
+}
+
+type Common = {
+  /** What follows the name: one repository, or nothing. */
+  usage: '<name>' | ''
+  summary: string
+}
+
+/** A command that prints: text for people, or what the API would answer, as JSON. */
+type PrintingCommand = Common & {
+  kind: 'print'
+  run: (call: Call) => Promise<{ text: string; json: unknown }>
+}
+
+/** A command that Git's own client runs. */
+type GitCommand = Common & { kind: 'git'; run: (call: Call) => Promise<Outcome> }
+
+export type SshCommand = PrintingCommand | GitCommand
+
+type Dependencies = { repositories: Repositories; engine: GitEngine }
+
+/** Every command that may be run over SSH, by name. */
+export function createSshCommands({ repositories, engine }: Dependencies) {
+  const commands: Record<string, SshCommand> = {
+    repos: {
+      kind: 'print',
+      usage: '',
+      summary: 'list the repositories that you can see',
+      async run({ visitor: { principal } }) {
+        requirePermission(principal, 'repo:read')
+        const all = await repositories.list(principal, { after: '', limit: undefined })
+        return { text: toList(all), json: all }
+      },
+    },
+    info: {
+      kind: 'print',
+      usage: '<name>',
+      summary: 'tell about one repository',
+      async run({ visitor: { principal }, repositoryName }) {
+        const repository = await repositories.open(principal, repositoryName, 'repo:read')
+        const described = await repositories.describe(repository)
+        return { text: toDetails(described), json: described }
+      },
+    },
+    whoami: {
+      kind: 'print',
+      usage: '',
+      summary: 'tell who you are here, and what your key may do',
+      async run({ visitor }) {
+        return { text: toSelf(visitor), json: toIdentity(visitor) }
+      },
+    },
+    help: {
+      kind: 'print',
+      usage: '',
+      summary: 'list these commands',
+      async run() {
+        return { text: toHelp(commands), json: toCatalogue(commands) }
+      },
+    },
+    'git-upload-pack': {
+      kind: 'git',
+      usage: '<name>',
+      summary: 'what git clone, git fetch and git ls-remote run',
+      async run(call) {
+        const request = await open(call, 'repo:read')
+        if (call.protocol !== 'version=2') return engine.converse('fetch', request, call.input)
+        const offer = await engine.offerFetch(request.repository)
+        call.answer.begin()
+        call.answer.output.write(offer)
+        return engine.fetchEach(request, call.input)
+      },
+    },
+    'git-receive-pack': {
+      kind: 'git',
+      usage: '<name>',
+      summary: 'what git push runs',
+      async run(call) {
+        const request = await open(call, 'repo:write')
+        const offer = await engine.offerPush(request.repository, call.protocol)
+        call.answer.begin()
+        if (offer) call.answer.output.write(offer)
+        else await engine.advertise('git-receive-pack', request)
+        return engine.push(request, call.input, true)
+      },
+    },
+    'git-upload-archive': {
+      kind: 'git',
+      usage: '<name>',
+      summary: 'what git archive --remote runs',
+      async run(call) {
+        return engine.converse('archive', await open(call, 'repo:read'), call.input)
+      },
+    },
+  }
+
+  async function open(call: Call, permission: 'repo:read' | 'repo:write'): Promise<GitRequest> {
+    const { principal } = call.visitor
+    const repository = await repositories.open(principal, call.repositoryName, permission)
+    return { ...call, principal, repository, sendsAllFirst: false }
+  }
+
+  return commands
+}

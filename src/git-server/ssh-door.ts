@@ -1,0 +1,168 @@
+import { anonymousFrom } from '../access/principal.ts'
+import { printable } from '../base/columns.ts'
+import type { Log } from '../base/log.ts'
+import { Problem, toProblem } from '../base/problem.ts'
+import type { Settings } from '../config/settings.ts'
+import type { Repositories } from '../repositories/repositories.ts'
+import type { Session } from '../ssh/connection.ts'
+import type { Claim, Verdict } from '../ssh/userauth.ts'
+import type { SshKeys } from '../ssh-keys/ssh-keys.ts'
+import { toWords } from './command-words.ts'
+import { type Answer, type GitEngine, protocolIn } from './git-engine.ts'
+import { createSshCommands, type Visitor } from './ssh-commands.ts'
+import { toGreeting, toHelp } from './ssh-output.ts'
+
+/** The SSH user of everybody who has a key, and of whoever has none. */
+export const sshUser = 'svc'
+const anonymousUser = 'anonymous'
+
+/** What is known of a client for as long as it is connected; what it may do is asked anew for each command. */
+export type Identity = { keyId: string } | { anonymousFrom: string }
+
+type Dependencies = {
+  engine: GitEngine
+  repositories: Repositories
+  sshKeys: SshKeys
+  settings: Settings
+  log: Log
+}
+
+// As a shell has them, and as git has them.
+const exitCodes = { failure: 1, usage: 2, unknown: 127, git: 128 } as const
+
+/** Git and a few commands over SSH: https://git-scm.com/docs/pack-protocol, "SSH Transport". */
+export function createSshDoor({ engine, repositories, sshKeys, settings, log }: Dependencies) {
+  const commands = createSshCommands({ repositories, engine })
+
+  async function decide(
+    { username, key: blob }: Claim,
+    address: string,
+  ): Promise<Verdict<Identity>> {
+    if (username === anonymousUser && settings.sshAnonymousRead) {
+      return { identity: { anonymousFrom: address } }
+    }
+    if (username !== sshUser) {
+      const notice = `The SSH user of this service is ${sshUser}: ssh://${sshUser}@…`
+      return { identity: undefined, notice }
+    }
+    const key = blob && (await sshKeys.identify(blob))
+    return { identity: key && { keyId: key.id } }
+  }
+
+  async function visitorOf(identity: Identity): Promise<Visitor> {
+    if ('anonymousFrom' in identity) {
+      return { principal: anonymousFrom(identity.anonymousFrom), key: undefined }
+    }
+    const visitor = await sshKeys.principalOf(identity.keyId)
+    if (!visitor) throw new Problem('ssh_key_not_found', 'Your SSH key has been removed.')
+    return visitor
+  }
+
+  async function serve(session: Session<Identity>): Promise<number> {
+    const startedAt = performance.now()
+    const exitCode = await run(session).catch((error) => explain(session, error))
+    log.info(
+      {
+        ...session.identity,
+        command: session.command?.slice(0, 200),
+        exitCode,
+        ms: Math.round(performance.now() - startedAt),
+      },
+      'ssh command',
+    )
+    return exitCode
+  }
+
+  async function run(session: Session<Identity>): Promise<number> {
+    const visitor = await visitorOf(session.identity)
+    const { command: line, output, signal, input } = session
+    if (line === undefined) {
+      output.write(toGreeting(visitor, toHelp(commands)))
+      return 0
+    }
+    const { command, repositoryName, isJson } = parse(line)
+    const said = Promise.withResolvers<number>()
+    const call = {
+      visitor,
+      repositoryName,
+      protocol: protocolIn(session.gitProtocol),
+      answer: toAnswer(session, () => said.resolve(0)),
+      input: input.read(signal),
+      isReceiving: input.isWaiting,
+      signal,
+    }
+    if (command.kind === 'print') {
+      const { text, json } = await command.run(call)
+      output.write(isJson ? `${JSON.stringify(json)}\n` : text)
+      return 0
+    }
+    const ended = command.run(call).then((outcome) => outcome ?? exitCodes.git)
+    return Promise.race([said.promise, ended])
+  }
+
+  function parse(line: string) {
+    const words = toWords(line)
+    if (!words) throw new CommandFault(exitCodes.usage, 'The quotes of the command do not match.')
+    // Some clients are set to run `git upload-pack`.
+    if (words[0] === 'git' && words[1]) words.splice(0, 2, `git-${words[1]}`)
+    const [name = '', ...args] = words
+    const command = Object.hasOwn(commands, name) ? commands[name] : undefined
+    if (!command) {
+      throw new CommandFault(exitCodes.unknown, `There is no command "${name}" here; try help.`)
+    }
+    const isJson = command.kind === 'print' && args.includes('--json')
+    const others = isJson ? args.filter((arg) => arg !== '--json') : args
+    if (others.length !== (command.usage === '' ? 0 : 1)) {
+      const usage = [name, command.usage, command.kind === 'print' && '[--json]']
+      throw new CommandFault(exitCodes.usage, `Usage: ${usage.filter(Boolean).join(' ')}`)
+    }
+    return { command, isJson, repositoryName: toRepositoryName(others[0] ?? '') }
+  }
+
+  function explain({ signal, errors, command = '' }: Session<Identity>, error: unknown): number {
+    if (signal.aborted) return exitCodes.git
+    const isGit = /^git\b/.test(command)
+    if (error instanceof CommandFault) {
+      errors.write(toComplaint(error.message))
+      return error.exitCode
+    }
+    const problem = toProblem(error)
+    if (problem.cause !== undefined) log.error({ err: problem.cause }, 'an ssh command failed')
+    errors.write(toComplaint(problem.message))
+    return isGit ? exitCodes.git : exitCodes.failure
+  }
+
+  return { decide, serve }
+}
+
+/** A command line that is not one of ours. */
+class CommandFault extends Error {
+  override readonly name = 'CommandFault'
+  readonly exitCode: number
+
+  constructor(exitCode: number, message: string) {
+    super(message)
+    this.exitCode = exitCode
+  }
+}
+
+function toComplaint(text: string): string {
+  return `svc: ${printable(text)}\n`
+}
+
+// Addresses are `/name.git` in URLs and `name.git` after a colon.
+function toRepositoryName(path: string): string {
+  return path.replace(/^\//, '').replace(/\.git$/, '')
+}
+
+function toAnswer({ output }: Session<Identity>, onSaid: () => void): Answer {
+  let hasBegun = false
+  return {
+    output,
+    begin() {
+      hasBegun = true
+    },
+    hasBegun: () => hasBegun,
+    onSaid,
+  }
+}

@@ -1,0 +1,44 @@
+import { Problem } from '../base/problem.ts'
+import type { Body } from './body.ts'
+import { firstPacket } from './pkt-line.ts'
+
+/**
+ * The requests that follow each other in a body, each with the flush packet that ends it: "Command
+ * Request" in https://git-scm.com/docs/protocol-v2. A flush packet alone ends them all, and so does the
+ * body's end. Throws a Problem for what is malformed or too large.
+ */
+export async function* requestsIn(
+  body: Body,
+  maxBytes: number,
+): AsyncGenerator<Buffer, void, undefined> {
+  let bytes = Buffer.alloc(0)
+  let parsed = 0
+  for (;;) {
+    const found = firstPacket(bytes.subarray(parsed))
+    if (found === 'malformed') throw malformedRequest()
+    if (found === 'incomplete') {
+      const { value } = await body.next()
+      if (!value && bytes.length === 0) return
+      if (!value) throw malformedRequest()
+      bytes = Buffer.concat([bytes, value])
+      continue
+    }
+    parsed += found.length
+    if (parsed > maxBytes) {
+      throw new Problem(
+        'body_too_large',
+        `A request of this kind may have at most ${maxBytes} bytes.`,
+      )
+    }
+    if (found.packet.kind !== 'flush') continue
+    if (parsed === found.length) return
+    yield bytes.subarray(0, parsed)
+    bytes = bytes.subarray(parsed)
+    parsed = 0
+  }
+}
+
+/** What a client is told whose request cannot be understood. */
+export function malformedRequest(): Problem {
+  return new Problem('malformed_git_request', "The request is not one of Git's protocol.")
+}

@@ -1,0 +1,157 @@
+import { Writable } from 'node:stream'
+import { createInbox } from './inbox.ts'
+import { messages } from './messages.ts'
+import type { Transport } from './transport.ts'
+import { message, writeUint32 } from './wire.ts'
+
+export type Channel = ReturnType<typeof createChannel>
+
+/** Bytes that a client may send before they are taken; also the most that are kept of them. */
+export const windowBytes = 2 * 1024 * 1024
+/** The largest piece of data in a message, either way. */
+export const packetMaxBytes = 32 * 1024
+const windowMost = 2 ** 32 - 1
+const standardError = 1
+
+type Options = {
+  transport: Transport
+  /** The client's number for the channel. */
+  remoteId: number
+  remoteWindow: number
+  /** The largest piece of data that the client takes. */
+  remotePacketBytes: number
+}
+
+/** One session channel: RFC 4254, section 5. Methods called `receive…` throw for what the client may not send. */
+export function createChannel({ transport, remoteId, ...remote }: Options) {
+  const { remotePacketBytes } = remote
+  let { remoteWindow } = remote
+  let localWindow = windowBytes
+  let taken = 0
+  let isClosed = false
+  let changed = Promise.withResolvers<void>()
+  const gone = new AbortController()
+  const inbox = createInbox(grant)
+
+  function grant(bytes: number): void {
+    taken += bytes
+    if (taken < windowBytes / 2 || isClosed) return
+    transport.send(message(messages.channelWindowAdjust, remoteId, taken))
+    localWindow += taken
+    taken = 0
+  }
+
+  function consume(bytes: number): void {
+    if (bytes > localWindow) throw new Error('The client sent more than its window.')
+    localWindow -= bytes
+  }
+
+  /** Has whoever waits to send look again. */
+  function wake(): void {
+    changed.resolve()
+    changed = Promise.withResolvers()
+  }
+
+  async function sendData(bytes: Buffer, isError: boolean): Promise<void> {
+    let rest = bytes
+    while (rest.length > 0) {
+      if (isClosed) throw new Error('The channel is closed.')
+      if (remoteWindow === 0 || transport.isBusy()) {
+        await changed.promise
+        continue
+      }
+      const length = Math.min(rest.length, remoteWindow, remotePacketBytes, packetMaxBytes)
+      remoteWindow -= length
+      const heading = isError
+        ? message(messages.channelExtendedData, remoteId, standardError)
+        : message(messages.channelData, remoteId)
+      transport.send(heading, writeUint32(length), rest.subarray(0, length))
+      rest = rest.subarray(length)
+    }
+  }
+
+  function createOutput(isError: boolean): Writable {
+    const output = new Writable({
+      write: (bytes: Buffer, _encoding, done) => {
+        sendData(bytes, isError).then(() => done(), done)
+      },
+    })
+    // Whoever writes learns of the client's end by the signal.
+    return output.on('error', () => {})
+  }
+
+  /** Ends everything, without a word to the client. */
+  function abandon(): void {
+    isClosed = true
+    inbox.end('broken')
+    gone.abort(new Error('The client closed the channel.'))
+    wake()
+  }
+
+  return {
+    input: inbox,
+    output: createOutput(false),
+    errors: createOutput(true),
+    /** Aborted when the client has closed the channel or is gone. */
+    signal: gone.signal,
+    wake,
+    abandon,
+
+    receiveData(bytes: Buffer): void {
+      consume(bytes.length)
+      if (bytes.length > 0) inbox.push(bytes)
+    },
+
+    /** Nothing here reads what is no standard input. */
+    receiveExtendedData(bytes: Buffer): void {
+      consume(bytes.length)
+      grant(bytes.length)
+    },
+
+    receiveWindow(bytes: number): void {
+      remoteWindow += bytes
+      if (remoteWindow > windowMost) throw new Error('The window is too large.')
+      wake()
+    },
+
+    receiveEnd: () => inbox.end('ended'),
+
+    receiveClose(): void {
+      if (!isClosed) transport.send(message(messages.channelClose, remoteId))
+      abandon()
+    },
+
+    succeed: () => transport.send(message(messages.channelSuccess, remoteId)),
+    fail: () => transport.send(message(messages.channelFailure, remoteId)),
+
+    /** Sends what is left to be sent, the exit code, and closes the channel; false if that takes too long. */
+    async exit(code: number, timeoutMs: number): Promise<boolean> {
+      const sent = Promise.all([flushed(this.errors), flushed(this.output)])
+      if (!(await within(timeoutMs, sent))) return false
+      if (isClosed) return true
+      isClosed = true
+      transport.send(message(messages.channelEof, remoteId))
+      transport.send(message(messages.channelRequest, remoteId, 'exit-status', false, code))
+      transport.send(message(messages.channelClose, remoteId))
+      return true
+    },
+  }
+}
+
+async function within(timeoutMs: number, work: Promise<unknown>): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<boolean>((resolve) => {
+    timer = setTimeout(() => resolve(false), timeoutMs)
+  })
+  const isDone = await Promise.race([work.then(() => true), late])
+  clearTimeout(timer)
+  return isDone
+}
+
+function flushed(output: Writable): Promise<void> {
+  return new Promise((resolve) => {
+    if (output.destroyed) return resolve()
+    output.once('close', resolve)
+    output.end(resolve)
+  })
+}

@@ -1,0 +1,66 @@
+import assert from 'node:assert/strict'
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, test } from 'node:test'
+import { without } from '../../test/support/programs.ts'
+import { generateKey, sshKeygen } from '../../test/support/ssh-keys.ts'
+import { openHostKey } from './host-key.ts'
+
+let folder: string
+const pathOf = () => join(folder, 'ssh_host_ed25519_key')
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'svc-test-'))
+})
+
+afterEach(() => rmSync(folder, { recursive: true }))
+
+test('a key that is made is read again, and only its owner may read it', async () => {
+  const made = await openHostKey(folder)
+  const again = await openHostKey(folder)
+  assert.deepEqual(again.getPublicSSH(), made.getPublicSSH())
+  assert.deepEqual(again.sign(Buffer.from('x')), made.sign(Buffer.from('x')))
+  assert.equal(statSync(pathOf()).mode & 0o777, 0o600)
+})
+
+test('however its bytes fall, a key can be made and read', async () => {
+  // A public key that begins with a zero comes once in 256 times.
+  for (let round = 0; round < 600; round++) {
+    const made = await openHostKey(folder)
+    assert.equal(made.getPublicSSH().length, 51)
+    rmSync(pathOf())
+  }
+})
+
+test('OpenSSH reads what is made here', { skip: without('ssh') }, async () => {
+  const key = await openHostKey(folder)
+  const line = `ssh-ed25519 ${key.getPublicSSH().toString('base64')} svc`
+  assert.equal((await sshKeygen('-y', '-f', pathOf())).trim(), line)
+  assert.equal(readFileSync(`${pathOf()}.pub`, 'utf8').trim(), line)
+})
+
+test('what OpenSSH makes is read here', { skip: without('ssh') }, async () => {
+  const line = await generateKey(pathOf(), '-t', 'ed25519')
+  const key = await openHostKey(folder)
+  const [, blob] = line.split(' ')
+  assert.equal(key.getPublicSSH().toString('base64'), blob)
+})
+
+test('a file that is no such key is told of, and left as it is', {
+  skip: without('ssh'),
+}, async () => {
+  const make: (() => unknown)[] = [
+    () => writeFileSync(pathOf(), ''),
+    () => writeFileSync(pathOf(), 'nonsense'),
+    () => generateKey(pathOf(), '-t', 'ed25519', '-N', 'phrase'),
+    () => generateKey(pathOf(), '-t', 'ecdsa'),
+  ]
+  for (const step of make) {
+    await step()
+    const before = readFileSync(pathOf())
+    await assert.rejects(openHostKey(folder), /no private ed25519 key without a passphrase; put/)
+    assert.deepEqual(readFileSync(pathOf()), before)
+    rmSync(pathOf())
+  }
+})

@@ -1,0 +1,116 @@
+import {
+  createPrivateKey,
+  createPublicKey,
+  generateKeyPairSync,
+  randomBytes,
+  sign,
+} from 'node:crypto'
+import { readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { HostKey } from 'ssh2/lib/protocol/Protocol.js'
+import { createReader, writeString, writeUint32 } from './wire.ts'
+
+const fileName = 'ssh_host_ed25519_key'
+const keyType = 'ssh-ed25519'
+const comment = 'svc'
+
+/** The key by which clients know the server, in OpenSSH's format; made in a folder that has none yet. */
+export async function openHostKey(folder: string): Promise<HostKey> {
+  const path = join(folder, fileName)
+  const text = (await read(path)) ?? (await make(path))
+  try {
+    return toHostKey(seedIn(text))
+  } catch (error) {
+    throw new Error(
+      `The SSH host key ${path} is no private ed25519 key without a passphrase; put the right file back, ` +
+        'or move it away to have a new one made (clients will warn of the change).',
+      { cause: error },
+    )
+  }
+}
+
+function toHostKey(seed: Buffer): HostKey {
+  // The smallest form that Node takes: PrivateKeyInfo of RFC 8410, section 7.
+  const prefix = Buffer.from('302e020100300506032b657004220420', 'hex')
+  const key = createPrivateKey({
+    key: Buffer.concat([prefix, seed]),
+    format: 'der',
+    type: 'pkcs8',
+  })
+  const { x = '' } = createPublicKey(key).export({ format: 'jwk' })
+  const blob = toBlob(Buffer.from(x, 'base64url'))
+  return { type: keyType, getPublicSSH: () => blob, sign: (data) => sign(null, data, key) }
+}
+
+async function make(path: string): Promise<string> {
+  const { d = '', x = '' } = generateKeyPairSync('ed25519').privateKey.export({ format: 'jwk' })
+  const publicKey = Buffer.from(x, 'base64url')
+  const text = toFile(Buffer.from(d, 'base64url'), publicKey)
+  const line = `${keyType} ${toBlob(publicKey).toString('base64')} ${comment}\n`
+  await writeFile(`${path}.pub`, line, { mode: 0o644, flush: true })
+  const draft = `${path}.new`
+  await rm(draft, { force: true })
+  await writeFile(draft, text, { mode: 0o600, flag: 'wx', flush: true })
+  await rename(draft, path)
+  return text
+}
+
+async function read(path: string): Promise<string | undefined> {
+  return readFile(path, 'latin1').catch((error) => {
+    if (error.code === 'ENOENT') return undefined
+    throw new Error(`The SSH host key ${path} cannot be read: ${error.message}`, { cause: error })
+  })
+}
+
+// OpenSSH's file PROTOCOL.key: what is not encrypted has these words and a block size of 8.
+const magic = 'openssh-key-v1\0'
+const unencrypted = ['none', 'none', ''].map(writeString)
+const blockBytes = 8
+const heading = '-----BEGIN OPENSSH PRIVATE KEY-----'
+const ending = '-----END OPENSSH PRIVATE KEY-----'
+
+function toFile(seed: Buffer, publicKey: Buffer): string {
+  const check = randomBytes(4)
+  const secret = Buffer.concat([
+    check,
+    check,
+    toBlob(publicKey),
+    writeString(Buffer.concat([seed, publicKey])),
+    writeString(comment),
+  ])
+  const padding = Buffer.from([1, 2, 3, 4, 5, 6, 7]).subarray(0, -secret.length & (blockBytes - 1))
+  const whole = Buffer.concat([
+    Buffer.from(magic),
+    ...unencrypted,
+    writeUint32(1),
+    writeString(toBlob(publicKey)),
+    writeString(Buffer.concat([secret, padding])),
+  ])
+  const lines = whole.toString('base64').match(/.{1,70}/g) ?? []
+  return `${[heading, ...lines, ending].join('\n')}\n`
+}
+
+/** The 32 bytes that an ed25519 key is made of. Throws for a file that has none to be read. */
+function seedIn(text: string): Buffer {
+  const [, base64 = ''] = new RegExp(`${heading}([\\sA-Za-z0-9+/=]+)${ending}`).exec(text) ?? []
+  const whole = Buffer.from(base64, 'base64')
+  if (!whole.toString('latin1').startsWith(magic)) throw new Error('This is no OpenSSH key.')
+  const reader = createReader(whole, magic.length)
+  for (const word of unencrypted) {
+    if (!writeString(reader.string()).equals(word)) throw new Error('The key is encrypted.')
+  }
+  if (reader.uint32() !== 1) throw new Error('There is not one key.')
+  reader.string()
+  const secret = createReader(reader.string())
+  secret.uint32()
+  secret.uint32()
+  if (secret.text() !== keyType) throw new Error('The key has another type.')
+  const publicKey = secret.string()
+  const pair = secret.string()
+  if (publicKey.length !== 32 || pair.length !== 64) throw new Error('The key is damaged.')
+  return pair.subarray(0, 32)
+}
+
+function toBlob(publicKey: Buffer): Buffer {
+  return Buffer.concat([keyType, publicKey].map(writeString))
+}
