@@ -50,7 +50,7 @@ export async function startService({ env = {}, dataDir, program = launcher }: Op
     log += text
   })
   const listening = await firstLine(child, () => log)
-  const url: string = JSON.parse(listening).http
+  const { http: url, ssh }: { http: string; ssh?: string | null } = JSON.parse(listening)
   const admin = createClient(url, adminToken)
 
   async function end(signal: NodeJS.Signals): Promise<number | null> {
@@ -64,6 +64,8 @@ export async function startService({ env = {}, dataDir, program = launcher }: Op
 
   return {
     url,
+    /** Where it serves Git over SSH, if it does: an address without a path. */
+    ssh,
     dataDir: folder,
     pid: child.pid ?? 0,
     admin,
