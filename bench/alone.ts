@@ -1,7 +1,7 @@
 import { get } from 'node:http'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { makeBulk, mixedSizes, stored } from './fixtures.ts'
+import { makeBulk, mixedSizes } from './fixtures.ts'
 import { interleave } from './measure.ts'
 import { type Footprint, footprintOf, type Growth, watchGrowth } from './memory.ts'
 import { say } from './output.ts'
@@ -47,14 +47,15 @@ export async function measureIdle({ signal }: Workspace, dataDir: string): Promi
 export async function measureHugePush(workspace: Workspace): Promise<Growth> {
   const { folder, git, signal } = workspace
   say('Making 2 GiB that cannot be compressed')
-  const { path, ref } = await makeBulk(workspace, { name: 'huge', sizes: mixedSizes() })
+  const huge = await makeBulk(workspace, { name: 'huge', sizes: mixedSizes() })
   const env = { SVC_PUSH_MAX: '4GiB' }
   await using subject = await startSubject({ dataDir: join(folder, 'data-huge'), env })
-  const address = await subject.host.create('huge')
+  const address = await subject.host.create(huge.name)
   await pause(idleAfterMs, undefined, { signal })
   say('Measuring: memory during a push of 2 GiB')
   using watched = watchGrowth(subject.pid, lookEveryMs)
-  await git(['-C', path, 'push', '--quiet', address, `${ref}:${ref}`], { config: stored })
+  const update = `${huge.ref}:${huge.ref}`
+  await git(['-C', huge.path, 'push', '--quiet', address, update], { config: huge.config })
   return watched.growth
 }
 

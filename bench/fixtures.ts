@@ -1,36 +1,57 @@
 import { createCipheriv } from 'node:crypto'
 import { join } from 'node:path'
+import { say } from './output.ts'
 import type { Workspace } from './workspace.ts'
 
 const mib = 2 ** 20
+const bulkMib = 256
 const commits = 3000
 const folders = 60
 // 2023-11-14, and an hour from commit to commit: the same history on every run.
 const startSeconds = 1_700_000_000
 const stepSeconds = 3600
 
-/** Settings of a client that sends files as they are: what is measured is the server, not how a client packs. */
-export const stored = {
+// Of a client that sends files as they are: what is measured is the server, not how a client packs.
+const stored = {
   'core.bigFileThreshold': '1',
   'core.compression': '0',
   'pack.compression': '0',
   'fastimport.unpackLimit': '1',
 }
 
-/** A repository on the client's side. */
-export type Source = { path: string; ref: string }
+/** A repository on the client's side, with the settings to push it with. */
+export type Source = { name: string; path: string; ref: string; config: Record<string, string> }
 
-/** A project's history: 3,000 commits, some thousand files in folders, edited again and again. */
-export async function makeHistory({ folder, git }: Workspace): Promise<Source> {
+/** What is cloned and pushed. */
+export type Fixtures = {
+  /** A project's history: 3,000 commits, some thousand files in folders, edited again and again. */
+  history: Source
+  /** Commits on top of the history, of one small change each; their ids, oldest first. */
+  steps: string[]
+  /** Files that no compression makes smaller. */
+  bulk: Source
+  bulkMib: number
+}
+
+/** Makes all that the comparisons share. */
+export async function makeFixtures(workspace: Workspace, stepCount: number): Promise<Fixtures> {
+  say('Making a history of 3,000 commits')
+  const history = await makeHistory(workspace)
+  const steps = await addSteps(workspace, history, stepCount)
+  say(`Making ${bulkMib} MiB that cannot be compressed`)
+  const bulk = await makeBulk(workspace, { name: 'bulk', sizes: evenSizes(bulkMib) })
+  return { history, steps, bulk, bulkMib }
+}
+
+async function makeHistory({ folder, git }: Workspace): Promise<Source> {
   const path = join(folder, 'history.git')
   await git(['init', '--quiet', '--bare', path])
   await git(['-C', path, 'fast-import', '--quiet', '--date-format=raw'], { input: history() })
   await git(['-C', path, 'repack', '-adfq'], { config: { 'pack.threads': '1' } })
-  return { path, ref: 'refs/heads/main' }
+  return { name: 'history', path, ref: 'refs/heads/main', config: {} }
 }
 
-/** Further commits on top of a history, of one small change each; their ids, oldest first. */
-export async function addSteps(workspace: Workspace, { path, ref }: Source, count: number) {
+async function addSteps(workspace: Workspace, { path, ref }: Source, count: number) {
   const { git } = workspace
   await git(['-C', path, 'fast-import', '--quiet', '--date-format=raw'], {
     input: steps(ref, count),
@@ -50,11 +71,11 @@ export async function makeBulk(
     config: stored,
     input: bulk(name, sizes),
   })
-  return { path, ref: 'refs/heads/main' }
+  return { name, path, ref: 'refs/heads/main', config: stored }
 }
 
 /** Sizes in bytes: a file of 8 MiB, again and again. */
-export function evenSizes(totalMib: number): number[] {
+function evenSizes(totalMib: number): number[] {
   return Array<number>(totalMib / 8).fill(8 * mib)
 }
 

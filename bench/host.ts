@@ -1,6 +1,9 @@
-/** A server of Git repositories over HTTP, of those that are compared. */
+/** A server of Git repositories, of those that are compared. */
 export type Host = {
-  /** Makes an empty repository; the address of it, with what lets the client in. */
+  /** Makes an empty repository; its address, which lets the client of the bench in. */
   create: (name: string) => Promise<string>
   remove: (name: string) => Promise<unknown>
 }
+
+/** What is compared: svc, its peer with the durability and the checks of svc, and the peer as git is by default. */
+export type Hosts = { svc: Host; peer: Host; defaults: Host }

@@ -38,7 +38,7 @@ export async function interleave<Name extends string>({
 }
 
 /** The middle of some numbers; the mean of the two in the middle when their count is even. */
-function median(values: number[]): number {
+export function median(values: number[]): number {
   const sorted = values.toSorted((a, b) => a - b)
   const middle = sorted.slice(Math.ceil(sorted.length / 2) - 1, Math.floor(sorted.length / 2) + 1)
   return middle.reduce((sum, value) => sum + value, 0) / middle.length

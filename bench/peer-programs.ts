@@ -3,13 +3,24 @@ import { rm, writeFile } from 'node:fs/promises'
 import { say } from './output.ts'
 import { run } from './program.ts'
 
-const programs = { nginx: '/usr/sbin/nginx', fcgiwrap: '/usr/sbin/fcgiwrap' }
-const install = ['install', '-y', 'nginx-light', 'fcgiwrap']
+const peers = {
+  http: {
+    programs: { nginx: '/usr/sbin/nginx', fcgiwrap: '/usr/sbin/fcgiwrap' },
+    packages: ['nginx-light', 'fcgiwrap'],
+  },
+  ssh: { programs: { sshd: '/usr/sbin/sshd' }, packages: ['openssh-server', 'openssh-client'] },
+}
 const servicePolicy = '/usr/sbin/policy-rc.d'
 
-/** Where the programs of the peer are; installs Debian's packages if they are missing. */
-export async function installPeer(): Promise<typeof programs> {
+type Peers = typeof peers
+
+/** Where the programs of a peer are; installs Debian's packages if they are missing. */
+export async function installPeer<Name extends keyof Peers>(
+  name: Name,
+): Promise<Peers[Name]['programs']> {
+  const { programs, packages } = peers[name]
   if (Object.values(programs).every((path) => existsSync(path))) return programs
+  const install = ['install', '-y', ...packages]
   const command = `apt-get ${install.join(' ')}`
   if (process.getuid?.() !== 0) {
     throw new Error(`svc is compared with programs that are missing; as root: ${command}`)

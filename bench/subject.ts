@@ -1,12 +1,15 @@
+import type { SshKey } from '../test/support/openssh.ts'
 import { killTree } from '../test/support/processes.ts'
 import { startService } from '../test/support/service.ts'
 import type { Host } from './host.ts'
 
 type Options = { dataDir: string; env?: Record<string, string> }
 
+const settings = { SVC_LOG_LEVEL: 'warn', SVC_SSH_PORT: '0' }
+
 /** Starts svc, the subject of all measurements, on a data directory that outlives it. */
 export async function startSubject({ dataDir, env }: Options) {
-  const service = await startService({ dataDir, env: { SVC_LOG_LEVEL: 'warn', ...env } })
+  const service = await startService({ dataDir, env: { ...settings, ...env } })
   const { admin } = service
 
   async function call(answer: ReturnType<typeof admin.get>): Promise<void> {
@@ -25,6 +28,20 @@ export async function startSubject({ dataDir, env }: Options) {
     host,
     pid: service.pid,
     url: service.url,
+
+    /** The same server over SSH, for whoever has the key. */
+    async overSsh({ publicKey }: SshKey): Promise<Host> {
+      if (!service.ssh) throw new Error('svc does not say where it serves Git over SSH.')
+      await call(admin.post('/keys', { publicKey, name: 'bench' }))
+      return {
+        ...host,
+        async create(name) {
+          await host.create(name)
+          return `${service.ssh}/${name}.git`
+        },
+      }
+    },
+
     /** Ends it as an administrator would. */
     stop: () => service.end('SIGTERM'),
 

@@ -46,3 +46,12 @@ export async function createWorkspace(signal: AbortSignal) {
     [Symbol.asyncDispose]: () => rm(folder, { recursive: true, force: true, maxRetries: 5 }),
   }
 }
+
+/** The same workspace with a git that starts ssh by a command of its own. */
+export function withSsh(workspace: Workspace, sshCommand: string): Workspace {
+  return {
+    ...workspace,
+    git: (args, { config, ...options } = {}) =>
+      workspace.git(args, { ...options, config: { 'core.sshCommand': sshCommand, ...config } }),
+  }
+}

@@ -33,14 +33,14 @@ test('however its bytes fall, a key can be made and read', async () => {
   }
 })
 
-test('OpenSSH reads what is made here', { skip: without('ssh') }, async () => {
+test('OpenSSH reads what is made here', { skip: without('openssh') }, async () => {
   const key = await openHostKey(folder)
   const line = `ssh-ed25519 ${key.getPublicSSH().toString('base64')} svc`
   assert.equal((await sshKeygen('-y', '-f', pathOf())).trim(), line)
   assert.equal(readFileSync(`${pathOf()}.pub`, 'utf8').trim(), line)
 })
 
-test('what OpenSSH makes is read here', { skip: without('ssh') }, async () => {
+test('what OpenSSH makes is read here', { skip: without('openssh') }, async () => {
   const line = await generateKey(pathOf(), '-t', 'ed25519')
   const key = await openHostKey(folder)
   const [, blob] = line.split(' ')
@@ -48,7 +48,7 @@ test('what OpenSSH makes is read here', { skip: without('ssh') }, async () => {
 })
 
 test('a file that is no such key is told of, and left as it is', {
-  skip: without('ssh'),
+  skip: without('openssh'),
 }, async () => {
   const make: (() => unknown)[] = [
     () => writeFileSync(pathOf(), ''),

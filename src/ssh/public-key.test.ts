@@ -17,7 +17,7 @@ import { fingerprintOf, parsePublicKey } from './public-key.ts'
 import { PublicKeyFault } from './public-key-fault.ts'
 import { writeMpint, writeString } from './wire.ts'
 
-const skip = without('ssh')
+const skip = without('openssh')
 
 let folder: Awaited<ReturnType<typeof temporaryFolder>>
 before(async () => {

@@ -28,7 +28,7 @@ const signed = [
 ] as const
 
 for (const [algorithm, ...options] of signed) {
-  test(`signatures of OpenSSH hold: ${algorithm}`, { skip: without('ssh') }, async () => {
+  test(`signatures of OpenSSH hold: ${algorithm}`, { skip: without('openssh') }, async () => {
     await using folder = await temporaryFolder()
     const path = join(folder.path, 'key')
     const { blob } = parsePublicKey(await generateKey(path, ...options))

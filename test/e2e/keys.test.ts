@@ -20,7 +20,7 @@ before(async () => {
 
 after(() => service[Symbol.asyncDispose]())
 
-test('a key of ssh-keygen is added, listed and deleted', { skip: without('ssh') }, async () => {
+test('a key of ssh-keygen is added, listed and deleted', { skip: without('openssh') }, async () => {
   await using folder = await temporaryFolder()
   const path = join(folder.path, 'id')
   const line = await generateKey(path, '-t', 'ed25519')
@@ -38,7 +38,7 @@ test('a key of ssh-keygen is added, listed and deleted', { skip: without('ssh') 
 })
 
 test('a private key is refused and not repeated, whatever it is', {
-  skip: without('ssh'),
+  skip: without('openssh'),
 }, async () => {
   await using folder = await temporaryFolder()
   const path = join(folder.path, 'id')

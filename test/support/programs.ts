@@ -1,12 +1,14 @@
 import { existsSync, readdirSync } from 'node:fs'
-import { delimiter, join } from 'node:path'
+import { delimiter, dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 
 type Program = { find: () => string | undefined; install: string }
 
 /** Programs that some tests need, besides git. */
 export const programs = {
   postgres: { find: findPostgres, install: 'apt-get install postgresql' },
-  ssh: { find: () => onPath('ssh-keygen'), install: 'apt-get install openssh-client' },
+  openssh: { find: findOpenSsh, install: 'apt-get install openssh-client' },
+  'openssh-10': { find: findOpenSsh10, install: 'scripts/openssh-10.sh' },
   chromium: { find: () => onPath('chromium'), install: 'apt-get install chromium' },
 } satisfies Record<string, Program>
 
@@ -32,6 +34,17 @@ function findPostgres(): string | undefined {
   const versions = existsSync(root) ? readdirSync(root).sort() : []
   const folders = versions.map((version) => join(root, version, 'bin'))
   return folders.reverse().find((folder) => existsSync(join(folder, 'initdb')))
+}
+
+function findOpenSsh(): string | undefined {
+  const path = onPath('ssh')
+  return path && dirname(path)
+}
+
+// Debian 13's, which no older machine has; it is unpacked, not installed.
+function findOpenSsh10(): string | undefined {
+  const folder = fileURLToPath(new URL('../../.cache/openssh-10/bin', import.meta.url))
+  return existsSync(folder) ? folder : undefined
 }
 
 function onPath(name: string): string | undefined {

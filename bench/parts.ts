@@ -1,0 +1,72 @@
+import { join } from 'node:path'
+import { newSshKey, sshCommand } from '../test/support/openssh.ts'
+import { measureHugePush, measureIdle, measureStart } from './alone.ts'
+import { aloneRows, httpRows, sshRows } from './bounds.ts'
+import { compareOverHttp, compareOverSsh, type HttpEffort, type SshEffort } from './comparison.ts'
+import type { Fixtures } from './fixtures.ts'
+import { measureHealth } from './health.ts'
+import { startHttpPeer } from './http-peer.ts'
+import { say } from './output.ts'
+import { installPeer } from './peer-programs.ts'
+import { startSshPeer } from './ssh-peer.ts'
+import { startSubject } from './subject.ts'
+import type { Row } from './table.ts'
+import { type Workspace, withSsh } from './workspace.ts'
+
+/** Compares svc with git http-backend. */
+export async function measureOverHttp(
+  workspace: Workspace,
+  fixtures: Fixtures,
+  effort: HttpEffort,
+): Promise<Row[]> {
+  const programs = await installPeer('http')
+  say('Starting git http-backend behind nginx and fcgiwrap, and svc')
+  await using peer = await startHttpPeer(workspace, programs)
+  await using subject = await startSubject({ dataDir: usedDirOf(workspace) })
+  const hosts = { svc: subject.host, peer: peer.durable, defaults: peer.defaults }
+  const results = await compareOverHttp(workspace, hosts, { fixtures, effort })
+  await subject.stop()
+  return httpRows(results)
+}
+
+/** Compares svc with sshd, and sees whether HTTP suffers from what goes on over SSH. */
+export async function measureOverSsh(
+  workspace: Workspace,
+  fixtures: Fixtures,
+  effort: SshEffort & { healths: number },
+): Promise<Row[]> {
+  const { folder } = workspace
+  const { sshd } = await installPeer('ssh')
+  say('Starting sshd with git-shell, and svc')
+  const key = await newSshKey(join(folder, 'key'))
+  const knownHosts = join(folder, 'known-hosts')
+  const client = withSsh(workspace, sshCommand({ key: key.path, knownHosts }))
+  await using peer = await startSshPeer(client, { sshd, key })
+  await using subject = await startSubject({ dataDir: join(folder, 'data-ssh') })
+  const svc = await subject.overSsh(key)
+  const hosts = { svc, peer: peer.durable, defaults: peer.defaults }
+  const { results, bulk } = await compareOverSsh(client, hosts, { fixtures, effort })
+  const health = await measureHealth(client, {
+    url: subject.url,
+    addresses: bulk,
+    rounds: effort.healths,
+  })
+  await subject.stop()
+  return sshRows(results, health)
+}
+
+/** Measures svc by itself, after the comparison over HTTP. */
+export async function measureAlone(
+  workspace: Workspace,
+  { starts, hasHugePush }: { starts: number; hasHugePush: boolean },
+): Promise<Row[]> {
+  const usedDir = usedDirOf(workspace)
+  const start = await measureStart(workspace, usedDir, starts)
+  const idle = await measureIdle(workspace, usedDir)
+  const growth = hasHugePush ? await measureHugePush(workspace) : undefined
+  return aloneRows({ start, idle, growth })
+}
+
+function usedDirOf({ folder }: Workspace): string {
+  return join(folder, 'data')
+}
