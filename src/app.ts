@@ -10,9 +10,12 @@ import { assertHooks } from './git/hook-channel.ts'
 import { endOrphans } from './git/orphans.ts'
 import { createGitEngine } from './git-server/git-engine.ts'
 import { gitRoutes } from './git-server/git-routes.ts'
+import { createGitTurns } from './git-server/git-turns.ts'
 import { createHttpDoor } from './git-server/http-door.ts'
 import { createPushes } from './git-server/pushes.ts'
-import { createSshDoor, sshUser } from './git-server/ssh-door.ts'
+import { createSshBackend } from './git-server/ssh-backend.ts'
+import { sshUser } from './git-server/ssh-door.ts'
+import { type Listening, sshOwner, startSshProcess } from './git-server/ssh-process.ts'
 import { createTidying } from './git-server/tidying.ts'
 import { withPublicRoutes } from './http/public-routes.ts'
 import { createHttpServer } from './http/server.ts'
@@ -22,8 +25,6 @@ import { assertSameInstance } from './repositories/instance.ts'
 import { createProtections } from './repositories/protections.ts'
 import { createRepositories } from './repositories/repositories.ts'
 import { repositoryRoutes } from './repositories/repository-routes.ts'
-import { openHostKey } from './ssh/host-key.ts'
-import { createSshServer } from './ssh/ssh-server.ts'
 import { sshKeyRoutes } from './ssh-keys/ssh-key-routes.ts'
 import { createSshKeys } from './ssh-keys/ssh-keys.ts'
 import { tokenRoutes } from './tokens/token-routes.ts'
@@ -36,6 +37,8 @@ type Options = {
   log: Log
   /** Where programs are looked for: git, and what git's hooks use. */
   path: string
+  /** The environment in which further processes of the program itself start. */
+  environment: Record<string, string | undefined>
   version: string
 }
 
@@ -58,7 +61,7 @@ async function openApp({ settings, log, path }: Options) {
     http: settings.baseUrl ?? `http://${settings.host}:${settings.port}`,
     ssh: sshPort === 'off' ? null : toSshUrl(settings, { host: sshHost, port: sshPort }),
   }
-  const git = createGit({ ...settings, path })
+  const git = createGit({ ...settings, owner: dataDir, path })
   const directories = createDirectories({ dataDir, git })
   const tokens = createTokens({ db, clock, log })
   const sshKeys = createSshKeys({ db, clock, log })
@@ -117,8 +120,9 @@ export async function startService(options: Options) {
   const pushes = createPushes({ ...app, refresh, log })
   {
     using _quiet = app.changeRepositories()
-    const orphans = await endOrphans(settings.dataDir)
-    if (orphans > 0) log.warn({ orphans }, 'ended the git processes of a server that was killed')
+    const owners = [sshOwner(settings.dataDir), settings.dataDir]
+    const orphans = (await Promise.all(owners.map(endOrphans))).reduce((sum, many) => sum + many)
+    if (orphans > 0) log.warn({ orphans }, 'ended the processes of a server that was killed')
     await directories.prepare()
     await assertSameInstance({
       db,
@@ -133,7 +137,8 @@ export async function startService(options: Options) {
   }
   // From here on only this server's own gits change anything.
   const tidying = createTidying({ directories, log, startedAt: Date.now() })
-  const gitEngine = createGitEngine({ git, pushes, tidying, settings, log })
+  const turns = createGitTurns(settings)
+  const gitEngine = createGitEngine({ git, pushes, tidying, turns, settings, log })
 
   const background = new AbortController()
   starting.defer(() => background.abort())
@@ -162,20 +167,16 @@ export async function startService(options: Options) {
   starting.defer(() => server.stop(0))
   address.http = settings.baseUrl ?? reachable(listening)
 
-  const ssh = await openSsh()
-  if (ssh) starting.defer(() => ssh.server.stop(0))
-  address.ssh = ssh ? toSshUrl(settings, ssh.listening) : null
+  const backend = createSshBackend({ ...app, pushes, tidying, turns })
+  const ssh =
+    settings.sshPort === 'off'
+      ? undefined
+      : await startSshProcess({ ...options, backend, port: settings.sshPort })
+  if (ssh) starting.defer(() => ssh.end())
+  address.ssh = ssh ? toSshUrl(settings, ssh) : null
   const newAdminToken = await tokens.setUp(settings.adminToken?.reveal())
 
   git.prepare()
-
-  async function openSsh() {
-    if (settings.sshPort === 'off') return undefined
-    const door = createSshDoor({ engine: gitEngine, repositories, sshKeys, settings, log })
-    const hostKey = await openHostKey(settings.dataDir)
-    const sshServer = createSshServer({ settings, hostKey, log, ...door })
-    return { server: sshServer, listening: await sshServer.listen(settings.sshPort) }
-  }
 
   const sweeping = setInterval(() => {
     pushes.sweep().catch((error) => log.error({ err: error }, 'the sweep of pushes failed'))
@@ -188,7 +189,7 @@ export async function startService(options: Options) {
     routes,
     /** The addresses that are listened on; `ssh` is null when SSH is off. */
     http: listening,
-    ssh: ssh ? `ssh://${sshUser}@${ssh.listening.host}:${ssh.listening.port}` : null,
+    ssh: ssh ? `ssh://${sshUser}@${ssh.host}:${ssh.port}` : null,
     /** The addresses for clients. */
     baseUrl: address.http,
     sshUrl: address.ssh,
@@ -197,16 +198,17 @@ export async function startService(options: Options) {
     /** Finishes running requests, for as long as the settings allow, and closes everything. */
     async stop(): Promise<void> {
       const timeoutMs = settings.stopSeconds * 1000
-      await Promise.all([server.stop(timeoutMs), ssh?.server.stop(timeoutMs)])
+      await Promise.all([server.stop(timeoutMs), ssh?.stop(timeoutMs)])
       await pushes.drain()
       await resources.disposeAsync()
     },
     /** Ends all git processes at once, for a program that is about to exit. */
-    abandon: () => git.killAll(),
+    abandon(): void {
+      git.killAll()
+      ssh?.abandon()
+    },
   }
 }
-
-type Listening = { host: string; port: number }
 
 // The host is that of the public address, if there is one.
 function toSshUrl({ baseUrl }: Settings, { host, port }: Listening): string {

@@ -69,7 +69,8 @@ async function withApp(run: Parameters<Parameters<typeof createProgram>[0]['with
 function toOptions() {
   const settings = readSettings(process.env)
   const log = createLog({ level: settings.logLevel, output: process.stderr })
-  return { settings, log, path: process.env.PATH ?? '/usr/local/bin:/usr/bin:/bin', version }
+  const { PATH: path = '/usr/local/bin:/usr/bin:/bin', NODE_COMPILE_CACHE } = process.env
+  return { settings, log, path, environment: { NODE_COMPILE_CACHE }, version }
 }
 
 async function read(): Promise<string> {

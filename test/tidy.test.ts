@@ -9,12 +9,12 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 
 /** The folders of src/ in rows: a folder may import from itself and from those of lower rows. */
 const rows = [
-  ['main', 'app', 'commands'],
+  ['main', 'ssh-main', 'app', 'commands'],
   ['git-server'], // features: they do not know each other; events join them
   ['repositories'], // what all features are about
   ['tokens', 'ssh-keys'], // who is calling
   ['events'], // what happens
-  ['http', 'database', 'git', 'ssh'], // kits: technology, no resources
+  ['http', 'database', 'git', 'ssh', 'remote'], // kits: technology, no resources
   ['config', 'access'], // vocabulary: how it is set up, who may do what
   ['base'],
 ]
@@ -45,18 +45,18 @@ test('every folder of src/ has its place in the order', () => {
   assert.deepEqual([...folders].sort(), rows.flat().sort())
 })
 
-test('only main.ts touches the process it runs in', () => {
+test('only the programs touch the processes they run in', () => {
   for (const path of sources.filter((source) => source.startsWith('src/') && !isTest(source))) {
-    if (path === 'src/main.ts') continue
+    if (path === 'src/main.ts' || path === 'src/ssh-main.ts') continue
     assert.ok(!/process\.(env|argv|exit|stdin|stdout|stderr|on|cwd)\b/.test(read(path)), path)
   }
 })
 
-test('git is spawned in one place', () => {
+test('git is spawned in one place, and the SSH process in another', () => {
   const spawners = sources.filter(
     (path) => path.startsWith('src/') && !isTest(path) && /node:child_process/.test(read(path)),
   )
-  assert.deepEqual(spawners, ['src/git/git-process.ts'])
+  assert.deepEqual(spawners, ['src/git-server/ssh-process.ts', 'src/git/git-process.ts'])
 })
 
 test('SQL is written by stores and migrations alone', () => {

@@ -289,6 +289,17 @@ export type Settings = {
   readonly [K in keyof Table]: K extends Unset ? ValueOf<K> | undefined : ValueOf<K>
 }
 
+/** Settings that tell no secret. */
+export type PlainSettings = Omit<Settings, 'adminToken' | 'databaseUrl'>
+
+/** The same settings without those that are secret. */
+export function withoutSecrets(settings: PlainSettings): PlainSettings {
+  const plain: Partial<Settings> = { ...settings }
+  for (const key of ['adminToken', 'databaseUrl'] as const) delete plain[key]
+  // What was taken out is what the type leaves out.
+  return plain as PlainSettings
+}
+
 /** Settings that are not accepted; the message has one line for each of them. */
 export class SettingsError extends Error {
   override readonly name = 'SettingsError'

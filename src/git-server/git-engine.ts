@@ -1,10 +1,9 @@
 import { stat } from 'node:fs/promises'
-import { availableParallelism } from 'node:os'
 import type { Writable } from 'node:stream'
 import type { Principal } from '../access/principal.ts'
 import type { Log } from '../base/log.ts'
 import { Problem } from '../base/problem.ts'
-import type { Settings } from '../config/settings.ts'
+import type { PlainSettings } from '../config/settings.ts'
 import { type Body, bodyOf, collect, limited } from '../git/body.ts'
 import { gitCommands } from '../git/commands.ts'
 import type { Git, GitProcess } from '../git/git-process.ts'
@@ -18,6 +17,7 @@ import { converse } from '../git/rpc.ts'
 import { deadline, watchStall } from '../git/stall.ts'
 import { createTurns } from '../git/turns.ts'
 import type { Repository } from '../repositories/repositories.ts'
+import type { GitTurns } from './git-turns.ts'
 import type { Push, Pushes } from './pushes.ts'
 import type { Tidying } from './tidying.ts'
 
@@ -25,9 +25,14 @@ export type GitEngine = ReturnType<typeof createGitEngine>
 
 export type Service = 'git-upload-pack' | 'git-receive-pack'
 
-const fetchesPerCore = 4
-
-type Dependencies = { git: Git; pushes: Pushes; tidying: Tidying; settings: Settings; log: Log }
+type Dependencies = {
+  git: Git
+  pushes: Pick<Pushes, 'judge' | 'finish'>
+  tidying: Pick<Tidying, 'enter'>
+  turns: GitTurns
+  settings: PlainSettings
+  log: Log
+}
 
 /** Where an answer goes, over either door. Whoever asked for it ends it. */
 export type Answer = {
@@ -69,19 +74,9 @@ type Talk = {
  * What Git's smart protocol does with a repository that was opened, whichever way its client came:
  * https://git-scm.com/docs/pack-protocol and https://git-scm.com/docs/protocol-v2
  */
-export function createGitEngine({ git, pushes, tidying, settings, log }: Dependencies) {
+export function createGitEngine(dependencies: Dependencies) {
+  const { git, pushes, tidying, turns, settings, log } = dependencies
   const stallMs = settings.gitStallSeconds * 1000
-  const queue = { waiting: settings.gitWaiting, waitMs: settings.gitWaitSeconds * 1000 }
-  const fetchTurns = createTurns({
-    overall: settings.fetchesAtOnce ?? fetchesPerCore * availableParallelism(),
-    perKey: settings.repositoryFetchesAtOnce,
-    ...queue,
-  })
-  const pushTurns = createTurns({
-    overall: settings.pushesAtOnce,
-    perKey: settings.repositoryPushesAtOnce,
-    ...queue,
-  })
   const readingTurns = createTurns({ overall: 64, perKey: 16, waiting: 1000, waitMs: stallMs })
   // What a server offers in version 2 does not depend on the repository, so it is asked for once.
   let versionTwoOffer: Promise<string> | undefined
@@ -151,7 +146,7 @@ export function createGitEngine({ git, pushes, tidying, settings, log }: Depende
       const { path } = request.repository
       await assertRepository(path)
       using watched = watch(request)
-      using _turn = await fetchTurns.take(keysOf(request), watched.signal)
+      using _turn = await turns.fetch.take(keysOf(request), watched.signal)
       const command = kind === 'fetch' ? gitCommands.fetchSession : gitCommands.archive
       await using child = git.start(command(path), request)
       const maxBytes = settings.fetchRequestMaxBytes
@@ -165,7 +160,7 @@ export function createGitEngine({ git, pushes, tidying, settings, log }: Depende
     async push(request: GitRequest, body: Body, mayBeEmpty: boolean): Promise<Outcome> {
       const { repository, principal, answer } = request
       using watched = watch(request)
-      using _turn = await pushTurns.take(keysOf(request), watched.signal)
+      using _turn = await turns.push.take(keysOf(request), watched.signal)
       const { updates, capabilities, whole, refusal } = await readPushRequest(
         limited(body, { ...watched, maxBytes: settings.pushMaxBytes }),
         settings.pushMaxRefs,
@@ -199,7 +194,7 @@ export function createGitEngine({ git, pushes, tidying, settings, log }: Depende
     if (first.packet.kind === 'flush') return answerEmpty(answer)
     using _turn = isListing(first.packet)
       ? undefined
-      : await fetchTurns.take(keysOf(watched), signal)
+      : await turns.fetch.take(keysOf(watched), signal)
     await using child = git.start(gitCommands.fetch(repository.path), watched)
     return await talk(watched, { child, input: bodyOf(input) })
   }

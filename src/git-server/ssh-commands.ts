@@ -1,9 +1,9 @@
 import { requirePermission } from '../access/may.ts'
 import type { Principal } from '../access/principal.ts'
 import type { Body } from '../git/body.ts'
-import type { Repositories } from '../repositories/repositories.ts'
 import type { Key } from '../ssh-keys/ssh-keys.ts'
 import type { Answer, GitEngine, GitRequest, Outcome } from './git-engine.ts'
+import type { SshBackend } from './ssh-backend.ts'
 import { toCatalogue, toDetails, toHelp, toIdentity, toList, toSelf } from './ssh-output.ts'
 
 /** Somebody who came by SSH: as whom, and with which key, if any. */
@@ -38,10 +38,10 @@ type GitCommand = Common & { kind: 'git'; run: (call: Call) => Promise<Outcome> 
 
 export type SshCommand = PrintingCommand | GitCommand
 
-type Dependencies = { repositories: Repositories; engine: GitEngine }
+type Dependencies = { engine: GitEngine; backend: Pick<SshBackend, 'open' | 'list' | 'describe'> }
 
 /** Every command that may be run over SSH, by name. */
-export function createSshCommands({ repositories, engine }: Dependencies) {
+export function createSshCommands({ engine, backend }: Dependencies) {
   const commands: Record<string, SshCommand> = {
     repos: {
       kind: 'print',
@@ -49,7 +49,7 @@ export function createSshCommands({ repositories, engine }: Dependencies) {
       summary: 'list the repositories that you can see',
       async run({ visitor: { principal } }) {
         requirePermission(principal, 'repo:read')
-        const all = await repositories.list(principal, { after: '', limit: undefined })
+        const all = await backend.list(principal)
         return { text: toList(all), json: all }
       },
     },
@@ -58,8 +58,8 @@ export function createSshCommands({ repositories, engine }: Dependencies) {
       usage: '<name>',
       summary: 'tell about one repository',
       async run({ visitor: { principal }, repositoryName }) {
-        const repository = await repositories.open(principal, repositoryName, 'repo:read')
-        const described = await repositories.describe(repository)
+        const repository = await backend.open(principal, repositoryName, 'repo:read')
+        const described = await backend.describe(repository)
         return { text: toDetails(described), json: described }
       },
     },
@@ -117,7 +117,7 @@ export function createSshCommands({ repositories, engine }: Dependencies) {
 
   async function open(call: Call, permission: 'repo:read' | 'repo:write'): Promise<GitRequest> {
     const { principal } = call.visitor
-    const repository = await repositories.open(principal, call.repositoryName, permission)
+    const repository = await backend.open(principal, call.repositoryName, permission)
     return { ...call, principal, repository, sendsAllFirst: false }
   }
 

@@ -2,13 +2,12 @@ import { anonymousFrom } from '../access/principal.ts'
 import { printable } from '../base/columns.ts'
 import type { Log } from '../base/log.ts'
 import { Problem, toProblem } from '../base/problem.ts'
-import type { Settings } from '../config/settings.ts'
-import type { Repositories } from '../repositories/repositories.ts'
+import type { PlainSettings } from '../config/settings.ts'
 import type { Session } from '../ssh/connection.ts'
 import type { Claim, Verdict } from '../ssh/userauth.ts'
-import type { SshKeys } from '../ssh-keys/ssh-keys.ts'
 import { toWords } from './command-words.ts'
 import { type Answer, type GitEngine, protocolIn } from './git-engine.ts'
+import type { SshBackend } from './ssh-backend.ts'
 import { createSshCommands, type Visitor } from './ssh-commands.ts'
 import { toGreeting, toHelp } from './ssh-output.ts'
 
@@ -21,9 +20,8 @@ export type Identity = { keyId: string } | { anonymousFrom: string }
 
 type Dependencies = {
   engine: GitEngine
-  repositories: Repositories
-  sshKeys: SshKeys
-  settings: Settings
+  backend: Pick<SshBackend, 'identify' | 'principalOf' | 'open' | 'list' | 'describe'>
+  settings: PlainSettings
   log: Log
 }
 
@@ -31,8 +29,10 @@ type Dependencies = {
 const exitCodes = { failure: 1, usage: 2, unknown: 127, git: 128 } as const
 
 /** Git and a few commands over SSH: https://git-scm.com/docs/pack-protocol, "SSH Transport". */
-export function createSshDoor({ engine, repositories, sshKeys, settings, log }: Dependencies) {
-  const commands = createSshCommands({ repositories, engine })
+export function createSshDoor({ engine, backend, settings, log }: Dependencies) {
+  const commands = createSshCommands({ engine, backend })
+  // Also what goes on after its answer: a push is answered before its events are published.
+  const running = new Set<Promise<number>>()
 
   async function decide(
     { username, key: blob }: Claim,
@@ -45,7 +45,7 @@ export function createSshDoor({ engine, repositories, sshKeys, settings, log }: 
       const notice = `The SSH user of this service is ${sshUser}: ssh://${sshUser}@…`
       return { identity: undefined, notice }
     }
-    const key = blob && (await sshKeys.identify(blob))
+    const key = blob && (await backend.identify(blob))
     return { identity: key && { keyId: key.id } }
   }
 
@@ -53,7 +53,7 @@ export function createSshDoor({ engine, repositories, sshKeys, settings, log }: 
     if ('anonymousFrom' in identity) {
       return { principal: anonymousFrom(identity.anonymousFrom), key: undefined }
     }
-    const visitor = await sshKeys.principalOf(identity.keyId)
+    const visitor = await backend.principalOf(identity.keyId)
     if (!visitor) throw new Problem('ssh_key_not_found', 'Your SSH key has been removed.')
     return visitor
   }
@@ -97,6 +97,8 @@ export function createSshDoor({ engine, repositories, sshKeys, settings, log }: 
       return 0
     }
     const ended = command.run(call).then((outcome) => outcome ?? exitCodes.git)
+    running.add(ended)
+    ended.finally(() => running.delete(ended)).catch(() => {})
     return Promise.race([said.promise, ended])
   }
 
@@ -132,7 +134,13 @@ export function createSshDoor({ engine, repositories, sshKeys, settings, log }: 
     return isGit ? exitCodes.git : exitCodes.failure
   }
 
-  return { decide, serve }
+  return {
+    decide,
+    serve,
+
+    /** Waits until nothing runs any more. */
+    drain: () => Promise.allSettled(running),
+  }
 }
 
 /** A command line that is not one of ours. */

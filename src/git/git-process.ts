@@ -38,7 +38,8 @@ const complaintMaxLength = 16_384
 const killAfterMs = 5000
 
 type Options = {
-  dataDir: string
+  /** Marks the processes, for endOrphans. */
+  owner: string
   pushMaxBytes: number
   /** Most memory that each process of a push may take: setrlimit(2), RLIMIT_DATA. */
   pushMemoryMaxBytes: number
@@ -55,10 +56,10 @@ type StartOptions = {
 const prepareAfterMs = 60
 
 /** Starts git processes: the one place where git is spawned. */
-export function createGit({ dataDir, pushMaxBytes, pushMemoryMaxBytes, path }: Options) {
+export function createGit({ owner, pushMaxBytes, pushMemoryMaxBytes, path }: Options) {
   const running = new Set<ChildProcess>()
   const environment = {
-    [ownerVariable]: dataDir,
+    [ownerVariable]: owner,
     PATH: path,
     HOME: '/nonexistent',
     LANG: 'C.UTF-8',

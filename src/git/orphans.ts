@@ -1,19 +1,19 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** The variable by which every git process, and what it starts, can be told to belong to a data directory. */
+/** The variable that tells of every git process, and what it starts, which server's it is. */
 export const ownerVariable = 'SVC_GIT_OF'
 
 const pauseMs = 5
 
 /**
- * Ends the git processes of a data directory whose server is gone, with all that they started, and waits
- * until they have ended (proc(5)). Returns how many there were.
+ * Ends the processes of a server that is gone, with all that they started, and waits until they have
+ * ended (proc(5)). Returns how many there were.
  */
-export async function endOrphans(dataDir: string): Promise<number> {
+export async function endOrphans(owner: string): Promise<number> {
   const ended = new Set<number>()
   for (;;) {
-    const orphans = await processesOf(dataDir)
+    const orphans = await processesOf(owner)
     if (orphans.length === 0) return ended.size
     for (const pid of orphans) {
       ended.add(pid)
@@ -23,9 +23,9 @@ export async function endOrphans(dataDir: string): Promise<number> {
   }
 }
 
-async function processesOf(dataDir: string): Promise<number[]> {
+async function processesOf(owner: string): Promise<number[]> {
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name)).map(Number)
-  const mark = `\0${ownerVariable}=${dataDir}\0`
+  const mark = `\0${ownerVariable}=${owner}\0`
   const found = await Promise.all(
     // A process that has just ended, or is somebody else's, cannot be read.
     pids.map((pid) => readFile(`/proc/${pid}/environ`, 'utf8').catch(() => '')),

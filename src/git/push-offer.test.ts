@@ -11,7 +11,7 @@ import { capabilitiesIn, pushOffer } from './push-offer.ts'
 import { isRefName } from './ref-name.ts'
 
 const limits = { pushMaxBytes: 1e9, pushMemoryMaxBytes: 1e9 }
-const git = createGit({ dataDir: '/nonexistent', path: process.env.PATH ?? '', ...limits })
+const git = createGit({ owner: '/nonexistent', path: process.env.PATH ?? '', ...limits })
 
 test('the offer of a push is what git prints, byte for byte, whatever refs there are', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'svc-test-'))

@@ -1,5 +1,7 @@
 import { Problem } from '../base/problem.ts'
 
+export type Turns = ReturnType<typeof createTurns>
+
 type Options = {
   overall: number
   /** How many of them one key may have: a repository, a token. Nobody gets all, unless there is but one. */

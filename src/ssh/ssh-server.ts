@@ -1,7 +1,7 @@
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import type { HostKey } from 'ssh2/lib/protocol/Protocol.js'
 import type { Log } from '../base/log.ts'
-import type { Settings } from '../config/settings.ts'
+import type { PlainSettings } from '../config/settings.ts'
 import { createConnection, type Session } from './connection.ts'
 import { disconnectReasons } from './messages.ts'
 import { signatureAlgorithms } from './signature.ts'
@@ -9,7 +9,7 @@ import { createTransport } from './transport.ts'
 import { type Claim, createUserauth, type Verdict } from './userauth.ts'
 
 type Options<Identity> = {
-  settings: Settings
+  settings: PlainSettings
   hostKey: HostKey
   log: Log
   /** Decides who a client is, by a claim that is proven. */

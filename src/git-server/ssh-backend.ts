@@ -1,0 +1,109 @@
+import type { Permission } from '../access/permissions.ts'
+import type { Principal } from '../access/principal.ts'
+import type { RefUpdate } from '../git/refs.ts'
+import type { Repositories, Repository } from '../repositories/repositories.ts'
+import type { SshKeys } from '../ssh-keys/ssh-keys.ts'
+import type { GitTurns, TurnKind } from './git-turns.ts'
+import type { Push, Pushes } from './pushes.ts'
+import type { Tidying } from './tidying.ts'
+
+/** What the SSH process asks of the main one, which alone knows who may do what. */
+export type SshBackend = ReturnType<typeof createSshBackend>['functions']
+
+type Dependencies = {
+  sshKeys: SshKeys
+  repositories: Repositories
+  pushes: Pushes
+  tidying: Tidying
+  turns: GitTurns
+}
+
+type Turn = { end: AbortController; held?: Disposable }
+type Visit = Awaited<ReturnType<Tidying['enter']>>
+
+/** The main process's side of the SSH door. What an SSH process holds here is named by numbers of its own. */
+export function createSshBackend(dependencies: Dependencies) {
+  const { sshKeys, repositories, pushes, tidying, turns } = dependencies
+  const heldTurns = new Map<number, Turn>()
+  const visits = new Map<number, Visit>()
+  const openPushes = new Map<string, Push>()
+
+  const functions = {
+    identify: (blob: Uint8Array) => sshKeys.identify(Buffer.from(blob)),
+    principalOf: sshKeys.principalOf,
+
+    open: (principal: Principal, name: string, permission: Permission) =>
+      repositories.open(principal, name, permission),
+    list: (principal: Principal) => repositories.list(principal, { after: '', limit: undefined }),
+    describe: (repository: Repository) => repositories.describe(repository),
+
+    async takeTurn(id: number, kind: TurnKind, keys: string[]): Promise<void> {
+      const turn: Turn = { end: new AbortController() }
+      heldTurns.set(id, turn)
+      try {
+        turn.held = await turns[kind].take(keys, turn.end.signal)
+      } catch (error) {
+        heldTurns.delete(id)
+        throw error
+      }
+      if (turn.end.signal.aborted) turn.held[Symbol.dispose]()
+    },
+
+    /** Ends a turn, or the wait for it. */
+    async endTurn(id: number): Promise<void> {
+      const turn = heldTurns.get(id)
+      if (!turn) return
+      heldTurns.delete(id)
+      turn.end.abort()
+      turn.held?.[Symbol.dispose]()
+    },
+
+    async enter(id: number, repositoryId: string): Promise<void> {
+      visits.set(id, await tidying.enter(repositoryId))
+    },
+
+    /** Ends a visit whose git has ended with an exit code, null if it was killed, undefined if it never was. */
+    async leave(id: number, exitCode: number | null | undefined): Promise<void> {
+      const visit = visits.get(id)
+      visits.delete(id)
+      if (exitCode !== undefined) visit?.watch(Promise.resolve({ exitCode, complaint: '' }))
+      await visit?.[Symbol.asyncDispose]()
+    },
+
+    /** Judges a push; the id of its record. */
+    async judge(
+      principal: Principal,
+      repository: Repository,
+      updates: RefUpdate[],
+    ): Promise<string | undefined> {
+      const push: Push = { principal, repository }
+      try {
+        await pushes.judge(push, updates)
+      } catch (error) {
+        await pushes.finish(push)
+        throw error
+      }
+      if (push.id !== undefined) openPushes.set(push.id, push)
+      return push.id
+    },
+
+    async finish(pushId: string): Promise<void> {
+      const push = openPushes.get(pushId)
+      openPushes.delete(pushId)
+      if (push) await pushes.finish(push)
+    },
+  }
+
+  return {
+    functions,
+
+    /** Gives up all that an SSH process held that is gone, with its git processes. */
+    async abandon(): Promise<void> {
+      await Promise.all([
+        ...[...heldTurns.keys()].map(functions.endTurn),
+        ...[...visits.keys()].map((id) => functions.leave(id, null)),
+        ...[...openPushes.keys()].map(functions.finish),
+      ])
+    },
+  }
+}

@@ -1,0 +1,57 @@
+import type { GitTurns, TurnKind } from './git-turns.ts'
+import type { Pushes } from './pushes.ts'
+import type { SshBackend } from './ssh-backend.ts'
+import type { Tidying } from './tidying.ts'
+
+/** What the engine and the door need, in the SSH process: each asks the main process. */
+export function createSshFrontend(backend: SshBackend) {
+  let lastId = 0
+
+  function turnsOf(kind: TurnKind): GitTurns[TurnKind] {
+    return {
+      async take(keys, signal) {
+        signal.throwIfAborted()
+        lastId += 1
+        const id = lastId
+        // Fails only when there is nobody left to be told.
+        const end = () => void backend.endTurn(id).catch(() => {})
+        signal.addEventListener('abort', end)
+        try {
+          await backend.takeTurn(id, kind, keys)
+        } finally {
+          signal.removeEventListener('abort', end)
+        }
+        return { [Symbol.dispose]: end }
+      },
+    }
+  }
+
+  const tidying: Pick<Tidying, 'enter'> = {
+    async enter(repositoryId) {
+      lastId += 1
+      const id = lastId
+      await backend.enter(id, repositoryId)
+      let exitCode: Promise<number | null> | undefined
+      return {
+        watch(ended) {
+          exitCode = ended.then((how) => how.exitCode).catch(() => null)
+        },
+        async [Symbol.asyncDispose]() {
+          await backend.leave(id, await exitCode)
+        },
+      }
+    },
+  }
+
+  const pushes: Pick<Pushes, 'judge' | 'finish'> = {
+    async judge(push, updates) {
+      const id = await backend.judge(push.principal, push.repository, updates)
+      if (id !== undefined) push.id = id
+    },
+    async finish({ id }) {
+      if (id !== undefined) await backend.finish(id)
+    },
+  }
+
+  return { turns: { fetch: turnsOf('fetch'), push: turnsOf('push') }, tidying, pushes }
+}

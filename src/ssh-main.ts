@@ -1,0 +1,56 @@
+import { createLog } from './base/log.ts'
+import { createGit, type Git } from './git/git-process.ts'
+import { createGitEngine } from './git-server/git-engine.ts'
+import type { SshBackend } from './git-server/ssh-backend.ts'
+import { createSshDoor } from './git-server/ssh-door.ts'
+import { createSshFrontend } from './git-server/ssh-frontend.ts'
+import { type SshProcessOptions, sshOwner } from './git-server/ssh-process.ts'
+import { connectRemote } from './remote/remote.ts'
+import { openHostKey } from './ssh/host-key.ts'
+import { createSshServer } from './ssh/ssh-server.ts'
+
+// The program of the SSH process, which the main process starts: it is told what to do by messages and
+// ends when the main process is gone, however that came.
+
+type Running = { git: Git; stop: (timeoutMs: number) => Promise<void> }
+
+let running: Running | undefined
+
+const { theirs: backend } = connectRemote<SshBackend>({
+  wire: {
+    send: (message) => void process.send?.(message, undefined, {}, () => {}),
+    onMessage: (take) => void process.on('message', take),
+  },
+  ours: {
+    start: (options: SshProcessOptions) =>
+      start(options).catch((error: Error) => ({ fault: error.message })),
+    stop: async (timeoutMs: number) => running?.stop(timeoutMs),
+  },
+  onFault: (error) => process.stderr.write(`${error}\n`),
+})
+
+process.once('disconnect', () => {
+  running?.git.killAll()
+  process.exit()
+})
+// Whoever stops the service may signal all of its processes; the main process says when this one ends.
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})
+
+async function start({ settings, port, path }: SshProcessOptions) {
+  const log = createLog({ level: settings.logLevel, output: process.stderr })
+  const git = createGit({ ...settings, owner: sshOwner(settings.dataDir), path })
+  const engine = createGitEngine({ git, ...createSshFrontend(backend), settings, log })
+  const door = createSshDoor({ engine, backend, settings, log })
+  const hostKey = await openHostKey(settings.dataDir)
+  const server = createSshServer({ settings, hostKey, log, ...door })
+  const listening = await server.listen(port)
+  running = {
+    git,
+    async stop(timeoutMs) {
+      await server.stop(timeoutMs)
+      await door.drain()
+    },
+  }
+  git.prepare()
+  return listening
+}
