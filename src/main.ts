@@ -54,8 +54,8 @@ async function serve(): Promise<void> {
     })
   }
   if (service.newAdminToken !== undefined) {
-    const { baseUrl, newAdminToken: token } = service
-    process.stderr.write(toWelcome({ baseUrl, token }))
+    const { baseUrl, sshUrl, newAdminToken: token } = service
+    process.stderr.write(toWelcome({ baseUrl, sshUrl, token }))
   }
   const { http, ssh } = service
   process.stdout.write(`${JSON.stringify({ event: 'listening', http, ssh })}\n`)

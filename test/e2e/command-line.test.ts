@@ -1,14 +1,16 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
-import { readFile, stat, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { promisify } from 'node:util'
 import { settingsPage } from '../../scripts/settings-page.ts'
 import { settings } from '../../src/config/settings.ts'
 import { createProject, temporaryFolder } from '../support/git.ts'
+import { sshCommand } from '../support/openssh.ts'
+import { without } from '../support/programs.ts'
 import { createClient, launcher, type Service, startService } from '../support/service.ts'
-import { newKeyLine } from '../support/ssh-keys.ts'
+import { generateKey, newKeyLine } from '../support/ssh-keys.ts'
 
 const execute = promisify(execFile)
 
@@ -155,7 +157,11 @@ test('help names every setting, and so does the page about them', async () => {
   assert.equal(page, settingsPage(), 'npm run docs brings docs/settings.md up to date')
 })
 
-test('the first start prints an admin token and lines that work when pasted', async () => {
+const skip = without('openssh')
+
+test('the first start prints an admin token and lines that work when pasted', {
+  skip,
+}, async () => {
   await using folder = await temporaryFolder()
   await using fresh = await startService({
     dataDir: join(folder.path, 'data'),
@@ -165,9 +171,21 @@ test('the first start prints an admin token and lines that work when pasted', as
   const lines = fresh
     .log()
     .split('\n')
-    .filter((line) => /^(curl|git) /.test(line))
-  assert.equal(lines.length, 3)
-  for (const line of lines) await execute('sh', ['-ec', line], { cwd: project.path })
+    .filter((line) => /^(curl|git|ssh) /.test(line))
+  assert.equal(lines.length, 6)
+  const key = join(folder.path, '.ssh/id_ed25519')
+  await mkdir(join(folder.path, '.ssh'))
+  await generateKey(key, '-t', 'ed25519')
+  // OpenSSH looks for keys where the system says that the user lives, whatever HOME says.
+  const ssh = sshCommand({ key, knownHosts: join(folder.path, 'known') })
+  const env = { ...process.env, HOME: folder.path, GIT_SSH_COMMAND: ssh }
+  for (const line of lines) {
+    await execute('bash', ['-ec', line.replace(/^ssh/, ssh)], { cwd: project.path, env })
+  }
+  assert.equal(
+    await readFile(join(project.path, 'hello-over-ssh/readme.txt'), 'utf8'),
+    'readme.txt',
+  )
   assert.equal(await readFile(join(project.path, 'hello-again/readme.txt'), 'utf8'), 'readme.txt')
   const [, token = ''] = /^ {4}(svc_\w+)$/m.exec(fresh.log()) ?? []
   await fresh.end('SIGTERM')

@@ -4,6 +4,7 @@ import { readFile } from 'node:fs/promises'
 import { after, before, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import { without } from '../support/programs.ts'
 import { type Service, startService } from '../support/service.ts'
 
 const execute = promisify(execFile)
@@ -17,16 +18,24 @@ before(async () => {
 
 after(() => service[Symbol.asyncDispose]())
 
-test('the tour of the README does what it says, pasted as it is', async () => {
+test('the tour of the README does what it says, pasted as it is', {
+  skip: without('openssh'),
+}, async () => {
   const readme = await readFile(`${root}/README.md`, 'utf8')
   const [, tour = ''] = /\n## A tour\n(.*?)\n## /s.exec(readme) ?? []
   const blocks = [...tour.matchAll(/```sh\n(.*?)```/gs)].map(([, block]) => block)
   assert.ok(blocks.length > 5)
-  const script = blocks.join('').replace('http://127.0.0.1:8080', service.url)
+  const script = blocks
+    .join('')
+    .replace('http://127.0.0.1:8080', service.url)
+    .replace('ssh://svc@127.0.0.1:2222', service.ssh)
   const env = { PATH: process.env.PATH, HOME: '/nonexistent', SVC_DATA_DIR: service.dataDir }
   const { stdout, stderr } = await execute('bash', ['-c', `${script}\npwd`], { cwd: root, env })
   assert.match(stdout, /"name":"tour"/)
   assert.match(stderr, /\[new branch\] +HEAD -> main/)
+  assert.match(stderr, /Cloning into '\.\.\/tour-over-ssh'/)
+  assert.match(stdout, /^Name: tour$/m)
+  assert.match(stdout, /^\[\{"id":"\w+","name":"tour",.*\}\]$/m)
   assert.match(stdout, /\{"branches":\["main"\]\}/)
   assert.match(stdout, /\{"repoName":"tour","collaborators":\["grace"\]\}/)
   assert.match(stderr, /\[new branch\] +HEAD -> idea/)
