@@ -1,8 +1,10 @@
 import { anonymousFrom } from '../access/principal.ts'
+import { systemClock } from '../base/clock.ts'
 import { printable } from '../base/columns.ts'
 import type { Log } from '../base/log.ts'
 import { Problem, toProblem } from '../base/problem.ts'
 import type { PlainSettings } from '../config/settings.ts'
+import { createBuckets } from '../http/limits.ts'
 import type { Session } from '../ssh/connection.ts'
 import type { Claim, Verdict } from '../ssh/userauth.ts'
 import { toWords } from './command-words.ts'
@@ -31,6 +33,11 @@ const exitCodes = { failure: 1, usage: 2, unknown: 127, git: 128 } as const
 /** Git and a few commands over SSH: https://git-scm.com/docs/pack-protocol, "SSH Transport". */
 export function createSshDoor({ engine, backend, settings, log }: Dependencies) {
   const commands = createSshCommands({ engine, backend })
+  const requests = createBuckets({
+    perSecond: settings.requestsPerSecond,
+    burst: settings.requestBurst,
+    clock: systemClock,
+  })
   // Also what goes on after its answer: a push is answered before its events are published.
   const running = new Set<Promise<number>>()
 
@@ -74,13 +81,15 @@ export function createSshDoor({ engine, backend, settings, log }: Dependencies) 
   }
 
   async function run(session: Session<Identity>): Promise<number> {
-    const visitor = await visitorOf(session.identity)
-    const { command: line, output, signal, input } = session
-    if (line === undefined) {
+    const { identity, command: line, output, signal, input } = session
+    const parsed = line === undefined ? undefined : parse(line)
+    if (parsed?.command.kind !== 'git') limit(identity)
+    const visitor = await visitorOf(identity)
+    if (!parsed) {
       output.write(toGreeting(visitor, toHelp(commands)))
       return 0
     }
-    const { command, repositoryName, isJson } = parse(line)
+    const { command, repositoryName, isJson } = parsed
     const said = Promise.withResolvers<number>()
     const call = {
       visitor,
@@ -100,6 +109,17 @@ export function createSshDoor({ engine, backend, settings, log }: Dependencies) 
     running.add(ended)
     ended.finally(() => running.delete(ended)).catch(() => {})
     return Promise.race([said.promise, ended])
+  }
+
+  // Git's commands have limits of their own, as over HTTP.
+  function limit(identity: Identity): void {
+    const retryAfterSeconds = requests.take(Object.values(identity).join())
+    if (retryAfterSeconds === 0) return
+    throw new Problem(
+      'too_many_requests',
+      `A key may have ${settings.requestsPerSecond} commands run in a second.`,
+      { retryAfterSeconds },
+    )
   }
 
   function parse(line: string) {

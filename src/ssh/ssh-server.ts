@@ -86,6 +86,7 @@ export function createSshServer<Identity>(options: Options<Identity>) {
     function onAccepted(identity: Identity): void {
       clearTimeout(loginTimer)
       known()
+      if (socket.destroyed) return
       connection = createConnection({
         transport,
         identity,

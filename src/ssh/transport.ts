@@ -238,4 +238,4 @@ export function createTransport(socket: Socket, options: Options) {
   }
 }
 
-const lingerMs = 1000
+const lingerMs = 5000

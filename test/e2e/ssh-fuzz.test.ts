@@ -8,7 +8,7 @@ import { message, writeString } from '../../src/ssh/wire.ts'
 import { until } from '../support/condition.ts'
 import { processesIn } from '../support/processes.ts'
 import { createRandom, type Random } from '../support/random.ts'
-import { connectRawSsh, type RawSsh } from '../support/raw-ssh.ts'
+import { connectRawSsh, letIn, type RawSsh } from '../support/raw-ssh.ts'
 import { type Service, startService } from '../support/service.ts'
 
 const seed = Number(process.env.SVC_TEST_SEED ?? 20_261_121)
@@ -64,7 +64,7 @@ const attacks: [Attack, ...Attack[]] = [
   },
   // Let in, then nonsense.
   async (service, random) => {
-    const client = await letIn(service)
+    const client = await letIn(service.sshPort)
     if (random.chance(0.7))
       await client.openSession(random.below(5000), 1024 + random.below(40_000))
     if (random.chance(0.5)) {
@@ -74,13 +74,13 @@ const attacks: [Attack, ...Attack[]] = [
   },
   // Damaged after encryption.
   async (service, random) => {
-    const client = await letIn(service)
+    const client = await letIn(service.sshPort)
     client.socket.write(randomBytes(1 + random.below(200)))
     await leave(client, random)
   },
   // Keys exchanged anew at any time, and not to the end.
   async (service, random) => {
-    const client = await letIn(service)
+    const client = await letIn(service.sshPort)
     client.rekey()
     if (random.chance(0.5)) client.send(inventMessage(random))
     await leave(client, random)
@@ -97,14 +97,6 @@ async function leave(client: RawSsh, random: Random): Promise<void> {
   if (random.chance(0.2)) client.socket.resetAndDestroy()
   else client.socket.end()
   await client.closed
-}
-
-async function letIn(service: Service): Promise<RawSsh> {
-  const client = await connectRawSsh(service.sshPort)
-  await client.requestUserauth()
-  client.send(message(messages.userauthRequest, 'anonymous', 'ssh-connection', 'none'))
-  await client.next(messages.userauthSuccess)
-  return client
 }
 
 /** A message as there might be one, with wrong fields more often than right ones. */
@@ -186,7 +178,7 @@ async function throwAt(service: Service, bytes: Buffer): Promise<void> {
 
 /** A client that was there before all attackers, and still is. */
 async function createWitness(service: Service) {
-  const client = await letIn(service)
+  const client = await letIn(service.sshPort)
   return {
     async speaks(): Promise<void> {
       const channel = await client.openSession()

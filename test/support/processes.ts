@@ -13,6 +13,11 @@ export function commandOf(pid: number): string {
   return read(`/proc/${pid}/cmdline`).replaceAll('\0', ' ').trim()
 }
 
+/** The processes that a process has started, and that have not ended. */
+export function childrenOf(pid: number): number[] {
+  return allProcesses().filter((one) => parentOf(one) === pid)
+}
+
 /** Kills a process and all its descendants at one moment: none of them sees another's end. */
 export function killTree(pid: number): void {
   const stopped = new Set([pid])

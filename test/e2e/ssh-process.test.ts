@@ -1,0 +1,108 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { messages } from '../../src/ssh/messages.ts'
+import { message } from '../../src/ssh/wire.ts'
+import { until } from '../support/condition.ts'
+import { createProject, git } from '../support/git.ts'
+import { leftoversIn, untilTidy } from '../support/leftovers.ts'
+import { childrenOf, commandOf, signal } from '../support/processes.ts'
+import { without } from '../support/programs.ts'
+import { openPushRecords } from '../support/push-records.ts'
+import { letIn } from '../support/raw-ssh.ts'
+import { type Service, startService } from '../support/service.ts'
+import { createSshUser } from '../support/ssh-user.ts'
+
+const skip = without('openssh')
+const pushes = 24
+
+test('an SSH process that is killed is started again, and its pushes are settled', {
+  skip,
+}, async () => {
+  await using service = await startService()
+  await service.admin.post('/repos', { name: 'site' })
+  await using user = await createSshUser(service, service.admin)
+  await using project = await createProject()
+  const head = await project.git('rev-parse', 'HEAD')
+  const before = sshProcessOf(service)
+  const acknowledged = new Set<string>()
+  const pushing = Array.from({ length: pushes }, async (_, index) => {
+    const ref = `refs/heads/branch-${index}`
+    const { exitCode } = await user.tryGit(project.path, 'push', user.remote('site'), `HEAD:${ref}`)
+    if (exitCode === 0) acknowledged.add(ref)
+  })
+  await until('a push is under way', async () => (await leftoversIn(service.dataDir)).length > 0)
+  signal(before, 'SIGKILL')
+  await Promise.all(pushing)
+  await until('there is another', async () => (await user.ssh('whoami')).exitCode === 0)
+  assert.notEqual(sshProcessOf(service), before)
+  await untilTidy(service.dataDir)
+
+  await user.git(project.path, 'push', user.remote('site'), 'HEAD:refs/heads/later')
+  const listed = (await git('/', ['ls-remote', service.admin.remote('site')])).stdout.split('\n')
+  const refs = listed.map((line) => line.split('\t')[1]).filter((ref) => ref !== 'HEAD')
+  for (const ref of acknowledged) assert.ok(refs.includes(ref), ref)
+  using records = openPushRecords(service.dataDir)
+  await until('every push is settled', () => records.unfinished().length === 0)
+  const told = records.eventsAfter(0).pushes.map(({ ref }) => ref)
+  assert.deepEqual(told.sort(), [...refs].sort())
+  for (const { after } of records.eventsAfter(0).pushes) assert.equal(after, head)
+})
+
+test('the turns of an SSH process that is killed are free again', async () => {
+  const env = {
+    SVC_SSH_ANONYMOUS_READ: 'true',
+    SVC_FETCHES_AT_ONCE: '1',
+    SVC_REPOSITORY_FETCHES_AT_ONCE: '1',
+    SVC_GIT_WAITING: '0',
+  }
+  await using service = await startService({ env })
+  await service.admin.post('/repos', { name: 'site' })
+  await using project = await createProject()
+  await project.git('push', service.admin.remote('site'), 'HEAD:main')
+  // A session of version 0 lasts, and has its turn, until its client says what it wants.
+  const client = await letIn(service.sshPort)
+  await client.openSession()
+  client.send(message(messages.channelRequest, 0, 'exec', true, "git-upload-pack '/site.git'"))
+  await client.next(messages.channelData)
+  const clone = () =>
+    project.git('clone', '--quiet', '--bare', service.admin.remote('site'), 'copy')
+  await assert.rejects(clone(), /HTTP 503/)
+  signal(sshProcessOf(service), 'SIGKILL')
+  await client.closed
+  await until('a clone by the other door has its turn', () =>
+    clone().then(
+      () => true,
+      () => false,
+    ),
+  )
+})
+
+test('the SSH process ends with a server that is killed, and its port is free at once', {
+  skip,
+}, async () => {
+  await using first = await startService()
+  await using user = await createSshUser(first, first.admin)
+  const child = sshProcessOf(first)
+  await first.end('SIGKILL')
+  const env = { SVC_SSH_PORT: String(first.sshPort), SVC_ADMIN_TOKEN: first.adminToken }
+  await using second = await startService({ dataDir: first.dataDir, env })
+  assert.equal(second.sshPort, first.sshPort)
+  assert.equal((await user.ssh('whoami')).exitCode, 0)
+  await until('the first is gone', () => commandOf(child) === '')
+})
+
+test('a signal to all processes of the service stops it as one to the main process does', {
+  skip,
+}, async () => {
+  await using service = await startService()
+  const child = sshProcessOf(service)
+  signal(child, 'SIGTERM')
+  signal(child, 'SIGINT')
+  assert.equal(await service.end('SIGTERM'), 0)
+  assert.equal(commandOf(child), '')
+  assert.doesNotMatch(service.log(), /started again/)
+})
+
+function sshProcessOf({ pid }: Service): number {
+  return childrenOf(pid).find((child) => /ssh-main/.test(commandOf(child))) ?? 0
+}
