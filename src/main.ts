@@ -3,6 +3,7 @@ import { createInterface } from 'node:readline/promises'
 import { openExistingApp, startService } from './app.ts'
 import { createLog } from './base/log.ts'
 import { Problem } from './base/problem.ts'
+import { dropStartupGarbage } from './base/startup-garbage.ts'
 import { createProgram } from './commands/program.ts'
 import type { Terminal } from './commands/terminal.ts'
 import { toWelcome } from './commands/welcome.ts'
@@ -57,6 +58,7 @@ async function serve(): Promise<void> {
     const { baseUrl, sshUrl, newAdminToken: token } = service
     process.stderr.write(toWelcome({ baseUrl, sshUrl, token }))
   }
+  dropStartupGarbage()
   const { http, ssh } = service
   process.stdout.write(`${JSON.stringify({ event: 'listening', http, ssh })}\n`)
 }

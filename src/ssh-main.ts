@@ -1,4 +1,5 @@
 import { createLog } from './base/log.ts'
+import { dropStartupGarbage } from './base/startup-garbage.ts'
 import { createGit, type Git } from './git/git-process.ts'
 import { createGitEngine } from './git-server/git-engine.ts'
 import type { SshBackend } from './git-server/ssh-backend.ts'
@@ -52,5 +53,6 @@ async function start({ settings, port, path }: SshProcessOptions) {
     },
   }
   git.prepare()
+  dropStartupGarbage()
   return listening
 }
