@@ -18,7 +18,7 @@ export const sshUser = 'svc'
 const anonymousUser = 'anonymous'
 
 /** What is known of a client for as long as it is connected; what it may do is asked anew for each command. */
-export type Identity = { keyId: string } | { anonymousFrom: string }
+type Identity = { keyId: string } | { anonymousFrom: string }
 
 type Dependencies = {
   engine: GitEngine
@@ -26,6 +26,9 @@ type Dependencies = {
   settings: PlainSettings
   log: Log
 }
+
+// What a mistaken person pastes stays out of the log.
+const tokenShape = /svc_\w+/g
 
 // As a shell has them, and as git has them.
 const exitCodes = { failure: 1, usage: 2, unknown: 127, git: 128 } as const
@@ -71,7 +74,8 @@ export function createSshDoor({ engine, backend, settings, log }: Dependencies) 
     log.info(
       {
         ...session.identity,
-        command: session.command?.slice(0, 200),
+        address: session.address,
+        command: session.command?.slice(0, 200).replace(tokenShape, 'svc_…'),
         exitCode,
         ms: Math.round(performance.now() - startedAt),
       },
@@ -123,6 +127,12 @@ export function createSshDoor({ engine, backend, settings, log }: Dependencies) 
   }
 
   function parse(line: string) {
+    if (Buffer.byteLength(line) > settings.sshCommandMaxBytes) {
+      throw new CommandFault(
+        exitCodes.usage,
+        `A command may have at most ${settings.sshCommandMaxBytes} bytes.`,
+      )
+    }
     const words = toWords(line)
     if (!words) throw new CommandFault(exitCodes.usage, 'The quotes of the command do not match.')
     // Some clients are set to run `git upload-pack`.
@@ -155,6 +165,7 @@ export function createSshDoor({ engine, backend, settings, log }: Dependencies) 
   }
 
   return {
+    nameOf: (identity: Identity) => Object.values(identity).join(),
     decide,
     serve,
 
@@ -180,7 +191,7 @@ function toComplaint(text: string): string {
 
 // Addresses are `/name.git` in URLs and `name.git` after a colon.
 function toRepositoryName(path: string): string {
-  return path.replace(/^\//, '').replace(/\.git$/, '')
+  return path.replace(/^\/|\/+$/g, '').replace(/\.git$/, '')
 }
 
 function toAnswer({ output }: Session<Identity>, onSaid: () => void): Answer {

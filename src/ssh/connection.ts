@@ -6,6 +6,8 @@ import { createReader, message } from './wire.ts'
 /** What a client asks to be run, and the streams to run it with. */
 export type Session<Identity> = Pick<Channel, 'input' | 'output' | 'errors' | 'signal'> & {
   identity: Identity
+  /** The client's address. */
+  address: string
   /** The line that it wants to be run; undefined for one that wants a shell. */
   command: string | undefined
   /** The variable of this name, the one that is accepted: gitprotocol-v2, "SSH and File Transport". */
@@ -15,8 +17,8 @@ export type Session<Identity> = Pick<Channel, 'input' | 'output' | 'errors' | 's
 type Options<Identity> = {
   transport: Transport
   identity: Identity
+  address: string
   channelsMost: number
-  commandMaxBytes: number
   /** How long a client may have nothing run. */
   idleMs: number
   /** How long it may take to read the rest of what was written when that has ended. */
@@ -47,6 +49,7 @@ export function createConnection<Identity>(options: Options<Identity>) {
   const entries = new Map<number, Entry>()
   let idleTimer: NodeJS.Timeout | undefined
   let serving = 0
+  let isAbandoned = false
   watchIdle()
 
   function receive(payload: Buffer): void {
@@ -169,7 +172,7 @@ export function createConnection<Identity>(options: Options<Identity>) {
       }
       case 'exec': {
         const command = reader.string()
-        if (entry.state !== 'open' || command.length > options.commandMaxBytes) return false
+        if (entry.state !== 'open') return false
         start(entry, command.toString())
         return true
       }
@@ -188,10 +191,12 @@ export function createConnection<Identity>(options: Options<Identity>) {
     entry.state = 'serving'
     serving += 1
     clearTimeout(idleTimer)
-    const session = { input, output, errors, signal, command, gitProtocol }
+    const { identity, address } = options
+    const streams = { input, output, errors, signal }
+    const session = { ...streams, identity, address, command, gitProtocol }
     // The reply to the request goes first.
     queueMicrotask(async () => {
-      const code = await options.serve({ ...session, identity: options.identity })
+      const code = await options.serve(session)
       const isFlushed = await channel.exit(code, options.flushMs)
       if (!isFlushed) transport.end(disconnectReasons.byApplication, 'Nothing moved for too long')
       entry.state = 'served'
@@ -204,6 +209,7 @@ export function createConnection<Identity>(options: Options<Identity>) {
   }
 
   function watchIdle(): void {
+    if (isAbandoned) return
     idleTimer = setTimeout(
       () => transport.end(disconnectReasons.byApplication, 'Nothing happened for too long'),
       options.idleMs,
@@ -220,6 +226,7 @@ export function createConnection<Identity>(options: Options<Identity>) {
 
     /** Ends everything that runs: the client is gone. */
     abandon(): void {
+      isAbandoned = true
       clearTimeout(idleTimer)
       for (const { channel } of entries.values()) channel.abandon()
     },

@@ -1,3 +1,6 @@
+/** What the server calls itself. */
+export const softwareName = 'svc'
+
 /** Message numbers: RFC 4250, section 4.1.2. */
 export const messages = {
   disconnect: 1,

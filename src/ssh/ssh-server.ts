@@ -2,8 +2,10 @@ import { type AddressInfo, createServer, type Socket } from 'node:net'
 import type { HostKey } from 'ssh2/lib/protocol/Protocol.js'
 import type { Log } from '../base/log.ts'
 import type { PlainSettings } from '../config/settings.ts'
+import { createAdmission } from './admission.ts'
 import { createConnection, type Session } from './connection.ts'
 import { disconnectReasons } from './messages.ts'
+import { toRefusal } from './refusal.ts'
 import { signatureAlgorithms } from './signature.ts'
 import { createTransport } from './transport.ts'
 import { type Claim, createUserauth, type Verdict } from './userauth.ts'
@@ -12,6 +14,8 @@ type Options<Identity> = {
   settings: PlainSettings
   hostKey: HostKey
   log: Log
+  /** The same text for the same identity, whatever it is made of. */
+  nameOf: (identity: Identity) => string
   /** Decides who a client is, by a claim that is proven. */
   decide: (claim: Claim, address: string) => Promise<Verdict<Identity>>
   /** Runs what a client asks for; its exit code. Never fails. */
@@ -20,14 +24,21 @@ type Options<Identity> = {
 
 const kexTimeoutMs = 30_000
 const probeAfterMs = 30_000
+const lingerMs = 1000
 const stopping = 'The server is stopping'
+
+type Client = { isServing: () => boolean; end: (why: string) => void }
+type Admitted = { address: string; client: Client; place: Disposable }
 
 /** An SSH server for whoever may run commands of ours, and nothing else: RFC 4251 to 4254. */
 export function createSshServer<Identity>(options: Options<Identity>) {
-  const { settings, hostKey, log, decide, serve } = options
-  const unknown = new Map<string, number>()
-  const clients = new Set<{ isServing: () => boolean; end: (why: string) => void }>()
-  let unknownTotal = 0
+  const { settings, hostKey, log, nameOf, decide, serve } = options
+  const admission = createAdmission({
+    perAddress: settings.sshUnauthenticatedPerAddress,
+    overall: settings.sshUnauthenticated,
+  })
+  const clients = new Set<Client>()
+  const connections = new Map<string, number>()
   let isStopping = false
 
   // Nagle's delay of small packets would cost two of a client's waits in every command.
@@ -36,33 +47,31 @@ export function createSshServer<Identity>(options: Options<Identity>) {
     admit,
   )
 
-  function admit(socket: Socket): void {
+  async function admit(socket: Socket): Promise<void> {
     const address = socket.remoteAddress ?? ''
-    const refusal = refusalOf(address)
-    if (refusal) {
-      socket.on('error', () => {})
-      // A line before the identification, as RFC 4253, section 4.2, allows and clients show.
-      socket.end(`${refusal}\r\n`, () => socket.destroy())
-      return
-    }
-    talk(socket, address)
+    socket.on('error', () => {})
+    if (clients.size >= settings.sshConnections) return refuse(socket, address)
+    const client: Client = { isServing: () => false, end: () => socket.destroy() }
+    clients.add(client)
+    socket.once('close', () => clients.delete(client))
+    const place = await admission.enter(address, () => client.end('Others are waiting'))
+    if (!place) return refuse(socket, address)
+    if (socket.destroyed) place[Symbol.dispose]()
+    else talk(socket, { address, client, place })
   }
 
-  function refusalOf(address: string): string | undefined {
-    if (clients.size >= settings.sshConnections) return 'Too many connections; try again later.'
-    if (unknownTotal >= settings.sshUnauthenticated) {
-      return 'Too many connections that have not authenticated; try again later.'
-    }
-    if ((unknown.get(address) ?? 0) >= settings.sshUnauthenticatedPerAddress) {
-      return 'Too many connections from your address that have not authenticated; try again later.'
-    }
-    return undefined
+  function refuse(socket: Socket, address: string): void {
+    log.info({ address }, 'ssh connection refused: too many')
+    socket.end(toRefusal('Too many connections; try again in a moment'))
+    // What the client has sent is read, so that it gets to read this.
+    socket.resume()
+    setTimeout(() => socket.destroy(), lingerMs).unref()
   }
 
-  function talk(socket: Socket, address: string): void {
-    const known = countUnknown(address)
+  function talk(socket: Socket, { address, client, place }: Admitted): void {
     let layer: { receive: (payload: Buffer) => void } | undefined
     let connection: ReturnType<typeof createConnection<Identity>> | undefined
+    let leave = () => {}
 
     const transport = createTransport(socket, {
       hostKey,
@@ -74,64 +83,69 @@ export function createSshServer<Identity>(options: Options<Identity>) {
     const loginTimer = setTimeout(() => {
       transport.end(disconnectReasons.byApplication, 'Authentication took too long')
     }, settings.sshLoginSeconds * 1000)
-
-    layer = createUserauth({
+    const userauth = createUserauth({
       transport,
       tries: settings.sshLoginTries,
       decide: (claim) => decide(claim, address),
       onAccepted,
       onFault: (error) => log.error({ err: error }, 'an SSH client could not be identified'),
     })
+    layer = userauth
 
     function onAccepted(identity: Identity): void {
       clearTimeout(loginTimer)
-      known()
+      place[Symbol.dispose]()
       if (socket.destroyed) return
+      leave = join(nameOf(identity))
+      if (isOverShare(nameOf(identity))) {
+        transport.end(disconnectReasons.tooManyConnections, 'Too many connections with this key')
+        return
+      }
       connection = createConnection({
         transport,
         identity,
+        address,
         channelsMost: settings.sshChannels,
-        commandMaxBytes: settings.sshCommandMaxBytes,
         idleMs: settings.sshIdleSeconds * 1000,
         flushMs: settings.gitStallSeconds * 1000,
+        // A client that has what it came for goes by itself; sent away, it would take that for a failure.
         onIdle: () => {
-          if (isStopping) client.end(stopping)
+          if (isStopping) setTimeout(() => client.end(stopping), lingerMs).unref()
         },
         serve,
       })
       layer = connection
     }
 
-    const client = {
-      isServing: () => connection?.isServing() ?? false,
-      end: (why: string) => transport.end(disconnectReasons.byApplication, why),
-    }
-    clients.add(client)
+    client.isServing = () => connection?.isServing() ?? false
+    client.end = (why) => transport.end(disconnectReasons.byApplication, why)
     const gone = () => {
       clearTimeout(loginTimer)
-      known()
+      place[Symbol.dispose]()
       connection?.abandon()
     }
     socket.once('end', gone)
     socket.once('close', () => {
       gone()
-      clients.delete(client)
+      leave()
+      if (!connection) log.info({ address, ...userauth.summary() }, 'ssh login failed')
     })
   }
 
-  /** Counts a client among those not known yet; what is returned takes it out, once. */
-  function countUnknown(address: string): () => void {
-    unknown.set(address, (unknown.get(address) ?? 0) + 1)
-    unknownTotal += 1
-    let isCounted = true
+  /** Counts a connection of somebody; what is returned takes it out. */
+  function join(name: string): () => void {
+    connections.set(name, (connections.get(name) ?? 0) + 1)
     return () => {
-      if (!isCounted) return
-      isCounted = false
-      unknownTotal -= 1
-      const left = (unknown.get(address) ?? 1) - 1
-      if (left === 0) unknown.delete(address)
-      else unknown.set(address, left)
+      const left = (connections.get(name) ?? 1) - 1
+      if (left === 0) connections.delete(name)
+      else connections.set(name, left)
     }
+  }
+
+  // Nobody gets all, unless there is but one.
+  function isOverShare(name: string): boolean {
+    const most = Math.max(1, Math.floor(settings.sshConnections / 4))
+    return (connections.get(name) ?? 0) > most
   }
 
   return {

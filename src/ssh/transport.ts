@@ -1,12 +1,11 @@
 import type { Socket } from 'node:net'
 import Protocol, { type HostKey } from 'ssh2/lib/protocol/Protocol.js'
 import { addHybridKex, hybridKex } from './hybrid-kex.ts'
-import { disconnectReasons, messages } from './messages.ts'
+import { disconnectReasons, messages, softwareName } from './messages.ts'
 import { message } from './wire.ts'
 
 export type Transport = ReturnType<typeof createTransport>
 
-const softwareName = 'svc'
 // The line that begins a connection: RFC 4253, section 4.2.
 const identificationMaxBytes = 255
 

@@ -1,4 +1,5 @@
 import { disconnectReasons, messages } from './messages.ts'
+import { fingerprintOf } from './public-key.ts'
 import { fitsAlgorithm, verifySignature } from './signature.ts'
 import type { Transport } from './transport.ts'
 import { createReader, message, writeString } from './wire.ts'
@@ -30,6 +31,7 @@ type Options<Identity> = {
 const queueLength = 10
 // Keys asked about that would be accepted do not count as tries, but nobody has this many.
 const requestsMost = 50
+const userMaxLength = 100
 
 /**
  * Authentication with public keys: RFC 4252, with RFC 8332. Identity comes of a request whose signature
@@ -44,6 +46,8 @@ export function createUserauth<Identity>(options: Options<Identity>) {
   let isDone = false
   let failures = 0
   let requests = 0
+  let user: string | undefined
+  const refused = new Set<string>()
 
   function receive(payload: Buffer): void {
     switch (payload[0]) {
@@ -93,12 +97,14 @@ export function createUserauth<Identity>(options: Options<Identity>) {
     requests += 1
     const request = readRequest(payload)
     const isNone = request.method === 'none'
+    user = request.username.slice(0, userMaxLength)
     const claim = toClaim(request, payload)
     const verdict: Verdict<Identity> = claim ? await decide(claim) : { identity: undefined }
     if (verdict.identity === undefined) {
       if (verdict.notice !== undefined) show(verdict.notice)
       // Clients begin with "none" to learn what there is.
       if (!isNone) failures += 1
+      if (request.key.length > 0) refused.add(fingerprintOf(request.key))
       return refuse()
     }
     if (request.signature === undefined && !isNone && requests < requestsMost) {
@@ -138,7 +144,12 @@ export function createUserauth<Identity>(options: Options<Identity>) {
     return isRight ? { username, key } : undefined
   }
 
-  return { receive }
+  return {
+    receive,
+
+    /** What was tried, for the log: as whom, and with which keys that were refused. */
+    summary: () => ({ user, refusedKeys: [...refused] }),
+  }
 }
 
 type Request = ReturnType<typeof readRequest>
