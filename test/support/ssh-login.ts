@@ -57,3 +57,11 @@ export async function execute(client: RawSsh, line: string): Promise<string> {
     printed += next.subarray(9)
   }
 }
+
+/** A client that was let in as `anonymous`, where that may read. */
+export async function connectAsAnonymous(port: number): Promise<RawSsh> {
+  const client = await connectToLogin(port)
+  const request = message(messages.userauthRequest, 'anonymous', 'ssh-connection', 'none')
+  if ((await attempt(client, request)) !== 'accepted') throw new Error('It was not let in.')
+  return client
+}
