@@ -59,7 +59,8 @@ for (const client of sshClients) {
     test('what is offered is the modern, and no more than that', async () => {
       await using user = await createSshUser(service, ada, { client })
       const { stderr } = await user.ssh('whoami', '-vv')
-      const [, proposal = ''] = stderr.split('debug2: peer server KEXINIT proposal')
+      const [, proposal = ''] =
+        /peer server KEXINIT proposal(.*?)(KEXINIT proposal|$)/s.exec(stderr) ?? []
       const lists = (name: string) =>
         [
           ...proposal.matchAll(new RegExp(`debug2: ${name}(?: ctos| stoc)?: ([^\\r\\n]*)`, 'g')),
@@ -72,11 +73,11 @@ for (const client of sshClients) {
       assert.match(stderr, new RegExp(`server-sig-algs=<${signatures.join(',')}>`))
     })
 
-    for (const exchange of offered['KEX algorithms'].slice(0, -1)) {
-      test(`${exchange} works when it is all that the client has`, async (t) => {
+    // The older client lacks the first.
+    for (const exchange of offered['KEX algorithms'].slice(client === 'openssh' ? 1 : 0, -1)) {
+      test(`${exchange} works when it is all that the client has`, async () => {
         await using user = await createSshUser(service, ada, { client })
         const ended = await user.ssh('whoami', '-o', `KexAlgorithms=${exchange}`)
-        if (/Bad SSH2 KexAlgorithms/.test(ended.stderr)) return t.skip('the client lacks it')
         assert.deepEqual([ended.exitCode, ended.stderr], [0, ''])
       })
     }
@@ -113,7 +114,7 @@ for (const client of sshClients) {
       await using user = await createSshUser(service, ada, { client })
       await ada.post('/repos', { name: `large-${client}` })
       const remote = user.remote(`large-${client}`)
-      await project.commit('noise.bin', randomBytes(12 * mib).toString('latin1'))
+      await project.commit('noise.bin', randomBytes(21 * mib).toString('latin1'))
       const often = '-v -o RekeyLimit=1M'
       const pushed = await user.gitWith(often, project.path, 'push', remote, 'HEAD:main')
       assert.equal(pushed.exitCode, 0, pushed.stderr)
@@ -122,7 +123,7 @@ for (const client of sshClients) {
       assert.equal(cloned.exitCode, 0, cloned.stderr)
       for (const { stderr } of [pushed, cloned]) {
         const times = stderr.match(new RegExp(`kex: algorithm: ${exchanges[client]}`, 'g'))
-        assert.ok((times?.length ?? 0) >= 10, `${times?.length} exchanges`)
+        assert.ok((times?.length ?? 0) > 20, `${times?.length} exchanges`)
       }
       const head = await project.git('rev-parse', 'HEAD')
       assert.equal((await git(copy, ['rev-parse', 'HEAD'])).stdout, head)
