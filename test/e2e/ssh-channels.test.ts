@@ -128,6 +128,14 @@ const breaches: [string, (client: RawSsh, channel: number) => void][] = [
     },
   ],
   [
+    'data on a channel that it has closed while a command runs',
+    (client, channel) => {
+      client.send(message(messages.channelRequest, channel, 'exec', false, 'git-upload-pack site'))
+      client.send(message(messages.channelClose, channel))
+      client.send(message(messages.channelData, channel, 'x'))
+    },
+  ],
+  [
     'a window beyond all bounds',
     (client, channel) => client.send(message(messages.channelWindowAdjust, channel, 2 ** 32 - 1)),
   ],

@@ -108,6 +108,7 @@ test('an RSA key may not sign with SHA-1, nor name what it does not do', async (
     ['rsa-sha2-256', 'sha1', 'ssh-rsa', 'refused'],
     ['rsa-sha2-256', 'sha1', 'rsa-sha2-256', 'refused'],
     ['rsa-sha2-256', 'sha512', 'rsa-sha2-512', 'refused'],
+    ['rsa-sha2-256', 'sha256', 'rsa-sha2-512', 'refused'],
     ['rsa-sha2-256', 'sha256', 'rsa-sha2-256', 'accepted'],
     ['rsa-sha2-512', 'sha512', 'rsa-sha2-512', 'accepted'],
   ] as const

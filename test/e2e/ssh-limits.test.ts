@@ -7,6 +7,7 @@ import { test } from 'node:test'
 import { messages } from '../../src/ssh/messages.ts'
 import { message } from '../../src/ssh/wire.ts'
 import { temporaryFolder } from '../support/git.ts'
+import { listenersOf } from '../support/listeners.ts'
 import { userauthRequest } from '../support/raw-ssh.ts'
 import { type Service, startService } from '../support/service.ts'
 import { attempt, connectAsAnonymous, connectToLogin } from '../support/ssh-login.ts'
@@ -16,11 +17,11 @@ const start = (env: Record<string, string>) =>
 
 test('a client that has not authenticated in time is sent away', async () => {
   await using service = await start({ SVC_SSH_LOGIN_SECONDS: '1' })
+  const inTime = await connectAsAnonymous(service.sshPort)
   const startedAt = performance.now()
   const silent = connect(service.sshPort, '127.0.0.1')
   const half = await connectToLogin(service.sshPort)
   half.send(userauthRequest('svc', generateKeyPairSync('ed25519').publicKey))
-  const inTime = await connectAsAnonymous(service.sshPort)
   assert.match(await text(silent), /^SSH-2\.0-svc/)
   assert.match(String(await half.next(messages.disconnect)), /Authentication took too long/)
   await half.closed
@@ -115,9 +116,12 @@ test('a connection on which nothing runs is closed, one with a clone that runs i
 
 test('SVC_SSH_PORT=off leaves SSH out', async () => {
   await using service = await startService({ env: { SVC_SSH_PORT: 'off' } })
+  await using other = await startService()
+  assert.equal(listenersOf(other.pid), 2)
   assert.equal(service.ssh, '')
   const { body } = await service.admin.post('/repos', { name: 'site' })
   assert.equal(body.cloneUrls.ssh, null)
+  assert.equal(listenersOf(service.pid), 1)
 })
 
 test('a port that is taken stops the start with a line that says what to do', async () => {
