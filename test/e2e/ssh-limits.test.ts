@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict'
 import { generateKeyPairSync } from 'node:crypto'
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { test } from 'node:test'
+import { setImmediate } from 'node:timers/promises'
 import { messages } from '../../src/ssh/messages.ts'
 import { message } from '../../src/ssh/wire.ts'
 import { temporaryFolder } from '../support/git.ts'
@@ -94,6 +96,26 @@ test('so many connections may be open', async () => {
   for (const one of [second, third]) one.socket.destroy()
 })
 
+test('a client that asks without end and does not read is cut off', async () => {
+  await using service = await start({})
+  const client = await connectAsAnonymous(service.sshPort)
+  let isClosed = false
+  void client.closed.then(() => {
+    isClosed = true
+  })
+  client.socket.pause()
+  const before = memoryOf(service.pid)
+  const requests = Array(2000).fill(message(messages.globalRequest, 'x', true))
+  for (let times = 0; times < 300 && !isClosed; times++) {
+    for (const request of requests) client.send(request)
+    await setImmediate()
+    if (client.socket.writableNeedDrain)
+      await Promise.race([once(client.socket, 'drain'), client.closed])
+  }
+  assert.ok(isClosed)
+  assert.ok(memoryOf(service.pid) - before < 100 * 1024)
+})
+
 test('a connection on which nothing runs is closed, one with a clone that runs is not', async () => {
   await using service = await start({ SVC_SSH_IDLE_SECONDS: '1' })
   await service.admin.post('/repos', { name: 'site' })
@@ -135,6 +157,12 @@ test('a port that is taken stops the start with a line that says what to do', as
     log.split('\n').includes(line),
   )
 })
+
+/** What a process holds in memory, in KiB. */
+function memoryOf(pid: number): number {
+  const status = readFileSync(`/proc/${pid}/status`, 'latin1')
+  return Number(/^VmRSS:\s+(\d+)/m.exec(status)?.[1])
+}
 
 /** A connection that says nothing, once the server has spoken. */
 async function open(service: Service, from = '127.0.0.1'): Promise<Socket> {
