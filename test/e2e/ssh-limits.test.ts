@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { generateKeyPairSync } from 'node:crypto'
 import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { test } from 'node:test'
@@ -10,6 +9,7 @@ import { messages } from '../../src/ssh/messages.ts'
 import { message } from '../../src/ssh/wire.ts'
 import { temporaryFolder } from '../support/git.ts'
 import { listenersOf } from '../support/listeners.ts'
+import { memoryOf } from '../support/processes.ts'
 import { userauthRequest } from '../support/raw-ssh.ts'
 import { type Service, startService } from '../support/service.ts'
 import { attempt, connectAsAnonymous, connectToLogin } from '../support/ssh-login.ts'
@@ -157,12 +157,6 @@ test('a port that is taken stops the start with a line that says what to do', as
     log.split('\n').includes(line),
   )
 })
-
-/** What a process holds in memory, in KiB. */
-function memoryOf(pid: number): number {
-  const status = readFileSync(`/proc/${pid}/status`, 'latin1')
-  return Number(/^VmRSS:\s+(\d+)/m.exec(status)?.[1])
-}
 
 /** A connection that says nothing, once the server has spoken. */
 async function open(service: Service, from = '127.0.0.1'): Promise<Socket> {

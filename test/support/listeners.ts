@@ -1,23 +1,14 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { familyOf } from './processes.ts'
 
-/** How many TCP ports a process and those of its group listen on: proc(5), /proc/net/tcp. */
-export function listenersOf(group: number): number {
-  const sockets = new Set(processesOf(group).flatMap(socketsOf))
+/** How many TCP ports a process and its descendants listen on: proc(5), /proc/net/tcp. */
+export function listenersOf(pid: number): number {
+  const sockets = new Set(familyOf(pid).flatMap(socketsOf))
   const lines = ['tcp', 'tcp6'].flatMap((name) => read(`/proc/net/${name}`).split('\n'))
   const listening = '0A'
   return lines
     .map((line) => line.trim().split(/\s+/))
     .filter(([, , , state, , , , , , inode]) => state === listening && sockets.has(inode)).length
-}
-
-function processesOf(group: number): number[] {
-  const all = readdirSync('/proc').filter((name) => /^\d+$/.test(name))
-  return all.map(Number).filter((pid) => groupOf(pid) === group)
-}
-
-function groupOf(pid: number): number {
-  const stat = read(`/proc/${pid}/stat`)
-  return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[2] ?? 0)
 }
 
 function socketsOf(pid: number): (string | undefined)[] {
