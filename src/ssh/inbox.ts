@@ -1,9 +1,14 @@
+// Each chunk costs some hundred bytes more than it has, so small ones that wait are put together.
+const smallBytes = 1024
+const blockBytes = 16 * 1024
+
 /**
  * What a client sends on a channel, to be taken in pieces by one reader. `onTaken` is called with the
  * bytes that were taken: only so many may the client send again.
  */
 export function createInbox(onTaken: (bytes: number) => void) {
   const chunks: Buffer[] = []
+  let block = { bytes: Buffer.alloc(0), used: 0, last: Buffer.alloc(0) }
   let state: 'open' | 'ended' | 'broken' = 'open'
   let isWaiting = false
   let wake = () => {}
@@ -35,9 +40,27 @@ export function createInbox(onTaken: (bytes: number) => void) {
     isWaiting = false
   }
 
+  function keep(chunk: Buffer): void {
+    const last = chunks.at(-1)
+    if (!last || chunk.length >= smallBytes) {
+      chunks.push(chunk)
+      return
+    }
+    if (chunk.length > block.bytes.length - block.used) {
+      block = { bytes: Buffer.allocUnsafeSlow(blockBytes), used: 0, last: Buffer.alloc(0) }
+    }
+    const isContinued = last === block.last
+    const start = isContinued ? block.used - last.length : block.used
+    chunk.copy(block.bytes, block.used)
+    block.used += chunk.length
+    block.last = block.bytes.subarray(start, block.used)
+    if (isContinued) chunks.pop()
+    chunks.push(block.last)
+  }
+
   return {
     push(chunk: Buffer): void {
-      chunks.push(chunk)
+      keep(chunk)
       wake()
     },
 

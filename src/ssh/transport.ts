@@ -34,6 +34,8 @@ const oneWay = {
 // Far below what each cipher bears (RFC 5647 and RFC 4344, section 3): clients that never exchange keys anew.
 const rekeyAfterBytes = 16 * 1024 ** 3
 const payloadStart = 5
+// Data waits until it can be sent; answers do not, so there must be an end to those that nobody reads.
+const unreadMaxBytes = 1024 ** 2
 
 type Options = {
   hostKey: HostKey
@@ -196,6 +198,7 @@ export function createTransport(socket: Socket, options: Options) {
       })
     }
     socket.write(bytes)
+    if (socket.writableLength > unreadMaxBytes) close()
   }
 
   function ready(): void {

@@ -39,7 +39,7 @@ export function sshCommand({ key, knownHosts, client = 'openssh' }: Identity): s
   return [program, '-F', 'none', '-i', key, ...options.flatMap((one) => ['-o', one])].join(' ')
 }
 
-/** Makes a key pair without a passphrase; `kind` as ssh-keygen's `-t` has it. */
+/** Makes a key pair without a passphrase; `kind` as ssh-keygen's `-t` has it, with more options perhaps. */
 export async function newSshKey(path: string, kind = 'ed25519'): Promise<SshKey> {
-  return { path, publicKey: (await generateKey(path, '-t', kind)).trim() }
+  return { path, publicKey: (await generateKey(path, '-t', ...kind.split(' '))).trim() }
 }

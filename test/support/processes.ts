@@ -18,6 +18,24 @@ export function childrenOf(pid: number): number[] {
   return allProcesses().filter((one) => parentOf(one) === pid)
 }
 
+/** What a process and its descendants hold in memory, in KiB. */
+export function memoryOf(pid: number): number {
+  const sizes = familyOf(pid).map(
+    (one) => /^VmRSS:\s+(\d+)/m.exec(read(`/proc/${one}/status`))?.[1],
+  )
+  return sizes.reduce((sum, size) => sum + Number(size ?? 0), 0)
+}
+
+/** A process and all its descendants. */
+export function familyOf(pid: number): number[] {
+  const family = [pid]
+  const others = allProcesses().map((one) => ({ one, parent: parentOf(one) }))
+  for (const member of family) {
+    family.push(...others.filter(({ parent }) => parent === member).map(({ one }) => one))
+  }
+  return family
+}
+
 /** Kills a process and all its descendants at one moment: none of them sees another's end. */
 export function killTree(pid: number): void {
   const stopped = new Set([pid])

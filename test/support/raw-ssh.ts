@@ -8,6 +8,7 @@ import { message, writeString } from '../../src/ssh/wire.ts'
 export type RawSsh = Awaited<ReturnType<typeof connectRawSsh>>
 
 const payloadStart = 5
+const patienceMs = 20_000
 
 /** An SSH client that exchanges keys as it should and then sends whatever it is told to. */
 export async function connectRawSsh(port: number) {
@@ -15,7 +16,10 @@ export async function connectRawSsh(port: number) {
   await once(socket, 'connect')
   const received: Buffer[] = []
   const ready = Promise.withResolvers<void>()
-  const closed = once(socket, 'close').then(() => ready.reject(new Error('closed')))
+  const closed = new Promise<void>((resolve) => {
+    socket.once('close', () => resolve())
+  })
+  void closed.then(() => ready.reject(new Error('closed')))
   ready.promise.catch(() => {})
   let wake = () => {}
   let isClosed = false
@@ -56,8 +60,10 @@ export async function connectRawSsh(port: number) {
     if (socket.writable) protocol._cipher.encrypt(packet)
   }
 
-  /** The next message of one of these types; undefined when the server closes the connection. */
+  /** The next message of one of these types; undefined when the connection ends, as it does if there is none. */
   async function next(...types: number[]): Promise<Buffer | undefined> {
+    // A test that waits in vain is to fail, not to wait for ever.
+    using _late = disposableTimeout(() => socket.destroy(), patienceMs)
     for (;;) {
       const index = received.findIndex((payload) => types.includes(payload[0] ?? 0))
       if (index !== -1) return received.splice(index, 1)[0]
@@ -135,4 +141,9 @@ export function toBlob(key: KeyObject): Buffer {
 /** The line of a `.pub` file. */
 export function toLine(key: KeyObject): string {
   return `ssh-ed25519 ${toBlob(key).toString('base64')}`
+}
+
+function disposableTimeout(callback: () => void, timeoutMs: number): Disposable {
+  const timer = setTimeout(callback, timeoutMs)
+  return { [Symbol.dispose]: () => clearTimeout(timer) }
 }

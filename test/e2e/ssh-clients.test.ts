@@ -1,0 +1,151 @@
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { createProject, git, temporaryFolder } from '../support/git.ts'
+import { type SshClient, sshClients } from '../support/openssh.ts'
+import { without } from '../support/programs.ts'
+import { type Client, type Service, startService } from '../support/service.ts'
+import { sshKeygen } from '../support/ssh-keys.ts'
+import { createSshUser } from '../support/ssh-user.ts'
+
+const exchanges: Record<SshClient, string> = {
+  openssh: 'curve25519-sha256',
+  'openssh-10': 'mlkem768x25519-sha256',
+}
+const offered = {
+  'KEX algorithms': [
+    ...['mlkem768x25519-sha256', 'curve25519-sha256', 'curve25519-sha256@libssh.org'],
+    ...['ecdh-sha2-nistp256', 'ecdh-sha2-nistp384', 'ecdh-sha2-nistp521'],
+    'kex-strict-s-v00@openssh.com',
+  ],
+  'host key algorithms': ['ssh-ed25519'],
+  ciphers: [
+    ...['aes128-gcm@openssh.com', 'aes256-gcm@openssh.com', 'chacha20-poly1305@openssh.com'],
+    ...['aes128-ctr', 'aes192-ctr', 'aes256-ctr'],
+  ],
+  MACs: ['hmac-sha2-256-etm@openssh.com', 'hmac-sha2-512-etm@openssh.com'],
+  compression: ['none'],
+}
+const signatures = [
+  ...['ssh-ed25519', 'sk-ssh-ed25519@openssh.com'],
+  ...['ecdsa-sha2-nistp256', 'ecdsa-sha2-nistp384', 'ecdsa-sha2-nistp521'],
+  ...['sk-ecdsa-sha2-nistp256@openssh.com', 'rsa-sha2-512', 'rsa-sha2-256'],
+]
+const mib = 1024 * 1024
+
+let service: Service
+let ada: Client
+
+before(async () => {
+  service = await startService()
+  ada = await service.client({ username: 'ada', permissions: ['repo:read', 'repo:write'] })
+})
+
+after(() => service[Symbol.asyncDispose]())
+
+for (const client of sshClients) {
+  describe(`with ${client}`, { skip: without('openssh') || without(client) }, () => {
+    test(`keys are exchanged by ${exchanges[client]}, strictly, and nothing is warned of`, async () => {
+      await using user = await createSshUser(service, ada, { client })
+      const told = await user.ssh('whoami', '-vvv')
+      assert.match(told.stderr, new RegExp(`debug1: kex: algorithm: ${exchanges[client]}\r?\n`))
+      assert.match(told.stderr, /debug3: kex_choose_conf: will use strict KEX ordering/)
+      const quiet = await user.ssh('whoami')
+      assert.deepEqual([quiet.exitCode, quiet.stderr], [0, ''])
+      assert.match(quiet.stdout, /^Username: ada\n/)
+    })
+
+    test('what is offered is the modern, and no more than that', async () => {
+      await using user = await createSshUser(service, ada, { client })
+      const { stderr } = await user.ssh('whoami', '-vv')
+      const [, proposal = ''] = /peer server KEXINIT proposal(.*?)debug1:/s.exec(stderr) ?? []
+      const lists = (name: string) =>
+        [
+          ...proposal.matchAll(new RegExp(`debug2: ${name}(?: ctos| stoc)?: ([^\\r\\n]*)`, 'g')),
+        ].map(([, names = '']) => names.split(','))
+      for (const [name, names] of Object.entries(offered)) {
+        const found = lists(name)
+        assert.ok(found.length > 0, name)
+        for (const list of found) assert.deepEqual(list, names, name)
+      }
+      assert.match(stderr, new RegExp(`server-sig-algs=<${signatures.join(',')}>`))
+    })
+
+    // The older client lacks the first.
+    for (const exchange of offered['KEX algorithms'].slice(client === 'openssh' ? 1 : 0, -1)) {
+      test(`${exchange} works when it is all that the client has`, async () => {
+        await using user = await createSshUser(service, ada, { client })
+        const ended = await user.ssh('whoami', '-o', `KexAlgorithms=${exchange}`)
+        assert.deepEqual([ended.exitCode, ended.stderr], [0, ''])
+      })
+    }
+
+    for (const cipher of offered.ciphers) {
+      test(`${cipher} works with each of the codes that go with it`, async () => {
+        await using user = await createSshUser(service, ada, { client })
+        for (const mac of offered.MACs) {
+          const ended = await user.ssh('whoami', '-c', cipher, '-m', mac)
+          assert.deepEqual([ended.exitCode, ended.stderr], [0, ''], mac)
+        }
+      })
+    }
+
+    for (const [what, option] of [
+      ['SHA-1 in the exchange', 'KexAlgorithms=diffie-hellman-group14-sha1'],
+      ['a short group', 'KexAlgorithms=diffie-hellman-group1-sha1'],
+      ['CBC', 'Ciphers=aes128-cbc'],
+      ['SHA-1 in the code', 'MACs=hmac-sha1,hmac-sha1-etm@openssh.com'],
+      ['an RSA host key', 'HostKeyAlgorithms=rsa-sha2-512,ssh-rsa'],
+    ] as const) {
+      test(`${what} finds no match`, async () => {
+        await using user = await createSshUser(service, ada, { client })
+        const ctr = option.startsWith('MACs') ? ['-c', 'aes128-ctr'] : []
+        const ended = await user.ssh('whoami', '-o', option, ...ctr)
+        assert.equal(ended.exitCode, 255)
+        assert.match(ended.stderr, /Unable to negotiate .*: no matching/)
+      })
+    }
+
+    test('keys are exchanged anew while much goes either way', async () => {
+      await using project = await createProject()
+      await using folder = await temporaryFolder()
+      await using user = await createSshUser(service, ada, { client })
+      await ada.post('/repos', { name: `large-${client}` })
+      const remote = user.remote(`large-${client}`)
+      await project.commit('noise.bin', randomBytes(21 * mib).toString('latin1'))
+      const often = '-v -o RekeyLimit=1M'
+      const pushed = await user.gitWith(often, project.path, 'push', remote, 'HEAD:main')
+      assert.equal(pushed.exitCode, 0, pushed.stderr)
+      const copy = join(folder.path, 'copy')
+      const cloned = await user.gitWith(often, folder.path, 'clone', '--progress', remote, copy)
+      assert.equal(cloned.exitCode, 0, cloned.stderr)
+      for (const { stderr } of [pushed, cloned]) {
+        const times = stderr.match(new RegExp(`kex: algorithm: ${exchanges[client]}`, 'g'))
+        assert.ok((times?.length ?? 0) > 20, `${times?.length} exchanges`)
+      }
+      const head = await project.git('rev-parse', 'HEAD')
+      assert.equal((await git(copy, ['rev-parse', 'HEAD'])).stdout, head)
+      await git(copy, ['fsck', '--full'])
+    })
+  })
+}
+
+test('the host key stays through a restart, and is what its file says', {
+  skip: without('openssh'),
+}, async () => {
+  await using folder = await temporaryFolder()
+  const fingerprints: string[] = []
+  for (let start = 0; start < 2; start++) {
+    await using again = await startService({ dataDir: folder.path })
+    await using user = await createSshUser(again)
+    const { stderr } = await user.ssh('whoami', '-v')
+    fingerprints.push(/Server host key: ssh-ed25519 (SHA256:\S+)/.exec(stderr)?.[1] ?? '')
+    assert.equal(await again.end('SIGTERM'), 0)
+  }
+  const listed = await sshKeygen('-l', '-f', join(folder.path, 'ssh_host_ed25519_key.pub'))
+  const fingerprint = listed.split(' ')[1] ?? ''
+  assert.deepEqual(fingerprints, [fingerprint, fingerprint])
+  const derived = await sshKeygen('-l', '-f', join(folder.path, 'ssh_host_ed25519_key'))
+  assert.equal(derived.split(' ')[1], fingerprint)
+})

@@ -1,0 +1,166 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import { without } from '../support/programs.ts'
+import { type Client, type Service, startService } from '../support/service.ts'
+import { createSshUser, run, type SshUser } from '../support/ssh-user.ts'
+
+let service: Service
+let client: Client
+let ada: SshUser
+
+describe('commands over SSH', { skip: without('openssh') }, () => {
+  before(async () => {
+    service = await startService()
+    client = await service.client({ username: 'ada' })
+    ada = await createSshUser(service, client)
+    await client.post('/repos', { name: 'site' })
+    await client.post('/repos', { name: 'a-longer-name' })
+    await client.put('/repos/site/protections/branches/main')
+  })
+
+  after(async () => {
+    await ada[Symbol.asyncDispose]()
+    await service[Symbol.asyncDispose]()
+  })
+
+  test('repos prints a line for each repository, its name first', async () => {
+    const { exitCode, stdout, stderr } = await ada.ssh('repos')
+    assert.deepEqual([exitCode, stderr], [0, ''])
+    const date = String.raw`\d{4}-\d\d-\d\d \d\d:\d\d`
+    const lines = [`site           ${date}  protected: main`, `a-longer-name  ${date}`]
+    assert.match(stdout, new RegExp(`^${lines.join('\n')}\n$`))
+  })
+
+  test('info prints a field and its value on each line', async () => {
+    const { exitCode, stdout, stderr } = await ada.ssh('info site')
+    assert.deepEqual([exitCode, stderr], [0, ''])
+    const fields = new Map(
+      stdout.split('\n').map((line) => line.split(/: (.*)/) as [string, string]),
+    )
+    const { body } = await client.get('/repos/site')
+    assert.equal(fields.get('Name'), 'site')
+    assert.equal(fields.get('Owner token'), client.id)
+    assert.equal(fields.get('Empty'), 'yes')
+    assert.equal(fields.get('Protected branches'), 'main')
+    assert.equal(fields.get('Clone over HTTP'), body.cloneUrls.http)
+    assert.equal(fields.get('Clone over SSH'), ada.remote('site'))
+    assert.equal(body.cloneUrls.ssh, ada.remote('site'))
+  })
+
+  test('whoami names the user, the key and what it may do', async () => {
+    const { exitCode, stdout, stderr } = await ada.ssh('whoami')
+    assert.deepEqual([exitCode, stderr], [0, ''])
+    assert.equal(
+      stdout,
+      `Username: ada\nKey: laptop (ssh-ed25519 ${ada.fingerprint})\nPermissions: repo:read repo:write\n`,
+    )
+  })
+
+  test('help lists every command, for people and as JSON', async () => {
+    const names = [
+      ...['repos', 'info', 'whoami', 'help'],
+      ...['git-upload-pack', 'git-receive-pack', 'git-upload-archive'],
+    ]
+    const { stdout } = await ada.ssh('help')
+    assert.deepEqual(stdout.match(/(?<=^ {2})[\w-]+/gm), names)
+    const list = JSON.parse((await ada.ssh('help --json')).stdout)
+    assert.deepEqual(
+      list.map(({ name }: { name: string }) => name),
+      names,
+    )
+  })
+
+  for (const [line, exitCode, complaint] of [
+    ['info nowhere', 1, 'There is no repository "nowhere", or it is not yours to see.'],
+    ['info -h', 1, 'There is no repository "-h", or it is not yours to see.'],
+    ['info', 2, 'Usage: info <name> [--json]'],
+    ['info --json', 2, 'Usage: info <name> [--json]'],
+    ['info site other', 2, 'Usage: info <name> [--json]'],
+    ['repos site', 2, 'Usage: repos [--json]'],
+    ['whoami now', 2, 'Usage: whoami [--json]'],
+    ['git-upload-pack', 2, 'Usage: git-upload-pack <name>'],
+    ['git-upload-pack --strict site', 2, 'Usage: git-upload-pack <name>'],
+    ['git-upload-pack site --json', 2, 'Usage: git-upload-pack <name>'],
+    ["info 'site", 2, 'The quotes of the command do not match.'],
+    ['ls', 127, 'There is no command "ls" here; try help.'],
+    ['REPOS', 127, 'There is no command "REPOS" here; try help.'],
+    ['toString', 127, 'There is no command "toString" here; try help.'],
+    ['git-shell', 127, 'There is no command "git-shell" here; try help.'],
+    ['git config -l', 127, 'There is no command "git-config" here; try help.'],
+    ['scp -t /tmp', 127, 'There is no command "scp" here; try help.'],
+    [
+      "git-upload-pack '/gone.git'",
+      128,
+      'There is no repository "gone", or it is not yours to see.',
+    ],
+    ['git upload-pack gone', 128, 'There is no repository "gone", or it is not yours to see.'],
+    [
+      'git-upload-pack ../site',
+      128,
+      'There is no repository "../site", or it is not yours to see.',
+    ],
+    // No shell ever sees any of it.
+    ['repos; id', 127, 'There is no command "repos;" here; try help.'],
+    ['repos && id', 2, 'Usage: repos [--json]'],
+    ['repos | cat', 2, 'Usage: repos [--json]'],
+    ['repos > /tmp/x', 2, 'Usage: repos [--json]'],
+    ['$(id)', 127, 'There is no command "$(id)" here; try help.'],
+    ['`id`', 127, 'There is no command "`id`" here; try help.'],
+    ['info $(echo site)', 2, 'Usage: info <name> [--json]'],
+    ['info $HOME', 1, 'There is no repository "$HOME", or it is not yours to see.'],
+    ['info sit?', 1, 'There is no repository "sit?", or it is not yours to see.'],
+    ['repos\nid', 2, 'Usage: repos [--json]'],
+  ] as const) {
+    test(`${JSON.stringify(line)} ends with ${exitCode}`, async () => {
+      const stderr = `svc: ${complaint}\n`
+      assert.deepEqual(await ada.ssh(line), { exitCode, stdout: '', stderr })
+    })
+  }
+
+  test('a name may be quoted, and given as an address has it', async () => {
+    for (const name of [
+      'site',
+      '/site',
+      'site.git',
+      '/site.git',
+      "'/site.git'",
+      '"site"',
+      's"it"e',
+    ]) {
+      assert.match((await ada.ssh(`info ${name}`)).stdout, /^Name: site\n/, name)
+    }
+  })
+
+  test('what is repeated to a terminal cannot trick it', async () => {
+    const ended = await ada.ssh("info '\u001b[31mred\u0007\u009b'")
+    assert.equal(ended.exitCode, 1)
+    assert.doesNotMatch(ended.stderr, /[\u001b\u0007\u009b]/)
+  })
+
+  test('whoever logs in at a terminal is greeted, gets no terminal, and is told what to do', async () => {
+    const login = `${ada.command} -p ${service.sshPort} svc@127.0.0.1`
+    const { exitCode, stdout } = await run('script', ['-qec', login, '/dev/null'])
+    const lines = stdout.replaceAll('\r', '').split('\n')
+    assert.equal(exitCode, 0)
+    assert.deepEqual(lines.slice(0, 3), [
+      'PTY allocation request failed on channel 0',
+      `Hello ada: your key "laptop" (${ada.fingerprint}) may read and push.`,
+      'There is no shell here.',
+    ])
+    assert.ok(lines.some((line) => /^ {2}info <name>/.test(line)))
+  })
+
+  test('a greeting says what a key may not do', async () => {
+    for (const [permissions, expected] of [
+      [['repo:read'], /may read\.\n/],
+      [['repo:write'], /may push\.\n/],
+      [[], /may neither read nor push\.\n/],
+    ] as const) {
+      await using user = await createSshUser(
+        service,
+        await service.client({ username: 'grace', permissions: [...permissions] }),
+      )
+      assert.match((await user.ssh('', '-T')).stdout, expected)
+    }
+  })
+})

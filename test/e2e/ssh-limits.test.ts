@@ -1,0 +1,174 @@
+import assert from 'node:assert/strict'
+import { generateKeyPairSync } from 'node:crypto'
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import { text } from 'node:stream/consumers'
+import { test } from 'node:test'
+import { setImmediate } from 'node:timers/promises'
+import { messages } from '../../src/ssh/messages.ts'
+import { message } from '../../src/ssh/wire.ts'
+import { temporaryFolder } from '../support/git.ts'
+import { listenersOf } from '../support/listeners.ts'
+import { memoryOf } from '../support/processes.ts'
+import { userauthRequest } from '../support/raw-ssh.ts'
+import { type Service, startService } from '../support/service.ts'
+import { attempt, connectAsAnonymous, connectToLogin } from '../support/ssh-login.ts'
+
+const start = (env: Record<string, string>) =>
+  startService({ env: { SVC_SSH_ANONYMOUS_READ: 'true', ...env } })
+
+test('a client that has not authenticated in time is sent away', async () => {
+  await using service = await start({ SVC_SSH_LOGIN_SECONDS: '1' })
+  const inTime = await connectAsAnonymous(service.sshPort)
+  const startedAt = performance.now()
+  const silent = connect(service.sshPort, '127.0.0.1')
+  const half = await connectToLogin(service.sshPort)
+  half.send(userauthRequest('svc', generateKeyPairSync('ed25519').publicKey))
+  assert.match(await text(silent), /^SSH-2\.0-svc/)
+  assert.match(String(await half.next(messages.disconnect)), /Authentication took too long/)
+  await half.closed
+  assert.ok(performance.now() - startedAt > 900)
+  await inTime.openSession()
+  inTime.socket.destroy()
+})
+
+test('a client that offers keys in vain is sent away after so many', async () => {
+  await using service = await start({ SVC_SSH_LOGIN_TRIES: '3' })
+  const client = await connectToLogin(service.sshPort)
+  const inVain = () => userauthRequest('svc', generateKeyPairSync('ed25519').publicKey)
+  // To learn what there is costs nothing.
+  const question = message(messages.userauthRequest, 'svc', 'ssh-connection', 'none')
+  const password = message(
+    messages.userauthRequest,
+    'svc',
+    'ssh-connection',
+    'password',
+    false,
+    'x',
+  )
+  const answers: (string | undefined)[] = []
+  for (const request of [question, inVain(), password, inVain()]) {
+    answers.push(await attempt(client, request))
+  }
+  assert.deepEqual(answers, ['refused', 'refused', 'refused', 'disconnected'])
+  await client.closed
+})
+
+test('so many connections from an address may be about to authenticate', async () => {
+  await using service = await start({ SVC_SSH_UNAUTHENTICATED_PER_ADDRESS: '2' })
+  const first = await connectToLogin(service.sshPort)
+  const second = await open(service)
+  const refusal =
+    'Too many connections from your address that have not authenticated; try again later.\r\n'
+  assert.equal(await text(connect(service.sshPort, '127.0.0.1')), refusal)
+  const elsewhere = await open(service, '127.0.0.2')
+  // Whoever has authenticated makes room, and so does who leaves.
+  await attempt(first, message(messages.userauthRequest, 'anonymous', 'ssh-connection', 'none'))
+  const third = await open(service)
+  assert.equal(await text(connect(service.sshPort, '127.0.0.1')), refusal)
+  await leave(second)
+  const fourth = await open(service)
+  await first.openSession()
+  for (const one of [first.socket, elsewhere, third, fourth]) one.destroy()
+})
+
+test('so many connections in all may be about to authenticate', async () => {
+  await using service = await start({ SVC_SSH_UNAUTHENTICATED: '2' })
+  const first = await open(service, '127.0.0.2')
+  const second = await open(service, '127.0.0.3')
+  const refusal = 'Too many connections that have not authenticated; try again later.\r\n'
+  assert.equal(await text(connect(service.sshPort, '127.0.0.1')), refusal)
+  await leave(first)
+  const third = await connectAsAnonymous(service.sshPort)
+  const fourth = await open(service)
+  for (const one of [second, third.socket, fourth]) one.destroy()
+})
+
+test('so many connections may be open', async () => {
+  await using service = await start({ SVC_SSH_CONNECTIONS: '2' })
+  const first = await connectAsAnonymous(service.sshPort)
+  const second = await connectAsAnonymous(service.sshPort)
+  const refusal = 'Too many connections; try again later.\r\n'
+  assert.equal(await text(connect(service.sshPort, '127.0.0.1')), refusal)
+  await first.openSession()
+  await leave(first.socket)
+  const third = await connectAsAnonymous(service.sshPort)
+  for (const one of [second, third]) one.socket.destroy()
+})
+
+test('a client that asks without end and does not read is cut off', async () => {
+  await using service = await start({})
+  const client = await connectAsAnonymous(service.sshPort)
+  let isClosed = false
+  void client.closed.then(() => {
+    isClosed = true
+  })
+  client.socket.pause()
+  const before = memoryOf(service.pid)
+  const requests = Array(2000).fill(message(messages.globalRequest, 'x', true))
+  for (let times = 0; times < 300 && !isClosed; times++) {
+    for (const request of requests) client.send(request)
+    await setImmediate()
+    if (client.socket.writableNeedDrain)
+      await Promise.race([once(client.socket, 'drain'), client.closed])
+  }
+  assert.ok(isClosed)
+  assert.ok(memoryOf(service.pid) - before < 100 * 1024)
+})
+
+test('a connection on which nothing runs is closed, one with a clone that runs is not', async () => {
+  await using service = await start({ SVC_SSH_IDLE_SECONDS: '1' })
+  await service.admin.post('/repos', { name: 'site' })
+  const busy = await connectAsAnonymous(service.sshPort)
+  const channel = await busy.openSession()
+  busy.send(message(messages.channelRequest, channel, 'exec', true, 'git-upload-pack site'))
+  assert.match(String(await busy.next(messages.channelData)), /0000$/)
+  // Each was opened after the last one was closed, so both have been idle for a second.
+  for (let times = 0; times < 2; times++) {
+    const idle = await connectAsAnonymous(service.sshPort)
+    if (times > 0) await idle.openSession()
+    assert.match(String(await idle.next(messages.disconnect)), /Nothing happened for too long/)
+    await idle.closed
+  }
+  busy.send(message(messages.channelData, channel, Buffer.from('0000')))
+  assert.match(String(await busy.next(messages.channelRequest)), /exit-status/)
+  // It counts from when the last command ended.
+  assert.match(String(await busy.next(messages.disconnect)), /Nothing happened for too long/)
+})
+
+test('SVC_SSH_PORT=off leaves SSH out', async () => {
+  await using service = await startService({ env: { SVC_SSH_PORT: 'off' } })
+  await using other = await startService()
+  assert.equal(listenersOf(other.pid), 2)
+  assert.equal(service.ssh, '')
+  const { body } = await service.admin.post('/repos', { name: 'site' })
+  assert.equal(body.cloneUrls.ssh, null)
+  assert.equal(listenersOf(service.pid), 1)
+})
+
+test('a port that is taken stops the start with a line that says what to do', async () => {
+  await using service = await startService()
+  await using folder = await temporaryFolder()
+  const env = { SVC_SSH_PORT: String(service.sshPort) }
+  const line =
+    `svc: SVC_SSH_HOST, SVC_SSH_PORT: cannot listen on 127.0.0.1, port ${service.sshPort}: ` +
+    'the port is in use; choose others, or SVC_SSH_PORT=off.'
+  await assert.rejects(startService({ env, dataDir: folder.path }), ({ message: log }) =>
+    log.split('\n').includes(line),
+  )
+})
+
+/** A connection that says nothing, once the server has spoken. */
+async function open(service: Service, from = '127.0.0.1'): Promise<Socket> {
+  const socket = connect({ port: service.sshPort, host: '127.0.0.1', localAddress: from })
+  const [heading] = await once(socket, 'data')
+  assert.match(String(heading), /^SSH-2\.0-svc/)
+  return socket
+}
+
+async function leave(socket: Socket): Promise<void> {
+  socket.resume()
+  const closed = once(socket, 'close')
+  socket.end()
+  await closed
+}
