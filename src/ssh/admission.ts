@@ -45,10 +45,14 @@ export function createAdmission({ perAddress, overall }: Options) {
   function release(place: Place): void {
     if (!places.delete(place)) return
     for (const waiter of waiters) {
-      const entered = tryEnter(waiter)
-      if (entered) waiter.settle(entered)
       if (places.size >= overall) return
+      tryAgain(waiter)
     }
+  }
+
+  function tryAgain(waiter: Waiter): void {
+    const entered = tryEnter(waiter)
+    if (entered) waiter.settle(entered)
   }
 
   function mayWait(address: string): boolean {
@@ -68,11 +72,14 @@ export function createAdmission({ perAddress, overall }: Options) {
       const entered = tryEnter(wanted)
       if (entered || !mayWait(address)) return Promise.resolve(entered)
       return new Promise((resolve) => {
-        const timer = setTimeout(() => waiter.settle(undefined), waitMs)
+        const late = setTimeout(() => waiter.settle(undefined), waitMs)
+        // Those that are in by now will by then have had the time that they are given.
+        const again = setTimeout(() => tryAgain(waiter), patienceMs)
         const waiter: Waiter = {
           ...wanted,
           settle(place) {
-            clearTimeout(timer)
+            clearTimeout(late)
+            clearTimeout(again)
             waiters.delete(waiter)
             resolve(place)
           },

@@ -54,46 +54,55 @@ test('a client that offers keys in vain is sent away after so many', async () =>
   await client.closed
 })
 
-test('so many connections from an address may be about to authenticate', async () => {
+const refusal = /^SSH-2\.0-svc\r\n.*Too many connections; try again in a moment/s
+
+test('so many connections from an address may be about to authenticate; others wait a little', async () => {
   await using service = await start({ SVC_SSH_UNAUTHENTICATED_PER_ADDRESS: '2' })
   const first = await connectToLogin(service.sshPort)
   const second = await open(service)
-  const refusal =
-    'Too many connections from your address that have not authenticated; try again later.\r\n'
-  assert.equal(await text(connect(service.sshPort, '127.0.0.1')), refusal)
+  assert.match(await text(connect(service.sshPort, '127.0.0.1')), refusal)
   const elsewhere = await open(service, '127.0.0.2')
   // Whoever has authenticated makes room, and so does who leaves.
+  const third = open(service)
+  const fourth = open(service)
   await attempt(first, message(messages.userauthRequest, 'anonymous', 'ssh-connection', 'none'))
-  const third = await open(service)
-  assert.equal(await text(connect(service.sshPort, '127.0.0.1')), refusal)
+  await third
   await leave(second)
-  const fourth = await open(service)
+  await fourth
   await first.openSession()
-  for (const one of [first.socket, elsewhere, third, fourth]) one.destroy()
+  for (const one of [first.socket, elsewhere, await third, await fourth]) one.destroy()
 })
 
-test('so many connections in all may be about to authenticate', async () => {
+test('when too many in all are about to authenticate, the one who has had longest makes room', async () => {
   await using service = await start({ SVC_SSH_UNAUTHENTICATED: '2' })
-  const first = await open(service, '127.0.0.2')
-  const second = await open(service, '127.0.0.3')
-  const refusal = 'Too many connections that have not authenticated; try again later.\r\n'
-  assert.equal(await text(connect(service.sshPort, '127.0.0.1')), refusal)
-  await leave(first)
-  const third = await connectAsAnonymous(service.sshPort)
-  const fourth = await open(service)
-  for (const one of [second, third.socket, fourth]) one.destroy()
+  const oldest = await open(service, '127.0.0.2')
+  const sentAway = text(oldest)
+  const other = await open(service, '127.0.0.3')
+  const known = await connectAsAnonymous(service.sshPort)
+  assert.match(await sentAway, /Others are waiting/)
+  await known.openSession()
+  const another = await open(service)
+  for (const one of [other, known.socket, another]) one.destroy()
 })
 
 test('so many connections may be open', async () => {
-  await using service = await start({ SVC_SSH_CONNECTIONS: '2' })
+  await using service = await start({ SVC_SSH_CONNECTIONS: '4' })
+  const all = await Promise.all([1, 2, 3, 4].map((host) => open(service, `127.0.0.${host}`)))
+  assert.match(await text(connect(service.sshPort, '127.0.0.1')), refusal)
+  for (const one of all) await leave(one)
+})
+
+test('nobody may have more than a quarter of all connections', async () => {
+  await using service = await start({ SVC_SSH_CONNECTIONS: '8' })
   const first = await connectAsAnonymous(service.sshPort)
   const second = await connectAsAnonymous(service.sshPort)
-  const refusal = 'Too many connections; try again later.\r\n'
-  assert.equal(await text(connect(service.sshPort, '127.0.0.1')), refusal)
+  const third = await connectAsAnonymous(service.sshPort)
+  assert.match(String(await third.next(messages.disconnect)), /Too many connections with this key/)
   await first.openSession()
   await leave(first.socket)
-  const third = await connectAsAnonymous(service.sshPort)
-  for (const one of [second, third]) one.socket.destroy()
+  const fourth = await connectAsAnonymous(service.sshPort)
+  await fourth.openSession()
+  for (const one of [second, fourth]) one.socket.destroy()
 })
 
 test('a client that asks without end and does not read is cut off', async () => {
