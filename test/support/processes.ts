@@ -29,6 +29,26 @@ export function killTree(pid: number): void {
   for (const one of stopped) signal(one, 'SIGKILL')
 }
 
+/** Memory that a server takes with its helpers, in bytes: proc(5), smaps_rollup. What gits take is not counted. */
+export function memoryOf(server: number): number {
+  const shares = nodesOf(server).map((pid) =>
+    /^Pss: +(\d+) kB$/m.exec(read(`/proc/${pid}/smaps_rollup`)),
+  )
+  return shares.reduce((sum, found) => sum + Number(found?.[1] ?? 0) * 1024, 0)
+}
+
+/** A server's process and those of its descendants that run the same program. */
+export function nodesOf(server: number): number[] {
+  const program = programOf(server)
+  const parents = new Map(allProcesses().map((pid) => [pid, parentOf(pid)]))
+  const isBelow = (pid: number): boolean => {
+    const parent = parents.get(pid) ?? 0
+    return parent === server || (parent > 1 && isBelow(parent))
+  }
+  const below = [...parents.keys()].filter(isBelow)
+  return [server, ...below.filter((pid) => programOf(pid) === program)]
+}
+
 /** Sends a signal; a process that is gone already is fine. */
 export function signal(pid: number, name: NodeJS.Signals): void {
   try {
@@ -47,6 +67,14 @@ function allProcesses(): number[] {
 function parentOf(pid: number): number {
   const stat = read(`/proc/${pid}/stat`)
   return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1] ?? 0)
+}
+
+function programOf(pid: number): string {
+  try {
+    return readlinkSync(`/proc/${pid}/exe`)
+  } catch {
+    return ''
+  }
 }
 
 function folderOf(pid: number): string {
