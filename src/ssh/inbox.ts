@@ -1,3 +1,7 @@
+// Pieces that wait take many times their bytes when they are small, so they are gathered in blocks.
+const blockBytes = 8192
+const smallBytes = blockBytes / 2
+
 /**
  * What a client sends on a channel, to be taken in pieces by one reader. `onTaken` is called with the
  * bytes that were taken: only so many may the client send again.
@@ -7,6 +11,24 @@ export function createInbox(onTaken: (bytes: number) => void) {
   let state: 'open' | 'ended' | 'broken' = 'open'
   let isWaiting = false
   let wake = () => {}
+  let block = Buffer.alloc(0)
+  let gathered: Buffer | undefined
+
+  function add(chunk: Buffer): void {
+    const used = gathered?.length ?? 0
+    if (gathered && gathered === chunks.at(-1) && used + chunk.length <= block.length) {
+      block.set(chunk, used)
+      gathered = block.subarray(0, used + chunk.length)
+      chunks[chunks.length - 1] = gathered
+    } else if (chunks.length === 0 || chunk.length >= smallBytes) {
+      chunks.push(chunk)
+    } else {
+      block = Buffer.allocUnsafeSlow(blockBytes)
+      block.set(chunk)
+      gathered = block.subarray(0, chunk.length)
+      chunks.push(gathered)
+    }
+  }
 
   async function* read(signal: AbortSignal): AsyncGenerator<Buffer, void, undefined> {
     const stop = () => wake()
@@ -37,7 +59,7 @@ export function createInbox(onTaken: (bytes: number) => void) {
 
   return {
     push(chunk: Buffer): void {
-      chunks.push(chunk)
+      add(chunk)
       wake()
     },
 

@@ -120,9 +120,9 @@ async function cutOften(site: SshSite, act: (port: number) => Promise<unknown>):
 }
 
 function chooseCut(random: Random, lengths: Record<Cut['side'], number>): Cut {
-  const side = random.pick(['client', 'server'])
+  const side = random.pick(['client', 'server'] as const)
   const places = random.chance(0.5) ? Math.min(preludeBytes, lengths[side]) : lengths[side]
-  return { side, after: 1 + random.below(places), how: random.pick(['reset', 'end']) }
+  return { side, after: 1 + random.below(places), how: random.pick(['reset', 'end'] as const) }
 }
 
 async function createProjectOf(bytes: number): Promise<Project> {

@@ -15,7 +15,9 @@ export async function connectRawSsh(port: number) {
   await once(socket, 'connect')
   const received: Buffer[] = []
   const ready = Promise.withResolvers<void>()
-  const closed = once(socket, 'close').then(() => ready.reject(new Error('closed')))
+  socket.setNoDelay()
+  const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()))
+  void closed.then(() => ready.reject(new Error('closed')))
   ready.promise.catch(() => {})
   let wake = () => {}
   let isClosed = false
