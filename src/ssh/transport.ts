@@ -36,7 +36,7 @@ const oneWay = {
 const rekeyAfterBytes = 16 * 1024 ** 3
 const payloadStart = 5
 // Answers that a client does not read: with more than this waiting, no more of its questions are read.
-const unreadMaxBytes = 256 * 1024
+const unreadMaxBytes = 128 * 1024
 // More messages than every channel could have waiting for new keys.
 const waitingMost = 10_000
 
