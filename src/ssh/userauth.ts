@@ -149,7 +149,7 @@ function readRequest(payload: Buffer) {
   const username = reader.text()
   const service = reader.text()
   const method = reader.text()
-  if (service !== 'ssh-connection') throw new Error('There is no such service.')
+  if (service !== 'ssh-connection') throw new RangeError('There is no such service.')
   const none = { username, method, key: Buffer.alloc(0), algorithm: '', signedBytes: 0 }
   if (method !== 'publickey') return { ...none, signature: undefined }
   const isSigned = reader.boolean()

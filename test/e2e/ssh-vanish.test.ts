@@ -138,5 +138,5 @@ function eventsOf({ service }: SshSite): string[] {
 }
 
 function assertNoFault({ service }: SshSite): void {
-  assert.doesNotMatch(service.log(), /"level":"(error|fatal)"/)
+  assert.deepEqual(service.log().match(/^.*"level":"(error|fatal)".*$/gm), null)
 }
