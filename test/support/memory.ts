@@ -3,11 +3,14 @@ import { memoryOf } from './processes.ts'
 import type { Service } from './service.ts'
 
 const mib = 1024 * 1024
-const mayGrow = 40 * mib
 const lookEveryMs = 50
 
 /** Fails when a server's memory grows too far at any time while something is done. */
-export async function assertFrugal({ pid }: Service, act: () => Promise<void>): Promise<void> {
+export async function assertFrugal(
+  { pid }: Service,
+  act: () => Promise<void>,
+  mayGrow = 40 * mib,
+): Promise<void> {
   const before = memoryOf(pid)
   let most = before
   const watch = setInterval(() => {
