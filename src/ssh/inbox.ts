@@ -1,6 +1,6 @@
-// Each chunk costs some hundred bytes more than it has, so small ones that wait are put together.
-const smallBytes = 1024
-const blockBytes = 16 * 1024
+// Pieces that wait take many times their bytes when they are small, so they are gathered in blocks.
+const blockBytes = 8192
+const smallBytes = blockBytes / 2
 
 /**
  * What a client sends on a channel, to be taken in pieces by one reader. `onTaken` is called with the
@@ -8,10 +8,27 @@ const blockBytes = 16 * 1024
  */
 export function createInbox(onTaken: (bytes: number) => void) {
   const chunks: Buffer[] = []
-  let block = { bytes: Buffer.alloc(0), used: 0, last: Buffer.alloc(0) }
   let state: 'open' | 'ended' | 'broken' = 'open'
   let isWaiting = false
   let wake = () => {}
+  let block = Buffer.alloc(0)
+  let gathered: Buffer | undefined
+
+  function add(chunk: Buffer): void {
+    const used = gathered?.length ?? 0
+    if (gathered && gathered === chunks.at(-1) && used + chunk.length <= block.length) {
+      block.set(chunk, used)
+      gathered = block.subarray(0, used + chunk.length)
+      chunks[chunks.length - 1] = gathered
+    } else if (chunks.length === 0 || chunk.length >= smallBytes) {
+      chunks.push(chunk)
+    } else {
+      block = Buffer.allocUnsafeSlow(blockBytes)
+      block.set(chunk)
+      gathered = block.subarray(0, chunk.length)
+      chunks.push(gathered)
+    }
+  }
 
   async function* read(signal: AbortSignal): AsyncGenerator<Buffer, void, undefined> {
     const stop = () => wake()
@@ -40,27 +57,9 @@ export function createInbox(onTaken: (bytes: number) => void) {
     isWaiting = false
   }
 
-  function keep(chunk: Buffer): void {
-    const last = chunks.at(-1)
-    if (!last || chunk.length >= smallBytes) {
-      chunks.push(chunk)
-      return
-    }
-    if (chunk.length > block.bytes.length - block.used) {
-      block = { bytes: Buffer.allocUnsafeSlow(blockBytes), used: 0, last: Buffer.alloc(0) }
-    }
-    const isContinued = last === block.last
-    const start = isContinued ? block.used - last.length : block.used
-    chunk.copy(block.bytes, block.used)
-    block.used += chunk.length
-    block.last = block.bytes.subarray(start, block.used)
-    if (isContinued) chunks.pop()
-    chunks.push(block.last)
-  }
-
   return {
     push(chunk: Buffer): void {
-      keep(chunk)
+      add(chunk)
       wake()
     },
 

@@ -34,8 +34,10 @@ const oneWay = {
 // Far below what each cipher bears (RFC 5647 and RFC 4344, section 3): clients that never exchange keys anew.
 const rekeyAfterBytes = 16 * 1024 ** 3
 const payloadStart = 5
-// Data waits until it can be sent; answers do not, so there must be an end to those that nobody reads.
-const unreadMaxBytes = 1024 ** 2
+// Answers that a client does not read: with more than this waiting, no more of its questions are read.
+const unreadMaxBytes = 128 * 1024
+// More messages than every channel could have waiting for new keys.
+const waitingMost = 10_000
 
 type Options = {
   hostKey: HostKey
@@ -86,7 +88,10 @@ export function createTransport(socket: Socket, options: Options) {
   }
 
   socket.on('data', receive)
-  socket.on('drain', ready)
+  socket.on('drain', () => {
+    socket.resume()
+    ready()
+  })
   socket.on('error', () => {})
   socket.once('close', () => {
     isOver = true
@@ -103,6 +108,7 @@ export function createTransport(socket: Socket, options: Options) {
       const whole = heading ? completeHeading(bytes) : bytes
       if (whole) protocol.parse(whole, 0, whole.length)
       count(bytes.length)
+      if (socket.writableLength > unreadMaxBytes) socket.pause()
     } catch {
       end(disconnectReasons.protocolError, 'Protocol error')
     }
@@ -159,8 +165,9 @@ export function createTransport(socket: Socket, options: Options) {
 
   function send(...parts: Buffer[]): void {
     if (isOver) return
-    if (isExchangingKeys()) waiting.push(parts)
-    else encrypt(parts)
+    if (!isExchangingKeys()) encrypt(parts)
+    else if (waiting.length < waitingMost) waiting.push(parts)
+    else end(disconnectReasons.protocolError, 'Too much is asked amid an exchange of keys')
   }
 
   function encrypt(parts: Buffer[]): void {
@@ -198,7 +205,6 @@ export function createTransport(socket: Socket, options: Options) {
       })
     }
     socket.write(bytes)
-    if (socket.writableLength > unreadMaxBytes) close()
   }
 
   function ready(): void {

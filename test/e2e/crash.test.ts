@@ -14,7 +14,9 @@ import { createProject, git, temporaryFolder } from '../support/git.ts'
 import { createLedger } from '../support/ledger.ts'
 import { leftoversIn, repositoryFolders, untilTidy } from '../support/leftovers.ts'
 import { createLoad, type Session } from '../support/load.ts'
+import { newSshKey, sshCommand } from '../support/openssh.ts'
 import { killTree, processesIn, signal } from '../support/processes.ts'
+import { without } from '../support/programs.ts'
 import { openPushRecords } from '../support/push-records.ts'
 import { createRandom, type Random } from '../support/random.ts'
 import { gitHeaders, pushBody } from '../support/raw-git.ts'
@@ -34,14 +36,20 @@ test(`what was acknowledged outlives kill -9 (SVC_CRASH_SEED=${seed})`, async (t
   await using commits = await createCommitPool(rounds * commitsPerRound)
   const kept = keepIn(folder.path)
   const ledger = createLedger()
-  const load = createLoad({ random, ledger, commits })
+  const key = without('openssh') ? undefined : await newSshKey(join(folder.path, 'key'))
+  const knownHosts = join(folder.path, 'known')
+  const ssh = key && sshCommand({ key: key.path, knownHosts })
+  const load = createLoad({ random, ledger, commits, sshCommand: ssh })
   const check = createCheck(load, ledger)
 
   for (let round = 0; round < rounds; round++) {
     await using service = await startService(kept)
     await check(service)
     const session: Session = { service, isDying: false, answers: 0 }
-    if (round === 0) await load.prepare(session, sharedRepositories)
+    if (round === 0) {
+      await load.prepare(session, sharedRepositories)
+      if (key) await service.admin.post('/keys', { name: 'load', publicKey: key.publicKey })
+    }
     const moment = moments[round % moments.length] ?? afterSomeAnswers
     try {
       await Promise.all([load.run(session), killAt(t, moment, session, random)])

@@ -1,14 +1,15 @@
 import assert from 'node:assert/strict'
-import { randomBytes } from 'node:crypto'
+import { generateKeyPairSync, randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { test } from 'node:test'
+import { packet } from '../../src/git/pkt-line.ts'
 import { messages } from '../../src/ssh/messages.ts'
 import { message, writeString } from '../../src/ssh/wire.ts'
 import { until } from '../support/condition.ts'
 import { processesIn } from '../support/processes.ts'
 import { createRandom, type Random } from '../support/random.ts'
-import { connectRawSsh, letIn, type RawSsh } from '../support/raw-ssh.ts'
+import { connectRawSsh, type RawSsh, toLine, userauthRequest } from '../support/raw-ssh.ts'
 import { type Service, startService } from '../support/service.ts'
 
 const seed = Number(process.env.SVC_TEST_SEED ?? 20_261_121)
@@ -19,6 +20,11 @@ test(`whatever a client sends, it ends its own connection alone (seed ${seed})`,
     env: { SVC_SSH_ANONYMOUS_READ: 'true', SVC_SSH_UNAUTHENTICATED_PER_ADDRESS: '100' },
   })
   await service.admin.post('/repos', { name: 'site' })
+  const { status } = await service.admin.post('/keys', {
+    name: 'own',
+    publicKey: toLine(key.publicKey),
+  })
+  assert.equal(status, 201)
   const random = createRandom(seed)
   await using witness = await createWitness(service)
   for (let round = 0; round < rounds; round++) {
@@ -30,8 +36,11 @@ test(`whatever a client sends, it ends its own connection alone (seed ${seed})`,
   assert.equal((await fetch(`${service.url}/health`)).status, 200)
   await until('every attacker is gone', () => connectionsOf(service) === 1)
   await until('no process is left', () => processesIn(service.dataDir).length === 0)
-  assert.doesNotMatch(service.log(), /"level":"(error|fatal)"/)
+  assert.deepEqual(service.log().match(/^.*"level":"(error|fatal)".*$/gm), null)
 })
+
+const key = generateKeyPairSync('ed25519')
+const stranger = generateKeyPairSync('ed25519')
 
 type Attack = (service: Service, random: Random) => Promise<void>
 
@@ -64,7 +73,7 @@ const attacks: [Attack, ...Attack[]] = [
   },
   // Let in, then nonsense.
   async (service, random) => {
-    const client = await letIn(service.sshPort)
+    const client = await letIn(service)
     if (random.chance(0.7))
       await client.openSession(random.below(5000), 1024 + random.below(40_000))
     if (random.chance(0.5)) {
@@ -74,13 +83,52 @@ const attacks: [Attack, ...Attack[]] = [
   },
   // Damaged after encryption.
   async (service, random) => {
-    const client = await letIn(service.sshPort)
+    const client = await letIn(service)
     client.socket.write(randomBytes(1 + random.below(200)))
+    await leave(client, random)
+  },
+  // A claim of a registered key that is nearly right.
+  async (service, random) => {
+    const client = await connectRawSsh(service.sshPort)
+    await client.requestUserauth()
+    for (let tries = 1 + random.below(4); tries > 0; tries--) {
+      const by = random.chance(0.5) ? key.privateKey : stranger.privateKey
+      const sessionId = random.chance(0.7) ? client.sessionId() : randomBytes(32)
+      const right = by === key.privateKey && sessionId.equals(client.sessionId())
+      const request = userauthRequest('svc', key.publicKey, { by, sessionId })
+      client.send(right ? mutated(request, random) : request)
+    }
+    const answer = await client.next(messages.userauthSuccess, messages.userauthFailure)
+    assert.notEqual(answer?.[0], messages.userauthSuccess, 'it was let in')
+    await sendNonsense(client, random)
+  },
+  // Git's protocol, nearly right, on several channels at once.
+  async (service, random) => {
+    const client = await letIn(service, random.pick(['anonymous', 'svc', 'svc']))
+    const channels: number[] = []
+    for (let count = 1 + random.below(3); count > 0; count--) {
+      const channel = await client.openSession(random.below(3) * 3000, 1024 + random.below(40_000))
+      const program = random.pick(['upload-pack', 'receive-pack', 'upload-archive'] as const)
+      const version = `version=${random.below(4)}`
+      client.send(message(messages.channelRequest, channel, 'env', false, 'GIT_PROTOCOL', version))
+      client.send(
+        message(messages.channelRequest, channel, 'exec', true, `git-${program} '/site.git'`),
+      )
+      channels.push(channel)
+    }
+    for (let count = random.below(12); count > 0; count--) {
+      const channel = random.pick([channels[0] ?? 0, ...channels])
+      client.send(message(messages.channelData, channel, inventLine(random)))
+      if (random.chance(0.3)) {
+        client.send(message(messages.channelWindowAdjust, channel, random.below(100_000)))
+      }
+      if (random.chance(0.1)) client.send(message(messages.channelEof, channel))
+    }
     await leave(client, random)
   },
   // Keys exchanged anew at any time, and not to the end.
   async (service, random) => {
-    const client = await letIn(service.sshPort)
+    const client = await letIn(service)
     client.rekey()
     if (random.chance(0.5)) client.send(inventMessage(random))
     await leave(client, random)
@@ -99,6 +147,19 @@ async function leave(client: RawSsh, random: Random): Promise<void> {
   await client.closed
 }
 
+async function letIn(service: Service, as: 'anonymous' | 'svc' = 'anonymous'): Promise<RawSsh> {
+  const client = await connectRawSsh(service.sshPort)
+  await client.requestUserauth()
+  const signed = { by: key.privateKey, sessionId: client.sessionId() }
+  client.send(
+    as === 'svc'
+      ? userauthRequest(as, key.publicKey, signed)
+      : message(messages.userauthRequest, as, 'ssh-connection', 'none'),
+  )
+  await client.next(messages.userauthSuccess)
+  return client
+}
+
 /** A message as there might be one, with wrong fields more often than right ones. */
 function inventMessage(random: Random): Buffer {
   const type = random.chance(0.8) ? random.pick(allTypes) : random.below(256)
@@ -107,6 +168,41 @@ function inventMessage(random: Random): Buffer {
   for (let index = 0; index < count; index++) fields.push(random.pick(inventions)(random))
   const whole = Buffer.concat([Buffer.of(type), ...fields])
   return random.chance(0.3) ? whole.subarray(0, random.below(whole.length) + 1) : whole
+}
+
+const zeros = '0'.repeat(40)
+const lines = [
+  'command=fetch\n',
+  'command=ls-refs\n',
+  'agent=x',
+  'object-format=sha1',
+  `want ${zeros}\n`,
+  'done\n',
+  'argument HEAD\n',
+] as const
+const moreLines = [
+  `${zeros} ${'1'.repeat(40)} refs/heads/x\0report-status side-band-64k`,
+  `${zeros} ${zeros} refs/heads/../x\0`,
+  'deepen 99999999999\n',
+  'filter blob:none\n',
+  '',
+] as const
+
+/** A line of Git's protocol, or nearly. */
+function inventLine(random: Random): Buffer {
+  if (random.chance(0.3)) {
+    return Buffer.from(random.pick(['0000', '0001', '0002', '0003', 'fff5', 'zzzz', 'PACK']))
+  }
+  const line = packet(random.pick(random.chance(0.5) ? lines : moreLines))
+  return random.chance(0.3) ? mutated(line, random) : line
+}
+
+/** The same with a bit flipped somewhere, or without its end. */
+function mutated(bytes: Buffer, random: Random): Buffer {
+  const copy = Buffer.from(bytes)
+  const place = 1 + random.below(copy.length - 1)
+  copy[place] = (copy[place] ?? 0) ^ (1 << random.below(8))
+  return random.chance(0.2) ? copy.subarray(0, place) : copy
 }
 
 const allTypes = Object.values(messages) as [number, ...number[]]
@@ -178,7 +274,7 @@ async function throwAt(service: Service, bytes: Buffer): Promise<void> {
 
 /** A client that was there before all attackers, and still is. */
 async function createWitness(service: Service) {
-  const client = await letIn(service.sshPort)
+  const client = await letIn(service)
   return {
     async speaks(): Promise<void> {
       const channel = await client.openSession()

@@ -5,7 +5,7 @@ import { message } from '../../src/ssh/wire.ts'
 import { until } from '../support/condition.ts'
 import { createProject, git } from '../support/git.ts'
 import { leftoversIn, untilTidy } from '../support/leftovers.ts'
-import { childrenOf, commandOf, signal } from '../support/processes.ts'
+import { commandOf, familyOf, signal } from '../support/processes.ts'
 import { without } from '../support/programs.ts'
 import { openPushRecords } from '../support/push-records.ts'
 import { letIn } from '../support/raw-ssh.ts'
@@ -104,5 +104,5 @@ test('a signal to all processes of the service stops it as one to the main proce
 })
 
 function sshProcessOf({ pid }: Service): number {
-  return childrenOf(pid).find((child) => /ssh-main/.test(commandOf(child))) ?? 0
+  return familyOf(pid).find((child) => /ssh-main/.test(commandOf(child))) ?? 0
 }

@@ -9,6 +9,8 @@ type Dependencies = {
   random: Random
   ledger: ReturnType<typeof createLedger>
   commits: Awaited<ReturnType<typeof createCommitPool>>
+  /** How git is to reach the server over SSH; undefined where there is no client for it. */
+  sshCommand: string | undefined
 }
 
 /** A time in which one server runs. What fails when it is being killed, or after, was just in flight. */
@@ -31,7 +33,7 @@ const ownRefs = ['heads/one', 'heads/deep/er/two', 'tags/three', 'notes/four'] a
 const repositoriesAtMost = 3
 
 /** Clients that push, create, rename and delete all at once, and remember what they were told. */
-export function createLoad({ random, ledger, commits }: Dependencies) {
+export function createLoad({ random, ledger, commits, sshCommand }: Dependencies) {
   const known = new Map<string, KnownRepository>()
   const wanted = new Map<string, number | undefined>()
   const deleted = new Set<string>()
@@ -73,9 +75,12 @@ export function createLoad({ random, ledger, commits }: Dependencies) {
     const asked = ledger.ask(id, changes)
     const specs = changes.map(({ ref, after }) => `+${after === zeroId ? '' : after}:${ref}`)
     const inChunks = random.chance(0.3) ? ['-c', 'http.postBuffer=1'] : []
-    const remote = session.service.admin.remote(name)
+    const isSsh = sshCommand !== undefined && random.chance(0.4)
+    const { admin, ssh } = session.service
+    const remote = isSsh ? `${ssh}/${name}.git` : admin.remote(name)
+    const env = isSsh ? { GIT_SSH_COMMAND: sshCommand } : {}
     try {
-      await git(commits.path, [...inChunks, 'push', '--quiet', remote, ...specs])
+      await git(commits.path, [...inChunks, 'push', '--quiet', remote, ...specs], env)
       asked.acknowledge()
       session.answers += 1
     } catch (error) {

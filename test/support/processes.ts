@@ -13,19 +13,6 @@ export function commandOf(pid: number): string {
   return read(`/proc/${pid}/cmdline`).replaceAll('\0', ' ').trim()
 }
 
-/** The processes that a process has started, and that have not ended. */
-export function childrenOf(pid: number): number[] {
-  return allProcesses().filter((one) => parentOf(one) === pid)
-}
-
-/** What a process and its descendants hold in memory, in KiB. */
-export function memoryOf(pid: number): number {
-  const sizes = familyOf(pid).map(
-    (one) => /^VmRSS:\s+(\d+)/m.exec(read(`/proc/${one}/status`))?.[1],
-  )
-  return sizes.reduce((sum, size) => sum + Number(size ?? 0), 0)
-}
-
 /** A process and all its descendants. */
 export function familyOf(pid: number): number[] {
   const family = [pid]
@@ -52,6 +39,20 @@ export function killTree(pid: number): void {
   for (const one of stopped) signal(one, 'SIGKILL')
 }
 
+/** Memory that a server takes with its helpers, in bytes: proc(5), smaps_rollup. What gits take is not counted. */
+export function memoryOf(server: number): number {
+  const shares = nodesOf(server).map((pid) =>
+    /^Pss: +(\d+) kB$/m.exec(read(`/proc/${pid}/smaps_rollup`)),
+  )
+  return shares.reduce((sum, found) => sum + Number(found?.[1] ?? 0) * 1024, 0)
+}
+
+/** A server's process and those of its descendants that run the same program. */
+export function nodesOf(server: number): number[] {
+  const program = programOf(server)
+  return familyOf(server).filter((pid) => programOf(pid) === program)
+}
+
 /** Sends a signal; a process that is gone already is fine. */
 export function signal(pid: number, name: NodeJS.Signals): void {
   try {
@@ -70,6 +71,14 @@ function allProcesses(): number[] {
 function parentOf(pid: number): number {
   const stat = read(`/proc/${pid}/stat`)
   return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1] ?? 0)
+}
+
+function programOf(pid: number): string {
+  try {
+    return readlinkSync(`/proc/${pid}/exe`)
+  } catch {
+    return ''
+  }
 }
 
 function folderOf(pid: number): string {

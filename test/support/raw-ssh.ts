@@ -16,13 +16,18 @@ export async function connectRawSsh(port: number) {
   await once(socket, 'connect')
   const received: Buffer[] = []
   const ready = Promise.withResolvers<void>()
-  const closed = new Promise<void>((resolve) => {
-    socket.once('close', () => resolve())
-  })
+  socket.setNoDelay()
+  const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()))
   void closed.then(() => ready.reject(new Error('closed')))
   ready.promise.catch(() => {})
-  let wake = () => {}
+  let changed = Promise.withResolvers<void>()
   let isClosed = false
+
+  function wake(): void {
+    changed.resolve()
+    changed = Promise.withResolvers()
+  }
+
   const protocol = new Protocol({
     server: false,
     onWrite: (bytes: Buffer) => socket.writable && socket.write(bytes),
@@ -68,9 +73,7 @@ export async function connectRawSsh(port: number) {
       const index = received.findIndex((payload) => types.includes(payload[0] ?? 0))
       if (index !== -1) return received.splice(index, 1)[0]
       if (isClosed) return undefined
-      await new Promise<void>((resolve) => {
-        wake = resolve
-      })
+      await changed.promise
     }
   }
 

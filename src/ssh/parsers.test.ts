@@ -1,0 +1,46 @@
+import { strict as assert } from 'node:assert'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { isKeyType, keyTypeNames, readKeyBlob } from './key-blob.ts'
+import { PublicKeyFault } from './public-key-fault.ts'
+import { verifySignature } from './signature.ts'
+import { createReader, message, writeString } from './wire.ts'
+
+const bytes = fc.uint8Array({ maxLength: 200 }).map((array) => Buffer.from(array))
+const methods = ['byte', 'uint32', 'string', 'boolean', 'text', 'positiveMpint', 'names'] as const
+
+test('a reader of any bytes gives values within them or throws a RangeError', () => {
+  fc.assert(
+    fc.property(bytes, fc.array(fc.constantFrom(...methods)), (buffer, calls) => {
+      const reader = createReader(buffer)
+      try {
+        for (const call of calls) reader[call]()
+        reader.assertEnd()
+      } catch (error) {
+        assert.ok(error instanceof RangeError)
+      }
+      assert.ok(reader.position() <= buffer.length)
+    }),
+    { numRuns: 5000 },
+  )
+})
+
+test('what is nearly a key is a fault of the key, and signs nothing', () => {
+  const fields = fc.array(bytes, { maxLength: 4 })
+  fc.assert(
+    fc.property(fc.constantFrom(...keyTypeNames), fields, bytes, (type, parts, signature) => {
+      assert.ok(isKeyType(type))
+      const blob = message(0, type, ...parts).subarray(1)
+      const whole = Buffer.concat([writeString(type), writeString(signature)])
+      for (const signed of [signature, whole]) {
+        assert.ok(!verifySignature({ blob, algorithm: type, signature: signed, data: blob }))
+      }
+      try {
+        readKeyBlob(type, blob)
+      } catch (error) {
+        assert.ok(error instanceof PublicKeyFault)
+      }
+    }),
+    { numRuns: 2000 },
+  )
+})

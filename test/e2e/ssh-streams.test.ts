@@ -1,0 +1,209 @@
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { writeFile } from 'node:fs/promises'
+import { test } from 'node:test'
+import { packet } from '../../src/git/pkt-line.ts'
+import { messages } from '../../src/ssh/messages.ts'
+import { message } from '../../src/ssh/wire.ts'
+import { until } from '../support/condition.ts'
+import { createProject, git, type Project } from '../support/git.ts'
+import { leftoversIn } from '../support/leftovers.ts'
+import { without } from '../support/programs.ts'
+import { cloneBody, pushBody } from '../support/raw-git.ts'
+import type { RawSsh } from '../support/raw-ssh.ts'
+import { createLargeProject, execRequest, type SshSite, startSshSite } from '../support/ssh-site.ts'
+
+const mib = 1024 * 1024
+const skip = without('openssh')
+const options = { skip }
+
+test('a client that stops sending in the middle of its push is ended', options, async () => {
+  await using site = await startSshSite({ env: { SVC_GIT_STALL_SECONDS: '1' } })
+  await using project = await createLargeProject(2 * mib)
+  const { client, channel } = await startPush(site)
+  const body = await pushBody(project.path, 'main')
+  await send(client, channel, body.subarray(0, mib))
+  await until(
+    'git takes the pack',
+    async () => (await leftoversIn(site.service.dataDir)).length > 0,
+  )
+  assert.deepEqual(await ending(client), { text: 'svc: Nothing moved for 1 seconds.\n', code: 128 })
+  await site.untilNothingIsLeft()
+  assert.deepEqual(await site.refs(), [])
+  client.socket.destroy()
+})
+
+test('a client that ignores its window is cut off, and nobody else', options, async () => {
+  await using site = await startSshSite()
+  const witness = await site.connect()
+  const client = await site.connect()
+  const channel = await client.openSession()
+  for (let sent = 0; sent < 3 * mib; sent += 32_768) {
+    client.send(message(messages.channelData, channel, Buffer.alloc(32_768)))
+  }
+  await client.closed
+  await witness.openSession()
+  witness.socket.destroy()
+})
+
+test('a push that turns out too large is refused with a sentence', options, async () => {
+  await using site = await startSshSite({ env: { SVC_PUSH_MAX: '1MiB' } })
+  await using project = await createLargeProject(8 * mib)
+  const push = site.git(project.path, ['push', site.remote(), 'HEAD:main'])
+  await assert.rejects(push, /at most 1048576 bytes|exceeds maximum/)
+  await site.untilNothingIsLeft()
+  assert.deepEqual(await site.refs(), [])
+})
+
+for (const version of ['version=0', 'version=2']) {
+  test(`a request of a fetch that is too large is refused, ${version}`, options, async () => {
+    await using site = await startSshSite({ env: { SVC_FETCH_REQUEST_MAX: '1MiB' } })
+    await using project = await createProject()
+    await site.git(project.path, ['push', '--quiet', site.remote(), 'HEAD:main'])
+    const client = await site.connect()
+    const channel = await client.openSession()
+    client.send(message(messages.channelRequest, channel, 'env', false, 'GIT_PROTOCOL', version))
+    client.send(execRequest(channel, "git-upload-pack '/site.git'"))
+    if (version === 'version=2') await send(client, channel, packet('command=fetch\n'))
+    if (version === 'version=2') await send(client, channel, Buffer.from('0001'))
+    const want = packet(`want ${await project.git('rev-parse', 'HEAD')}\n`)
+    const whole = Buffer.concat(Array.from({ length: 40_000 }, () => want))
+    void send(client, channel, whole).catch(() => {})
+    const { text, code } = await ending(client)
+    assert.match(text, /at most 1048576 bytes/)
+    assert.equal(code, 128)
+    client.socket.destroy()
+    await site.untilNothingIsLeft()
+  })
+}
+
+test('a clone beyond those that may run is told so with a sentence and 128', options, async () => {
+  await using site = await startSshSite({
+    env: { SVC_FETCHES_AT_ONCE: '1', SVC_GIT_WAITING: '0' },
+  })
+  await using project = await createLargeProject(16 * mib)
+  await site.git(project.path, ['push', '--quiet', site.remote(), 'HEAD:main'])
+  const first = await site.connect()
+  const channel = await first.openSession(0)
+  first.send(execRequest(channel, "git-upload-pack '/site.git'"))
+  await send(first, channel, cloneBody(await project.git('rev-parse', 'HEAD')))
+  const clone = () => site.git('/', ['clone', '--quiet', '--bare', site.remote(), site.newFolder()])
+  const refusal = await until('the turn is taken', () =>
+    clone().then(
+      () => false,
+      (error) => error,
+    ),
+  )
+  assert.equal(refusal.code, 128)
+  assert.match(refusal.stderr, /svc: .*(busy|later|again)/i)
+  const { stdout } = await site.git('/', ['ls-remote', site.remote()])
+  assert.match(stdout, /refs\/heads\/main$/m, 'listing refs needs no turn')
+  first.socket.destroy()
+  await until('the turn is free again', () =>
+    clone().then(
+      () => true,
+      () => false,
+    ),
+  )
+})
+
+test('what is wrong with a push is told as over HTTP', options, async () => {
+  await using site = await startSshSite()
+  await using project = await createProject()
+  await makeUnsafeTree(project)
+  const over = async (remote: string) => {
+    const push = site.git(project.path, ['push', remote, 'unsafe:refs/heads/main'])
+    const { stderr }: { stderr: string } = await push.then(
+      () => assert.fail('It was accepted.'),
+      (error) => error,
+    )
+    return stderr.split('\n').filter((line) => /^(remote|error| !)/.test(line) && !/To /.test(line))
+  }
+  const overSsh = await over(site.remote())
+  assert.match(overSsh.join('\n'), /hasDotgit/)
+  const masked = (lines: string[]) => lines.map((line) => line.replace(/'\S+:\/\/\S+'/, "'…'"))
+  assert.deepEqual(masked(overSsh), masked(await over(site.service.admin.remote('site'))))
+  await site.untilNothingIsLeft()
+})
+
+test('a damaged pack is refused with a sentence of git', options, async () => {
+  await using site = await startSshSite()
+  await using project = await createProject()
+  const { client, channel } = await startPush(site)
+  const body = await pushBody(project.path, 'main')
+  randomBytes(20).copy(body, body.length - 20)
+  await send(client, channel, body)
+  const said: string[] = []
+  for (;;) {
+    const next = await client.next(messages.channelData, messages.channelClose)
+    if (next?.[0] !== messages.channelData) break
+    said.push(next.toString('latin1', 9))
+  }
+  assert.match(said.join(''), /unpack index-pack abnormal exit|ng refs\/heads\/main/)
+  client.socket.destroy()
+  await site.untilNothingIsLeft()
+  assert.deepEqual(await site.refs(), [])
+})
+
+test('more than 200 MB come and go unharmed through every kind of cipher', options, async () => {
+  await using site = await startSshSite()
+  await using project = await createLargeProject(210 * mib)
+  const head = await project.git('rev-parse', 'HEAD')
+  const ciphers = ['chacha20-poly1305@openssh.com', 'aes128-gcm@openssh.com', 'aes256-ctr']
+  for (const [index, cipher] of ciphers.entries()) {
+    const copy = site.newFolder()
+    const [name, with_] = [`branch-${index}`, `-c ${cipher}`]
+    await site.service.admin.delete('/repos/site')
+    await site.service.admin.post('/repos', { name: 'site' })
+    await site.git(project.path, ['push', '--quiet', site.remote(), `HEAD:${name}`], with_)
+    const clone = ['clone', '--quiet', '--bare', '-b', name, site.remote(), copy]
+    await site.git('/', clone, with_)
+    const { stdout, stderr } = await git(copy, ['fsck', '--full', '--strict'])
+    assert.equal(stdout + stderr.replace(/^(notice|Checking).*$/gm, '').trim(), '')
+    assert.equal((await git(copy, ['rev-parse', 'HEAD'])).stdout, head)
+  }
+})
+
+async function startPush(site: SshSite) {
+  const client = await site.connect()
+  const channel = await client.openSession()
+  client.send(execRequest(channel, "git-receive-pack '/site.git'"))
+  await client.next(messages.channelData)
+  return { client, channel }
+}
+
+/** Sends data as far as the window goes, and the rest as it opens. */
+async function send(client: RawSsh, channel: number, bytes: Buffer): Promise<void> {
+  const most = 2 * mib
+  for (let sent = 0; sent < bytes.length; sent += 32_768) {
+    if (sent >= most / 2 && sent % (most / 2) === 0) {
+      if (!(await client.next(messages.channelWindowAdjust, messages.channelClose))) return
+    }
+    const piece = bytes.subarray(sent, sent + 32_768)
+    client.send(message(messages.channelData, channel, piece))
+  }
+}
+
+/** What a command says on standard error until it ends, and its exit code. */
+async function ending(client: RawSsh): Promise<{ text: string; code: number | undefined }> {
+  let text = ''
+  for (;;) {
+    const next = await client.next(messages.channelExtendedData, messages.channelRequest)
+    if (next?.[0] !== messages.channelExtendedData) {
+      return { text, code: next?.readUInt32BE(next.length - 4) }
+    }
+    text += next.toString('utf8', 13)
+  }
+}
+
+/** A branch whose tree has a folder that git would take for its own. */
+async function makeUnsafeTree(project: Project): Promise<void> {
+  const blob = await project.git('rev-parse', 'HEAD:readme.txt')
+  await project.git('update-index', '--add', '--cacheinfo', `100644,${blob},a/b`)
+  const inner = (await project.git('write-tree')).trim()
+  const entry = Buffer.concat([Buffer.from('40000 .GIT\0'), Buffer.from(inner, 'hex')])
+  await writeFile(`${project.path}/tree`, entry)
+  const tree = await project.git('hash-object', '-t', 'tree', '-w', '--literally', 'tree')
+  const commit = await project.git('commit-tree', '-m', 'Unsafe', tree)
+  await project.git('branch', 'unsafe', commit)
+}
