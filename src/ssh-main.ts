@@ -42,7 +42,9 @@ async function start({ settings, port, path }: SshProcessOptions) {
   const git = createGit({ ...settings, owner: sshOwner(settings.dataDir), path })
   const engine = createGitEngine({ git, ...createSshFrontend(backend), settings, log })
   const door = createSshDoor({ engine, backend, settings, log })
-  const hostKey = await openHostKey(settings.dataDir)
+  const hostKey = await openHostKey(settings.dataDir, (path) =>
+    log.info({ path }, 'made a new SSH host key'),
+  )
   const server = createSshServer({ settings, hostKey, log, ...door })
   const listening = await server.listen(port)
   running = {

@@ -25,7 +25,10 @@ export function toDate(milliseconds: number | null): string {
     : new Date(milliseconds).toISOString().slice(0, 16).replace('T', ' ')
 }
 
-/** A text without control characters: what a stranger chose as a name must not move a terminal's cursor. */
+/**
+ * A text without characters that control or are not seen: what a stranger chose as a name must not move
+ * a terminal's cursor, turn the direction of what is read, or look like another name.
+ */
 export function printable(text: string): string {
-  return text.replace(/[\0-\x1f\x7f-\x9f]/g, '?')
+  return text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, '?')
 }

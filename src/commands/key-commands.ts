@@ -11,6 +11,11 @@ import { type Terminal, toJson } from './terminal.ts'
 type AddOptions = { username: string; name?: string; permission?: string[]; json?: boolean }
 
 const fileMaxBytes = 65_536
+const reasons: Record<string, string> = {
+  ENOENT: 'it is not there',
+  EISDIR: 'it is a folder',
+  EACCES: 'you may not read it',
+}
 const wholeList = { after: '', limit: undefined }
 
 /** `svc keys add` and `svc keys-add` */
@@ -82,8 +87,8 @@ async function readFileStart(path: string): Promise<string> {
   try {
     return await text(createReadStream(path, { end: fileMaxBytes }))
   } catch (error) {
-    const reason =
-      (error as NodeJS.ErrnoException).code === 'ENOENT' ? 'it is not there' : `${error}`
+    const { code = '', message } = error as NodeJS.ErrnoException
+    const reason = reasons[code] ?? message
     throw new Error(
       `The file ${JSON.stringify(path)} cannot be read: ${reason}; give a .pub file, the line in it, or - for standard input.`,
       { cause: error },

@@ -19,7 +19,7 @@ export type Setting<T> = {
 const kib = 1024
 const mib = 1024 * kib
 const gib = 1024 * mib
-const sizeForm = 'a number of bytes, or one with KiB, MiB or GiB'
+const units: Record<string, number> = { '': 1, KiB: kib, MiB: mib, GiB: gib }
 
 /** Every setting of the program. */
 export const settings = {
@@ -79,9 +79,8 @@ export const settings = {
   jsonBodyMaxBytes: {
     variable: 'SVC_JSON_BODY_MAX',
     description: 'Largest JSON body.',
-    accepts: sizeForm,
     fallback: '1MiB',
-    parse: bytes(kib, 64 * mib),
+    ...size(kib, 64 * mib),
   } satisfies Setting<number>,
   bodySeconds: {
     variable: 'SVC_JSON_BODY_SECONDS',
@@ -114,9 +113,8 @@ export const settings = {
   pushMaxBytes: {
     variable: 'SVC_PUSH_MAX',
     description: 'Largest push.',
-    accepts: sizeForm,
     fallback: '2GiB',
-    parse: bytes(kib, 1024 * gib),
+    ...size(kib, 1024 * gib),
   } satisfies Setting<number>,
   pushMaxRefs: {
     variable: 'SVC_PUSH_MAX_REFS',
@@ -128,9 +126,8 @@ export const settings = {
   fetchRequestMaxBytes: {
     variable: 'SVC_FETCH_REQUEST_MAX',
     description: 'Largest request of a fetch, inflated.',
-    accepts: sizeForm,
     fallback: '10MiB',
-    parse: bytes(kib, gib),
+    ...size(kib, gib),
   } satisfies Setting<number>,
   gitStallSeconds: {
     variable: 'SVC_GIT_STALL_SECONDS',
@@ -158,9 +155,8 @@ export const settings = {
   pushMemoryMaxBytes: {
     variable: 'SVC_PUSH_MEMORY_MAX',
     description: 'Most memory that each process of a push may take.',
-    accepts: sizeForm,
     fallback: '1GiB',
-    parse: bytes(64 * mib, 1024 * gib),
+    ...size(64 * mib, 1024 * gib),
   } satisfies Setting<number>,
   pushesAtOnce: {
     variable: 'SVC_PUSHES_AT_ONCE',
@@ -257,9 +253,8 @@ export const settings = {
   sshCommandMaxBytes: {
     variable: 'SVC_SSH_COMMAND_MAX',
     description: 'Longest command line over SSH.',
-    accepts: sizeForm,
     fallback: '4KiB',
-    parse: bytes(256, 32 * kib),
+    ...size(256, 32 * kib),
   } satisfies Setting<number>,
   sshIdleSeconds: {
     variable: 'SVC_SSH_IDLE_SECONDS',
@@ -331,14 +326,20 @@ function wholeNumber(least: number, most: number) {
   }
 }
 
-const units: Record<string, number> = { '': 1, KiB: kib, MiB: mib, GiB: gib }
-
-function bytes(least: number, most: number) {
-  return (text: string): number | undefined => {
+function size(least: number, most: number) {
+  const accepts = `a number of bytes, or one with KiB, MiB or GiB, from ${toSize(least)} to ${toSize(most)}`
+  const parse = (text: string): number | undefined => {
     const [, digits = '', unit = ''] = /^(\d{1,15})(KiB|MiB|GiB|)$/.exec(text) ?? []
     const value = digits === '' ? Number.NaN : Number(digits) * (units[unit] ?? Number.NaN)
     return value >= least && value <= most ? value : undefined
   }
+  return { accepts, parse }
+}
+
+function toSize(bytes: number): string {
+  const [unit = '', factor = 1] =
+    Object.entries(units).findLast(([, one]) => bytes % one === 0 && bytes >= one) ?? []
+  return `${bytes / factor}${unit}`
 }
 
 function parseHost(text: string): string | undefined {

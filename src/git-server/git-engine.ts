@@ -4,6 +4,7 @@ import type { Principal } from '../access/principal.ts'
 import type { Log } from '../base/log.ts'
 import { Problem } from '../base/problem.ts'
 import type { PlainSettings } from '../config/settings.ts'
+import { readArchiveRequest } from '../git/archive-request.ts'
 import { type Body, bodyOf, collect, limited } from '../git/body.ts'
 import { gitCommands } from '../git/commands.ts'
 import type { Git, GitProcess } from '../git/git-process.ts'
@@ -141,14 +142,25 @@ export function createGitEngine(dependencies: Dependencies) {
       return 0
     },
 
-    /** Has git talk with a client from beginning to end: a fetch before version 2, or an archive. */
-    async converse(kind: 'fetch' | 'archive', request: GitRequest, body: Body): Promise<Outcome> {
+    /** Answers a request for the files of a commit: git-upload-archive(1). */
+    async archive(request: GitRequest, body: Body): Promise<Outcome> {
+      const { path } = request.repository
+      await assertRepository(path)
+      using watched = watch(request)
+      const maxBytes = settings.fetchRequestMaxBytes
+      const input = await readArchiveRequest(limited(body, { ...watched, maxBytes }), maxBytes)
+      using _turn = await turns.fetch.take(keysOf(request), watched.signal)
+      await using child = git.start(gitCommands.archive(path), request)
+      return await talk(watched, { child, input: bodyOf(input) })
+    },
+
+    /** Has git talk with a client from beginning to end, as a fetch before version 2 needs it. */
+    async fetchSession(request: GitRequest, body: Body): Promise<Outcome> {
       const { path } = request.repository
       await assertRepository(path)
       using watched = watch(request)
       using _turn = await turns.fetch.take(keysOf(request), watched.signal)
-      const command = kind === 'fetch' ? gitCommands.fetchSession : gitCommands.archive
-      await using child = git.start(command(path), request)
+      await using child = git.start(gitCommands.fetchSession(path), request)
       const maxBytes = settings.fetchRequestMaxBytes
       return await talk(watched, { child, input: limited(body, { ...watched, maxBytes }) })
     },

@@ -85,7 +85,7 @@ export function createSshCommands({ engine, backend }: Dependencies) {
       summary: 'what git clone, git fetch and git ls-remote run',
       async run(call) {
         const request = await open(call, 'repo:read')
-        if (call.protocol !== 'version=2') return engine.converse('fetch', request, call.input)
+        if (call.protocol !== 'version=2') return engine.fetchSession(request, call.input)
         const offer = await engine.offerFetch(request.repository)
         call.answer.begin()
         call.answer.output.write(offer)
@@ -110,7 +110,7 @@ export function createSshCommands({ engine, backend }: Dependencies) {
       usage: '<name>',
       summary: 'what git archive --remote runs',
       async run(call) {
-        return engine.converse('archive', await open(call, 'repo:read'), call.input)
+        return engine.archive(await open(call, 'repo:read'), call.input)
       },
     },
   }

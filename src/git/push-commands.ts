@@ -106,6 +106,6 @@ async function* prepend(chunks: Buffer[], rest: Body): Body {
 function malformed(): Problem {
   return new Problem(
     'malformed_git_request',
-    "The body does not begin as a push of Git's protocol.",
+    "The request does not begin as a push of Git's protocol.",
   )
 }

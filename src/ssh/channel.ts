@@ -6,8 +6,10 @@ import { message, writeUint32 } from './wire.ts'
 
 export type Channel = ReturnType<typeof createChannel>
 
-/** Bytes that a client may send before they are taken; also the most that are kept of them. */
-export const windowBytes = 2 * 1024 * 1024
+/** Bytes that a client may send before anything of a channel is read: what one that is not read may cost. */
+export const firstWindowBytes = 64 * 1024
+// The same of a channel that is read.
+const windowBytes = 2 * 1024 * 1024
 /** The largest piece of data in a message, either way. */
 export const packetMaxBytes = 32 * 1024
 const windowMost = 2 ** 32 - 1
@@ -26,24 +28,25 @@ type Options = {
 export function createChannel({ transport, remoteId, ...remote }: Options) {
   const { remotePacketBytes } = remote
   let { remoteWindow } = remote
-  let localWindow = windowBytes
-  let taken = 0
+  let localWindow = firstWindowBytes
+  let unread = 0
   let isClosed = false
   let changed = Promise.withResolvers<void>()
   const gone = new AbortController()
   const inbox = createInbox(grant)
 
   function grant(bytes: number): void {
-    taken += bytes
-    if (taken < windowBytes / 2 || isClosed) return
-    transport.send(message(messages.channelWindowAdjust, remoteId, taken))
-    localWindow += taken
-    taken = 0
+    unread -= bytes
+    const more = windowBytes - localWindow - unread
+    if (more < windowBytes / 2 || isClosed) return
+    transport.send(message(messages.channelWindowAdjust, remoteId, more))
+    localWindow += more
   }
 
   function consume(bytes: number): void {
     if (bytes > localWindow) throw new Error('The client sent more than its window.')
     localWindow -= bytes
+    unread += bytes
   }
 
   /** Has whoever waits to send look again. */

@@ -1,4 +1,4 @@
-import { type Channel, createChannel, packetMaxBytes, windowBytes } from './channel.ts'
+import { type Channel, createChannel, firstWindowBytes, packetMaxBytes } from './channel.ts'
 import { disconnectReasons, messages } from './messages.ts'
 import type { Transport } from './transport.ts'
 import { createReader, message } from './wire.ts'
@@ -118,7 +118,7 @@ export function createConnection<Identity>(options: Options<Identity>) {
     const channel = createChannel({ transport, remoteId, remoteWindow, remotePacketBytes })
     entries.set(id, { channel, gitProtocol: '', state: 'open', isClosed: false })
     transport.send(
-      message(messages.channelOpenConfirmation, remoteId, id, windowBytes, packetMaxBytes),
+      message(messages.channelOpenConfirmation, remoteId, id, firstWindowBytes, packetMaxBytes),
     )
   }
 

@@ -17,8 +17,8 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true }))
 
 test('a key that is made is read again, and only its owner may read it', async () => {
-  const made = await openHostKey(folder)
-  const again = await openHostKey(folder)
+  const made = await openHostKey(folder, () => {})
+  const again = await openHostKey(folder, () => {})
   assert.deepEqual(again.getPublicSSH(), made.getPublicSSH())
   assert.deepEqual(again.sign(Buffer.from('x')), made.sign(Buffer.from('x')))
   assert.equal(statSync(pathOf()).mode & 0o777, 0o600)
@@ -27,14 +27,14 @@ test('a key that is made is read again, and only its owner may read it', async (
 test('however its bytes fall, a key can be made and read', async () => {
   // A public key that begins with a zero comes once in 256 times.
   for (let round = 0; round < 600; round++) {
-    const made = await openHostKey(folder)
+    const made = await openHostKey(folder, () => {})
     assert.equal(made.getPublicSSH().length, 51)
     rmSync(pathOf())
   }
 })
 
 test('OpenSSH reads what is made here', { skip: without('openssh') }, async () => {
-  const key = await openHostKey(folder)
+  const key = await openHostKey(folder, () => {})
   const line = `ssh-ed25519 ${key.getPublicSSH().toString('base64')} svc`
   assert.equal((await sshKeygen('-y', '-f', pathOf())).trim(), line)
   assert.equal(readFileSync(`${pathOf()}.pub`, 'utf8').trim(), line)
@@ -42,7 +42,7 @@ test('OpenSSH reads what is made here', { skip: without('openssh') }, async () =
 
 test('what OpenSSH makes is read here', { skip: without('openssh') }, async () => {
   const line = await generateKey(pathOf(), '-t', 'ed25519')
-  const key = await openHostKey(folder)
+  const key = await openHostKey(folder, () => {})
   const [, blob] = line.split(' ')
   assert.equal(key.getPublicSSH().toString('base64'), blob)
 })
@@ -59,7 +59,10 @@ test('a file that is no such key is told of, and left as it is', {
   for (const step of make) {
     await step()
     const before = readFileSync(pathOf())
-    await assert.rejects(openHostKey(folder), /no private ed25519 key without a passphrase; put/)
+    await assert.rejects(
+      openHostKey(folder, () => {}),
+      /no private ed25519 key without a passphrase; put/,
+    )
     assert.deepEqual(readFileSync(pathOf()), before)
     rmSync(pathOf())
   }

@@ -14,10 +14,18 @@ const fileName = 'ssh_host_ed25519_key'
 const keyType = 'ssh-ed25519'
 const comment = 'svc'
 
-/** The key by which clients know the server, in OpenSSH's format; made in a folder that has none yet. */
-export async function openHostKey(folder: string): Promise<HostKey> {
+/**
+ * The key by which clients know the server, in OpenSSH's format. One is made in a folder that has none
+ * yet, of which `onMade` is told: clients that knew another will warn.
+ */
+export async function openHostKey(
+  folder: string,
+  onMade: (path: string) => void,
+): Promise<HostKey> {
   const path = join(folder, fileName)
-  const text = (await read(path)) ?? (await make(path))
+  const found = await read(path)
+  const text = found ?? (await make(path))
+  if (found === undefined) onMade(path)
   try {
     return toHostKey(seedIn(text))
   } catch (error) {

@@ -69,6 +69,11 @@ function refuseOtherFiles(text: string): void {
       `The key is longer than ${maxLength} characters; send the one line of a .pub file.`,
     )
   }
+  if (text.includes('\0')) {
+    throw new PublicKeyFault(
+      'This is not plain text, but UTF-16 perhaps, which some shells write; send the line of the .pub file as UTF-8.',
+    )
+  }
   if (text.includes('---- BEGIN SSH2 PUBLIC KEY')) {
     throw new PublicKeyFault(
       'This is a key in the format of RFC 4716; turn it into a line with `ssh-keygen -i -f <file>`.',

@@ -185,6 +185,15 @@ describe('Git over SSH', { skip: without('openssh') }, () => {
     const wrong = await ada.tryGit(work.path, 'archive', `--remote=${remote}`, 'nowhere')
     assert.equal(wrong.exitCode, 1)
     assert.match(wrong.stderr, /no such ref: nowhere/)
+    // Git would tell in which folder of the server it looked.
+    for (const path of ['/etc', '../..', ':(top)/etc', 'src/../../etc']) {
+      const outside = await ada.tryGit(work.path, 'archive', `--remote=${remote}`, 'main', path)
+      assert.ok(
+        outside.stderr.startsWith(`svc: "${path}" is outside of the repository.`),
+        outside.stderr,
+      )
+      assert.notEqual(outside.exitCode, 0)
+    }
   })
 
   test('a protected branch is refused with the sentence that HTTP has', async () => {

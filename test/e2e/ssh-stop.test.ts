@@ -7,7 +7,7 @@ import { message } from '../../src/ssh/wire.ts'
 import { until } from '../support/condition.ts'
 import { git, temporaryFolder } from '../support/git.ts'
 import { leftoversIn } from '../support/leftovers.ts'
-import { nodesOf, processesIn, signal } from '../support/processes.ts'
+import { commandOf, nodesOf, processesIn, signal } from '../support/processes.ts'
 import { without } from '../support/programs.ts'
 import { openPushRecords } from '../support/push-records.ts'
 import { cloneBody, pushBody } from '../support/raw-git.ts'
@@ -37,6 +37,23 @@ test('SIGTERM lets a running clone and push over SSH finish, and nothing begin',
   assert.equal(await exitCodeOf(clone.client), 0)
   assert.equal(await service.end('SIGCONT'), 0)
   assert.deepEqual(processesIn(service.dataDir), [])
+})
+
+test("git's own clone that is under way when SIGTERM comes succeeds", { skip }, async () => {
+  await using site = await startSshSite({ env: patient })
+  const { service } = site
+  await using project = await createLargeProject(20 * mib)
+  await site.git(project.path, ['push', '--quiet', site.remote(), 'HEAD:main'])
+  const clone = site.git('/', ['clone', '--quiet', '--bare', site.remote(), site.newFolder()])
+  const working = await until('its git is at work', () =>
+    processesIn(service.dataDir).find((pid) => /upload-pack/.test(commandOf(pid))),
+  )
+  signal(working, 'SIGSTOP')
+  signal(service.pid, 'SIGTERM')
+  await until('the server is stopping', () => /"stopping: /.test(service.log()))
+  signal(working, 'SIGCONT')
+  await clone
+  assert.equal(await service.end('SIGCONT'), 0)
 })
 
 test('a second signal ends the server and what runs over SSH at once', { skip }, async () => {

@@ -125,7 +125,10 @@ test('bad settings stop the start with a line for each, which says what is accep
   assert.deepEqual([code, stdout, lines.length], [2, '', 4])
   const all = lines.join('\n')
   assert.match(all, /^(svc: )?SVC_PORT: "80800" .* a whole number from 0 to 65535\.$/m)
-  assert.match(all, /^(svc: )?SVC_PUSH_MAX: "2 GB" .* one with KiB, MiB or GiB\.$/m)
+  assert.match(
+    all,
+    /^(svc: )?SVC_PUSH_MAX: "2 GB" .* one with KiB, MiB or GiB, from 1KiB to 1024GiB\.$/m,
+  )
   assert.match(all, /^(svc: )?SVC_ADMIN_TOKEN: its value is not accepted; it takes svc_, .*\.$/m)
   assert.match(all, /^(svc: )?SVC_DATABASE_URL: its value .* a postgres:\/\/ .*\.$/m)
   assert.doesNotMatch(all, /hidden-password/)
