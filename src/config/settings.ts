@@ -224,21 +224,23 @@ export const settings = {
   } satisfies Setting<number>,
   sshConnections: {
     variable: 'SVC_SSH_CONNECTIONS',
-    description: 'SSH connections that may be open at once.',
+    description:
+      'SSH connections that may be open at once; of these, no key gets more than a quarter.',
     accepts: 'a whole number from 1 to 100000',
     fallback: '1000',
     parse: wholeNumber(1, 100_000),
   } satisfies Setting<number>,
   sshUnauthenticated: {
     variable: 'SVC_SSH_UNAUTHENTICATED',
-    description: 'SSH connections that may be open at once before they have authenticated.',
+    description:
+      'SSH clients that may be authenticating at once; beyond that, whoever takes longer than a second makes room.',
     accepts: 'a whole number from 1 to 100000',
     fallback: '200',
     parse: wholeNumber(1, 100_000),
   } satisfies Setting<number>,
   sshUnauthenticatedPerAddress: {
     variable: 'SVC_SSH_UNAUTHENTICATED_PER_ADDRESS',
-    description: 'The same, from one address.',
+    description: 'The same, from one address; others from there wait for up to 3 seconds.',
     accepts: 'a whole number from 1 to 100000',
     fallback: '20',
     parse: wholeNumber(1, 100_000),
