@@ -108,13 +108,17 @@ export function createSshServer<Identity>(options: Options<Identity>) {
         channelsMost: settings.sshChannels,
         idleMs: settings.sshIdleSeconds * 1000,
         flushMs: settings.gitStallSeconds * 1000,
-        // A client that has what it came for goes by itself; sent away, it would take that for a failure.
         onIdle: () => {
-          if (isStopping) setTimeout(() => client.end(stopping), lingerMs).unref()
+          if (isStopping) setTimeout(sendAwayIfIdle, lingerMs).unref()
         },
         serve,
       })
       layer = connection
+    }
+
+    // A client that has what it came for goes by itself; sent away at once, it would take that for a failure.
+    function sendAwayIfIdle(): void {
+      if (!client.isServing()) client.end(stopping)
     }
 
     client.isServing = () => connection?.isServing() ?? false
