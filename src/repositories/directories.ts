@@ -105,6 +105,7 @@ export function createDirectories({ dataDir, git }: { dataDir: string; git: Git 
         ...(await removeLocks(join(path, 'refs'))),
         ...(await removeIn(join(path, 'objects'), leftovers.objects)),
         ...(await removeIn(join(path, 'objects', 'pack'), leftovers.packs)),
+        ...(await removeHalfPacks(join(path, 'objects', 'pack'))),
       ]
     },
   }
@@ -131,6 +132,20 @@ async function removeIn(
     const path = join(folder, name)
     if (!pattern.test(name) || !(await isOlder(path, before))) continue
     await rm(path, { recursive: true, force: true, maxRetries })
+    removed.push(path)
+  }
+  return removed
+}
+
+// Git puts a pack's index in its place last, and takes it away first: without it there is no pack.
+async function removeHalfPacks(folder: string): Promise<string[]> {
+  const names = new Set(await readdir(folder).catch(() => []))
+  const removed: string[] = []
+  for (const name of names) {
+    const [, pack] = /^(pack-[0-9a-f]+)\.\w+$/.exec(name) ?? []
+    if (pack === undefined || names.has(`${pack}.idx`)) continue
+    const path = join(folder, name)
+    await rm(path, { force: true })
     removed.push(path)
   }
   return removed

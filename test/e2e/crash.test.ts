@@ -263,7 +263,13 @@ async function killAt(
 /** Starts the server and kills it in the middle of its repairs. */
 async function dieWhileStarting({ dataDir, env }: Kept, random: Random): Promise<void> {
   const server = spawn(launcher, ['serve'], {
-    env: { PATH: process.env.PATH, SVC_PORT: '0', SVC_DATA_DIR: dataDir, ...env },
+    env: {
+      PATH: process.env.PATH,
+      SVC_PORT: '0',
+      SVC_SSH_PORT: '0',
+      SVC_DATA_DIR: dataDir,
+      ...env,
+    },
     stdio: 'ignore',
   })
   const ended = once(server, 'exit')

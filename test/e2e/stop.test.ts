@@ -186,7 +186,7 @@ function fillWithRepositories(dataDir: string, count: number): void {
 /** Starts a server that is expected to refuse; its exit code and what it said. */
 async function failingStart(env: Record<string, string>) {
   type Failure = { code: number; stdout: string; stderr: string }
-  const options = { env: { PATH: process.env.PATH, SVC_PORT: '0', ...env } }
+  const options = { env: { PATH: process.env.PATH, SVC_PORT: '0', SVC_SSH_PORT: '0', ...env } }
   return execute(launcher, ['serve'], options).then(
     () => assert.fail('It started.'),
     // What execFile rejects with.
@@ -204,7 +204,12 @@ function isRefused(url: string): Promise<boolean> {
 
 test('npm start hands the signal to stop on to the server', async () => {
   await using folder = await temporaryFolder()
-  const env = { ...process.env, SVC_DATA_DIR: join(folder.path, 'data'), SVC_PORT: '0' }
+  const env = {
+    ...process.env,
+    SVC_DATA_DIR: join(folder.path, 'data'),
+    SVC_PORT: '0',
+    SVC_SSH_PORT: '0',
+  }
   const cwd = fileURLToPath(new URL('../..', import.meta.url))
   const npm = spawn('npm', ['start'], { cwd, env, stdio: ['ignore', 'pipe', 'ignore'] })
   let output = ''
