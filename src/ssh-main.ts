@@ -26,6 +26,7 @@ const { theirs: backend } = connectRemote<SshBackend>({
     start: (options: SshProcessOptions) =>
       start(options).catch((error: Error) => ({ fault: error.message })),
     stop: async (timeoutMs: number) => running?.stop(timeoutMs),
+    ping: async () => {},
   },
   onFault: (error) => process.stderr.write(`${error}\n`),
 })

@@ -14,6 +14,8 @@ export type SshProcessFunctions = {
   start: (options: SshProcessOptions) => Promise<Listening | { fault: string }>
   /** Ends when the last command has; those that last longer are cut off. */
   stop: (timeoutMs: number) => Promise<void>
+  /** Answers. */
+  ping: () => Promise<void>
 }
 
 export type SshProcessOptions = { settings: PlainSettings; port: number; path: string }
@@ -30,6 +32,8 @@ type Options = SshProcessOptions & {
 const program = fileURLToPath(new URL(`../ssh-main${extname(import.meta.url)}`, import.meta.url))
 const restartAfterMs = 1000
 const exitWaitMs = 2000
+const pingEveryMs = 10_000
+const unansweredMost = 3
 
 /** Marks the SSH process of a data directory, and the git processes that it starts. */
 export function sshOwner(dataDir: string): string {
@@ -46,6 +50,7 @@ export async function startSshProcess({ backend, log, environment, ...options }:
   const settings = withoutSecrets(options.settings)
   const owner = sshOwner(settings.dataDir)
   let isStopping = false
+  let pinging: NodeJS.Timeout | undefined
   let current = spawnProcess()
   const listening = await current.theirs.start({ settings, port: options.port, path })
   if ('fault' in listening) {
@@ -54,6 +59,7 @@ export async function startSshProcess({ backend, log, environment, ...options }:
   }
   const { host, port } = listening
   void keepRunning()
+  pinging = setInterval(ping, pingEveryMs).unref()
 
   function spawnProcess() {
     // A session of its own: Ctrl-C is for the main process, and the system shares its time out by session.
@@ -77,7 +83,7 @@ export async function startSshProcess({ backend, log, environment, ...options }:
         })
       },
     )
-    return { child, ended, theirs: remote.theirs }
+    return { child, ended, theirs: remote.theirs, unanswered: 0 }
   }
 
   async function keepRunning(): Promise<void> {
@@ -92,9 +98,14 @@ export async function startSshProcess({ backend, log, environment, ...options }:
     }
   }
 
-  async function startAgain(): Promise<void> {
+  /** Gives up what a process had that has ended. */
+  async function clearUp(): Promise<void> {
     await endOrphans(owner)
     await backend.abandon()
+  }
+
+  async function startAgain(): Promise<void> {
+    await clearUp()
     await sleep(restartAfterMs)
     if (isStopping) return
     current = spawnProcess()
@@ -102,14 +113,29 @@ export async function startSshProcess({ backend, log, environment, ...options }:
     if ('fault' in answer) throw new Error(answer.fault)
   }
 
+  // One that does not answer is as bad as one that has ended, and is made so.
+  function ping(): void {
+    const asked = current
+    asked.unanswered += 1
+    if (asked.unanswered > unansweredMost) asked.child.kill('SIGKILL')
+    asked.theirs.ping().then(
+      () => {
+        asked.unanswered = 0
+      },
+      () => {}, // It has ended, which is seen to elsewhere.
+    )
+  }
+
   /** It ends when nobody is connected to it, with what it started. */
   async function end(): Promise<void> {
     isStopping = true
+    clearInterval(pinging)
     const { child, ended } = current
     if (child.connected) child.disconnect()
     const timer = setTimeout(() => child.kill('SIGKILL'), exitWaitMs)
     await ended
     clearTimeout(timer)
+    await clearUp()
   }
 
   return {
@@ -119,9 +145,13 @@ export async function startSshProcess({ backend, log, environment, ...options }:
     /** Takes no new clients and ends when the last command does; those that last longer are cut off. */
     async stop(timeoutMs: number): Promise<void> {
       isStopping = true
-      await current.theirs
-        .stop(timeoutMs)
-        .catch((error) => log.error({ err: error }, 'the SSH server did not stop cleanly'))
+      const { child, theirs } = current
+      const timer = setTimeout(() => child.kill('SIGKILL'), timeoutMs + exitWaitMs)
+      await theirs.stop(timeoutMs).catch(async (error) => {
+        log.error({ err: error }, 'the SSH server did not stop cleanly')
+        await clearUp()
+      })
+      clearTimeout(timer)
     },
 
     end,

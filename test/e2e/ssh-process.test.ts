@@ -5,7 +5,7 @@ import { message } from '../../src/ssh/wire.ts'
 import { until } from '../support/condition.ts'
 import { createProject, git } from '../support/git.ts'
 import { leftoversIn, untilTidy } from '../support/leftovers.ts'
-import { commandOf, familyOf, signal } from '../support/processes.ts'
+import { commandOf, familyOf, processesIn, signal } from '../support/processes.ts'
 import { without } from '../support/programs.ts'
 import { openPushRecords } from '../support/push-records.ts'
 import { letIn } from '../support/raw-ssh.ts'
@@ -89,6 +89,23 @@ test('the SSH process ends with a server that is killed, and its port is free at
   assert.equal(second.sshPort, first.sshPort)
   assert.equal((await user.ssh('whoami')).exitCode, 0)
   await until('the first is gone', () => commandOf(child) === '')
+})
+
+test('an SSH process that hangs does not keep the service from stopping', { skip }, async () => {
+  await using service = await startService({ env: { SVC_STOP_SECONDS: '1' } })
+  await service.admin.post('/repos', { name: 'site' })
+  await using user = await createSshUser(service, service.admin)
+  await using project = await createProject()
+  const refs = Array.from({ length: 8 }, (_, index) => `HEAD:refs/heads/${index}`)
+  const push = (ref: string) => user.tryGit(project.path, 'push', user.remote('site'), ref)
+  const pushing = refs.map(push)
+  await until('a push is under way', async () => (await leftoversIn(service.dataDir)).length > 0)
+  signal(sshProcessOf(service), 'SIGSTOP')
+  assert.equal(await service.end('SIGTERM'), 0)
+  await Promise.all(pushing)
+  assert.deepEqual(processesIn(service.dataDir), [])
+  using records = openPushRecords(service.dataDir)
+  assert.deepEqual(records.unfinished(), [])
 })
 
 test('a signal to all processes of the service stops it as one to the main process does', {
