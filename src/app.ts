@@ -2,6 +2,7 @@ import type { Principal } from './access/principal.ts'
 import { systemClock } from './base/clock.ts'
 import type { Log } from './base/log.ts'
 import { assertDataDirectory, lock, prepareDataDirectory } from './config/data-directory.ts'
+import { createFreeSpace } from './config/free-space.ts'
 import type { Settings } from './config/settings.ts'
 import { openDatabase } from './database/database.ts'
 import { gitCommands } from './git/commands.ts'
@@ -138,7 +139,8 @@ export async function startService(options: Options) {
   // From here on only this server's own gits change anything.
   const tidying = createTidying({ directories, log, startedAt: Date.now() })
   const turns = createGitTurns(settings)
-  const gitEngine = createGitEngine({ git, pushes, tidying, turns, settings, log })
+  const freeSpace = createFreeSpace({ folder: settings.dataDir, least: settings.freeSpaceLeast })
+  const gitEngine = createGitEngine({ git, pushes, tidying, turns, freeSpace, settings, log })
 
   const background = new AbortController()
   starting.defer(() => background.abort())
@@ -147,6 +149,7 @@ export async function startService(options: Options) {
     .catch((error) => log.error({ err: error }, 'leftovers of a crash could not be cleared away'))
   await Promise.race([tidied, new Promise((resolve) => setTimeout(resolve, tidyBeforeAnswerMs))])
 
+  const health = async () => ((await freeSpace.isShort()) ? 'storage_full' : 'ok')
   const routes = withPublicRoutes(
     [
       ...repositoryRoutes(app),
@@ -154,12 +157,13 @@ export async function startService(options: Options) {
       ...sshKeyRoutes(sshKeys),
       ...gitRoutes({ repositories, httpDoor: createHttpDoor(gitEngine), settings }),
     ],
-    { version, baseUrl: () => address.http },
+    { version, baseUrl: () => address.http, health },
   )
   const server = createHttpServer({
     settings,
     routes,
     authenticate: tokens.authenticate,
+    requireSpace: freeSpace.require,
     clock,
     log,
   })

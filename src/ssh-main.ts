@@ -1,5 +1,6 @@
 import { createLog } from './base/log.ts'
 import { dropStartupGarbage } from './base/startup-garbage.ts'
+import { createFreeSpace } from './config/free-space.ts'
 import { createGit, type Git } from './git/git-process.ts'
 import { createGitEngine } from './git-server/git-engine.ts'
 import type { SshBackend } from './git-server/ssh-backend.ts'
@@ -41,7 +42,14 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal
 async function start({ settings, port, path }: SshProcessOptions) {
   const log = createLog({ level: settings.logLevel, output: process.stderr })
   const git = createGit({ ...settings, owner: sshOwner(settings.dataDir), path })
-  const engine = createGitEngine({ git, ...createSshFrontend(backend), settings, log })
+  const freeSpace = createFreeSpace({ folder: settings.dataDir, least: settings.freeSpaceLeast })
+  const engine = createGitEngine({
+    git,
+    ...createSshFrontend(backend),
+    freeSpace,
+    settings,
+    log,
+  })
   const door = createSshDoor({ engine, backend, settings, log })
   const hostKey = await openHostKey(settings.dataDir, (path) =>
     log.info({ path }, 'made a new SSH host key'),

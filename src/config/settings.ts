@@ -60,6 +60,13 @@ export const settings = {
     parse: (text) => (/^postgres(ql)?:\/\/\S+$/.test(text) ? new Sensitive(text) : undefined),
     sensitive: true,
   } satisfies Setting<Sensitive<string>>,
+  freeSpaceLeast: {
+    variable: 'SVC_FREE_SPACE_MIN',
+    description:
+      'Space that is kept free on the disk of the data folder: below it, what would write is refused. Default: 512MiB, or a twentieth of the disk if that is more.',
+    fallback: '',
+    ...size(0, 1024 * gib),
+  } satisfies Setting<number>,
   adminToken: {
     variable: 'SVC_ADMIN_TOKEN',
     description: 'Token string to install as an admin token at start, for containers and tests.',
@@ -278,7 +285,7 @@ const logLevels = ['debug', 'info', 'warn', 'error', 'silent'] as const
 export type LogLevel = (typeof logLevels)[number]
 
 type Table = typeof settings
-type Unset = 'baseUrl' | 'databaseUrl' | 'adminToken' | 'fetchesAtOnce'
+type Unset = 'baseUrl' | 'freeSpaceLeast' | 'databaseUrl' | 'adminToken' | 'fetchesAtOnce'
 type ValueOf<K extends keyof Table> = Exclude<ReturnType<Table[K]['parse']>, undefined>
 
 /** The parsed settings: sizes in bytes, times in seconds, undefined for what is unset by default. */

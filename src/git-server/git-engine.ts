@@ -3,6 +3,7 @@ import type { Writable } from 'node:stream'
 import type { Principal } from '../access/principal.ts'
 import type { Log } from '../base/log.ts'
 import { Problem } from '../base/problem.ts'
+import type { FreeSpace } from '../config/free-space.ts'
 import type { PlainSettings } from '../config/settings.ts'
 import { readArchiveRequest } from '../git/archive-request.ts'
 import { type Body, bodyOf, collect, limited } from '../git/body.ts'
@@ -31,6 +32,7 @@ type Dependencies = {
   pushes: Pick<Pushes, 'judge' | 'finish'>
   tidying: Pick<Tidying, 'enter'>
   turns: GitTurns
+  freeSpace: FreeSpace
   settings: PlainSettings
   log: Log
 }
@@ -76,7 +78,7 @@ type Talk = {
  * https://git-scm.com/docs/pack-protocol and https://git-scm.com/docs/protocol-v2
  */
 export function createGitEngine(dependencies: Dependencies) {
-  const { git, pushes, tidying, turns, settings, log } = dependencies
+  const { git, pushes, tidying, turns, freeSpace, settings, log } = dependencies
   const stallMs = settings.gitStallSeconds * 1000
   const readingTurns = createTurns({ overall: 64, perKey: 16, waiting: 1000, waitMs: stallMs })
   // What a server offers in version 2 does not depend on the repository, so it is asked for once.
@@ -102,6 +104,8 @@ export function createGitEngine(dependencies: Dependencies) {
     /** What a push begins with: all refs, and the server's capabilities. Undefined where git must say it. */
     async offerPush({ path }: Repository, protocol: string): Promise<Buffer | undefined> {
       await assertRepository(path)
+      // Told before the client sends anything.
+      await freeSpace.require()
       if (protocol === 'version=1') return undefined
       pushCapabilities ??= git
         .run(gitCommands.advertisePush(path))
@@ -171,6 +175,7 @@ export function createGitEngine(dependencies: Dependencies) {
      */
     async push(request: GitRequest, body: Body, mayBeEmpty: boolean): Promise<Outcome> {
       const { repository, principal, answer } = request
+      await freeSpace.require()
       using watched = watch(request)
       using _turn = await turns.push.take(keysOf(request), watched.signal)
       const { updates, capabilities, whole, refusal } = await readPushRequest(

@@ -35,7 +35,7 @@ export function gitRoutes({ repositories, httpDoor, settings }: Dependencies): S
       consumes: undefined,
       maxBytes: 0,
       produces: 'application/x-git-upload-pack-advertisement',
-      problems: ['repository_not_found'],
+      problems: ['repository_not_found', 'storage_full'],
       serve: (exchange) => httpDoor.advertise(serviceIn(exchange.query), toExchange(exchange)),
     },
     {

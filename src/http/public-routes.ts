@@ -3,18 +3,25 @@ import { toDocsPage } from './docs-page.ts'
 import { toOpenApi } from './openapi.ts'
 import type { PublicRoute, Route } from './route.ts'
 
-type Options = { version: string; baseUrl: () => string }
+type Options = {
+  version: string
+  baseUrl: () => string
+  /** How the service is, in a word. */
+  health: () => Promise<string>
+}
 
 /** All routes, with those added that anybody may read: health and the documentation of all. */
-export function withPublicRoutes(routes: Route[], { version, baseUrl }: Options): Route[] {
+export function withPublicRoutes(routes: Route[], { version, baseUrl, health }: Options): Route[] {
   const all: Route[] = [
     {
       ...page,
       path: '/health',
-      summary: 'Tell whether the service answers',
+      summary: 'Tell how the service is',
+      description:
+        '`storage_full` when its disk has so little space left that only reading goes on.',
       produces: 'application/json; charset=utf-8',
       reply: Health,
-      handle: () => ({ status: 'ok' }),
+      handle: async () => ({ status: await health() }),
     },
     ...routes,
     {
@@ -39,4 +46,4 @@ export function withPublicRoutes(routes: Route[], { version, baseUrl }: Options)
 
 const page = { kind: 'public', method: 'GET' } as const satisfies Partial<PublicRoute>
 
-const Health = Type.Object({ status: Type.String({ description: '`ok`' }) })
+const Health = Type.Object({ status: Type.String({ description: '`ok` or `storage_full`' }) })

@@ -32,10 +32,14 @@ type Options = {
   settings: Settings
   routes: Route[]
   authenticate: (token: string) => Promise<Principal | undefined>
+  /** Throws a Problem when nothing may be written. */
+  requireSpace: () => Promise<void>
   clock: Clock
   log: Log
 }
 
+// What deletes makes room.
+const writing = new Set(['POST', 'PUT', 'PATCH'])
 const headersTimeoutMs = 15_000
 const keepAliveMs = 65_000
 const checkEveryMs = 5000
@@ -45,7 +49,8 @@ const contentSecurityPolicy =
   "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
 
 /** The HTTP server: each route in turn checks token, permission, resource, query and body, then handles. */
-export function createHttpServer({ settings, routes, authenticate, clock, log }: Options) {
+export function createHttpServer(options: Options) {
+  const { settings, routes, authenticate, requireSpace, clock, log } = options
   const identify = createAuthentication({
     authenticate,
     badTokensPerMinute: settings.badTokensPerMinute,
@@ -134,6 +139,7 @@ export function createHttpServer({ settings, routes, authenticate, clock, log }:
     if (permission) requirePermission(principal, permission)
     const params = paramsOf(route, request)
     const found = permission && (await route.find?.({ principal, permission, params }))
+    if (writing.has(route.method)) await requireSpace()
     const query = checkQuery(route.query, queryOf(request))
     const body = checkBody(route.body, await readBody(request, reply))
     const setHeader = (name: string, value: string) => void reply.header(name, value)

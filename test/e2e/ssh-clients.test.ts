@@ -122,7 +122,8 @@ for (const client of sshClients) {
       assert.equal(cloned.exitCode, 0, cloned.stderr)
       for (const { stderr } of [pushed, cloned]) {
         const times = stderr.match(new RegExp(`kex: algorithm: ${exchanges[client]}`, 'g'))
-        assert.ok((times?.length ?? 0) > 20, `${times?.length} exchanges`)
+        // How often depends on how much comes at a time.
+        assert.ok((times?.length ?? 0) > 10, `${times?.length} exchanges`)
       }
       const head = await project.git('rev-parse', 'HEAD')
       assert.equal((await git(copy, ['rev-parse', 'HEAD'])).stdout, head)

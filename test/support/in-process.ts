@@ -16,6 +16,7 @@ export async function startInProcess(env: Record<string, string> = {}) {
   const settings = readSettings({
     SVC_PORT: '0',
     SVC_SSH_PORT: '0',
+    SVC_FREE_SPACE_MIN: '0',
     SVC_DATA_DIR: dataDir,
     SVC_ADMIN_TOKEN: adminToken,
     SVC_LOG_LEVEL: 'silent',

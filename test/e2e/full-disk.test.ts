@@ -1,0 +1,117 @@
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { createProject, git, type Project } from '../support/git.ts'
+import { untilTidy } from '../support/leftovers.ts'
+import { without } from '../support/programs.ts'
+import { type Service, startService } from '../support/service.ts'
+import { smallDisk, withoutMounts } from '../support/small-disk.ts'
+import { createSshUser } from '../support/ssh-user.ts'
+
+const mib = 1024 * 1024
+const skip = (await withoutMounts()) || without('openssh')
+
+test('with too little space left nothing is written, over either door, and reading goes on', {
+  skip,
+}, async () => {
+  await using disk = await smallDisk('64m')
+  await using service = await start(disk.path, '8MiB')
+  await using project = await startSite(service)
+  await using user = await createSshUser(service, service.admin)
+  assert.deepEqual((await service.admin.get('/health')).body, { status: 'ok' })
+  await disk.fill(4 * mib)
+
+  assert.deepEqual((await service.admin.get('/health')).body, { status: 'storage_full' })
+  const refused = await service.admin.post('/repos', { name: 'other' })
+  assert.deepEqual([refused.status, refused.body.code], [507, 'storage_full'])
+  assert.match(refused.body.detail, /too little space left to write; nothing was changed/)
+  await assert.rejects(
+    project.git('push', service.admin.remote('site'), 'HEAD:x'),
+    /too little space left to write/,
+  )
+  const push = await user.tryGit(project.path, 'push', user.remote('site'), 'HEAD:x')
+  assert.equal(push.exitCode, 128)
+  assert.match(push.stderr, /^svc: The server has too little space left to write/)
+  assert.equal((await service.admin.get('/repos/site')).status, 200)
+  await user.git(project.path, 'clone', '--quiet', user.remote('site'), 'over-ssh')
+  await project.git('clone', '--quiet', service.admin.remote('site'), 'over-http')
+
+  // What deletes makes room, and so may always be done.
+  assert.equal((await service.admin.delete(`/keys/${user.keyId}`)).status, 204)
+  await disk.empty()
+  assert.deepEqual((await service.admin.get('/health')).body, { status: 'ok' })
+  await project.git('push', service.admin.remote('site'), 'HEAD:x')
+})
+
+test('a disk that fills up in the middle of a push refuses it, and leaves nothing of it', {
+  skip,
+}, async () => {
+  await using disk = await smallDisk('64m')
+  await using service = await start(disk.path, '0')
+  await using project = await startSite(service)
+  await using user = await createSshUser(service, service.admin)
+  await disk.fill(8 * mib)
+  const before = await refsOf(service)
+  await writeFile(join(project.path, 'large.bin'), randomBytes(24 * mib))
+  await project.git('add', '.')
+  await project.git('commit', '--quiet', '-m', 'Large')
+  for (const remote of [service.admin.remote('site'), user.remote('site')]) {
+    const push = await user.tryGit(project.path, 'push', remote, 'HEAD:main')
+    assert.notEqual(push.exitCode, 0)
+    assert.match(push.stderr, /No space left on device|no space left/i)
+    await untilTidy(service.dataDir)
+    assert.equal(await refsOf(service), before)
+  }
+  await disk.empty()
+  await project.git('push', service.admin.remote('site'), 'HEAD:main')
+  await fsck(service)
+})
+
+test('a disk without a byte left refuses what would write, and nothing else', {
+  skip,
+}, async () => {
+  await using disk = await smallDisk('64m')
+  await using service = await start(disk.path, '0')
+  await using project = await startSite(service)
+  await disk.fill(0)
+  for (let times = 0; times < 5; times++) {
+    const refused = await service.admin.post('/repos', { name: `other-${times}` })
+    assert.deepEqual([refused.status, refused.body.code], [507, 'storage_full'], refused.text)
+    assert.equal((await service.admin.get('/repos')).body.length, 1)
+  }
+  await assert.rejects(project.git('push', service.admin.remote('site'), 'HEAD:x'))
+  await project.git('ls-remote', service.admin.remote('site'))
+  await disk.empty()
+  assert.equal((await service.admin.post('/repos', { name: 'other' })).status, 201)
+  await project.git('push', service.admin.remote('site'), 'HEAD:x')
+  await fsck(service)
+
+  // What was refused is nowhere after another start, either.
+  assert.equal(await service.end('SIGKILL'), null)
+  await using again = await start(disk.path, '0', service.adminToken)
+  const names = (await again.admin.get('/repos')).body.map(({ name }: { name: string }) => name)
+  assert.deepEqual(names, ['site', 'other'])
+})
+
+function start(folder: string, least: string, token?: string): Promise<Service> {
+  const env = { SVC_FREE_SPACE_MIN: least, ...(token && { SVC_ADMIN_TOKEN: token }) }
+  return startService({ dataDir: join(folder, 'data'), env })
+}
+
+async function startSite(service: Service): Promise<Project> {
+  await service.admin.post('/repos', { name: 'site' })
+  const project = await createProject()
+  await project.git('push', '--quiet', service.admin.remote('site'), 'HEAD:main')
+  return project
+}
+
+async function refsOf(service: Service): Promise<string> {
+  return (await git('/', ['ls-remote', service.admin.remote('site')])).stdout
+}
+
+async function fsck(service: Service): Promise<void> {
+  const { body } = await service.admin.get('/repos/site')
+  await git('/', ['-c', 'safe.directory=*', '--git-dir', body.path, 'fsck', '--full', '--strict'])
+}

@@ -1,0 +1,46 @@
+import { execFile } from 'node:child_process'
+import { statfs, unlink, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { temporaryFolder } from './git.ts'
+
+const execute = promisify(execFile)
+
+/** For a test's `skip`: only root may mount a file system, and not everywhere. */
+export async function withoutMounts(): Promise<string | false> {
+  try {
+    await using _disk = await smallDisk('1m')
+    return false
+  } catch {
+    return 'needs the right to mount a tmpfs'
+  }
+}
+
+/** A disk of a size as tmpfs(5) has it, to be filled up. */
+export async function smallDisk(size: string) {
+  const folder = await temporaryFolder()
+  try {
+    await execute('mount', ['-t', 'tmpfs', '-o', `size=${size},mode=0700`, 'tmpfs', folder.path])
+  } catch (error) {
+    await folder[Symbol.asyncDispose]()
+    throw error
+  }
+  const filler = join(folder.path, 'filler')
+  return {
+    path: folder.path,
+
+    /** Fills the disk but for some bytes. */
+    async fill(free: number): Promise<void> {
+      const { bavail, bsize } = await statfs(folder.path)
+      await writeFile(filler, Buffer.alloc(Math.max(0, bavail * bsize - free)))
+    },
+
+    /** Gives back what was filled. */
+    empty: () => unlink(filler),
+
+    async [Symbol.asyncDispose]() {
+      await execute('umount', ['--lazy', folder.path])
+      await folder[Symbol.asyncDispose]()
+    },
+  }
+}
