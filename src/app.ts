@@ -171,11 +171,11 @@ export async function startService(options: Options) {
   starting.defer(() => server.stop(0))
   address.http = settings.baseUrl ?? reachable(listening)
 
-  const backend = createSshBackend({ ...app, pushes, tidying, turns })
+  const createBackend = () => createSshBackend({ ...app, pushes, tidying, turns })
   const ssh =
     settings.sshPort === 'off'
       ? undefined
-      : await startSshProcess({ ...options, backend, port: settings.sshPort })
+      : await startSshProcess({ ...options, createBackend, port: settings.sshPort })
   if (ssh) starting.defer(() => ssh.end())
   address.ssh = ssh ? toSshUrl(settings, ssh) : null
   const newAdminToken = await tokens.setUp(settings.adminToken?.reveal())

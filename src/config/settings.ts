@@ -232,7 +232,7 @@ export const settings = {
   sshConnections: {
     variable: 'SVC_SSH_CONNECTIONS',
     description:
-      'SSH connections that may be open at once; of these, no key gets more than a quarter.',
+      'SSH connections that may be open at once; of these, no user gets more than a quarter.',
     accepts: 'a whole number from 1 to 100000',
     fallback: '1000',
     parse: wholeNumber(1, 100_000),
@@ -240,7 +240,7 @@ export const settings = {
   sshUnauthenticated: {
     variable: 'SVC_SSH_UNAUTHENTICATED',
     description:
-      'SSH clients that may be authenticating at once; beyond that, whoever takes longer than a second makes room.',
+      'SSH clients that may be authenticating at once; beyond that, addresses that have many make room, and who takes longer than a second.',
     accepts: 'a whole number from 1 to 100000',
     fallback: '200',
     parse: wholeNumber(1, 100_000),

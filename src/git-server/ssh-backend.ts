@@ -21,12 +21,14 @@ type Dependencies = {
 type Turn = { end: AbortController; held?: Disposable }
 type Visit = Awaited<ReturnType<Tidying['enter']>>
 
-/** The main process's side of the SSH door. What an SSH process holds here is named by numbers of its own. */
+/** The main process's side for one SSH process. What that holds here is named by numbers of its own. */
 export function createSshBackend(dependencies: Dependencies) {
   const { sshKeys, repositories, pushes, tidying, turns } = dependencies
   const heldTurns = new Map<number, Turn>()
   const visits = new Map<number, Visit>()
   const openPushes = new Map<string, Push>()
+  // Calls that may yet give the process something to hold.
+  const calls = new Set<Promise<unknown>>()
 
   const functions = {
     identify: (blob: Uint8Array) => sshKeys.identify(Buffer.from(blob)),
@@ -94,11 +96,28 @@ export function createSshBackend(dependencies: Dependencies) {
     },
   }
 
-  return {
-    functions,
+  function counted<V extends unknown[], R>(call: (...values: V) => Promise<R>) {
+    return (...values: V): Promise<R> => {
+      const answer = call(...values)
+      calls.add(answer)
+      const done = () => calls.delete(answer)
+      answer.then(done, done)
+      return answer
+    }
+  }
 
-    /** Gives up all that an SSH process held that is gone, with its git processes. */
+  return {
+    functions: {
+      ...functions,
+      takeTurn: counted(functions.takeTurn),
+      enter: counted(functions.enter),
+      judge: counted(functions.judge),
+    },
+
+    /** Gives up all that the process held, which is gone with its git processes. */
     async abandon(): Promise<void> {
+      await Promise.all([...heldTurns.keys()].map(functions.endTurn))
+      await Promise.allSettled(calls)
       await Promise.all([
         ...[...heldTurns.keys()].map(functions.endTurn),
         ...[...visits.keys()].map((id) => functions.leave(id, null)),

@@ -18,7 +18,7 @@ export const sshUser = 'svc'
 const anonymousUser = 'anonymous'
 
 /** What is known of a client for as long as it is connected; what it may do is asked anew for each command. */
-type Identity = { keyId: string } | { anonymousFrom: string }
+type Identity = { keyId: string; username: string } | { anonymousFrom: string }
 
 type Dependencies = {
   engine: GitEngine
@@ -56,7 +56,7 @@ export function createSshDoor({ engine, backend, settings, log }: Dependencies) 
       return { identity: undefined, notice }
     }
     const key = blob && (await backend.identify(blob))
-    return { identity: key && { keyId: key.id } }
+    return { identity: key && { keyId: key.id, username: key.username } }
   }
 
   async function visitorOf(identity: Identity): Promise<Visitor> {
@@ -117,7 +117,7 @@ export function createSshDoor({ engine, backend, settings, log }: Dependencies) 
 
   // Git's commands have limits of their own, as over HTTP.
   function limit(identity: Identity): void {
-    const retryAfterSeconds = requests.take(Object.values(identity).join())
+    const retryAfterSeconds = requests.take(nameOf(identity))
     if (retryAfterSeconds === 0) return
     throw new Problem(
       'too_many_requests',
@@ -165,13 +165,18 @@ export function createSshDoor({ engine, backend, settings, log }: Dependencies) 
   }
 
   return {
-    nameOf: (identity: Identity) => Object.values(identity).join(),
+    nameOf,
     decide,
     serve,
 
     /** Waits until nothing runs any more. */
     drain: () => Promise.allSettled(running),
   }
+}
+
+// A username cannot look like an address with this before it.
+function nameOf(identity: Identity): string {
+  return 'username' in identity ? identity.username : `anonymous from ${identity.anonymousFrom}`
 }
 
 /** A command line that is not one of ours. */

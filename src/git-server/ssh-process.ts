@@ -23,7 +23,8 @@ export type SshProcessOptions = { settings: PlainSettings; port: number; path: s
 export type Listening = { host: string; port: number }
 
 type Options = SshProcessOptions & {
-  backend: ReturnType<typeof createSshBackend>
+  /** Makes the side of the main process for an SSH process. */
+  createBackend: () => ReturnType<typeof createSshBackend>
   log: Log
   /** The environment in which the process starts. */
   environment: Record<string, string | undefined>
@@ -45,7 +46,7 @@ export function sshOwner(dataDir: string): string {
  * API waiting, and what strangers send is read where there is no database and no secret. One that ends
  * by itself is started again.
  */
-export async function startSshProcess({ backend, log, environment, ...options }: Options) {
+export async function startSshProcess({ createBackend, log, environment, ...options }: Options) {
   const { path } = options
   const settings = withoutSecrets(options.settings)
   const owner = sshOwner(settings.dataDir)
@@ -69,6 +70,7 @@ export async function startSshProcess({ backend, log, environment, ...options }:
       serialization: 'advanced',
       detached: true,
     })
+    const backend = createBackend()
     const remote = connectRemote<SshProcessFunctions>({
       wire: wireTo(child),
       ours: backend.functions,
@@ -83,7 +85,7 @@ export async function startSshProcess({ backend, log, environment, ...options }:
         })
       },
     )
-    return { child, ended, theirs: remote.theirs, unanswered: 0 }
+    return { child, backend, ended, theirs: remote.theirs, unanswered: 0 }
   }
 
   async function keepRunning(): Promise<void> {
@@ -101,7 +103,7 @@ export async function startSshProcess({ backend, log, environment, ...options }:
   /** Gives up what a process had that has ended. */
   async function clearUp(): Promise<void> {
     await endOrphans(owner)
-    await backend.abandon()
+    await current.backend.abandon()
   }
 
   async function startAgain(): Promise<void> {

@@ -10,8 +10,11 @@ import { malformedRequest, requestsIn } from './requests.ts'
 export async function readArchiveRequest(body: Body, maxBytes: number): Promise<Buffer> {
   const { value: request } = await requestsIn(body, maxBytes).next()
   if (!request) throw malformedRequest()
+  let hasOptions = true
   for (const argument of argumentsIn(request)) {
-    if (!argument.startsWith('-') && leadsOut(argument)) {
+    const isOption = hasOptions && argument.startsWith('-')
+    if (/^--(end-of-options)?$/.test(argument)) hasOptions = false
+    if (!isOption && leadsOut(argument)) {
       throw new Problem('malformed_git_request', `"${argument}" is outside of the repository.`)
     }
   }
@@ -33,6 +36,6 @@ function* argumentsIn(request: Buffer): Generator<string> {
 
 // gitglossary, "pathspec": a path may come after words of magic.
 function leadsOut(pathspec: string): boolean {
-  const path = pathspec.replace(/^:(\([^)]*\)|[/!^]*)/, '')
+  const path = pathspec.replace(/^:(\([^)]*\)|[/!^]*:?)/, '')
   return path.startsWith('/') || path.split('/').includes('..')
 }

@@ -39,6 +39,7 @@ export function connectRemote<Theirs extends Functions>({ wire, ours, onFault }:
   wire.onMessage((received) => {
     // The other process runs this same program.
     const message = received as Message
+    if (isClosed) return
     if (message.kind === 'call') void answer(message)
     else settle(message)
   })

@@ -14,38 +14,36 @@ const waitersPerPlace = 4
 // Whoever has had this long, and has not authenticated, makes room when there is none left.
 const patienceMs = 1000
 
-/** The places for clients that have not authenticated yet. A burst of clients waits a little for them. */
+/**
+ * The places for clients that have not authenticated yet. A burst of clients waits a little for them.
+ * When they are all taken, an address that has many makes room for one that has fewer.
+ */
 export function createAdmission({ perAddress, overall }: Options) {
-  const places = new Set<Place>()
-  const waiters = new Set<Waiter>()
-
-  function from(all: Iterable<Place>, address: string): number {
-    let count = 0
-    for (const one of all) if (one.address === address) count += 1
-    return count
-  }
+  const places = createCrowd<Place>()
+  const waiters = createCrowd<Waiter>()
 
   function tryEnter(wanted: Place): Disposable | undefined {
-    if (from(places, wanted.address) >= perAddress) return undefined
-    if (places.size >= overall && !makeRoom()) return undefined
+    if (places.from(wanted.address) >= perAddress) return undefined
+    if (places.size() >= overall && !makeRoom(wanted.address)) return undefined
     const place = { ...wanted, since: performance.now() }
     places.add(place)
     return { [Symbol.dispose]: () => release(place) }
   }
 
-  // Silent clients from many addresses must not keep everybody else out.
-  function makeRoom(): boolean {
-    const [oldest] = places
-    if (!oldest || performance.now() - oldest.since < patienceMs) return false
-    places.delete(oldest)
-    oldest.leave()
+  function makeRoom(address: string): boolean {
+    const isPatient = (place: Place) => performance.now() - place.since >= patienceMs
+    const oldest = places.first()
+    const victim = places.ofLargest(address) ?? (oldest && isPatient(oldest) ? oldest : undefined)
+    if (!victim) return false
+    places.remove(victim)
+    victim.leave()
     return true
   }
 
   function release(place: Place): void {
-    if (!places.delete(place)) return
-    for (const waiter of waiters) {
-      if (places.size >= overall) return
+    if (!places.remove(place)) return
+    for (const waiter of waiters.all()) {
+      if (places.size() >= overall) return
       tryAgain(waiter)
     }
   }
@@ -56,10 +54,11 @@ export function createAdmission({ perAddress, overall }: Options) {
   }
 
   function mayWait(address: string): boolean {
-    return (
-      waiters.size < overall * waitersPerPlace &&
-      from(waiters, address) < perAddress * waitersPerPlace
-    )
+    if (waiters.from(address) >= perAddress * waitersPerPlace) return false
+    if (waiters.size() < overall * waitersPerPlace) return true
+    const victim = waiters.ofLargest(address)
+    victim?.settle(undefined)
+    return victim !== undefined
   }
 
   return {
@@ -80,12 +79,51 @@ export function createAdmission({ perAddress, overall }: Options) {
           settle(place) {
             clearTimeout(late)
             clearTimeout(again)
-            waiters.delete(waiter)
+            waiters.remove(waiter)
             resolve(place)
           },
         }
         waiters.add(waiter)
       })
+    },
+  }
+}
+
+/** Members in the order in which they came, and by address. */
+function createCrowd<Member extends { address: string }>() {
+  const members = new Set<Member>()
+  const byAddress = new Map<string, Set<Member>>()
+
+  const from = (address: string) => byAddress.get(address)?.size ?? 0
+
+  return {
+    from,
+    size: () => members.size,
+    all: () => members.values(),
+    first: () => members.values().next().value,
+
+    /** The oldest of the address with most members, if that has at least two more than another. */
+    ofLargest(other: string): Member | undefined {
+      let largest: Set<Member> | undefined
+      for (const group of byAddress.values()) {
+        if (group.size > (largest?.size ?? 0)) largest = group
+      }
+      if (!largest || largest.size < from(other) + 2) return undefined
+      return largest.values().next().value
+    },
+
+    add(member: Member): void {
+      members.add(member)
+      const group = byAddress.get(member.address) ?? new Set()
+      byAddress.set(member.address, group.add(member))
+    },
+
+    /** Says whether it was there. */
+    remove(member: Member): boolean {
+      const group = byAddress.get(member.address)
+      group?.delete(member)
+      if (group?.size === 0) byAddress.delete(member.address)
+      return members.delete(member)
     },
   }
 }

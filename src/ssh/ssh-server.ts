@@ -5,8 +5,10 @@ import type { PlainSettings } from '../config/settings.ts'
 import { createAdmission } from './admission.ts'
 import { createConnection, type Session } from './connection.ts'
 import { disconnectReasons } from './messages.ts'
+import { networkOf } from './network.ts'
 import { toRefusal } from './refusal.ts'
 import { signatureAlgorithms } from './signature.ts'
+import { createSparingLog } from './sparing-log.ts'
 import { createTransport } from './transport.ts'
 import { type Claim, createUserauth, type Verdict } from './userauth.ts'
 
@@ -14,7 +16,7 @@ type Options<Identity> = {
   settings: PlainSettings
   hostKey: HostKey
   log: Log
-  /** The same text for the same identity, whatever it is made of. */
+  /** Who shares the connections that one may have. */
   nameOf: (identity: Identity) => string
   /** Decides who a client is, by a claim that is proven. */
   decide: (claim: Claim, address: string) => Promise<Verdict<Identity>>
@@ -25,6 +27,8 @@ type Options<Identity> = {
 const kexTimeoutMs = 30_000
 const probeAfterMs = 30_000
 const lingerMs = 1000
+// Beyond so many at once, who is refused is not told why.
+const refusedMost = 200
 const stopping = 'The server is stopping'
 
 type Client = { isServing: () => boolean; end: (why: string) => void }
@@ -39,6 +43,9 @@ export function createSshServer<Identity>(options: Options<Identity>) {
   })
   const clients = new Set<Client>()
   const connections = new Map<string, number>()
+  const note = createSparingLog(log)
+  let connected = 0
+  let refused = 0
   let isStopping = false
 
   // Nagle's delay of small packets would cost two of a client's waits in every command.
@@ -50,18 +57,26 @@ export function createSshServer<Identity>(options: Options<Identity>) {
   async function admit(socket: Socket): Promise<void> {
     const address = socket.remoteAddress ?? ''
     socket.on('error', () => {})
-    if (clients.size >= settings.sshConnections) return refuse(socket, address)
     const client: Client = { isServing: () => false, end: () => socket.destroy() }
     clients.add(client)
     socket.once('close', () => clients.delete(client))
-    const place = await admission.enter(address, () => client.end('Others are waiting'))
+    const leave = () => client.end('Others are waiting')
+    const place = await admission.enter(networkOf(address), leave)
     if (!place) return refuse(socket, address)
     if (socket.destroyed) place[Symbol.dispose]()
     else talk(socket, { address, client, place })
   }
 
   function refuse(socket: Socket, address: string): void {
-    log.info({ address }, 'ssh connection refused: too many')
+    note({ address }, 'ssh connection refused: too many')
+    if (refused >= refusedMost) {
+      socket.destroy()
+      return
+    }
+    refused += 1
+    socket.once('close', () => {
+      refused -= 1
+    })
     socket.end(toRefusal('Too many connections; try again in a moment'))
     // What the client has sent is read, so that it gets to read this.
     socket.resume()
@@ -97,8 +112,9 @@ export function createSshServer<Identity>(options: Options<Identity>) {
       place[Symbol.dispose]()
       if (socket.destroyed) return
       leave = join(nameOf(identity))
-      if (isOverShare(nameOf(identity))) {
-        transport.end(disconnectReasons.tooManyConnections, 'Too many connections with this key')
+      const refusal = refusalOf(nameOf(identity))
+      if (refusal) {
+        transport.end(disconnectReasons.tooManyConnections, refusal)
         return
       }
       connection = createConnection({
@@ -132,14 +148,16 @@ export function createSshServer<Identity>(options: Options<Identity>) {
     socket.once('close', () => {
       gone()
       leave()
-      if (!connection) log.info({ address, ...userauth.summary() }, 'ssh login failed')
+      if (!connection) note({ address, ...userauth.summary() }, 'ssh login failed')
     })
   }
 
   /** Counts a connection of somebody; what is returned takes it out. */
   function join(name: string): () => void {
     connections.set(name, (connections.get(name) ?? 0) + 1)
+    connected += 1
     return () => {
+      connected -= 1
       const left = (connections.get(name) ?? 1) - 1
       if (left === 0) connections.delete(name)
       else connections.set(name, left)
@@ -147,9 +165,11 @@ export function createSshServer<Identity>(options: Options<Identity>) {
   }
 
   // Nobody gets all, unless there is but one.
-  function isOverShare(name: string): boolean {
+  function refusalOf(name: string): string | undefined {
     const most = Math.max(1, Math.floor(settings.sshConnections / 4))
-    return (connections.get(name) ?? 0) > most
+    if ((connections.get(name) ?? 0) > most) return 'You have too many connections; close some'
+    if (connected > settings.sshConnections) return 'Too many connections; try again in a moment'
+    return undefined
   }
 
   return {

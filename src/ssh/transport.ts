@@ -228,6 +228,9 @@ export function createTransport(socket: Socket, options: Options) {
     socket.off('data', receive)
     // What it still sends is not read; a client that does not read either is not waited for.
     socket.end()
+    setTimeout(() => {
+      if (socket.writableLength === 0) socket.destroy()
+    }, goodbyeMs).unref()
     setTimeout(() => socket.destroy(), lingerMs).unref()
   }
 
@@ -246,4 +249,6 @@ export function createTransport(socket: Socket, options: Options) {
   }
 }
 
+// What has been handed to the system reaches the client by itself.
+const goodbyeMs = 500
 const lingerMs = 5000

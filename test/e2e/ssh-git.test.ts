@@ -186,7 +186,15 @@ describe('Git over SSH', { skip: without('openssh') }, () => {
     assert.equal(wrong.exitCode, 1)
     assert.match(wrong.stderr, /no such ref: nowhere/)
     // Git would tell in which folder of the server it looked.
-    for (const path of ['/etc', '../..', ':(top)/etc', 'src/../../etc']) {
+    for (const path of [
+      '/etc',
+      '../..',
+      ':(top)/etc',
+      'src/../../etc',
+      '::..',
+      '::/etc',
+      ':!:..',
+    ]) {
       const outside = await ada.tryGit(work.path, 'archive', `--remote=${remote}`, 'main', path)
       assert.ok(
         outside.stderr.startsWith(`svc: "${path}" is outside of the repository.`),

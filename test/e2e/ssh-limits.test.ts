@@ -85,9 +85,14 @@ test('when too many in all are about to authenticate, the one who has had longes
 
 test('so many connections may be open', async () => {
   await using service = await start({ SVC_SSH_CONNECTIONS: '4' })
-  const all = await Promise.all([1, 2, 3, 4].map((host) => open(service, `127.0.0.${host}`)))
-  assert.match(await text(connect(service.sshPort, '127.0.0.1')), refusal)
-  for (const one of all) await leave(one)
+  const hosts = [1, 2, 3, 4].map((host) => `127.0.0.${host}`)
+  const all = await Promise.all(hosts.map((host) => connectAsAnonymous(service.sshPort, host)))
+  const another = await connectAsAnonymous(service.sshPort, '127.0.0.5')
+  assert.match(String(await another.next(messages.disconnect)), /Too many connections; try again/)
+  // Those that only wait to be known take nothing from those that are.
+  const silent = await open(service, '127.0.0.6')
+  for (const one of all) await one.openSession()
+  for (const one of [...all.map(({ socket }) => socket), silent]) one.destroy()
 })
 
 test('nobody may have more than a quarter of all connections', async () => {
@@ -95,7 +100,7 @@ test('nobody may have more than a quarter of all connections', async () => {
   const first = await connectAsAnonymous(service.sshPort)
   const second = await connectAsAnonymous(service.sshPort)
   const third = await connectAsAnonymous(service.sshPort)
-  assert.match(String(await third.next(messages.disconnect)), /Too many connections with this key/)
+  assert.match(String(await third.next(messages.disconnect)), /You have too many connections/)
   await first.openSession()
   await leave(first.socket)
   const fourth = await connectAsAnonymous(service.sshPort)

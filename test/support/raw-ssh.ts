@@ -11,8 +11,8 @@ const payloadStart = 5
 const patienceMs = 20_000
 
 /** An SSH client that exchanges keys as it should and then sends whatever it is told to. */
-export async function connectRawSsh(port: number) {
-  const socket = connect(port, '127.0.0.1')
+export async function connectRawSsh(port: number, from = '127.0.0.1') {
+  const socket = connect({ port, host: '127.0.0.1', localAddress: from })
   await once(socket, 'connect')
   const received: Buffer[] = []
   const ready = Promise.withResolvers<void>()

@@ -40,8 +40,8 @@ export async function attempt(client: RawSsh, request: Buffer): Promise<string |
 }
 
 /** A client that has exchanged keys and may ask to be let in. */
-export async function connectToLogin(port: number): Promise<RawSsh> {
-  const client = await connectRawSsh(port)
+export async function connectToLogin(port: number, from?: string): Promise<RawSsh> {
+  const client = await connectRawSsh(port, from)
   await client.requestUserauth()
   return client
 }
@@ -59,8 +59,8 @@ export async function execute(client: RawSsh, line: string): Promise<string> {
 }
 
 /** A client that was let in as `anonymous`, where that may read. */
-export async function connectAsAnonymous(port: number): Promise<RawSsh> {
-  const client = await connectToLogin(port)
+export async function connectAsAnonymous(port: number, from?: string): Promise<RawSsh> {
+  const client = await connectToLogin(port, from)
   const request = message(messages.userauthRequest, 'anonymous', 'ssh-connection', 'none')
   if ((await attempt(client, request)) !== 'accepted') throw new Error('It was not let in.')
   return client

@@ -1,0 +1,15 @@
+import { isIPv6 } from 'node:net'
+
+const groups = 8
+const prefixGroups = 4
+
+/** What stands for one customer of the net: an IPv4 address, or the first 64 bits of an IPv6 one. */
+export function networkOf(address: string): string {
+  const plain = address.replace(/^::ffff:(?=\d+\.)/, '')
+  if (!isIPv6(plain)) return plain
+  const [head = '', tail] = (plain.split('%')[0] ?? '').split('::')
+  const first = head === '' ? [] : head.split(':')
+  const last = tail === undefined || tail === '' ? [] : tail.split(':')
+  const zeros = Array(Math.max(0, groups - first.length - last.length)).fill('0')
+  return [...first, ...zeros, ...last].slice(0, prefixGroups).join(':')
+}
