@@ -149,7 +149,7 @@ export async function startService(options: Options) {
     .catch((error) => log.error({ err: error }, 'leftovers of a crash could not be cleared away'))
   await Promise.race([tidied, new Promise((resolve) => setTimeout(resolve, tidyBeforeAnswerMs))])
 
-  const health = async () => ((await freeSpace.isShort()) ? 'storage_full' : 'ok')
+  const health = () => (freeSpace.isShort() ? 'storage_full' : 'ok')
   const routes = withPublicRoutes(
     [
       ...repositoryRoutes(app),

@@ -12,21 +12,33 @@ type Options = {
 
 const leastBytes = 512 * 1024 ** 2
 const leastShare = 1 / 20
+const lookEveryMs = 500
 
 /** Keeps some of the disk free, so that what has begun can end, and whoever cleans up has room to work in. */
 export function createFreeSpace({ folder, least }: Options) {
-  async function isShort(): Promise<boolean> {
+  let isShort = false
+  let lookedAt = Number.NEGATIVE_INFINITY
+
+  async function look(): Promise<boolean> {
+    lookedAt = performance.now()
     const { bavail, blocks, bsize } = await statfs(folder)
-    return bavail * bsize < (least ?? Math.max(leastBytes, blocks * bsize * leastShare))
+    isShort = bavail * bsize < (least ?? Math.max(leastBytes, blocks * bsize * leastShare))
+    return isShort
   }
 
   return {
-    /** Whether so little is free that nothing more should be written. */
-    isShort,
+    /**
+     * Whether so little is free that nothing more should be written, as of a moment ago: whoever only wants
+     * to know does not wait for the disk.
+     */
+    isShort(): boolean {
+      if (performance.now() - lookedAt > lookEveryMs) look().catch(() => {})
+      return isShort
+    },
 
     /** Throws `storage_full` when so little is free that nothing more should be written. */
     async require(): Promise<void> {
-      if (!(await isShort())) return
+      if (!(await look())) return
       throw new Problem(
         'storage_full',
         'The server has too little space left to write; nothing was changed.',

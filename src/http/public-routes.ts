@@ -7,7 +7,7 @@ type Options = {
   version: string
   baseUrl: () => string
   /** How the service is, in a word. */
-  health: () => Promise<string>
+  health: () => string
 }
 
 /** All routes, with those added that anybody may read: health and the documentation of all. */
@@ -21,7 +21,7 @@ export function withPublicRoutes(routes: Route[], { version, baseUrl, health }: 
         '`storage_full` when its disk has so little space left that only reading goes on.',
       produces: 'application/json; charset=utf-8',
       reply: Health,
-      handle: async () => ({ status: await health() }),
+      handle: () => ({ status: health() }),
     },
     ...routes,
     {

@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { until } from '../support/condition.ts'
 import { createProject, git, type Project } from '../support/git.ts'
 import { untilTidy } from '../support/leftovers.ts'
 import { without } from '../support/programs.ts'
@@ -20,10 +21,9 @@ test('with too little space left nothing is written, over either door, and readi
   await using service = await start(disk.path, '8MiB')
   await using project = await startSite(service)
   await using user = await createSshUser(service, service.admin)
-  assert.deepEqual((await service.admin.get('/health')).body, { status: 'ok' })
+  await untilHealthIs(service, 'ok')
   await disk.fill(4 * mib)
-
-  assert.deepEqual((await service.admin.get('/health')).body, { status: 'storage_full' })
+  await untilHealthIs(service, 'storage_full')
   const refused = await service.admin.post('/repos', { name: 'other' })
   assert.deepEqual([refused.status, refused.body.code], [507, 'storage_full'])
   assert.match(refused.body.detail, /too little space left to write; nothing was changed/)
@@ -41,7 +41,7 @@ test('with too little space left nothing is written, over either door, and readi
   // What deletes makes room, and so may always be done.
   assert.equal((await service.admin.delete(`/keys/${user.keyId}`)).status, 204)
   await disk.empty()
-  assert.deepEqual((await service.admin.get('/health')).body, { status: 'ok' })
+  await untilHealthIs(service, 'ok')
   await project.git('push', service.admin.remote('site'), 'HEAD:x')
 })
 
@@ -105,6 +105,13 @@ async function startSite(service: Service): Promise<Project> {
   const project = await createProject()
   await project.git('push', '--quiet', service.admin.remote('site'), 'HEAD:main')
   return project
+}
+
+function untilHealthIs({ admin }: Service, status: string): Promise<boolean> {
+  return until(
+    `health is ${status}`,
+    async () => (await admin.get('/health')).body.status === status,
+  )
 }
 
 async function refsOf(service: Service): Promise<string> {
