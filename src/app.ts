@@ -121,8 +121,7 @@ export async function startService(options: Options) {
   const pushes = createPushes({ ...app, refresh, log })
   {
     using _quiet = app.changeRepositories()
-    const owners = [sshOwner(settings.dataDir), settings.dataDir]
-    const orphans = (await Promise.all(owners.map(endOrphans))).reduce((sum, many) => sum + many)
+    const orphans = await endOrphans(sshOwner(settings.dataDir), settings.dataDir)
     if (orphans > 0) log.warn({ orphans }, 'ended the processes of a server that was killed')
     await directories.prepare()
     await assertSameInstance({

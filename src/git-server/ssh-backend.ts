@@ -119,7 +119,6 @@ export function createSshBackend(dependencies: Dependencies) {
       await Promise.all([...heldTurns.keys()].map(functions.endTurn))
       await Promise.allSettled(calls)
       await Promise.all([
-        ...[...heldTurns.keys()].map(functions.endTurn),
         ...[...visits.keys()].map((id) => functions.leave(id, null)),
         ...[...openPushes.keys()].map(functions.finish),
       ])

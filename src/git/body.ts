@@ -87,6 +87,7 @@ export async function* bodyOf(...chunks: Buffer[]): Body {
   yield* chunks
 }
 
-function tooLarge(maxBytes: number): Problem {
+/** What a client is told whose request has more bytes than it may. */
+export function tooLarge(maxBytes: number): Problem {
   return new Problem('body_too_large', `A request of this kind may have at most ${maxBytes} bytes.`)
 }

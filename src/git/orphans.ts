@@ -7,13 +7,13 @@ export const ownerVariable = 'SVC_GIT_OF'
 const pauseMs = 5
 
 /**
- * Ends the processes of a server that is gone, with all that they started, and waits until they have
+ * Ends the processes of servers that are gone, with all that they started, and waits until they have
  * ended (proc(5)). Returns how many there were.
  */
-export async function endOrphans(owner: string): Promise<number> {
+export async function endOrphans(...owners: string[]): Promise<number> {
   const ended = new Set<number>()
   for (;;) {
-    const orphans = await processesOf(owner)
+    const orphans = await processesOf(owners)
     if (orphans.length === 0) return ended.size
     for (const pid of orphans) {
       ended.add(pid)
@@ -23,14 +23,14 @@ export async function endOrphans(owner: string): Promise<number> {
   }
 }
 
-async function processesOf(owner: string): Promise<number[]> {
+async function processesOf(owners: string[]): Promise<number[]> {
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name)).map(Number)
-  const mark = `\0${ownerVariable}=${owner}\0`
+  const marks = owners.map((owner) => `\0${ownerVariable}=${owner}\0`)
   const found = await Promise.all(
     // A process that has just ended, or is somebody else's, cannot be read.
     pids.map((pid) => readFile(`/proc/${pid}/environ`, 'utf8').catch(() => '')),
   )
-  return pids.filter((_, index) => `\0${found[index]}`.includes(mark))
+  return pids.filter((_, index) => marks.some((mark) => `\0${found[index]}`.includes(mark)))
 }
 
 function kill(pid: number): void {

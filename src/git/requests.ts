@@ -1,5 +1,5 @@
 import { Problem } from '../base/problem.ts'
-import type { Body } from './body.ts'
+import { type Body, tooLarge } from './body.ts'
 import { firstPacket } from './pkt-line.ts'
 
 /**
@@ -24,12 +24,7 @@ export async function* requestsIn(
       continue
     }
     parsed += found.length
-    if (parsed > maxBytes) {
-      throw new Problem(
-        'body_too_large',
-        `A request of this kind may have at most ${maxBytes} bytes.`,
-      )
-    }
+    if (parsed > maxBytes) throw tooLarge(maxBytes)
     if (found.packet.kind !== 'flush') continue
     if (parsed === found.length) return
     yield bytes.subarray(0, parsed)

@@ -1,6 +1,6 @@
-import { isIPv6 } from 'node:net'
 import type { Principal } from '../access/principal.ts'
 import type { Clock } from '../base/clock.ts'
+import { networkOf } from '../base/network.ts'
 import { Problem } from '../base/problem.ts'
 import { createBuckets } from './limits.ts'
 
@@ -64,13 +64,4 @@ function tokenIn(header: string, scheme: Scheme): string | undefined {
   if (scheme === 'bearer' || !/^basic$/i.test(kind)) return undefined
   const [, password] = /^[^:]*:(.*)$/s.exec(Buffer.from(credentials, 'base64').toString()) ?? []
   return password
-}
-
-// Whoever has an IPv6 address usually has the whole /64 around it.
-function networkOf(address: string): string {
-  if (!isIPv6(address) || address.startsWith('::ffff:')) return address
-  const [head = '', tail] = address.split('::')
-  const groups = head === '' ? [] : head.split(':')
-  const missing = tail === undefined ? 0 : 8 - groups.length - tail.split(':').length
-  return [...groups, ...Array<string>(Math.max(missing, 0)).fill('0')].slice(0, 4).join(':')
 }
