@@ -1,5 +1,6 @@
 import type { Principal } from './access/principal.ts'
 import { systemClock } from './base/clock.ts'
+import { createFaultPoint } from './base/fault-points.ts'
 import type { Log } from './base/log.ts'
 import { assertDataDirectory, lock, prepareDataDirectory } from './config/data-directory.ts'
 import { createFreeSpace } from './config/free-space.ts'
@@ -63,13 +64,15 @@ async function openApp({ settings, log, path }: Options) {
     ssh: sshPort === 'off' ? null : toSshUrl(settings, { host: sshHost, port: sshPort }),
   }
   const git = createGit({ ...settings, owner: dataDir, path })
-  const directories = createDirectories({ dataDir, git })
+  const faultPoint = createFaultPoint(settings.faultPoint)
+  const directories = createDirectories({ dataDir, git, faultPoint })
   const tokens = createTokens({ db, clock, log })
   const sshKeys = createSshKeys({ db, clock, log })
   const repositories = createRepositories({
     db,
     directories,
     clock,
+    faultPoint,
     baseUrl: () => address.http,
     sshUrl: () => address.ssh,
   })
@@ -110,7 +113,7 @@ export async function startService(options: Options) {
       cause: error,
     })
   })
-  starting.use(lock(settings.dataDir, 'server', 0))
+  starting.use(await lock(settings.dataDir, 'server', 0))
   const app = starting.use(await openApp(options))
   const { git, directories, tokens, sshKeys, repositories, clock, db, address } = app
   starting.defer(() => git.killAll())
@@ -120,7 +123,7 @@ export async function startService(options: Options) {
     (principal.kind === 'ssh-key' ? sshKeys : tokens).refresh(principal)
   const pushes = createPushes({ ...app, refresh, log })
   {
-    using _quiet = app.changeRepositories()
+    using _quiet = await app.changeRepositories()
     const orphans = await endOrphans(sshOwner(settings.dataDir), settings.dataDir)
     if (orphans > 0) log.warn({ orphans }, 'ended the processes of a server that was killed')
     await directories.prepare()

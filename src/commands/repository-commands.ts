@@ -29,7 +29,7 @@ export async function createRepository(
 ) {
   if (!isRepositoryName(name))
     throw new Error(`"${name}" is not accepted; a name is ${repositoryNameForm}.`)
-  using _lock = changeRepositories()
+  using _lock = await changeRepositories()
   const repository = await repositories.create(await tokens.ownerNamed(username), name)
   out(json ? toJson(repository) : `Created ${name}.\n`)
 }
@@ -48,7 +48,7 @@ export async function deleteRepository(
     )
     if (answer.trim() !== name) throw new Error('Nothing was deleted.')
   }
-  using _lock = changeRepositories()
+  using _lock = await changeRepositories()
   await repositories.remove(localPrincipal, repository)
   out(json ? toJson({ name, deleted: true }) : `Deleted ${name}.\n`)
 }

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { access, chmod, mkdir, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
+import { setTimeout as sleep } from 'node:timers/promises'
 
 /** A data directory that cannot be used; the message says what to do. */
 export class DataDirectoryError extends Error {
@@ -10,6 +11,9 @@ export class DataDirectoryError extends Error {
 
 const marker = 'encryption.key'
 const keyBytes = 32
+const lockPauseMs = 20
+// https://sqlite.org/rescode.html#busy
+const sqliteBusy = 5
 
 /** Makes the data directory on the first start, with its encryption key; later it is left as it is. */
 export async function prepareDataDirectory(path: string): Promise<void> {
@@ -33,22 +37,38 @@ export async function assertDataDirectory(path: string): Promise<void> {
   })
 }
 
+/** Takes a lock of the data directory, waiting up to a time. */
+export async function lock(
+  dataDir: string,
+  name: 'server' | 'repositories',
+  waitMs: number,
+): Promise<Disposable> {
+  const taken = await holdLock(join(dataDir, `${name}.lock`), waitMs)
+  if (taken) return taken
+  throw new DataDirectoryError(
+    name === 'server'
+      ? `Another svc server is running on ${dataDir}; stop it, or set SVC_DATA_DIR to another folder.`
+      : `Another svc command is changing ${dataDir}; try again.`,
+  )
+}
+
 /**
- * Takes a lock file of the data directory, waiting up to a time. The lock is the operating system's
- * (by way of an SQLite file), so it ends with the process, however that ends.
+ * Takes a lock file, waiting up to a time; undefined when somebody else has it. The lock is the operating
+ * system's (by way of an SQLite file), so it ends with the process, however that ends. The file stays.
  */
-export function lock(dataDir: string, name: 'server' | 'repositories', waitMs: number): Disposable {
-  const file = new DatabaseSync(join(dataDir, `${name}.lock`), { timeout: waitMs })
-  try {
-    file.exec('pragma locking_mode = exclusive; begin exclusive')
-  } catch (error) {
-    file.close()
-    throw new DataDirectoryError(
-      name === 'server'
-        ? `Another svc server is running on ${dataDir}; stop it, or set SVC_DATA_DIR to another folder.`
-        : `Another svc command is changing ${dataDir}; try again.`,
-      { cause: error },
-    )
+export async function holdLock(path: string, waitMs = 0): Promise<Disposable | undefined> {
+  const deadline = performance.now() + waitMs
+  for (;;) {
+    const file = new DatabaseSync(path, { timeout: 0 })
+    try {
+      file.exec('pragma locking_mode = exclusive; begin exclusive')
+      return { [Symbol.dispose]: () => file.close() }
+    } catch (error) {
+      file.close()
+      const isHeld = error instanceof Error && 'errcode' in error && error.errcode === sqliteBusy
+      if (!isHeld) throw error
+    }
+    if (performance.now() >= deadline) return undefined
+    await sleep(lockPauseMs)
   }
-  return { [Symbol.dispose]: () => file.close() }
 }

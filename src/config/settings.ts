@@ -1,4 +1,5 @@
 import { resolve } from 'node:path'
+import { type FaultStep, faultSteps } from '../base/fault-points.ts'
 import { Sensitive } from '../base/sensitive.ts'
 import { isTokenString } from '../base/token-string.ts'
 
@@ -279,13 +280,26 @@ export const settings = {
     fallback: '30',
     parse: wholeNumber(0, 3600),
   } satisfies Setting<number>,
+  faultPoint: {
+    variable: 'SVC_FAULT_POINT',
+    description: 'For tests of svc itself: the step after which it ends as kill -9 would end it.',
+    accepts: `one of ${faultSteps.join(', ')}`,
+    fallback: '',
+    parse: (text) => faultSteps.find((step) => step === text),
+  } satisfies Setting<FaultStep>,
 }
 
 const logLevels = ['debug', 'info', 'warn', 'error', 'silent'] as const
 export type LogLevel = (typeof logLevels)[number]
 
 type Table = typeof settings
-type Unset = 'baseUrl' | 'freeSpaceLeast' | 'databaseUrl' | 'adminToken' | 'fetchesAtOnce'
+type Unset =
+  | 'baseUrl'
+  | 'freeSpaceLeast'
+  | 'databaseUrl'
+  | 'adminToken'
+  | 'fetchesAtOnce'
+  | 'faultPoint'
 type ValueOf<K extends keyof Table> = Exclude<ReturnType<Table[K]['parse']>, undefined>
 
 /** The parsed settings: sizes in bytes, times in seconds, undefined for what is unset by default. */

@@ -50,6 +50,25 @@ type Options = {
 type StartOptions = {
   /** `version=0`, `1` or `2` of Git's protocol. */
   protocol?: string
+  /** Settings for this command alone. */
+  config?: Record<string, string>
+  /** Further variables for this command alone. */
+  variables?: Record<string, string>
+  /** What marks this command for endOrphans, in place of what marks the others. */
+  owner?: string
+  /** What each of its processes may take: setrlimit(2). */
+  limits?: Limits
+  /** Whether it gets only what time of processors and disks nobody else wants. */
+  isIdle?: boolean
+  /** Called with each line of progress, which is no complaint: git's `--progress`. */
+  onProgress?: (line: string) => void
+}
+
+type Limits = {
+  /** Bytes of memory: RLIMIT_DATA. */
+  memoryMaxBytes: number
+  /** Bytes of each file that is written: RLIMIT_FSIZE. */
+  fileMaxBytes: number
 }
 
 // The processes of a push have done their starting by then.
@@ -59,7 +78,6 @@ const prepareAfterMs = 60
 export function createGit({ owner, pushMaxBytes, pushMemoryMaxBytes, path }: Options) {
   const running = new Set<ChildProcess>()
   const environment = {
-    [ownerVariable]: owner,
     PATH: path,
     HOME: '/nonexistent',
     LANG: 'C.UTF-8',
@@ -69,25 +87,29 @@ export function createGit({ owner, pushMaxBytes, pushMemoryMaxBytes, path }: Opt
     GIT_NO_REPLACE_OBJECTS: '1',
     GIT_NO_LAZY_FETCH: '1',
     GIT_OPTIONAL_LOCKS: '0',
-    ...asVariables(gitConfig({ hooksPath, pushMaxBytes })),
   }
+  const configuration = gitConfig({ hooksPath, pushMaxBytes })
   const pushOptions = gitCommands.push('').slice(0, -1)
   let prepared: GitProcess | undefined
   let stopped = false
 
-  function spawnGroup(
-    command: readonly [string, ...string[]],
-    { protocol = '' }: StartOptions,
-  ): GitProcess {
+  function spawnGroup(command: readonly [string, ...string[]], options: StartOptions): GitProcess {
     const [program, ...args] = command
+    const { protocol = '', config, variables } = options
     const child = spawn(program, args, {
-      env: { ...environment, ...(protocol && { GIT_PROTOCOL: protocol }) },
+      env: {
+        ...environment,
+        ...asVariables({ ...configuration, ...config }),
+        ...variables,
+        [ownerVariable]: options.owner ?? owner,
+        ...(protocol && { GIT_PROTOCOL: protocol }),
+      },
       stdio: ['pipe', 'pipe', 'pipe', 'pipe'],
       cwd: '/',
       detached: true,
     })
     running.add(child)
-    const ended = untilEnd(child).finally(() => running.delete(child))
+    const ended = untilEnd(child, options.onProgress).finally(() => running.delete(child))
     // Whoever awaits `ended` learns of a failure; without this line it would also end the program.
     ended.catch(() => {})
     // Four pipes were asked for, so they are there; Node makes those beyond the third sockets.
@@ -110,10 +132,10 @@ export function createGit({ owner, pushMaxBytes, pushMemoryMaxBytes, path }: Opt
   }
 
   // To start a program takes a server longer than to have one waiting that becomes git when it is told
-  // which repository it is for. A process can only limit itself, so this is where its memory is limited, too.
+  // which repository it is for.
   function preparePush(): GitProcess {
     const script =
-      `ulimit -d ${Math.floor(pushMemoryMaxBytes / 1024)} && IFS= read -r GIT_PROTOCOL && ` +
+      `ulimit -d ${kibOf(pushMemoryMaxBytes)} && IFS= read -r GIT_PROTOCOL && ` +
       'IFS= read -r directory && export GIT_PROTOCOL && exec git "$@" "$directory"'
     return spawnGroup(['sh', '-c', script, 'sh', ...pushOptions], {})
   }
@@ -127,7 +149,7 @@ export function createGit({ owner, pushMaxBytes, pushMemoryMaxBytes, path }: Opt
   return {
     /** Starts git in a process group of its own. Disposing of the process ends the group and waits for it. */
     start: (command: readonly string[], options: StartOptions = {}): GitProcess =>
-      spawnGroup(['git', ...command], options),
+      spawnGroup(wrapped(['git', ...command], options), options),
 
     /** Starts git for a push into a repository, which must not have a line end in its path. */
     startPush(directory: string, { protocol = '' }: StartOptions = {}): GitProcess {
@@ -158,17 +180,56 @@ export function createGit({ owner, pushMaxBytes, pushMemoryMaxBytes, path }: Opt
   }
 }
 
-function untilEnd(child: ChildProcess): Promise<Ended> {
+// A process can only limit itself, so it does so on its way to becoming git.
+function wrapped(
+  command: [string, ...string[]],
+  { limits, isIdle }: StartOptions,
+): [string, ...string[]] {
+  if (!limits && !isIdle) return command
+  const steps = [
+    ...(limits ? [`ulimit -d ${kibOf(limits.memoryMaxBytes)}`] : []),
+    // The shell counts files in blocks of 512 bytes: POSIX, ulimit.
+    ...(limits ? [`ulimit -f ${Math.ceil(limits.fileMaxBytes / 512)}`] : []),
+    ...(isIdle ? [becomeIdle] : []),
+    `exec ${isIdle ? 'nice -n 19 ' : ''}"$@"`,
+  ]
+  return ['sh', '-c', steps.join(' && '), 'sh', ...command]
+}
+
+// Where sessions are groups of their own to the scheduler (sched(7), autogroup), nice(1) counts only within them.
+const becomeIdle = '{ echo 19 >/proc/self/autogroup; ionice -c 3 -p $$; :; } >/dev/null 2>&1'
+
+function kibOf(bytes: number): number {
+  return Math.floor(bytes / 1024)
+}
+
+function untilEnd(child: ChildProcess, onProgress?: (line: string) => void): Promise<Ended> {
   return new Promise((resolve, reject) => {
     let complaint = ''
-    child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+    const complain = (text: string) => {
       complaint = (complaint + text).slice(0, complaintMaxLength)
-    })
+    }
+    const listen = onProgress ? splitProgress(complain, onProgress) : complain
+    child.stderr?.setEncoding('utf8').on('data', listen)
     child.on('error', reject)
     child.on('close', (exitCode) => resolve({ exitCode, complaint }))
     // A git that ends early breaks these pipes; its exit code says why, the broken pipe does not.
     for (const stream of child.stdio) stream?.on('error', () => {})
   })
+}
+
+// Progress overwrites itself on a terminal: such a line ends in a carriage return, and in `, done.` at last.
+function splitProgress(complain: (text: string) => void, onProgress: (line: string) => void) {
+  let rest = ''
+  return (text: string) => {
+    const lines = (rest + text).split(/(?<=[\r\n])/)
+    rest = /[\r\n]$/.test(lines.at(-1) ?? '') ? '' : (lines.pop() ?? '')
+    if (rest.length > complaintMaxLength) rest = ''
+    for (const line of lines) {
+      if (/\r$|, done\.\n$/.test(line)) onProgress(line.trim())
+      else complain(line)
+    }
+  }
 }
 
 async function endGroup(child: ChildProcess, ended: Promise<Ended>): Promise<void> {

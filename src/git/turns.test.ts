@@ -9,8 +9,9 @@ test('what is too much waits, and starts in order when there is room', async () 
   const first = await turns.take(['a'], patient)
   await turns.take(['b'], patient)
   const order: string[] = []
+  const later = new AbortController()
   const third = turns.take(['c'], patient).then(() => order.push('c'))
-  const fourth = turns.take(['d'], patient)
+  const fourth = turns.take(['d'], later.signal)
   fourth.then(
     () => order.push('d'),
     () => {},
@@ -19,6 +20,7 @@ test('what is too much waits, and starts in order when there is room', async () 
   first[Symbol.dispose]()
   await third
   assert.deepEqual(order, ['c'])
+  later.abort()
 })
 
 test('no key gets every turn, so that one token cannot shut the others out', async () => {

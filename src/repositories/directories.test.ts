@@ -12,7 +12,7 @@ const git = createGit({ owner: '/nonexistent', path: process.env.PATH ?? '', ...
 
 test('what a killed git leaves is cleared away, and what belongs to the repository is not', async () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'svc-test-'))
-  const directories = createDirectories({ dataDir, git })
+  const directories = createDirectories({ dataDir, git, faultPoint: () => {} })
   await directories.prepare()
   const id = newId()
   await directories.create(id)

@@ -1,10 +1,12 @@
 import { mkdir, open, readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { newId } from '../base/ids.ts'
+import type { FaultPoint } from '../base/fault-points.ts'
 import { gitCommands } from '../git/commands.ts'
 import type { Git } from '../git/git-process.ts'
 
 export type Directories = ReturnType<typeof createDirectories>
+
+type Dependencies = { dataDir: string; git: Git; faultPoint: FaultPoint }
 
 const maxRetries = 5
 const doomedMark = 'svc-deleting'
@@ -13,7 +15,7 @@ const doomedMark = 'svc-deleting'
  * The directories of repositories: `repositories/<last 2 of the id>/<id>.git`. They are made in
  * `staging` and deleted by way of `trash`, so that what stands in its place is always whole.
  */
-export function createDirectories({ dataDir, git }: { dataDir: string; git: Git }) {
+export function createDirectories({ dataDir, git, faultPoint }: Dependencies) {
   const root = join(dataDir, 'repositories')
   const staging = join(dataDir, 'staging')
   const trash = join(dataDir, 'trash')
@@ -33,10 +35,12 @@ export function createDirectories({ dataDir, git }: { dataDir: string; git: Git 
       try {
         await git.run(gitCommands.init(draft))
         await syncTree(draft)
+        faultPoint('create.made')
         await mkdir(join(path, '..'), { recursive: true, mode: 0o700 })
         await rename(draft, path)
         await sync(join(path, '..'))
         await sync(root)
+        faultPoint('create.placed')
       } catch (error) {
         await rm(draft, { recursive: true, force: true })
         throw error
@@ -45,8 +49,9 @@ export function createDirectories({ dataDir, git }: { dataDir: string; git: Git 
 
     /** Takes a repository away at once and its files soon after. One that is gone already is fine. */
     async remove(id: string): Promise<void> {
-      const grave = join(trash, newId())
+      const grave = join(trash, `${id}.git`)
       await rename(pathOf(id), grave).catch(ignoreAbsence)
+      faultPoint('delete.moved')
       // A git that is at work in it may make files until it learns of its end.
       await rm(grave, { recursive: true, force: true, maxRetries })
     },
@@ -54,6 +59,7 @@ export function createDirectories({ dataDir, git }: { dataDir: string; git: Git 
     /** Marks a repository as one that is being deleted: should its row be gone, its directory may go, too. */
     async doom(id: string): Promise<void> {
       await writeFile(join(pathOf(id), doomedMark), '', { flush: true }).catch(ignoreAbsence)
+      faultPoint('delete.marked')
     },
 
     /** Takes the mark away from a repository whose row has stayed. */

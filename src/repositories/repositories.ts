@@ -3,6 +3,7 @@ import { isRepositoryName } from '../access/names.ts'
 import type { Permission } from '../access/permissions.ts'
 import type { Principal } from '../access/principal.ts'
 import type { Clock } from '../base/clock.ts'
+import type { FaultPoint } from '../base/fault-points.ts'
 import { newId } from '../base/ids.ts'
 import { Problem } from '../base/problem.ts'
 import type { Database } from '../database/database.ts'
@@ -46,6 +47,7 @@ type Dependencies = {
   db: Database
   directories: Directories
   clock: Clock
+  faultPoint: FaultPoint
   /** The public address of the service, for clone addresses. */
   baseUrl: () => string
   /** The same over SSH, `ssh://user@host:port`; null when SSH is off. */
@@ -53,7 +55,9 @@ type Dependencies = {
 }
 
 /** Repositories: who may open which, and their life from creation to deletion. */
-export function createRepositories({ db, directories, clock, baseUrl, sshUrl }: Dependencies) {
+export function createRepositories(dependencies: Dependencies) {
+  const { db, directories, clock, faultPoint, baseUrl, sshUrl } = dependencies
+
   async function openBy(
     by: { name: string } | { id: string },
     principal: Principal,
@@ -161,6 +165,7 @@ export function createRepositories({ db, directories, clock, baseUrl, sshUrl }: 
         if (await isKnownAbsent(id)) await directories.remove(id)
         throw error
       }
+      faultPoint('create.recorded')
       return describe({ ...repository, path: directories.pathOf(id) })
     },
 
@@ -173,10 +178,12 @@ export function createRepositories({ db, directories, clock, baseUrl, sshUrl }: 
         if (!(await updateName(tx, repository.id, name).catch(asTaken(name)))) {
           throw notFound(repository.name)
         }
+        faultPoint('rename.updated')
         const data = { name, formerName: repository.name }
         const about = { actor, repositoryId: repository.id }
         await publish(tx, clock.now(), [{ kind: 'repository.renamed', ...about, data }])
       })
+      faultPoint('rename.recorded')
       return describe({ ...repository, name })
     },
 
@@ -194,6 +201,7 @@ export function createRepositories({ db, directories, clock, baseUrl, sshUrl }: 
         if (!(await isKnownAbsent(id))) await directories.spare(id)
         throw error
       }
+      faultPoint('delete.recorded')
       await directories.remove(id)
     },
 

@@ -1,0 +1,25 @@
+/**
+ * The steps of work after which a crash is worth trying out, every one: `work.step`, each named after what
+ * has just been done. SVC_FAULT_POINT names one at which the program ends as `kill -9` would end it.
+ */
+export const faultSteps = [
+  'create.made',
+  'create.placed',
+  'create.recorded',
+  'rename.updated',
+  'rename.recorded',
+  'delete.marked',
+  'delete.recorded',
+  'delete.moved',
+] as const
+
+export type FaultStep = (typeof faultSteps)[number]
+
+/** Called after each step; it does not return from the one that was asked for. */
+export type FaultPoint = (step: FaultStep) => void
+
+export function createFaultPoint(wanted: FaultStep | undefined): FaultPoint {
+  return (step) => {
+    if (step === wanted) process.kill(process.pid, 'SIGKILL')
+  }
+}
