@@ -1,3 +1,4 @@
+import { lookup } from 'node:dns/promises'
 import type { Principal } from './access/principal.ts'
 import { systemClock } from './base/clock.ts'
 import { createFaultPoint } from './base/fault-points.ts'
@@ -21,6 +22,8 @@ import { type Listening, sshOwner, startSshProcess } from './git-server/ssh-proc
 import { createTidying } from './git-server/tidying.ts'
 import { withPublicRoutes } from './http/public-routes.ts'
 import { createHttpServer } from './http/server.ts'
+import { defaultAllowed } from './outbound/allowed-ranges.ts'
+import { createOutbound } from './outbound/outbound.ts'
 import { createCollaborators } from './repositories/collaborators.ts'
 import { createDirectories } from './repositories/directories.ts'
 import { assertSameInstance } from './repositories/instance.ts'
@@ -78,6 +81,10 @@ async function openApp({ settings, log, path }: Options) {
   })
   const protections = createProtections({ db, clock })
   const collaborators = createCollaborators({ db, clock })
+  const outbound = createOutbound({
+    allow: settings.outboundAllow ?? defaultAllowed(settings),
+    lookup: (name) => lookup(name, { all: true, order: 'verbatim' }),
+  })
 
   return {
     db,
@@ -90,6 +97,7 @@ async function openApp({ settings, log, path }: Options) {
     repositories,
     protections,
     collaborators,
+    outbound,
 
     /** Keeps a starting server from clearing away what is being made or deleted here. */
     changeRepositories: () => lock(dataDir, 'repositories', lockWaitMs),

@@ -10,6 +10,7 @@ import { Problem, type ProblemCode, problems, toProblem } from '../src/base/prob
 import { newTokenString } from '../src/base/token-string.ts'
 import { flushPacket, packet } from '../src/git/pkt-line.ts'
 import { statuses } from '../src/http/problem-response.ts'
+import { createOutbound } from '../src/outbound/outbound.ts'
 import { createProject, type Project } from './support/git.ts'
 import { type InProcess, startInProcess } from './support/in-process.ts'
 import { cloneBody, gitHeaders } from './support/raw-git.ts'
@@ -34,6 +35,11 @@ before(async () => {
 after(async () => {
   await service[Symbol.asyncDispose]()
   await project[Symbol.asyncDispose]()
+})
+
+const outbound = createOutbound({
+  allow: { classes: ['external'], ranges: [], names: [] },
+  lookup: () => assert.fail('nothing is looked up'),
 })
 
 /** Brings about each problem: over HTTP it gives the answer, over Git or in a command what was said. */
@@ -97,6 +103,8 @@ const scenarios: Record<ProblemCode, () => Promise<Answer | string>> = {
         return createTokens({ db: service.db, clock, log }).ownerNamed('nobody')
       }),
     ),
+  outbound_forbidden: () => refusal(outbound.resolve('169.254.169.254')),
+  outbound_unresolved: () => refusal(outbound.resolve('a..b')),
   too_many_bad_tokens: async () => {
     await using strict = await startInProcess({ SVC_BAD_TOKENS_PER_MINUTE: '1' })
     const stranger = createClient(strict.url, newTokenString())

@@ -16,6 +16,7 @@ const rows = [
   ['events'], // what happens
   ['http', 'database', 'git', 'ssh', 'remote'], // kits: technology, no resources
   ['config', 'access'], // vocabulary: how it is set up, who may do what
+  ['outbound'], // where may be connected to; a setting is said in its words
   ['base'],
 ]
 

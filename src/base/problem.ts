@@ -45,6 +45,8 @@ export const problems = {
   headers_too_large: { kind: 'headers-too-large', title: 'The request headers are too large' },
   username_unknown: { kind: 'impossible', title: 'No token has this username' },
   too_many_ssh_keys: { kind: 'impossible', title: 'The username has too many SSH keys' },
+  outbound_forbidden: { kind: 'impossible', title: 'The server may not connect to this host' },
+  outbound_unresolved: { kind: 'impossible', title: 'The host cannot be found' },
   too_many_bad_tokens: { kind: 'too-many', title: 'Too many bad tokens from this address' },
   too_many_requests: { kind: 'too-many', title: 'Too many requests with this token' },
   repository_damaged: { kind: 'internal', title: 'The repository is damaged on the server' },

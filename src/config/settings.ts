@@ -2,6 +2,13 @@ import { resolve } from 'node:path'
 import { type FaultStep, faultSteps } from '../base/fault-points.ts'
 import { Sensitive } from '../base/sensitive.ts'
 import { isTokenString } from '../base/token-string.ts'
+import {
+  type Allowed,
+  allowedFault,
+  allowedForm,
+  parseAllowed,
+} from '../outbound/allowed-ranges.ts'
+import { gib, kib, mib, parseBaseUrl, parseHost, size, wholeNumber } from './setting-values.ts'
 
 /** A setting: where it comes from, what it accepts, and what it is when nothing is said. */
 export type Setting<T> = {
@@ -13,14 +20,11 @@ export type Setting<T> = {
   fallback: string
   /** The value, or undefined for a text that is not accepted. */
   parse: (text: string) => T | undefined
+  /** What is wrong with a text that is not accepted, when more can be said. */
+  fault?: (text: string) => string | undefined
   /** Whether the value must not be repeated in an error text. */
   sensitive?: boolean
 }
-
-const kib = 1024
-const mib = 1024 * kib
-const gib = 1024 * mib
-const units: Record<string, number> = { '': 1, KiB: kib, MiB: mib, GiB: gib }
 
 /** Every setting of the program. */
 export const settings = {
@@ -273,6 +277,15 @@ export const settings = {
     fallback: '600',
     parse: wholeNumber(1, 86_400),
   } satisfies Setting<number>,
+  outboundAllow: {
+    variable: 'SVC_OUTBOUND_ALLOW',
+    description:
+      'What imports may connect to; only the entries of this list. Default: external, and loopback while HTTP and SSH listen on loopback alone.',
+    accepts: allowedForm,
+    fallback: '',
+    parse: parseAllowed,
+    fault: allowedFault,
+  } satisfies Setting<Allowed>,
   stopSeconds: {
     variable: 'SVC_STOP_SECONDS',
     description: 'Time that running requests get when the service is told to stop.',
@@ -299,6 +312,7 @@ type Unset =
   | 'databaseUrl'
   | 'adminToken'
   | 'fetchesAtOnce'
+  | 'outboundAllow'
   | 'faultPoint'
 type ValueOf<K extends keyof Table> = Exclude<ReturnType<Table[K]['parse']>, undefined>
 
@@ -337,41 +351,9 @@ export function readSettings(environment: NodeJS.ProcessEnv): Settings {
   return Object.fromEntries(values) as Settings
 }
 
-function describeFault({ variable, accepts, sensitive }: Setting<unknown>, text: string): string {
+function describeFault(setting: Setting<unknown>, text: string): string {
+  const { variable, accepts, sensitive } = setting
   const value = sensitive ? 'its value' : JSON.stringify(text)
-  return `${variable}: ${value} is not accepted; it takes ${accepts}.`
-}
-
-function wholeNumber(least: number, most: number) {
-  return (text: string): number | undefined => {
-    const value = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN
-    return value >= least && value <= most ? value : undefined
-  }
-}
-
-function size(least: number, most: number) {
-  const accepts = `a number of bytes, or one with KiB, MiB or GiB, from ${toSize(least)} to ${toSize(most)}`
-  const parse = (text: string): number | undefined => {
-    const [, digits = '', unit = ''] = /^(\d{1,15})(KiB|MiB|GiB|)$/.exec(text) ?? []
-    const value = digits === '' ? Number.NaN : Number(digits) * (units[unit] ?? Number.NaN)
-    return value >= least && value <= most ? value : undefined
-  }
-  return { accepts, parse }
-}
-
-function toSize(bytes: number): string {
-  const [unit = '', factor = 1] =
-    Object.entries(units).findLast(([, one]) => bytes % one === 0 && bytes >= one) ?? []
-  return `${bytes / factor}${unit}`
-}
-
-function parseHost(text: string): string | undefined {
-  return /^[\w.:-]+$/.test(text) ? text : undefined
-}
-
-function parseBaseUrl(text: string): string | undefined {
-  const url = URL.parse(text)
-  if (!url || !/^https?:$/.test(url.protocol)) return undefined
-  if (url.username || url.password || url.search || url.hash) return undefined
-  return url.href.replace(/\/+$/, '')
+  const fault = setting.fault?.(text) ?? `${value} is not accepted`
+  return `${variable}: ${fault}; it takes ${accepts}.`
 }

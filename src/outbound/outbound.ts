@@ -1,0 +1,133 @@
+import ipaddr from 'ipaddr.js'
+import { Problem } from '../base/problem.ts'
+import { type AddressClass, classOf, type Ip, isIn } from './address-class.ts'
+import type { Allowed } from './allowed-ranges.ts'
+import { addressesIn } from './embedded-addresses.ts'
+import { toHost } from './host.ts'
+
+export type Outbound = ReturnType<typeof createOutbound>
+
+type Dependencies = {
+  allow: Allowed
+  /** All addresses of a name, in the order in which they are to be tried. */
+  lookup: (name: string) => Promise<{ address: string }[]>
+  lookupTimeoutMs?: number
+}
+
+// One that is given up may keep a thread of Node's waiting for as long as the system's resolver does.
+const lookupsAtMost = 32
+const addressesAtMost = 16
+
+const phrases: Record<AddressClass, string> = {
+  external: 'a public address',
+  loopback: 'a loopback address',
+  private: 'a private address',
+  metadata: "the address of a cloud's metadata service",
+  linkLocal: 'a link-local address',
+  unspecified: 'an unspecified address',
+  broadcast: 'the broadcast address',
+  multicast: 'a multicast address',
+  documentation: 'an address of documentation',
+  benchmarking: 'an address for benchmarks',
+  reserved: 'a reserved address',
+}
+
+/** Judges where the service may connect to for its users: what they name may be nearer to it than to them. */
+export function createOutbound({ allow, lookup, lookupTimeoutMs = 10_000 }: Dependencies) {
+  const classes = new Set<AddressClass>(allow.classes)
+  const names = new Set(allow.names)
+  const ranges = allow.ranges.map((text) => ipaddr.parseCIDR(text))
+  const allowsAddresses = classes.size > 0 || ranges.length > 0
+  let lookups = 0
+
+  const isAllowed = (ip: Ip) => classes.has(classOf(ip)) || ranges.some((range) => isIn(ip, range))
+  const findFault = (ip: Ip) => addressesIn(ip).find((part) => !isAllowed(part))
+
+  async function lookUp(name: string): Promise<Ip[]> {
+    if (lookups >= lookupsAtMost) {
+      throw unresolved(`Too many names are being looked up, so "${name}" was not; try again later.`)
+    }
+    lookups += 1
+    const answer = lookup(name).finally(() => {
+      lookups -= 1
+    })
+    const found = await withTimeout(answer, lookupTimeoutMs, name).catch((error) => {
+      throw error instanceof Problem ? error : toUnresolved(name, error)
+    })
+    // A zone id only says by which network card an address is reached; it stays link-local.
+    return found.map(({ address }) => ipaddr.process(address.replace(/%.*/s, '')))
+  }
+
+  return {
+    /**
+     * The addresses of a host, in the order in which to try them. Whoever connects must connect to
+     * these and not ask for the name again: its next answer may be another. One address that is not allowed
+     * forbids the whole name. Throws `outbound_forbidden` and `outbound_unresolved`.
+     */
+    async resolve(text: string): Promise<[string, ...string[]]> {
+      const host = toHost(text)
+      if (!host)
+        throw unresolved(`${JSON.stringify(text.slice(0, 100))} is no host name or address.`)
+      if (host.kind === 'address') {
+        const ip = ipaddr.process(host.address)
+        const fault = findFault(ip)
+        if (fault) throw forbidden(host.address, fault, fault.toString())
+        return [ip.toString()]
+      }
+      const { name } = host
+      const isNamed = names.has(name)
+      // A question to a name server tells that server something, too.
+      if (!isNamed && !allowsAddresses) throw forbiddenName(name)
+      const found = await lookUp(name)
+      const fault = isNamed ? undefined : found.map(findFault).find((ip) => ip !== undefined)
+      if (fault) throw forbidden(name, fault, name)
+      const [first, ...others] = found.slice(0, addressesAtMost).map(String)
+      if (first === undefined) throw unresolved(`The host "${name}" has no address.`)
+      return [first, ...others]
+    },
+  }
+}
+
+// The address itself stays unsaid: who names a host need not learn the numbers of the network that it is in.
+function forbidden(host: string, fault: Ip, entry: string): Problem {
+  const addressClass = classOf(fault)
+  const hasWord = ['external', 'private', 'loopback'].includes(addressClass)
+  const entries = hasWord ? `"${addressClass}" or "${entry}"` : `"${entry}"`
+  return new Problem(
+    'outbound_forbidden',
+    `The host "${host}" has ${phrases[addressClass]}, to which this server may not connect; ` +
+      `its administrator can add ${entries} to SVC_OUTBOUND_ALLOW.`,
+  )
+}
+
+function forbiddenName(name: string): Problem {
+  return new Problem(
+    'outbound_forbidden',
+    `This server may not connect to "${name}"; its administrator can add "${name}" to SVC_OUTBOUND_ALLOW.`,
+  )
+}
+
+function unresolved(detail: string, cause?: unknown): Problem {
+  return new Problem('outbound_unresolved', detail, { cause })
+}
+
+function toUnresolved(name: string, error: unknown): Problem {
+  const isUnknown = error instanceof Error && 'code' in error && error.code === 'ENOTFOUND'
+  return isUnknown
+    ? unresolved(`The host "${name}" is not known; check its spelling.`, error)
+    : unresolved(`The host "${name}" could not be looked up; try again later.`, error)
+}
+
+async function withTimeout<T>(answer: Promise<T>, timeoutMs: number, name: string): Promise<T> {
+  const { promise: late, reject } = Promise.withResolvers<never>()
+  const timer = setTimeout(
+    () =>
+      reject(unresolved(`The name servers did not answer in time for "${name}"; try again later.`)),
+    timeoutMs,
+  )
+  try {
+    return await Promise.race([answer, late])
+  } finally {
+    clearTimeout(timer)
+  }
+}
