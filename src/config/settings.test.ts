@@ -58,6 +58,20 @@ test('values are read in the units that people write', () => {
   assert.equal(read.adminToken?.reveal(), token)
 })
 
+test('what may be connected to is told with the fault of the entry that is not accepted', () => {
+  const outboundAllow = readSettings({
+    SVC_OUTBOUND_ALLOW: 'private, git.example.com',
+  }).outboundAllow
+  assert.deepEqual(outboundAllow, { classes: ['private'], ranges: [], names: ['git.example.com'] })
+  assert.throws(
+    () => readSettings({ SVC_OUTBOUND_ALLOW: 'external,10.0.0.0/33' }),
+    new SettingsError(
+      'SVC_OUTBOUND_ALLOW: "10.0.0.0/33" has a prefix longer than 32 bits; it takes hosts, IP addresses, ' +
+        'CIDRs and the words external, private and loopback, separated by commas; or none.',
+    ),
+  )
+})
+
 test('an address with a user, a query or another scheme is no base URL', () => {
   for (const url of [
     'ftp://x',
