@@ -5,3 +5,4 @@ import { cpSync, rmSync } from 'node:fs'
 rmSync('dist', { recursive: true, force: true })
 execFileSync('tsc', ['--project', 'tsconfig.build.json'], { stdio: 'inherit' })
 cpSync('src/git/hooks', 'dist/git/hooks', { recursive: true })
+cpSync('src/git/askpass', 'dist/git/askpass')

@@ -1,4 +1,4 @@
-import { type Setting, settings } from '../src/config/settings.ts'
+import { type Setting, settings } from '../src/config/settings-table.ts'
 
 /** docs/settings.md, made from the table of settings. */
 export function settingsPage(): string {

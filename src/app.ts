@@ -26,6 +26,9 @@ import { defaultAllowed } from './outbound/allowed-ranges.ts'
 import { createOutbound } from './outbound/outbound.ts'
 import { createCollaborators } from './repositories/collaborators.ts'
 import { createDirectories } from './repositories/directories.ts'
+import { importRoutes } from './repositories/import-routes.ts'
+import { createImportSources } from './repositories/import-sources.ts'
+import { createImports } from './repositories/imports.ts'
 import { assertSameInstance } from './repositories/instance.ts'
 import { createProtections } from './repositories/protections.ts'
 import { createRepositories } from './repositories/repositories.ts'
@@ -86,6 +89,29 @@ async function openApp({ settings, log, path }: Options) {
     lookup: (name) => lookup(name, { all: true, order: 'verbatim' }),
   })
 
+  const freeSpace = createFreeSpace({ folder: dataDir, least: settings.freeSpaceLeast })
+  const refresh = (principal: Principal) =>
+    (principal.kind === 'ssh-key' ? sshKeys : tokens).refresh(principal)
+  const sources = createImportSources({
+    git,
+    dataDir,
+    localRoots: settings.importLocalRoots ?? [],
+    outbound,
+  })
+  const imports = createImports({
+    db,
+    git,
+    directories,
+    sources,
+    freeSpace,
+    repositories,
+    refresh,
+    clock,
+    log,
+    settings,
+    faultPoint,
+  })
+
   return {
     db,
     clock,
@@ -97,7 +123,9 @@ async function openApp({ settings, log, path }: Options) {
     repositories,
     protections,
     collaborators,
-    outbound,
+    imports,
+    freeSpace,
+    refresh,
 
     /** Keeps a starting server from clearing away what is being made or deleted here. */
     changeRepositories: () => lock(dataDir, 'repositories', lockWaitMs),
@@ -123,13 +151,22 @@ export async function startService(options: Options) {
   })
   starting.use(await lock(settings.dataDir, 'server', 0))
   const app = starting.use(await openApp(options))
-  const { git, directories, tokens, sshKeys, repositories, clock, db, address } = app
+  const {
+    git,
+    directories,
+    tokens,
+    sshKeys,
+    repositories,
+    imports,
+    freeSpace,
+    clock,
+    db,
+    address,
+  } = app
   starting.defer(() => git.killAll())
   await Promise.all([assertHooks(), assertGitVersion(app.git)])
 
-  const refresh = (principal: Principal) =>
-    (principal.kind === 'ssh-key' ? sshKeys : tokens).refresh(principal)
-  const pushes = createPushes({ ...app, refresh, log })
+  const pushes = createPushes({ ...app, log })
   {
     using _quiet = await app.changeRepositories()
     const orphans = await endOrphans(sshOwner(settings.dataDir), settings.dataDir)
@@ -141,6 +178,7 @@ export async function startService(options: Options) {
       hasData: (await directories.list()).length > 0,
     })
     await pushes.sweep()
+    await imports.sweep()
     const { setAside, missing } = await repositories.reconcile()
     if (setAside.length > 0)
       log.error({ setAside }, 'the database does not know these repositories')
@@ -149,7 +187,6 @@ export async function startService(options: Options) {
   // From here on only this server's own gits change anything.
   const tidying = createTidying({ directories, log, startedAt: Date.now() })
   const turns = createGitTurns(settings)
-  const freeSpace = createFreeSpace({ folder: settings.dataDir, least: settings.freeSpaceLeast })
   const gitEngine = createGitEngine({ git, pushes, tidying, turns, freeSpace, settings, log })
 
   const background = new AbortController()
@@ -163,6 +200,7 @@ export async function startService(options: Options) {
   const routes = withPublicRoutes(
     [
       ...repositoryRoutes(app),
+      ...importRoutes(imports),
       ...tokenRoutes(tokens),
       ...sshKeyRoutes(sshKeys),
       ...gitRoutes({ repositories, httpDoor: createHttpDoor(gitEngine), settings }),
@@ -194,6 +232,7 @@ export async function startService(options: Options) {
 
   const sweeping = setInterval(() => {
     pushes.sweep().catch((error) => log.error({ err: error }, 'the sweep of pushes failed'))
+    imports.sweep().catch((error) => log.error({ err: error }, 'the sweep of imports failed'))
   }, sweepEveryMs)
   starting.defer(() => clearInterval(sweeping))
 
@@ -212,7 +251,7 @@ export async function startService(options: Options) {
     /** Finishes running requests, for as long as the settings allow, and closes everything. */
     async stop(): Promise<void> {
       const timeoutMs = settings.stopSeconds * 1000
-      await Promise.all([server.stop(timeoutMs), ssh?.stop(timeoutMs)])
+      await Promise.all([server.stop(timeoutMs), ssh?.stop(timeoutMs), imports.stop(timeoutMs)])
       await pushes.drain()
       await resources.disposeAsync()
     },

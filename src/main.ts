@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { createInterface } from 'node:readline/promises'
 import { openExistingApp, startService } from './app.ts'
+import { printable } from './base/columns.ts'
 import { createLog } from './base/log.ts'
 import { Problem } from './base/problem.ts'
 import { dropStartupGarbage } from './base/startup-garbage.ts'
@@ -21,13 +22,15 @@ const terminal: Terminal = {
   out: (text) => process.stdout.write(text),
   read,
   ask: process.stdin.isTTY ? ask : undefined,
+  progress: showProgress,
+  interruptible,
 }
 
 try {
   await createProgram({ version, terminal, serve, withApp }).parseAsync()
 } catch (error) {
   process.stderr.write(`${explain(error).replace(/^(?=.)/gm, 'svc: ')}\n`)
-  process.exitCode = error instanceof SettingsError ? 2 : 1
+  process.exitCode ??= error instanceof SettingsError ? 2 : 1
 }
 
 async function serve(): Promise<void> {
@@ -64,15 +67,35 @@ async function serve(): Promise<void> {
 }
 
 async function withApp(run: Parameters<Parameters<typeof createProgram>[0]['withApp']>[0]) {
-  await using app = await openExistingApp(toOptions())
+  // A command says by itself how it ended.
+  await using app = await openExistingApp(toOptions('warn'))
   await run(app)
 }
 
-function toOptions() {
+function toOptions(usualLevel?: 'warn') {
   const settings = readSettings(process.env)
-  const log = createLog({ level: settings.logLevel, output: process.stderr })
+  const level = process.env.SVC_LOG_LEVEL ? settings.logLevel : (usualLevel ?? settings.logLevel)
+  const log = createLog({ level, output: process.stderr })
   const { PATH: path = '/usr/local/bin:/usr/bin:/bin', NODE_COMPILE_CACHE } = process.env
   return { settings, log, path, environment: { NODE_COMPILE_CACHE }, version }
+}
+
+function showProgress(text: string): void {
+  const { stderr } = process
+  if (stderr.isTTY) stderr.write(`\r\x1b[K${printable(text).slice(0, stderr.columns - 1)}`)
+  else if (text !== '') stderr.write(`${printable(text)}\n`)
+}
+
+function interruptible(): AbortSignal {
+  const interrupted = new AbortController()
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    process.on(signal, () => {
+      if (interrupted.signal.aborted) process.exit(exitCodes[signal])
+      process.exitCode = exitCodes[signal]
+      interrupted.abort(new Error('Interrupted; nothing was changed.'))
+    })
+  }
+  return interrupted.signal
 }
 
 async function read(): Promise<string> {

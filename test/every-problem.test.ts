@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { rm } from 'node:fs/promises'
-import { connect } from 'node:net'
+import { type AddressInfo, connect, createServer } from 'node:net'
 import { DatabaseSync } from 'node:sqlite'
 import { after, before, test } from 'node:test'
 import { sql } from 'kysely'
@@ -65,6 +65,31 @@ const scenarios: Record<ProblemCode, () => Promise<Answer | string>> = {
   ref_name_refused: () => refusedPush(admin, 'HEAD:refs/replace/x'),
   too_many_ref_updates: () =>
     refusedPush(admin, ...['a', 'b', 'c', 'd'].map((name) => `HEAD:refs/heads/${name}`)),
+  source_forbidden: () => member.post('/repos/import', { source: project.path, name: 'copy' }),
+  import_failed: async () => {
+    const answer = await admin.post('/repos/import', { source: '/dev/null', name: 'copy' })
+    assert.equal((await admin.get('/repos/copy')).status, 404)
+    return answer
+  },
+  repository_importing: async () => {
+    // It accepts connections, and says nothing.
+    const silent = createServer().listen(0, '127.0.0.1')
+    await once(silent, 'listening')
+    // A TCP server's address is neither null nor a path once it listens.
+    const { port } = silent.address() as AddressInfo
+    const source = `git://127.0.0.1:${port}/x.git`
+    const headers = { authorization: `Bearer ${service.adminToken}`, prefer: 'respond-async' }
+    const started = await fetch(`${service.url}/repos/import`, {
+      method: 'POST',
+      headers: { ...headers, 'content-type': 'application/json' },
+      body: JSON.stringify({ source, name: 'slow' }),
+    })
+    assert.equal(started.status, 202)
+    const answer = await admin.patch('/repos/slow', { name: 'fast' })
+    await admin.delete('/repos/slow')
+    silent.close()
+    return answer
+  },
   route_not_found: () => admin.get('/nowhere'),
   repository_not_found: () => admin.get('/repos/nowhere'),
   protection_not_found: () => admin.delete('/repos/site/protections/branches/dev'),

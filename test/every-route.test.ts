@@ -5,9 +5,12 @@ import { Ajv } from 'ajv'
 import type { TSchema } from 'typebox'
 import { permissions } from '../src/access/permissions.ts'
 import type { JsonRoute, Route, StreamRoute } from '../src/http/route.ts'
+import { createProject } from './support/git.ts'
 import { type InProcess, startInProcess } from './support/in-process.ts'
 import { type Answer, type Client, createClient, toAnswer } from './support/service.ts'
 import { newKeyLine } from './support/ssh-keys.ts'
+
+const project = await createProject()
 
 /** How a route is called so that it succeeds: for repository `site`, owned by `owner`. */
 type Example = {
@@ -23,6 +26,10 @@ const examples: Record<string, Example> = {
   'GET /docs': { path: '/docs' },
   'GET /repos': { path: '/repos' },
   'POST /repos': { path: '/repos', body: { name: 'fresh' } },
+  'POST /repos/import': {
+    path: '/repos/import',
+    body: { source: project.path, name: 'fresh' },
+  },
   'GET /repos/:name': { path: '/repos/site' },
   'PATCH /repos/:name': { path: '/repos/site', body: { name: 'Site' } },
   'DELETE /repos/:name': { path: '/repos/site' },
@@ -77,11 +84,14 @@ const examples: Record<string, Example> = {
 }
 
 // The routes are those of the running service; they are listed before the tests of each are declared.
-const service = await startInProcess()
+const service = await startInProcess({ SVC_IMPORT_LOCAL_ROOTS: project.path })
 const { routes } = service
 const everything = permissions.filter((permission) => permission !== 'admin')
 
-after(() => service[Symbol.asyncDispose]())
+after(async () => {
+  await service[Symbol.asyncDispose]()
+  await project[Symbol.asyncDispose]()
+})
 
 test('every route has an example here, and every example a route', () => {
   assert.deepEqual(Object.keys(examples).sort(), routes.map(nameOf).sort())
@@ -139,7 +149,7 @@ for (const route of routes) {
         }
       })
 
-      if (!guarded.path.startsWith('/repos/')) return
+      if (!guarded.path.startsWith('/repos/:')) return
 
       test('answers a stranger as if the repository had never been', async () => {
         const there = await clients.stranger.call(guarded.method, path, example.body)

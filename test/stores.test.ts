@@ -329,5 +329,6 @@ function repositoryRow({
   ownerUsername?: string
 }): RepositoryRow {
   const owner = { ownerTokenId: 'token', ownerUsername }
-  return { id: newId(), name, nameKey: name.toLowerCase(), ...owner, createdAt: 1_795_184_328_814 }
+  const createdAt = 1_795_184_328_814
+  return { id: newId(), name, nameKey: name.toLowerCase(), ...owner, createdAt, state: 'ready' }
 }

@@ -1,6 +1,7 @@
 import { Command } from 'commander'
 import type { App } from '../app.ts'
-import { type Setting, settings } from '../config/settings.ts'
+import { type Setting, settings } from '../config/settings-table.ts'
+import { importRepository } from './import-command.ts'
 import { addKey, listKeys, removeKey } from './key-commands.ts'
 import { createRepository, deleteRepository, listRepositories } from './repository-commands.ts'
 import type { Terminal } from './terminal.ts'
@@ -93,6 +94,16 @@ export function createProgram({ version, terminal, serve, withApp }: Options): C
     .option('--username <username>', 'who owns it', 'admin')
     .option(...json)
     .action((name, options) => withApp((app) => createRepository(app, name, options, terminal)))
+  repos
+    .command('import <source> [name]')
+    .description(
+      'copy a repository with all of its refs from an https, http, ssh or git address, or an absolute path',
+    )
+    .option('--username <username>', 'who owns it', 'admin')
+    .option(...json)
+    .action((source, name, options) =>
+      withApp((app) => importRepository(app, [source, name], options, terminal)),
+    )
   repos
     .command('delete <name>')
     .description('delete a repository and all that belongs to it')

@@ -5,6 +5,7 @@ export type Schema = {
   tokens: TokenRow
   sshKeys: SshKeyRow
   repositories: RepositoryRow
+  imports: ImportRow
   protections: ProtectionRow
   collaborators: CollaboratorRow
   pushes: PushRow
@@ -51,6 +52,29 @@ export type RepositoryRow = {
   ownerTokenId: string
   ownerUsername: string
   createdAt: number
+  /** A repository that is being imported has no directory yet. */
+  state: RepositoryState
+}
+
+export type RepositoryState = 'importing' | 'ready'
+
+/** An import that is under way or has failed; one that succeeded leaves its repository alone. */
+export type ImportRow = {
+  repositoryId: string
+  name: string
+  nameKey: string
+  ownerTokenId: string
+  ownerUsername: string
+  /** Where it comes from, without credentials. */
+  source: string
+  /** What it is at; see git/progress.ts. */
+  phase: string
+  /** In percent of all. */
+  progress: number
+  faultCode: string | null
+  faultDetail: string | null
+  startedAt: number
+  endedAt: number | null
 }
 
 export type ProtectionRow = { repositoryId: string; branch: string; createdAt: number }

@@ -6,6 +6,7 @@ import type { RefUpdate } from '../git/refs.ts'
 type EventData = {
   push: RefUpdate & { pushId: string; repositoryName: string }
   'repository.created': { name: string }
+  'repository.imported': { name: string; source: string }
   'repository.renamed': { name: string; formerName: string }
   'repository.deleted': { name: string }
   'protection.added': { branch: string }
@@ -28,6 +29,7 @@ type EventData = {
 export const eventKinds = [
   'push',
   'repository.created',
+  'repository.imported',
   'repository.renamed',
   'repository.deleted',
   'protection.added',

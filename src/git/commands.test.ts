@@ -6,14 +6,21 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { gitCommands, gitConfig } from './commands.ts'
 
-const commands = Object.entries<(directory: string) => string[]>(gitCommands)
+// Each takes as many values as it has parameters.
+const commands: [string, (...values: string[]) => string[]][] = Object.entries(gitCommands)
 
 // It takes a directory as its one argument, and no options: git-upload-archive(1).
 const optionless = new Set(['archive'])
 
+const readingPackets = new Set(['fetch', 'fetchSession', 'push'])
+
+function commandNamed(wanted: string) {
+  return commands.find(([name]) => name === wanted) ?? assert.fail(wanted)
+}
+
 test('no value can be taken for an option', () => {
   for (const [name, command] of commands.filter(([name]) => !optionless.has(name))) {
-    const args = command('--evil')
+    const args = command(...Array<string>(command.length).fill('--evil'))
     const place = args.indexOf('--evil')
     if (place === -1) continue
     assert.equal(args[place - 1], '--end-of-options', name)
@@ -25,10 +32,12 @@ test('git knows every command and its options', () => {
   const folder = mkdtempSync(join(tmpdir(), 'svc-test-'))
   const directory = join(folder, 'site.git')
   const others = commands.filter(([name]) => !optionless.has(name))
-  for (const [name, command] of [['init', gitCommands.init] as const, ...others]) {
-    const input = name === 'version' || name === 'init' ? '' : '0000'
+  for (const [name, command] of [commandNamed('init'), ...others]) {
+    const input = readingPackets.has(name) ? '0000' : ''
     const options = { cwd: folder, input, stdio: 'pipe' } as const
-    assert.doesNotThrow(() => execFileSync('git', command(directory), options), name)
+    const value = name === 'listConfig' ? join(directory, 'config') : directory
+    const args = command(...Array<string>(command.length).fill(value))
+    assert.doesNotThrow(() => execFileSync('git', args, options), name)
   }
   rmSync(folder, { recursive: true })
 })

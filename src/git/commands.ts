@@ -34,6 +34,25 @@ export const gitCommands = {
   fetchSession: (directory: string) => ['upload-pack', '--strict', '--end-of-options', directory],
   archive: (directory: string) => ['upload-archive', directory],
   push: (directory: string) => ['receive-pack', '--stateless-rpc', '--end-of-options', directory],
+  listHead: (address: string) => ['ls-remote', '--symref', '--end-of-options', address, 'HEAD'],
+  mirror: (directory: string, address: string) => [
+    `--git-dir=${directory}`,
+    'fetch',
+    '--progress',
+    '--no-tags',
+    '--no-write-fetch-head',
+    '--no-auto-maintenance',
+    '--no-recurse-submodules',
+    '--no-show-forced-updates',
+    '--end-of-options',
+    address,
+    '+refs/*:refs/*',
+    '^refs/replace/*',
+    '^refs/svc/*',
+  ],
+  packRefs: (directory: string) => [`--git-dir=${directory}`, 'pack-refs', '--all', '--prune'],
+  updateRefs: (directory: string) => [`--git-dir=${directory}`, 'update-ref', '--stdin'],
+  listConfig: (file: string) => ['config', `--file=${file}`, '--no-includes', '--null', '--list'],
 } as const satisfies Record<string, (...values: string[]) => string[]>
 
 /** Settings that hold for every git command, whatever a repository's own configuration says. */
@@ -58,7 +77,9 @@ export function gitConfig({
     'maintenance.auto': 'false',
     'receive.updateServerInfo': 'false',
     'transfer.fsckObjects': 'true',
-    ...Object.fromEntries(harmlessFaults.map((fault) => [`receive.fsck.${fault}`, 'ignore'])),
+    ...ignoring('receive'),
+    ...ignoring('fetch'),
+    'fetch.unpackLimit': '1',
     'transfer.hideRefs': 'refs/svc',
     'uploadpack.allowFilter': 'true',
     // Version 2 of the protocol gives any object that is asked for by id; the older ones then do, too.
@@ -72,6 +93,10 @@ export function gitConfig({
     'protocol.allow': 'never',
     'advice.defaultBranchName': 'false',
   }
+}
+
+function ignoring(what: 'receive' | 'fetch'): Record<string, string> {
+  return Object.fromEntries(harmlessFaults.map((fault) => [`${what}.fsck.${fault}`, 'ignore']))
 }
 
 // Written by old tools into much of the world's history, and understood by all of git.

@@ -64,6 +64,8 @@ type StartOptions = {
   onProgress?: (line: string) => void
 }
 
+type RunOptions = StartOptions & { input?: string }
+
 type Limits = {
   /** Bytes of memory: RLIMIT_DATA. */
   memoryMaxBytes: number
@@ -164,9 +166,9 @@ export function createGit({ owner, pushMaxBytes, pushMemoryMaxBytes, path }: Opt
     prepare: prepareNext,
 
     /** Runs a short command to its end. Throws a GitFailure when it fails. */
-    async run(command: readonly string[], options: StartOptions = {}): Promise<string> {
+    async run(command: readonly string[], options: RunOptions = {}): Promise<string> {
       await using child = this.start(command, options)
-      child.stdin.end()
+      child.stdin.end(options.input)
       const [output, ended] = await Promise.all([text(child.stdout), child.ended])
       if (ended.exitCode !== 0) throw new GitFailure(command[0] ?? '', ended)
       return output
@@ -219,6 +221,7 @@ function untilEnd(child: ChildProcess, onProgress?: (line: string) => void): Pro
 }
 
 // Progress overwrites itself on a terminal: such a line ends in a carriage return, and in `, done.` at last.
+// What a remote git has to say is no complaint, either; a stranger could bury git's own beneath it.
 function splitProgress(complain: (text: string) => void, onProgress: (line: string) => void) {
   let rest = ''
   return (text: string) => {
@@ -226,7 +229,7 @@ function splitProgress(complain: (text: string) => void, onProgress: (line: stri
     rest = /[\r\n]$/.test(lines.at(-1) ?? '') ? '' : (lines.pop() ?? '')
     if (rest.length > complaintMaxLength) rest = ''
     for (const line of lines) {
-      if (/\r$|, done\.\n$/.test(line)) onProgress(line.trim())
+      if (/^remote: |\r$|, done\.\n$/.test(line)) onProgress(line.trim())
       else complain(line)
     }
   }

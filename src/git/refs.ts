@@ -83,6 +83,12 @@ export async function readAllRefs(
   return all
 }
 
+/** The full names of all refs, sorted in no way. */
+export async function listRefs(directory: string): Promise<string[]> {
+  const all = await readAllRefs(directory, Number.POSITIVE_INFINITY)
+  return [...(all?.keys() ?? [])]
+}
+
 async function looseNames(directory: string, folder: string, most: number): Promise<string[]> {
   const entries = await readdir(join(directory, folder), { withFileTypes: true }).catch(
     absentAs([]),

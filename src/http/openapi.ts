@@ -154,7 +154,14 @@ function requestBodyOf(route: Route): object {
 function successOf(route: Route): object {
   if (route.kind === 'json') {
     const content = route.reply && { content: { 'application/json': { schema: route.reply } } }
-    return { [route.status]: { description: 'Done.', ...content } }
+    const others = route.otherStatuses.map((status) => [
+      status,
+      { description: 'Accepted; it goes on after this answer.', ...content },
+    ])
+    return {
+      [route.status]: { description: 'Done.', ...content },
+      ...Object.fromEntries(others),
+    }
   }
   const type = route.produces.split(';', 1)[0] ?? ''
   const schema = route.kind === 'public' ? route.reply : undefined

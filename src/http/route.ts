@@ -40,7 +40,13 @@ type Context = {
   found: unknown
   /** The address that was asked for: path and query, as it was sent. */
   url: string
+  /** A header of the request; its name in lower case. */
+  header: (name: string) => string | undefined
   setHeader: (name: string, value: string) => void
+  /** Answers with another status of success than the first one. */
+  setStatus: (status: number) => void
+  /** Aborted when the client goes away, or the server gives up waiting. */
+  signal: AbortSignal
 }
 
 /** A route that speaks JSON. Checks run in this order: token, permission, `find`, query, body. */
@@ -52,6 +58,8 @@ export type JsonRoute = Common & {
   query: TSchema | undefined
   body: TSchema | undefined
   status: number
+  /** Further statuses of success, with the same kind of answer. */
+  otherStatuses: number[]
   reply: TSchema | undefined
   handle: (context: Context) => Promise<unknown>
 }
@@ -98,18 +106,18 @@ type Definition<P, Q extends TSchema, B extends TSchema, R extends TSchema, Foun
   find?: (asked: Asked<P>) => Promise<Found>
   query?: Q
   body?: B
-  /** The status of success with the schema of its body; `nothing` for an answer without one. */
+  /** The statuses of success, the usual one first, with the one schema of their bodies; `nothing` for none. */
   reply: Record<number, R>
   problems?: ProblemCode[]
-  handle: (context: {
-    principal: Principal
-    params: P
-    query: Static<Q>
-    body: Static<B>
-    found: Found
-    url: string
-    setHeader: (name: string, value: string) => void
-  }) => Promise<Static<R>>
+  handle: (
+    context: {
+      principal: Principal
+      params: P
+      query: Static<Q>
+      body: Static<B>
+      found: Found
+    } & Pick<Context, 'url' | 'header' | 'setHeader' | 'setStatus' | 'signal'>,
+  ) => Promise<Static<R>>
 }
 
 /** The schema of an answer without a body. */
@@ -124,7 +132,9 @@ export function route<
   R extends TSchema = TSchema,
 >(method: Method, path: Path, definition: Definition<Params<Path>, Q, B, R, Found>): JsonRoute {
   const { summary, description, permission, find, query, body, problems, handle } = definition
-  const [[status, reply] = ['200', undefined]] = Object.entries<TSchema>(definition.reply)
+  const [[status, reply] = ['200', undefined], ...others] = Object.entries<TSchema>(
+    definition.reply,
+  )
   return {
     kind: 'json',
     method,
@@ -138,6 +148,7 @@ export function route<
     query,
     body,
     status: Number(status),
+    otherStatuses: others.map(([other]) => Number(other)),
     reply: reply === nothing ? undefined : reply,
     problems,
     handle: handle as JsonRoute['handle'],

@@ -142,10 +142,19 @@ export function createHttpServer(options: Options) {
     if (writing.has(route.method)) await requireSpace()
     const query = checkQuery(route.query, queryOf(request))
     const body = checkBody(route.body, await readBody(request, reply))
-    const setHeader = (name: string, value: string) => void reply.header(name, value)
-    const context = { principal, params, query, body, found, url: request.url, setHeader }
-    const answer = await route.handle(context)
     reply.status(route.status)
+    const answer = await route.handle({
+      principal,
+      params,
+      query,
+      body,
+      found,
+      url: request.url,
+      header: (name) => request.headers[name]?.toString(),
+      setHeader: (name, value) => void reply.header(name, value),
+      setStatus: (status) => void reply.status(status),
+      signal: AbortSignal.any([streams.signal, goneSignal(reply.raw)]),
+    })
     if (route.reply === undefined) return reply.send()
     return reply.type('application/json; charset=utf-8').send(`${JSON.stringify(answer)}\n`)
   }

@@ -1,9 +1,11 @@
+import type { Agent } from 'node:http'
 import ipaddr from 'ipaddr.js'
 import { Problem } from '../base/problem.ts'
 import { type AddressClass, classOf, type Ip, isIn } from './address-class.ts'
 import type { Allowed } from './allowed-ranges.ts'
 import { addressesIn } from './embedded-addresses.ts'
 import { toHost } from './host.ts'
+import { pinnedAgent } from './pinned-agent.ts'
 
 export type Outbound = ReturnType<typeof createOutbound>
 
@@ -58,32 +60,38 @@ export function createOutbound({ allow, lookup, lookupTimeoutMs = 10_000 }: Depe
     return found.map(({ address }) => ipaddr.process(address.replace(/%.*/s, '')))
   }
 
+  /**
+   * The addresses of a host, in the order in which to try them. Whoever connects must connect to
+   * these and not ask for the name again: its next answer may be another. One address that is not allowed
+   * forbids the whole name. Throws `outbound_forbidden` and `outbound_unresolved`.
+   */
+  async function resolve(text: string): Promise<[string, ...string[]]> {
+    const host = toHost(text)
+    if (!host) throw unresolved(`${JSON.stringify(text.slice(0, 100))} is no host name or address.`)
+    if (host.kind === 'address') {
+      const ip = ipaddr.process(host.address)
+      const fault = findFault(ip)
+      if (fault) throw forbidden(host.address, fault, fault.toString())
+      return [ip.toString()]
+    }
+    const { name } = host
+    const isNamed = names.has(name)
+    // A question to a name server tells that server something, too.
+    if (!isNamed && !allowsAddresses) throw forbiddenName(name)
+    const found = await lookUp(name)
+    const fault = isNamed ? undefined : found.map(findFault).find((ip) => ip !== undefined)
+    if (fault) throw forbidden(name, fault, name)
+    const [first, ...others] = found.slice(0, addressesAtMost).map(String)
+    if (first === undefined) throw unresolved(`The host "${name}" has no address.`)
+    return [first, ...others]
+  }
+
   return {
-    /**
-     * The addresses of a host, in the order in which to try them. Whoever connects must connect to
-     * these and not ask for the name again: its next answer may be another. One address that is not allowed
-     * forbids the whole name. Throws `outbound_forbidden` and `outbound_unresolved`.
-     */
-    async resolve(text: string): Promise<[string, ...string[]]> {
-      const host = toHost(text)
-      if (!host)
-        throw unresolved(`${JSON.stringify(text.slice(0, 100))} is no host name or address.`)
-      if (host.kind === 'address') {
-        const ip = ipaddr.process(host.address)
-        const fault = findFault(ip)
-        if (fault) throw forbidden(host.address, fault, fault.toString())
-        return [ip.toString()]
-      }
-      const { name } = host
-      const isNamed = names.has(name)
-      // A question to a name server tells that server something, too.
-      if (!isNamed && !allowsAddresses) throw forbiddenName(name)
-      const found = await lookUp(name)
-      const fault = isNamed ? undefined : found.map(findFault).find((ip) => ip !== undefined)
-      if (fault) throw forbidden(name, fault, name)
-      const [first, ...others] = found.slice(0, addressesAtMost).map(String)
-      if (first === undefined) throw unresolved(`The host "${name}" has no address.`)
-      return [first, ...others]
+    resolve,
+
+    /** What connects to the host of an address, for as long as it lives to the addresses that were checked now. */
+    async agentFor({ protocol, hostname }: URL): Promise<Agent> {
+      return pinnedAgent(protocol, await resolve(hostname))
     },
   }
 }

@@ -1,6 +1,8 @@
+import { rmSync } from 'node:fs'
 import { mkdir, open, readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { FaultPoint } from '../base/fault-points.ts'
+import { holdLock } from '../config/data-directory.ts'
 import { gitCommands } from '../git/commands.ts'
 import type { Git } from '../git/git-process.ts'
 
@@ -25,27 +27,69 @@ export function createDirectories({ dataDir, git, faultPoint }: Dependencies) {
     return join(root, id.slice(-2), `${id}.git`)
   }
 
+  const lockOf = (id: string) => join(staging, `${id}.lock`)
+  const draftOf = (id: string) => join(staging, `${id}.git`)
+
+  async function draft(id: string): Promise<string> {
+    await git.run(gitCommands.init(draftOf(id)))
+    return draftOf(id)
+  }
+
+  async function place(id: string): Promise<void> {
+    const path = pathOf(id)
+    await syncTree(draftOf(id))
+    await mkdir(join(path, '..'), { recursive: true, mode: 0o700 })
+    await rename(draftOf(id), path)
+    await sync(join(path, '..'))
+    await sync(root)
+  }
+
+  async function discard(id: string): Promise<void> {
+    // A git that is told to end may make files until it does.
+    for (const name of await readdir(staging)) {
+      if (!name.startsWith(`${id}.`) || join(staging, name) === lockOf(id)) continue
+      await rm(join(staging, name), { recursive: true, force: true, maxRetries })
+    }
+  }
+
+  async function hold(id: string): Promise<Disposable | undefined> {
+    const held = await holdLock(lockOf(id))
+    if (!held) return undefined
+    return {
+      [Symbol.dispose]() {
+        rmSync(lockOf(id), { force: true })
+        held[Symbol.dispose]()
+      },
+    }
+  }
+
   return {
     pathOf,
 
     /** Makes an empty repository; it is on the disk when this returns. */
     async create(id: string): Promise<void> {
-      const draft = join(staging, id)
-      const path = pathOf(id)
       try {
-        await git.run(gitCommands.init(draft))
-        await syncTree(draft)
+        await draft(id)
         faultPoint('create.made')
-        await mkdir(join(path, '..'), { recursive: true, mode: 0o700 })
-        await rename(draft, path)
-        await sync(join(path, '..'))
-        await sync(root)
+        await place(id)
         faultPoint('create.placed')
       } catch (error) {
-        await rm(draft, { recursive: true, force: true })
+        await discard(id)
         throw error
       }
     },
+
+    /** Makes an empty repository where nobody looks, to be filled and put in its place; its path. */
+    draft,
+
+    /** Puts a draft in its place, all of it on the disk. */
+    place,
+
+    /** Removes a draft and whatever else belongs to it. */
+    discard,
+
+    /** A path for what is made on the way to a repository, gone with its draft. */
+    scratchOf: (id: string, what: string) => join(staging, `${id}.${what}`),
 
     /** Takes a repository away at once and its files soon after. One that is gone already is fine. */
     async remove(id: string): Promise<void> {
@@ -61,6 +105,9 @@ export function createDirectories({ dataDir, git, faultPoint }: Dependencies) {
       await writeFile(join(pathOf(id), doomedMark), '', { flush: true }).catch(ignoreAbsence)
       faultPoint('delete.marked')
     },
+
+    /** The same for a draft that is to be put in its place before its row is complete. */
+    doomDraft: (id: string) => writeFile(join(draftOf(id), doomedMark), ''),
 
     /** Takes the mark away from a repository whose row has stayed. */
     async spare(id: string): Promise<void> {
@@ -89,15 +136,26 @@ export function createDirectories({ dataDir, git, faultPoint }: Dependencies) {
       return ids
     },
 
-    /** Makes the folders that hold repositories and empties those of passage. */
+    /** Makes the folders that hold repositories and empties those of passage, but for what is in use. */
     async prepare(): Promise<void> {
-      // A git that outlived its server may still be at work there.
-      await rm(staging, { recursive: true, force: true, maxRetries })
-      await rm(trash, { recursive: true, force: true, maxRetries })
       for (const folder of [root, staging, trash]) {
         await mkdir(folder, { recursive: true, mode: 0o700 })
       }
+      const drafts = new Set((await readdir(staging)).map((name) => name.replace(/\..*$/s, '')))
+      for (const id of drafts) {
+        // The command line may be importing.
+        using free = await hold(id)
+        if (free) await discard(id)
+      }
+      await rm(trash, { recursive: true, force: true, maxRetries })
+      await mkdir(trash, { mode: 0o700 })
     },
+
+    /** Keeps others from clearing a draft away; undefined when somebody else does so. */
+    hold,
+
+    /** Where a draft is made. */
+    draftOf,
 
     /**
      * Removes what killed git processes left behind in a repository into which nobody is pushing. What

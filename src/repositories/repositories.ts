@@ -1,4 +1,4 @@
-import { mayOwn, maySee, maySeeAll, requirePermission } from '../access/may.ts'
+import { mayOwn, maySee, maySeeAll, requirePermission, type Standing } from '../access/may.ts'
 import { isRepositoryName } from '../access/names.ts'
 import type { Permission } from '../access/permissions.ts'
 import type { Principal } from '../access/principal.ts'
@@ -7,20 +7,22 @@ import type { FaultPoint } from '../base/fault-points.ts'
 import { newId } from '../base/ids.ts'
 import { Problem } from '../base/problem.ts'
 import type { Database } from '../database/database.ts'
-import type { RepositoryRow } from '../database/schema.ts'
+import type { ImportRow, RepositoryRow, RepositoryState } from '../database/schema.ts'
 import { type Actor, type Event, publish } from '../events/events.ts'
 import { assertRepository, hasRefs, packBytes, readDefaultBranch } from '../git/refs.ts'
 import type { Directories } from './directories.ts'
+import { deleteFailedImports, deleteImport, findFailedImport, findImport } from './import-store.ts'
 import { listProtections, listProtectionsBetween } from './protection-store.ts'
 import {
   deleteRepository,
   findRepository,
-  hasRepository,
   insertRepository,
   isNameTaken,
   listRepositories,
-  listRepositoryIds,
+  listRepositoryStates,
+  stateOf,
   updateName,
+  type VisibleRow,
 } from './repository-store.ts'
 
 export type Repositories = ReturnType<typeof createRepositories>
@@ -38,6 +40,8 @@ export type Repository = {
   readonly ownerTokenId: string
   /** Whether the principal that opened it passes its owner checks. */
   readonly asOwner: boolean
+  /** Only `find` gives one that is not ready; a failed one is what is left of its import. */
+  readonly state: RepositoryState | 'failed'
 }
 
 /** Whom an action is for: whoever can see the repository, or its owner and admins alone. */
@@ -64,58 +68,107 @@ export function createRepositories(dependencies: Dependencies) {
     permission: Permission,
     need: Need,
   ): Promise<Repository> {
-    requirePermission(principal, permission)
-    const isPossible = 'id' in by || isRepositoryName(by.name)
-    const row = isPossible ? await findRepository(db, by, principal.username) : undefined
-    // The same answer for a name never used and one that the caller must not know of.
-    if (!row || !maySee(principal, row)) throw notFound('name' in by ? by.name : undefined)
-    const asOwner = mayOwn(principal, row)
-    if (need === 'owner' && !asOwner) {
+    const row = await visibleTo(principal, by, permission)
+    if (!row) throw notFound('name' in by ? by.name : undefined)
+    const repository = toRepository(row, principal)
+    if (need === 'owner' && !repository.asOwner) {
       throw new Problem(
         'owner_required',
         'Only the owner of the repository or an admin may do this.',
       )
     }
-    const { id, name, createdAt, ownerTokenId } = row
+    if (row.state === 'importing') throw importing(row.name)
+    return repository
+  }
+
+  // The same for a name never used and one that the caller must not know of.
+  async function visibleTo(
+    principal: Principal,
+    by: { name: string } | { id: string },
+    permission: Permission,
+  ): Promise<VisibleRow | undefined> {
+    requirePermission(principal, permission)
+    const isPossible = 'id' in by || isRepositoryName(by.name)
+    const row = isPossible ? await findRepository(db, by, principal.username) : undefined
+    return row && maySee(principal, row) ? row : undefined
+  }
+
+  function toRepository(
+    row: Standing & Omit<Described, 'path'> & Pick<Repository, 'state'>,
+    principal: Principal,
+  ): Repository {
+    const { id, name, createdAt, ownerTokenId, state } = row
     const path = directories.pathOf(id)
+    const asOwner = mayOwn(principal, row)
     // The one place where access is proven, so the one place that may say so.
-    return { id, name, path, createdAt, ownerTokenId, asOwner } as Repository
+    return { id, name, path, createdAt, ownerTokenId, asOwner, state } as Repository
+  }
+
+  async function failedImport(principal: Principal, name: string): Promise<Repository | undefined> {
+    const row = isRepositoryName(name) ? await findFailedImport(db, name) : undefined
+    if (!row) return undefined
+    const { repositoryId: id, startedAt: createdAt, ownerTokenId, ownerUsername } = row
+    const standing = { ownerUsername, isCollaborator: false }
+    if (!maySee(principal, standing)) return undefined
+    return toRepository(
+      { ...standing, id, name, createdAt, ownerTokenId, state: 'failed' },
+      principal,
+    )
   }
 
   // A connection that breaks at a commit leaves open whether it came to pass.
   async function isKnownAbsent(id: string): Promise<boolean> {
-    return hasRepository(db, id).then(
-      (isThere) => !isThere,
+    return stateOf(db, id).then(
+      (state) => state === undefined,
       () => false,
     )
   }
 
   async function describe(repository: Described) {
-    const { path, name } = repository
+    const { id, path, name } = repository
     const ssh = sshUrl()
+    const cloneUrls = { http: `${baseUrl()}/repos/${name}.git`, ssh: ssh && `${ssh}/${name}.git` }
+    if (repository.state !== 'ready') {
+      const row = await findImport(db, id)
+      if (row)
+        return { ...toSummary(repository, []), ...nothingYet, cloneUrls, import: toImport(row) }
+      // It has become ready since it was opened, or is gone.
+      if ((await stateOf(db, id)) !== 'ready') throw notFound(name)
+    }
     await assertRepository(path)
     const [protectedBranches, defaultBranch, isUsed, sizeBytes] = await Promise.all([
-      listProtections(db, repository.id),
+      listProtections(db, id),
       readDefaultBranch(path),
       hasRefs(path),
       packBytes(path),
     ])
     return {
-      ...toSummary(repository, protectedBranches),
+      ...toSummary({ ...repository, state: 'ready' }, protectedBranches),
       defaultBranch,
       empty: !isUsed,
       sizeBytes,
-      cloneUrls: { http: `${baseUrl()}/repos/${name}.git`, ssh: ssh && `${ssh}/${name}.git` },
+      cloneUrls,
+      import: null,
     }
   }
 
   return {
     /**
      * Opens a repository by name for an action, if the principal may. Throws `permission_missing`,
-     * `repository_not_found` (also when it must not be seen) or `owner_required`, in this order.
+     * `repository_not_found` (also when it must not be seen), `owner_required` or `repository_importing`,
+     * in this order.
      */
     open: (principal: Principal, name: string, permission: Permission, need: Need = 'member') =>
       openBy({ name }, principal, permission, need),
+
+    /** Opens a repository to look at it or to remove it, be it ready, on its way, or one that failed to come. */
+    async find(principal: Principal, name: string, permission: Permission): Promise<Repository> {
+      const row = await visibleTo(principal, { name }, permission)
+      if (row) return toRepository(row, principal)
+      const failed = await failedImport(principal, name)
+      if (!failed) throw notFound(name)
+      return failed
+    },
 
     /** Opens a repository again, as it and the principal's rights are now, whatever it is called. */
     reopen: (principal: Principal, { id }: Repository, permission: Permission) =>
@@ -148,11 +201,13 @@ export function createRepositories(dependencies: Dependencies) {
         ownerTokenId: owner.id,
         ownerUsername: owner.username,
         createdAt: clock.now(),
+        state: 'ready',
       }
       await directories.create(id)
       try {
         await db.transaction().execute(async (tx) => {
           if (!(await insertRepository(tx, repository))) throw nameTaken(name)
+          await deleteFailedImports(tx, name)
           const event: Event = {
             kind: 'repository.created',
             actor: owner,
@@ -178,6 +233,7 @@ export function createRepositories(dependencies: Dependencies) {
         if (!(await updateName(tx, repository.id, name).catch(asTaken(name)))) {
           throw notFound(repository.name)
         }
+        await deleteFailedImports(tx, name)
         faultPoint('rename.updated')
         const data = { name, formerName: repository.name }
         const about = { actor, repositoryId: repository.id }
@@ -187,13 +243,18 @@ export function createRepositories(dependencies: Dependencies) {
       return describe({ ...repository, name })
     },
 
-    /** Deletes a repository with all that belongs to it. Once its row is gone, nobody can reach its files. */
+    /**
+     * Deletes a repository with all that belongs to it. Once its row is gone, nobody can reach its files. One
+     * that is being imported is not imported any further; of one that failed, the reason is forgotten.
+     */
     async remove(actor: Actor, repository: Repository): Promise<void> {
-      const { id, name } = repository
+      const { id, name, state } = repository
+      if (state === 'failed') return deleteImport(db, id)
       await directories.doom(id)
       try {
         await db.transaction().execute(async (tx) => {
           if (!(await deleteRepository(tx, id))) throw notFound(name)
+          await deleteImport(tx, id)
           const about = { actor, repositoryId: id, data: { name } }
           await publish(tx, clock.now(), [{ kind: 'repository.deleted', ...about }])
         })
@@ -211,10 +272,14 @@ export function createRepositories(dependencies: Dependencies) {
      * left of a repository. Returns where, and the ids of rows without a directory.
      */
     async reconcile(): Promise<{ setAside: string[]; missing: string[] }> {
-      const rows = new Set(await listRepositoryIds(db))
+      const states = await listRepositoryStates(db)
+      const idsOf = (wanted: RepositoryState) =>
+        states.filter(({ state }) => state === wanted).map(({ id }) => id)
+      const rows = new Set(idsOf('ready'))
+      const importing = new Set(idsOf('importing'))
       const present = new Set(await directories.list())
       const setAside: string[] = []
-      for (const id of present.difference(rows)) {
+      for (const id of present.difference(rows).difference(importing)) {
         const isLeftover =
           (await directories.isDoomed(id)) || !(await hasRefs(directories.pathOf(id)))
         if (isLeftover) await directories.remove(id)
@@ -226,11 +291,25 @@ export function createRepositories(dependencies: Dependencies) {
   }
 }
 
-type Described = Pick<Repository, 'id' | 'name' | 'path' | 'createdAt' | 'ownerTokenId'>
+type Described = Pick<Repository, 'id' | 'name' | 'path' | 'createdAt' | 'ownerTokenId' | 'state'>
+
+const nothingYet = { defaultBranch: 'main', empty: true, sizeBytes: 0 }
 
 function toSummary(repository: Described, protectedBranches: string[]) {
-  const { id, name, createdAt, path, ownerTokenId } = repository
-  return { id, name, createdAt, path, ownerTokenId, protectedBranches }
+  const { id, name, createdAt, path, ownerTokenId, state } = repository
+  return { id, name, createdAt, path, ownerTokenId, protectedBranches, state }
+}
+
+function toImport({ source, phase, progress, faultCode, faultDetail }: ImportRow) {
+  const fault = faultCode === null ? null : { code: faultCode, detail: faultDetail ?? '' }
+  return { source, phase, progress, fault }
+}
+
+function importing(name: string): Problem {
+  return new Problem(
+    'repository_importing',
+    `"${name}" is still being imported; GET /repos/${name} tells how far it is.`,
+  )
 }
 
 function notFound(name: string | undefined): Problem {
@@ -238,7 +317,8 @@ function notFound(name: string | undefined): Problem {
   return new Problem('repository_not_found', `${which}, or it is not yours to see.`)
 }
 
-function nameTaken(name: string): Problem {
+/** What is told about a name that somebody else has. */
+export function nameTaken(name: string): Problem {
   return new Problem(
     'repository_name_taken',
     `"${name}" is taken, in this or another case; choose another name.`,

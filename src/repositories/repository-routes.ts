@@ -1,10 +1,11 @@
-import { type TProperties, Type } from 'typebox'
+import { Type } from 'typebox'
 import { RepositoryName, Username } from '../access/names.ts'
 import { PageQuery, paged } from '../http/pages.ts'
 import { type Asked, closed, nothing, route } from '../http/route.ts'
 import type { Collaborators } from './collaborators.ts'
 import type { Protections } from './protections.ts'
 import type { Need, Repositories } from './repositories.ts'
+import { DescribedRepository, Repository } from './repository-schemas.ts'
 
 type Dependencies = {
   repositories: Repositories
@@ -18,6 +19,8 @@ export function repositoryRoutes({ repositories, protections, collaborators }: D
     (need: Need = 'member') =>
     ({ principal, permission, params }: Asked<{ name: string }>) =>
       repositories.open(principal, params.name, permission, need)
+  const find = ({ principal, permission, params }: Asked<{ name: string }>) =>
+    repositories.find(principal, params.name, permission)
 
   return [
     route('GET', '/repos', {
@@ -42,8 +45,10 @@ export function repositoryRoutes({ repositories, protections, collaborators }: D
     }),
     route('GET', '/repos/:name', {
       summary: 'Get a repository',
+      description:
+        'Also one that is being imported, with how far that is, and for a day why its import failed.',
       permission: 'repo:read',
-      find: open(),
+      find,
       reply: { 200: DescribedRepository },
       problems: ['repository_not_found'],
       handle: ({ found }) => repositories.describe(found),
@@ -56,13 +61,14 @@ export function repositoryRoutes({ repositories, protections, collaborators }: D
       find: open(),
       body: Type.Object({ name: RepositoryName }, closed),
       reply: { 200: DescribedRepository },
-      problems: ['repository_not_found', 'repository_name_taken'],
+      problems: ['repository_not_found', 'repository_importing', 'repository_name_taken'],
       handle: ({ principal, found, body }) => repositories.rename(principal, found, body.name),
     }),
     route('DELETE', '/repos/:name', {
       summary: 'Delete a repository and all that belongs to it',
+      description: 'One that is being imported is not imported any further.',
       permission: 'repo:delete',
-      find: open(),
+      find,
       reply: { 204: nothing },
       problems: ['repository_not_found'],
       handle: ({ principal, found }) => repositories.remove(principal, found),
@@ -72,7 +78,7 @@ export function repositoryRoutes({ repositories, protections, collaborators }: D
       permission: 'repo:read',
       find: open(),
       reply: { 200: Branches },
-      problems: ['repository_not_found'],
+      problems: ['repository_not_found', 'repository_importing'],
       handle: ({ found }) => protections.list(found),
     }),
     route('PUT', '/repos/:name/protections/branches/:branch*', {
@@ -83,7 +89,7 @@ export function repositoryRoutes({ repositories, protections, collaborators }: D
       permission: 'repo:write',
       find: open('owner'),
       reply: { 200: Branches },
-      problems: ['repository_not_found', 'owner_required'],
+      problems: ['repository_not_found', 'repository_importing', 'owner_required'],
       handle: ({ principal, found, params }) => protections.add(principal, found, params.branch),
     }),
     route('DELETE', '/repos/:name/protections/branches/:branch*', {
@@ -91,7 +97,12 @@ export function repositoryRoutes({ repositories, protections, collaborators }: D
       permission: 'repo:write',
       find: open('owner'),
       reply: { 200: Branches },
-      problems: ['repository_not_found', 'owner_required', 'protection_not_found'],
+      problems: [
+        'repository_not_found',
+        'repository_importing',
+        'owner_required',
+        'protection_not_found',
+      ],
       handle: ({ principal, found, params }) => protections.remove(principal, found, params.branch),
     }),
     route('GET', '/repos/:name/collaborators', {
@@ -99,7 +110,7 @@ export function repositoryRoutes({ repositories, protections, collaborators }: D
       permission: 'collaborator:read',
       find: open(),
       reply: { 200: CollaboratorList },
-      problems: ['repository_not_found'],
+      problems: ['repository_not_found', 'repository_importing'],
       handle: ({ found }) => collaborators.list(found),
     }),
     route('POST', '/repos/:name/collaborators', {
@@ -110,7 +121,7 @@ export function repositoryRoutes({ repositories, protections, collaborators }: D
       find: open(),
       body: Type.Object({ username: Username }, closed),
       reply: { 201: CollaboratorList },
-      problems: ['repository_not_found'],
+      problems: ['repository_not_found', 'repository_importing'],
       handle: ({ principal, found, body }) => collaborators.add(principal, found, body.username),
     }),
     route('DELETE', '/repos/:name/collaborators/:username', {
@@ -118,37 +129,12 @@ export function repositoryRoutes({ repositories, protections, collaborators }: D
       permission: 'collaborator:write',
       find: open(),
       reply: { 204: nothing },
-      problems: ['repository_not_found', 'collaborator_not_found'],
+      problems: ['repository_not_found', 'repository_importing', 'collaborator_not_found'],
       handle: ({ principal, found, params }) =>
         collaborators.remove(principal, found, params.username),
     }),
   ]
 }
-
-const summary = {
-  id: Type.String({ description: 'an opaque id that a rename does not change' }),
-  name: Type.String({ description: 'its unique name' }),
-  createdAt: Type.Integer({ description: 'milliseconds since the Unix epoch' }),
-  path: Type.String({ description: "the bare repository's path on the server" }),
-  ownerTokenId: Type.String({ description: 'the token that created it' }),
-  protectedBranches: Type.Array(Type.String(), { description: 'branches and patterns' }),
-} satisfies TProperties
-
-const Repository = Type.Object(summary)
-
-const DescribedRepository = Type.Object({
-  ...summary,
-  defaultBranch: Type.String({ description: 'the branch that a clone checks out' }),
-  empty: Type.Boolean({ description: 'whether nothing has been pushed' }),
-  sizeBytes: Type.Integer({ description: 'bytes of its packs' }),
-  cloneUrls: Type.Object(
-    {
-      http: Type.String(),
-      ssh: Type.Unsafe<string | null>({ type: ['string', 'null'] }),
-    },
-    { description: '`http` and `ssh` addresses; null for a door that is closed' },
-  ),
-})
 
 const Branches = Type.Object({
   branches: Type.Array(Type.String(), { description: 'branches and patterns, oldest first' }),

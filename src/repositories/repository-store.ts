@@ -1,4 +1,4 @@
-import type { Db, RepositoryRow } from '../database/schema.ts'
+import type { Db, RepositoryRow, RepositoryState } from '../database/schema.ts'
 
 export type VisibleRow = RepositoryRow & { isCollaborator: boolean }
 
@@ -42,16 +42,6 @@ export async function findRepository(
   return { ...repository, isCollaborator: collaborator !== null }
 }
 
-/** Whether there is a repository of an id. */
-export async function hasRepository(db: Db, id: string): Promise<boolean> {
-  const row = await db
-    .selectFrom('repositories')
-    .select('id')
-    .where('id', '=', id)
-    .executeTakeFirst()
-  return row !== undefined
-}
-
 /** Whether a name is taken, in whatever case. */
 export async function isNameTaken(db: Db, name: string): Promise<boolean> {
   const row = await db
@@ -86,10 +76,9 @@ export function listRepositories(
   return query.execute()
 }
 
-/** The ids of all repositories. */
-export async function listRepositoryIds(db: Db): Promise<string[]> {
-  const rows = await db.selectFrom('repositories').select('id').orderBy('id', 'desc').execute()
-  return rows.map(({ id }) => id)
+/** The ids and states of all repositories. */
+export function listRepositoryStates(db: Db): Promise<Pick<RepositoryRow, 'id' | 'state'>[]> {
+  return db.selectFrom('repositories').select(['id', 'state']).orderBy('id', 'desc').execute()
 }
 
 /** Renames a repository; false when it is gone. Throws the database's error when the name is taken. */
@@ -101,6 +90,28 @@ export async function updateName(db: Db, id: string, name: string): Promise<bool
     .returning('id')
     .executeTakeFirst()
   return row !== undefined
+}
+
+/** Makes a repository that was imported one like all others; false when it is gone. */
+export async function markReady(db: Db, id: string): Promise<boolean> {
+  const row = await db
+    .updateTable('repositories')
+    .set({ state: 'ready' })
+    .where('id', '=', id)
+    .where('state', '=', 'importing')
+    .returning('id')
+    .executeTakeFirst()
+  return row !== undefined
+}
+
+/** The state of a repository; undefined when it is gone. */
+export async function stateOf(db: Db, id: string): Promise<RepositoryState | undefined> {
+  const row = await db
+    .selectFrom('repositories')
+    .select('state')
+    .where('id', '=', id)
+    .executeTakeFirst()
+  return row?.state
 }
 
 export async function deleteRepository(db: Db, id: string): Promise<boolean> {

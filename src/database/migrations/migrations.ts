@@ -4,6 +4,7 @@ import { eventsTables } from './0003-events.ts'
 import { pushesTable } from './0004-pushes.ts'
 import { instanceTable } from './0005-instance.ts'
 import { sshKeysTable } from './0006-ssh-keys.ts'
+import { importsTable } from './0007-imports.ts'
 
 /** The few types that differ between SQLite and PostgreSQL. */
 export type ColumnTypes = { milliseconds: string; sequence: string }
@@ -19,4 +20,5 @@ export const migrations: Migration[] = [
   pushesTable,
   instanceTable,
   sshKeysTable,
+  importsTable,
 ]

@@ -1,0 +1,207 @@
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import {
+  type Agent,
+  createServer,
+  request as httpRequest,
+  type IncomingMessage,
+  type OutgoingHttpHeaders,
+  type RequestOptions,
+  type ServerResponse,
+} from 'node:http'
+import { request as httpsRequest } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import { pipeline } from 'node:stream/promises'
+import { importFailed } from './import-fault.ts'
+
+type Options = {
+  /** The repository, without credentials, query or fragment. */
+  url: URL
+  /** The `Authorization` header for the host of the repository, and for no other. */
+  authorization: string | undefined
+  /** Gives what connects to the host of an address, and only to where the host was found to be. */
+  agentFor: (url: URL) => Promise<Agent>
+  signal: AbortSignal
+}
+
+/** A repository somewhere else as git finds it here. */
+type Relay = AsyncDisposable & {
+  /** What git is told; only who knows it is let through. */
+  address: string
+  /** Why the source could not be asked, when that is not git's fault. */
+  fault: () => unknown
+}
+
+const service = 'git-upload-pack'
+const advertisement = `application/x-${service}-advertisement`
+const result = `application/x-${service}-result`
+const redirections = new Set([301, 302, 303, 307, 308])
+const redirectsAtMost = 5
+const handedOn = ['accept', 'content-type', 'content-encoding', 'git-protocol', 'user-agent']
+
+/**
+ * Stands between git and a repository that is served over smart HTTP: https://git-scm.com/docs/http-protocol.
+ * Git knows neither the credentials nor the way: each connection goes to an address that was checked, a
+ * redirection of the first request is followed to one that is checked as well, and whatever does not speak
+ * the smart protocol is refused, since git would fall back to fetching files one by one and unchecked.
+ */
+export async function openHttpRelay({ url, authorization, agentFor, signal }: Options) {
+  const agents = new Map<string, Promise<Agent>>()
+  const secret = randomBytes(16).toString('hex')
+  let base = withoutEnd(url)
+  let fault: unknown
+
+  async function ask(at: URL, options: RequestOptions, body?: IncomingMessage) {
+    const agent = agents.get(at.origin) ?? agentFor(at)
+    agents.set(at.origin, agent)
+    const credentials = at.origin === url.origin && authorization
+    const headers: OutgoingHttpHeaders = {
+      // Both are of this file: the options of a request with an object of headers.
+      ...(options.headers as OutgoingHttpHeaders),
+      ...(credentials && { authorization: credentials }),
+    }
+    const send = at.protocol === 'https:' ? httpsRequest : httpRequest
+    const asking = send(at, { ...options, headers, agent: await agent, signal })
+    const answered = once(asking, 'response')
+    if (body) await Promise.race([pipeline(body, asking), answered])
+    else asking.end()
+    // The event has one argument.
+    const [answer] = (await answered) as [IncomingMessage]
+    return answer
+  }
+
+  async function advertise(headers: OutgoingHttpHeaders): Promise<IncomingMessage> {
+    let at = new URL(`${base.href}/info/refs?service=${service}`)
+    for (let hops = 0; hops <= redirectsAtMost; hops++) {
+      const answer = await ask(at, { headers })
+      if (!redirections.has(answer.statusCode ?? 0)) {
+        expect(answer, advertisement, authorization !== undefined)
+        base = new URL(at.href.replace(/\/info\/refs\?.*$/, ''))
+        return answer
+      }
+      answer.destroy()
+      at = redirected(at, answer.headers.location)
+    }
+    throw importFailed('The source redirects too often.')
+  }
+
+  async function answerGit(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const headers = Object.fromEntries(
+      handedOn.flatMap((name) => (request.headers[name] ? [[name, request.headers[name]]] : [])),
+    )
+    if (request.url === `/${secret}/info/refs?service=${service}`) {
+      return handBack(await advertise(headers), response)
+    }
+    if (request.url !== `/${secret}/${service}` || request.method !== 'POST') {
+      response.writeHead(404).end()
+      return
+    }
+    const at = new URL(`${base.href}/${service}`)
+    const answer = await ask(at, { method: 'POST', headers }, request)
+    expect(answer, result, authorization !== undefined)
+    await handBack(answer, response)
+  }
+
+  const server = createServer((request, response) => {
+    answerGit(request, response).catch((error) => {
+      fault ??= signal.aborted ? signal.reason : explain(error)
+      if (response.headersSent) response.destroy()
+      else response.writeHead(502).end()
+    })
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  // A TCP server's address is neither null nor a path once it listens.
+  const { port } = server.address() as AddressInfo
+
+  const relay: Relay = {
+    address: `http://127.0.0.1:${port}/${secret}`,
+    fault: () => fault,
+    async [Symbol.asyncDispose]() {
+      server.close()
+      server.closeAllConnections()
+      const opened = await Promise.allSettled(agents.values())
+      for (const agent of opened) if (agent.status === 'fulfilled') agent.value.destroy()
+    },
+  }
+  return relay
+}
+
+async function handBack(answer: IncomingMessage, response: ServerResponse): Promise<void> {
+  const { 'content-type': type, 'content-encoding': encoding } = answer.headers
+  response.writeHead(200, {
+    ...(type && { 'content-type': type }),
+    ...(encoding && { 'content-encoding': encoding }),
+  })
+  await pipeline(answer, response)
+}
+
+/** Refuses an answer that is not what Git's smart protocol has at this place. */
+function expect(answer: IncomingMessage, type: string, hasCredentials: boolean): void {
+  const { statusCode = 0 } = answer
+  const isSmart = answer.headers['content-type']?.split(';', 1)[0]?.trim().toLowerCase() === type
+  if (statusCode === 200 && isSmart) return
+  answer.destroy()
+  if (statusCode === 401) {
+    throw importFailed(
+      hasCredentials
+        ? 'The source does not accept these credentials.'
+        : 'The source asks for credentials: https://user:password@… in its address.',
+    )
+  }
+  if (statusCode === 403) throw importFailed('The source does not let these credentials read it.')
+  if (statusCode === 404 || statusCode === 410) {
+    throw importFailed('There is no repository at the source, or it is not to be seen.')
+  }
+  if (statusCode !== 200) throw importFailed(`The source answers with HTTP status ${statusCode}.`)
+  throw importFailed(
+    'What is at the source does not speak the smart HTTP protocol of Git; there may be no repository.',
+  )
+}
+
+function redirected(from: URL, location: string | undefined): URL {
+  const to = location === undefined ? null : URL.parse(location, from)
+  if (!to) throw importFailed('The source redirects to nowhere.')
+  const isInside = from.protocol === 'https:' ? /^https:$/ : /^https?:$/
+  if (!isInside.test(to.protocol)) {
+    throw importFailed(`The source redirects to ${to.protocol}//, which is not followed.`)
+  }
+  const isRepository = to.pathname.endsWith('/info/refs') && to.search === from.search
+  if (!isRepository || to.username || to.password) {
+    throw importFailed(
+      'The source redirects to what is no repository; it may ask for a login, or have another address.',
+    )
+  }
+  return to
+}
+
+function withoutEnd(url: URL): URL {
+  return new URL(url.href.replace(/\/+$/, ''))
+}
+
+const reasons: Record<string, string> = {
+  ECONNREFUSED: 'the connection was refused',
+  ECONNRESET: 'the connection was reset',
+  EHOSTUNREACH: 'there is no way to its host',
+  ENETUNREACH: 'there is no way to its network',
+  ETIMEDOUT: 'it does not answer',
+  EPROTO: 'it does not speak TLS',
+  CERT_HAS_EXPIRED: 'its certificate has expired',
+  DEPTH_ZERO_SELF_SIGNED_CERT: 'its certificate is signed by itself',
+  SELF_SIGNED_CERT_IN_CHAIN: 'its certificate is signed by nobody who is known',
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'its certificate is signed by nobody who is known',
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: 'its certificate is signed by nobody who is known',
+  ERR_TLS_CERT_ALTNAME_INVALID: 'its certificate is for another name',
+  HPE_INVALID_CONSTANT: 'it does not speak HTTP',
+  HPE_HEADER_OVERFLOW: 'its headers are too large',
+}
+
+function explain(error: unknown): unknown {
+  // Node gives up on a connection to several addresses with an error that holds one for each.
+  const first = error instanceof AggregateError ? error.errors[0] : error
+  const code = first instanceof Error && 'code' in first ? String(first.code) : ''
+  const reason = reasons[code] ?? (/^(CERT|ERR_(SSL|TLS))_/.test(code) ? 'its TLS is faulty' : '')
+  const isHttp = code.startsWith('HPE_')
+  if (reason === '' && !isHttp) return error
+  return importFailed(`The source cannot be reached: ${reason || 'it does not speak HTTP'}.`, error)
+}

@@ -1,0 +1,178 @@
+import { open, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Readable } from 'node:stream'
+import { gitCommands } from './commands.ts'
+import type { Git } from './git-process.ts'
+import { importFailed, toImportFault } from './import-fault.ts'
+import { isRefName, refNameFault } from './ref-name.ts'
+import { listRefs, packBytes } from './refs.ts'
+
+/** Where a repository is fetched from, as git is told. */
+export type MirrorSource = {
+  /** An address or a path without credentials. */
+  address: string
+  /** The only protocol that may be used, as in git's setting protocol.<name>.allow. */
+  protocol: 'file' | 'git' | 'http' | 'ssh'
+  config?: Record<string, string>
+  variables?: Record<string, string>
+}
+
+/** What a mirror is made with: `signal` ends it, and `limits` bound each of its processes. */
+export type Mirroring = {
+  git: Git
+  owner: string
+  limits: { memoryMaxBytes: number; fileMaxBytes: number }
+  signal: AbortSignal
+  /** Called with each line of git's progress, and whenever more has arrived: with an empty one. */
+  onProgress: (line: string) => void
+}
+
+const lookEveryMs = 250
+const traceMaxBytes = 65_536
+const mainBranch = 'refs/heads/main'
+
+/**
+ * Fetches every ref of a source with all that it reaches into an empty repository, each object checked like
+ * those of a push. Refs of refused names are left out. Nothing of it is synced to the disk.
+ */
+export async function fetchMirror(
+  source: MirrorSource,
+  directory: string,
+  mirroring: Mirroring,
+): Promise<void> {
+  await runFetching(gitCommands.mirror(directory, source.address), source, directory, mirroring)
+  // The refs came as a file each.
+  await mirroring.git.run(gitCommands.packRefs(directory), { config: { 'core.fsync': 'none' } })
+  await dropRefusedRefs(directory, mirroring.git)
+}
+
+/**
+ * The full name that the HEAD of a source stands for; undefined when it stands for a commit, or for
+ * nothing. `scratch` is a path where nothing is.
+ */
+export async function readSourceHead(
+  source: MirrorSource,
+  scratch: string,
+  mirroring: Mirroring,
+): Promise<string | undefined> {
+  // Git drops a symbolic ref that is no ref name without a word; its trace is where it can be seen.
+  const variables = { ...source.variables, GIT_TRACE_PACKET: scratch }
+  try {
+    const command = gitCommands.listHead(source.address)
+    const output = await runFetching(command, { ...source, variables }, undefined, mirroring)
+    const [, target] = /^ref: (.*)\tHEAD$/m.exec(output) ?? []
+    return target ?? symbolicHeadIn(await startOf(scratch))
+  } finally {
+    await rm(scratch, { force: true })
+  }
+}
+
+/** Makes HEAD stand for a branch. Throws an `import_failed` for a name that is none. */
+export async function setHead(directory: string, wanted: string | undefined): Promise<void> {
+  if (wanted !== undefined && !isRefName(wanted)) {
+    throw importFailed(`The HEAD of the source is ${JSON.stringify(wanted)}, which is no ref name.`)
+  }
+  const isBranch = wanted?.startsWith('refs/heads/') && refNameFault(wanted) === undefined
+  const name = isBranch ? wanted : await likelyHead(directory)
+  await writeFile(join(directory, 'HEAD'), `ref: ${name}\n`)
+}
+
+async function runFetching(
+  command: readonly string[],
+  { protocol, config, variables }: MirrorSource,
+  directory: string | undefined,
+  { git, owner, limits, signal, onProgress }: Mirroring,
+): Promise<string> {
+  signal.throwIfAborted()
+  const said: string[] = []
+  await using child = git.start(command, {
+    owner,
+    limits,
+    variables: { ...variables },
+    config: {
+      [`protocol.${protocol}.allow`]: 'always',
+      // All of it is synced at once when it is complete.
+      'core.fsync': 'none',
+      ...config,
+    },
+    onProgress(line) {
+      if (line.startsWith('remote: ')) said.splice(0, said.length - 2, line)
+      onProgress(line)
+    },
+  })
+  child.stdin.end()
+  using _watch = watchArrival(directory, onProgress)
+  const stopped = Promise.withResolvers<never>()
+  const stop = () => stopped.reject(signal.reason)
+  signal.addEventListener('abort', stop)
+  try {
+    const outcome = Promise.all([child.ended, textOf(child.stdout, limits.fileMaxBytes)])
+    const [ended, output] = await Promise.race([outcome, stopped.promise])
+    if (ended.exitCode !== 0 || isFunny(ended.complaint)) throw toImportFault(ended, said)
+    return output
+  } finally {
+    signal.removeEventListener('abort', stop)
+  }
+}
+
+// Git only warns of a ref whose name is none, and leaves it out.
+function isFunny(complaint: string): boolean {
+  return /[Ii]gnoring funny ref/.test(complaint)
+}
+
+/** Tells of every look at which more has arrived than at the one before. */
+function watchArrival(
+  directory: string | undefined,
+  onProgress: (line: string) => void,
+): Disposable {
+  let last = 0
+  const timer = setInterval(() => {
+    if (directory === undefined) return
+    packBytes(directory).then(
+      (bytes) => {
+        if (bytes !== last) onProgress('')
+        last = bytes
+      },
+      () => {},
+    )
+  }, lookEveryMs)
+  return { [Symbol.dispose]: () => clearInterval(timer) }
+}
+
+async function dropRefusedRefs(directory: string, git: Git): Promise<void> {
+  const names = await listRefs(directory)
+  const refused = names.filter((name) => refNameFault(name) !== undefined)
+  if (refused.length === 0) return
+  const input = refused.map((name) => `delete ${name}\n`).join('')
+  await git.run(gitCommands.updateRefs(directory), { input, config: { 'core.fsync': 'none' } })
+}
+
+async function likelyHead(directory: string): Promise<string> {
+  const refs = await listRefs(directory)
+  const branches = refs.filter((name) => name.startsWith('refs/heads/'))
+  const usual = [mainBranch, 'refs/heads/master']
+  return usual.find((name) => branches.includes(name)) ?? branches.sort()[0] ?? mainBranch
+}
+
+// Protocol 0 and 1 name it among the capabilities, 2 with the ref: gitprotocol-pack(5), gitprotocol-v2(5).
+function symbolicHeadIn(trace: string): string | undefined {
+  const [, target] =
+    /symref=HEAD:(\S*)/.exec(trace) ?? / HEAD symref-target:(.*)$/m.exec(trace) ?? []
+  return target
+}
+
+async function startOf(path: string): Promise<string> {
+  await using file = await open(path).catch(() => undefined)
+  const buffer = Buffer.alloc(traceMaxBytes)
+  const read = await file?.read(buffer, 0, traceMaxBytes, 0)
+  return buffer.toString('utf8', 0, read?.bytesRead ?? 0)
+}
+
+async function textOf(stream: Readable, maxLength: number): Promise<string> {
+  let text = ''
+  for await (const chunk of stream.setEncoding('utf8')) {
+    text += chunk
+    if (text.length > maxLength) throw importFailed('The source sends more than is sensible.')
+  }
+  return text
+}

@@ -1,0 +1,140 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { FaultPoint } from '../base/fault-points.ts'
+import { Problem } from '../base/problem.ts'
+import type { FreeSpace } from '../config/free-space.ts'
+import type { PlainSettings } from '../config/settings.ts'
+import type { Git } from '../git/git-process.ts'
+import { importFailed, importTooLarge } from '../git/import-fault.ts'
+import { fetchMirror, type Mirroring, readSourceHead, setHead } from '../git/mirror.ts'
+import { type Progress, readProgress } from '../git/progress.ts'
+import { refNameFault } from '../git/ref-name.ts'
+import { listRefs, packBytes } from '../git/refs.ts'
+import type { Directories } from './directories.ts'
+import type { ImportSources, OpenedSource } from './import-sources.ts'
+
+/** What a job needs of the world. */
+export type JobDependencies = {
+  git: Git
+  directories: Directories
+  sources: ImportSources
+  freeSpace: FreeSpace
+  settings: PlainSettings
+  faultPoint: FaultPoint
+}
+
+export type Watched = Disposable & {
+  signal: AbortSignal
+  progress: () => Progress
+  /** Takes a line of git's progress, or notices that something has moved. */
+  onProgress: (line: string) => void
+}
+
+const lookEveryMs = 500
+
+/** The mark by which the processes of an import are known: see git/orphans.ts. */
+export function importOwner(id: string): string {
+  return `import:${id}`
+}
+
+/**
+ * Makes the draft of a repository from a source: fetched whole, checked, with its HEAD. What goes wrong is
+ * thrown; the draft is then to be discarded.
+ */
+export async function makeDraft(
+  id: string,
+  open: (watched: Watched) => Promise<OpenedSource>,
+  watched: Watched,
+  { git, directories, settings, faultPoint }: JobDependencies,
+): Promise<void> {
+  await using opened = await open(watched)
+  faultPoint('import.copied')
+  const mirroring: Mirroring = {
+    git,
+    owner: importOwner(id),
+    limits: {
+      memoryMaxBytes: settings.pushMemoryMaxBytes,
+      fileMaxBytes: settings.importMaxBytes,
+    },
+    signal: watched.signal,
+    onProgress: watched.onProgress,
+  }
+  try {
+    const { source, head } = opened
+    const scratch = directories.scratchOf(id, 'trace')
+    const headName = head === 'ask' ? await readSourceHead(source, scratch, mirroring) : head.name
+    const directory = await directories.draft(id)
+    await directories.doomDraft(id)
+    await fetchMirror(source, directory, mirroring)
+    await requireRefs(directory, opened.refs)
+    await setHead(directory, headName)
+    if ((await packBytes(directory)) > settings.importMaxBytes) {
+      throw importTooLarge(settings.importMaxBytes)
+    }
+  } catch (error) {
+    watched.signal.throwIfAborted()
+    throw opened.fault() ?? error
+  }
+  faultPoint('import.fetched')
+}
+
+// Git leaves out a ref that it finds broken, and goes on.
+async function requireRefs(directory: string, expected: string[]): Promise<void> {
+  const arrived = new Set(await listRefs(directory))
+  const missing = expected.find((name) => !arrived.has(name) && refNameFault(name) === undefined)
+  if (missing === undefined) return
+  throw importFailed(`The source is damaged: its ref "${missing}" leads to nothing.`)
+}
+
+/**
+ * Watches over an import: its signal is aborted when the caller's is, when it takes too long, when nothing
+ * moves, when it grows too large or takes the space that is to be kept free.
+ */
+export function watchImport(
+  id: string,
+  signals: AbortSignal[],
+  { directories, freeSpace, settings }: JobDependencies,
+): Watched {
+  const { importSeconds, importStallSeconds, importMaxBytes } = settings
+  const own = new AbortController()
+  const ended = new AbortController()
+  const late = setTimeout(() => {
+    own.abort(importFailed(`The import took longer than ${importSeconds} seconds.`))
+  }, importSeconds * 1000)
+  let latest: Progress = { phase: 'counting', percent: 0 }
+  let movedAt = performance.now()
+
+  async function look(): Promise<void> {
+    if (performance.now() - movedAt > importStallSeconds * 1000) {
+      own.abort(importFailed(`Nothing came from the source for ${importStallSeconds} seconds.`))
+    }
+    if (freeSpace.isShort()) {
+      own.abort(
+        new Problem('storage_full', 'The server has too little space left for this import.'),
+      )
+    }
+    const bytes = await packBytes(directories.draftOf(id)).catch(() => 0)
+    if (bytes > importMaxBytes) own.abort(importTooLarge(importMaxBytes))
+  }
+
+  async function keepLooking(): Promise<void> {
+    while (!ended.signal.aborted) {
+      await look()
+      await sleep(lookEveryMs, undefined, { signal: ended.signal }).catch(() => {})
+    }
+  }
+  keepLooking().catch((error) => own.abort(error))
+
+  return {
+    signal: AbortSignal.any([own.signal, ...signals]),
+    progress: () => latest,
+    onProgress(line) {
+      movedAt = performance.now()
+      const read = readProgress(line)
+      if (read && read.percent >= latest.percent) latest = read
+    },
+    [Symbol.dispose]() {
+      clearTimeout(late)
+      ended.abort()
+    },
+  }
+}

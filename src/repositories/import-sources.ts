@@ -1,0 +1,218 @@
+import { readFile, realpath } from 'node:fs/promises'
+import type { Agent } from 'node:http'
+import { join } from 'node:path'
+import { isAdmin } from '../access/may.ts'
+import type { Principal } from '../access/principal.ts'
+import { Problem } from '../base/problem.ts'
+import { gitCommands } from '../git/commands.ts'
+import type { Git } from '../git/git-process.ts'
+import { openHttpRelay } from '../git/http-relay.ts'
+import { importFailed } from '../git/import-fault.ts'
+import { copyRepository, sourceConfig } from '../git/local-copy.ts'
+import type { MirrorSource } from '../git/mirror.ts'
+import { OpenedFolder } from '../git/opened-folder.ts'
+import { listRefs } from '../git/refs.ts'
+import { toSshSource } from '../git/ssh-source.ts'
+import type { LocalSource, RemoteSource, Source } from './source-address.ts'
+
+export type ImportSources = ReturnType<typeof createImportSources>
+
+type Dependencies = {
+  git: Git
+  dataDir: string
+  /** Folders below which everybody may import from. */
+  localRoots: string[]
+  /** Finds where a host is, and checks that it may be connected to; an agent connects to nowhere else. */
+  outbound: {
+    resolve: (host: string) => Promise<[string, ...string[]]>
+    agentFor: (url: URL) => Promise<Agent>
+  }
+}
+
+type Opening = {
+  /** A path where nothing is, for the copy of a local source. */
+  scratch: string
+  maxBytes: number
+  signal: AbortSignal
+  /** Called when more of a local source has been copied. */
+  onCopied: () => void
+}
+
+/** A source that git can be told of. */
+export type OpenedSource = AsyncDisposable & {
+  source: MirrorSource
+  /** What its HEAD stands for; a remote one has to be asked. */
+  head: 'ask' | { name: string | undefined }
+  /** The refs that must arrive, when they are known. */
+  refs: string[]
+  /** Why it could not be read, if that is known better than git knows it. */
+  fault: () => unknown
+}
+
+/** Where imports come from: what may be read by whom, and how git gets at it. */
+export function createImportSources({ git, dataDir, localRoots, outbound }: Dependencies) {
+  function mayRead(principal: Principal, path: string, home: string): boolean {
+    if (isWithin(path, dataDir) || isWithin(path, home)) return false
+    return isAdmin(principal) || localRoots.some((root) => isWithin(path, root))
+  }
+
+  async function openLocal(
+    principal: Principal,
+    { path }: LocalSource,
+    { scratch, maxBytes, signal, onCopied }: Opening,
+  ): Promise<OpenedSource> {
+    const home = await realpath(dataDir)
+    const roots = await Promise.all(localRoots.map((root) => realpath(root).catch(() => root)))
+    const require = (real: string) => {
+      const isInside = isAdmin(principal) || roots.some((root) => isWithin(real, root))
+      if (!isInside || isWithin(real, home)) throw forbidden()
+    }
+    const real = await realpath(path).catch(explainPath)
+    require(real)
+    await using folder = await OpenedFolder.open(real).catch(explainPath)
+    // What was opened counts, not what the path led to a moment before.
+    require(await folder.realPath())
+    await using repository = await repositoryIn(folder)
+    await copyRepository(repository, scratch, { maxBytes, signal, onProgress: onCopied })
+    await refuseFormats(scratch)
+    return {
+      source: { address: scratch, protocol: 'file' },
+      head: { name: await headOf(scratch) },
+      refs: await listRefs(scratch),
+      fault: () => undefined,
+      async [Symbol.asyncDispose]() {},
+    }
+  }
+
+  async function refuseFormats(scratch: string): Promise<void> {
+    const listed = await git.run(gitCommands.listConfig(join(scratch, sourceConfig))).catch(() => {
+      throw importFailed('The configuration of the source cannot be read.')
+    })
+    const settings = new Map(
+      listed.split('\0').map((entry) => entry.split('\n', 2) as [string, string | undefined]),
+    )
+    const of = (name: string) => settings.get(name)?.toLowerCase()
+    if (of('extensions.objectformat') === 'sha256') {
+      throw importFailed(
+        'The source is of the object format SHA-256; repositories here are of SHA-1.',
+      )
+    }
+    if (of('extensions.refstorage') === 'reftable') {
+      throw importFailed('The source keeps its refs as "reftable"; push it here with git instead.')
+    }
+    const isPartial = [...settings.keys()].some((name) =>
+      /^extensions\.partialclone$|^remote\..*\.(promisor|partialclonefilter)$/i.test(name),
+    )
+    if (isPartial) {
+      throw importFailed('The source is a partial clone; fetch all of its objects first.')
+    }
+  }
+
+  async function openHttp(
+    { protocol, host, port, path, username, password }: RemoteSource,
+    { signal }: Opening,
+  ): Promise<OpenedSource> {
+    const url = new URL(`${protocol}://${bracketed(host)}${port ? `:${port}` : ''}${path}`)
+    const pair = `${username?.reveal() ?? ''}:${password?.reveal() ?? ''}`
+    const authorization =
+      username || password ? `Basic ${Buffer.from(pair).toString('base64')}` : undefined
+    const { agentFor } = outbound
+    // Whatever the policy forbids is told before anything is started.
+    await outbound.resolve(host)
+    const relay = await openHttpRelay({ url, authorization, agentFor, signal })
+    return {
+      source: { address: relay.address, protocol: 'http', config: relayed },
+      head: 'ask',
+      refs: [],
+      fault: relay.fault,
+      [Symbol.asyncDispose]: () => relay[Symbol.asyncDispose](),
+    }
+  }
+
+  async function openRemote(remote: RemoteSource, opening: Opening): Promise<OpenedSource> {
+    if (remote.protocol === 'http' || remote.protocol === 'https') return openHttp(remote, opening)
+    const { host, port, path } = remote
+    const [address] = await outbound.resolve(host)
+    const source: MirrorSource =
+      remote.protocol === 'ssh'
+        ? toSshSource(remote, { address, knownHosts: join(dataDir, 'known_hosts') })
+        : {
+            address: `git://${bracketed(address)}${port ? `:${port}` : ''}${path}`,
+            protocol: 'git',
+            // Which of the hosts at that address is meant: git-daemon(1).
+            variables: {
+              GIT_OVERRIDE_VIRTUAL_HOST: bracketed(host) + (port ? `:${port}` : ''),
+            },
+          }
+    return {
+      source,
+      head: 'ask',
+      refs: [],
+      fault: () => undefined,
+      async [Symbol.asyncDispose]() {},
+    }
+  }
+
+  return {
+    /** Refuses a local source that a principal may not read, before anything is looked at: `source_forbidden`. */
+    require(principal: Principal, source: Source): void {
+      if (source.kind === 'local' && !mayRead(principal, source.path, dataDir)) throw forbidden()
+    },
+
+    /** Gets a source ready to be fetched from. Throws a Problem for one that cannot be, or must not be. */
+    open: (principal: Principal, source: Source, opening: Opening): Promise<OpenedSource> =>
+      source.kind === 'local' ? openLocal(principal, source, opening) : openRemote(source, opening),
+  }
+}
+
+// Between git and the relay.
+const relayed = { 'http.followRedirects': 'false', 'http.proxy': '', 'http.postBuffer': '1m' }
+
+async function repositoryIn(folder: OpenedFolder): Promise<OpenedFolder> {
+  const names = new Map((await folder.entries()).map((entry) => [entry.name, entry]))
+  const parts = ['HEAD', 'objects', 'refs']
+  if (parts.every((part) => names.has(part))) return folder
+  const inner = names.get('.git')
+  if (inner?.isFile()) {
+    throw importFailed(
+      'The source is a worktree or a submodule; import the repository that it belongs to.',
+    )
+  }
+  const repository = inner?.isDirectory() ? await folder.folder('.git') : undefined
+  if (!repository) throw importFailed('There is no Git repository at the source.')
+  return repository
+}
+
+async function headOf(directory: string): Promise<string | undefined> {
+  const head = await readFile(join(directory, 'HEAD'), 'utf8')
+  return /^ref:\s*(.*?)\s*$/.exec(head)?.[1]
+}
+
+/** Whether a path is a folder or in it; both are absolute and without `..`. */
+function isWithin(path: string, folder: string): boolean {
+  return path === folder || path.startsWith(folder.endsWith('/') ? folder : `${folder}/`)
+}
+
+function bracketed(host: string): string {
+  return host.includes(':') ? `[${host}]` : host
+}
+
+function forbidden(): Problem {
+  return new Problem(
+    'source_forbidden',
+    'This path of the server may not be imported from. Admins may import from anywhere but the data ' +
+      'directory; others from the folders that SVC_IMPORT_LOCAL_ROOTS names.',
+  )
+}
+
+function explainPath(error: unknown): never {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined
+  if (code === 'ENOENT') throw importFailed('There is nothing at this path of the server.')
+  if (code === 'ENOTDIR' || code === 'ELOOP') {
+    throw importFailed('The source is no folder. A bundle is cloned first, and its clone pushed.')
+  }
+  if (code === 'EACCES' || code === 'EPERM') {
+    throw importFailed('The server may not read this path.')
+  }
+  throw error
+}

@@ -1,0 +1,84 @@
+import type { Db, ImportRow } from '../database/schema.ts'
+
+export async function insertImport(db: Db, row: ImportRow): Promise<void> {
+  await db.insertInto('imports').values(row).execute()
+}
+
+/** The import of a repository, be it under way or failed. */
+export function findImport(db: Db, repositoryId: string): Promise<ImportRow | undefined> {
+  return db
+    .selectFrom('imports')
+    .selectAll()
+    .where('repositoryId', '=', repositoryId)
+    .executeTakeFirst()
+}
+
+/** The last import of an exact name, if it has failed. */
+export function findFailedImport(db: Db, name: string): Promise<ImportRow | undefined> {
+  return db
+    .selectFrom('imports')
+    .selectAll()
+    .where('nameKey', '=', name.toLowerCase())
+    .where('name', '=', name)
+    .where('endedAt', 'is not', null)
+    .orderBy('repositoryId', 'desc')
+    .executeTakeFirst()
+}
+
+/** Imports that have not ended, as far as the database knows, oldest first. */
+export function listRunningImports(db: Db): Promise<ImportRow[]> {
+  return db
+    .selectFrom('imports')
+    .selectAll()
+    .where('endedAt', 'is', null)
+    .orderBy('repositoryId')
+    .execute()
+}
+
+/** Records how far an import is; false when it is not to go on. */
+export async function updateProgress(
+  db: Db,
+  repositoryId: string,
+  { phase, percent }: { phase: string; percent: number },
+): Promise<boolean> {
+  const row = await db
+    .updateTable('imports')
+    .set({ phase, progress: percent })
+    .where('repositoryId', '=', repositoryId)
+    .where('endedAt', 'is', null)
+    .returning('repositoryId')
+    .executeTakeFirst()
+  return row !== undefined
+}
+
+/** Records why an import has ended; one that has ended already keeps its reason. */
+export async function markFailed(
+  db: Db,
+  repositoryId: string,
+  { code, detail, now }: { code: string; detail: string; now: number },
+): Promise<void> {
+  await db
+    .updateTable('imports')
+    .set({ faultCode: code, faultDetail: detail, endedAt: now })
+    .where('repositoryId', '=', repositoryId)
+    .where('endedAt', 'is', null)
+    .execute()
+}
+
+export async function deleteImport(db: Db, repositoryId: string): Promise<void> {
+  await db.deleteFrom('imports').where('repositoryId', '=', repositoryId).execute()
+}
+
+/** Forgets the failed imports of a name, whoever made them: somebody has it now, or wants to try again. */
+export async function deleteFailedImports(db: Db, name: string): Promise<void> {
+  await db
+    .deleteFrom('imports')
+    .where('nameKey', '=', name.toLowerCase())
+    .where('endedAt', 'is not', null)
+    .execute()
+}
+
+/** Forgets the imports that failed before a time. */
+export async function deleteImportsEndedBefore(db: Db, time: number): Promise<void> {
+  await db.deleteFrom('imports').where('endedAt', '<', time).execute()
+}
