@@ -104,7 +104,8 @@ export async function openHttpRelay({ url, authorization, agentFor, signal }: Op
 
   const server = createServer((request, response) => {
     answerGit(request, response).catch((error) => {
-      fault ??= signal.aborted ? signal.reason : explain(error)
+      // A git that has ended by itself breaks the pipe, and says why.
+      if (!response.destroyed) fault ??= signal.aborted ? signal.reason : explain(error)
       if (response.headersSent) response.destroy()
       else response.writeHead(502).end()
     })

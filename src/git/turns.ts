@@ -74,6 +74,6 @@ export function createTurns({ overall, perKey, waiting, waitMs }: Options) {
 const retryAfterSeconds = 10
 
 function busy(): Problem {
-  const detail = 'Too many clones, fetches and pushes are running; try again in a moment.'
+  const detail = 'Too many clones, fetches, pushes and imports are running; try again in a moment.'
   return new Problem('git_busy', detail, { retryAfterSeconds })
 }

@@ -45,8 +45,8 @@ type Context = {
   setHeader: (name: string, value: string) => void
   /** Answers with another status of success than the first one. */
   setStatus: (status: number) => void
-  /** Aborted when the client goes away, or the server gives up waiting. */
-  signal: AbortSignal
+  /** A signal that is aborted when the client goes away, or the server gives up waiting. */
+  untilGone: () => AbortSignal
 }
 
 /** A route that speaks JSON. Checks run in this order: token, permission, `find`, query, body. */
@@ -116,7 +116,7 @@ type Definition<P, Q extends TSchema, B extends TSchema, R extends TSchema, Foun
       query: Static<Q>
       body: Static<B>
       found: Found
-    } & Pick<Context, 'url' | 'header' | 'setHeader' | 'setStatus' | 'signal'>,
+    } & Pick<Context, 'url' | 'header' | 'setHeader' | 'setStatus' | 'untilGone'>,
   ) => Promise<Static<R>>
 }
 

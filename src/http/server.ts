@@ -153,7 +153,7 @@ export function createHttpServer(options: Options) {
       header: (name) => request.headers[name]?.toString(),
       setHeader: (name, value) => void reply.header(name, value),
       setStatus: (status) => void reply.status(status),
-      signal: AbortSignal.any([streams.signal, goneSignal(reply.raw)]),
+      untilGone: () => AbortSignal.any([streams.signal, goneSignal(reply.raw)]),
     })
     if (route.reply === undefined) return reply.send()
     return reply.type('application/json; charset=utf-8').send(`${JSON.stringify(answer)}\n`)

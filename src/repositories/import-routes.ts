@@ -24,13 +24,13 @@ export function importRoutes(imports: Imports) {
         'outbound_unresolved',
         'git_busy',
       ],
-      handle: async ({ principal, body, header, setHeader, setStatus, signal }) => {
+      handle: async ({ principal, body, header, setHeader, setStatus, untilGone }) => {
         const isPatient = !prefersAsync(header('prefer'))
         const started = await imports.start(principal, {
           source: body.source,
           name: body.name,
           keepsFault: !isPatient,
-          ...(isPatient && { signal }),
+          ...(isPatient && { signal: untilGone() }),
         })
         setHeader('location', `/repos/${started.name}`)
         if (isPatient) {
