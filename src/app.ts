@@ -124,6 +124,7 @@ async function openApp({ settings, log, path }: Options) {
     protections,
     collaborators,
     imports,
+    outbound,
     freeSpace,
     refresh,
 

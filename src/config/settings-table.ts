@@ -320,7 +320,7 @@ export const settings = {
   outboundAllow: {
     variable: 'SVC_OUTBOUND_ALLOW',
     description:
-      'What imports may connect to; only the entries of this list. Default: external, and loopback while HTTP and SSH listen on loopback alone.',
+      'What imports may connect to; only the entries of this list. Default: external, and loopback while HTTP and SSH listen on loopback alone and SVC_BASE_URL is there, too.',
     accepts: allowedForm,
     fallback: '',
     parse: parseAllowed,

@@ -13,6 +13,11 @@ test('a list holds words, hosts, addresses and ranges, in any case and with spac
   })
 })
 
+test('a range that also has addresses which stand for IPv4 ones is accepted', () => {
+  const ranges = ['::/0', '2000::/3', '2001::/23', '64:ff9b::/32']
+  assert.deepEqual(parseAllowed(ranges.join())?.ranges, ranges)
+})
+
 test('none means nothing at all', () => {
   const nothing = { classes: [], ranges: [], names: [] }
   assert.deepEqual(parseAllowed('none'), nothing)
@@ -96,7 +101,16 @@ test('by default this machine may be connected to only while the service listens
   ]
   for (const [host, sshHost, sshPort, loopback] of listening) {
     const classes = loopback ? ['external', 'loopback'] : ['external']
-    const allowed = defaultAllowed({ host, sshHost, sshPort })
+    const allowed = defaultAllowed({ host, sshHost, sshPort, baseUrl: undefined })
     assert.deepEqual(allowed, { classes, ranges: [], names: [] }, `${host} ${sshHost} ${sshPort}`)
   }
+})
+
+test('a public address says that others come in by a proxy', () => {
+  const classesWith = (baseUrl: string) =>
+    defaultAllowed({ host: '127.0.0.1', sshHost: '::1', sshPort: 2222, baseUrl }).classes
+  assert.deepEqual(classesWith('https://git.example.com'), ['external'])
+  assert.deepEqual(classesWith('http://10.0.0.1:8080'), ['external'])
+  assert.deepEqual(classesWith('http://localhost:8080'), ['external', 'loopback'])
+  assert.deepEqual(classesWith('http://[::1]:8080'), ['external', 'loopback'])
 })

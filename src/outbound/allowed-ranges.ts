@@ -39,9 +39,12 @@ export function defaultAllowed(listening: {
   host: string
   sshHost: string
   sshPort: number | 'off'
+  /** The public address; with one that is not of this machine, a proxy brings the world in. */
+  baseUrl: string | undefined
 }): Allowed {
-  const { host, sshHost, sshPort } = listening
+  const { host, sshHost, sshPort, baseUrl } = listening
   const hosts = sshPort === 'off' ? [host] : [host, sshHost]
+  if (baseUrl !== undefined) hosts.push(new URL(baseUrl).hostname)
   return {
     classes: hosts.every(isLoopback) ? ['external', 'loopback'] : ['external'],
     ranges: [],

@@ -15,7 +15,7 @@ export function toHost(text: string): Host | undefined {
   const bare = /^\[(.*)\]$/.exec(text)?.[1] ?? text
   if (bare.includes(':')) return isIPv6(bare) ? toIpv6(bare) : undefined
   // Where an address of the web would end, or which it would drop without a word.
-  if (bare !== text || /[\0-\x20\x7f/\\?#@]/.test(text)) return undefined
+  if (/[\0-\x20\x7f/\\?#@]/.test(text)) return undefined
   const name = URL.parse(`http://${text}`)?.hostname.replace(/\.$/, '') ?? ''
   if (/^\d+\.\d+\.\d+\.\d+$/.test(name)) return { kind: 'address', address: name }
   const isName = name.length <= nameMaxLength && name.split('.').every((part) => label.test(part))

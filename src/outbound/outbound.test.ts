@@ -120,6 +120,10 @@ test('an address is judged by every IPv4 address that it stands for', async () =
     ['::ffff:0:127.0.0.1', '::ffff:0:8.8.8.8'],
     ['64:ff9b::127.0.0.1', '64:ff9b::8.8.8.8'],
     ['64:ff9b:1::127.0.0.1', '64:ff9b:1::8.8.8.8'],
+    ['64:ff9b:1::', '64:ff9b:1::8.8.8.8'],
+    ['64:ff9b:1:7f00:0:100:808:808', '64:ff9b:1:808:8:800:808:808'],
+    ['64:ff9b:1:7f:0:1:808:808', '64:ff9b:1:8:8:808:808:808'],
+    ['64:ff9b:1:0:7f:0:108:808', '64:ff9b:1:0:8:808:808:808'],
     ['64:ff9b:1:7f00:0:100::', '64:ff9b:1:808:8:800::'],
     ['64:ff9b:1:7f:0:1::', '64:ff9b:1:8:8:808::'],
     ['64:ff9b:1:0:7f:0:100:0', '64:ff9b:1:0:8:808:800:0'],
@@ -187,12 +191,18 @@ test('a name gives all its addresses in their order, and is asked for once', asy
   assert.deepEqual(asked, ['git.example.com'])
 })
 
+test('a name with very many addresses gives the first of them', async () => {
+  const answer = Array.from({ length: 200 }, (_, last) => `8.8.8.${last}`)
+  const { outbound } = open('external', { 'many.example': answer })
+  assert.deepEqual(await outbound.resolve('many.example'), answer.slice(0, 16))
+})
+
 test('one address that is not allowed forbids the name, wherever it stands', async () => {
   const mixed: Answers = {
     'first.example': ['127.0.0.1', '8.8.8.8'],
     'last.example': ['8.8.8.8', '2606:4700::1111', '10.0.0.1'],
     'inside.example': ['8.8.8.8', '64:ff9b::10.0.0.1', '8.8.4.4'],
-    'zone.example': ['8.8.8.8', 'fe80::1%eth0'],
+    'zone.example': ['8.8.8.8', 'fe80::1%br-lan'],
     'many.example': [...Array(40).fill('8.8.8.8'), '10.0.0.1'],
   }
   const { outbound } = open('external', mixed)
@@ -277,6 +287,14 @@ test('a host that cannot be found is told apart from one that is no host', async
   assert.match(await tell('fe80::1%eth0'), /^"fe80::1%eth0" is no host name or address/)
   assert.match(await tell('a b\n'), /^"a b\\n" is no host name or address/)
   assert.match(await tell('x'.repeat(9999)), /^"x{100}" is no host name or address/)
+})
+
+test('names that were looked up make room for others', async () => {
+  const { outbound } = open('external', { 'a.example': ['8.8.8.8'] })
+  for (let round = 0; round < 40; round += 1) {
+    assert.deepEqual(await outbound.resolve('a.example'), ['8.8.8.8'])
+    await refusal(outbound.resolve('nowhere.example'), 'outbound_unresolved')
+  }
 })
 
 test('a resolver that fails or does not answer is not waited for without end', async () => {

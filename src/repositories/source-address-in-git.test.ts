@@ -6,10 +6,56 @@ import type { AddressInfo } from 'node:net'
 import { test } from 'node:test'
 import { promisify } from 'node:util'
 import fc from 'fast-check'
-import { attempt, piece, remote } from '../../test/support/addresses.ts'
 import { toHost } from '../outbound/host.ts'
+import { parseSource, type RemoteSource } from './source-address.ts'
 
 const execute = promisify(execFile)
+
+// What addresses are made of, and what is used to make two programs disagree about them.
+const piece = fc.constantFrom(
+  ...[
+    '/',
+    '//',
+    ':',
+    '@',
+    '[',
+    ']',
+    '%40[',
+    '.',
+    '..',
+    '~',
+    '-',
+    '%40',
+    '%5b',
+    '%5D',
+    '%2f',
+    '%3A',
+    '::1',
+  ],
+  ...[
+    '127.1',
+    'a',
+    'example.com',
+    '.git',
+    '22',
+    'é',
+    '。',
+    'git',
+    'evil',
+    '[::1]',
+    '+',
+    '=',
+    'ssh://',
+  ],
+)
+
+const addressParts = fc.tuple(
+  fc.constantFrom('ssh://', 'git://'),
+  fc.oneof(fc.constantFrom('', '', 'git@', 'a%40b@'), piece),
+  fc.oneof(fc.constantFrom('example.com', '[::1]', '127.1', 'ex%61mple.'), piece),
+  fc.oneof(fc.constantFrom('', '', ':', ':22', ':00'), piece),
+  fc.array(piece, { minLength: 1, maxLength: 6 }),
+)
 
 test('git means the same host, port and path by an ssh or git address', () => {
   const addresses = [
@@ -36,19 +82,15 @@ test('git means the same host, port and path by an ssh or git address', () => {
   for (const text of addresses) assertSameToGit(text)
 
   fc.assert(
-    fc.property(
-      fc.constantFrom('ssh://', 'git://'),
-      fc.array(piece, { maxLength: 8 }),
-      (scheme, pieces) => {
-        const text = `${scheme}${pieces.join('')}/x`
-        if (attempt(text)) assertSameToGit(text)
-      },
-    ),
-    { numRuns: 3000 },
+    fc.property(addressParts, ([scheme, user, host, port, ...path]) => {
+      const text = `${scheme}${user}${host}${port}/${path.flat().join('')}`
+      if (isAccepted(text)) assertSameToGit(text)
+    }),
+    { numRuns: 600 },
   )
 })
 
-test('git and curl connect to the same host and port for an http or https address', async () => {
+test('git and curl connect to the same host and port for an http or https address', async (t) => {
   const reached: string[] = []
   const proxy = createServer((request, response) => {
     reached.push(new URL(request.url ?? '').host)
@@ -58,6 +100,7 @@ test('git and curl connect to the same host and port for an http or https addres
     reached.push(request.url ?? '')
     socket.end('HTTP/1.1 403 Forbidden\r\n\r\n')
   })
+  t.after(() => proxy.close())
   proxy.listen(0, '127.0.0.1')
   await once(proxy, 'listening')
   // A server that listens on a port has an address of this form.
@@ -88,8 +131,21 @@ test('git and curl connect to the same host and port for an http or https addres
     assert.ok(target.includes(host), text)
     reached.length = 0
   }
-  proxy.close()
 })
+
+function remote(text: string): RemoteSource {
+  const source = parseSource(text)
+  assert.ok(source.kind === 'remote', text)
+  return source
+}
+
+function isAccepted(text: string): boolean {
+  try {
+    return parseSource(text).kind === 'remote'
+  } catch {
+    return false
+  }
+}
 
 // What git itself says of an address, as it was given and as it is shown.
 function assertSameToGit(text: string): void {

@@ -1,10 +1,15 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { attempt, piece, remote } from '../../test/support/addresses.ts'
 import { isRepositoryName } from '../access/names.ts'
 import { Problem } from '../base/problem.ts'
-import { parseSource } from './source-address.ts'
+import { parseSource, type RemoteSource } from './source-address.ts'
+
+function remote(text: string): RemoteSource {
+  const source = parseSource(text)
+  assert.ok(source.kind === 'remote', text)
+  return source
+}
 
 function refusal(text: string): string {
   try {
@@ -218,6 +223,59 @@ test('what is no address of a repository is refused with what is wrong about it'
   for (const [text, fault] of faults) assert.match(refusal(text), fault, JSON.stringify(text))
 })
 
+const piece = fc.constantFrom(
+  ...[
+    'https://',
+    'ssh://',
+    'git://',
+    'http://',
+    '/',
+    '//',
+    ':',
+    '@',
+    '[',
+    ']',
+    '@[',
+    '.',
+    '..',
+    '~',
+    '-',
+    '%',
+  ],
+  ...[
+    '%40',
+    '%5b',
+    '%5D',
+    '%2f',
+    '%3A',
+    '%00',
+    '%c3%a4',
+    '?',
+    '#',
+    '\\',
+    ' ',
+    '\n',
+    '\0',
+    '::',
+    '::1',
+    '127.1',
+  ],
+  ...[
+    'a',
+    'example.com',
+    '.git',
+    '22',
+    '65536',
+    'é',
+    '。',
+    '\ud800',
+    'git',
+    'evil',
+    '[::1]',
+    '+',
+    '=',
+  ],
+)
 const anyText = fc.oneof(
   fc.array(piece, { maxLength: 12 }).map((all) => all.join('')),
   fc.string({ unit: 'binary' }),
@@ -259,3 +317,12 @@ test('neither what is shown nor a refusal has the password in it', () => {
     { numRuns: 2000 },
   )
 })
+
+function attempt(text: string) {
+  try {
+    return parseSource(text)
+  } catch (error) {
+    assert.ok(error instanceof Problem, String(error))
+    return undefined
+  }
+}

@@ -1,0 +1,54 @@
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { test } from 'node:test'
+import { promisify } from 'node:util'
+import { openExistingApp } from '../../src/app.ts'
+import { createLog } from '../../src/base/log.ts'
+import { readSettings } from '../../src/config/settings.ts'
+import { temporaryFolder } from '../support/git.ts'
+import { startInProcess } from '../support/in-process.ts'
+import { launcher } from '../support/service.ts'
+
+const execute = promisify(execFile)
+
+test('a list that is not accepted stops the start with a line that says why', async () => {
+  await using folder = await temporaryFolder()
+  const env = {
+    PATH: process.env.PATH,
+    SVC_DATA_DIR: `${folder.path}/data`,
+    SVC_OUTBOUND_ALLOW: 'external,*.example.com',
+  }
+  await assert.rejects(execute(launcher, ['serve'], { env }), {
+    code: 2,
+    stdout: '',
+    stderr:
+      'svc: SVC_OUTBOUND_ALLOW: "*.example.com" has a wildcard, and names are compared as a whole; it takes ' +
+      'hosts, IP addresses, CIDRs and the words external, private and loopback, separated by commas; or none.\n',
+  })
+})
+
+test('this machine is reached by its name while the service serves only this machine, or when it is listed', async () => {
+  await using service = await startInProcess()
+  const resolve = async (env: Record<string, string>, host: string) => {
+    const settings = readSettings({ SVC_DATA_DIR: service.dataDir, ...env })
+    const log = createLog({ level: 'silent', output: process.stderr })
+    const path = process.env.PATH ?? ''
+    await using app = await openExistingApp({ settings, log, path, environment: {}, version: '0' })
+    return app.outbound.resolve(host)
+  }
+  const own = /^(127\.0\.0\.1|::1)$/
+  for (const address of await resolve({}, 'localhost')) assert.match(address, own)
+  await assert.rejects(resolve({ SVC_HOST: '0.0.0.0' }, 'localhost'), {
+    code: 'outbound_forbidden',
+  })
+  await assert.rejects(resolve({ SVC_SSH_HOST: '::' }, 'localhost'), { code: 'outbound_forbidden' })
+  const off = { SVC_SSH_HOST: '::', SVC_SSH_PORT: 'off' }
+  for (const address of await resolve(off, 'localhost')) assert.match(address, own)
+  const listed = { SVC_HOST: '0.0.0.0', SVC_OUTBOUND_ALLOW: 'localhost' }
+  for (const address of await resolve(listed, 'localhost')) assert.match(address, own)
+  await assert.rejects(resolve({ SVC_OUTBOUND_ALLOW: 'external' }, '127.0.0.1'), {
+    code: 'outbound_forbidden',
+  })
+  // RFC 2606: no name server knows it.
+  await assert.rejects(resolve({}, 'nowhere.invalid'), { code: 'outbound_unresolved' })
+})
