@@ -1,9 +1,16 @@
 import { lookup } from 'node:dns/promises'
+import { hostname } from 'node:os'
+import { join } from 'node:path'
 import type { Principal } from './access/principal.ts'
 import { systemClock } from './base/clock.ts'
 import { createFaultPoint } from './base/fault-points.ts'
 import type { Log } from './base/log.ts'
-import { assertDataDirectory, lock, prepareDataDirectory } from './config/data-directory.ts'
+import {
+  assertDataDirectory,
+  holdLock,
+  lock,
+  prepareDataDirectory,
+} from './config/data-directory.ts'
 import { createFreeSpace } from './config/free-space.ts'
 import type { Settings } from './config/settings.ts'
 import { openDatabase } from './database/database.ts'
@@ -15,13 +22,19 @@ import { createGitEngine } from './git-server/git-engine.ts'
 import { gitRoutes } from './git-server/git-routes.ts'
 import { createGitTurns } from './git-server/git-turns.ts'
 import { createHttpDoor } from './git-server/http-door.ts'
+import type { Operation } from './git-server/operations.ts'
 import { createPushes } from './git-server/pushes.ts'
 import { createSshBackend } from './git-server/ssh-backend.ts'
 import { sshUser } from './git-server/ssh-door.ts'
 import { type Listening, sshOwner, startSshProcess } from './git-server/ssh-process.ts'
-import { createTidying } from './git-server/tidying.ts'
 import { withPublicRoutes } from './http/public-routes.ts'
 import { createHttpServer } from './http/server.ts'
+import { createMaintenance } from './maintenance/maintenance.ts'
+import { startMaintenanceLoop } from './maintenance/maintenance-loop.ts'
+import { createMaintenanceRequests } from './maintenance/maintenance-requests.ts'
+import { addGauges } from './metrics/gauges.ts'
+import { createMetricsLater } from './metrics/later.ts'
+import { metricsRoutes } from './metrics/metrics-routes.ts'
 import { defaultAllowed } from './outbound/allowed-ranges.ts'
 import { createOutbound } from './outbound/outbound.ts'
 import { createCollaborators } from './repositories/collaborators.ts'
@@ -33,6 +46,7 @@ import { assertSameInstance } from './repositories/instance.ts'
 import { createProtections } from './repositories/protections.ts'
 import { createRepositories } from './repositories/repositories.ts'
 import { repositoryRoutes } from './repositories/repository-routes.ts'
+import { createTidying } from './repositories/tidying.ts'
 import { sshKeyRoutes } from './ssh-keys/ssh-key-routes.ts'
 import { createSshKeys } from './ssh-keys/ssh-keys.ts'
 import { tokenRoutes } from './tokens/token-routes.ts'
@@ -82,6 +96,11 @@ async function openApp({ settings, log, path }: Options) {
     baseUrl: () => address.http,
     sshUrl: () => address.ssh,
   })
+  const freeSpace = createFreeSpace({ folder: dataDir, least: settings.freeSpaceLeast })
+  const maintenanceRequests = createMaintenanceRequests({ db, clock })
+  // One process at a time does a server's work, so that what this name holds from before is its own.
+  const holder = `${hostname()}:${dataDir}`
+  const work = { db, git, directories, freeSpace, settings, clock, faultPoint, log, holder }
   const protections = createProtections({ db, clock })
   const collaborators = createCollaborators({ db, clock })
   const outbound = createOutbound({
@@ -89,7 +108,6 @@ async function openApp({ settings, log, path }: Options) {
     lookup: (name) => lookup(name, { all: true, order: 'verbatim' }),
   })
 
-  const freeSpace = createFreeSpace({ folder: dataDir, least: settings.freeSpaceLeast })
   const refresh = (principal: Principal) =>
     (principal.kind === 'ssh-key' ? sshKeys : tokens).refresh(principal)
   const sources = createImportSources({
@@ -127,9 +145,25 @@ async function openApp({ settings, log, path }: Options) {
     outbound,
     freeSpace,
     refresh,
+    maintenanceRequests,
+    /** What maintenance works with. */
+    work,
 
     /** Keeps a starting server from clearing away what is being made or deleted here. */
     changeRepositories: () => lock(dataDir, 'repositories', lockWaitMs),
+
+    /** Does the maintenance that was asked for in place of a server; false while one runs, or nothing is left. */
+    async maintainHere(): Promise<boolean> {
+      using server = await holdLock(join(dataDir, 'server.lock'))
+      if (!server) return false
+      {
+        using _quiet = await lock(dataDir, 'repositories', lockWaitMs)
+        await endOrphans(sshOwner(dataDir), dataDir)
+      }
+      const tidying = createTidying({ directories, log, startedAt: Date.now() })
+      const maintenance = createMaintenance({ ...work, tidying })
+      return (await maintenance.isWanted()) && maintenance.runNext(new AbortController().signal)
+    },
 
     [Symbol.asyncDispose]: () => db.destroy(),
   }
@@ -188,7 +222,19 @@ export async function startService(options: Options) {
   // From here on only this server's own gits change anything.
   const tidying = createTidying({ directories, log, startedAt: Date.now() })
   const turns = createGitTurns(settings)
-  const gitEngine = createGitEngine({ git, pushes, tidying, turns, freeSpace, settings, log })
+  const metrics = createMetricsLater({ version })
+  const onOperation = (door: string) => (operation: Operation) =>
+    metrics.operated({ ...operation, door })
+  const gitEngine = createGitEngine({
+    ...app,
+    pushes,
+    tidying,
+    turns,
+    settings,
+    log,
+    onOperation: onOperation('http'),
+  })
+  const maintenance = createMaintenance({ ...app.work, tidying, onEnd: metrics.maintained })
 
   const background = new AbortController()
   starting.defer(() => background.abort())
@@ -204,6 +250,7 @@ export async function startService(options: Options) {
       ...importRoutes(imports),
       ...tokenRoutes(tokens),
       ...sshKeyRoutes(sshKeys),
+      ...metricsRoutes(metrics),
       ...gitRoutes({ repositories, httpDoor: createHttpDoor(gitEngine), settings }),
     ],
     { version, baseUrl: () => address.http, health },
@@ -213,6 +260,7 @@ export async function startService(options: Options) {
     routes,
     authenticate: tokens.authenticate,
     requireSpace: freeSpace.require,
+    onAnswered: metrics.answered,
     clock,
     log,
   })
@@ -220,7 +268,8 @@ export async function startService(options: Options) {
   starting.defer(() => server.stop(0))
   address.http = settings.baseUrl ?? reachable(listening)
 
-  const createBackend = () => createSshBackend({ ...app, pushes, tidying, turns })
+  const createBackend = () =>
+    createSshBackend({ ...app, pushes, tidying, turns, onOperation: onOperation('ssh') })
   const ssh =
     settings.sshPort === 'off'
       ? undefined
@@ -230,6 +279,14 @@ export async function startService(options: Options) {
   const newAdminToken = await tokens.setUp(settings.adminToken?.reveal())
 
   git.prepare()
+  metrics.prepare()
+  addGauges(metrics, {
+    ...app,
+    turns,
+    countDue: maintenance.countDue,
+    countSshGits: ssh?.countGits,
+  })
+  const maintaining = starting.use(startMaintenanceLoop({ maintenance, log }))
 
   const sweeping = setInterval(() => {
     pushes.sweep().catch((error) => log.error({ err: error }, 'the sweep of pushes failed'))
@@ -252,7 +309,12 @@ export async function startService(options: Options) {
     /** Finishes running requests, for as long as the settings allow, and closes everything. */
     async stop(): Promise<void> {
       const timeoutMs = settings.stopSeconds * 1000
-      await Promise.all([server.stop(timeoutMs), ssh?.stop(timeoutMs), imports.stop(timeoutMs)])
+      await Promise.all([
+        maintaining[Symbol.asyncDispose](),
+        server.stop(timeoutMs),
+        ssh?.stop(timeoutMs),
+        imports.stop(timeoutMs),
+      ])
       await pushes.drain()
       await resources.disposeAsync()
     },

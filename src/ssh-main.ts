@@ -27,7 +27,7 @@ const { theirs: backend } = connectRemote<SshBackend>({
     start: (options: SshProcessOptions) =>
       start(options).catch((error: Error) => ({ fault: error.message })),
     stop: async (timeoutMs: number) => running?.stop(timeoutMs),
-    ping: async () => {},
+    ping: async () => ({ gitProcesses: running?.git.count() ?? 0 }),
   },
   onFault: (error) => process.stderr.write(`${error}\n`),
 })

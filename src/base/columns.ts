@@ -18,6 +18,14 @@ export function toTable(rows: string[][]): string {
     .join('')
 }
 
+const units = ['bytes', 'KiB', 'MiB', 'GiB', 'TiB']
+
+/** A number of bytes as people read it. */
+export function toSize(bytes: number): string {
+  const power = Math.min(units.length - 1, Math.floor(Math.log2(Math.max(1, bytes)) / 10))
+  return `${Number((bytes / 1024 ** power).toFixed(1))} ${units[power]}`
+}
+
 /** A time as people read it, in UTC. */
 export function toDate(milliseconds: number | null): string {
   return milliseconds === null

@@ -17,6 +17,13 @@ export const faultSteps = [
   'delete.marked',
   'delete.recorded',
   'delete.moved',
+  'maintenance.claimed',
+  'maintenance.refs-packed',
+  'maintenance.graphed',
+  'maintenance.repacked',
+  'maintenance.expired',
+  'maintenance.pruned',
+  'maintenance.recorded',
 ] as const
 
 export type FaultStep = (typeof faultSteps)[number]

@@ -3,6 +3,7 @@ import type { App } from '../app.ts'
 import { type Setting, settings } from '../config/settings-table.ts'
 import { importRepository } from './import-command.ts'
 import { addKey, listKeys, removeKey } from './key-commands.ts'
+import { maintainRepositories } from './maintenance-commands.ts'
 import { createRepository, deleteRepository, listRepositories } from './repository-commands.ts'
 import type { Terminal } from './terminal.ts'
 import { createToken, listTokens, revokeToken } from './token-commands.ts'
@@ -110,6 +111,13 @@ export function createProgram({ version, terminal, serve, withApp }: Options): C
     .option('--yes', 'do not ask')
     .option(...json)
     .action((name, options) => withApp((app) => deleteRepository(app, name, options, terminal)))
+  repos
+    .command('maintain [name]')
+    .description('put the files of a repository in order now, whether a server runs or not')
+    .option('--all', 'all repositories')
+    .option('--full', 'unite all packs, and remove what no branch or tag has led to for two weeks')
+    .option(...json)
+    .action((name, options) => withApp((app) => maintainRepositories(app, name, options, terminal)))
 
   return program
 }

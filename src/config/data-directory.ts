@@ -47,7 +47,7 @@ export async function lock(
   if (taken) return taken
   throw new DataDirectoryError(
     name === 'server'
-      ? `Another svc server is running on ${dataDir}; stop it, or set SVC_DATA_DIR to another folder.`
+      ? `Another svc server is running on ${dataDir}; stop it, or the svc repos maintain that works in its place, or set SVC_DATA_DIR to another folder.`
       : `Another svc command is changing ${dataDir}; try again.`,
   )
 }

@@ -19,14 +19,25 @@ export function createFreeSpace({ folder, least }: Options) {
   let isShort = false
   let lookedAt = Number.NEGATIVE_INFINITY
 
+  async function measure(): Promise<{ freeBytes: number; leastBytes: number }> {
+    const { bavail, blocks, bsize } = await statfs(folder)
+    return {
+      freeBytes: bavail * bsize,
+      leastBytes: least ?? Math.max(leastBytes, blocks * bsize * leastShare),
+    }
+  }
+
   async function look(): Promise<boolean> {
     lookedAt = performance.now()
-    const { bavail, blocks, bsize } = await statfs(folder)
-    isShort = bavail * bsize < (least ?? Math.max(leastBytes, blocks * bsize * leastShare))
+    const { freeBytes, leastBytes } = await measure()
+    isShort = freeBytes < leastBytes
     return isShort
   }
 
   return {
+    /** How much is free, and how much of it is kept free. */
+    measure,
+
     /**
      * Whether so little is free that nothing more should be written, as of a moment ago: whoever only wants
      * to know does not wait for the disk.

@@ -326,6 +326,20 @@ export const settings = {
     parse: parseAllowed,
     fault: allowedFault,
   } satisfies Setting<Allowed>,
+  maintenancePushes: {
+    variable: 'SVC_MAINTENANCE_PUSHES',
+    description:
+      'Pushes after which the files of a repository are put in order (after fewer, a day later); with off, only when `svc repos maintain` asks.',
+    accepts: 'a whole number from 1 to 1000000, or off',
+    fallback: '50',
+    parse: (text) => (text === 'off' ? text : wholeNumber(1, 1_000_000)(text)),
+  } satisfies Setting<number | 'off'>,
+  maintenanceMemoryMaxBytes: {
+    variable: 'SVC_MAINTENANCE_MEMORY_MAX',
+    description: 'Most memory that each process of maintenance may take.',
+    fallback: '2GiB',
+    ...size(64 * mib, 1024 * gib),
+  } satisfies Setting<number>,
   stopSeconds: {
     variable: 'SVC_STOP_SECONDS',
     description: 'Time that running requests get when the service is told to stop.',

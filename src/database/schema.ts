@@ -12,6 +12,7 @@ export type Schema = {
   events: EventRow
   marks: MarkRow
   instance: { id: string }
+  maintenance: MaintenanceRow
 }
 
 /** A connection or a transaction; the caller alone decides what commits together. */
@@ -104,5 +105,34 @@ type EventRow = {
   createdAt: number
 }
 
-/** Single values: `events` counts the event log, `initialized` is when the first server started. */
+/** What a repository has had of maintenance, and is due for. */
+export type MaintenanceRow = {
+  repositoryId: string
+  /** Pushes since the last maintenance, and when the first of them was counted. */
+  pushes: Generated<number>
+  pushedAt: number | null
+  /** 1 when there may be something to prune: after a push, and while objects wait to be old enough. */
+  isUnpruned: Generated<number>
+  /** What was asked for and has not been done: an Extent, or nothing. */
+  wanted: Generated<string>
+  wantedAt: Generated<number>
+  /** Who works on it, and until when that is believed. */
+  leaseHolder: string | null
+  leaseUntil: Generated<number>
+  startedAt: Generated<number>
+  /** When the last maintenance that succeeded ended, and the last that pruned. */
+  finishedAt: number | null
+  prunedAt: Generated<number>
+  /** JSON of the last one's Report. */
+  report: string | null
+  /** Failures since the last success, what the last one was, and when the next try may be. */
+  failures: Generated<number>
+  fault: string | null
+  notBefore: Generated<number>
+}
+
+/**
+ * Single values: `events` counts the event log, `maintenance` what of it maintenance has counted,
+ * `initialized` is when the first server started.
+ */
 type MarkRow = { name: string; value: Generated<number> }

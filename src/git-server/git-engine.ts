@@ -19,9 +19,10 @@ import { converse } from '../git/rpc.ts'
 import { deadline, watchStall } from '../git/stall.ts'
 import { createTurns } from '../git/turns.ts'
 import type { Repository } from '../repositories/repositories.ts'
+import type { Tidying } from '../repositories/tidying.ts'
 import type { GitTurns } from './git-turns.ts'
+import { createMeasure, type Operation } from './operations.ts'
 import type { Push, Pushes } from './pushes.ts'
-import type { Tidying } from './tidying.ts'
 
 export type GitEngine = ReturnType<typeof createGitEngine>
 
@@ -35,6 +36,8 @@ type Dependencies = {
   freeSpace: FreeSpace
   settings: PlainSettings
   log: Log
+  /** Called when an operation has ended. */
+  onOperation: (operation: Operation) => void
 }
 
 /** Where an answer goes, over either door. Whoever asked for it ends it. */
@@ -78,15 +81,23 @@ type Talk = {
  * https://git-scm.com/docs/pack-protocol and https://git-scm.com/docs/protocol-v2
  */
 export function createGitEngine(dependencies: Dependencies) {
-  const { git, pushes, tidying, turns, freeSpace, settings, log } = dependencies
+  const { git, pushes, tidying, turns, freeSpace, settings, log, onOperation } = dependencies
   const stallMs = settings.gitStallSeconds * 1000
   const readingTurns = createTurns({ overall: 64, perKey: 16, waiting: 1000, waitMs: stallMs })
   // What a server offers in version 2 does not depend on the repository, so it is asked for once.
   let versionTwoOffer: Promise<string> | undefined
   // The same for what it can do with a push.
   let pushCapabilities: Promise<string> | undefined
+  const measure = createMeasure(onOperation)
 
-  return {
+  const answerList = measure('list', answerCommand)
+
+  const answerPack = measure('fetch', async (watched: ReturnType<typeof watch>, input: Buffer) => {
+    using _turn = await turns.fetch.take(keysOf(watched), watched.signal)
+    return await answerCommand(watched, input)
+  })
+
+  const engine = {
     /** What a fetch begins with in version 2: the server's capabilities. */
     async offerFetch({ path }: Repository): Promise<Buffer> {
       // Told here, it is shown to the user; git says nothing of why a later request fails.
@@ -204,15 +215,25 @@ export function createGitEngine(dependencies: Dependencies) {
     },
   }
 
+  return {
+    ...engine,
+    offerFetch: measure('offer', engine.offerFetch),
+    offerPush: measure('offer', engine.offerPush),
+    advertise: measure('offer', engine.advertise),
+    archive: measure('archive', engine.archive),
+    fetchSession: measure('fetch', engine.fetchSession),
+    push: measure('push', engine.push),
+  }
+
   async function answerFetch(watched: ReturnType<typeof watch>, input: Buffer): Promise<Outcome> {
-    const { repository, answer, signal } = watched
     const first = firstPacket(input)
     if (typeof first !== 'object') throw malformedRequest()
-    if (first.packet.kind === 'flush') return answerEmpty(answer)
-    using _turn = isListing(first.packet)
-      ? undefined
-      : await turns.fetch.take(keysOf(watched), signal)
-    await using child = git.start(gitCommands.fetch(repository.path), watched)
+    if (first.packet.kind === 'flush') return answerEmpty(watched.answer)
+    return isListing(first.packet) ? answerList(watched, input) : answerPack(watched, input)
+  }
+
+  async function answerCommand(watched: ReturnType<typeof watch>, input: Buffer): Promise<Outcome> {
+    await using child = git.start(gitCommands.fetch(watched.repository.path), watched)
     return await talk(watched, { child, input: bodyOf(input) })
   }
 

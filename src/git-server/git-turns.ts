@@ -3,13 +3,13 @@ import type { PlainSettings } from '../config/settings.ts'
 import { createTurns, type Turns } from '../git/turns.ts'
 
 /** Whose turn it is to fetch, and whose to push, over both doors together. */
-export type GitTurns = Record<TurnKind, Turns>
+export type GitTurns = Record<TurnKind, Pick<Turns, 'take'>>
 
 export type TurnKind = 'fetch' | 'push'
 
 const fetchesPerCore = 4
 
-export function createGitTurns(settings: PlainSettings): GitTurns {
+export function createGitTurns(settings: PlainSettings): Record<TurnKind, Turns> {
   const queue = { waiting: settings.gitWaiting, waitMs: settings.gitWaitSeconds * 1000 }
   return {
     fetch: createTurns({

@@ -2,10 +2,11 @@ import type { Permission } from '../access/permissions.ts'
 import type { Principal } from '../access/principal.ts'
 import type { RefUpdate } from '../git/refs.ts'
 import type { Repositories, Repository } from '../repositories/repositories.ts'
+import type { Tidying, Visit } from '../repositories/tidying.ts'
 import type { SshKeys } from '../ssh-keys/ssh-keys.ts'
 import type { GitTurns, TurnKind } from './git-turns.ts'
+import type { Operation } from './operations.ts'
 import type { Push, Pushes } from './pushes.ts'
-import type { Tidying } from './tidying.ts'
 
 /** What the SSH process asks of the main one, which alone knows who may do what. */
 export type SshBackend = ReturnType<typeof createSshBackend>['functions']
@@ -16,14 +17,15 @@ type Dependencies = {
   pushes: Pushes
   tidying: Tidying
   turns: GitTurns
+  /** Called when a Git operation over SSH has ended. */
+  onOperation: (operation: Operation) => void
 }
 
 type Turn = { end: AbortController; held?: Disposable }
-type Visit = Awaited<ReturnType<Tidying['enter']>>
 
 /** The main process's side for one SSH process. What that holds here is named by numbers of its own. */
 export function createSshBackend(dependencies: Dependencies) {
-  const { sshKeys, repositories, pushes, tidying, turns } = dependencies
+  const { sshKeys, repositories, pushes, tidying, turns, onOperation } = dependencies
   const heldTurns = new Map<number, Turn>()
   const visits = new Map<number, Visit>()
   const openPushes = new Map<string, Push>()
@@ -68,7 +70,7 @@ export function createSshBackend(dependencies: Dependencies) {
     async leave(id: number, exitCode: number | null | undefined): Promise<void> {
       const visit = visits.get(id)
       visits.delete(id)
-      if (exitCode !== undefined) visit?.watch(Promise.resolve({ exitCode, complaint: '' }))
+      if (exitCode !== undefined) visit?.watch(Promise.resolve({ exitCode }))
       await visit?.[Symbol.asyncDispose]()
     },
 
@@ -88,6 +90,8 @@ export function createSshBackend(dependencies: Dependencies) {
       if (push.id !== undefined) openPushes.set(push.id, push)
       return push.id
     },
+
+    observe: async (operation: Operation) => onOperation(operation),
 
     async finish(pushId: string): Promise<void> {
       const push = openPushes.get(pushId)

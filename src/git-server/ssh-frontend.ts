@@ -1,7 +1,8 @@
+import type { Tidying } from '../repositories/tidying.ts'
 import type { GitTurns, TurnKind } from './git-turns.ts'
+import type { Operation } from './operations.ts'
 import type { Pushes } from './pushes.ts'
 import type { SshBackend } from './ssh-backend.ts'
-import type { Tidying } from './tidying.ts'
 
 /** What the engine and the door need, in the SSH process: each asks the main process. */
 export function createSshFrontend(backend: SshBackend) {
@@ -53,5 +54,8 @@ export function createSshFrontend(backend: SshBackend) {
     },
   }
 
-  return { turns: { fetch: turnsOf('fetch'), push: turnsOf('push') }, tidying, pushes }
+  // A count that is lost with the process is no loss.
+  const onOperation = (operation: Operation) => void backend.observe(operation).catch(() => {})
+
+  return { turns: { fetch: turnsOf('fetch'), push: turnsOf('push') }, tidying, pushes, onOperation }
 }

@@ -14,8 +14,8 @@ export type SshProcessFunctions = {
   start: (options: SshProcessOptions) => Promise<Listening | { fault: string }>
   /** Ends when the last command has; those that last longer are cut off. */
   stop: (timeoutMs: number) => Promise<void>
-  /** Answers. */
-  ping: () => Promise<void>
+  /** Answers, and tells how many gits it runs. */
+  ping: () => Promise<{ gitProcesses: number }>
 }
 
 export type SshProcessOptions = { settings: PlainSettings; port: number; path: string }
@@ -157,6 +157,9 @@ export async function startSshProcess({ createBackend, log, environment, ...opti
     },
 
     end,
+
+    /** How many git processes it runs. */
+    countGits: async () => (await current.theirs.ping()).gitProcesses,
 
     /** Has it end at once, for a program that is about to exit. */
     abandon(): void {

@@ -35,8 +35,11 @@ test('git knows every command and its options', () => {
   for (const [name, command] of [commandNamed('init'), ...others]) {
     const input = readingPackets.has(name) ? '0000' : ''
     const options = { cwd: folder, input, stdio: 'pipe' } as const
-    const value = name === 'listConfig' ? join(directory, 'config') : directory
-    const args = command(...Array<string>(command.length).fill(value))
+    const values: Record<string, string[]> = {
+      listConfig: [join(directory, 'config')],
+      repackAll: [directory, '0', join(folder, 'expired')],
+    }
+    const args = command(...(values[name] ?? [directory, directory]))
     assert.doesNotThrow(() => execFileSync('git', args, options), name)
   }
   rmSync(folder, { recursive: true })

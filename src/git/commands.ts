@@ -50,10 +50,51 @@ export const gitCommands = {
     '^refs/replace/*',
     '^refs/svc/*',
   ],
-  packRefs: (directory: string) => [`--git-dir=${directory}`, 'pack-refs', '--all', '--prune'],
   updateRefs: (directory: string) => [`--git-dir=${directory}`, 'update-ref', '--stdin'],
   listConfig: (file: string) => ['config', `--file=${file}`, '--no-includes', '--null', '--list'],
+  packRefs: (directory: string) => [`--git-dir=${directory}`, 'pack-refs', '--all', '--prune'],
+  extendGraph: (directory: string) => [...graphOf(directory), '--split'],
+  // It tells no more of what no ref leads to; that may then be pruned.
+  rewriteGraph: (directory: string) => [...graphOf(directory), '--split=replace'],
+  // Unites packs until each is at least twice as large as the next smaller one, so that most work is small.
+  repack: (directory: string) => [
+    `--git-dir=${directory}`,
+    'repack',
+    '--quiet',
+    '--geometric=2',
+    '--write-midx',
+    '--write-bitmap-index',
+    '-d',
+    '-n',
+  ],
+  // Unites all packs. What no ref leads to goes into a pack of its own, or to `expired` when it is older.
+  repackAll: (directory: string, expireBefore: string, expired: string) => [
+    `--git-dir=${directory}`,
+    'repack',
+    '--quiet',
+    '-a',
+    '--cruft',
+    `--cruft-expiration=${expireBefore}`,
+    `--expire-to=${expired}`,
+    '--write-midx',
+    '--write-bitmap-index',
+    '-d',
+    '-n',
+  ],
+  // Fails when something is missing that a ref leads to, beyond what standard input excludes.
+  checkRefs: (directory: string) => [
+    `--git-dir=${directory}`,
+    'rev-list',
+    '--objects',
+    '--quiet',
+    '--all',
+    '--stdin',
+  ],
 } as const satisfies Record<string, (...values: string[]) => string[]>
+
+function graphOf(directory: string): string[] {
+  return [`--git-dir=${directory}`, 'commit-graph', 'write', '--reachable', '--no-progress']
+}
 
 /** Settings that hold for every git command, whatever a repository's own configuration says. */
 export function gitConfig({
@@ -87,6 +128,9 @@ export function gitConfig({
     'core.alternateRefsCommand': 'true',
     // Blobs beyond this are streamed, so that memory does not grow with the largest file.
     'core.bigFileThreshold': '16m',
+    // Maintenance takes these locks for a moment, which a push should wait for: git's own patience is 0.1 s and 1 s.
+    'core.filesRefLockTimeout': '3000',
+    'core.packedRefsTimeout': '10000',
     'safe.bareRepository': 'explicit',
     // The data directory is ours by its lock and mode, whoever owns it in a container's volume.
     'safe.directory': '*',
@@ -97,6 +141,14 @@ export function gitConfig({
 
 function ignoring(what: 'receive' | 'fetch'): Record<string, string> {
   return Object.fromEntries(harmlessFaults.map((fault) => [`${what}.fsck.${fault}`, 'ignore']))
+}
+
+/** Further settings for maintenance, which takes its time and little memory. */
+export const maintenanceConfig = {
+  'pack.threads': '1',
+  'pack.windowMemory': '64m',
+  'pack.writeBitmapHashCache': 'true',
+  'pack.writeBitmapLookupTable': 'true',
 }
 
 // Written by old tools into much of the world's history, and understood by all of git.

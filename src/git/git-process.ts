@@ -20,14 +20,16 @@ export type GitProcess = AsyncDisposable & {
 export type Ended = { exitCode: number | null; complaint: string }
 
 /** A git command that failed by itself. */
-class GitFailure extends Error {
+export class GitFailure extends Error {
   override readonly name = 'GitFailure'
   /** The system's error code, where git's complaint is about one that matters: errno(3). */
   readonly code: string | undefined
 
   constructor(command: string, { exitCode, complaint }: Ended) {
     super(`git ${command} ended with ${exitCode ?? 'a signal'}: ${complaint.trim()}`)
-    this.code = /No space left|quota exceeded/i.test(complaint) ? 'ENOSPC' : undefined
+    this.code = /No space left|out of diskspace|quota exceeded/i.test(complaint)
+      ? 'ENOSPC'
+      : undefined
   }
 }
 
@@ -173,6 +175,9 @@ export function createGit({ owner, pushMaxBytes, pushMemoryMaxBytes, path }: Opt
       if (ended.exitCode !== 0) throw new GitFailure(command[0] ?? '', ended)
       return output
     },
+
+    /** How many run; the one that waits for the next push does not count. */
+    count: () => running.size - (prepared?.isRunning() ? 1 : 0),
 
     /** Ends whatever still runs, without waiting: for a program that is about to exit. */
     killAll(): void {

@@ -50,8 +50,9 @@ export async function readDefaultBranch(directory: string): Promise<string> {
 
 /** Whether a repository has any ref at all. */
 export async function hasRefs(directory: string): Promise<boolean> {
-  if ((await readPacked(directory, 'any')).size > 0) return true
-  return hasFile(join(directory, 'refs'))
+  // Loose before packed: a ref that is being packed is then seen in one place at least.
+  if (await hasFile(join(directory, 'refs'))) return true
+  return (await readPacked(directory, 'any')).size > 0
 }
 
 /** Bytes that a repository's packs take. All that is pushed is kept in packs. */
@@ -118,7 +119,8 @@ async function readPacked(
 ): Promise<Map<string, string>> {
   const found = new Map<string, string>()
   const most = wanted === 'all' ? Number.POSITIVE_INFINITY : wanted === 'any' ? 1 : wanted.size
-  const file = await open(join(directory, 'packed-refs')).catch(absentAs(undefined))
+  // Lines that are not read to their end leave the file open, and one that nobody closes ends the program.
+  await using file = await open(join(directory, 'packed-refs')).catch(absentAs(undefined))
   if (!file) return found
   for await (const line of file.readLines()) {
     const [, id = '', ref = ''] = /^([0-9a-f]{40}) (.+)$/.exec(line) ?? []

@@ -42,6 +42,9 @@ export function createTurns({ overall, perKey, waiting, waitMs }: Options) {
   }
 
   return {
+    /** How many have their turn, and how many wait for it. */
+    counts: () => ({ running: total, waiting: queue.length }),
+
     /** Waits for a turn, which lasts until it is disposed of. Throws `git_busy` when it would wait too long. */
     take(keys: string[], signal: AbortSignal): Promise<Disposable> {
       if (isFree(keys)) return Promise.resolve(occupy(keys))

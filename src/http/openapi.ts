@@ -152,8 +152,9 @@ function requestBodyOf(route: Route): object {
 }
 
 function successOf(route: Route): object {
+  const type = route.produces.split(';', 1)[0] ?? ''
   if (route.kind === 'json') {
-    const content = route.reply && { content: { 'application/json': { schema: route.reply } } }
+    const content = route.reply && { content: { [type]: { schema: route.reply } } }
     const others = route.otherStatuses.map((status) => [
       status,
       { description: 'Accepted; it goes on after this answer.', ...content },
@@ -163,7 +164,6 @@ function successOf(route: Route): object {
       ...Object.fromEntries(others),
     }
   }
-  const type = route.produces.split(';', 1)[0] ?? ''
   const schema = route.kind === 'public' ? route.reply : undefined
   return { 200: { description: 'Done.', content: { [type]: schema ? { schema } : {} } } }
 }

@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
 import { toDocsPage } from './docs-page.ts'
 import { toOpenApi } from './openapi.ts'
-import type { PublicRoute, Route } from './route.ts'
+import { jsonContentType, type PublicRoute, type Route } from './route.ts'
 
 type Options = {
   version: string
@@ -19,7 +19,7 @@ export function withPublicRoutes(routes: Route[], { version, baseUrl, health }: 
       summary: 'Tell how the service is',
       description:
         '`storage_full` when its disk has so little space left that only reading goes on.',
-      produces: 'application/json; charset=utf-8',
+      produces: jsonContentType,
       reply: Health,
       handle: () => ({ status: health() }),
     },
@@ -28,7 +28,7 @@ export function withPublicRoutes(routes: Route[], { version, baseUrl, health }: 
       ...page,
       path: '/openapi.json',
       summary: 'Describe the API as an OpenAPI 3.1 document',
-      produces: 'application/json; charset=utf-8',
+      produces: jsonContentType,
       reply: undefined,
       handle: () => toOpenApi({ routes: all, version, baseUrl: baseUrl() }),
     },

@@ -49,7 +49,7 @@ type Context = {
   untilGone: () => AbortSignal
 }
 
-/** A route that speaks JSON. Checks run in this order: token, permission, `find`, query, body. */
+/** A route that takes JSON, and answers with it or with a text. Checks run in this order: token, permission, `find`, query, body. */
 export type JsonRoute = Common & {
   kind: 'json'
   /** Undefined where any token will do; such a route has no `find`. */
@@ -60,6 +60,7 @@ export type JsonRoute = Common & {
   status: number
   /** Further statuses of success, with the same kind of answer. */
   otherStatuses: number[]
+  produces: string
   reply: TSchema | undefined
   handle: (context: Context) => Promise<unknown>
 }
@@ -106,6 +107,8 @@ type Definition<P, Q extends TSchema, B extends TSchema, R extends TSchema, Foun
   find?: (asked: Asked<P>) => Promise<Found>
   query?: Q
   body?: B
+  /** The content type of an answer that is a text, not JSON. */
+  produces?: string
   /** The statuses of success, the usual one first, with the one schema of their bodies; `nothing` for none. */
   reply: Record<number, R>
   problems?: ProblemCode[]
@@ -120,6 +123,9 @@ type Definition<P, Q extends TSchema, B extends TSchema, R extends TSchema, Foun
   ) => Promise<Static<R>>
 }
 
+/** The content type of most answers. */
+export const jsonContentType = 'application/json; charset=utf-8'
+
 /** The schema of an answer without a body. */
 export const nothing = Type.Void()
 
@@ -132,6 +138,7 @@ export function route<
   R extends TSchema = TSchema,
 >(method: Method, path: Path, definition: Definition<Params<Path>, Q, B, R, Found>): JsonRoute {
   const { summary, description, permission, find, query, body, problems, handle } = definition
+  const { produces = jsonContentType } = definition
   const [[status, reply] = ['200', undefined], ...others] = Object.entries<TSchema>(
     definition.reply,
   )
@@ -149,6 +156,7 @@ export function route<
     body,
     status: Number(status),
     otherStatuses: others.map(([other]) => Number(other)),
+    produces,
     reply: reply === nothing ? undefined : reply,
     problems,
     handle: handle as JsonRoute['handle'],

@@ -25,7 +25,13 @@ import {
   statusOf,
   toProblemDocument,
 } from './problem-response.ts'
-import type { JsonRoute, PublicRoute, Route, StreamRoute } from './route.ts'
+import {
+  type JsonRoute,
+  jsonContentType,
+  type PublicRoute,
+  type Route,
+  type StreamRoute,
+} from './route.ts'
 import { checkBody, checkQuery } from './validation.ts'
 
 type Options = {
@@ -34,9 +40,14 @@ type Options = {
   authenticate: (token: string) => Promise<Principal | undefined>
   /** Throws a Problem when nothing may be written. */
   requireSpace: () => Promise<void>
+  /** Called when an answer has been sent, or its client has gone. */
+  onAnswered?: (answered: Answered) => void
   clock: Clock
   log: Log
 }
+
+/** An answer; `route` is the template of its address, or `other` where there is nothing. */
+type Answered = { method: string; route: string; status: number; seconds: number }
 
 // What deletes makes room.
 const writing = new Set(['POST', 'PUT', 'PATCH'])
@@ -50,7 +61,7 @@ const contentSecurityPolicy =
 
 /** The HTTP server: each route in turn checks token, permission, resource, query and body, then handles. */
 export function createHttpServer(options: Options) {
-  const { settings, routes, authenticate, requireSpace, clock, log } = options
+  const { settings, routes, authenticate, requireSpace, onAnswered, clock, log } = options
   const identify = createAuthentication({
     authenticate,
     badTokensPerMinute: settings.badTokensPerMinute,
@@ -97,6 +108,12 @@ export function createHttpServer(options: Options) {
   app.addHook('onResponse', async (request, reply) => {
     if (isUnread(request.raw)) closeUnlessRead(request.raw)
     logRequest(request, reply)
+    onAnswered?.({
+      method: request.method,
+      route: routeOf(request)?.path ?? 'other',
+      status: reply.statusCode,
+      seconds: reply.elapsedTime / 1000,
+    })
   })
   app.setErrorHandler((error, request, reply) => sendProblem(request, reply, fromFastify(error)))
   app.setNotFoundHandler((request, reply) => answerUnknown(request, reply))
@@ -156,7 +173,8 @@ export function createHttpServer(options: Options) {
       untilGone: () => AbortSignal.any([streams.signal, goneSignal(reply.raw)]),
     })
     if (route.reply === undefined) return reply.send()
-    return reply.type('application/json; charset=utf-8').send(`${JSON.stringify(answer)}\n`)
+    const isJson = route.produces === jsonContentType
+    return reply.type(route.produces).send(isJson ? `${JSON.stringify(answer)}\n` : answer)
   }
 
   async function readBody(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {

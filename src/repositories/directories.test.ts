@@ -17,21 +17,38 @@ test('what a killed git leaves is cleared away, and what belongs to the reposito
   const id = newId()
   await directories.create(id)
   const pack = (letter: string) => `objects/pack/pack-${letter.repeat(40)}`
-  const kept = [`${pack('a')}.pack`, `${pack('a')}.rev`, `${pack('a')}.idx`, 'refs/heads/tmp_x']
+  const sum = 'c'.repeat(40)
+  const kept = [
+    ...[`${pack('a')}.pack`, `${pack('a')}.rev`, `${pack('a')}.idx`, 'refs/heads/tmp_x'],
+    ...['objects/pack/multi-pack-index', `objects/pack/multi-pack-index-${sum}.bitmap`],
+    ...['objects/info/commit-graphs/commit-graph-chain', `${pack('e')}.idx`, `${pack('e')}.pack`],
+  ]
   const left = [
     ...['packed-refs.lock', 'refs/heads/main.lock', 'objects/tmp_objdir-incoming-x/pack/y'],
     ...['objects/pack/tmp_pack_x', `${pack('a')}.keep`],
     // Its index would have come last.
     ...[`${pack('b')}.pack`, `${pack('b')}.rev`],
+    ...[
+      'multi-pack-index.lock',
+      `multi-pack-index-${'d'.repeat(40)}.bitmap`,
+      '.tmp-7-pack-x.idx',
+    ].map((name) => `objects/pack/${name}`),
+    ...['commit-graph-chain.lock', 'tmp_graph_x'].map(
+      (name) => `objects/info/commit-graphs/${name}`,
+    ),
   ]
-  for (const name of [...kept, ...left]) {
+  // A pruned pack that was on its way back, and one that never got there.
+  const pruned = [`svc-expired/pack-${'e'.repeat(40)}.idx`, 'svc-expired/pack-half.pack']
+  const origins = kept.filter((name) => name !== `${pack('e')}.idx`)
+  for (const name of [...origins, ...left, ...pruned]) {
     const path = join(directories.pathOf(id), name)
     mkdirSync(dirname(path), { recursive: true })
-    writeFileSync(path, '')
+    writeFileSync(path, Buffer.from(name.endsWith('/multi-pack-index') ? sum : '', 'hex'))
   }
   await directories.tidy(id, Date.now())
   const files = readdirSync(directories.pathOf(id), { recursive: true }).map(String)
   for (const name of kept) assert.ok(files.includes(name), name)
+  assert.ok(!files.includes('svc-expired'))
   for (const name of left) assert.ok(!files.includes(name), name)
   rmSync(dataDir, { recursive: true })
 })

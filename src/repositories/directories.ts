@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import type { FaultPoint } from '../base/fault-points.ts'
 import { holdLock } from '../config/data-directory.ts'
 import { gitCommands } from '../git/commands.ts'
+import { restoreExpired } from '../git/expired.ts'
 import type { Git } from '../git/git-process.ts'
 
 export type Directories = ReturnType<typeof createDirectories>
@@ -163,6 +164,9 @@ export function createDirectories({ dataDir, git, faultPoint }: Dependencies) {
      */
     async tidy(id: string, before: number): Promise<string[]> {
       const path = pathOf(id)
+      const info = join(path, 'objects', 'info')
+      // Before half packs are looked for: one may be half here and half there.
+      await restoreExpired(path)
       return [
         ...(await removeIn(path, leftovers.fetches, before)),
         ...(await removeIn(path, leftovers.top)),
@@ -170,6 +174,9 @@ export function createDirectories({ dataDir, git, faultPoint }: Dependencies) {
         ...(await removeIn(join(path, 'objects'), leftovers.objects)),
         ...(await removeIn(join(path, 'objects', 'pack'), leftovers.packs)),
         ...(await removeHalfPacks(join(path, 'objects', 'pack'))),
+        ...(await removeHalfIndexes(join(path, 'objects', 'pack'))),
+        ...(await removeIn(info, leftovers.graphs)),
+        ...(await removeIn(join(info, 'commit-graphs'), leftovers.graphs)),
       ]
     },
   }
@@ -183,6 +190,7 @@ const leftovers = {
   objects: /^(tmp_|incoming-)/,
   // A `.keep` guards a new pack only until the refs of its push have moved.
   packs: /^\.?tmp[_-]|\.(lock|keep)$/,
+  graphs: /^tmp_|\.lock$/,
 }
 
 async function removeIn(
@@ -213,6 +221,28 @@ async function removeHalfPacks(folder: string): Promise<string[]> {
     removed.push(path)
   }
   return removed
+}
+
+// The index of all packs ends in the checksum by which its bitmap is called, and is put in its place last.
+async function removeHalfIndexes(folder: string): Promise<string[]> {
+  const names = (await readdir(folder).catch((): string[] => [])).filter((name) =>
+    name.startsWith('multi-pack-index-'),
+  )
+  if (names.length === 0) return []
+  const ours = `multi-pack-index-${await lastBytes(join(folder, 'multi-pack-index'), 20)}.`
+  const paths = names.filter((name) => !name.startsWith(ours)).map((name) => join(folder, name))
+  for (const path of paths) await rm(path, { force: true })
+  return paths
+}
+
+/** The end of a file in hex; empty when there is none. */
+async function lastBytes(path: string, length: number): Promise<string> {
+  await using file = await open(path).catch(() => undefined)
+  if (!file) return ''
+  const { size } = await file.stat()
+  const position = Math.max(0, size - length)
+  const { buffer, bytesRead } = await file.read(Buffer.alloc(length), 0, length, position)
+  return buffer.toString('hex', 0, bytesRead)
 }
 
 async function removeLocks(folder: string): Promise<string[]> {

@@ -1,16 +1,20 @@
 import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { writeFile } from 'node:fs/promises'
+import { readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { promisify } from 'node:util'
 import { until } from '../support/condition.ts'
 import { createProject, git, type Project } from '../support/git.ts'
 import { untilTidy } from '../support/leftovers.ts'
+import { commandOf, processesIn, signal } from '../support/processes.ts'
 import { without } from '../support/programs.ts'
-import { type Service, startService } from '../support/service.ts'
+import { launcher, type Service, startService } from '../support/service.ts'
 import { smallDisk, withoutMounts } from '../support/small-disk.ts'
 import { createSshUser } from '../support/ssh-user.ts'
 
+const execute = promisify(execFile)
 const mib = 1024 * 1024
 const skip = (await withoutMounts()) || without('openssh')
 
@@ -43,6 +47,58 @@ test('with too little space left nothing is written, over either door, and readi
   await disk.empty()
   await untilHealthIs(service, 'ok')
   await project.git('push', service.admin.remote('site'), 'HEAD:x')
+})
+
+test('maintenance needs room: without it refs alone are packed, and what it began leaves nothing', {
+  skip,
+}, async () => {
+  await using disk = await smallDisk('64m')
+  await using service = await start(disk.path, '8MiB')
+  await using project = await startSite(service)
+  for (const name of ['a', 'b']) {
+    await writeFile(join(project.path, name), randomBytes(8 * mib))
+    await project.git('add', '.')
+    await project.git('commit', '--quiet', '-m', name)
+    await project.git('push', service.admin.remote('site'), `HEAD:${name}`)
+  }
+  const before = await refsOf(service)
+  const { body } = await service.admin.get('/repos/site')
+  const packs = async () =>
+    (await readdir(join(body.path, 'objects/pack'))).filter((name) => name.endsWith('.pack')).sort()
+  const env = { PATH: process.env.PATH, SVC_DATA_DIR: service.dataDir, SVC_FREE_SPACE_MIN: '0' }
+  const maintain = () =>
+    execute(launcher, ['repos', 'maintain', 'site', '--full'], { env }).then(
+      () => 'done',
+      ({ stdout }) => String(stdout),
+    )
+  const present = await packs()
+  await disk.fill(12 * mib)
+  assert.match(await maintain(), /uniting packs of \d+ bytes may take as many/)
+  assert.deepEqual([await packs(), await readdir(join(body.path, 'refs/heads'))], [present, []])
+
+  // Nobody knows beforehand that the room will not do.
+  await disk.empty()
+  await service.end('SIGTERM')
+  await using careless = await start(disk.path, '0', service.adminToken)
+  await until('the disk fills up before git has written a pack', async () => {
+    const working = maintain()
+    const gits = await until('git repacks', () => {
+      const all = processesIn(service.dataDir)
+      return all.some((pid) => /repack/.test(commandOf(pid))) && all
+    })
+    for (const pid of gits) signal(pid, 'SIGSTOP')
+    await disk.fill(mib)
+    for (const pid of gits) signal(pid, 'SIGCONT')
+    const said = await working
+    await untilTidy(careless.dataDir)
+    await disk.empty()
+    return /Out of diskspace|No space left/.test(said)
+  })
+  assert.equal(await refsOf(careless), before)
+  await fsck(careless)
+  assert.equal(await maintain(), 'done')
+  assert.equal((await packs()).length, 1)
+  await fsck(careless)
 })
 
 test('a disk that fills up in the middle of a push refuses it, and leaves nothing of it', {

@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import { join, relative } from 'node:path'
 import { until } from './condition.ts'
 
-// Locks, quarantines, half packs, the guards of new packs. A branch may be called `tmp_x`, but not `x.lock`.
+// Locks, quarantines, half packs, the guards of new packs, packs that are about to be pruned. A branch may be called `tmp_x`, but not `x.lock`.
 const passing =
-  /\.lock$|\.git\/(packed-refs\.new|shallow_\w+)$|\/objects\/(tmp_|incoming-)|\/pack\/(\.?tmp[_-]|.*\.keep$)/
+  /\.lock$|\.git\/(packed-refs\.new|shallow_\w+|svc-expired)$|\/objects\/(tmp_|incoming-|info\/(.*\/)?tmp_)|\/pack\/(\.?tmp[_-]|.*\.keep$)/
 
 /** What is only passing in a data directory, be it that somebody is at work or that it was left behind. */
 export async function leftoversIn(dataDir: string): Promise<string[]> {
@@ -14,9 +15,16 @@ export async function leftoversIn(dataDir: string): Promise<string[]> {
   )
   const present = new Set(files)
   const isHalfPack = (path: string) =>
-    /\/pack\/[^/]+$/.test(path) &&
+    /\/pack\/(?!multi-pack-index)[^/]+$/.test(path) &&
     ['pack', 'idx'].some((type) => !present.has(path.replace(/\.\w+$/, `.${type}`)))
-  const left = (files ?? []).filter((path) => passing.test(path) || isHalfPack(path))
+  // The index of all packs ends in the checksum by which its bitmap is called.
+  const isHalfIndex = (path: string) => {
+    const [, folder = '', sum] = /^(.*\/pack\/)multi-pack-index-(\w+)\.\w+$/.exec(path) ?? []
+    return sum !== undefined && readSum(`${folder}multi-pack-index`) !== sum
+  }
+  const left = (files ?? []).filter(
+    (path) => passing.test(path) || isHalfPack(path) || isHalfIndex(path),
+  )
   return [...(drafts ?? []), ...(graves ?? []), ...left].map((path) => relative(dataDir, path))
 }
 
@@ -33,6 +41,14 @@ export async function untilTidy(dataDir: string): Promise<void> {
 export async function repositoryFolders(dataDir: string): Promise<string[]> {
   const all = await allIn(join(dataDir, 'repositories'))
   return all.filter((path) => /\/repositories\/[^/]+\/[^/]+$/.test(path)).sort()
+}
+
+function readSum(path: string): string {
+  try {
+    return readFileSync(path).subarray(-20).toString('hex')
+  } catch {
+    return ''
+  }
 }
 
 /** The files and folders below a folder. */

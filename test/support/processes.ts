@@ -4,7 +4,8 @@ import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 export function processesIn(folder: string): number[] {
   return allProcesses().filter((pid) => {
     const words = read(`/proc/${pid}/cmdline`).split('\0')
-    return isInside(folderOf(pid), folder) || words.some((word) => isInside(word, folder))
+    const paths = words.map((word) => word.replace(/^--[a-z-]+=/, ''))
+    return isInside(folderOf(pid), folder) || paths.some((path) => isInside(path, folder))
   })
 }
 

@@ -5,6 +5,7 @@ import { pushesTable } from './0004-pushes.ts'
 import { instanceTable } from './0005-instance.ts'
 import { sshKeysTable } from './0006-ssh-keys.ts'
 import { importsTable } from './0007-imports.ts'
+import { maintenanceTable } from './0008-maintenance.ts'
 
 /** The few types that differ between SQLite and PostgreSQL. */
 export type ColumnTypes = { milliseconds: string; sequence: string }
@@ -21,4 +22,5 @@ export const migrations: Migration[] = [
   instanceTable,
   sshKeysTable,
   importsTable,
+  maintenanceTable,
 ]

@@ -1,8 +1,14 @@
 import type { Log } from '../base/log.ts'
 import type { Ended } from '../git/git-process.ts'
-import type { Directories } from '../repositories/directories.ts'
+import type { Directories } from './directories.ts'
 
 export type Tidying = ReturnType<typeof createTidying>
+
+/** Somebody who changes a repository with a git process, until disposed of. */
+export type Visit = AsyncDisposable & {
+  /** Tells how the visitor ends: one that is killed leaves an untidy repository. */
+  watch: (process: Promise<Pick<Ended, 'exitCode'>>) => void
+}
 
 type Dependencies = { directories: Directories; log: Log; startedAt: number }
 
@@ -12,7 +18,8 @@ type Dependencies = { directories: Directories; log: Log; startedAt: number }
  */
 export function createTidying({ directories, log, startedAt }: Dependencies) {
   const done = new Map<string, Promise<void>>()
-  const visitors = new Map<string, number>()
+  /** Who is in each repository, with when they have left. */
+  const visitors = new Map<string, Map<Visit, Promise<void>>>()
   const untidy = new Set<string>()
 
   async function tidy(id: string): Promise<void> {
@@ -34,34 +41,44 @@ export function createTidying({ directories, log, startedAt }: Dependencies) {
     return known
   }
 
-  function leave(id: string): void {
-    const left = (visitors.get(id) ?? 1) - 1
-    if (left > 0) {
-      visitors.set(id, left)
-      return
-    }
+  async function leave(id: string, visit: Visit): Promise<void> {
+    const inside = visitors.get(id)
+    inside?.delete(visit)
+    if (inside && inside.size > 0) return
     visitors.delete(id)
     // Nobody is in, so whatever is only passing was left behind.
-    if (untidy.delete(id)) done.set(id, tidy(id))
+    if (!untidy.delete(id)) return
+    const tidied = tidy(id)
+    done.set(id, tidied)
+    await tidied
   }
 
   return {
     /** Waits until a repository is tidy, and keeps it from being tidied while a git process changes it. */
-    async enter(id: string) {
-      visitors.set(id, (visitors.get(id) ?? 0) + 1)
-      let ended: Promise<Ended> | undefined
-      await once(id)
-      return {
-        /** Tells how the visitor ends: one that is killed leaves an untidy repository. */
-        watch(process: Promise<Ended>): void {
+    async enter(id: string): Promise<Visit> {
+      const left = Promise.withResolvers<void>()
+      let ended: Promise<Pick<Ended, 'exitCode'>> | undefined
+      const visit: Visit = {
+        watch(process) {
           ended = process
         },
         async [Symbol.asyncDispose]() {
           const exitCode = await ended?.then(({ exitCode }) => exitCode).catch(() => null)
           if (exitCode === null) untidy.add(id)
-          leave(id)
+          await leave(id, visit)
+          left.resolve()
         },
       }
+      const inside = visitors.get(id) ?? new Map<Visit, Promise<void>>()
+      visitors.set(id, inside.set(visit, left.promise))
+      await once(id)
+      return visit
+    },
+
+    /** Waits until all have left who are in a repository now, besides oneself. */
+    async untilOthersLeft(id: string, visit: Visit): Promise<void> {
+      const others = [...(visitors.get(id) ?? [])].filter(([other]) => other !== visit)
+      await Promise.all(others.map(([, left]) => left))
     },
 
     /** Tidies repositories one after the other, until a signal. */

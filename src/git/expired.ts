@@ -1,0 +1,45 @@
+import { open, readdir, rename, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+
+/**
+ * Where a repository's packs of pruned objects wait until it is certain that nobody has come to need them:
+ * a push that was under way may have.
+ */
+export const expiredFolder = 'svc-expired'
+
+/** Whether any pack waits. */
+export async function hasExpired(directory: string): Promise<boolean> {
+  return (await namesIn(directory)).some((name) => name.endsWith('.idx'))
+}
+
+/**
+ * Puts the packs that wait back among the others; returns their files. One without an index has never left
+ * them, and of one that was being put back the index comes last.
+ */
+export async function restoreExpired(directory: string): Promise<string[]> {
+  const folder = join(directory, expiredFolder)
+  const packs = join(directory, 'objects', 'pack')
+  const names = new Set(await namesIn(directory))
+  const others = new Set(names.size > 0 ? await readdir(packs) : [])
+  const whole = [...names].filter((name) => {
+    const [pack, index] = ['pack', 'idx'].map((type) => name.replace(/\w+$/, type))
+    return pack && index && names.has(index) && (names.has(pack) || others.has(pack))
+  })
+  const inOrder = whole.sort((a, b) => Number(a.endsWith('.idx')) - Number(b.endsWith('.idx')))
+  for (const name of inOrder) await rename(join(folder, name), join(packs, name))
+  if (whole.length > 0) {
+    await using handle = await open(packs)
+    await handle.sync()
+  }
+  await dropExpired(directory)
+  return whole.map((name) => join(packs, name))
+}
+
+/** Removes what waits for good. */
+export async function dropExpired(directory: string): Promise<void> {
+  await rm(join(directory, expiredFolder), { recursive: true, force: true })
+}
+
+function namesIn(directory: string): Promise<string[]> {
+  return readdir(join(directory, expiredFolder)).catch(() => [])
+}

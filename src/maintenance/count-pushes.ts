@@ -1,0 +1,56 @@
+import type { Clock } from '../base/clock.ts'
+import type { Database } from '../database/database.ts'
+import {
+  addPushes,
+  hasUncounted,
+  listEventsAfter,
+  lockCounted,
+  presentAmong,
+  updateCounted,
+} from './maintenance-store.ts'
+
+type Options = {
+  db: Database
+  clock: Clock
+  /** Pushes after which a repository is due, which an import counts for. */
+  dueAfter: number
+}
+
+/**
+ * Counts pushes and imports by what the event log says since the last time, so that a push itself has
+ * nothing to write for it. Returns whether there was anything.
+ */
+export async function countPushes(options: Options): Promise<boolean> {
+  let isMore = await hasUncounted(options.db)
+  const hadAny = isMore
+  while (isMore) isMore = await countSome(options)
+  return hadAny
+}
+
+function countSome({ db, clock, dueAfter }: Options): Promise<boolean> {
+  return db.transaction().execute(async (tx) => {
+    const counted = await lockCounted(tx)
+    const events = await listEventsAfter(tx, counted)
+    const last = events.at(-1)
+    if (!last) return false
+    const pushes = new Map<string, Set<string>>()
+    const imported = new Set<string>()
+    for (const { kind, repositoryId, data } of events) {
+      if (repositoryId === null) continue
+      if (kind === 'repository.imported') imported.add(repositoryId)
+      // A push has an event for each ref that it moved.
+      if (kind === 'push') {
+        const known = pushes.get(repositoryId) ?? new Set()
+        pushes.set(repositoryId, known.add(JSON.parse(data).pushId))
+      }
+    }
+    const present = await presentAmong(tx, [...new Set([...pushes.keys(), ...imported])])
+    for (const repositoryId of present) {
+      const weight =
+        (pushes.get(repositoryId)?.size ?? 0) + (imported.has(repositoryId) ? dueAfter : 0)
+      await addPushes(tx, { repositoryId, pushes: weight, now: clock.now() })
+    }
+    await updateCounted(tx, last.seq)
+    return true
+  })
+}

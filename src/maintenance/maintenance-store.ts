@@ -1,0 +1,267 @@
+import type { ExpressionBuilder, Selectable } from 'kysely'
+import type { Db, MaintenanceRow, Schema } from '../database/schema.ts'
+
+/** What decides when a repository is due. */
+export type DueRules = {
+  now: number
+  /** Pushes after which it is; undefined when it is only when asked for. */
+  pushes: number | undefined
+  /** The longest that a single push waits, and the shortest time from one pruning to the next, in milliseconds. */
+  waitMs: number
+  pruneEveryMs: number
+}
+
+type Claim = { holder: string; until: number }
+
+export type Maintained = Selectable<MaintenanceRow>
+
+type Where = ExpressionBuilder<Schema, 'maintenance'>
+
+const mark = 'maintenance'
+const eventsAtOnce = 1000
+
+/** Up to which event pushes are counted; the counter stays locked until the transaction ends. */
+export async function lockCounted(tx: Db): Promise<number> {
+  const row = await tx
+    .updateTable('marks')
+    .set((is) => ({ value: is.ref('value') }))
+    .where('name', '=', mark)
+    .returning('value')
+    .executeTakeFirstOrThrow()
+  return row.value
+}
+
+export async function updateCounted(tx: Db, seq: number): Promise<void> {
+  await tx.updateTable('marks').set({ value: seq }).where('name', '=', mark).execute()
+}
+
+/** Whether there are events that were not looked at. */
+export async function hasUncounted(db: Db): Promise<boolean> {
+  const rows = await db
+    .selectFrom('marks')
+    .select(['name', 'value'])
+    .where('name', 'in', ['events', mark])
+    .execute()
+  const values = new Map(rows.map(({ name, value }) => [name, value]))
+  return (values.get('events') ?? 0) > (values.get(mark) ?? 0)
+}
+
+/** The events after a number, as many as are counted at once. */
+export function listEventsAfter(db: Db, seq: number) {
+  return db
+    .selectFrom('events')
+    .select(['seq', 'kind', 'repositoryId', 'data'])
+    .where('seq', '>', seq)
+    .orderBy('seq')
+    .limit(eventsAtOnce)
+    .execute()
+}
+
+/** Those of some repositories that are still there. */
+export async function presentAmong(db: Db, ids: string[]): Promise<Set<string>> {
+  if (ids.length === 0) return new Set()
+  const rows = await db.selectFrom('repositories').select('id').where('id', 'in', ids).execute()
+  return new Set(rows.map(({ id }) => id))
+}
+
+/** Adds to what a repository waits for. */
+export async function addPushes(
+  db: Db,
+  { repositoryId, pushes, now }: { repositoryId: string; pushes: number; now: number },
+): Promise<void> {
+  await db
+    .insertInto('maintenance')
+    .values({ repositoryId, pushes, pushedAt: now, prunedAt: now })
+    .onConflict((row) =>
+      row.column('repositoryId').doUpdateSet((is) => ({
+        pushes: is('maintenance.pushes', '+', pushes),
+        pushedAt: is.fn.coalesce('maintenance.pushedAt', 'excluded.pushedAt'),
+        isUnpruned: 1,
+      })),
+    )
+    .execute()
+}
+
+/** Asks for maintenance whether it is due or not. */
+export async function requestMaintenance(
+  db: Db,
+  { repositoryId, wanted, now }: { repositoryId: string; wanted: string; now: number },
+): Promise<void> {
+  const request = { wanted, wantedAt: now }
+  await db
+    .insertInto('maintenance')
+    .values({ repositoryId, prunedAt: now, ...request })
+    .onConflict((row) => row.column('repositoryId').doUpdateSet(request))
+    .execute()
+}
+
+/** Whether any was asked for. */
+export async function hasRequests(db: Db): Promise<boolean> {
+  const row = await db
+    .selectFrom('maintenance')
+    .select('repositoryId')
+    .where('wanted', '<>', '')
+    .executeTakeFirst()
+  return row !== undefined
+}
+
+export function findMaintenance(db: Db, repositoryId: string): Promise<Maintained | undefined> {
+  return db
+    .selectFrom('maintenance')
+    .selectAll()
+    .where('repositoryId', '=', repositoryId)
+    .executeTakeFirst()
+}
+
+/** How many repositories wait for maintenance. */
+export async function countDue(db: Db, rules: DueRules): Promise<number> {
+  const { count } = await db
+    .selectFrom('maintenance')
+    .select((is) => is.fn.countAll<number>().as('count'))
+    .where((is) => isDue(is, rules))
+    .executeTakeFirstOrThrow()
+  return Number(count)
+}
+
+/**
+ * Takes the repository that needs it most, among those that are due and that nobody has, or that `holder`
+ * has from before. The row as it was.
+ */
+export async function claimNext(
+  db: Db,
+  { holder, until }: Claim,
+  rules: DueRules,
+): Promise<Maintained | undefined> {
+  const { now } = rules
+  const isFree = (is: Where) => is.or([is('leaseUntil', '<', now), is('leaseHolder', '=', holder)])
+  const row = await db
+    .selectFrom('maintenance')
+    .selectAll()
+    .where((is) => is.and([isDue(is, rules), isFree(is)]))
+    .orderBy('wanted', 'desc')
+    .orderBy('pushes', 'desc')
+    .limit(1)
+    .executeTakeFirst()
+  if (!row) return undefined
+  const taken = await db
+    .updateTable('maintenance')
+    .set({ leaseHolder: holder, leaseUntil: until, startedAt: now })
+    .where('repositoryId', '=', row.repositoryId)
+    .where(isFree)
+    .returning('repositoryId')
+    .executeTakeFirst()
+  return taken && { ...row, startedAt: now }
+}
+
+/** Has a claim last longer; false when it is not the holder's any more. */
+export async function extendClaim(
+  db: Db,
+  repositoryId: string,
+  { holder, until }: Claim,
+): Promise<boolean> {
+  const row = await db
+    .updateTable('maintenance')
+    .set({ leaseUntil: until })
+    .where('repositoryId', '=', repositoryId)
+    .where('leaseHolder', '=', holder)
+    .returning('repositoryId')
+    .executeTakeFirst()
+  return row !== undefined
+}
+
+/** Gives a claim up, with the work undone. */
+export async function releaseClaim(db: Db, repositoryId: string, holder: string): Promise<void> {
+  await db
+    .updateTable('maintenance')
+    .set({ leaseHolder: null, leaseUntil: 0 })
+    .where('repositoryId', '=', repositoryId)
+    .where('leaseHolder', '=', holder)
+    .execute()
+}
+
+/** Records a maintenance that succeeded; false when the repository is gone. */
+export async function recordSuccess(
+  db: Db,
+  row: Maintained,
+  done: { now: number; report: string; pruned: { hasCruft: boolean } | undefined },
+): Promise<boolean> {
+  const { now, report, pruned } = done
+  const recorded = await db
+    .updateTable('maintenance')
+    .set((is) => ({
+      pushes: is('pushes', '-', row.pushes),
+      pushedAt: is.case().when('pushes', '>', row.pushes).then(is.ref('pushedAt')).else(null).end(),
+      ...(pruned && {
+        prunedAt: now,
+        isUnpruned: is
+          .case()
+          .when('pushes', '>', row.pushes)
+          .then(is.ref('isUnpruned'))
+          .else(is.lit(pruned.hasCruft ? 1 : 0))
+          .end(),
+      }),
+      wanted: stillWanted(is, row),
+      leaseHolder: null,
+      leaseUntil: 0,
+      finishedAt: now,
+      report,
+      failures: 0,
+      fault: null,
+      notBefore: 0,
+    }))
+    .where('repositoryId', '=', row.repositoryId)
+    .returning('repositoryId')
+    .executeTakeFirst()
+  return recorded !== undefined
+}
+
+/** Records a maintenance that failed, and when it may be tried again; false when the repository is gone. */
+export async function recordFailure(
+  db: Db,
+  row: Maintained,
+  { fault, notBefore }: { fault: string; notBefore: number },
+): Promise<boolean> {
+  const recorded = await db
+    .updateTable('maintenance')
+    .set((is) => ({
+      wanted: stillWanted(is, row),
+      leaseHolder: null,
+      leaseUntil: 0,
+      failures: is('failures', '+', 1),
+      fault,
+      notBefore,
+    }))
+    .where('repositoryId', '=', row.repositoryId)
+    .returning('repositoryId')
+    .executeTakeFirst()
+  return recorded !== undefined
+}
+
+/** The present name of a repository; undefined when it is gone. */
+export async function nameOf(db: Db, repositoryId: string): Promise<string | undefined> {
+  const row = await db
+    .selectFrom('repositories')
+    .select('name')
+    .where('id', '=', repositoryId)
+    .executeTakeFirst()
+  return row?.name
+}
+
+function isDue(is: Where, { now, pushes, waitMs, pruneEveryMs }: DueRules) {
+  const isWanted = is('wanted', '<>', '')
+  if (pushes === undefined) return isWanted
+  const byItself = is.and([
+    is('notBefore', '<=', now),
+    is.or([
+      is('pushes', '>=', pushes),
+      is('pushedAt', '<', now - waitMs),
+      is.and([is('isUnpruned', '=', 1), is('prunedAt', '<', now - pruneEveryMs)]),
+    ]),
+  ])
+  return is.or([isWanted, byItself])
+}
+
+// What was asked for after the work began is not done by it.
+function stillWanted(is: Where, { startedAt }: Maintained) {
+  return is.case().when('wantedAt', '>', startedAt).then(is.ref('wanted')).else('').end()
+}

@@ -1,0 +1,44 @@
+import type { Metrics } from './metrics.ts'
+
+export type LaterMetrics = ReturnType<typeof createMetricsLater>
+
+const afterMs = 300
+
+/**
+ * Metrics that take what they are told at once, and the time and memory that they need a while after the
+ * start, or when somebody asks for them.
+ */
+export function createMetricsLater(options: { version: string }) {
+  const waiting: ((metrics: Metrics) => void)[] = []
+  let metrics: Metrics | undefined
+  let loading: Promise<Metrics> | undefined
+
+  function load(): Promise<Metrics> {
+    loading ??= import('./metrics.ts').then(({ createMetrics }) => {
+      metrics = createMetrics(options)
+      for (const act of waiting.splice(0)) act(metrics)
+      return metrics
+    })
+    return loading
+  }
+
+  function tell<K extends 'answered' | 'operated' | 'maintained' | 'gauge'>(kind: K) {
+    return (said: Parameters<Metrics[K]>[0]): void => {
+      // What is told is of the kind that the function takes; the two are bound by K.
+      const act = (to: Metrics) => (to[kind] as (said: Parameters<Metrics[K]>[0]) => void)(said)
+      if (metrics) act(metrics)
+      else waiting.push(act)
+    }
+  }
+
+  return {
+    answered: tell('answered'),
+    operated: tell('operated'),
+    maintained: tell('maintained'),
+    gauge: tell('gauge'),
+    render: async () => (await load()).render(),
+
+    /** Loads them soon, unless the program ends before. */
+    prepare: () => void setTimeout(() => load().catch(() => {}), afterMs).unref(),
+  }
+}

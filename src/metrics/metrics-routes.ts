@@ -1,0 +1,18 @@
+import { Type } from 'typebox'
+import { type JsonRoute, route } from '../http/route.ts'
+import type { LaterMetrics } from './later.ts'
+
+// The text format of Prometheus, https://prometheus.io/docs/instrumenting/exposition_formats/
+const contentType = 'text/plain; version=0.0.4; charset=utf-8'
+
+export function metricsRoutes({ render }: Pick<LaterMetrics, 'render'>): JsonRoute[] {
+  return [
+    route('GET', '/metrics', {
+      summary: 'Tell what the service does, for Prometheus',
+      permission: 'admin',
+      produces: contentType,
+      reply: { 200: Type.String() },
+      handle: render,
+    }),
+  ]
+}

@@ -1,0 +1,131 @@
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+
+export type Metrics = ReturnType<typeof createMetrics>
+
+type Answered = { method: string; route: string; status: number; seconds: number }
+type Operation = { kind: string; door: string; outcome: string; seconds: number }
+type Maintained = { outcome: string; seconds: number }
+
+type GaugeOptions<Label extends string> = {
+  name: string
+  help: string
+  label?: Label
+  /** The value, or one for each value of the label. */
+  read: () => Promise<number | Record<string, number>>
+}
+
+// Gauges that are called as counters are; `nodejs_active_handles` and the others beside them say more.
+const misnamed = ['handles', 'requests', 'resources'].map((what) => `nodejs_active_${what}_total`)
+// The event loop's delay is measured by a timer that wakes up the program.
+const eventLoopEveryMs = 50
+// A scrape that waits for what hangs would tell nothing of the rest.
+const readWithinMs = 2000
+const requestBuckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60, 300]
+const maintenanceBuckets = [0.1, 0.5, 1, 5, 10, 60, 300, 1800, 7200]
+
+/**
+ * Counts and measures what the program does, for Prometheus:
+ * https://prometheus.io/docs/instrumenting/exposition_formats/ Labels have few values, all of them ours.
+ */
+export function createMetrics({ version }: { version: string }) {
+  const registry = new Registry()
+  const registers = [registry]
+  collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: eventLoopEveryMs })
+  for (const name of misnamed) registry.removeSingleMetric(name)
+  new Gauge({
+    name: 'svc_build_info',
+    help: 'The version that runs; always 1.',
+    labelNames: ['version'],
+    registers,
+  }).set({ version }, 1)
+
+  const requests = new Counter({
+    name: 'svc_http_requests_total',
+    help: 'HTTP requests that were answered, by route template, method and status.',
+    labelNames: ['method', 'route', 'status'],
+    registers,
+  })
+  const requestSeconds = new Histogram({
+    name: 'svc_http_request_duration_seconds',
+    help: 'Time from the headers of an HTTP request to the end of its answer.',
+    labelNames: ['method', 'route'],
+    buckets: requestBuckets,
+    registers,
+  })
+  const operations = new Counter({
+    name: 'svc_git_operations_total',
+    help: 'Git operations by kind, door (http, ssh) and outcome (done, failed, refused, cut_off).',
+    labelNames: ['kind', 'door', 'outcome'],
+    registers,
+  })
+  const operationSeconds = new Histogram({
+    name: 'svc_git_operation_duration_seconds',
+    help: 'Time that Git operations took, with their wait for a turn.',
+    labelNames: ['kind', 'door'],
+    buckets: requestBuckets,
+    registers,
+  })
+  const maintenance = new Counter({
+    name: 'svc_maintenance_runs_total',
+    help: 'Maintenance of repositories by outcome (done, failed, interrupted, gone).',
+    labelNames: ['outcome'],
+    registers,
+  })
+  const maintenanceSeconds = new Histogram({
+    name: 'svc_maintenance_duration_seconds',
+    help: 'Time that the maintenance of a repository took.',
+    buckets: maintenanceBuckets,
+    registers,
+  })
+  const maintainedAt = new Gauge({
+    name: 'svc_maintenance_last_success_timestamp_seconds',
+    help: 'When a maintenance last succeeded since the start; 0 when none has.',
+    registers,
+  })
+
+  return {
+    answered({ method, route, status, seconds }: Answered): void {
+      requests.inc({ method, route, status })
+      requestSeconds.observe({ method, route }, seconds)
+    },
+
+    operated({ kind, door, outcome, seconds }: Operation): void {
+      operations.inc({ kind, door, outcome })
+      operationSeconds.observe({ kind, door }, seconds)
+    },
+
+    maintained({ outcome, seconds }: Maintained): void {
+      maintenance.inc({ outcome })
+      maintenanceSeconds.observe(seconds)
+      if (outcome === 'done') maintainedAt.setToCurrentTime()
+    },
+
+    /** Adds a value that is read at each scrape; one that cannot be read is NaN. */
+    gauge<Label extends string>({ name, help, label, read }: GaugeOptions<Label>): void {
+      new Gauge({
+        name,
+        help,
+        labelNames: label === undefined ? [] : [label],
+        registers,
+        async collect() {
+          const value = await inTime(read())
+          // What was read before would look like what is true now.
+          if (label !== undefined) this.reset()
+          if (typeof value === 'number') return label === undefined ? this.set(value) : undefined
+          for (const [of, one] of Object.entries(value)) this.labels(of).set(one)
+        },
+      })
+    },
+
+    /** All of it, as text. */
+    render: () => registry.metrics(),
+  }
+}
+
+async function inTime<T>(reading: Promise<T>): Promise<T | number> {
+  const late = Promise.withResolvers<number>()
+  const timer = setTimeout(() => late.resolve(Number.NaN), readWithinMs)
+  return Promise.race([reading.catch(() => Number.NaN), late.promise]).finally(() =>
+    clearTimeout(timer),
+  )
+}
