@@ -18,6 +18,7 @@ import { gitCommands } from './git/commands.ts'
 import { createGit } from './git/git-process.ts'
 import { assertHooks } from './git/hook-channel.ts'
 import { endOrphans } from './git/orphans.ts'
+import { compareVersions, leastGitVersion, parseGitVersion, toVersionText } from './git/version.ts'
 import { createGitEngine } from './git-server/git-engine.ts'
 import { gitRoutes } from './git-server/git-routes.ts'
 import { createGitTurns } from './git-server/git-turns.ts'
@@ -66,9 +67,10 @@ type Options = {
 
 const sweepEveryMs = 60_000
 const lockWaitMs = 5000
+// Whoever only looks whether a server runs holds the lock for less than this: see isHeld.
+const serverLockWaitMs = 100
 // Leftovers of a crash are cleared before the first answer when that is quick, else in the background.
 const tidyBeforeAnswerMs = 300
-const leastGitVersion = [2, 39] as const
 
 /** Everything but the servers: what the command line works with, whether a server runs or not. */
 async function openApp({ settings, log, path }: Options) {
@@ -184,7 +186,7 @@ export async function startService(options: Options) {
       cause: error,
     })
   })
-  starting.use(await lock(settings.dataDir, 'server', 0))
+  starting.use(await lock(settings.dataDir, 'server', serverLockWaitMs))
   const app = starting.use(await openApp(options))
   const {
     git,
@@ -341,10 +343,10 @@ async function assertGitVersion(git: App['git']): Promise<void> {
   const text = await git.run(gitCommands.version()).catch((error) => {
     throw new Error('git does not run; install it (Debian: apt-get install git).', { cause: error })
   })
-  const [, major = 0, minor = 0] = (/(\d+)\.(\d+)/.exec(text) ?? []).map(Number)
-  const [leastMajor, leastMinor] = leastGitVersion
-  if (major > leastMajor || (major === leastMajor && minor >= leastMinor)) return
+  const version = parseGitVersion(text)
+  if (version && compareVersions(version, leastGitVersion) >= 0) return
+  const [major, minor] = leastGitVersion
   throw new Error(
-    `git ${major}.${minor} is too old; svc needs ${leastMajor}.${leastMinor} or newer.`,
+    `${version ? `git ${toVersionText(version)}` : 'This git'} is too old; svc needs ${major}.${minor} or newer.`,
   )
 }

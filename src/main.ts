@@ -5,6 +5,7 @@ import { printable } from './base/columns.ts'
 import { createLog } from './base/log.ts'
 import { Problem } from './base/problem.ts'
 import { dropStartupGarbage } from './base/startup-garbage.ts'
+import type { DoctorOptions } from './commands/doctor-command.ts'
 import { createProgram } from './commands/program.ts'
 import type { Terminal } from './commands/terminal.ts'
 import { toWelcome } from './commands/welcome.ts'
@@ -15,8 +16,13 @@ const version: string = JSON.parse(
   readFileSync(new URL('../package.json', import.meta.url), 'utf8'),
 ).version
 
+const { PATH: searchPath = '/usr/local/bin:/usr/bin:/bin' } = process.env
 const inputMaxLength = 65_536
+const fallbackColumns = 80
 const exitCodes = { SIGINT: 130, SIGTERM: 143 } as const
+
+// Made for a command that ends by itself when it is interrupted.
+let interrupted: AbortController | undefined
 
 const terminal: Terminal = {
   out: (text) => process.stdout.write(text),
@@ -27,7 +33,7 @@ const terminal: Terminal = {
 }
 
 try {
-  await createProgram({ version, terminal, serve, withApp }).parseAsync()
+  await createProgram({ version, terminal, serve, withApp, doctor }).parseAsync()
 } catch (error) {
   process.stderr.write(`${explain(error).replace(/^(?=.)/gm, 'svc: ')}\n`)
   process.exitCode ??= error instanceof SettingsError ? 2 : 1
@@ -69,32 +75,79 @@ async function serve(): Promise<void> {
 async function withApp(run: Parameters<Parameters<typeof createProgram>[0]['withApp']>[0]) {
   // A command says by itself how it ended.
   await using app = await openExistingApp(toOptions('warn'))
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    process.on(signal, () => {
+      if (interrupted && !interrupted.signal.aborted) {
+        process.exitCode = exitCodes[signal]
+        interrupted.abort(new Error('Interrupted; nothing was changed.'))
+        return
+      }
+      // Gits are in process groups of their own, so that the signal was for this process alone.
+      app.git.killAll()
+      process.exit(exitCodes[signal])
+    })
+  }
   await run(app)
+}
+
+// Not with openExistingApp, which would need all to be well, and brings the database up to date.
+async function doctor({ repository, fsck, json = false }: DoctorOptions): Promise<void> {
+  // Loaded only where it is used: a server has no need of it.
+  const { createDoctor } = await import('./doctor/doctor.ts')
+  const { runDoctor } = await import('./commands/doctor-command.ts')
+  const { stdout, stderr, env } = process
+  const show = (text = '') => {
+    if (stderr.isTTY) showProgress(text)
+  }
+  const examination = createDoctor({
+    environment: env,
+    path: searchPath,
+    version,
+    log: createLog({ level: 'silent', output: stderr }),
+    objectsOf: repository ?? fsck,
+    onProgress: show,
+  })
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    process.on(signal, () => {
+      examination.abandon()
+      process.exit(exitCodes[signal])
+    })
+  }
+  // Whoever reads may have seen enough: `| head`.
+  stdout.on('error', () => {
+    examination.abandon()
+    process.exit(1)
+  })
+  const isColored = stdout.isTTY && !env.NO_COLOR
+  const isFine = await runDoctor({
+    doctor: examination,
+    json,
+    terminal,
+    isColored,
+    clearProgress: show,
+  })
+  if (!isFine) process.exitCode = 1
+  // A git that never answered would keep the program from ending.
+  examination.abandon()
 }
 
 function toOptions(usualLevel?: 'warn') {
   const settings = readSettings(process.env)
   const level = process.env.SVC_LOG_LEVEL ? settings.logLevel : (usualLevel ?? settings.logLevel)
   const log = createLog({ level, output: process.stderr })
-  const { PATH: path = '/usr/local/bin:/usr/bin:/bin', NODE_COMPILE_CACHE } = process.env
-  return { settings, log, path, environment: { NODE_COMPILE_CACHE }, version }
+  const { NODE_COMPILE_CACHE } = process.env
+  return { settings, log, path: searchPath, environment: { NODE_COMPILE_CACHE }, version }
 }
 
 function showProgress(text: string): void {
   const { stderr } = process
-  if (stderr.isTTY) stderr.write(`\r\x1b[K${printable(text).slice(0, stderr.columns - 1)}`)
+  const columns = stderr.columns || fallbackColumns
+  if (stderr.isTTY) stderr.write(`\r\x1b[K${printable(text).slice(0, columns - 1)}`)
   else if (text !== '') stderr.write(`${printable(text)}\n`)
 }
 
 function interruptible(): AbortSignal {
-  const interrupted = new AbortController()
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-    process.on(signal, () => {
-      if (interrupted.signal.aborted) process.exit(exitCodes[signal])
-      process.exitCode = exitCodes[signal]
-      interrupted.abort(new Error('Interrupted; nothing was changed.'))
-    })
-  }
+  interrupted ??= new AbortController()
   return interrupted.signal
 }
 

@@ -183,7 +183,14 @@ function held(db: Database, holder: string) {
 async function add(db: Database): Promise<string> {
   const id = newId()
   const owner = { ownerTokenId: 'token', ownerUsername: 'ada' }
-  await insertRepository(db, { id, name: id, nameKey: id, ...owner, createdAt: start })
+  await insertRepository(db, {
+    id,
+    name: id,
+    nameKey: id,
+    ...owner,
+    createdAt: start,
+    state: 'ready',
+  })
   return id
 }
 

@@ -10,7 +10,7 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 /** The folders of src/ in rows: a folder may import from itself and from those of lower rows. */
 const rows = [
   ['main', 'ssh-main', 'app', 'commands'],
-  ['git-server', 'maintenance', 'metrics'], // features: they do not know each other; events join them
+  ['git-server', 'maintenance', 'metrics', 'doctor'], // features: they do not know each other; events join them
   ['repositories'], // what all features are about
   ['tokens', 'ssh-keys'], // who is calling
   ['events'], // what happens
@@ -53,11 +53,15 @@ test('only the programs touch the processes they run in', () => {
   }
 })
 
-test('git is spawned in one place, and the SSH process in another', () => {
+test('git is spawned in one place, the SSH process in another, what the doctor tries out in a third', () => {
   const spawners = sources.filter(
     (path) => path.startsWith('src/') && !isTest(path) && /node:child_process/.test(read(path)),
   )
-  assert.deepEqual(spawners, ['src/git-server/ssh-process.ts', 'src/git/git-process.ts'])
+  assert.deepEqual(spawners, [
+    'src/doctor/programs.ts',
+    'src/git-server/ssh-process.ts',
+    'src/git/git-process.ts',
+  ])
 })
 
 test('SQL is written by stores and migrations alone', () => {

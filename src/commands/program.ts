@@ -1,6 +1,7 @@
-import { Command } from 'commander'
+import { Command, Option } from 'commander'
 import type { App } from '../app.ts'
 import { type Setting, settings } from '../config/settings-table.ts'
+import type { DoctorOptions } from './doctor-command.ts'
 import { importRepository } from './import-command.ts'
 import { addKey, listKeys, removeKey } from './key-commands.ts'
 import { maintainRepositories } from './maintenance-commands.ts'
@@ -14,12 +15,13 @@ type Options = {
   serve: () => Promise<void>
   /** Runs a command with an app that is closed afterwards. */
   withApp: (run: (app: App) => Promise<void>) => Promise<void>
+  doctor: (options: DoctorOptions) => Promise<void>
 }
 
 const json = ['--json', 'print JSON, as the API answers it'] as const
 
 /** The command line: every command with its options. */
-export function createProgram({ version, terminal, serve, withApp }: Options): Command {
+export function createProgram({ version, terminal, serve, withApp, doctor }: Options): Command {
   const program = new Command('svc')
     .description('Hosts Git repositories for people, automation and agents.')
     .version(version)
@@ -35,6 +37,19 @@ export function createProgram({ version, terminal, serve, withApp }: Options): C
     .description('start the service')
     .addHelpText('after', settingsHelp())
     .action(serve)
+
+  program
+    .command('doctor')
+    .description('say what is wrong, and the command that mends it')
+    .addOption(
+      new Option('--repository <name>', 'check the objects of this repository alone').conflicts(
+        'fsck',
+      ),
+    )
+    .option('--no-fsck', 'do not check the objects of repositories, which takes longest')
+    .option('--json', 'print an array of what was found, as JSON')
+    .addHelpText('after', doctorHelp)
+    .action(doctor)
 
   const tokens = program.command('tokens').description('manage API tokens of the data directory')
   tokens
@@ -121,6 +136,12 @@ export function createProgram({ version, terminal, serve, withApp }: Options): C
 
   return program
 }
+
+const doctorHelp = `
+It looks at git, the settings, the data directory with its keys, the database, the disk, the
+ports, the sandbox and every repository, whether the service runs or not, and changes nothing.
+Run it as the user that runs the service, with the same settings. Exit code: 0 without a
+fault, warnings or not; 1 with one.`
 
 function settingsHelp(): string {
   const entries = Object.values<Setting<unknown>>(settings).map(

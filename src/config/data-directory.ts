@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { existsSync } from 'node:fs'
 import { access, chmod, mkdir, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
@@ -9,7 +10,8 @@ export class DataDirectoryError extends Error {
   override readonly name = 'DataDirectoryError'
 }
 
-const marker = 'encryption.key'
+/** The key for secrets: made with the directory, and never again. */
+export const encryptionKeyFile = 'encryption.key'
 const keyBytes = 32
 const lockPauseMs = 20
 // https://sqlite.org/rescode.html#busy
@@ -21,10 +23,10 @@ export async function prepareDataDirectory(path: string): Promise<void> {
   const entries = await readdir(path)
   if (entries.some((name) => name === 'svc.db' || name === 'repositories')) return
   await chmod(path, 0o700)
-  if (entries.includes(marker)) return
+  if (entries.includes(encryptionKeyFile)) return
   // Made with a new directory and never again: a second key could not open what the first has sealed.
   const key = `${randomBytes(keyBytes).toString('base64')}\n`
-  await writeFile(join(path, marker), key, { mode: 0o600, flag: 'wx', flush: true })
+  await writeFile(join(path, encryptionKeyFile), key, { mode: 0o600, flag: 'wx', flush: true })
 }
 
 /** Refuses a data directory in which no server has ever run: a mistyped path makes no new service. */
@@ -65,10 +67,39 @@ export async function holdLock(path: string, waitMs = 0): Promise<Disposable | u
       return { [Symbol.dispose]: () => file.close() }
     } catch (error) {
       file.close()
-      const isHeld = error instanceof Error && 'errcode' in error && error.errcode === sqliteBusy
-      if (!isHeld) throw error
+      if (!isBusy(error)) throw error
     }
     if (performance.now() >= deadline) return undefined
     await sleep(lockPauseMs)
   }
+}
+
+/**
+ * Whether somebody holds a lock file. It is only read, and for no longer than a moment, in which whoever
+ * wants the lock has to wait.
+ */
+export function isHeld(path: string): boolean {
+  if (!existsSync(path)) return false
+  const file = new DatabaseSync(path, { readOnly: true, timeout: 0 })
+  try {
+    file.prepare('select count(*) from sqlite_schema').get()
+    return false
+  } catch (error) {
+    if (isBusy(error)) return true
+    throw error
+  } finally {
+    file.close()
+  }
+}
+
+function isBusy(error: unknown): boolean {
+  return error instanceof Error && 'errcode' in error && error.errcode === sqliteBusy
+}
+
+/** Whether a text is a key to encrypt with, in base64 or hex. */
+export function isEncryptionKey(text: string): boolean {
+  const key = text.trim()
+  const isHex = new RegExp(`^[0-9a-fA-F]{${2 * keyBytes}}$`).test(key)
+  const isBase64 = /^[A-Za-z0-9+/]+={0,2}$/.test(key)
+  return isHex || (isBase64 && Buffer.from(key, 'base64').length === keyBytes)
 }

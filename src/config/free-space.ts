@@ -10,7 +10,7 @@ type Options = {
   least: number | undefined
 }
 
-const leastBytes = 512 * 1024 ** 2
+const fallbackBytes = 512 * 1024 ** 2
 const leastShare = 1 / 20
 const lookEveryMs = 500
 
@@ -19,13 +19,7 @@ export function createFreeSpace({ folder, least }: Options) {
   let isShort = false
   let lookedAt = Number.NEGATIVE_INFINITY
 
-  async function measure(): Promise<{ freeBytes: number; leastBytes: number }> {
-    const { bavail, blocks, bsize } = await statfs(folder)
-    return {
-      freeBytes: bavail * bsize,
-      leastBytes: least ?? Math.max(leastBytes, blocks * bsize * leastShare),
-    }
-  }
+  const measure = () => readSpace({ folder, least })
 
   async function look(): Promise<boolean> {
     lookedAt = performance.now()
@@ -56,4 +50,14 @@ export function createFreeSpace({ folder, least }: Options) {
       )
     },
   }
+}
+
+/** What is free on the disk of a folder, and what is to be kept free there. */
+export async function readSpace({
+  folder,
+  least,
+}: Options): Promise<{ freeBytes: number; leastBytes: number }> {
+  const { bavail, blocks, bsize } = await statfs(folder)
+  const leastBytes = least ?? Math.max(fallbackBytes, blocks * bsize * leastShare)
+  return { freeBytes: bavail * bsize, leastBytes }
 }

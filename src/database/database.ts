@@ -7,7 +7,7 @@ import { sqliteDialect } from './sqlite.ts'
 
 export type Database = Kysely<Schema>
 
-type Options = {
+export type DatabaseOptions = {
   dataDir: string
   /** A PostgreSQL URL; without one the database is SQLite in the data directory. */
   url: string | undefined
@@ -15,7 +15,7 @@ type Options = {
 }
 
 /** Opens the database and brings its tables up to date. */
-export async function openDatabase({ dataDir, url, log }: Options): Promise<Database> {
+export async function openDatabase({ dataDir, url, log }: DatabaseOptions): Promise<Database> {
   const engine = url === undefined ? 'sqlite' : 'postgres'
   const dialect =
     url === undefined

@@ -1,5 +1,7 @@
+import { statSync } from 'node:fs'
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { pathToFileURL } from 'node:url'
 import {
   type CompiledQuery,
   type DatabaseConnection,
@@ -23,6 +25,27 @@ export function sqliteDialect(path: string): Dialect {
   database.exec('pragma journal_mode = wal; pragma synchronous = full; pragma foreign_keys = on')
   // From here on it is waited for without holding up everything else: see PatientConnection.
   database.exec('pragma busy_timeout = 0')
+  return toDialect(database, asImmediate)
+}
+
+/**
+ * The same for looking alone: of a database that may be in use or damaged nothing is changed, not even what
+ * SQLite keeps beside it, but that for root it gives those files the database's owner. Throws SQLite's error
+ * when there is none.
+ */
+export function sqliteReadDialect(path: string): Dialect {
+  const url = pathToFileURL(path)
+  // What was committed last is in the log beside the database, unless the last to use it has cleared that
+  // away. Without a log nobody is at work, and to look for one would be to make one.
+  url.search = sizeOf(`${path}-wal`) > 0 ? 'readonly_shm=1' : 'immutable=1'
+  return toDialect(new DatabaseSync(url, { readOnly: true, timeout: 0 }), (sql) => sql)
+}
+
+function sizeOf(path: string): number {
+  return statSync(path, { throwIfNoEntry: false })?.size ?? 0
+}
+
+function toDialect(database: DatabaseSync, translate: (sql: string) => string): Dialect {
   const statements = new Map<string, ReturnType<typeof toKyselyStatement>>()
   const config: SqliteDialectConfig = {
     database: {
@@ -31,7 +54,7 @@ export function sqliteDialect(path: string): Dialect {
         const cached = statements.get(sql)
         if (cached) return cached
         if (statements.size >= cachedStatements) statements.clear()
-        const statement = toKyselyStatement(database.prepare(asImmediate(sql)))
+        const statement = toKyselyStatement(database.prepare(translate(sql)))
         statements.set(sql, statement)
         return statement
       },

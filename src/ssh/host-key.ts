@@ -10,7 +10,8 @@ import { join } from 'node:path'
 import type { HostKey } from 'ssh2/lib/protocol/Protocol.js'
 import { createReader, writeString, writeUint32 } from './wire.ts'
 
-const fileName = 'ssh_host_ed25519_key'
+/** What its file is called. */
+export const hostKeyFile = 'ssh_host_ed25519_key'
 const keyType = 'ssh-ed25519'
 const comment = 'svc'
 
@@ -22,10 +23,19 @@ export async function openHostKey(
   folder: string,
   onMade: (path: string) => void,
 ): Promise<HostKey> {
-  const path = join(folder, fileName)
-  const found = await read(path)
-  const text = found ?? (await make(path))
-  if (found === undefined) onMade(path)
+  const path = join(folder, hostKeyFile)
+  const found = await findHostKey(folder)
+  if (found) return found
+  const made = toHostKey(seedIn(await make(path)))
+  onMade(path)
+  return made
+}
+
+/** The host key of a folder; undefined when it has none. Throws for one that is no key. */
+export async function findHostKey(folder: string): Promise<HostKey | undefined> {
+  const path = join(folder, hostKeyFile)
+  const text = await read(path)
+  if (text === undefined) return undefined
   try {
     return toHostKey(seedIn(text))
   } catch (error) {

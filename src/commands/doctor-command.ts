@@ -1,0 +1,64 @@
+import { styleText } from 'node:util'
+import { printable } from '../base/columns.ts'
+import type { createDoctor, Result } from '../doctor/doctor.ts'
+import { counted, type Level } from '../doctor/finding.ts'
+import { type Terminal, toJson } from './terminal.ts'
+
+export type DoctorOptions = { repository?: string; fsck: boolean; json?: boolean }
+
+const marks = {
+  ok: { text: 'ok', color: 'green' },
+  skipped: { text: '-', color: 'gray' },
+  warning: { text: 'warning', color: 'yellow' },
+  fault: { text: 'FAULT', color: 'red' },
+} as const satisfies Record<Level, { text: string; color: string }>
+
+const markWidth = 9
+const idWidth = 18
+
+type Options = {
+  doctor: ReturnType<typeof createDoctor>
+  json: boolean
+  terminal: Pick<Terminal, 'out'>
+  isColored: boolean
+  /** Takes away what shows how far it has come, before anything is printed. */
+  clearProgress: () => void
+}
+
+/** `svc doctor`: prints what each check found, as it is found. Whether there was no fault. */
+export async function runDoctor(options: Options): Promise<boolean> {
+  const { doctor, json, terminal, isColored, clearProgress } = options
+  const all: Result[] = []
+  for await (const results of doctor.examine()) {
+    all.push(...results)
+    clearProgress()
+    if (!json) terminal.out(results.map((result) => toLines(result, isColored)).join(''))
+  }
+  terminal.out(json ? toVisible(toJson(all)) : `\n${toSum(all)}\n`)
+  return !all.some(({ level }) => level === 'fault')
+}
+
+function toLines({ level, check, found, fix }: Result, isColored: boolean): string {
+  const { text, color } = marks[level]
+  const padded = text.padEnd(markWidth)
+  const mark = isColored ? styleText(color, padded, { validateStream: false }) : padded
+  const line = `${mark}${check.padEnd(idWidth)}${printable(found)}\n`
+  return fix === null ? line : `${line}${' '.repeat(markWidth + idWidth)}fix: ${printable(fix)}\n`
+}
+
+function toSum(results: Result[]): string {
+  const count = (wanted: Level) => results.filter(({ level }) => level === wanted).length
+  const [faults, warnings, skipped] = [count('fault'), count('warning'), count('skipped')]
+  const checks = new Set(results.map(({ check }) => check)).size
+  const rest = skipped === 0 ? '' : `, ${skipped} could not be looked at`
+  return `${checks} checks: ${counted(faults, 'fault')}, ${counted(warnings, 'warning')}${rest}.`
+}
+
+// The same JSON, in which nothing controls the terminal that it may be read on.
+function toVisible(text: string): string {
+  return text.replace(/[^\P{Cc}\n]|[\p{Cf}\p{Zl}\p{Zp}]/gu, (character) =>
+    [...Array(character.length).keys()]
+      .map((at) => `\\u${character.charCodeAt(at).toString(16).padStart(4, '0')}`)
+      .join(''),
+  )
+}

@@ -1,0 +1,84 @@
+import { sql } from 'kysely'
+import { migrations } from '../database/migrations/migrations.ts'
+import type { Db } from '../database/schema.ts'
+
+/** How many migrations this svc knows: the version of its databases. */
+export const knownVersion = migrations.length
+
+const listedAtMost = 3
+
+/** How many migrations a database has had; undefined for one that is not svc's. */
+export async function readVersion(db: Db): Promise<number | undefined> {
+  const { rows } = await sql<{ version: number }>`select version from schema_version`.execute(db)
+  return rows[0]?.version
+}
+
+/** What SQLite finds wrong with its file; nothing when all is well. */
+export async function listSqliteFaults(db: Db): Promise<string[]> {
+  const { rows } = await sql<{ integrityCheck: string }>`
+    pragma integrity_check(${sql.raw(String(listedAtMost))})`.execute(db)
+  return rows.map(({ integrityCheck }) => integrityCheck).filter((text) => text !== 'ok')
+}
+
+/** The tables with rows that refer to rows that are not there. */
+export async function listOrphanedTables(db: Db): Promise<string[]> {
+  const { rows } = await sql<{ table: string }>`pragma foreign_key_check`.execute(db)
+  return [...new Set(rows.map(({ table }) => table))]
+}
+
+type PostgresState = {
+  version: string
+  isStandby: boolean
+  /** Settings that let it forget what it said was committed. */
+  fsync: string
+  synchronousCommit: string
+  fullPageWrites: string
+}
+
+/** How a PostgreSQL is set up. */
+export async function readPostgresState(db: Db): Promise<PostgresState | undefined> {
+  const { rows } = await sql<PostgresState>`
+    select current_setting('server_version') as version,
+      pg_is_in_recovery() as is_standby,
+      current_setting('fsync') as fsync,
+      current_setting('synchronous_commit') as synchronous_commit,
+      current_setting('full_page_writes') as full_page_writes`.execute(db)
+  return rows[0]
+}
+
+export async function readInstance(db: Db): Promise<string | undefined> {
+  return (await db.selectFrom('instance').select('id').executeTakeFirst())?.id
+}
+
+/** `isReady` is false for one that is being imported, which has no directory yet. */
+export type KnownRepository = { id: string; name: string; isReady: boolean }
+
+/** All repositories, oldest first. */
+export async function listRepositories(db: Db): Promise<KnownRepository[]> {
+  // Older databases have no states.
+  const rows = await db.selectFrom('repositories').selectAll().orderBy('id').execute()
+  return rows.map(({ id, name, state }) => ({ id, name, isReady: state !== 'importing' }))
+}
+
+/** How many pushes were judged and not finished, and since when the oldest has been waiting. */
+export async function readUnfinished(db: Db): Promise<{ count: number; since: number | null }> {
+  const row = await db
+    .selectFrom('pushes')
+    .select((is) => [is.fn.countAll().as('count'), is.fn.min('judgedAt').as('since')])
+    .where('finishedAt', 'is', null)
+    .executeTakeFirstOrThrow()
+  return { count: Number(row.count), since: row.since === null ? null : Number(row.since) }
+}
+
+/** The latest time at which something was written, in milliseconds since the epoch; 0 when nothing was. */
+export async function readNewestTime(db: Db): Promise<number> {
+  const times: number[] = []
+  for (const table of ['tokens', 'repositories', 'events'] as const) {
+    const row = await db
+      .selectFrom(table)
+      .select((is) => is.fn.max('createdAt').as('newest'))
+      .executeTakeFirst()
+    times.push(Number(row?.newest ?? 0))
+  }
+  return Math.max(...times)
+}

@@ -1,0 +1,73 @@
+import { dataDirectoryCheck, instanceCheck, leftoversCheck } from './data-directory-check.ts'
+import { clockCheck, databaseCheck } from './database-check.ts'
+import { diskCheck, fileSystemCheck, limitsCheck } from './disk-check.ts'
+import { type Check, type Finding, fault, messageOf, Skip } from './finding.ts'
+import { gitCheck, sshClientCheck } from './git-check.ts'
+import { keysCheck } from './keys-check.ts'
+import { objectsCheck } from './objects-check.ts'
+import { httpPortCheck, sshPortCheck } from './port-checks.ts'
+import { programCheck } from './program-check.ts'
+import { pushesCheck, repositoriesCheck, repositoryFilesCheck } from './repository-checks.ts'
+import { sandboxCheck } from './sandbox-check.ts'
+import { settingsCheck } from './settings-check.ts'
+import { createSite, type Site, type SiteOptions } from './site.ts'
+import { within } from './within.ts'
+
+/** Every check, in the order in which they are done. */
+export const checks: Check[] = [
+  programCheck,
+  settingsCheck,
+  gitCheck,
+  sshClientCheck,
+  sandboxCheck,
+  limitsCheck,
+  dataDirectoryCheck,
+  fileSystemCheck,
+  diskCheck,
+  keysCheck,
+  databaseCheck,
+  instanceCheck,
+  clockCheck,
+  httpPortCheck,
+  sshPortCheck,
+  repositoriesCheck,
+  repositoryFilesCheck,
+  pushesCheck,
+  leftoversCheck,
+  objectsCheck,
+]
+
+export type Result = Finding & { check: string; title: string }
+
+const timeoutMs = 30_000
+
+/** Looks at all that svc needs and has, and changes nothing. */
+export function createDoctor(options: SiteOptions) {
+  const site = createSite(options)
+  return {
+    /** Does one check after the other, and tells of each what it found. None keeps the rest from being done. */
+    async *examine(): AsyncGenerator<Result[]> {
+      for (const check of checks) {
+        const findings = await carryOut(check, site)
+        yield findings.map((finding) => ({ check: check.id, title: check.title, ...finding }))
+      }
+    },
+
+    /** Ends what it has started, at once. */
+    abandon: () => site.git.killAll(),
+  }
+}
+
+async function carryOut({ run, isLong }: Check, site: Site): Promise<Finding[]> {
+  try {
+    return await (isLong ? run(site) : within(timeoutMs, run(site)))
+  } catch (error) {
+    if (error instanceof Skip) return [{ level: 'skipped', found: error.message, fix: null }]
+    return [
+      fault(
+        `This could not be looked at: ${messageOf(error)}`,
+        'Run svc doctor again, as the user that runs the service; if it stays so, it is a fault of svc.',
+      ),
+    ]
+  }
+}

@@ -1,0 +1,75 @@
+import {
+  compareVersions,
+  type GitVersion,
+  leastGitVersion,
+  parseGitVersion,
+  toVersionText,
+} from '../git/version.ts'
+import { type Check, type Finding, fault, messageOf, ok, warning } from './finding.ts'
+import { type Hole, holesOf } from './git-holes.ts'
+import { findProgram } from './programs.ts'
+
+const install = 'apt-get install git'
+
+/** Whether git is there, is new enough, and which of its known holes it may have. */
+export const gitCheck: Check = {
+  id: 'git',
+  title: "git's version and its known holes",
+  async run(site) {
+    const text = await site.gitVersion().catch((error) => {
+      if (findProgram('git', site.path) === undefined) return undefined
+      return messageOf(error)
+    })
+    if (text === undefined) return [fault('git is not on the PATH.', install)]
+    const version = parseGitVersion(text)
+    if (!version) return [fault(`git does not run: ${text.slice(0, 200)}`, install)]
+    const name = `git ${toVersionText(version)}`
+    if (compareVersions(version, leastGitVersion) < 0) {
+      const least = toVersionText(leastGitVersion)
+      return [fault(`${name} is too old; svc needs ${least}.`, `${install}, of ${least} or newer`)]
+    }
+    return toFindings(name, holesOf(version), version)
+  },
+}
+
+function toFindings(name: string, holes: Hole[], version: GitVersion): Finding[] {
+  const [open, others] = [true, false].map((isOpen) =>
+    holes.filter(({ reach }) => reach.isOpen === isOpen),
+  )
+  const rest = idsOf(others ?? [])
+  const note =
+    rest === '' ? '' : ` Holes of this release that svc does not come near, unless mended: ${rest}.`
+  if (!open || open.length === 0) return [ok(`${name}.${note}`)]
+  return open.map(({ ids, what, mendedIn, reach }) =>
+    warning(
+      `${name} may have ${ids.join(', ')}: ${what}; ${reach.because}.`,
+      `Install git ${mendOf(mendedIn, version)} or newer. A distribution may have mended it without a new number: ` +
+        `apt-get changelog git | grep -E '${ids.join('|')}'`,
+    ),
+  )
+}
+
+function idsOf(holes: Hole[]): string {
+  return holes.flatMap(({ ids }) => ids).join(', ')
+}
+
+function mendOf(mendedIn: GitVersion[], [major, minor]: GitVersion): string {
+  const ofSeries = mendedIn.find((mended) => mended[0] === major && mended[1] === minor)
+  return toVersionText(ofSeries ?? mendedIn[0] ?? leastGitVersion)
+}
+
+/** Whether what imports over SSH need is there. */
+export const sshClientCheck: Check = {
+  id: 'ssh-client',
+  title: 'the SSH client',
+  async run({ path }) {
+    const found = findProgram('ssh', path)
+    if (found !== undefined) return [ok(`${found}, for imports over SSH.`)]
+    return [
+      warning(
+        'ssh is not on the PATH: nothing can be imported over SSH. Serving SSH does not need it.',
+        'apt-get install openssh-client',
+      ),
+    ]
+  },
+}

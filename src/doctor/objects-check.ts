@@ -1,0 +1,117 @@
+import type { Readable } from 'node:stream'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { shellWord } from '../base/shell-word.ts'
+import { gitCommands } from '../git/commands.ts'
+import { listRepositories } from './doctor-store.ts'
+import { type Check, counted, type Finding, fault, firstOf, ok, Skip, warning } from './finding.ts'
+import { folderOf, listFolders, placedAt } from './repository-folders.ts'
+import type { Site } from './site.ts'
+
+const pauseMs = 500
+// Whoever pushes or repacks between two looks of git at one thing makes it complain in vain.
+const triesWhileServed = 3
+const outputMaxLength = 16_384
+const complaintMaxLength = 300
+
+type Suspect = { id: string; name: string; path: string }
+
+/** Whether all objects of repositories are there and whole: git-fsck(1). */
+export const objectsCheck: Check = {
+  id: 'objects',
+  title: 'fsck of repositories',
+  isLong: true,
+  async run(site) {
+    if (site.objectsOf === false) return [ok('Not asked for (--no-fsck).')]
+    await site.requireGit()
+    const suspects = await chooseRepositories(site)
+    if (!Array.isArray(suspects)) return [suspects]
+    const findings: Finding[] = []
+    for (const [index, suspect] of suspects.entries()) {
+      site.onProgress(`fsck ${index + 1} of ${suspects.length}: ${suspect.name}`)
+      findings.push(...(await checkObjects(site, suspect)))
+    }
+    site.onProgress(undefined)
+    if (findings.length > 0) return firstOf(findings)
+    const [only] = suspects
+    const who =
+      typeof site.objectsOf === 'string' && only
+        ? only.name
+        : counted(suspects.length, 'repository', 'repositories')
+    return [ok(`${who}: every object is there and whole.`)]
+  },
+}
+
+async function chooseRepositories(site: Site): Promise<Suspect[] | Finding> {
+  const { objectsOf } = site
+  const dataDir = await site.dataDir()
+  if (typeof objectsOf === 'string') {
+    const known = (await site.read(listRepositories)).find(({ name }) => name === objectsOf)
+    if (!known)
+      return fault(`There is no repository "${objectsOf}".`, 'svc repos list names them all.')
+    const path = folderOf(dataDir, known.id)
+    if ((await placedAt(path)) === undefined) throw new Skip(`${known.name} has no directory.`)
+    return [{ ...known, path }]
+  }
+  // Without a database, the directories alone tell what there is.
+  const names = await site.read(listRepositories).catch(() => [])
+  const byId = new Map(names.map(({ id, name }) => [id, name]))
+  const { ids } = await listFolders(site)
+  return [...ids].map((id) => ({ id, name: byId.get(id) ?? id, path: folderOf(dataDir, id) }))
+}
+
+async function checkObjects(site: Site, { name, path }: Suspect): Promise<Finding[]> {
+  const tries = site.isServed() ? triesWhileServed : 1
+  for (let attempt = 1; ; attempt++) {
+    const { exitCode, complaints } = await runFsck(site, path)
+    if (exitCode === 0) return []
+    // One that is gone was deleted meanwhile, or another check tells of it.
+    if ((await placedAt(path)) === undefined) return []
+    if (attempt >= tries) return [describe(`${name} (${path})`, path, exitCode, complaints)]
+    await sleep(pauseMs)
+  }
+}
+
+function describe(
+  what: string,
+  path: string,
+  exitCode: number | null,
+  complaints: string[],
+): Finding {
+  if (exitCode === null)
+    return warning(`${what}: git was ended before it was done.`, 'Run it again.')
+  const [first = 'git does not say how'] = complaints
+  if (complaints.length > 0 && complaints.every((line) => malformed.test(line))) {
+    return warning(
+      `${what} has objects that are whole, but that a push could not bring: ${first}`,
+      'It can be served as it is. Whoever owns it can write its history anew without them.',
+    )
+  }
+  return fault(
+    `${what} is damaged: ${first}`,
+    `Stop the service, move ${shellWord(path)} to another place, and bring it back from a backup.`,
+  )
+}
+
+// What git says of an object that it could read, and that is not formed as it should be: git-fsck(1), fsck.<msg-id>.
+const malformed = /^(error|warning) in (commit|tree|blob|tag) [0-9a-f]+: \w+: /
+
+async function runFsck(site: Site, path: string) {
+  await using git = site.git.start(gitCommands.fsck(path), { isIdle: true })
+  git.stdin.end()
+  const [output, { exitCode, complaint }] = await Promise.all([head(git.stdout), git.ended])
+  return { exitCode, complaints: complaintsIn(`${complaint}\n${output}`) }
+}
+
+// What a badly damaged repository makes git say has no end: only the start is kept.
+async function head(stream: Readable): Promise<string> {
+  let text = ''
+  for await (const chunk of stream.setEncoding('utf8')) {
+    if (text.length < outputMaxLength) text += chunk
+  }
+  return text.slice(0, outputMaxLength)
+}
+
+function complaintsIn(text: string): string[] {
+  const lines = text.split('\n').filter((line) => line.trim() !== '' && !line.startsWith('notice:'))
+  return lines.map((line) => line.slice(0, complaintMaxLength))
+}

@@ -1,0 +1,216 @@
+import { readFile, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { shellWord } from '../base/shell-word.ts'
+import { hasRefs } from '../git/refs.ts'
+import { type KnownRepository, listRepositories, readUnfinished } from './doctor-store.ts'
+import {
+  type Check,
+  codeOf,
+  counted,
+  type Finding,
+  fault,
+  firstOf,
+  ok,
+  orOk,
+  warning,
+} from './finding.ts'
+import { folderOf, listFolders, placedAt } from './repository-folders.ts'
+import type { Site } from './site.ts'
+
+// What a running server is making or deleting is without a row for less than this.
+const settledMs = 60_000
+
+/** Whether every row has its directory, and every directory its row. */
+export const repositoriesCheck: Check = {
+  id: 'repositories',
+  title: 'rows against directories',
+  isLong: true,
+  async run(site) {
+    // Rows before directories: what is made meanwhile has its directory first.
+    const rows = await site.read(listRepositories)
+    const { ids, strays } = await listFolders(site)
+    const missing = await confirmMissing(
+      site,
+      rows.filter(({ id, isReady }) => isReady && !ids.has(id)),
+    )
+    const unknown = await confirmUnknown(site, ids.difference(new Set(rows.map(({ id }) => id))))
+    const findings = [...firstOf(missing), ...firstOf(unknown), ...firstOf(strays.map(toStray))]
+    return orOk(
+      findings,
+      `${counted(rows.length, 'row')}, ${counted(ids.size, 'directory', 'directories')}.`,
+    )
+  },
+}
+
+// Looked for again: a running server may have deleted them between two looks.
+async function confirmMissing(site: Site, suspects: KnownRepository[]): Promise<Finding[]> {
+  if (suspects.length === 0) return []
+  const still = new Set((await site.read(listRepositories)).map(({ id }) => id))
+  const findings: Finding[] = []
+  for (const { id, name } of suspects) {
+    const path = folderOf(site.setting('dataDir'), id)
+    if (!still.has(id) || (await placedAt(path)) !== undefined) continue
+    findings.push(
+      fault(
+        `${name} has lost its directory, ${path}.`,
+        `Bring the directory back from a backup, or give the repository up: svc repos delete ${shellWord(name)}`,
+      ),
+    )
+  }
+  return findings
+}
+
+async function confirmUnknown(site: Site, suspects: Set<string>): Promise<Finding[]> {
+  if (suspects.size === 0) return []
+  const known = new Set((await site.read(listRepositories)).map(({ id }) => id))
+  const before = site.isServed() ? Date.now() - settledMs : Number.POSITIVE_INFINITY
+  const findings: Finding[] = []
+  for (const id of suspects) {
+    const path = folderOf(site.setting('dataDir'), id)
+    const since = await placedAt(path)
+    if (known.has(id) || since === undefined || since > before) continue
+    const isUsed = await hasRefs(path).catch(() => true)
+    const what = isUsed ? 'sets it aside in lost+found' : 'removes it, as it is empty'
+    findings.push(
+      warning(
+        `The database does not know ${path}.`,
+        `The next start of the service ${what}; if its row was lost, bring the database back from a backup first.`,
+      ),
+    )
+  }
+  return findings
+}
+
+function toStray(path: string): Finding {
+  const mend = `mv ${shellWord(path)} to a place outside of the data directory.`
+  return fault(
+    `${path} is not the directory of a repository, and can keep a start from succeeding.`,
+    mend,
+  )
+}
+
+/** Whether repositories have what Git needs, and nothing that svc did not put there. */
+export const repositoryFilesCheck: Check = {
+  id: 'repository-files',
+  title: 'HEAD, settings and borrowed objects',
+  isLong: true,
+  async run(site) {
+    const { ids } = await listFolders(site)
+    const findings: Finding[] = []
+    for (const id of ids) findings.push(...(await lookInto(folderOf(site.setting('dataDir'), id))))
+    return orOk(
+      firstOf(findings),
+      `${counted(ids.size, 'repository', 'repositories')}, as svc makes them.`,
+    )
+  },
+}
+
+async function lookInto(path: string): Promise<Finding[]> {
+  const read = (name: string) => readFile(join(path, name), 'utf8').catch(toAbsence)
+  try {
+    const [head, config, alternates, shallow] = await Promise.all(
+      ['HEAD', 'config', 'objects/info/alternates', 'shallow'].map(read),
+    )
+    // A directory that is gone was deleted meanwhile.
+    if (head === undefined && (await placedAt(path)) === undefined) return []
+    return [
+      ...headFindings(path, head),
+      ...configFindings(path, config),
+      ...(await folderFindings(path)),
+      ...borrowFindings(path, alternates, shallow),
+    ]
+  } catch (error) {
+    return [
+      fault(`${path} cannot be read (${codeOf(error) ?? error}).`, `ls -la ${shellWord(path)}`),
+    ]
+  }
+}
+
+function headFindings(path: string, head: string | undefined): Finding[] {
+  if (head !== undefined && /^ref: refs\/heads\/\S+\n?$/.test(head)) return []
+  return [
+    fault(
+      `${path} has ${head === undefined ? 'no HEAD' : 'a damaged HEAD'}, so Git sees no repository there.`,
+      `printf 'ref: refs/heads/main\\n' > ${shellWord(join(path, 'HEAD'))} (with its default branch in place of main)`,
+    ),
+  ]
+}
+
+// Git takes a folder for a repository only with these: gitrepository-layout(5).
+async function folderFindings(path: string): Promise<Finding[]> {
+  const findings: Finding[] = []
+  for (const name of ['objects', 'refs']) {
+    const folder = join(path, name)
+    const found = await stat(folder).catch(() => undefined)
+    if (found?.isDirectory() || (await placedAt(path)) === undefined) continue
+    const mend =
+      name === 'refs'
+        ? `mkdir -m 700 ${shellWord(folder)}`
+        : `Bring ${shellWord(folder)} back from a backup.`
+    findings.push(fault(`${path} has no folder ${name}, so Git sees no repository there.`, mend))
+  }
+  return findings
+}
+
+// What `git init --bare` writes, on whatever file system.
+const usual =
+  /^(\[core\]|(repositoryformatversion|filemode|bare|symlinks|ignorecase|precomposeunicode) = (0|true|false))$/i
+
+function configFindings(path: string, config: string | undefined): Finding[] {
+  const lines = (config ?? '').split('\n').map((line) => line.trim())
+  const odd = lines.find((line) => line !== '' && !/^[#;]/.test(line) && !usual.test(line))
+  if (config !== undefined && odd === undefined) return []
+  const file = join(path, 'config')
+  return [
+    warning(
+      config === undefined
+        ? `${file} is missing.`
+        : `${file} has a line that svc did not write: ${odd}`,
+      `Unless it is meant, give it the usual settings: printf '[core]\\n\\trepositoryformatversion = 0\\n\\tfilemode = true\\n\\tbare = true\\n' > ${shellWord(file)}`,
+    ),
+  ]
+}
+
+function borrowFindings(path: string, alternates = '', shallow = ''): Finding[] {
+  const git = `git --git-dir=${shellWord(path)}`
+  const findings: Finding[] = []
+  if (alternates.trim() !== '') {
+    findings.push(
+      warning(
+        `${path} borrows objects from ${alternates.trim().split('\n')[0]}; without that it is not whole.`,
+        `Stop the service, then: ${git} repack -a -d && rm ${shellWord(join(path, 'objects/info/alternates'))}`,
+      ),
+    )
+  }
+  if (shallow.trim() !== '') {
+    const mend = `Fill it up from a full clone: ${git} fetch --unshallow PATH-OF-THE-CLONE`
+    findings.push(warning(`${path} is shallow: the history of its commits is cut off.`, mend))
+  }
+  return findings
+}
+
+function toAbsence(error: unknown): undefined {
+  if (['ENOENT', 'ENOTDIR'].includes(codeOf(error) ?? '')) return undefined
+  throw error
+}
+
+const stuckMs = 10 * 60_000
+
+/** Whether pushes have been waiting for their end for longer than they should. */
+export const pushesCheck: Check = {
+  id: 'pushes',
+  title: 'unfinished pushes',
+  async run(site) {
+    const { count, since } = await site.read(readUnfinished)
+    if (count === 0 || since === null) return [ok('None.')]
+    if (!site.isServed()) return [ok(`${count}; the next start settles them.`)]
+    const isStuck = Date.now() - since > stuckMs
+    if (!isStuck) return [ok(`${count}, under way.`)]
+    return [
+      warning(
+        `${count}, the oldest since ${new Date(since).toISOString()}: its events have not been published.`,
+        'Look into the service\'s log for why ("sweep"), then stop it and start it again: a start settles them.',
+      ),
+    ]
+  },
+}

@@ -1,0 +1,71 @@
+import { readSettings, type Settings, SettingsError } from '../config/settings.ts'
+import { type Setting, settings } from '../config/settings-table.ts'
+import { type Check, type Finding, fault, orOk, warning } from './finding.ts'
+
+type Environment = Record<string, string | undefined>
+
+type Accepted = {
+  /** Settings that are not accepted have their defaults here. */
+  settings: Settings
+  /** The keys of those, with their variables. */
+  refused: Map<keyof Settings, string>
+  /** What is wrong with each. */
+  faults: string[]
+}
+
+const table = Object.entries<Setting<unknown>>(settings)
+
+/** The settings of an environment, as far as they are accepted. */
+export function readAccepted(environment: Environment): Accepted {
+  try {
+    return { settings: readSettings(environment), refused: new Map(), faults: [] }
+  } catch (error) {
+    if (!(error instanceof SettingsError)) throw error
+    const refused = table.filter(([, { variable, parse }]) => {
+      const text = environment[variable]
+      return text && parse(text) === undefined
+    })
+    const cleared = Object.fromEntries(refused.map(([, { variable }]) => [variable, undefined]))
+    return {
+      settings: readSettings({ ...environment, ...cleared }),
+      // The table's keys are those of the settings.
+      refused: new Map(refused.map(([key, { variable }]) => [key as keyof Settings, variable])),
+      faults: error.message.split('\n'),
+    }
+  }
+}
+
+/** Whether all settings are accepted, and whether all that look like settings are any. */
+export const settingsCheck: Check = {
+  id: 'settings',
+  title: 'settings',
+  async run({ environment, settingFaults, setting }) {
+    const known = new Set(table.map(([, { variable }]) => variable))
+    const given = Object.keys(environment).filter((name) => name.startsWith('SVC_'))
+    const unknown = given.filter((name) => !known.has(name))
+    const findings = [
+      ...(settingFaults.length > 0 ? [] : samePortFindings(setting('port'), setting('sshPort'))),
+      ...settingFaults.map((line) =>
+        fault(
+          line,
+          `Set ${line.split(':')[0]} to what it takes, or unset it; no server starts with it.`,
+        ),
+      ),
+      ...unknown.map((name) =>
+        warning(
+          `${name} is no setting, and changes nothing.`,
+          'svc serve --help lists the settings.',
+        ),
+      ),
+    ]
+    const set = given.length - unknown.length
+    return orOk(findings, `${set === 0 ? 'All have their defaults' : `${set} set, all accepted`}.`)
+  },
+}
+
+// On different addresses the same port would do; it is hardly what is meant.
+function samePortFindings(port: number, sshPort: number | 'off'): Finding[] {
+  if (port === 0 || port !== sshPort) return []
+  const found = `SVC_PORT and SVC_SSH_PORT are both ${port}.`
+  return [warning(found, 'Set one of them to another port.')]
+}

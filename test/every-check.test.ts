@@ -1,0 +1,776 @@
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { once } from 'node:events'
+import {
+  appendFile,
+  chmod,
+  chown,
+  cp,
+  mkdir,
+  open,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  statfs,
+  symlink,
+  writeFile,
+} from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { dirname, join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { after, before, describe, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { newId } from '../src/base/ids.ts'
+import { checks } from '../src/doctor/doctor.ts'
+import {
+  createPathWithout,
+  createPatient,
+  createPrograms,
+  examine,
+  type Patient,
+  type Result,
+} from './support/doctor.ts'
+import { git, temporaryFolder } from './support/git.ts'
+import { launcher, startService } from './support/service.ts'
+import { smallDisk, withoutMounts } from './support/small-disk.ts'
+
+const execute = promisify(execFile)
+const root = fileURLToPath(new URL('..', import.meta.url))
+const isRoot = process.getuid?.() === 0
+const noMounts = await withoutMounts()
+
+type Copy = Awaited<ReturnType<Patient['copy']>>
+type Asked = Partial<Parameters<typeof examine>[0]>
+
+type Example = {
+  /** What is wrong, as the end of a sentence. */
+  when: string
+  skip?: string | false
+  /** Harms a copy; how the doctor is to be called. What it opens goes away with the scene. */
+  arrange: (copy: Copy, scene: AsyncDisposableStack) => Promise<Asked | undefined>
+  level: Result['level']
+  found: RegExp
+  fix: RegExp
+  /** Whether the fix is a command that mends it, just as it stands. */
+  isMended?: boolean
+}
+
+const examples: Record<string, Example[]> = {
+  program: [
+    {
+      when: 'the hook of pushes cannot be run',
+      async arrange(_, scene) {
+        const program = await copyOfProgram(scene)
+        await chmod(join(program, 'src/git/hooks/pre-receive'), 0o644)
+        return { program: join(program, 'bin/svc') }
+      },
+      level: 'fault',
+      found: /pre-receive is missing or not executable/,
+      fix: /chmod 755 \S+\/src\/git\/hooks\/pre-receive$/,
+    },
+  ],
+  settings: [
+    {
+      when: 'a setting is not accepted',
+      arrange: async () => ({ env: { SVC_STOP_SECONDS: 'soon' } }),
+      level: 'fault',
+      found: /^SVC_STOP_SECONDS: "soon" is not accepted; it takes seconds from 0 to 3600\.$/,
+      fix: /Set SVC_STOP_SECONDS/,
+    },
+    {
+      when: 'a setting is misspelt',
+      arrange: async () => ({ env: { SVC_DATADIR: '/srv' } }),
+      level: 'warning',
+      found: /^SVC_DATADIR is no setting/,
+      fix: /svc serve --help/,
+    },
+    {
+      when: 'both doors have the same port',
+      arrange: async () => ({ env: { SVC_PORT: '4321', SVC_SSH_PORT: '4321' } }),
+      level: 'warning',
+      found: /both 4321/,
+      fix: /another port/,
+    },
+  ],
+  git: [
+    {
+      when: 'git is missing',
+      arrange: async (_, scene) => without(scene, 'git'),
+      level: 'fault',
+      found: /^git is not on the PATH/,
+      fix: /apt-get install git/,
+    },
+    {
+      when: 'git is too old',
+      arrange: async (_, scene) => withPrograms(scene, { git: 'echo git version 2.38.9' }),
+      level: 'fault',
+      found: /^git 2\.38\.9 is too old; svc needs 2\.39\.0/,
+      fix: /apt-get install git, of 2\.39\.0 or newer/,
+    },
+    {
+      when: 'git has a hole that can be come by',
+      arrange: async (_, scene) => withPrograms(scene, { git: 'echo git version 2.43.3' }),
+      level: 'warning',
+      found: /^git 2\.43\.3 may have CVE-2024-32004, CVE-2024-32465: .*folders of this machine/,
+      fix: /Install git 2\.43\.4 or newer.*apt-get changelog git \| grep -E 'CVE-2024-32004\|/,
+    },
+    {
+      when: 'git fails',
+      arrange: async (_, scene) => withPrograms(scene, { git: 'echo broken >&2; exit 3' }),
+      level: 'fault',
+      found: /git does not run: .*broken/,
+      fix: /apt-get install git/,
+    },
+    {
+      when: 'git never answers',
+      arrange: async (_, scene) => withPrograms(scene, { git: 'exec sleep 1000' }),
+      level: 'fault',
+      found: /git does not run: there was no answer within 10 s/,
+      fix: /apt-get install git/,
+    },
+  ],
+  'ssh-client': [
+    {
+      when: 'there is no ssh',
+      arrange: async (_, scene) => without(scene, 'ssh'),
+      level: 'warning',
+      found: /^ssh is not on the PATH/,
+      fix: /apt-get install openssh-client/,
+    },
+  ],
+  sandbox: [
+    {
+      when: 'bubblewrap is missing',
+      arrange: async (_, scene) => without(scene, 'bwrap'),
+      level: 'warning',
+      found: /^bwrap is not on the PATH/,
+      fix: /^apt-get install bubblewrap$/,
+    },
+    {
+      when: 'setpriv is missing',
+      arrange: async (_, scene) => without(scene, 'setpriv'),
+      level: 'warning',
+      found: /^setpriv is not on the PATH/,
+      fix: /^apt-get install util-linux$/,
+    },
+    {
+      when: 'bubblewrap may not make a sandbox',
+      arrange: async (_, scene) =>
+        withPrograms(scene, { bwrap: 'echo "bwrap: No permissions" >&2; exit 1' }),
+      level: 'warning',
+      found: /cannot make a sandbox here: bwrap: No permissions$/,
+      fix: /user namespaces/,
+    },
+  ],
+  limits: [
+    {
+      when: 'few files may be open',
+      arrange: async () => ({ by: ['sh', '-c', 'ulimit -n 512; exec "$@"', 'sh'] }),
+      level: 'warning',
+      found: /may open 512 files/,
+      fix: /ulimit -n 65536.*LimitNOFILE=65536/,
+    },
+  ],
+  'data-directory': [
+    {
+      when: 'the data directory is missing',
+      arrange: async ({ dataDir }) => ({ dataDir: join(dataDir, 'nowhere') }),
+      level: 'fault',
+      found: /^There is no data directory at .*nowhere\.$/,
+      fix: /SVC_DATA_DIR.*svc serve$/,
+    },
+    {
+      when: 'the data directory is a file',
+      arrange: async ({ database }) => ({ dataDir: database }),
+      level: 'fault',
+      found: /is no folder/,
+      fix: /SVC_DATA_DIR/,
+    },
+    {
+      when: 'the folder is not of svc',
+      arrange: async ({ dataDir }) => {
+        await mkdir(join(dataDir, 'other'))
+        return { dataDir: join(dataDir, 'other') }
+      },
+      level: 'fault',
+      found: /is empty/,
+      fix: /SVC_DATA_DIR/,
+    },
+    {
+      when: 'others may read the data directory',
+      async arrange({ dataDir }) {
+        await chmod(dataDir, 0o755)
+        return undefined
+      },
+      level: 'fault',
+      found: /is open to other users \(mode 0755\)/,
+      fix: /^chmod 700 /,
+      isMended: true,
+    },
+    {
+      when: 'something in it is of another user',
+      skip: !isRoot && 'needs root',
+      async arrange({ database }) {
+        await chown(database, 12_345, 12_345)
+        return undefined
+      },
+      level: 'fault',
+      found: /^svc\.db in .*: not of the owner of the folder \(user 0\)/,
+      fix: /^chown -R 0:0 /,
+      isMended: true,
+    },
+    {
+      when: 'another user owns it',
+      skip: !isRoot && 'needs root',
+      async arrange({ dataDir }) {
+        await execute('chown', ['-R', '12345:12345', dataDir])
+        return undefined
+      },
+      level: 'warning',
+      found: /belongs to user 12345, and svc doctor runs as user 0/,
+      fix: /setpriv --reuid=12345 --regid=12345 --clear-groups svc doctor/,
+    },
+    {
+      when: 'it is not readable',
+      skip: !isRoot && 'needs root',
+      arrange: async () => ({
+        by: ['setpriv', '--reuid=12345', '--regid=12345', '--clear-groups'],
+      }),
+      level: 'fault',
+      found: /cannot be read: EACCES/,
+      fix: /as the user that runs the service/,
+    },
+    {
+      when: 'its disk takes no writes',
+      skip: noMounts,
+      async arrange(copy, scene) {
+        const disk = scene.use(await smallDisk('16m'))
+        const dataDir = join(disk.path, 'data')
+        await cp(copy.dataDir, dataDir, { recursive: true })
+        await execute('mount', ['-o', 'remount,ro', disk.path])
+        return { dataDir }
+      },
+      level: 'fault',
+      found: /cannot be written to \(EROFS\)/,
+      fix: /mount -o remount,rw/,
+    },
+  ],
+  'file-system': [
+    {
+      when: 'the data directory is in memory',
+      skip: noMounts,
+      async arrange(copy, scene) {
+        const disk = scene.use(await smallDisk('16m'))
+        const dataDir = join(disk.path, 'data')
+        await cp(copy.dataDir, dataDir, { recursive: true })
+        return { dataDir }
+      },
+      level: 'warning',
+      found: /is on tmpfs: it is in memory/,
+      fix: /move the folder to a local disk/,
+    },
+  ],
+  disk: [
+    {
+      when: 'less is free than is to be kept free',
+      arrange: async ({ dataDir }) => ({
+        env: { SVC_FREE_SPACE_MIN: String((await freeBytes(dataDir)) * 2) },
+      }),
+      level: 'fault',
+      found: /are free and .* are to be kept free, so pushes are refused/,
+      fix: /du -xh .*SVC_FREE_SPACE_MIN/,
+    },
+    {
+      when: 'little more is free than is to be kept free',
+      arrange: async ({ dataDir }) => ({
+        env: { SVC_FREE_SPACE_MIN: String(Math.floor((await freeBytes(dataDir)) / 1.5)) },
+      }),
+      level: 'warning',
+      found: /are free; below .* pushes are refused/,
+      fix: /du -xh /,
+    },
+    {
+      when: 'the disk has few inodes left',
+      skip: noMounts,
+      async arrange(copy, scene) {
+        const disk = scene.use(await smallDisk('16m'))
+        await execute('mount', ['-o', 'remount,nr_inodes=2000', disk.path])
+        const dataDir = join(disk.path, 'data')
+        await cp(copy.dataDir, dataDir, { recursive: true })
+        return { dataDir }
+      },
+      level: 'fault',
+      found: /room for 1\d+ more files only/,
+      fix: /du -x --inodes/,
+    },
+  ],
+  keys: [
+    ...['encryption.key', 'ssh_host_ed25519_key'].map(
+      (name): Example => ({
+        when: `others may read ${name}`,
+        async arrange({ dataDir }) {
+          await chmod(join(dataDir, name), 0o640)
+          return undefined
+        },
+        level: 'fault',
+        found: new RegExp(`${name} is open to other users \\(mode 0640\\)`),
+        fix: /^chmod 600 /,
+        isMended: true,
+      }),
+    ),
+    {
+      when: 'the key for secrets is cut short',
+      async arrange({ dataDir }) {
+        const path = join(dataDir, 'encryption.key')
+        await writeFile(path, (await readFile(path, 'utf8')).slice(4))
+        return undefined
+      },
+      level: 'fault',
+      found: /encryption\.key holds no key: 32 bytes/,
+      fix: /backup/,
+    },
+    {
+      when: 'the key for secrets is missing',
+      async arrange({ dataDir }) {
+        await rm(join(dataDir, 'encryption.key'))
+        return undefined
+      },
+      level: 'warning',
+      found: /encryption\.key is missing/,
+      fix: /backup/,
+    },
+    {
+      when: 'the host key is damaged',
+      async arrange({ dataDir }) {
+        await writeFile(join(dataDir, 'ssh_host_ed25519_key'), 'no key\n')
+        return undefined
+      },
+      level: 'fault',
+      found: /is no private ed25519 key/,
+      fix: /mv .*ssh_host_ed25519_key \S+ssh_host_ed25519_key\.bad$/,
+    },
+    {
+      when: 'the host key is missing',
+      async arrange({ dataDir }) {
+        await rm(join(dataDir, 'ssh_host_ed25519_key'))
+        return undefined
+      },
+      level: 'warning',
+      found: /the next start makes another/,
+      fix: /backup/,
+    },
+  ],
+  database: [
+    {
+      when: 'its header is overwritten',
+      arrange: ({ database }) => overwrite(database, 0, 'not a database'),
+      level: 'fault',
+      found: /svc\.db cannot be read as a database of svc: file is not a database/,
+      fix: /backup/,
+    },
+    {
+      when: 'a page of it is damaged',
+      arrange: ({ database }) => overwrite(database, 2 * 4096, 'x'.repeat(4096)),
+      level: 'fault',
+      found: /svc\.db (is damaged|cannot be read)/,
+      fix: /backup/,
+    },
+    {
+      when: 'it is of a newer svc',
+      arrange: ({ database }) => query(database, 'update schema_version set version = version + 1'),
+      level: 'fault',
+      found: /of a newer svc \(version \d+, this one knows \d+\)/,
+      fix: /Use that svc/,
+    },
+    {
+      when: 'its address is none',
+      arrange: async () => ({ env: { SVC_DATABASE_URL: 'postgres://svc:p[w@db:port/svc' } }),
+      level: 'fault',
+      found: /SVC_DATABASE_URL is no whole address/,
+      fix: /percent-encoded/,
+    },
+    {
+      when: 'no PostgreSQL answers',
+      arrange: async () => ({ env: { SVC_DATABASE_URL: 'postgres://svc@127.0.0.1:1/svc' } }),
+      level: 'fault',
+      found: /^PostgreSQL at 127\.0\.0\.1:1\/svc cannot be read: .*ECONNREFUSED/,
+      fix: /psql "\$SVC_DATABASE_URL"/,
+    },
+    {
+      when: 'it is missing',
+      async arrange({ database }) {
+        await rm(database)
+        return undefined
+      },
+      level: 'fault',
+      found: /svc\.db is missing/,
+      fix: /SVC_DATABASE_URL.*backup/,
+    },
+    {
+      when: 'it is a database of something else',
+      async arrange({ database }) {
+        await rm(database)
+        return query(database, 'create table other (id text)')
+      },
+      level: 'fault',
+      found: /no such table: schema_version/,
+      fix: /backup/,
+    },
+    {
+      when: 'rows refer to rows that are gone',
+      arrange: ({ database }) =>
+        query(database, "insert into protections values ('gone', 'main', 1)"),
+      level: 'fault',
+      found: /rows of protections refer to rows that are not there/,
+      fix: /backup/,
+    },
+  ],
+  instance: [
+    {
+      when: 'the database is of another directory',
+      async arrange({ dataDir }) {
+        await writeFile(join(dataDir, 'instance'), `${newId()}\n`)
+        return undefined
+      },
+      level: 'fault',
+      found: /is not the one of the data directory/,
+      fix: /SVC_DATA_DIR and SVC_DATABASE_URL/,
+    },
+  ],
+  clock: [
+    {
+      when: 'something was written in the future',
+      arrange: ({ database }) =>
+        query(database, `update events set created_at = ${Date.UTC(2999, 0)}`),
+      level: 'fault',
+      found: /but something was written at 2999-01-01T/,
+      fix: /timedatectl set-ntp true/,
+    },
+  ],
+  'http-port': [
+    {
+      when: 'another program has the port',
+      arrange: async (_, scene) => ({ env: { SVC_PORT: String(await takePort(scene)) } }),
+      level: 'fault',
+      found: /^Another program has 127\.0\.0\.1:\d+\.$/,
+      fix: /ss -ltnp 'sport = :\d+'.*SVC_PORT/,
+    },
+    {
+      when: 'the address is none of this machine',
+      // TEST-NET-1 of RFC 5737: nobody has it.
+      arrange: async () => ({ env: { SVC_HOST: '192.0.2.1', SVC_PORT: '8080' } }),
+      level: 'fault',
+      found: /^Nobody can listen at 192\.0\.2\.1:8080 \(EADDRNOTAVAIL\)/,
+      fix: /Set SVC_HOST/,
+    },
+    {
+      when: 'the server that runs does not answer there',
+      async arrange({ dataDir }, scene) {
+        scene.use(await startService({ dataDir }))
+        return { env: { SVC_PORT: '1' } }
+      },
+      level: 'fault',
+      found: /A server runs .* but none of svc answers at 127\.0\.0\.1:1: .*ECONNREFUSED/,
+      fix: /SVC_PORT/,
+    },
+  ],
+  'ssh-port': [
+    {
+      when: 'another program has the port',
+      arrange: async (_, scene) => ({ env: { SVC_SSH_PORT: String(await takePort(scene)) } }),
+      level: 'fault',
+      found: /^Another program has 127\.0\.0\.1:\d+\.$/,
+      fix: /ss -ltnp 'sport = :\d+'.*SVC_SSH_PORT/,
+    },
+    {
+      when: 'what answers there does not speak SSH',
+      async arrange({ dataDir }, scene) {
+        scene.use(await startService({ dataDir }))
+        return { env: { SVC_SSH_PORT: String(await takePort(scene, '220 mail\r\n')) } }
+      },
+      level: 'fault',
+      found: /A server runs .*: what answers there does not speak SSH/,
+      fix: /SVC_SSH_PORT/,
+    },
+  ],
+  repositories: [
+    {
+      when: 'a repository has lost its directory',
+      async arrange({ repository }) {
+        await rm(repository, { recursive: true })
+        return undefined
+      },
+      level: 'fault',
+      found: /^site has lost its directory/,
+      fix: /backup, or give the repository up: svc repos delete site$/,
+    },
+    {
+      when: 'the database does not know a directory',
+      arrange: ({ database }) => query(database, 'delete from repositories'),
+      level: 'warning',
+      found: /^The database does not know .*\.git\.$/,
+      fix: /The next start of the service sets it aside in lost\+found/,
+    },
+    {
+      when: 'something else lies among the repositories',
+      async arrange({ dataDir }) {
+        await writeFile(join(dataDir, 'repositories', 'notes.txt'), '')
+        return undefined
+      },
+      level: 'fault',
+      found: /notes\.txt is not the directory of a repository/,
+      fix: /^mv .*notes\.txt /,
+    },
+  ],
+  'repository-files': [
+    {
+      when: 'HEAD is missing',
+      async arrange({ repository }) {
+        await rm(join(repository, 'HEAD'))
+        return undefined
+      },
+      level: 'fault',
+      found: /has no HEAD, so Git sees no repository/,
+      fix: /^printf 'ref: refs\/heads\/main\\n' > .*HEAD/,
+    },
+    {
+      when: 'a folder that Git wants is missing',
+      async arrange({ repository }) {
+        await rm(join(repository, 'refs'), { recursive: true })
+        return undefined
+      },
+      level: 'fault',
+      found: /has no folder refs/,
+      fix: /^mkdir -m 700 /,
+      isMended: true,
+    },
+    {
+      when: 'it has settings of somebody else',
+      async arrange({ repository }) {
+        await appendFile(join(repository, 'config'), '\thooksPath = /tmp/evil\n')
+        return undefined
+      },
+      level: 'warning',
+      found: /config has a line that svc did not write: hooksPath = \/tmp\/evil/,
+      fix: /printf '\[core\]/,
+    },
+    {
+      when: 'it borrows objects',
+      async arrange({ repository }) {
+        await mkdir(join(repository, 'objects/info'), { recursive: true })
+        await writeFile(join(repository, 'objects/info/alternates'), '/srv/other/objects\n')
+        return undefined
+      },
+      level: 'warning',
+      found: /borrows objects from \/srv\/other\/objects/,
+      fix: /repack -a -d && rm /,
+    },
+    {
+      when: 'it is shallow',
+      async arrange({ repository }) {
+        const { stdout } = await git('/', [`--git-dir=${repository}`, 'rev-parse', 'main'])
+        await writeFile(join(repository, 'shallow'), `${stdout}\n`)
+        return undefined
+      },
+      level: 'warning',
+      found: /is shallow/,
+      fix: /fetch --unshallow/,
+    },
+  ],
+  pushes: [
+    {
+      when: 'a push is never finished while a server runs',
+      async arrange({ dataDir, database }, scene) {
+        const service = scene.use(await startService({ dataDir }))
+        const [repository] = (await service.admin.get('/repos')).body
+        // No sweep can finish it: what it was to change cannot be read.
+        const values = `'push', '${repository.id}', 'a', 'admin', 'damaged', 1, null`
+        return query(database, `insert into pushes values (${values})`)
+      },
+      level: 'warning',
+      found: /^1, the oldest since 1970-01-01T/,
+      fix: /log .*start it again/,
+    },
+  ],
+  leftovers: [
+    {
+      when: 'a start has set a repository aside',
+      async arrange({ dataDir, repository }) {
+        await mkdir(join(dataDir, 'lost+found'))
+        await cp(repository, join(dataDir, 'lost+found', 'old.git'), { recursive: true })
+        return undefined
+      },
+      level: 'warning',
+      found: /lost\+found\/old\.git is a repository that the database did not know/,
+      fix: /git --git-dir=\S+old\.git log --all.*rm -r \S+old\.git$/,
+    },
+  ],
+  objects: [
+    {
+      when: 'a byte of a pack is damaged',
+      arrange: ({ repository }) => damagePack(repository),
+      level: 'fault',
+      found: /^site \(.*\.git\) is damaged: .*pack/,
+      fix: /Stop the service, move .*\.git to another place, and bring it back from a backup/,
+    },
+    {
+      when: 'an object is missing',
+      arrange: ({ repository }) => loseObject(repository),
+      level: 'fault',
+      found: /^site \(.*\.git\) is damaged: .*[0-9a-f]{40}/,
+      fix: /backup/,
+    },
+    {
+      when: 'an object is one that no push could bring',
+      arrange: ({ repository }) => addMalformed(repository),
+      level: 'warning',
+      found: /whole, but that a push could not bring: error in commit [0-9a-f]{40}: missingEmail/,
+      fix: /served as it is/,
+    },
+    {
+      when: 'the repository that was asked for is not there',
+      arrange: async () => ({ args: ['--repository', 'nowhere'] }),
+      level: 'fault',
+      found: /^There is no repository "nowhere"\.$/,
+      fix: /svc repos list/,
+    },
+  ],
+}
+
+let patient: Patient
+
+before(async () => {
+  patient = await createPatient()
+})
+
+after(() => patient[Symbol.asyncDispose]())
+
+test('every check has an example of what it finds', () => {
+  assert.deepEqual(
+    Object.keys(examples),
+    checks.map(({ id }) => id),
+  )
+  for (const [id, ofCheck] of Object.entries(examples)) assert.ok(ofCheck.length > 0, id)
+})
+
+for (const [check, ofCheck] of Object.entries(examples)) {
+  describe(`svc doctor, ${check}`, () => {
+    for (const example of ofCheck) {
+      const { when, skip = false, arrange, level, found, fix, isMended } = example
+      test(`tells of a ${level} when ${when}`, { skip }, async () => {
+        await using scene = new AsyncDisposableStack()
+        const copy = await patient.copy()
+        const asked = { dataDir: copy.dataDir, ...(await arrange(copy, scene)) }
+        const { code, of, faults, complaint } = await examine(asked)
+        const result = of(check).find((one) => found.test(one.found))
+        assert.ok(result, JSON.stringify(of(check)))
+        assert.deepEqual([result.level, complaint], [level, ''])
+        assert.match(result.fix ?? '', fix)
+        assert.equal(code, faults.length > 0 ? 1 : 0)
+        if (!isMended) return
+        await execute('bash', ['-c', result.fix ?? ''])
+        assert.deepEqual(
+          (await examine(asked)).of(check).map((one) => one.level),
+          ['ok'],
+        )
+      })
+    }
+  })
+}
+
+test('what a check says of mending a lost directory mends it', async () => {
+  const { dataDir, repository } = await patient.copy()
+  await rm(repository, { recursive: true })
+  const [lost] = (await examine({ dataDir })).of('repositories')
+  const [, command = ''] = /up: svc (.+)$/.exec(lost?.fix ?? '') ?? []
+  const env = { ...process.env, SVC_DATA_DIR: dataDir }
+  await execute(launcher, command.split(' '), { env })
+  const { of, code } = await examine({ dataDir })
+  assert.deepEqual([of('repositories')[0]?.level, code], ['ok', 0])
+})
+
+test('what is told to keep a start from succeeding does so', async () => {
+  const { dataDir } = await patient.copy()
+  await writeFile(join(dataDir, 'repositories', 'notes.txt'), '')
+  await assert.rejects(startService({ dataDir }), /notes\.txt/)
+})
+
+async function copyOfProgram(scene: AsyncDisposableStack): Promise<string> {
+  const { path } = scene.use(await temporaryFolder())
+  for (const name of ['bin', 'src', 'package.json']) {
+    await cp(join(root, name), join(path, name), { recursive: true })
+  }
+  await symlink(join(root, 'node_modules'), join(path, 'node_modules'))
+  return path
+}
+
+async function without(scene: AsyncDisposableStack, name: string): Promise<Asked> {
+  const { path } = scene.use(await createPathWithout(name))
+  return { env: { PATH: path } }
+}
+
+async function withPrograms(
+  scene: AsyncDisposableStack,
+  scripts: Record<string, string>,
+): Promise<Asked> {
+  const { first } = scene.use(await createPrograms(scripts))
+  return { env: { PATH: first } }
+}
+
+async function freeBytes(folder: string): Promise<number> {
+  const { bavail, bsize } = await statfs(folder)
+  return bavail * bsize
+}
+
+async function overwrite(path: string, at: number, text: string): Promise<undefined> {
+  await using file = await open(path, 'r+')
+  await file.write(text, at)
+}
+
+async function query(path: string, statement: string): Promise<undefined> {
+  using database = new DatabaseSync(path, { enableForeignKeyConstraints: false })
+  database.exec(statement)
+}
+
+async function takePort(scene: AsyncDisposableStack, greeting = ''): Promise<number> {
+  const server = createServer((socket) => socket.on('error', () => {}).end(greeting))
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  scene.defer(() => {
+    server.close()
+  })
+  const address = server.address()
+  return typeof address === 'object' && address ? address.port : 0
+}
+
+async function damagePack(repository: string): Promise<undefined> {
+  const folder = join(repository, 'objects/pack')
+  const name = (await readdir(folder)).find((one) => one.endsWith('.pack')) ?? ''
+  await chmod(join(folder, name), 0o600)
+  return overwrite(join(folder, name), 40, '\0\0\0\0')
+}
+
+async function loseObject(repository: string): Promise<undefined> {
+  const folder = join(repository, 'objects/pack')
+  const pack = (await readdir(folder)).find((one) => one.endsWith('.pack')) ?? ''
+  const outside = join(dirname(repository), pack)
+  await rename(join(folder, pack), outside)
+  await rm(folder, { recursive: true })
+  await execute('bash', ['-c', 'git --git-dir="$0" unpack-objects -q < "$1"', repository, outside])
+  await rm(outside)
+  const args = [`--git-dir=${repository}`, 'rev-parse', 'main:readme.txt']
+  const { stdout: blob } = await git('/', args)
+  await rm(join(repository, 'objects', blob.slice(0, 2), blob.slice(2)))
+}
+
+async function addMalformed(repository: string): Promise<undefined> {
+  const run = (...args: string[]) => git('/', [`--git-dir=${repository}`, ...args])
+  const { stdout: tree } = await run('rev-parse', 'main^{tree}')
+  const file = join(repository, 'malformed')
+  await writeFile(file, `tree ${tree}\nauthor Ada 1 +0000\ncommitter Ada 1 +0000\n\nOld\n`)
+  const { stdout: commit } = await run('hash-object', '-t', 'commit', '-w', '--literally', file)
+  await rm(file)
+  await run('update-ref', 'refs/heads/old', commit)
+}
