@@ -30,6 +30,7 @@ type Step = { isIdle: boolean; input?: string }
 
 // Git wants both limits; what a repack writes is limited by the disk alone.
 const fileMaxBytes = 2 ** 50
+const repackTries = 5
 
 /**
  * Makes a repository quick to read again: refs in one file, few packs with an index and a bitmap of all,
@@ -46,7 +47,7 @@ export async function maintain(directory: string, options: Options): Promise<voi
   faultPoint('maintenance.graphed')
   if ((await readStorage(directory)).packs === 0) return
   if (extent === 'full') return repackAll(directory, options)
-  await run(gitCommands.repack(directory), options, { isIdle: true })
+  await repack(gitCommands.repack(directory), options)
   faultPoint('maintenance.repacked')
 }
 
@@ -78,9 +79,7 @@ async function repackAll(directory: string, options: Options): Promise<void> {
   const expired = join(directory, expiredFolder)
   await mkdir(expired, { recursive: true })
   const seconds = String(Math.floor(expireBefore / 1000))
-  await run(gitCommands.repackAll(directory, seconds, join(expired, 'pack')), options, {
-    isIdle: true,
-  })
+  await repack(gitCommands.repackAll(directory, seconds, join(expired, 'pack')), options)
   faultPoint('maintenance.repacked')
   if (await hasExpired(directory)) {
     faultPoint('maintenance.expired')
@@ -117,6 +116,19 @@ async function makePacksYoung(directory: string): Promise<void> {
   for (const name of names) {
     if (!name.endsWith('.pack') || names.has(name.replace(/\.pack$/, '.mtimes'))) continue
     await utimes(join(folder, name), now, now)
+  }
+}
+
+// A pack whose push ends just when git looks around is in none of git's lists, and so the index of all packs
+// cannot have a bitmap. Nothing has been taken away then, and the next time the pack is in a list.
+async function repack(command: string[], options: Options): Promise<void> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await run(command, options, { isIdle: true })
+    } catch (error) {
+      const isOvertaken = error instanceof GitFailure && /full closure/.test(error.message)
+      if (!isOvertaken || tries === repackTries) throw error
+    }
   }
 }
 

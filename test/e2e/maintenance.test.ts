@@ -6,8 +6,11 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { setTimeout } from 'node:timers/promises'
 import { promisify } from 'node:util'
+import { dayMs } from '../../src/base/clock.ts'
 import { faultSteps } from '../../src/base/fault-points.ts'
 import { newTokenString } from '../../src/base/token-string.ts'
+import { createGit } from '../../src/git/git-process.ts'
+import { maintain } from '../../src/git/maintenance.ts'
 import { until } from '../support/condition.ts'
 import { createProject, git, type Project, spawnGit, temporaryFolder } from '../support/git.ts'
 import { importHistory } from '../support/history.ts'
@@ -17,6 +20,7 @@ import { createRandom } from '../support/random.ts'
 import { launcher, type Service, startService } from '../support/service.ts'
 
 const execute = promisify(execFile)
+const limits = { pushMaxBytes: 2 ** 30, pushMemoryMaxBytes: 2 ** 30 }
 const seed = Number(process.env.SVC_CRASH_SEED ?? Date.now() % 1_000_000)
 const rounds = Number(process.env.SVC_CRASH_ROUNDS ?? 6)
 
@@ -192,9 +196,19 @@ test('clones, pushes, forced pushes and deletions go on while a repository is ma
   const storm = Promise.all([...['a', 'b', 'c'].map(pushOn), cloneOn(), cloneOn()])
   storm.catch(() => {}) // It is awaited in the end.
   try {
-    for (let round = 0; round < 6; round++) {
-      const extent = round % 2 === 0 ? [] : ['--full']
-      await svc(service, 'repos', 'maintain', 'site', ...extent)
+    await svc(service, 'repos', 'maintain', 'site')
+    await svc(service, 'repos', 'maintain', 'site', '--full')
+    for (let round = 0; round < 16; round++) {
+      await maintain(site.path, {
+        git: createGit({ ...limits, owner: service.dataDir, path: process.env.PATH ?? '' }),
+        extent: round % 4 === 0 ? 'full' : 'quick',
+        expireBefore: Date.now() - 14 * dayMs,
+        memoryMaxBytes: limits.pushMaxBytes,
+        watch: () => {},
+        untilOthersLeft: async () => true,
+        faultPoint: () => {},
+        signal: new AbortController().signal,
+      })
     }
   } finally {
     state.isDone = true

@@ -1,11 +1,14 @@
 import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
 import { test } from 'node:test'
+import { promisify } from 'node:util'
 import pg from 'pg'
 import { createPostgresDatabase } from '../support/databases.ts'
 import { createProject } from '../support/git.ts'
 import { without } from '../support/programs.ts'
-import { startService } from '../support/service.ts'
+import { launcher, startService } from '../support/service.ts'
 
+const execute = promisify(execFile)
 const needed = { skip: without('postgres') }
 
 test('on PostgreSQL the same things happen', needed, async () => {
@@ -23,6 +26,15 @@ test('on PostgreSQL the same things happen', needed, async () => {
     for (const path of ['/repos/%00', '/repos/site/collaborators/%00', '/tokens/%00']) {
       assert.equal((await service.admin.delete(path)).status, 404, path)
     }
+    await project.commit('more')
+    await project.git('push', '--quiet', service.admin.remote('site'), 'main')
+    const { PATH = '' } = process.env
+    const env = { PATH, SVC_DATA_DIR: service.dataDir, SVC_DATABASE_URL: url }
+    const { stdout } = await execute(launcher, ['repos', 'maintain', 'site'], { env })
+    assert.match(stdout, /^site: 2 packs of .*, now 1 pack of /)
+    const { text } = await service.admin.get('/metrics')
+    assert.match(text, /^svc_repositories 1$/m)
+    assert.match(text, /^svc_maintenance_runs_total\{outcome="done"\} 1$/m)
   }
   await drop()
 })
