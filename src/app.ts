@@ -72,10 +72,25 @@ const serverLockWaitMs = 100
 // Leftovers of a crash are cleared before the first answer when that is quick, else in the background.
 const tidyBeforeAnswerMs = 300
 
-/** Everything but the servers: what the command line works with, whether a server runs or not. */
-async function openApp({ settings, log, path }: Options) {
+/** What needs no database: what commands work with that make a data directory, or have none. */
+export function createTools({ settings, log, path, version }: Options) {
   const { dataDir, databaseUrl } = settings
-  const db = await openDatabase({ dataDir, url: databaseUrl?.reveal(), log }).catch((error) => {
+  const git = createGit({ ...settings, owner: dataDir, path })
+  const faultPoint = createFaultPoint(settings.faultPoint)
+  const directories = createDirectories({ dataDir, git, faultPoint })
+  const database = { dataDir, url: databaseUrl?.reveal(), log }
+  return { git, directories, faultPoint, database, log, version }
+}
+
+export type Tools = ReturnType<typeof createTools>
+
+/** Everything but the servers: what the command line works with, whether a server runs or not. */
+async function openApp(options: Options) {
+  const { settings, log } = options
+  const { dataDir, databaseUrl } = settings
+  const tools = createTools(options)
+  const { git, directories, faultPoint } = tools
+  const db = await openDatabase(tools.database).catch((error) => {
     const which = databaseUrl ? 'SVC_DATABASE_URL: the database' : `The database ${dataDir}/svc.db`
     throw new Error(`${which} cannot be opened: ${error.message}`, { cause: error })
   })
@@ -85,9 +100,6 @@ async function openApp({ settings, log, path }: Options) {
     http: settings.baseUrl ?? `http://${settings.host}:${settings.port}`,
     ssh: sshPort === 'off' ? null : toSshUrl(settings, { host: sshHost, port: sshPort }),
   }
-  const git = createGit({ ...settings, owner: dataDir, path })
-  const faultPoint = createFaultPoint(settings.faultPoint)
-  const directories = createDirectories({ dataDir, git, faultPoint })
   const tokens = createTokens({ db, clock, log })
   const sshKeys = createSshKeys({ db, clock, log })
   const repositories = createRepositories({
@@ -133,11 +145,10 @@ async function openApp({ settings, log, path }: Options) {
   })
 
   return {
+    ...tools,
     db,
     clock,
     address,
-    git,
-    directories,
     tokens,
     sshKeys,
     repositories,
@@ -293,6 +304,9 @@ export async function startService(options: Options) {
   const sweeping = setInterval(() => {
     pushes.sweep().catch((error) => log.error({ err: error }, 'the sweep of pushes failed'))
     imports.sweep().catch((error) => log.error({ err: error }, 'the sweep of imports failed'))
+    directories
+      .emptyTrash()
+      .catch((error) => log.error({ err: error }, 'the trash could not be emptied'))
   }, sweepEveryMs)
   starting.defer(() => clearInterval(sweeping))
 

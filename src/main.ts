@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { createInterface } from 'node:readline/promises'
-import { openExistingApp, startService } from './app.ts'
+import { type App, createTools, openExistingApp, startService, type Tools } from './app.ts'
+import { BackupError } from './backup/manifest.ts'
 import { printable } from './base/columns.ts'
 import { createLog } from './base/log.ts'
 import { Problem } from './base/problem.ts'
@@ -26,14 +27,15 @@ let interrupted: AbortController | undefined
 
 const terminal: Terminal = {
   out: (text) => process.stdout.write(text),
+  tell: (text) => process.stderr.write(text),
+  interruption,
   read,
   ask: process.stdin.isTTY ? ask : undefined,
   progress: showProgress,
-  interruptible,
 }
 
 try {
-  await createProgram({ version, terminal, serve, withApp, doctor }).parseAsync()
+  await createProgram({ version, terminal, serve, withApp, withTools, doctor }).parseAsync()
 } catch (error) {
   process.stderr.write(`${explain(error).replace(/^(?=.)/gm, 'svc: ')}\n`)
   process.exitCode ??= error instanceof SettingsError ? 2 : 1
@@ -75,19 +77,29 @@ async function serve(): Promise<void> {
 async function withApp(run: Parameters<Parameters<typeof createProgram>[0]['withApp']>[0]) {
   // A command says by itself how it ended.
   await using app = await openExistingApp(toOptions('warn'))
+  endOnSignal(app.git)
+  await run(app)
+}
+
+async function withTools(run: (tools: Tools) => Promise<void>) {
+  const tools = createTools(toOptions('warn'))
+  endOnSignal(tools.git)
+  await run(tools)
+}
+
+function endOnSignal(git: Pick<App['git'], 'killAll'>): void {
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     process.on(signal, () => {
       if (interrupted && !interrupted.signal.aborted) {
         process.exitCode = exitCodes[signal]
-        interrupted.abort(new Error('Interrupted; nothing was changed.'))
+        interrupted.abort(new Error('interrupted'))
         return
       }
       // Gits are in process groups of their own, so that the signal was for this process alone.
-      app.git.killAll()
+      git.killAll()
       process.exit(exitCodes[signal])
     })
   }
-  await run(app)
 }
 
 // Not with openExistingApp, which would need all to be well, and brings the database up to date.
@@ -146,7 +158,7 @@ function showProgress(text: string): void {
   else if (text !== '') stderr.write(`${printable(text)}\n`)
 }
 
-function interruptible(): AbortSignal {
+function interruption(): AbortSignal {
   interrupted ??= new AbortController()
   return interrupted.signal
 }
@@ -175,6 +187,7 @@ function explain(error: unknown): string {
   const isExpected =
     error instanceof SettingsError ||
     error instanceof DataDirectoryError ||
+    error instanceof BackupError ||
     error instanceof Problem
   const isFromSystem = 'code' in error || error.constructor === Error
   return isExpected || isFromSystem ? error.message : (error.stack ?? error.message)

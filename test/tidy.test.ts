@@ -10,7 +10,7 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 /** The folders of src/ in rows: a folder may import from itself and from those of lower rows. */
 const rows = [
   ['main', 'ssh-main', 'app', 'commands'],
-  ['git-server', 'maintenance', 'metrics', 'doctor'], // features: they do not know each other; events join them
+  ['git-server', 'maintenance', 'metrics', 'doctor', 'backup'], // features: they do not know each other; events join them
   ['repositories'], // what all features are about
   ['tokens', 'ssh-keys'], // who is calling
   ['events'], // what happens

@@ -24,6 +24,16 @@ export const faultSteps = [
   'maintenance.expired',
   'maintenance.pruned',
   'maintenance.recorded',
+  'backup.fenced',
+  'backup.rows',
+  'backup.copied',
+  'backup.written',
+  'backup.named',
+  'backup.cleared',
+  'restore.marked',
+  'restore.copied',
+  'restore.rows',
+  'restore.unmarked',
 ] as const
 
 export type FaultStep = (typeof faultSteps)[number]

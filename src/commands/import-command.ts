@@ -7,7 +7,7 @@ export async function importRepository(
   { imports, tokens }: App,
   [source, name]: [string, string | undefined],
   { username, json }: { username: string; json?: boolean },
-  { out, progress, interruptible }: Terminal,
+  { out, progress, interruption }: Terminal,
 ) {
   let shown = ''
   const started = await imports.start(localPrincipal, {
@@ -15,7 +15,7 @@ export async function importRepository(
     name,
     owner: await tokens.ownerNamed(username),
     keepsFault: false,
-    signal: interruptible(),
+    signal: interruption(),
     onProgress({ phase, percent }) {
       const text = `Importing: ${phase}, ${percent} %`
       if (text !== shown) progress(text)

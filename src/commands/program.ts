@@ -1,6 +1,7 @@
 import { Command, Option } from 'commander'
-import type { App } from '../app.ts'
+import type { App, Tools } from '../app.ts'
 import { type Setting, settings } from '../config/settings-table.ts'
+import { backUpTo, restoreFrom, verifyBackup } from './backup-commands.ts'
 import type { DoctorOptions } from './doctor-command.ts'
 import { importRepository } from './import-command.ts'
 import { addKey, listKeys, removeKey } from './key-commands.ts'
@@ -16,12 +17,21 @@ type Options = {
   /** Runs a command with an app that is closed afterwards. */
   withApp: (run: (app: App) => Promise<void>) => Promise<void>
   doctor: (options: DoctorOptions) => Promise<void>
+  /** Runs a command that needs no data directory, or makes one. */
+  withTools: (run: (tools: Tools) => Promise<void>) => Promise<void>
 }
 
-const json = ['--json', 'print JSON, as the API answers it'] as const
+const json = ['--json', 'print JSON'] as const
 
 /** The command line: every command with its options. */
-export function createProgram({ version, terminal, serve, withApp, doctor }: Options): Command {
+export function createProgram({
+  version,
+  terminal,
+  serve,
+  withApp,
+  withTools,
+  doctor,
+}: Options): Command {
   const program = new Command('svc')
     .description('Hosts Git repositories for people, automation and agents.')
     .version(version)
@@ -134,6 +144,31 @@ export function createProgram({ version, terminal, serve, withApp, doctor }: Opt
     .option(...json)
     .action((name, options) => withApp((app) => maintainRepositories(app, name, options, terminal)))
 
+  const backup = program
+    .command('backup <folder>')
+    .description('back up everything to a folder, whether the server runs or not')
+    .option('--with-keys', 'also the key for secrets and the SSH host key')
+    .option('--recheck', 'read again what former backups copied, and mend what has changed')
+    .option(...json)
+    .addHelpText('after', backupHelp)
+    .action((folder, options) => withApp((app) => backUpTo(app, folder, options, terminal)))
+  backup
+    .command('verify <folder>')
+    .description('prove that every row and ref of a backup can be restored')
+    .option(...json)
+    // Its options go to `backup`, which has them, too.
+    .action((folder, _, command) =>
+      withTools((tools) => verifyBackup(tools, folder, command.optsWithGlobals(), terminal)),
+    )
+  program
+    .command('restore <folder>')
+    .description('make a new data directory, at SVC_DATA_DIR, from a backup')
+    .option(...json)
+    .addHelpText('after', restoreHelp)
+    .action((folder, options) =>
+      withTools((tools) => restoreFrom(tools, folder, options, terminal)),
+    )
+
   return program
 }
 
@@ -142,6 +177,14 @@ It looks at git, the settings, the data directory with its keys, the database, t
 ports, the sandbox and every repository, whether the service runs or not, and changes nothing.
 Run it as the user that runs the service, with the same settings. Exit code: 0 without a
 fault, warnings or not; 1 with one.`
+
+const backupHelp = `
+The first backup copies everything, later ones to the same folder what is new. Until a backup is finished
+the folder holds the former one, whatever happens. A folder holds the backups of one service alone.`
+
+const restoreHelp = `
+SVC_DATA_DIR must not be there, or be an empty folder. With SVC_DATABASE_URL, the rows go into that database,
+which must be empty; a backup of SQLite restores into PostgreSQL, and the other way round.`
 
 function settingsHelp(): string {
   const entries = Object.values<Setting<unknown>>(settings).map(

@@ -1,14 +1,16 @@
 /** Where a command writes, what it may read, and what it may ask. */
 export type Terminal = {
   out: (text: string) => void
+  /** Tells whoever is watching what goes on: standard error. */
+  tell: (text: string) => void
+  /** Is aborted when the program is asked to end, for a command that does so by itself; a second time ends it at once. */
+  interruption: () => AbortSignal
   /** The start of standard input: all of it, unless it is longer than anything that a command takes. */
   read: () => Promise<string>
   /** Asks a person; undefined when nobody is there to answer. */
   ask: ((question: string) => Promise<string>) | undefined
   /** Shows how far a command is; on a terminal in one line that is written anew, and removed by an empty text. */
   progress: (text: string) => void
-  /** From now on, Ctrl-C aborts this signal, and the command ends by itself; a second one ends it at once. */
-  interruptible: () => AbortSignal
 }
 
 export function toJson(value: unknown): string {

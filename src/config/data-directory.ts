@@ -1,9 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { access, chmod, mkdir, readdir, writeFile } from 'node:fs/promises'
+import { access, chmod, mkdir, readdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { sync, syncTree } from '../base/disk.ts'
 
 /** A data directory that cannot be used; the message says what to do. */
 export class DataDirectoryError extends Error {
@@ -12,6 +13,8 @@ export class DataDirectoryError extends Error {
 
 /** The key for secrets: made with the directory, and never again. */
 export const encryptionKeyFile = 'encryption.key'
+/** In a data directory while it is being restored; what is in it then may be no more than a part. */
+const restoring = 'restoring'
 const keyBytes = 32
 const lockPauseMs = 20
 // https://sqlite.org/rescode.html#busy
@@ -21,6 +24,7 @@ const sqliteBusy = 5
 export async function prepareDataDirectory(path: string): Promise<void> {
   await mkdir(path, { recursive: true, mode: 0o700 })
   const entries = await readdir(path)
+  refuseHalfRestored(path, entries)
   if (entries.some((name) => name === 'svc.db' || name === 'repositories')) return
   await chmod(path, 0o700)
   if (entries.includes(encryptionKeyFile)) return
@@ -31,6 +35,7 @@ export async function prepareDataDirectory(path: string): Promise<void> {
 
 /** Refuses a data directory in which no server has ever run: a mistyped path makes no new service. */
 export async function assertDataDirectory(path: string): Promise<void> {
+  refuseHalfRestored(path, await readdir(path).catch(() => []))
   await access(join(path, 'repositories')).catch((error) => {
     throw new DataDirectoryError(
       `There is no data directory at ${path}. Start the service once with \`svc serve\`, or set SVC_DATA_DIR.`,
@@ -39,19 +44,66 @@ export async function assertDataDirectory(path: string): Promise<void> {
   })
 }
 
+function refuseHalfRestored(path: string, entries: string[]): void {
+  if (!entries.includes(restoring)) return
+  throw new DataDirectoryError(
+    `A restore into ${path} is under way, or was cut short. If none is running, remove that folder and restore again; ` +
+      'with SVC_DATABASE_URL, see that the database is empty, too.',
+  )
+}
+
+/**
+ * Makes a data directory for a restore, or takes an empty folder. Until the restore is finished nobody else
+ * takes it for a data directory.
+ */
+export async function beginRestore(path: string): Promise<void> {
+  await mkdir(path, { recursive: true, mode: 0o700 })
+  const entries = await readdir(path)
+  refuseHalfRestored(path, entries)
+  if (entries.length > 0) {
+    throw new DataDirectoryError(
+      `SVC_DATA_DIR: ${path} is not empty; a restore goes into a new folder.`,
+    )
+  }
+  await writeFile(join(path, restoring), '', { mode: 0o600, flag: 'wx', flush: true })
+  await chmod(path, 0o700)
+  await sync(path)
+}
+
+/** Makes a restored data directory one that can be used. */
+export async function endRestore(path: string): Promise<void> {
+  await syncTree(path)
+  await rm(join(path, restoring))
+  await sync(path)
+}
+
+/** Removes all that a restore has put into a folder, which was empty before. */
+export async function undoRestore(path: string): Promise<void> {
+  const entries = await readdir(path)
+  const others = entries.filter((name) => name !== restoring)
+  for (const name of [...others, restoring])
+    await rm(join(path, name), { recursive: true, force: true })
+}
+
 /** Takes a lock of the data directory, waiting up to a time. */
-export async function lock(
-  dataDir: string,
-  name: 'server' | 'repositories',
-  waitMs: number,
-): Promise<Disposable> {
+export async function lock(dataDir: string, name: LockName, waitMs: number): Promise<Disposable> {
   const taken = await holdLock(join(dataDir, `${name}.lock`), waitMs)
   if (taken) return taken
-  throw new DataDirectoryError(
-    name === 'server'
-      ? `Another svc server is running on ${dataDir}; stop it, or the svc repos maintain that works in its place, or set SVC_DATA_DIR to another folder.`
-      : `Another svc command is changing ${dataDir}; try again.`,
-  )
+  throw new DataDirectoryError(refusals[name](dataDir))
+}
+
+type LockName = 'server' | 'repositories' | 'backup'
+
+const refusals: Record<LockName, (dataDir: string) => string> = {
+  server: (dataDir) =>
+    `Another svc server is running on ${dataDir}; stop it, or the svc repos maintain that works in its place, or set SVC_DATA_DIR to another folder.`,
+  repositories: (dataDir) => `Another svc command is changing ${dataDir}; try again.`,
+  backup: (dataDir) => `Another backup of ${dataDir} is under way; try again when it has ended.`,
+}
+
+/** Whether somebody has a lock of the data directory just now. */
+export function isLocked(dataDir: string, name: LockName): boolean {
+  return isHeld(join(dataDir, `${name}.lock`))
 }
 
 /**
@@ -63,7 +115,8 @@ export async function holdLock(path: string, waitMs = 0): Promise<Disposable | u
   for (;;) {
     const file = new DatabaseSync(path, { timeout: 0 })
     try {
-      file.exec('pragma locking_mode = exclusive; begin exclusive')
+      // Without a journal it takes no room, so that it can be had on a full disk.
+      file.exec('pragma locking_mode = exclusive; pragma journal_mode = memory; begin exclusive')
       return { [Symbol.dispose]: () => file.close() }
     } catch (error) {
       file.close()

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
-import { CamelCasePlugin, Kysely } from 'kysely'
+import { CamelCasePlugin, type Dialect, Kysely } from 'kysely'
 import type { Log } from '../base/log.ts'
-import { migrate } from './migrate.ts'
+import { type Engine, migrate } from './migrate.ts'
 import type { Schema } from './schema.ts'
 import { sqliteDialect } from './sqlite.ts'
 
@@ -15,19 +15,31 @@ export type DatabaseOptions = {
 }
 
 /** Opens the database and brings its tables up to date. */
-export async function openDatabase({ dataDir, url, log }: DatabaseOptions): Promise<Database> {
-  const engine = url === undefined ? 'sqlite' : 'postgres'
-  const dialect =
-    url === undefined
-      ? sqliteDialect(join(dataDir, 'svc.db'))
-      : // Loaded only where it is used: it takes memory and time at the start.
-        (await import('./postgres.ts')).postgresDialect(url, log)
-  const db = new Kysely<Schema>({ dialect, plugins: [new CamelCasePlugin()] })
+export async function openDatabase(options: DatabaseOptions): Promise<Database> {
+  const db = await connect(options)
   try {
-    await migrate(db, engine)
+    await migrate(db, engineOf(options))
   } catch (error) {
     await db.destroy()
     throw error
   }
   return db
+}
+
+/** Opens the database with the tables that it has. */
+export async function connect({ dataDir, url, log }: DatabaseOptions): Promise<Database> {
+  const dialect =
+    url === undefined
+      ? sqliteDialect(join(dataDir, 'svc.db'))
+      : // Loaded only where it is used: it takes memory and time at the start.
+        (await import('./postgres.ts')).postgresDialect(url, log)
+  return withDialect(dialect)
+}
+
+export function withDialect(dialect: Dialect): Database {
+  return new Kysely<Schema>({ dialect, plugins: [new CamelCasePlugin()] })
+}
+
+export function engineOf({ url }: Pick<DatabaseOptions, 'url'>): Engine {
+  return url === undefined ? 'sqlite' : 'postgres'
 }

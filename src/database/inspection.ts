@@ -1,7 +1,6 @@
 import { join } from 'node:path'
-import { CamelCasePlugin, Kysely } from 'kysely'
-import type { DatabaseOptions } from './database.ts'
-import type { Db, Schema } from './schema.ts'
+import { type DatabaseOptions, withDialect } from './database.ts'
+import type { Db } from './schema.ts'
 import { sqliteReadDialect } from './sqlite.ts'
 
 /**
@@ -16,7 +15,7 @@ export async function inspectDatabase<T>(
     url === undefined
       ? sqliteReadDialect(join(dataDir, 'svc.db'))
       : (await import('./postgres.ts')).postgresDialect(url, log)
-  const db = new Kysely<Schema>({ dialect, plugins: [new CamelCasePlugin()] })
+  const db = withDialect(dialect)
   try {
     if (url === undefined) return await db.transaction().execute(read)
     const reading = db.transaction().setAccessMode('read only').setIsolationLevel('repeatable read')

@@ -1,6 +1,6 @@
 import { type Kysely, sql } from 'kysely'
 import { type ColumnTypes, migrations } from './migrations/migrations.ts'
-import type { Schema } from './schema.ts'
+import type { Db, Schema } from './schema.ts'
 
 export type Engine = 'sqlite' | 'postgres'
 
@@ -21,21 +21,30 @@ export async function migrate(
   engine: Engine,
   wanted = migrations,
 ): Promise<void> {
-  await db.transaction().execute(async (tx) => {
-    if (engine === 'postgres') await sql`select pg_advisory_xact_lock(${advisoryLock})`.execute(tx)
-    await sql`create table if not exists schema_version (version integer not null)`.execute(tx)
-    const { rows } = await sql<{ version: number }>`select version from schema_version`.execute(tx)
-    const version = rows[0]?.version ?? 0
-    if (version > wanted.length) {
-      throw new Error(
-        `The database is of a newer svc (version ${version}, this one knows ${wanted.length}); use that one.`,
-      )
-    }
-    if (version === wanted.length) return
-    for (const migration of wanted.slice(version)) {
-      for (const statement of migration(columnTypes[engine])) await sql.raw(statement).execute(tx)
-    }
-    await sql`delete from schema_version`.execute(tx)
-    await sql`insert into schema_version (version) values (${wanted.length})`.execute(tx)
-  })
+  await db.transaction().execute((tx) => migrateIn(tx, engine, wanted))
+}
+
+/** The same in a transaction that is already open. */
+export async function migrateIn(tx: Db, engine: Engine, wanted = migrations): Promise<void> {
+  if (engine === 'postgres') await sql`select pg_advisory_xact_lock(${advisoryLock})`.execute(tx)
+  await sql`create table if not exists schema_version (version integer not null)`.execute(tx)
+  const { rows } = await sql<{ version: number }>`select version from schema_version`.execute(tx)
+  const version = rows[0]?.version ?? 0
+  if (version > wanted.length) {
+    throw new Error(
+      `The database is of a newer svc (version ${version}, this one knows ${wanted.length}); use that one.`,
+    )
+  }
+  if (version === wanted.length) return
+  for (const migration of wanted.slice(version)) {
+    for (const statement of migration(columnTypes[engine])) await sql.raw(statement).execute(tx)
+  }
+  await sql`delete from schema_version`.execute(tx)
+  await sql`insert into schema_version (version) values (${wanted.length})`.execute(tx)
+}
+
+/** How many migrations a database has had. */
+export async function schemaVersion(db: Db): Promise<number> {
+  const { rows } = await sql<{ version: number }>`select version from schema_version`.execute(db)
+  return rows[0]?.version ?? 0
 }

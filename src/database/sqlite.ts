@@ -19,13 +19,21 @@ const busyPauseMs = 5
 const busyCode = 5
 const cachedStatements = 200
 
+type Use = {
+  /** What transactions are for: one that only reads keeps nobody from writing, and sees none of it. */
+  transactions: 'read' | 'write'
+}
+
 /** Feeds node:sqlite to Kysely's SQLite dialect. Every commit is on the disk before it is reported. */
-export function sqliteDialect(path: string): Dialect {
+export function sqliteDialect(
+  path: string,
+  { transactions }: Use = { transactions: 'write' },
+): Dialect {
   const database = new DatabaseSync(path, { timeout: busyTimeoutMs })
   database.exec('pragma journal_mode = wal; pragma synchronous = full; pragma foreign_keys = on')
   // From here on it is waited for without holding up everything else: see PatientConnection.
   database.exec('pragma busy_timeout = 0')
-  return toDialect(database, asImmediate)
+  return toDialect(database, transactions)
 }
 
 /**
@@ -38,14 +46,14 @@ export function sqliteReadDialect(path: string): Dialect {
   // What was committed last is in the log beside the database, unless the last to use it has cleared that
   // away. Without a log nobody is at work, and to look for one would be to make one.
   url.search = sizeOf(`${path}-wal`) > 0 ? 'readonly_shm=1' : 'immutable=1'
-  return toDialect(new DatabaseSync(url, { readOnly: true, timeout: 0 }), (sql) => sql)
+  return toDialect(new DatabaseSync(url, { readOnly: true, timeout: 0 }), 'read')
 }
 
 function sizeOf(path: string): number {
   return statSync(path, { throwIfNoEntry: false })?.size ?? 0
 }
 
-function toDialect(database: DatabaseSync, translate: (sql: string) => string): Dialect {
+function toDialect(database: DatabaseSync, transactions: Use['transactions']): Dialect {
   const statements = new Map<string, ReturnType<typeof toKyselyStatement>>()
   const config: SqliteDialectConfig = {
     database: {
@@ -54,7 +62,8 @@ function toDialect(database: DatabaseSync, translate: (sql: string) => string): 
         const cached = statements.get(sql)
         if (cached) return cached
         if (statements.size >= cachedStatements) statements.clear()
-        const statement = toKyselyStatement(database.prepare(translate(sql)))
+        const text = transactions === 'write' ? asImmediate(sql) : sql
+        const statement = toKyselyStatement(database.prepare(text))
         statements.set(sql, statement)
         return statement
       },
@@ -123,7 +132,8 @@ class PatientConnection implements DatabaseConnection {
   }
 }
 
-function isBusy(error: unknown): boolean {
+/** Whether another process is writing just now. */
+export function isBusy(error: unknown): boolean {
   return error instanceof Error && 'errcode' in error && error.errcode === busyCode
 }
 

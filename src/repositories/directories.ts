@@ -1,8 +1,9 @@
 import { rmSync } from 'node:fs'
 import { mkdir, open, readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { sync, syncTree } from '../base/disk.ts'
 import type { FaultPoint } from '../base/fault-points.ts'
-import { holdLock } from '../config/data-directory.ts'
+import { holdLock, isLocked } from '../config/data-directory.ts'
 import { gitCommands } from '../git/commands.ts'
 import { restoreExpired } from '../git/expired.ts'
 import type { Git } from '../git/git-process.ts'
@@ -64,6 +65,19 @@ export function createDirectories({ dataDir, git, faultPoint }: Dependencies) {
     }
   }
 
+  // A git that is at work in it may make files until it learns of its end.
+  function bury(grave: string): Promise<void> {
+    return rm(grave, { recursive: true, force: true, maxRetries })
+  }
+
+  /** Removes what was taken away. While a backup runs, which may still need it, nothing is removed. */
+  async function emptyTrash(): Promise<void> {
+    const graves = await readdir(trash).catch(ignoreAbsence)
+    // Asked after they were there: a backup that begins now knows nothing of them.
+    if (!graves?.length || isLocked(dataDir, 'backup')) return
+    for (const name of graves) await bury(join(trash, name))
+  }
+
   return {
     pathOf,
 
@@ -97,9 +111,18 @@ export function createDirectories({ dataDir, git, faultPoint }: Dependencies) {
       const grave = join(trash, `${id}.git`)
       await rename(pathOf(id), grave).catch(ignoreAbsence)
       faultPoint('delete.moved')
-      // A git that is at work in it may make files until it learns of its end.
-      await rm(grave, { recursive: true, force: true, maxRetries })
+      if (!isLocked(dataDir, 'backup')) await bury(grave)
     },
+
+    /** Where a repository is, also once it was taken away and its files are still there. */
+    async locate(id: string): Promise<string | undefined> {
+      for (const path of [pathOf(id), join(trash, `${id}.git`), pathOf(id)]) {
+        if (await isThere(join(path, 'HEAD'))) return path
+      }
+      return undefined
+    },
+
+    emptyTrash,
 
     /** Marks a repository as one that is being deleted: should its row be gone, its directory may go, too. */
     async doom(id: string): Promise<void> {
@@ -139,6 +162,7 @@ export function createDirectories({ dataDir, git, faultPoint }: Dependencies) {
 
     /** Makes the folders that hold repositories and empties those of passage, but for what is in use. */
     async prepare(): Promise<void> {
+      await emptyTrash()
       for (const folder of [root, staging, trash]) {
         await mkdir(folder, { recursive: true, mode: 0o700 })
       }
@@ -148,8 +172,6 @@ export function createDirectories({ dataDir, git, faultPoint }: Dependencies) {
         using free = await hold(id)
         if (free) await discard(id)
       }
-      await rm(trash, { recursive: true, force: true, maxRetries })
-      await mkdir(trash, { mode: 0o700 })
     },
 
     /** Keeps others from clearing a draft away; undefined when somebody else does so. */
@@ -255,9 +277,15 @@ async function removeLocks(folder: string): Promise<string[]> {
   return removed
 }
 
-function ignoreAbsence(error: unknown): void {
-  if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return
+function ignoreAbsence(error: unknown): undefined {
+  if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined
   throw error
+}
+
+async function isThere(path: string): Promise<boolean> {
+  return stat(path)
+    .then(() => true, ignoreAbsence)
+    .then(Boolean)
 }
 
 async function isOlder(path: string, before: number): Promise<boolean> {
@@ -265,18 +293,4 @@ async function isOlder(path: string, before: number): Promise<boolean> {
     ({ mtimeMs }) => mtimeMs < before,
     () => false,
   )
-}
-
-async function syncTree(folder: string): Promise<void> {
-  for (const entry of await readdir(folder, { withFileTypes: true })) {
-    const path = join(folder, entry.name)
-    await (entry.isDirectory() ? syncTree(path) : sync(path))
-  }
-  await sync(folder)
-}
-
-/** Brings a file's content, or a folder's names, to the disk. */
-async function sync(path: string): Promise<void> {
-  await using handle = await open(path)
-  await handle.sync()
 }

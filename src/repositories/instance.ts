@@ -33,3 +33,10 @@ export async function assertSameInstance({ db, dataDir, hasData }: Options): Pro
       'Check SVC_DATA_DIR and SVC_DATABASE_URL, or bring back the database of this directory.',
   )
 }
+
+/** The id of the service that a database belongs to. */
+export async function readOwnInstance(db: Database): Promise<string> {
+  const id = await readInstance(db)
+  if (id !== undefined) return id
+  throw new DataDirectoryError('The database is of no service yet; start it once with `svc serve`.')
+}

@@ -6,6 +6,7 @@ import { describe } from 'node:test'
 import pg from 'pg'
 import { createLog } from '../../src/base/log.ts'
 import { type Database, openDatabase } from '../../src/database/database.ts'
+import type { Engine } from '../../src/database/migrate.ts'
 import { without } from './programs.ts'
 
 /** A new, empty database that can be opened several times, and goes away when disposed of. */
@@ -14,9 +15,11 @@ export type Fresh = { open: () => Promise<Database> } & AsyncDisposable
 const log = createLog({ level: 'silent', output: process.stderr })
 
 /** Declares the same tests for SQLite and for PostgreSQL. */
-export function onEachDatabase(declare: (fresh: () => Promise<Fresh>) => void): void {
-  describe('on SQLite', () => declare(freshSqlite))
-  describe('on PostgreSQL', { skip: without('postgres') }, () => declare(freshPostgres))
+export function onEachDatabase(
+  declare: (fresh: () => Promise<Fresh>, engine: Engine) => void,
+): void {
+  describe('on SQLite', () => declare(freshSqlite, 'sqlite'))
+  describe('on PostgreSQL', { skip: without('postgres') }, () => declare(freshPostgres, 'postgres'))
 }
 
 async function freshSqlite(): Promise<Fresh> {

@@ -1,0 +1,50 @@
+import type { Db } from '../database/schema.ts'
+import type { RefUpdate } from '../git/refs.ts'
+
+/** A ref that a push has changed, or may have. */
+export type TouchedRef = { repositoryId: string; ref: string }
+
+/** The number of the newest event. */
+export async function lastEvent(db: Db): Promise<number> {
+  const row = await db
+    .selectFrom('marks')
+    .select('value')
+    .where('name', '=', 'events')
+    .executeTakeFirst()
+  return row?.value ?? 0
+}
+
+/** The refs that pushes are known to have changed since an event. */
+export async function listChangedRefs(db: Db, sinceEvent: number): Promise<TouchedRef[]> {
+  const rows = await db
+    .selectFrom('events')
+    .select(['repositoryId', 'data'])
+    .where('seq', '>', sinceEvent)
+    .where('kind', '=', 'push')
+    .execute()
+  return rows.map(({ repositoryId, data }) => {
+    const { ref }: RefUpdate = JSON.parse(data)
+    return { repositoryId: repositoryId ?? '', ref }
+  })
+}
+
+/** The refs that pushes may be changing just now. */
+export async function listChangingRefs(db: Db): Promise<TouchedRef[]> {
+  const rows = await db
+    .selectFrom('pushes')
+    .select(['repositoryId', 'updates'])
+    .where('finishedAt', 'is', null)
+    .execute()
+  return rows.flatMap(({ repositoryId, updates }) =>
+    (JSON.parse(updates) as RefUpdate[]).map(({ ref }) => ({ repositoryId, ref })),
+  )
+}
+
+export function listRepositoryNames(db: Db): Promise<{ id: string; name: string }[]> {
+  return db
+    .selectFrom('repositories')
+    .select(['id', 'name'])
+    .where('state', '=', 'ready')
+    .orderBy('id')
+    .execute()
+}

@@ -1,0 +1,76 @@
+import { readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Directories } from '../repositories/directories.ts'
+import type { BackupFolder } from './backup-folder.ts'
+import { BackupError } from './manifest.ts'
+import { openFile } from './tree.ts'
+
+type Options = { directories: Directories; folder: BackupFolder; id: string }
+
+const lookingsAtMost = 100
+
+/**
+ * Adds all objects of a repository that others use meanwhile: packs with their indexes, and what is loose.
+ * Packs may be replaced by others, and the repository may move to the trash; so it is looked at until
+ * there is nothing that was not added. Bitmaps and the like are left out, as git makes them anew.
+ */
+export async function addObjects({ directories, folder, id }: Options): Promise<void> {
+  const added = new Set<string>()
+  for (let looking = 1; looking <= lookingsAtMost; looking++) {
+    const directory = await directories.locate(id)
+    if (directory === undefined) break
+    const present = await listObjectFiles(join(directory, 'objects'))
+    const isThere = new Set(present)
+    const rest = present.filter((path) => !added.has(path))
+    if (rest.length === 0) {
+      const prefix = `repositories/${id}/`
+      folder.leaveOut((path) => path.startsWith(prefix) && !isThere.has(path.slice(prefix.length)))
+      return
+    }
+    for (const path of rest) {
+      if (!(await addFile(folder, { id, directory, path }))) break
+      added.add(path)
+    }
+  }
+  throw new BackupError(
+    `The repository ${id} goes or changes faster than it can be copied; try again.`,
+  )
+}
+
+type ObjectFile = { id: string; directory: string; path: string }
+
+async function addFile(folder: BackupFolder, { id, directory, path }: ObjectFile) {
+  const file = await openFile(join(directory, 'objects', path)).catch(ignoreAbsence)
+  if (!file) return false
+  await using _closed = file
+  await folder.add(`repositories/${id}/${path}`, file)
+  return true
+}
+
+// A pack is there once its index is, which comes last.
+async function listObjectFiles(objects: string): Promise<string[]> {
+  const packs = (await namesIn(join(objects, 'pack'))).filter((name) =>
+    /^pack-[0-9a-f]{40}\.(pack|idx)$/.test(name),
+  )
+  const isThere = new Set(packs)
+  const whole = packs.filter((name) =>
+    ['.pack', '.idx'].every((type) => isThere.has(name.replace(/\.\w+$/, type))),
+  )
+  const loose: string[] = []
+  for (const folder of await namesIn(objects)) {
+    if (!/^[0-9a-f]{2}$/.test(folder)) continue
+    const names = await namesIn(join(objects, folder))
+    loose.push(
+      ...names.filter((name) => /^[0-9a-f]{38}$/.test(name)).map((name) => `${folder}/${name}`),
+    )
+  }
+  return [...loose, ...whole.map((name) => `pack/${name}`)]
+}
+
+async function namesIn(folder: string): Promise<string[]> {
+  return (await readdir(folder).catch(ignoreAbsence)) ?? []
+}
+
+function ignoreAbsence(error: NodeJS.ErrnoException): undefined {
+  if (error.code !== 'ENOENT') throw error
+}

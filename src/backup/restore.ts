@@ -1,0 +1,143 @@
+import { mkdir, rmdir, writeFile } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
+import { eachAtOnce } from '../base/at-once.ts'
+import type { FaultPoint } from '../base/fault-points.ts'
+import { toProblem } from '../base/problem.ts'
+import { beginRestore, endRestore, lock, undoRestore } from '../config/data-directory.ts'
+import { connect, type DatabaseOptions, engineOf } from '../database/database.ts'
+import { listTables } from '../database/rows.ts'
+import type { Directories } from '../repositories/directories.ts'
+import { loadRows } from './load-rows.ts'
+import { BackupError } from './manifest.ts'
+import { lockFolder, refuseNested } from './open-folder.ts'
+import { readRefsFile } from './refs-file.ts'
+import { type BackupSource, createSource, findBackup, readOwnManifest } from './source.ts'
+import { readTree, refuseOthers, type Tree } from './tree.ts'
+import { writeRefs } from './write-refs.ts'
+
+type Dependencies = { database: DatabaseOptions; directories: Directories; faultPoint: FaultPoint }
+
+type Options = {
+  from: string
+  report: (what: string) => void
+  /** Ends it early; nothing is then restored. */
+  signal: AbortSignal
+}
+
+const restoresAtOnce = 4
+
+/**
+ * Makes a data directory, and fills its empty database, from a backup: all of it, or on a failure nothing.
+ * Every byte is checked on its way. Throws a BackupError or a DataDirectoryError.
+ */
+export async function restore(dependencies: Dependencies, options: Options) {
+  const { from } = options
+  const { database, faultPoint } = dependencies
+  const { dataDir } = database
+  const root = await findBackup(from)
+  await refuseNested(root, dataDir)
+  const tree = await readTree(root)
+  refuseOthers(root, tree)
+  using _own = await lockFolder(root)
+  const source = createSource(root, await readOwnManifest(root))
+  refuseIncomplete(source, tree)
+  await refuseFullDatabase(database)
+  await beginRestore(dataDir)
+  faultPoint('restore.marked')
+  try {
+    using _serving = await lock(dataDir, 'server', 0)
+    return await fill(dependencies, source, options)
+  } catch (error) {
+    await undoRestore(dataDir)
+    await rmdir(dataDir).catch(() => {}) // It may be where a disk is mounted.
+    throw toProblem(error).code === 'storage_full' ? full(dataDir, error) : error
+  }
+}
+
+async function fill(
+  { database, directories, faultPoint }: Dependencies,
+  source: BackupSource,
+  { report, signal }: Options,
+) {
+  const { manifest, keys } = source
+  const { dataDir } = database
+  await directories.prepare()
+  const whole = manifest.repositories.filter(({ refs }) => refs !== null)
+  let done = 0
+  await eachAtOnce(restoresAtOnce, whole, async ({ id, refs }) => {
+    signal.throwIfAborted()
+    await directories.create(id)
+    await fillRepository(source, { id, refs: refs ?? '', directory: directories.pathOf(id) })
+    report(`Restored ${++done} of ${whole.length} repositories`)
+  })
+  for (const { path } of keys) await source.copy(path, join(dataDir, basename(path)))
+  await writeFile(join(dataDir, 'instance'), `${manifest.instanceId}\n`, { mode: 0o600 })
+  faultPoint('restore.copied')
+  signal.throwIfAborted()
+  report('Restoring rows')
+  const db = await connect(database)
+  try {
+    await loadRows(db, engineOf(database), source)
+  } finally {
+    await db.destroy()
+  }
+  faultPoint('restore.rows')
+  await endRestore(dataDir)
+  faultPoint('restore.unmarked')
+  return {
+    dataDir,
+    createdAt: manifest.createdAt,
+    repositories: manifest.repositories.length,
+    rows: manifest.tables.reduce((sum, { rows }) => sum + rows, 0),
+    bytes: manifest.files.reduce((sum, { bytes }) => sum + bytes, 0),
+    keys: keys.map(({ path }) => basename(path)),
+    lost: manifest.repositories.filter(({ refs }) => refs === null).map(({ name }) => name),
+  }
+}
+
+type Place = { id: string; refs: string; directory: string }
+
+async function fillRepository(source: BackupSource, { id, refs, directory }: Place) {
+  const objects = join(directory, 'objects')
+  const prefix = `repositories/${id}/`
+  for (const { path } of source.objectsOf(id)) {
+    const target = join(objects, path.slice(prefix.length))
+    await mkdir(dirname(target), { recursive: true })
+    await source.copy(path, target)
+  }
+  const path = `refs/${refs}`
+  await writeRefs(directory, readRefsFile(path, await source.read(path)))
+}
+
+// Told before anything is made, where it can be.
+function refuseIncomplete({ root, manifest }: BackupSource, { files }: Tree): void {
+  for (const { path, bytes } of manifest.files) {
+    const found = files.get(path)
+    if (found?.bytes === bytes) continue
+    const what = found ? `has ${found.bytes} bytes instead of ${bytes}` : 'is missing'
+    throw new BackupError(
+      `${join(root, path)} ${what}. \`svc backup verify\` tells all that is damaged; use another copy.`,
+    )
+  }
+}
+
+async function refuseFullDatabase(database: DatabaseOptions): Promise<void> {
+  if (database.url === undefined) return
+  const db = await connect(database)
+  try {
+    const names = await listTables(db, 'postgres')
+    if (names.length === 0) return
+    throw new BackupError(
+      `The database of SVC_DATABASE_URL is not empty: it has the table ${names[0]}. A restore goes into an empty one.`,
+    )
+  } finally {
+    await db.destroy()
+  }
+}
+
+function full(dataDir: string, cause: unknown): BackupError {
+  return new BackupError(
+    `The disk of ${dataDir}, or of the database, is full; nothing was restored. Make room and try again.`,
+    { cause },
+  )
+}

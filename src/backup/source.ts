@@ -1,0 +1,88 @@
+import { constants } from 'node:fs'
+import { open, readdir, realpath } from 'node:fs/promises'
+import { join } from 'node:path'
+import { copyBytes, measureFile } from './bytes.ts'
+import { BackupError, type BackupFile, type Manifest, manifestFile, sumOf } from './manifest.ts'
+import { findManifest } from './open-folder.ts'
+import { openFile, type Tree } from './tree.ts'
+
+/** A backup to read from. Whatever it gives was just checked against its manifest. */
+export type BackupSource = ReturnType<typeof createSource>
+
+// As long as a text may be, by far: V8 ends at half a GiB.
+const readMaxBytes = 400 * 1024 * 1024
+
+/** Refuses what is no folder with a backup; the folder's real path. */
+export async function findBackup(folder: string): Promise<string> {
+  const names = await readdir(folder).catch((error) => {
+    const reason = error.code === 'ENOENT' ? 'it is not there' : error.message
+    throw new BackupError(`${folder} cannot be read: ${reason}.`, { cause: error })
+  })
+  if (names.includes(manifestFile)) return realpath(folder)
+  throw new BackupError(`${folder} holds no backup: there is no ${manifestFile} in it.`)
+}
+
+/** Reads the manifest of a folder that has one. */
+export async function readOwnManifest(root: string): Promise<Manifest> {
+  const manifest = await findManifest(root)
+  if (manifest) return manifest
+  throw new BackupError(`${root} holds no backup: there is no ${manifestFile} in it.`)
+}
+
+export function createSource(root: string, manifest: Manifest) {
+  const files = new Map(manifest.files.map((file) => [file.path, file]))
+  const objects = Map.groupBy(
+    manifest.files.filter(({ path }) => path.startsWith('repositories/')),
+    ({ path }) => path.split('/')[1] ?? '',
+  )
+
+  function named(path: string): BackupFile {
+    const file = files.get(path)
+    if (file) return file
+    throw new BackupError(`${path} is not in the manifest.`)
+  }
+
+  return {
+    root,
+    manifest,
+
+    /** The files of a repository's objects. */
+    objectsOf: (id: string): BackupFile[] => objects.get(id) ?? [],
+
+    keys: manifest.files.filter(({ path }) => path.startsWith('keys/')),
+
+    async read(path: string): Promise<Buffer> {
+      const { bytes, sha256 } = named(path)
+      if (bytes > readMaxBytes) throw new BackupError(`${path} is too large to be read.`)
+      await using file = await openFile(join(root, path))
+      const content = await file.readFile()
+      if (sumOf(content) !== sha256) throw changed(path)
+      return content
+    },
+
+    /** Copies a file to a new one. */
+    async copy(path: string, target: string): Promise<void> {
+      const { bytes, sha256 } = named(path)
+      await using from = await openFile(join(root, path))
+      const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW
+      await using to = await open(target, flags, 0o600)
+      const copied = await copyBytes(from, to, bytes)
+      if (copied.bytes !== bytes || copied.sha256 !== sha256) throw changed(path)
+    },
+
+    /** What is wrong with a file, as the end of a sentence; undefined when nothing is. */
+    async faultOf({ path, bytes, sha256 }: BackupFile, tree: Tree): Promise<string | undefined> {
+      const found = tree.files.get(path)
+      if (!found) return 'is missing'
+      if (found.bytes !== bytes) return `has ${found.bytes} bytes instead of ${bytes}`
+      const { sha256: sum } = await measureFile(join(root, path), bytes)
+      return sum === sha256 ? undefined : 'has changed: its checksum is another'
+    },
+  }
+}
+
+function changed(path: string): BackupError {
+  return new BackupError(
+    `${path} is not what was backed up. \`svc backup verify\` tells all that is damaged; use another copy.`,
+  )
+}

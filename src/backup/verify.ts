@@ -1,0 +1,219 @@
+import { mkdtemp, rm, statfs } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Readable } from 'node:stream'
+import { eachAtOnce } from '../base/at-once.ts'
+import type { Log } from '../base/log.ts'
+import { connect } from '../database/database.ts'
+import { gitCommands } from '../git/commands.ts'
+import type { Git } from '../git/git-process.ts'
+import { loadRows } from './load-rows.ts'
+import { type BackedUpRepository, BackupError, lockFiles, manifestFile } from './manifest.ts'
+import { lockFolder } from './open-folder.ts'
+import { readRefsFile } from './refs-file.ts'
+import { type BackupSource, createSource, findBackup, readOwnManifest } from './source.ts'
+import { readTree, type Tree } from './tree.ts'
+import { writeRefs } from './write-refs.ts'
+
+/** Something in a backup because of which it, or a part, could not be restored. */
+type Fault = { file?: string; repository?: string; fault: string }
+
+type Dependencies = { git: Git; log: Log }
+
+type Options = { of: string; report: (what: string) => void; signal: AbortSignal }
+
+type Check = Dependencies & {
+  source: BackupSource
+  scratch: string
+  signal: AbortSignal
+  report: (what: string) => void
+  faults: Fault[]
+}
+
+const readsAtOnce = 4
+const checksAtOnce = 2
+const complaintMaxLength = 16_384
+const faultsPerRepository = 20
+const scratchLeastBytes = 64 * 1024 * 1024
+
+/**
+ * Proves that all of a backup can be restored: every file is what the manifest says, the rows go into a
+ * database, and each repository has all objects that its refs need. Changes nothing.
+ */
+export async function verify(dependencies: Dependencies, { of, report, signal }: Options) {
+  const startedAt = performance.now()
+  const root = await findBackup(of)
+  const tree = await readTree(root)
+  const faults: Fault[] = tree.others.map((file) => ({
+    file,
+    fault: 'is neither a file nor a folder; svc makes no such thing',
+  }))
+  using _own = await lockFolder(root)
+  const manifest = await readOwnManifest(root).catch((error) => {
+    if (!(error instanceof BackupError)) throw error
+    faults.push({ file: manifestFile, fault: error.message })
+  })
+  if (!manifest) return { faults, unknown: [], seconds: secondsSince(startedAt) }
+  const source = createSource(root, manifest)
+  const scratch = await makeScratch(source)
+  try {
+    const check: Check = { ...dependencies, source, scratch, signal, report, faults }
+    const damaged = await checkFiles(check, tree)
+    await checkRows(check, damaged)
+    const refs = await checkRepositories(check, damaged)
+    return {
+      id: manifest.id,
+      createdAt: manifest.createdAt,
+      files: manifest.files.length,
+      bytes: manifest.files.reduce((sum, { bytes }) => sum + bytes, 0),
+      rows: manifest.tables.reduce((sum, { rows }) => sum + rows, 0),
+      repositories: manifest.repositories.length,
+      refs,
+      faults,
+      /** Files that are no part of the backup: of one that was cut short, or somebody else's. */
+      unknown: listUnknown(source, tree),
+      /** Names of repositories of which there were only rows when the backup was made. */
+      lost: manifest.repositories.filter(({ refs }) => refs === null).map(({ name }) => name),
+      seconds: secondsSince(startedAt),
+    }
+  } finally {
+    await rm(scratch, { recursive: true, force: true, maxRetries: 5 })
+  }
+}
+
+async function checkFiles(check: Check, tree: Tree): Promise<Set<string>> {
+  const { source, signal, report, faults } = check
+  const { files } = source.manifest
+  const damaged = new Set<string>()
+  let done = 0
+  await eachAtOnce(readsAtOnce, files, async (file) => {
+    signal.throwIfAborted()
+    const fault = await source.faultOf(file, tree)
+    report(`Read ${++done} of ${files.length} files`)
+    if (fault === undefined) return
+    damaged.add(file.path)
+    const [, id] = /^repositories\/(\w+)\//.exec(file.path) ?? []
+    faults.push({ file: file.path, fault, ...nameOf(check, id) })
+  })
+  return damaged
+}
+
+async function checkRows({ source, scratch, log, faults, report }: Check, damaged: Set<string>) {
+  // What was told of the files is why the rows do not go in.
+  if ([...damaged].some((path) => path.startsWith('rows/'))) return
+  report('Restoring rows into a scratch database')
+  const db = await connect({ dataDir: scratch, url: undefined, log })
+  try {
+    await loadRows(db, 'sqlite', source)
+  } catch (error) {
+    if (!(error instanceof BackupError)) throw error
+    faults.push({ fault: error.message })
+  } finally {
+    await db.destroy()
+  }
+}
+
+/** How many refs there are. */
+async function checkRepositories(check: Check, damaged: Set<string>): Promise<number> {
+  const { source, signal, report, faults } = check
+  const { repositories } = source.manifest
+  let [refs, done] = [0, 0]
+  await eachAtOnce(checksAtOnce, repositories, async (repository) => {
+    signal.throwIfAborted()
+    const files = source.objectsOf(repository.id).map(({ path }) => path)
+    const isDamaged = [`refs/${repository.refs}`, ...files].some((path) => damaged.has(path))
+    if (damaged.has(`refs/${repository.refs}`)) {
+      faults.push({ ...nameOf(check, repository.id), fault: 'its refs are damaged' })
+    }
+    const found =
+      repository.refs === null || isDamaged ? 0 : await checkRepository(check, repository)
+    refs += found
+    report(`Checked ${++done} of ${repositories.length} repositories`)
+  })
+  return refs
+}
+
+async function checkRepository(check: Check, { id, refs }: BackedUpRepository): Promise<number> {
+  const { source, scratch, git, signal, faults } = check
+  const directory = join(scratch, `${id}.git`)
+  const path = `refs/${refs}`
+  try {
+    const wanted = readRefsFile(path, await source.read(path))
+    await git.run(gitCommands.init(directory), { owner: scratch })
+    await writeRefs(directory, wanted)
+    const hasObjects = source.objectsOf(id).length > 0
+    const objects = hasObjects
+      ? { GIT_OBJECT_DIRECTORY: join(source.root, 'repositories', id) }
+      : {}
+    const said = await fsck(git, { directory, scratch, signal, objects })
+    for (const fault of said) faults.push({ ...nameOf(check, id), fault })
+    return wanted.size - 1 // HEAD is among them.
+  } catch (error) {
+    if (!(error instanceof BackupError)) throw error
+    faults.push({ ...nameOf(check, id), fault: error.message })
+    return 0
+  } finally {
+    await rm(directory, { recursive: true, force: true })
+  }
+}
+
+type Fsck = {
+  directory: string
+  scratch: string
+  signal: AbortSignal
+  objects: Record<string, string>
+}
+
+/** What git finds wrong with a repository. */
+async function fsck(git: Git, { directory, scratch, signal, objects }: Fsck): Promise<string[]> {
+  const options = { variables: objects, owner: scratch }
+  await using child = git.start(gitCommands.fsck(directory), options)
+  const stop = () => child[Symbol.asyncDispose]()
+  signal.addEventListener('abort', stop, { once: true })
+  child.stdin.end()
+  const [output, { exitCode, complaint }] = await Promise.all([head(child.stdout), child.ended])
+  signal.removeEventListener('abort', stop)
+  signal.throwIfAborted()
+  if (exitCode === 0) return []
+  const lines = `${complaint}\n${output}`
+    .split('\n')
+    .filter((line) => /\S/.test(line) && !/^notice:/.test(line))
+  return lines.length > 0
+    ? lines.slice(0, faultsPerRepository)
+    : [`git fsck ended with ${exitCode}`]
+}
+
+async function head(stream: Readable): Promise<string> {
+  let text = ''
+  for await (const chunk of stream.setEncoding('utf8')) {
+    if (text.length < complaintMaxLength) text += chunk
+  }
+  return text
+}
+
+function nameOf({ source }: Check, id: string | undefined): { repository?: string } {
+  const found = source.manifest.repositories.find((repository) => repository.id === id)
+  return found ? { repository: found.name } : {}
+}
+
+function listUnknown({ manifest }: BackupSource, { files }: Tree): string[] {
+  const known = new Set([manifestFile, ...lockFiles, ...manifest.files.map(({ path }) => path)])
+  return [...files.keys()].filter((path) => !known.has(path)).sort()
+}
+
+// Rows take more room in a database than in a backup, where they have no indexes.
+async function makeScratch({ manifest }: BackupSource): Promise<string> {
+  const rows = manifest.files.filter(({ path }) => /^(rows|refs)\//.test(path))
+  const needed = scratchLeastBytes + 4 * rows.reduce((sum, { bytes }) => sum + bytes, 0)
+  for (const folder of [tmpdir(), '/var/tmp']) {
+    const { bavail, bsize } = await statfs(folder).catch(() => ({ bavail: 0, bsize: 0 }))
+    if (bavail * bsize < needed) continue
+    return mkdtemp(join(folder, 'svc-verify-'))
+  }
+  const mib = Math.ceil(needed / 1024 ** 2)
+  throw new BackupError(`Verifying takes ${mib} MiB in a temporary folder; name one with TMPDIR.`)
+}
+
+function secondsSince(startedAt: number): number {
+  return Math.round(performance.now() - startedAt) / 1000
+}

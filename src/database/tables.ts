@@ -1,0 +1,17 @@
+/** A table by its name in SQL, with the columns that tell its rows apart and put them in order. */
+export type Table = { name: string; key: readonly [string, ...string[]] }
+
+/** Every table but `schema_version`, those that others refer to first. A backup walks this list. */
+export const tables: readonly Table[] = [
+  { name: 'instance', key: ['id'] },
+  { name: 'marks', key: ['name'] },
+  { name: 'tokens', key: ['id'] },
+  { name: 'ssh_keys', key: ['id'] },
+  { name: 'repositories', key: ['id'] },
+  { name: 'imports', key: ['repository_id'] },
+  { name: 'maintenance', key: ['repository_id'] },
+  { name: 'protections', key: ['repository_id', 'branch'] },
+  { name: 'collaborators', key: ['repository_id', 'username'] },
+  { name: 'pushes', key: ['id'] },
+  { name: 'events', key: ['seq'] },
+]

@@ -1,0 +1,240 @@
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { readdir, rm, stat, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { faultSteps } from '../../src/base/fault-points.ts'
+import { isLocked } from '../../src/config/data-directory.ts'
+import { createBackupSite } from '../support/backup-site.ts'
+import {
+  assertAgrees,
+  assertRefused,
+  assertWhole,
+  contentOf,
+  mustRun,
+  refsOf,
+} from '../support/backups.ts'
+import { runSvc, startSvc } from '../support/command.ts'
+import { until } from '../support/condition.ts'
+import { createPostgresDatabase } from '../support/databases.ts'
+import { without } from '../support/programs.ts'
+import { createRandom } from '../support/random.ts'
+import { startService } from '../support/service.ts'
+import { smallDisk, withoutMounts } from '../support/small-disk.ts'
+
+const seed = Number(process.env.SVC_CRASH_SEED ?? Date.now() % 1_000_000)
+const kills = Number(process.env.SVC_BACKUP_KILLS ?? 8)
+const mib = 1024 * 1024
+const skip = await withoutMounts()
+const stepsOf = (work: string) => faultSteps.filter((step) => step.startsWith(`${work}.`))
+
+test('a backup that is killed at any of its steps leaves the former one or the new one, whole', async (t) => {
+  for (const step of stepsOf('backup')) {
+    await t.test(step, async () => {
+      await using site = await createBackupSite()
+      const { id } = await site.backUp()
+      await site.push('site')
+      await site.service.admin.delete('/repos/page')
+      const env = { ...site.env, SVC_FAULT_POINT: step }
+      assert.equal((await runSvc(['backup', site.backup], env)).signal, 'SIGKILL')
+      const found = JSON.parse(await mustRun(['backup', 'verify', site.backup, '--json']))
+      assert.deepEqual(found.faults, [])
+      const isNew = ['backup.named', 'backup.cleared'].includes(step)
+      assert.equal(found.id !== id, isNew)
+      await site.restored(async (again) => {
+        await assertAgrees(again)
+        assert.equal((await again.admin.get('/repos')).body.length, isNew ? 2 : 3)
+      })
+
+      // Nothing of the one that was killed is left by the next, and its locks stand in nobody's way.
+      await site.push('site', 'later')
+      const named = await site.backUp()
+      const files = [...(await contentOf(site.backup)).keys()]
+      assert.equal(
+        files.filter((path) => path.includes('/')).length,
+        named.filesCopied + named.filesKept,
+      )
+      await assertWhole(site.backup)
+      const before = await site.refs()
+      await site.restored(async (again) => assert.deepEqual(await refsOf(again), before))
+    })
+  }
+})
+
+test('a first backup that is killed at any of its steps can be made again', async (t) => {
+  await using site = await createBackupSite()
+  const before = await site.refs()
+  for (const step of stepsOf('backup')) {
+    await t.test(step, async () => {
+      await rm(site.backup, { recursive: true, force: true })
+      const env = { ...site.env, SVC_FAULT_POINT: step }
+      assert.equal((await runSvc(['backup', site.backup], env)).signal, 'SIGKILL')
+      await site.backUp()
+      await assertWhole(site.backup)
+      await site.restored(async (again) => assert.deepEqual(await refsOf(again), before))
+    })
+  }
+})
+
+test('a restore that is killed at any of its steps leaves nothing that could be taken for a service', async (t) => {
+  await using site = await createBackupSite()
+  await site.backUp()
+  const before = await site.refs()
+  for (const step of stepsOf('restore')) {
+    await t.test(step, async () => {
+      const dataDir = join(site.folder, step)
+      const env = { SVC_DATA_DIR: dataDir }
+      const killed = await runSvc(['restore', site.backup], { ...env, SVC_FAULT_POINT: step })
+      assert.equal(killed.signal, 'SIGKILL')
+      if (step !== 'restore.unmarked') {
+        const sentence = /A restore into .* was cut short.* remove that folder and restore again/
+        assertRefused(
+          await runSvc(['serve'], { ...env, SVC_PORT: '0', SVC_SSH_PORT: '0' }),
+          sentence,
+        )
+        assertRefused(await runSvc(['tokens', 'list'], env), sentence)
+        assertRefused(await runSvc(['backup', `${site.backup}-2`], env), sentence)
+        assertRefused(await runSvc(['restore', site.backup], env), sentence)
+        await rm(dataDir, { recursive: true })
+        await mustRun(['restore', site.backup], env)
+      }
+      const token = { SVC_ADMIN_TOKEN: site.service.adminToken }
+      await using again = await startService({ dataDir, env: token })
+      await assertAgrees(again)
+      assert.deepEqual(await refsOf(again), before)
+    })
+  }
+})
+
+test('a restore into PostgreSQL that is killed before its rows are in leaves the database empty', {
+  skip: without('postgres'),
+}, async () => {
+  await using site = await createBackupSite()
+  await site.backUp()
+  const { url, drop } = await createPostgresDatabase()
+  const dataDir = join(site.folder, 'moved')
+  const env = { SVC_DATA_DIR: dataDir, SVC_DATABASE_URL: url }
+  for (const step of ['restore.marked', 'restore.copied']) {
+    await runSvc(['restore', site.backup], { ...env, SVC_FAULT_POINT: step })
+    assert.ok((await readdir(dataDir)).includes('restoring'))
+    await rm(dataDir, { recursive: true })
+  }
+  await mustRun(['restore', site.backup], env)
+  await drop()
+})
+
+test(`backups and restores outlive kill -9 at any moment (SVC_CRASH_SEED=${seed})`, async (t) => {
+  await using site = await createBackupSite()
+  const random = createRandom(seed)
+  await writeFile(join(site.project.path, 'large.bin'), randomBytes(16 * mib))
+  await site.project.git('add', '.')
+  await site.push('page')
+  await site.backUp()
+  const length = await lengthOf(() => site.backUp('--recheck'))
+  for (let round = 0; round < kills; round++) {
+    await site.push('site', `round-${round}`)
+    if (random.chance(0.3)) await site.service.admin.post('/repos', { name: `new-${round}` })
+    const { child, ended } = startSvc(['backup', site.backup], site.env)
+    await sleep(random.below(length))
+    child.kill('SIGKILL')
+    const { signal } = await ended
+    await assertWhole(site.backup)
+    t.diagnostic(`${signal ?? 'not killed'}`)
+    if (round % 3 === 2) await site.backUp()
+
+    const dataDir = join(site.folder, `killed-${round}`)
+    const restoring = startSvc(['restore', site.backup], { SVC_DATA_DIR: dataDir })
+    await sleep(random.below(length))
+    restoring.child.kill('SIGKILL')
+    await restoring.ended
+    const entries: string[] = await readdir(dataDir).catch(() => [])
+    if (entries.length === 0 || entries.includes('restoring')) continue
+    const token = { SVC_ADMIN_TOKEN: site.service.adminToken }
+    await using again = await startService({ dataDir, env: token })
+    await assertAgrees(again)
+  }
+  await site.backUp()
+  const before = await site.refs()
+  await site.restored(async (again) => assert.deepEqual(await refsOf(again), before))
+})
+
+test('a backup that is told to end leaves the former one as it was', async () => {
+  await using site = await createBackupSite()
+  await site.backUp()
+  const before = await contentOf(site.backup)
+  await site.push('site')
+  await until('a backup is interrupted at its work', async () => {
+    const { child, ended } = startSvc(['backup', site.backup], site.env)
+    await until('it is at work', async () => {
+      return (await isLocked(site.service.dataDir, 'backup')) || child.exitCode !== null
+    })
+    child.kill('SIGTERM')
+    const { code, err } = await ended
+    if (code === 0) return false
+    assert.deepEqual([code, err], [143, 'svc: interrupted\n'])
+    return true
+  })
+  const after = await contentOf(site.backup)
+  if (after.get('manifest.json') === before.get('manifest.json')) assert.deepEqual(after, before)
+  await assertWhole(site.backup)
+})
+
+test('a backup onto a disk that is full is refused in a sentence, and the former one is as good as before', {
+  skip,
+}, async () => {
+  await using disk = await smallDisk('24m')
+  await using site = await createBackupSite()
+  const to = join(disk.path, 'backup')
+  await mustRun(['backup', to], site.env)
+  const before = await contentOf(to)
+  await writeFile(join(site.project.path, 'large.bin'), randomBytes(4 * mib))
+  await site.project.git('add', '.')
+  await site.push('page')
+  for (const free of [0, 4096, mib, 3 * mib]) {
+    await disk.fill(free)
+    assertRefused(
+      await runSvc(['backup', to], site.env),
+      /The disk of .*\/backup is full\. The backup of .* in it is as good as before/,
+    )
+    await assertWhole(to)
+    assert.deepEqual(await contentOf(to), before)
+    await disk.empty()
+  }
+  await mustRun(['backup', to], site.env)
+  await assertWhole(to)
+  const dataDir = join(site.folder, 'again')
+  await mustRun(['restore', to], { SVC_DATA_DIR: dataDir })
+})
+
+test('a restore onto a disk that is full is refused in a sentence, and leaves nothing', {
+  skip,
+}, async () => {
+  await using disk = await smallDisk('24m')
+  await using site = await createBackupSite()
+  await writeFile(join(site.project.path, 'large.bin'), randomBytes(4 * mib))
+  await site.project.git('add', '.')
+  await site.push('page')
+  await site.backUp()
+  const dataDir = join(disk.path, 'data')
+  for (const free of [0, 64 * 1024, mib, 4 * mib]) {
+    await disk.fill(free)
+    const refused = await runSvc(['restore', site.backup], { SVC_DATA_DIR: dataDir })
+    assertRefused(refused, /is full; nothing was restored\. Make room and try again|no space left/i)
+    await assert.rejects(stat(dataDir), { code: 'ENOENT' })
+    await disk.empty()
+  }
+  await mustRun(['restore', site.backup], { SVC_DATA_DIR: dataDir })
+  await using again = await startService({
+    dataDir,
+    env: { SVC_ADMIN_TOKEN: site.service.adminToken },
+  })
+  await assertAgrees(again)
+})
+
+/** How long something takes, in milliseconds. */
+async function lengthOf(work: () => Promise<unknown>): Promise<number> {
+  const start = performance.now()
+  await work()
+  return Math.ceil(performance.now() - start)
+}

@@ -1,0 +1,100 @@
+import assert from 'node:assert/strict'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { type TestContext, test } from 'node:test'
+import pg from 'pg'
+import { newTokenString } from '../../src/base/token-string.ts'
+import { assertAgrees, assertWhole, mustRun } from '../support/backups.ts'
+import { createCommitPool } from '../support/commit-pool.ts'
+import { until } from '../support/condition.ts'
+import { createPostgresDatabase } from '../support/databases.ts'
+import { temporaryFolder } from '../support/git.ts'
+import { createLedger } from '../support/ledger.ts'
+import { createLoad, type Session } from '../support/load.ts'
+import { without } from '../support/programs.ts'
+import { createRandom } from '../support/random.ts'
+import { startService } from '../support/service.ts'
+
+const seed = Number(process.env.SVC_CRASH_SEED ?? Date.now() % 1_000_000)
+const backups = Number(process.env.SVC_BACKUP_ROUNDS ?? 4)
+const commitsPerBackup = 800
+const sharedRepositories = 3
+
+type Events = () => Promise<string[]>
+
+test(`each backup under a storm of pushes shows one moment (SVC_CRASH_SEED=${seed})`, async (t) => {
+  await using folder = await temporaryFolder()
+  const dataDir = join(folder.path, 'data')
+  const events: Events = async () => readEvents(dataDir)
+  await storm(t, { folder: folder.path, env: {}, events })
+})
+
+test(`each backup of PostgreSQL under a storm of pushes shows one moment (SVC_CRASH_SEED=${seed})`, {
+  skip: without('postgres'),
+}, async (t) => {
+  await using folder = await temporaryFolder()
+  const { url, drop } = await createPostgresDatabase()
+  const events: Events = async () => {
+    const client = new pg.Client(url)
+    await client.connect()
+    const { rows } = await client.query('select seq, kind, data from events order by seq')
+    await client.end()
+    return rows.map(({ seq, kind, data }) => `${seq} ${kind} ${data}`)
+  }
+  await storm(t, { folder: folder.path, env: { SVC_DATABASE_URL: url }, events })
+  await drop()
+})
+
+type Storm = { folder: string; env: Record<string, string>; events: Events }
+
+async function storm(t: TestContext, { folder, env, events }: Storm): Promise<void> {
+  await using commits = await createCommitPool(backups * commitsPerBackup)
+  const random = createRandom(seed)
+  const ledger = createLedger()
+  const load = createLoad({ random, ledger, commits, sshCommand: undefined })
+  const dataDir = join(folder, 'data')
+  await using service = await startService({
+    dataDir,
+    env: { ...env, SVC_ADMIN_TOKEN: newTokenString() },
+  })
+  const session: Session = { service, isDying: false, answers: 0 }
+  await load.prepare(session, sharedRepositories)
+  const running = load.run(session)
+  running.catch(() => {}) // Awaited below.
+  const to = join(folder, 'backup')
+  try {
+    for (let round = 0; round < backups; round++) {
+      const enough = session.answers + 10
+      await until('clients got answers', () => session.answers >= enough)
+      const before = (await events()).length
+      const summary = JSON.parse(
+        await mustRun(['backup', to, '--json'], { SVC_DATA_DIR: dataDir, ...env }),
+      )
+      t.diagnostic(`${session.answers} answers, ${before} events, ${JSON.stringify(summary)}`)
+      const restored = join(folder, `restored-${round}`)
+      await mustRun(['restore', to], { SVC_DATA_DIR: restored })
+      const after = await events()
+      const has = readEvents(restored)
+      assert.ok(has.length >= before, 'what was there before the backup is in it')
+      assert.deepEqual(has, after.slice(0, has.length))
+    }
+    await assertWhole(to)
+  } finally {
+    session.isDying = true
+  }
+  await running
+  for (let round = 0; round < backups; round++) {
+    const restored = join(folder, `restored-${round}`)
+    await using again = await startService({
+      dataDir: restored,
+      env: { SVC_ADMIN_TOKEN: service.adminToken },
+    })
+    await assertAgrees(again)
+  }
+}
+
+function readEvents(dataDir: string): string[] {
+  using database = new DatabaseSync(join(dataDir, 'svc.db'), { readOnly: true, timeout: 5000 })
+  const rows = database.prepare('select seq, kind, data from events order by seq').all()
+  return rows.map(({ seq, kind, data }) => `${seq} ${kind} ${data}`)
+}
