@@ -40,6 +40,7 @@ export async function listChangingRefs(db: Db): Promise<TouchedRef[]> {
   )
 }
 
+/** The repositories that are ready: one that is being imported has no directory yet. */
 export function listRepositoryNames(db: Db): Promise<{ id: string; name: string }[]> {
   return db
     .selectFrom('repositories')
