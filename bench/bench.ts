@@ -2,14 +2,14 @@ import { availableParallelism, loadavg } from 'node:os'
 import { parseArgs } from 'node:util'
 import { makeFixtures } from './fixtures.ts'
 import { say } from './output.ts'
-import { measureAlone, measureOverHttp, measureOverSsh } from './parts.ts'
+import { measureAlone, measureImports, measureOverHttp, measureOverSsh } from './parts.ts'
 import { toTable } from './table.ts'
 import { createWorkspace } from './workspace.ts'
 
-const usage = `Usage: npm run bench -- [--quick] [--only http|ssh]
+const usage = `Usage: npm run bench -- [--quick] [--only http|ssh|import]
 
-Compares svc with git http-backend behind nginx and fcgiwrap, and over SSH with Debian's sshd and git-shell, and
-measures its start and its memory. The run takes about ten minutes; with --quick three, without the push of 2 GiB;
+Compares svc with git http-backend behind nginx and fcgiwrap, over SSH with Debian's sshd and git-shell, its import
+with a clone and a check by git, and measures its start and its memory. The run takes about ten minutes; with --quick three, without the push of 2 GiB;
 with --only just one of the comparisons. It ends with 1 when a bound is not kept and with 2 when it could not
 measure. Other work on the machine slows down svc and its peer alike, but not always alike enough: measure again
 before you believe a narrow result.
@@ -18,6 +18,7 @@ before you believe a narrow result.
 const thorough = {
   http: { listings: 150, fetches: 150, clones: 25, smallPushes: 60, bigPushes: 9, seconds: 75 },
   ssh: { listings: 60, clones: 25, smallPushes: 40, bigClones: 9, healths: 5, seconds: 60 },
+  imports: { imports: 15, seconds: 60 },
   alone: { starts: 9, hasHugePush: true },
   limitMs: 20 * 60_000,
 }
@@ -25,9 +26,13 @@ const thorough = {
 const quick: typeof thorough = {
   http: { listings: 20, fetches: 20, clones: 8, smallPushes: 12, bigPushes: 3, seconds: 15 },
   ssh: { listings: 20, clones: 8, smallPushes: 12, bigClones: 3, healths: 2, seconds: 15 },
+  imports: { imports: 5, seconds: 20 },
   alone: { starts: 3, hasHugePush: false },
   limitMs: 8 * 60_000,
 }
+
+const parts = ['http', 'ssh', 'import'] as const
+type Part = (typeof parts)[number]
 
 const exitCodes = { kept: 0, notKept: 1, notMeasured: 2, interrupted: 130 }
 
@@ -39,31 +44,31 @@ try {
     options: { quick: { type: 'boolean' }, only: { type: 'string' }, help: { type: 'boolean' } },
   })
   if (values.help) say(usage)
-  else process.exitCode = await bench(values.quick ? quick : thorough, toDoors(values.only))
+  else process.exitCode = await bench(values.quick ? quick : thorough, toParts(values.only))
 } catch (error) {
   say(stop.signal.aborted ? 'Stopped; all that was started is gone.' : String(error))
   process.exitCode = stop.signal.aborted ? exitCodes.interrupted : exitCodes.notMeasured
 }
 
-type Door = 'http' | 'ssh'
-
-async function bench({ http, ssh, alone, limitMs }: typeof thorough, doors: Door[]) {
+async function bench({ http, ssh, imports, alone, limitMs }: typeof thorough, chosen: Part[]) {
   // A server that hangs must not hang the bench.
   const signal = AbortSignal.any([stop.signal, AbortSignal.timeout(limitMs)])
   await using workspace = await createWorkspace(signal)
   say(`Load of the machine before: ${loadavg()[0]?.toFixed(1)} on ${availableParallelism()} cores`)
   const fixtures = await makeFixtures(workspace, Math.max(http.smallPushes, ssh.smallPushes) + 1)
   const rows = [
-    ...(doors.includes('http') ? await measureOverHttp(workspace, fixtures, http) : []),
-    ...(doors.includes('ssh') ? await measureOverSsh(workspace, fixtures, ssh) : []),
-    ...(doors.length > 1 ? await measureAlone(workspace, alone) : []),
+    ...(chosen.includes('http') ? await measureOverHttp(workspace, fixtures, http) : []),
+    ...(chosen.includes('ssh') ? await measureOverSsh(workspace, fixtures, ssh) : []),
+    ...(chosen.includes('import') ? await measureImports(workspace, fixtures, imports) : []),
+    ...(chosen.length > 1 ? await measureAlone(workspace, alone) : []),
   ]
   say(`\n${toTable(rows)}\n`)
   return rows.every(({ isKept }) => isKept !== false) ? exitCodes.kept : exitCodes.notKept
 }
 
-function toDoors(only: string | undefined): Door[] {
-  if (only === undefined) return ['http', 'ssh']
-  if (only === 'http' || only === 'ssh') return [only]
-  throw new Error(`--only takes http or ssh, not ${only}.`)
+function toParts(only: string | undefined): Part[] {
+  if (only === undefined) return [...parts]
+  const part = parts.find((one) => one === only)
+  if (part) return [part]
+  throw new Error(`--only takes ${parts.join(', ')}; not ${only}.`)
 }

@@ -10,6 +10,8 @@ const bounds = {
   ratio: 1.1,
   /** Over SSH, of what is short: sshd starts some processes for each connection, svc does not. */
   shortSshRatio: 0.5,
+  /** Of an import to a clone and a check by git. */
+  importRatio: 1.2,
   healthRatio: 5,
   startMs: 1000,
   idleBytes: 120 * mb,
@@ -35,6 +37,10 @@ export function sshRows(results: Result[], health: Health): Row[] {
     ...results.map((result) => comparisonRow(result, 'SSH', boundOf(result.operation))),
     ...healthRows(health),
   ]
+}
+
+export function importRows(results: Result[]): Row[] {
+  return results.map((result) => comparisonRow(result, 'import', bounds.importRatio))
 }
 
 export function aloneRows({ start, idle, growth }: Alone): Row[] {

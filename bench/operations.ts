@@ -113,7 +113,8 @@ export async function measureBigPush(
   return contest(`push of ${mib} MiB`, contestants, effort)
 }
 
-async function contest<Name extends string>(
+/** Has contestants do the same in turns; the medians of their times. */
+export async function contest<Name extends string>(
   operation: string,
   contestants: Record<Name, Contestant>,
   effort: Effort,

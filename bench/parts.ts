@@ -1,11 +1,13 @@
 import { join } from 'node:path'
 import { newSshKey, sshCommand } from '../test/support/openssh.ts'
 import { measureHugePush, measureIdle, measureStart } from './alone.ts'
-import { aloneRows, httpRows, sshRows } from './bounds.ts'
+import { aloneRows, httpRows, importRows, sshRows } from './bounds.ts'
 import { compareOverHttp, compareOverSsh, type HttpEffort, type SshEffort } from './comparison.ts'
 import type { Fixtures } from './fixtures.ts'
 import { measureHealth } from './health.ts'
 import { startHttpPeer } from './http-peer.ts'
+import { measureImport } from './imports.ts'
+import { publish } from './operations.ts'
 import { say } from './output.ts'
 import { installPeer } from './peer-programs.ts'
 import { startSshPeer } from './ssh-peer.ts'
@@ -53,6 +55,26 @@ export async function measureOverSsh(
   })
   await subject.stop()
   return sshRows(results, health)
+}
+
+/** Compares imports with `git clone --mirror` and `git fsck`: of a folder, and over HTTP from git http-backend. */
+export async function measureImports(
+  workspace: Workspace,
+  { history }: Fixtures,
+  { imports: rounds, seconds }: { imports: number; seconds: number },
+): Promise<Row[]> {
+  const programs = await installPeer('http')
+  say('Starting git http-backend behind nginx and fcgiwrap, and svc')
+  await using peer = await startHttpPeer(workspace, programs)
+  await using subject = await startSubject({ dataDir: join(workspace.folder, 'data-import') })
+  const effort = { rounds, seconds }
+  const address = await publish(workspace, peer.defaults, history)
+  const results = [
+    await measureImport(workspace, subject, { from: 'a folder', source: history.path, ...effort }),
+    await measureImport(workspace, subject, { from: 'HTTP', source: address, ...effort }),
+  ]
+  await subject.stop()
+  return importRows(results)
 }
 
 /** Measures svc by itself, after the comparison over HTTP. */

@@ -26,6 +26,9 @@ export async function startSubject({ dataDir, env }: Options) {
   }
   return {
     host,
+    /** Imports a repository, and waits until it is there. */
+    import: (source: string, name: string) => call(admin.post('/repos/import', { source, name })),
+
     pid: service.pid,
     url: service.url,
 

@@ -40,6 +40,7 @@ import { defaultAllowed } from './outbound/allowed-ranges.ts'
 import { createOutbound } from './outbound/outbound.ts'
 import { createCollaborators } from './repositories/collaborators.ts'
 import { createDirectories } from './repositories/directories.ts'
+import { importOwner } from './repositories/import-job.ts'
 import { importRoutes } from './repositories/import-routes.ts'
 import { createImportSources } from './repositories/import-sources.ts'
 import { createImports } from './repositories/imports.ts'
@@ -66,6 +67,8 @@ type Options = {
 }
 
 const sweepEveryMs = 60_000
+// Of the time for a stop; in the rest, an import that is given up is cleared away, and whoever waits for it told.
+const shareOfImports = 0.9
 const lockWaitMs = 5000
 // Whoever only looks whether a server runs holds the lock for less than this: see isHeld.
 const serverLockWaitMs = 100
@@ -219,7 +222,7 @@ export async function startService(options: Options) {
     using _quiet = await app.changeRepositories()
     const orphans = await endOrphans(sshOwner(settings.dataDir), settings.dataDir)
     if (orphans > 0) log.warn({ orphans }, 'ended the processes of a server that was killed')
-    await directories.prepare()
+    await directories.prepare((id) => endOrphans(importOwner(id)))
     await assertSameInstance({
       db,
       dataDir: settings.dataDir,
@@ -329,7 +332,7 @@ export async function startService(options: Options) {
         maintaining[Symbol.asyncDispose](),
         server.stop(timeoutMs),
         ssh?.stop(timeoutMs),
-        imports.stop(timeoutMs),
+        imports.stop(timeoutMs * shareOfImports),
       ])
       await pushes.drain()
       await resources.disposeAsync()

@@ -61,7 +61,7 @@ async function fill(
 ) {
   const { manifest, keys } = source
   const { dataDir } = database
-  await directories.prepare()
+  await directories.prepare(async () => {})
   const whole = manifest.repositories.filter(({ refs }) => refs !== null)
   let done = 0
   await eachAtOnce(restoresAtOnce, whole, async ({ id, refs }) => {

@@ -127,6 +127,10 @@ export function createProgram({
     )
     .option('--username <username>', 'who owns it', 'admin')
     .option(...json)
+    .addHelpText(
+      'after',
+      '\nCredentials in an address, user:password@, are used once and not kept. Ctrl-C leaves nothing behind.',
+    )
     .action((source, name, options) =>
       withApp((app) => importRepository(app, [source, name], options, terminal)),
     )

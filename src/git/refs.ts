@@ -65,6 +65,12 @@ export async function packBytes(directory: string): Promise<number> {
   return sizes.reduce((sum, size) => sum + size, 0)
 }
 
+/** Whether a repository has a pack to which nothing is added any more: git makes its index last. */
+export async function hasIndexedPack(directory: string): Promise<boolean> {
+  const names = await readdir(join(directory, 'objects', 'pack')).catch(absentAs<string[]>([]))
+  return names.some((name) => name.endsWith('.idx'))
+}
+
 /** All refs with their values, sorted in no way; undefined when there are more loose ones than `looseAtMost`. */
 export async function readAllRefs(
   directory: string,

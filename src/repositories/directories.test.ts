@@ -13,7 +13,7 @@ const git = createGit({ owner: '/nonexistent', path: process.env.PATH ?? '', ...
 test('what a killed git leaves is cleared away, and what belongs to the repository is not', async () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'svc-test-'))
   const directories = createDirectories({ dataDir, git, faultPoint: () => {} })
-  await directories.prepare()
+  await directories.prepare(async () => {})
   const id = newId()
   await directories.create(id)
   const pack = (letter: string) => `objects/pack/pack-${letter.repeat(40)}`

@@ -31,6 +31,7 @@ export function createDirectories({ dataDir, git, faultPoint }: Dependencies) {
 
   const lockOf = (id: string) => join(staging, `${id}.lock`)
   const draftOf = (id: string) => join(staging, `${id}.git`)
+  const scratchOf = (id: string, what: string) => join(staging, `${id}.${what}`)
 
   async function draft(id: string): Promise<string> {
     await git.run(gitCommands.init(draftOf(id)))
@@ -104,7 +105,11 @@ export function createDirectories({ dataDir, git, faultPoint }: Dependencies) {
     discard,
 
     /** A path for what is made on the way to a repository, gone with its draft. */
-    scratchOf: (id: string, what: string) => join(staging, `${id}.${what}`),
+    scratchOf,
+
+    /** Removes what was made there. */
+    removeScratch: (id: string, what: string) =>
+      rm(scratchOf(id, what), { recursive: true, force: true, maxRetries }),
 
     /** Takes a repository away at once and its files soon after. One that is gone already is fine. */
     async remove(id: string): Promise<void> {
@@ -160,8 +165,11 @@ export function createDirectories({ dataDir, git, faultPoint }: Dependencies) {
       return ids
     },
 
-    /** Makes the folders that hold repositories and empties those of passage, but for what is in use. */
-    async prepare(): Promise<void> {
+    /**
+     * Makes the folders that hold repositories and empties those of passage, but for what is in use.
+     * `endWorkers` ends the processes that still make files for a draft whose program is dead.
+     */
+    async prepare(endWorkers: (id: string) => Promise<unknown>): Promise<void> {
       await emptyTrash()
       for (const folder of [root, staging, trash]) {
         await mkdir(folder, { recursive: true, mode: 0o700 })
@@ -170,7 +178,9 @@ export function createDirectories({ dataDir, git, faultPoint }: Dependencies) {
       for (const id of drafts) {
         // The command line may be importing.
         using free = await hold(id)
-        if (free) await discard(id)
+        if (!free) continue
+        await endWorkers(id)
+        await discard(id)
       }
     },
 

@@ -8,7 +8,7 @@ import { importFailed, importTooLarge } from '../git/import-fault.ts'
 import { fetchMirror, type Mirroring, readSourceHead, setHead } from '../git/mirror.ts'
 import { type Progress, readProgress } from '../git/progress.ts'
 import { refNameFault } from '../git/ref-name.ts'
-import { listRefs, packBytes } from '../git/refs.ts'
+import { hasIndexedPack, listRefs, packBytes } from '../git/refs.ts'
 import type { Directories } from './directories.ts'
 import type { ImportSources, OpenedSource } from './import-sources.ts'
 
@@ -46,6 +46,10 @@ export async function makeDraft(
   watched: Watched,
   { git, directories, settings, faultPoint }: JobDependencies,
 ): Promise<void> {
+  // Made while the source is opened; whoever discards it must find it whole.
+  const drafted = directories.draft(id).then(() => directories.doomDraft(id))
+  const settled = drafted.catch(() => {})
+  await using _drafted = { [Symbol.asyncDispose]: () => settled }
   await using opened = await open(watched)
   faultPoint('import.copied')
   const mirroring: Mirroring = {
@@ -62,8 +66,8 @@ export async function makeDraft(
     const { source, head } = opened
     const scratch = directories.scratchOf(id, 'trace')
     const headName = head === 'ask' ? await readSourceHead(source, scratch, mirroring) : head.name
-    const directory = await directories.draft(id)
-    await directories.doomDraft(id)
+    const directory = directories.draftOf(id)
+    await drafted
     await fetchMirror(source, directory, mirroring)
     await requireRefs(directory, opened.refs)
     await setHead(directory, headName)
@@ -104,6 +108,8 @@ export function watchImport(
   let movedAt = performance.now()
 
   async function look(): Promise<void> {
+    // What remains then is this server's own work; to write many refs takes a while.
+    if (await hasIndexedPack(directories.draftOf(id))) movedAt = performance.now()
     if (performance.now() - movedAt > importStallSeconds * 1000) {
       own.abort(importFailed(`Nothing came from the source for ${importStallSeconds} seconds.`))
     }

@@ -54,7 +54,9 @@ const Source = Type.String({
 })
 
 function prefersAsync(prefer = ''): boolean {
+  // What is quoted is the value of something else, commas and all.
   return prefer
+    .replace(/"(?:[^"\\]|\\.)*"/g, '""')
     .toLowerCase()
     .split(',')
     .some((preference) => preference.split(';', 1)[0]?.trim() === 'respond-async')

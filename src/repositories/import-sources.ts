@@ -74,11 +74,15 @@ export function createImportSources({ git, dataDir, localRoots, outbound }: Depe
     require(await folder.realPath())
     await using repository = await repositoryIn(folder)
     await copyRepository(repository, scratch, { maxBytes, signal, onProgress: onCopied })
-    await refuseFormats(scratch)
+    const [name, refs] = await Promise.all([
+      headOf(scratch),
+      listRefs(scratch),
+      refuseFormats(scratch),
+    ])
     return {
       source: { address: scratch, protocol: 'file' },
-      head: { name: await headOf(scratch) },
-      refs: await listRefs(scratch),
+      head: { name },
+      refs,
       fault: () => undefined,
       async [Symbol.asyncDispose]() {},
     }

@@ -67,8 +67,9 @@ export function createImports(dependencies: Dependencies) {
     waiting: settings.gitWaiting,
     waitMs: settings.gitWaitSeconds * 1000,
   })
+  const closing = new AbortController()
   const stopping = new AbortController()
-  const running = new Map<string, Promise<unknown>>()
+  const running = new Map<string, Promise<void>>()
 
   /** Takes the name for a repository that is still to come. */
   async function reserve(row: ImportRow): Promise<void> {
@@ -103,7 +104,8 @@ export function createImports(dependencies: Dependencies) {
       })
     await makeDraft(id, open, watched, dependencies)
     watched.signal.throwIfAborted()
-    await directories.place(id)
+    // The copy of a local source is of no more use; whoever waits does not wait for its end alone.
+    await Promise.all([directories.place(id), directories.removeScratch(id, 'source')])
     faultPoint('import.placed')
     await record(wanted.owner ?? principal, row)
     faultPoint('import.recorded')
@@ -167,15 +169,26 @@ export function createImports(dependencies: Dependencies) {
       const problem = toProblem(error)
       const { name, source: from } = row
       const about = { repositoryId: id, name, source: from, reason: problem.message }
-      log.info(
-        { ...about, ...(problem.cause !== undefined && { err: problem.cause }) },
-        'an import failed',
-      )
+      const cause = problem.cause === undefined ? {} : { err: problem.cause }
+      // Nobody waits for the answer of some imports, so a bug would be seen nowhere else.
+      const isBug = problem.code === 'internal_error'
+      log[isBug ? 'error' : 'info']({ ...about, ...cause }, 'an import failed')
       await clear(id, wanted.keepsFault ? problem : undefined).catch((fault) =>
         log.error({ err: fault, ...about }, 'what an import left will be cleared away later'),
       )
       throw problem
     }
+  }
+
+  /** Ends an import whose program is dead; one that is alive goes on. */
+  async function end(id: string): Promise<void> {
+    using abandoned = await directories.hold(id)
+    if (!abandoned) return
+    await endOrphans(importOwner(id))
+    await clear(
+      id,
+      importFailed('The import was cut short when its program ended; start it again.'),
+    )
   }
 
   return {
@@ -191,8 +204,17 @@ export function createImports(dependencies: Dependencies) {
         throw new Problem('invalid_request', `A name is ${repositoryNameForm}.`)
       sources.require(principal, source)
       const owner = wanted.owner ?? principal
-      const turn = await turns.take([owner.username], wanted.signal ?? stopping.signal)
+      const signals = wanted.signal ? [closing.signal, wanted.signal] : [closing.signal]
+      using starting = new DisposableStack()
+      starting.use(await turns.take([owner.username], AbortSignal.any(signals)))
+      if (closing.signal.aborted) throw closed()
       const id = newId(clock.now())
+      const over = Promise.withResolvers<void>()
+      running.set(id, over.promise)
+      starting.defer(() => {
+        running.delete(id)
+        over.resolve()
+      })
       const row: ImportRow = {
         repositoryId: id,
         name,
@@ -207,17 +229,12 @@ export function createImports(dependencies: Dependencies) {
         startedAt: clock.now(),
         endedAt: null,
       }
-      using starting = new DisposableStack()
-      starting.use(turn)
       const held = await directories.hold(id)
-      if (held) starting.use(held)
+      if (!held) throw new Error(`The lock of a new import (${id}) is somebody else's.`)
+      starting.use(held)
       await reserve(row)
       const taken = starting.move()
-      const ended = work(principal, row, source, wanted).finally(() => {
-        running.delete(id)
-        taken.dispose()
-      })
-      running.set(id, ended)
+      const ended = work(principal, row, source, wanted).finally(() => taken.dispose())
       // Whoever awaits it learns of a fault; without this line it would also end the program.
       ended.catch(() => {})
       const path = directories.pathOf(id)
@@ -234,35 +251,37 @@ export function createImports(dependencies: Dependencies) {
 
     /** Ends what dead processes left of their imports, and forgets why older ones failed. */
     async sweep(): Promise<void> {
-      await deleteImportsEndedBefore(db, clock.now() - failedForMs)
       for (const { repositoryId: id } of await listRunningImports(db)) {
         if (running.has(id)) continue
-        using abandoned = await directories.hold(id)
-        if (!abandoned) continue
-        await endOrphans(importOwner(id))
-        await clear(
-          id,
-          importFailed('The import was cut short when its program ended; start it again.'),
+        // On a full disk, say. One that cannot be cleared away keeps its name, and nothing else, until it can.
+        await end(id).catch((fault) =>
+          log.error({ err: fault, repositoryId: id }, 'a dead import could not be cleared away'),
         )
       }
+      await deleteImportsEndedBefore(db, clock.now() - failedForMs)
     },
 
-    /** Waits for the imports that are under way, for a time, and gives them up then. */
+    /** Begins no more imports, waits for those that are under way, for a time, and gives them up then. */
     async stop(timeoutMs: number): Promise<void> {
+      closing.abort()
       const timer = setTimeout(() => {
         stopping.abort(
           importFailed('The import was cut short by a stop of the service; start it again.'),
         )
       }, timeoutMs)
-      await Promise.allSettled(running.values())
+      await Promise.all(running.values())
       clearTimeout(timer)
-      stopping.abort()
     },
   }
 }
 
 function given(): Problem {
   return importFailed('The import was given up, since its repository was deleted.')
+}
+
+function closed(): Problem {
+  const detail = 'The service is stopping; try again in a moment.'
+  return new Problem('git_busy', detail, { retryAfterSeconds: 10 })
 }
 
 function nameMissing(): Problem {

@@ -4,11 +4,12 @@ import { DatabaseSync } from 'node:sqlite'
 import { type TestContext, test } from 'node:test'
 import pg from 'pg'
 import { newTokenString } from '../../src/base/token-string.ts'
-import { assertAgrees, assertWhole, mustRun } from '../support/backups.ts'
+import { assertAgrees, assertWhole, mustRun, refsIn } from '../support/backups.ts'
 import { createCommitPool } from '../support/commit-pool.ts'
 import { until } from '../support/condition.ts'
 import { createPostgresDatabase } from '../support/databases.ts'
 import { temporaryFolder } from '../support/git.ts'
+import { createOddSource } from '../support/import-sources.ts'
 import { createLedger } from '../support/ledger.ts'
 import { createLoad, type Session } from '../support/load.ts'
 import { without } from '../support/programs.ts'
@@ -51,7 +52,14 @@ async function storm(t: TestContext, { folder, env, events }: Storm): Promise<vo
   await using commits = await createCommitPool(backups * commitsPerBackup)
   const random = createRandom(seed)
   const ledger = createLedger()
-  const load = createLoad({ random, ledger, commits, sshCommand: undefined })
+  await using source = await createOddSource()
+  const load = createLoad({
+    random,
+    ledger,
+    commits,
+    sshCommand: undefined,
+    source: source.path,
+  })
   const dataDir = join(folder, 'data')
   await using service = await startService({
     dataDir,
@@ -89,7 +97,7 @@ async function storm(t: TestContext, { folder, env, events }: Storm): Promise<vo
       dataDir: restored,
       env: { SVC_ADMIN_TOKEN: service.adminToken },
     })
-    await assertAgrees(again)
+    await assertAgrees(again, await refsIn(source.path))
   }
 }
 

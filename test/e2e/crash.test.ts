@@ -11,11 +11,12 @@ import type { RefUpdate } from '../../src/git/refs.ts'
 import { createCommitPool } from '../support/commit-pool.ts'
 import { until } from '../support/condition.ts'
 import { createProject, git, temporaryFolder } from '../support/git.ts'
+import { createOddSource } from '../support/import-sources.ts'
 import { createLedger } from '../support/ledger.ts'
 import { leftoversIn, repositoryFolders, untilTidy } from '../support/leftovers.ts'
-import { createLoad, type Session } from '../support/load.ts'
+import { copyPrefix, createLoad, type Session } from '../support/load.ts'
 import { newSshKey, sshCommand } from '../support/openssh.ts'
-import { killTree, processesIn, signal } from '../support/processes.ts'
+import { importingGits, killTree, processesIn, signal } from '../support/processes.ts'
 import { without } from '../support/programs.ts'
 import { openPushRecords } from '../support/push-records.ts'
 import { createRandom, type Random } from '../support/random.ts'
@@ -39,8 +40,9 @@ test(`what was acknowledged outlives kill -9 (SVC_CRASH_SEED=${seed})`, async (t
   const key = without('openssh') ? undefined : await newSshKey(join(folder.path, 'key'))
   const knownHosts = join(folder.path, 'known')
   const ssh = key && sshCommand({ key: key.path, knownHosts })
-  const load = createLoad({ random, ledger, commits, sshCommand: ssh })
-  const check = createCheck(load, ledger)
+  await using source = await createOddSource()
+  const load = createLoad({ random, ledger, commits, sshCommand: ssh, source: source.path })
+  const check = createCheck(load, ledger, await refsOf(source.path))
 
   for (let round = 0; round < rounds; round++) {
     await using service = await startService(kept)
@@ -166,13 +168,18 @@ function allowPushes(dataDir: string, repositoryId: string, updates: RefUpdate[]
 }
 
 /** Compares what a server that has just started has with what was asked for and acknowledged before. */
-function createCheck(load: ReturnType<typeof createLoad>, ledger: ReturnType<typeof createLedger>) {
+function createCheck(
+  load: ReturnType<typeof createLoad>,
+  ledger: ReturnType<typeof createLedger>,
+  refsOfSource: Map<string, string>,
+) {
   let lastEvent = 0
 
   return async function check({ admin, dataDir, log }: Service): Promise<void> {
     using records = openPushRecords(dataDir)
     assert.deepEqual(records.unfinished(), [], 'pushes are unfinished after the start')
     assert.deepEqual(processesIn(dataDir), [], 'gits of the killed server still run')
+    assert.deepEqual(importingGits(dataDir), [], 'imports of the killed server still run')
     await untilTidy(dataDir)
 
     const { body: repositories } = await admin.get('/repos')
@@ -186,8 +193,11 @@ function createCheck(load: ReturnType<typeof createLoad>, ledger: ReturnType<typ
       numbers.map((_, index) => lastEvent + 1 + index),
     )
     lastEvent = numbers.at(-1) ?? lastEvent
-    for (const { id, path } of repositories) {
-      faults.push(...ledger.settle(id, await refsOf(path), pushes))
+    for (const { id, name, path, state } of repositories) {
+      assert.equal(state, 'ready', name)
+      const refs = await refsOf(path)
+      if (name.startsWith(copyPrefix)) assert.deepEqual(refs, refsOfSource, name)
+      faults.push(...ledger.settle(id, refs, pushes))
       await git('/', ['-c', 'safe.directory=*', '--git-dir', path, 'fsck', '--full', '--strict'])
     }
     assert.deepEqual(faults, [], log())
@@ -254,7 +264,10 @@ async function killAt(
   await moment(session, random)
   await setTimeout(delayMs)
   session.isDying = true
-  if (victims === 'stuck') for (const pid of processesIn(service.dataDir)) signal(pid, 'SIGSTOP')
+  if (victims === 'stuck') {
+    const gits = [...processesIn(service.dataDir), ...importingGits(service.dataDir)]
+    for (const pid of gits) signal(pid, 'SIGSTOP')
+  }
   if (victims === 'server and gits') killTree(service.pid)
   await service.end('SIGKILL')
   t.diagnostic(`killed ${victims} ${moment.name} after ${session.answers} answers`)

@@ -36,6 +36,7 @@ test('the tour of the README does what it says, pasted as it is', {
   assert.match(stderr, /Cloning into '\.\.\/tour-over-ssh'/)
   assert.match(stdout, /^Name: tour$/m)
   assert.match(stdout, /^\[\{"id":"\w+","name":"tour",.*\}\]$/m)
+  assert.match(stdout, /"name":"imported",.*"state":"ready"/)
   assert.match(stdout, /\{"branches":\["main"\]\}/)
   assert.match(stdout, /\{"repoName":"tour","collaborators":\["grace"\]\}/)
   assert.match(stderr, /\[new branch\] +HEAD -> idea/)

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { type Ran, runSvc } from './command.ts'
 import { git } from './git.ts'
 import { repositoryFolders } from './leftovers.ts'
+import { copyPrefix } from './load.ts'
 import { openPushRecords, type PushEvent } from './push-records.ts'
 import type { Service } from './service.ts'
 
@@ -60,10 +61,13 @@ export async function refsOf(service: Pick<Service, 'dataDir'>): Promise<string[
  * Asserts that a server that has just started on what was restored is whole: its event log explains its refs
  * to the last one, their objects are there, and every repository has its files.
  */
-export async function assertAgrees({ dataDir, admin, log }: Service): Promise<void> {
+export async function assertAgrees(
+  { dataDir, admin, log }: Service,
+  refsOfCopies = new Map<string, string>(),
+): Promise<void> {
   using records = openPushRecords(dataDir)
   assert.deepEqual(records.unfinished(), [], 'pushes are unfinished after the start')
-  const { numbers, pushes } = records.eventsAfter(0)
+  const { numbers, pushes, imported } = records.eventsAfter(0)
   assert.deepEqual(
     numbers,
     numbers.map((_, index) => index + 1),
@@ -73,9 +77,12 @@ export async function assertAgrees({ dataDir, admin, log }: Service): Promise<vo
   assert.deepEqual(paths.sort(), await repositoryFolders(dataDir))
   assert.doesNotMatch(log(), /have lost|does not know/)
   const faults: string[] = []
-  for (const { id, path } of repositories) {
+  for (const { id, name, path } of repositories) {
     const told = pushes.filter(({ repositoryId }) => repositoryId === id)
-    faults.push(...faultsOf(await refsIn(path), told).map((fault) => `${id}: ${fault}`))
+    const refs = await refsIn(path)
+    if (name.startsWith(copyPrefix)) assert.deepEqual(refs, refsOfCopies, name)
+    // What was imported began with refs of which no event tells.
+    if (!imported.has(id)) faults.push(...faultsOf(refs, told).map((fault) => `${id}: ${fault}`))
     const fsck = ['fsck', '--full', '--strict', '--connectivity-only']
     await git('/', ['-c', 'safe.directory=*', '--git-dir', path, ...fsck])
   }
@@ -103,7 +110,8 @@ function faultsOf(refs: Map<string, string>, events: PushEvent[]): string[] {
   })
 }
 
-async function refsIn(path: string): Promise<Map<string, string>> {
+/** The refs of a repository with their values. */
+export async function refsIn(path: string): Promise<Map<string, string>> {
   const format = '--format=%(refname) %(objectname)'
   const { stdout } = await git('/', ['--git-dir', path, 'for-each-ref', format])
   const lines = stdout.split('\n').filter((line) => line !== '')

@@ -11,6 +11,8 @@ type Dependencies = {
   commits: Awaited<ReturnType<typeof createCommitPool>>
   /** How git is to reach the server over SSH; undefined where there is no client for it. */
   sshCommand: string | undefined
+  /** A bare repository on the machine of the server, to be imported. */
+  source: string
 }
 
 /** A time in which one server runs. What fails when it is being killed, or after, was just in flight. */
@@ -25,15 +27,19 @@ type KnownRepository = {
   mayBeGone: boolean
 }
 
+/** What repositories are called that were imported from the folder, and into which nobody pushes. */
+export const copyPrefix = 'copy-'
+
 const zeroId = '0'.repeat(40)
 const pushers = [0, 1, 2]
 const rivals = [3, 4]
 const landlords = [5, 6]
+const importers = [7, 8]
 const ownRefs = ['heads/one', 'heads/deep/er/two', 'tags/three', 'notes/four'] as const
 const repositoriesAtMost = 3
 
-/** Clients that push, create, rename and delete all at once, and remember what they were told. */
-export function createLoad({ random, ledger, commits, sshCommand }: Dependencies) {
+/** Clients that push, create, import, rename and delete all at once, and remember what they were told. */
+export function createLoad({ random, ledger, commits, sshCommand, source }: Dependencies) {
   const known = new Map<string, KnownRepository>()
   const wanted = new Map<string, number | undefined>()
   const deleted = new Set<string>()
@@ -45,6 +51,20 @@ export function createLoad({ random, ledger, commits, sshCommand }: Dependencies
     const { status, body, text } = await session.service.admin.post('/repos', { name })
     assert.equal(status, 201, text)
     wanted.delete(name)
+    known.set(body.id, { id: body.id, names: [name], owner, mayBeGone: false })
+  }
+
+  /** Imports from a folder, or what others push into just now from the server itself. */
+  async function importOne(session: Session, owner: number): Promise<void> {
+    const { admin } = session.service
+    const isCopy = random.chance(0.5)
+    const name = `${isCopy ? copyPrefix : 'repository-'}${names++}`
+    wanted.set(name, owner)
+    const from = isCopy ? source : admin.remote(pickShared().names[0])
+    const { status, body, text } = await admin.post('/repos/import', { source: from, name })
+    assert.equal(status, 201, text)
+    wanted.delete(name)
+    ledger.forget(body.id)
     known.set(body.id, { id: body.id, names: [name], owner, mayBeGone: false })
   }
 
@@ -139,6 +159,15 @@ export function createLoad({ random, ledger, commits, sshCommand }: Dependencies
     },
   }
 
+  async function importOrRemove(session: Session, client: number): Promise<void> {
+    const own = ownedBy(client)
+    const [first, ...others] = own
+    if (first && own.length >= repositoriesAtMost) {
+      await remove(session, random.pick([first, ...others]))
+    } else await importOne(session, client)
+    session.answers += 1
+  }
+
   async function work(session: Session, step: () => Promise<void>): Promise<void> {
     try {
       while (!session.isDying) await step()
@@ -160,6 +189,7 @@ export function createLoad({ random, ledger, commits, sshCommand }: Dependencies
         ...pushers.map((client) => work(session, () => stepOf.pusher(session, client))),
         ...rivals.map(() => work(session, () => stepOf.rival(session))),
         ...landlords.map((client) => work(session, () => stepOf.landlord(session, client))),
+        ...importers.map((client) => work(session, () => importOrRemove(session, client))),
       ])
     },
 
@@ -174,6 +204,8 @@ export function createLoad({ random, ledger, commits, sshCommand }: Dependencies
           faults.push(`${id} is called ${name}, not ${repository.names.join(' or ')}`)
         } else if (!repository && !wanted.has(name)) faults.push(`nobody asked for ${name} (${id})`)
         const owner = repository ? repository.owner : wanted.get(name)
+        // An import that came to its end without an answer has what its source had.
+        if (!repository && owner !== undefined && importers.includes(owner)) ledger.forget(id)
         known.set(id, { id, names: [name], owner, mayBeGone: false })
       }
       for (const repository of known.values()) {

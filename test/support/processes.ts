@@ -1,4 +1,5 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { ownerVariable } from '../../src/git/orphans.ts'
 
 /** Processes that work in a folder or name it in their command line: the gits of a data directory. */
 export function processesIn(folder: string): number[] {
@@ -6,6 +7,30 @@ export function processesIn(folder: string): number[] {
     const words = read(`/proc/${pid}/cmdline`).split('\0')
     const paths = words.map((word) => word.replace(/^--[a-z-]+=/, ''))
     return isInside(folderOf(pid), folder) || paths.some((path) => isInside(path, folder))
+  })
+}
+
+/** The gits that import into a data directory, by the mark that they carry, with all that they have started. */
+export function importingGits(dataDir: string): number[] {
+  return gitsOf(dataDir, 'import:')
+}
+
+/** The gits of a data directory that a living server has not started; one that ends just now may be among them. */
+export function orphansOf({ dataDir, pid: server }: { dataDir: string; pid: number }): number[] {
+  const gits = gitsOf(dataDir, '')
+  const family = new Set(familyOf(server))
+  return gits.filter((pid) => !family.has(pid))
+}
+
+// See git/orphans.ts for the mark.
+function gitsOf(dataDir: string, owner: string): number[] {
+  return allProcesses().filter((pid) => {
+    const environment = read(`/proc/${pid}/environ`)
+    // What an import starts has the directory in its command line or in what git tells it, as GIT_DIR.
+    return (
+      environment.includes(`${ownerVariable}=${owner}`) &&
+      (environment + read(`/proc/${pid}/cmdline`)).includes(dataDir)
+    )
   })
 }
 

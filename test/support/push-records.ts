@@ -41,8 +41,8 @@ export function openPushRecords(dataDir: string) {
       )
     },
 
-    /** The events of pushes after a number, and all numbers after it. */
-    eventsAfter(seq: number): { numbers: number[]; pushes: PushEvent[] } {
+    /** The events of pushes after a number, the ids of what was imported, and all numbers after it. */
+    eventsAfter(seq: number): { numbers: number[]; pushes: PushEvent[]; imported: Set<string> } {
       const rows = later.all(seq)
       const pushes = rows
         .filter(({ kind }) => kind === 'push')
@@ -51,7 +51,9 @@ export function openPushRecords(dataDir: string) {
           seq: Number(row.seq),
           repositoryId: String(row.repositoryId),
         }))
-      return { numbers: rows.map((row) => Number(row.seq)), pushes }
+      const imports = rows.filter(({ kind }) => kind === 'repository.imported')
+      const imported = new Set(imports.map(({ repositoryId }) => String(repositoryId)))
+      return { numbers: rows.map((row) => Number(row.seq)), pushes, imported }
     },
 
     [Symbol.dispose]: () => database.close(),

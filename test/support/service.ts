@@ -74,6 +74,7 @@ export async function startService({ env = {}, dataDir, program = launcher }: Op
     admin,
     adminToken,
     log: () => log,
+    hasEnded: () => child.exitCode !== null || child.signalCode !== null,
     /** Sends a signal and waits for the end; the exit code. */
     end,
 
@@ -105,6 +106,7 @@ export function createClient(url: string, token: string, who = { id: '', usernam
   }
   return {
     ...who,
+    url,
     token,
     /** The address of a repository with the token in it, for git. */
     remote: (name: string) => `${url.replace('://', `://git:${token}@`)}/repos/${name}.git`,
