@@ -24,6 +24,9 @@ const walkers: Record<string, string> = {
   import: 'fault-points.test.ts',
   rename: 'fault-points.test.ts',
   delete: 'fault-points.test.ts',
+  maintenance: 'maintenance.test.ts',
+  backup: 'backup-crash.test.ts',
+  restore: 'backup-crash.test.ts',
 }
 
 /** What is done when the program ends, by HTTP or by a command, and what is there after the next start. */

@@ -181,12 +181,20 @@ test('a repository of 300 MiB is imported with flat memory', async () => {
   await git('/', ['clone', '--quiet', '--mirror', '--no-hardlinks', project.path, bare])
   await other.admin.post('/repos', { name: 'large' })
   await git(bare, ['push', '--quiet', other.admin.remote('large'), 'main'])
-  for (const source of [bare, other.admin.remote('large')]) {
-    await assertFrugal(service, async () => {
+  const remote = other.admin.remote('large')
+  // The first import over HTTP leaves pieces to the collector; those after it take no more.
+  const limits = [
+    [bare, 40],
+    [remote, 128],
+    [remote, 40],
+  ] as const
+  for (const [source, mayGrowMib] of limits) {
+    const act = async () => {
       const imported = await service.admin.post('/repos/import', { source, name: 'large' })
       assert.equal(imported.status, 201, imported.text)
       assert.ok(imported.body.sizeBytes > 300 * mib)
-    })
+    }
+    await assertFrugal(service, act, mayGrowMib * mib)
     await service.admin.delete('/repos/large')
   }
   assert.deepEqual(importingGits(service.dataDir), [])
