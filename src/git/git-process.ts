@@ -229,13 +229,18 @@ function untilEnd(child: ChildProcess, onProgress?: (line: string) => void): Pro
 // What a remote git has to say is no complaint, either; a stranger could bury git's own beneath it.
 function splitProgress(complain: (text: string) => void, onProgress: (line: string) => void) {
   let rest = ''
+  let passed = ''
   return (text: string) => {
-    const lines = (rest + text).split(/(?<=[\r\n])/)
+    // The lines of ssh end in both, and are none of progress.
+    if (passed !== '' && text.startsWith('\n')) complain(passed)
+    const lines = (rest + text).split(/(?<=\n|\r(?!\n))/)
     rest = /[\r\n]$/.test(lines.at(-1) ?? '') ? '' : (lines.pop() ?? '')
     if (rest.length > complaintMaxLength) rest = ''
+    passed = ''
     for (const line of lines) {
       if (/^remote: |\r$|, done\.\n$/.test(line)) onProgress(line.trim())
       else complain(line)
+      passed = line.endsWith('\r') ? line : ''
     }
   }
 }

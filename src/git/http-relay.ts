@@ -51,14 +51,18 @@ export async function openHttpRelay({ url, authorization, agentFor, signal }: Op
   let base = withoutEnd(url)
   let fault: unknown
 
+  function credentialsAt(at: URL): Credentials {
+    if (authorization === undefined) return 'none'
+    return at.origin === url.origin ? 'given' : 'kept back'
+  }
+
   async function ask(at: URL, options: RequestOptions, body?: IncomingMessage) {
     const agent = agents.get(at.origin) ?? agentFor(at)
     agents.set(at.origin, agent)
-    const credentials = at.origin === url.origin && authorization
     const headers: OutgoingHttpHeaders = {
       // Both are of this file: the options of a request with an object of headers.
       ...(options.headers as OutgoingHttpHeaders),
-      ...(credentials && { authorization: credentials }),
+      ...(credentialsAt(at) === 'given' && { authorization }),
     }
     const send = at.protocol === 'https:' ? httpsRequest : httpRequest
     const asking = send(at, { ...options, headers, agent: await agent, signal })
@@ -75,7 +79,7 @@ export async function openHttpRelay({ url, authorization, agentFor, signal }: Op
     for (let hops = 0; hops <= redirectsAtMost; hops++) {
       const answer = await ask(at, { headers })
       if (!redirections.has(answer.statusCode ?? 0)) {
-        expect(answer, advertisement, authorization !== undefined)
+        expect(answer, advertisement, credentialsAt(at))
         base = new URL(at.href.replace(/\/info\/refs\?.*$/, ''))
         return answer
       }
@@ -98,7 +102,7 @@ export async function openHttpRelay({ url, authorization, agentFor, signal }: Op
     }
     const at = new URL(`${base.href}/${service}`)
     const answer = await ask(at, { method: 'POST', headers }, request)
-    expect(answer, result, authorization !== undefined)
+    expect(answer, result, credentialsAt(at))
     await handBack(answer, response)
   }
 
@@ -134,21 +138,37 @@ async function handBack(answer: IncomingMessage, response: ServerResponse): Prom
     ...(type && { 'content-type': type }),
     ...(encoding && { 'content-encoding': encoding }),
   })
-  await pipeline(answer, response)
+  let isOfSource = false
+  answer.once('error', () => {
+    isOfSource = !response.destroyed
+  })
+  await pipeline(answer, response).catch((error) => {
+    // A git that has enough of what it reads hangs up, and says why itself.
+    if (!isOfSource) return
+    throw error.code === 'ECONNRESET'
+      ? importFailed('The source ended the connection in the middle of its answer.', error)
+      : error
+  })
+}
+
+/** Whether the host of a repository has the credentials for it: not one that it only redirects to. */
+type Credentials = 'none' | 'given' | 'kept back'
+
+const asksForCredentials: Record<Credentials, string> = {
+  none: 'The source asks for credentials: https://user:password@… in its address.',
+  given: 'The source does not accept these credentials.',
+  'kept back':
+    'The source redirects to another host, which asks for credentials; import from that host itself.',
 }
 
 /** Refuses an answer that is not what Git's smart protocol has at this place. */
-function expect(answer: IncomingMessage, type: string, hasCredentials: boolean): void {
+function expect(answer: IncomingMessage, type: string, credentials: Credentials): void {
   const { statusCode = 0 } = answer
   const isSmart = answer.headers['content-type']?.split(';', 1)[0]?.trim().toLowerCase() === type
   if (statusCode === 200 && isSmart) return
   answer.destroy()
   if (statusCode === 401) {
-    throw importFailed(
-      hasCredentials
-        ? 'The source does not accept these credentials.'
-        : 'The source asks for credentials: https://user:password@… in its address.',
-    )
+    throw importFailed(asksForCredentials[credentials])
   }
   if (statusCode === 403) throw importFailed('The source does not let these credentials read it.')
   if (statusCode === 404 || statusCode === 410) {
@@ -183,6 +203,7 @@ function withoutEnd(url: URL): URL {
 const reasons: Record<string, string> = {
   ECONNREFUSED: 'the connection was refused',
   ECONNRESET: 'the connection was reset',
+  EPIPE: 'the connection was reset',
   EHOSTUNREACH: 'there is no way to its host',
   ENETUNREACH: 'there is no way to its network',
   ETIMEDOUT: 'it does not answer',

@@ -16,13 +16,17 @@ export function importTooLarge(maxBytes: number): Problem {
  * Git's own words name paths of this server, so only those that are known are repeated.
  */
 export function toImportFault({ exitCode, complaint }: Ended, said: string[]): Error {
-  const cause = new Error(`git ended with ${exitCode ?? 'a signal'}: ${complaint}`)
+  // A user's name may be a token, and ssh repeats it.
+  const logged = complaint.replace(/[^\s'"@/]+@/g, '…@')
+  const cause = new Error(`git ended with ${exitCode ?? 'a signal'}: ${logged}`)
   if (/No space left on device|quota exceeded/i.test(complaint)) {
     return Object.assign(cause, { code: 'ENOSPC' })
   }
   const known = faults.find(({ pattern }) => pattern.test(complaint))
   const match = known?.pattern.exec(complaint) ?? []
-  const detail = known?.explain(...match.slice(1).map(printable)) ?? unknownFault(exitCode)
+  const detail =
+    known?.explain(...match.slice(1).map((found = '') => printable(found))) ??
+    unknownFault(exitCode)
   const words = said.map((line) =>
     printable(line.replace(/^remote: */, '')).slice(0, saidMaxLength),
   )
@@ -37,6 +41,12 @@ type Fault = { pattern: RegExp; explain: (...found: string[]) => string }
 // In the order in which they are looked for: a cause is told before what follows from it.
 const faults: Fault[] = [
   {
+    pattern: /Host key verification failed/i,
+    explain: () =>
+      'The host key of the source is not the one that it had before; if it was changed on purpose, whoever ' +
+      'runs the service removes its line from the file known_hosts of the data directory.',
+  },
+  {
     pattern: /gnoring funny ref '(.{1,200}?)'/,
     explain: (name = '') => `The source has a ref "${name}", which is no ref name.`,
   },
@@ -46,7 +56,7 @@ const faults: Fault[] = [
       `The source has an object that is refused: ${id}, ${fault}: ${what}.`,
   },
   {
-    pattern: /mismatched algorithms|object format|sha256/i,
+    pattern: /mismatched algorithms|object format|\bsha256\b/,
     explain: () => 'The source is of the object format SHA-256; repositories here are SHA-1.',
   },
   {
@@ -60,10 +70,6 @@ const faults: Fault[] = [
   {
     pattern: /Permission denied|Authentication failed|could not read (Username|Password)/i,
     explain: () => 'The source asks for credentials, or does not accept those that were given.',
-  },
-  {
-    pattern: /Host key verification failed/i,
-    explain: () => 'The host key of the source is not the one that it had before.',
   },
   {
     pattern: /cannot run ssh|ssh: not found|ssh: No such file/i,
@@ -81,9 +87,9 @@ const faults: Fault[] = [
   },
   {
     pattern:
-      /did not send all necessary objects|missing (blob|tree|commit)|bad object|ignoring broken ref|unable to (read|parse)|not our ref|corrupt|inflate|bad (pack|tree)/i,
+      /did not send all necessary objects|unexpected line in|packed-refs|missing (blob|tree|commit)|bad object|ignoring broken ref|unable to (read|parse)|not our ref|corrupt|inflate|bad (pack|tree)/i,
     explain: () =>
-      'The source is damaged or incomplete: objects of its history are missing or broken.',
+      'The source is damaged, shallow or incomplete: objects of its history are missing or broken.',
   },
   {
     pattern:
@@ -91,14 +97,18 @@ const faults: Fault[] = [
     explain: () => 'The source has refs that cannot be stored, such as a branch that is no commit.',
   },
   {
+    pattern: /remote error: (.{1,200})/,
+    explain: (words = '') => `The source refuses: "${words}"`,
+  },
+  {
     pattern:
-      /early EOF|hung up|unexpected disconnect|RPC failed|invalid index-pack|protocol error|bad line|bad band|expected |malformed/i,
+      /early EOF|hung up|Could not read from remote repository|content unencoding|unexpected disconnect|RPC failed|invalid index-pack|protocol error|bad line|bad band|expected |malformed/i,
     explain: () => 'The source ended the connection, or does not speak the Git protocol.',
   },
 ]
 
 function unknownFault(exitCode: number | null): string {
   return exitCode === null
-    ? 'Git was ended in the middle of the import.'
+    ? 'The source ended the connection, or git was ended in the middle of the import.'
     : 'Git could not fetch from the source.'
 }

@@ -1,12 +1,14 @@
-import { constants } from 'node:fs'
-import { copyFile, type FileHandle, mkdir, open, writeFile } from 'node:fs/promises'
+import { mkdir, open, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { printable } from '../base/columns.ts'
 import { importFailed, importTooLarge } from './import-fault.ts'
-import { OddFile, type OpenedFolder, pathOf } from './opened-folder.ts'
+import { OddFile, type OpenedFolder } from './opened-folder.ts'
 import { isRefName } from './ref-name.ts'
 
 type Options = {
   maxBytes: number
+  /** Most files and folders that are looked at. */
+  maxEntries?: number
   signal: AbortSignal
   /** Called with how many bytes have been copied. */
   onProgress: (bytes: number) => void
@@ -15,15 +17,24 @@ type Options = {
 type Copying = {
   /** Counts bytes before they are written. Throws when they are too many, or nobody wants them any more. */
   spend: (bytes: number) => void
+  /** Counts what is found in folders, which takes time and space whatever its size is. */
+  count: () => void
 }
 
-const headMaxBytes = 4096
+const refMaxBytes = 4096
 const configMaxBytes = 1024 * 1024
+// About a million refs. All of them are held in memory at once.
+const packedRefsMaxBytes = 64 * 1024 * 1024
+const entriesAtMost = 2_000_000
+// No ref name is longer; see isRefName.
+const refPathMaxLength = 1024
+const shownMaxLength = 200
 const chunkBytes = 1024 * 1024
 // A copy waits for the disk more than it works.
 const filesAtOnce = 32
-const foldersAtOnce = 8
-const smallBytes = 256 * 1024
+
+// The git that serves a folder is not handed the settings of the one that fetches from it: see commands.ts.
+const ownConfig = '[core]\n\trepositoryformatversion = 0\n\tbare = true\n\tbigFileThreshold = 16m\n'
 
 /** The name of the copy of a source's configuration, which git does not read by itself. */
 export const sourceConfig = 'source-config'
@@ -36,9 +47,10 @@ export const sourceConfig = 'source-config'
 export async function copyRepository(
   source: OpenedFolder,
   target: string,
-  { maxBytes, signal, onProgress }: Options,
+  { maxBytes, maxEntries = entriesAtMost, signal, onProgress }: Options,
 ): Promise<void> {
   let total = 0
+  let entries = 0
   const copying: Copying = {
     spend(bytes) {
       signal.throwIfAborted()
@@ -46,26 +58,47 @@ export async function copyRepository(
       if (total > maxBytes) throw importTooLarge(maxBytes)
       onProgress(total)
     },
+    count() {
+      signal.throwIfAborted()
+      entries += 1
+      if (entries > maxEntries) {
+        throw importFailed('The source has too many files; pack it first (git gc).')
+      }
+    },
   }
   try {
     await refuseParts(source)
     await mkdir(target, { mode: 0o700 })
-    await writeFile(
-      join(target, 'config'),
-      '[core]\n\trepositoryformatversion = 0\n\tbare = true\n',
-    )
-    await copyHead(source, target)
-    await copyNamed(source, 'config', join(target, sourceConfig), copying)
+    await writeFile(join(target, 'config'), ownConfig)
+    // Git knows a repository by it; what the source's own stands for is read by readHead.
+    await writeFile(join(target, 'HEAD'), 'ref: refs/heads/main\n')
+    await writeFile(join(target, sourceConfig), await readConfig(source))
     // Loose refs before packed ones: a ref that is being packed is then seen in one place at least.
     await copyFolder(source, 'refs', target, copying, refRules)
-    await copyNamed(source, 'packed-refs', join(target, 'packed-refs'), copying)
+    await copyPackedRefs(source, target, copying)
     await copyFolder(source, 'objects', target, copying, objectRules)
   } catch (error) {
-    if (!(error instanceof OddFile)) throw error
-    throw importFailed(
-      `"${error.message}" in the source is a symbolic link or no plain file; such a repository is not imported.`,
-    )
+    throw explain(error)
   }
+}
+
+/** The ref that a repository's HEAD stands for; undefined when it stands for a commit. Throws an `import_failed` for any other. */
+export async function readHead(source: OpenedFolder): Promise<string | undefined> {
+  const head = await source.text('HEAD', refMaxBytes).catch((error) => {
+    throw explain(error)
+  })
+  const [, target] = /^ref:\s*(.*?)\s*$/s.exec(head) ?? []
+  if (target === undefined && !/^[0-9a-f]{40,64}\s*$/.test(head)) {
+    throw importFailed('The HEAD of the source is damaged.')
+  }
+  return target
+}
+
+function explain(error: unknown): unknown {
+  if (!(error instanceof OddFile)) return error
+  return importFailed(
+    `"${printable(error.message).slice(0, shownMaxLength)}" in the source is ${error.reason}; such a repository is not imported.`,
+  )
 }
 
 /** Refuses a repository that is a part of another one, or has only a part of its history. */
@@ -86,22 +119,45 @@ async function refuseParts(source: OpenedFolder): Promise<void> {
   }
 }
 
-async function copyHead(source: OpenedFolder, target: string): Promise<void> {
-  const head = await source.text('HEAD', headMaxBytes)
-  await writeFile(join(target, 'HEAD'), head)
+async function readConfig(source: OpenedFolder): Promise<string> {
+  const config = await source.text('config', configMaxBytes + 1)
+  if (Buffer.byteLength(config) <= configMaxBytes) return config
+  throw importFailed('The configuration of the source is too large.')
+}
+
+async function copyPackedRefs(
+  source: OpenedFolder,
+  target: string,
+  copying: Copying,
+): Promise<void> {
+  const maxBytes = packedRefsMaxBytes
+  await copyNamed(source, 'packed-refs', join(target, 'packed-refs'), copying, (bytes) => {
+    if (bytes > maxBytes) throw importFailed('The list of refs in the source is too large.')
+  })
 }
 
 /** Which files and folders of a folder are copied. */
-type Rules = { isFile: (path: string) => boolean; isFolder: (path: string) => boolean }
+type Rules = {
+  isFile: (path: string) => boolean
+  isFolder: (path: string) => boolean
+  copy: (folder: OpenedFolder, path: string, target: string, copying: Copying) => Promise<void>
+}
 
-const refRules: Rules = { isFile: isRefName, isFolder: (path) => !path.endsWith('.lock') }
+const refRules: Rules = {
+  isFile: isRefName,
+  isFolder: (path) => path.length < refPathMaxLength && !path.endsWith('.lock'),
+  copy: copyRef,
+}
 
 const objectRules: Rules = {
   isFile: (path) =>
     /^objects\/([0-9a-f]{2}\/[0-9a-f]{38}|pack\/pack-[0-9a-f]{40}\.(pack|idx))$/.test(path),
   isFolder: (path) => /^objects\/([0-9a-f]{2}|pack)$/.test(path),
+  copy: (folder, path, target, copying) =>
+    copyNamed(folder, nameOf(path), join(target, path), copying),
 }
 
+// One folder after the other: those of a hostile source branch without end, and each that is open is a descriptor.
 async function copyFolder(
   parent: OpenedFolder,
   path: string,
@@ -109,57 +165,72 @@ async function copyFolder(
   copying: Copying,
   rules: Rules,
 ): Promise<void> {
-  await using folder = await parent.folder(path.slice(path.lastIndexOf('/') + 1))
+  await using folder = await parent.folder(nameOf(path))
   await mkdir(join(target, path), { mode: 0o700 })
   if (!folder) return
   const files: string[] = []
   const folders: string[] = []
-  for (const entry of await folder.entries()) {
+  for await (const entry of folder.entries()) {
+    copying.count()
     const inside = `${path}/${entry.name}`
     if (entry.isSymbolicLink()) throw new OddFile(inside)
     if (entry.name.endsWith('.promisor')) {
       throw importFailed('The source is a partial clone; fetch all of its objects first.')
     }
-    if (entry.isDirectory() && rules.isFolder(inside)) folders.push(inside)
-    else if (rules.isFile(inside)) files.push(entry.name)
+    if (!entry.isDirectory()) {
+      if (rules.isFile(inside)) files.push(inside)
+    } else if (rules.isFolder(inside)) folders.push(inside)
   }
   // A pack counts when its index is there, so the pack is copied first.
   files.sort((a, b) => Number(a.endsWith('.idx')) - Number(b.endsWith('.idx')))
-  await inParts(files, filesAtOnce, (name) =>
-    copyNamed(folder, name, join(target, path, name), copying),
-  )
-  await inParts(folders, foldersAtOnce, (inside) =>
-    copyFolder(folder, inside, target, copying, rules),
-  )
+  await inParts(files, filesAtOnce, (inside) => rules.copy(folder, inside, target, copying))
+  for (const inside of folders) await copyFolder(folder, inside, target, copying, rules)
+}
+
+/** Copies a ref. Git would leave out one that it cannot read, and the rest would pass for the whole. */
+async function copyRef(
+  folder: OpenedFolder,
+  path: string,
+  target: string,
+  { spend }: Copying,
+): Promise<void> {
+  const text = await folder.textOf(nameOf(path), refMaxBytes)
+  if (text === undefined) return
+  const [, symbolic] = /^ref:\s*(.*?)\s*$/s.exec(text) ?? []
+  const isFine = symbolic === undefined ? /^[0-9a-f]{40}(\s|$)/.test(text) : isRefName(symbolic)
+  if (!isFine) {
+    throw importFailed(`The source is damaged: its ref "${printable(path)}" is garbage.`)
+  }
+  spend(text.length)
+  await writeFile(join(target, path), text, { flag: 'wx' })
 }
 
 /** Copies a file, if it is there: files of a repository that is in use come and go. */
-async function copyNamed(folder: OpenedFolder, name: string, target: string, { spend }: Copying) {
+async function copyNamed(
+  folder: OpenedFolder,
+  name: string,
+  target: string,
+  { spend }: Copying,
+  check: (bytes: number) => void = () => {},
+): Promise<void> {
   await using file = await folder.file(name)
   if (!file) return
-  const { size } = await file.stat()
-  if (name === 'config' && size > configMaxBytes) {
-    throw importFailed('The configuration of the source is too large.')
-  }
-  if (size > smallBytes) return await copyLarge(file, target, spend)
-  spend(size)
-  await copyFile(pathOf(file), target, constants.COPYFILE_EXCL)
-}
-
-// In pieces, so that the copy ends when it is to, and a file that grows meanwhile is not copied for ever.
-async function copyLarge(
-  file: FileHandle,
-  target: string,
-  spend: (bytes: number) => void,
-): Promise<void> {
   await using copy = await open(target, 'wx', 0o600)
-  const buffer = Buffer.allocUnsafe(chunkBytes)
-  for (;;) {
+  // Its size is only where to begin: a file may grow while it is copied.
+  const { size } = await file.stat()
+  const buffer = Buffer.allocUnsafe(Math.max(1, Math.min(size + 1, chunkBytes)))
+  for (let total = 0; ; ) {
     const { bytesRead } = await file.read(buffer, 0, buffer.length, null)
     if (bytesRead === 0) return
+    total += bytesRead
+    check(total)
     spend(bytesRead)
     await copy.writeFile(buffer.subarray(0, bytesRead))
   }
+}
+
+function nameOf(path: string): string {
+  return path.slice(path.lastIndexOf('/') + 1)
 }
 
 /** Does work for all of some items, so many at once; throws what the first one that failed threw. */

@@ -1,9 +1,10 @@
-import { open, rm, writeFile } from 'node:fs/promises'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
+import { printable } from '../base/columns.ts'
 import { gitCommands } from './commands.ts'
 import type { Git } from './git-process.ts'
-import { importFailed, toImportFault } from './import-fault.ts'
+import { importFailed, importTooLarge, toImportFault } from './import-fault.ts'
 import { isRefName, refNameFault } from './ref-name.ts'
 import { listRefs, packBytes } from './refs.ts'
 
@@ -28,7 +29,9 @@ export type Mirroring = {
 }
 
 const lookEveryMs = 250
-const traceMaxBytes = 65_536
+const startMaxLength = 65_536
+const saidLines = 5
+const shownMaxLength = 200
 const mainBranch = 'refs/heads/main'
 
 /**
@@ -40,38 +43,35 @@ export async function fetchMirror(
   directory: string,
   mirroring: Mirroring,
 ): Promise<void> {
-  await runFetching(gitCommands.mirror(directory, source.address), source, directory, mirroring)
+  await runFetching(gitCommands.mirror(directory, source.address), source, mirroring, directory)
   // The refs came as a file each.
   await mirroring.git.run(gitCommands.packRefs(directory), { config: { 'core.fsync': 'none' } })
   await dropRefusedRefs(directory, mirroring.git)
 }
 
-/**
- * The full name that the HEAD of a source stands for; undefined when it stands for a commit, or for
- * nothing. `scratch` is a path where nothing is.
- */
+/** The full name that the HEAD of a source stands for; undefined when it stands for a commit, or for nothing. */
 export async function readSourceHead(
   source: MirrorSource,
-  scratch: string,
   mirroring: Mirroring,
 ): Promise<string | undefined> {
   // Git drops a symbolic ref that is no ref name without a word; its trace is where it can be seen.
-  const variables = { ...source.variables, GIT_TRACE_PACKET: scratch }
-  try {
-    const command = gitCommands.listHead(source.address)
-    const output = await runFetching(command, { ...source, variables }, undefined, mirroring)
-    const [, target] = /^ref: (.*)\tHEAD$/m.exec(output) ?? []
-    return target ?? symbolicHeadIn(await startOf(scratch))
-  } finally {
-    await rm(scratch, { force: true })
-  }
+  const variables = { ...source.variables, GIT_TRACE_PACKET: '3' }
+  const command = gitCommands.listHead(source.address)
+  const { output, trace } = await runFetching(command, { ...source, variables }, mirroring)
+  const [, target] = /^ref: (.*)\tHEAD$/m.exec(output) ?? []
+  return target ?? symbolicHeadIn(trace)
+}
+
+/** Throws an `import_failed` for what is no ref name that a HEAD could stand for. */
+export function requireHead(name: string | undefined): void {
+  if (name === undefined || isRefName(name)) return
+  const shown = printable(name).slice(0, shownMaxLength)
+  throw importFailed(`The HEAD of the source is "${shown}", which is no ref name.`)
 }
 
 /** Makes HEAD stand for a branch. Throws an `import_failed` for a name that is none. */
 export async function setHead(directory: string, wanted: string | undefined): Promise<void> {
-  if (wanted !== undefined && !isRefName(wanted)) {
-    throw importFailed(`The HEAD of the source is ${JSON.stringify(wanted)}, which is no ref name.`)
-  }
+  requireHead(wanted)
   const isBranch = wanted?.startsWith('refs/heads/') && refNameFault(wanted) === undefined
   const name = isBranch ? wanted : await likelyHead(directory)
   await writeFile(join(directory, 'HEAD'), `ref: ${name}\n`)
@@ -80,9 +80,9 @@ export async function setHead(directory: string, wanted: string | undefined): Pr
 async function runFetching(
   command: readonly string[],
   { protocol, config, variables }: MirrorSource,
-  directory: string | undefined,
   { git, owner, limits, signal, onProgress }: Mirroring,
-): Promise<string> {
+  directory?: string,
+): Promise<{ output: string; trace: string }> {
   signal.throwIfAborted()
   const said: string[] = []
   await using child = git.start(command, {
@@ -96,7 +96,9 @@ async function runFetching(
       ...config,
     },
     onProgress(line) {
-      if (line.startsWith('remote: ')) said.splice(0, said.length - 2, line)
+      const isSaid = line.startsWith('remote: ') && !/\d%|, done\.$|^remote: Total /.test(line)
+      if (isSaid) said.push(line)
+      if (said.length > saidLines) said.shift()
       onProgress(line)
     },
   })
@@ -106,10 +108,18 @@ async function runFetching(
   const stop = () => stopped.reject(signal.reason)
   signal.addEventListener('abort', stop)
   try {
-    const outcome = Promise.all([child.ended, textOf(child.stdout, limits.fileMaxBytes)])
-    const [ended, output] = await Promise.race([outcome, stopped.promise])
-    if (ended.exitCode !== 0 || isFunny(ended.complaint)) throw toImportFault(ended, said)
-    return output
+    const outcome = Promise.all([child.ended, startOf(child.stdout), startOf(child.channel)])
+    const [ended, output, trace] = await Promise.race([outcome, stopped.promise])
+    if (ended.exitCode !== 0 || isFunny(ended.complaint)) {
+      // Who comes to the limit of a process's files is ended without a word: signal(7), SIGXFSZ.
+      const bytes = directory === undefined ? 0 : await packBytes(directory)
+      if (bytes >= limits.fileMaxBytes) throw importTooLarge(limits.fileMaxBytes)
+      // What is said of a copy on this server, is said by this server's git.
+      throw protocol === 'file'
+        ? toImportFault({ ...ended, complaint: [...said, ended.complaint].join('\n') }, [])
+        : toImportFault(ended, said)
+    }
+    return { output, trace }
   } finally {
     signal.removeEventListener('abort', stop)
   }
@@ -161,18 +171,11 @@ function symbolicHeadIn(trace: string): string | undefined {
   return target
 }
 
-async function startOf(path: string): Promise<string> {
-  await using file = await open(path).catch(() => undefined)
-  const buffer = Buffer.alloc(traceMaxBytes)
-  const read = await file?.read(buffer, 0, traceMaxBytes, 0)
-  return buffer.toString('utf8', 0, read?.bytesRead ?? 0)
-}
-
-async function textOf(stream: Readable, maxLength: number): Promise<string> {
+/** The start of what is read from a stream; the rest is read and dropped. HEAD comes first among all refs. */
+async function startOf(stream: Readable): Promise<string> {
   let text = ''
   for await (const chunk of stream.setEncoding('utf8')) {
-    text += chunk
-    if (text.length > maxLength) throw importFailed('The source sends more than is sensible.')
+    if (text.length < startMaxLength) text += chunk
   }
   return text
 }

@@ -1,11 +1,18 @@
-import { constants, type Dirent } from 'node:fs'
-import { type FileHandle, open, readdir, readlink } from 'node:fs/promises'
+import { type BigIntStats, constants, type Dirent, type Stats } from 'node:fs'
+import { type FileHandle, lstat, open, opendir, readlink, stat } from 'node:fs/promises'
 
 const { O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = constants
 
-/** What is found where a symbolic link, a pipe or a device is not followed, opened or waited for. */
+/** What is found where a symbolic link, a pipe or a device is not followed, opened or waited for, or may not be read. */
 export class OddFile extends Error {
   override readonly name = 'OddFile'
+  /** What it is, as the end of a sentence. */
+  readonly reason: string
+
+  constructor(name: string, reason = 'a symbolic link or no plain file') {
+    super(name)
+    this.reason = reason
+  }
 }
 
 /**
@@ -32,8 +39,23 @@ export class OpenedFolder implements AsyncDisposable {
     return readlink(this.#path())
   }
 
-  async entries(): Promise<Dirent[]> {
-    return readdir(this.#path(), { withFileTypes: true })
+  /**
+   * Whether it is another folder or somewhere in it, whatever either of them is called: a folder may be mounted
+   * in several places. Both may be gone from where they were.
+   */
+  async isIn(other: string): Promise<boolean> {
+    const wanted = await stat(other, { bigint: true })
+    for (let path = this.#path(), below: BigIntStats | undefined; ; path += '/..') {
+      const here = await stat(path, { bigint: true })
+      if (isSame(here, wanted)) return true
+      if (below && isSame(here, below)) return false
+      below = here
+    }
+  }
+
+  /** What is in it, as it is found, so that a folder without end can be given up. */
+  async *entries(): AsyncGenerator<Dirent, void, undefined> {
+    yield* await opendir(this.#path())
   }
 
   /** A folder in it; undefined when there is nothing of that name. Throws an OddFile for what is no folder. */
@@ -51,10 +73,20 @@ export class OpenedFolder implements AsyncDisposable {
     throw this.#odd(name)
   }
 
+  /** What is there under a name; undefined when there is nothing. */
+  async find(name: string): Promise<Stats | undefined> {
+    return lstat(`${this.#path()}/${name}`).catch(ignoreAbsence)
+  }
+
   /** The text of a file in it, or of its first bytes; empty when there is none. */
   async text(name: string, maxBytes: number): Promise<string> {
+    return (await this.textOf(name, maxBytes)) ?? ''
+  }
+
+  /** The same; undefined when there is none. */
+  async textOf(name: string, maxBytes: number): Promise<string | undefined> {
     await using file = await this.file(name)
-    if (!file) return ''
+    if (!file) return undefined
     const buffer = Buffer.alloc(maxBytes)
     const { bytesRead } = await file.read(buffer, 0, maxBytes, 0)
     return buffer.toString('utf8', 0, bytesRead)
@@ -62,13 +94,14 @@ export class OpenedFolder implements AsyncDisposable {
 
   async #open(name: string, flags: number): Promise<FileHandle | undefined> {
     return open(`${this.#path()}/${name}`, flags).catch((error) => {
-      if (error.code === 'ENOENT') return undefined
-      throw oddCodes.has(error.code) ? this.#odd(name) : error
+      if (unreadableCodes.has(error.code)) throw this.#odd(name, 'not for this server to read')
+      if (oddCodes.has(error.code)) throw this.#odd(name)
+      return ignoreAbsence(error)
     })
   }
 
-  #odd(name: string): OddFile {
-    return new OddFile(this.#nameOf(name))
+  #odd(name: string, reason?: string): OddFile {
+    return new OddFile(this.#nameOf(name), reason)
   }
 
   #nameOf(name: string): string {
@@ -85,9 +118,18 @@ export class OpenedFolder implements AsyncDisposable {
 }
 
 /** A path to what is open, be it gone from where it was: proc(5), /proc/pid/fd. */
-export function pathOf(handle: FileHandle): string {
+function pathOf(handle: FileHandle): string {
   return `/proc/self/fd/${handle.fd}`
 }
 
+function isSame(one: BigIntStats, other: BigIntStats): boolean {
+  return one.dev === other.dev && one.ino === other.ino
+}
+
 // A link; a link or a file where a folder should be; a folder where a file should be; a socket.
-const oddCodes = new Set(['ELOOP', 'ENOTDIR', 'EISDIR', 'ENXIO'])
+const oddCodes = new Set(['ELOOP', 'ENOTDIR', 'EISDIR', 'ENXIO', 'ENODEV'])
+const unreadableCodes = new Set(['EACCES', 'EPERM'])
+
+function ignoreAbsence(error: NodeJS.ErrnoException): undefined {
+  if (error.code !== 'ENOENT') throw error
+}

@@ -14,6 +14,8 @@ export async function resolveSymbolicRef(directory: string, ref: string): Promis
   for (let depth = 0; depth < symbolicDepth; depth++) {
     const [, target] = /^ref: *(.+?)\s*$/.exec(await readLoose(directory, name)) ?? []
     if (target === undefined) return name
+    // A repository that was copied from a stranger may name any file of this machine here, or a pipe.
+    if (!isRefName(target)) return name
     name = target
   }
   return name

@@ -47,7 +47,8 @@ export function toSshSource(source: SshAddress, { address, knownHosts }: Way): M
     ForwardAgent: 'no',
     ClearAllForwardings: 'yes',
     PermitLocalCommand: 'no',
-    LogLevel: 'INFO',
+    // A host's banner would stand among ssh's own words.
+    LogLevel: 'ERROR',
   }
   const words = Object.entries(options).flatMap(([name, value]) => ['-o', `${name}=${value}`])
   return {

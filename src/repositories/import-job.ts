@@ -64,8 +64,7 @@ export async function makeDraft(
   }
   try {
     const { source, head } = opened
-    const scratch = directories.scratchOf(id, 'trace')
-    const headName = head === 'ask' ? await readSourceHead(source, scratch, mirroring) : head.name
+    const headName = head === 'ask' ? await readSourceHead(source, mirroring) : head.name
     const directory = directories.draftOf(id)
     await drafted
     await fetchMirror(source, directory, mirroring)

@@ -1,15 +1,16 @@
-import { readFile, realpath } from 'node:fs/promises'
+import { lstat, realpath } from 'node:fs/promises'
 import type { Agent } from 'node:http'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { isAdmin } from '../access/may.ts'
 import type { Principal } from '../access/principal.ts'
+import { printable } from '../base/columns.ts'
 import { Problem } from '../base/problem.ts'
 import { gitCommands } from '../git/commands.ts'
 import type { Git } from '../git/git-process.ts'
 import { openHttpRelay } from '../git/http-relay.ts'
 import { importFailed } from '../git/import-fault.ts'
-import { copyRepository, sourceConfig } from '../git/local-copy.ts'
-import type { MirrorSource } from '../git/mirror.ts'
+import { copyRepository, readHead, sourceConfig } from '../git/local-copy.ts'
+import { type MirrorSource, requireHead } from '../git/mirror.ts'
 import { OpenedFolder } from '../git/opened-folder.ts'
 import { listRefs } from '../git/refs.ts'
 import { toSshSource } from '../git/ssh-source.ts'
@@ -63,25 +64,24 @@ export function createImportSources({ git, dataDir, localRoots, outbound }: Depe
   ): Promise<OpenedSource> {
     const home = await realpath(dataDir)
     const roots = await Promise.all(localRoots.map((root) => realpath(root).catch(() => root)))
-    const require = (real: string) => {
-      const isInside = isAdmin(principal) || roots.some((root) => isWithin(real, root))
-      if (!isInside || isWithin(real, home)) throw forbidden()
-    }
-    const real = await realpath(path).catch(explainPath)
-    require(real)
+    const isOpen = (real: string) =>
+      !isWithin(real, home) && (isAdmin(principal) || roots.some((root) => isWithin(real, root)))
+    const real = await realpath(path).catch(async (error) => {
+      if (isAdmin(principal) || (await leadsNowhereWithin(path, isOpen))) return explainPath(error)
+      throw forbidden()
+    })
+    if (!isOpen(real)) throw forbidden()
     await using folder = await OpenedFolder.open(real).catch(explainPath)
-    // What was opened counts, not what the path led to a moment before.
-    require(await folder.realPath())
     await using repository = await repositoryIn(folder)
+    // What was opened counts, not what the path led to a moment before.
+    if (!isOpen(await repository.realPath()) || (await repository.isIn(home))) throw forbidden()
+    const head = await readHead(repository)
+    requireHead(head)
     await copyRepository(repository, scratch, { maxBytes, signal, onProgress: onCopied })
-    const [name, refs] = await Promise.all([
-      headOf(scratch),
-      listRefs(scratch),
-      refuseFormats(scratch),
-    ])
+    const [refs] = await Promise.all([listRefs(scratch), refuseFormats(scratch)])
     return {
       source: { address: scratch, protocol: 'file' },
-      head: { name },
+      head: { name: head },
       refs,
       fault: () => undefined,
       async [Symbol.asyncDispose]() {},
@@ -101,8 +101,11 @@ export function createImportSources({ git, dataDir, localRoots, outbound }: Depe
         'The source is of the object format SHA-256; repositories here are of SHA-1.',
       )
     }
-    if (of('extensions.refstorage') === 'reftable') {
-      throw importFailed('The source keeps its refs as "reftable"; push it here with git instead.')
+    const refStorage = of('extensions.refstorage') ?? 'files'
+    if (refStorage !== 'files') {
+      throw importFailed(
+        `The source keeps its refs as "${printable(refStorage)}"; push it here with git instead.`,
+      )
     }
     const isPartial = [...settings.keys()].some((name) =>
       /^extensions\.partialclone$|^remote\..*\.(promisor|partialclonefilter)$/i.test(name),
@@ -173,23 +176,40 @@ export function createImportSources({ git, dataDir, localRoots, outbound }: Depe
 const relayed = { 'http.followRedirects': 'false', 'http.proxy': '', 'http.postBuffer': '1m' }
 
 async function repositoryIn(folder: OpenedFolder): Promise<OpenedFolder> {
-  const names = new Map((await folder.entries()).map((entry) => [entry.name, entry]))
-  const parts = ['HEAD', 'objects', 'refs']
-  if (parts.every((part) => names.has(part))) return folder
-  const inner = names.get('.git')
+  const found = await Promise.all(['HEAD', 'objects', 'refs'].map((part) => folder.find(part)))
+  if (found.every((part) => part !== undefined)) return folder
+  const inner = await folder.find('.git')
   if (inner?.isFile()) {
     throw importFailed(
       'The source is a worktree or a submodule; import the repository that it belongs to.',
     )
   }
-  const repository = inner?.isDirectory() ? await folder.folder('.git') : undefined
+  if (inner?.isSymbolicLink()) {
+    throw importFailed('".git" in the source is a symbolic link; import what it leads to.')
+  }
+  const repository = inner?.isDirectory()
+    ? await folder.folder('.git').catch(explainPath)
+    : undefined
   if (!repository) throw importFailed('There is no Git repository at the source.')
   return repository
 }
 
-async function headOf(directory: string): Promise<string | undefined> {
-  const head = await readFile(join(directory, 'HEAD'), 'utf8')
-  return /^ref:\s*(.*?)\s*$/.exec(head)?.[1]
+/**
+ * Whether a path ends in nothing at a place that may be known. Who may not look somewhere is not told whether
+ * anything is there, not even by a symbolic link of their own.
+ */
+async function leadsNowhereWithin(
+  path: string,
+  isOpen: (real: string) => boolean,
+): Promise<boolean> {
+  const parent = dirname(path)
+  const real = await realpath(parent).catch(() => undefined)
+  if (real === undefined) return parent !== path && leadsNowhereWithin(parent, isOpen)
+  const isThere = await lstat(path).then(
+    () => true,
+    () => false,
+  )
+  return isOpen(real) && !isThere
 }
 
 /** Whether a path is a folder or in it; both are absolute and without `..`. */
@@ -218,5 +238,6 @@ function explainPath(error: unknown): never {
   if (code === 'EACCES' || code === 'EPERM') {
     throw importFailed('The server may not read this path.')
   }
+  if (code === 'ENAMETOOLONG') throw importFailed('The path has a part that is too long.')
   throw error
 }

@@ -1,0 +1,143 @@
+import { once } from 'node:events'
+import {
+  createServer as createHttpServer,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+} from 'node:http'
+import { createServer as createHttpsServer } from 'node:https'
+import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { createGunzip } from 'node:zlib'
+import ssh2, { type Connection, type Login, type Session } from 'ssh2'
+import { flushPacket, packet } from '../../src/git/pkt-line.ts'
+import { spawnGit } from './git.ts'
+
+/** A host that tests stand up on loopback; its connections end with it. */
+export type RemoteHost = { port: number; [Symbol.dispose]: () => void }
+
+const type = 'application/x-git-upload-pack'
+
+/** Serves whatever a test wants to answer over HTTP, or over HTTPS with a key and a certificate. */
+export async function startHttpHost(
+  answer: (request: IncomingMessage, response: ServerResponse) => void,
+  tls?: { key: string; cert: string },
+): Promise<RemoteHost> {
+  const server: Server = tls ? createHttpsServer(tls, answer) : createHttpServer(answer)
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return {
+    port: portOf(server),
+    [Symbol.dispose]() {
+      server.close()
+      server.closeAllConnections()
+    },
+  }
+}
+
+/** Accepts connections, and leaves what happens on them to a test. */
+export async function startTcpHost(accept: (socket: Socket) => void): Promise<RemoteHost> {
+  const sockets = new Set<Socket>()
+  const server = createTcpServer((socket) => {
+    sockets.add(socket)
+    // A client that has enough hangs up.
+    socket.on('error', () => {})
+    accept(socket)
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return {
+    port: portOf(server),
+    [Symbol.dispose]() {
+      server.close()
+      for (const socket of sockets) socket.destroy()
+    },
+  }
+}
+
+/** Serves a repository over SSH with real git to those whom a test lets in. */
+export async function startSshHost({
+  hostKey,
+  port = 0,
+  banner,
+  login,
+  repository,
+}: {
+  /** A private key as PEM. */
+  hostKey: string
+  port?: number
+  banner?: string
+  login: (login: Login) => void
+  repository: string
+}): Promise<RemoteHost> {
+  const open = new Set<Connection>()
+  const config = { hostKeys: [hostKey], ...(banner !== undefined && { banner }) }
+  const server = new ssh2.Server(config, (connection) => {
+    open.add(connection)
+    connection.on('error', () => {})
+    connection.on('authentication', login)
+    connection.on('session', (accept: () => Session) => {
+      accept().on('exec', (acceptExec: () => Duplex & { exit(code: number): void }) => {
+        const channel = acceptExec()
+        const git = spawnGit('/', ['upload-pack', '--strict', repository])
+        channel.pipe(git.stdin)
+        git.stdout.pipe(channel, { end: false })
+        git.on('close', (code) => {
+          channel.exit(code ?? 1)
+          channel.end()
+        })
+      })
+    })
+  })
+  const listening = Promise.withResolvers<void>()
+  server.listen(port, '127.0.0.1', () => listening.resolve())
+  await listening.promise
+  return { port: server.address().port, [Symbol.dispose]: () => server.close() }
+}
+
+/** Answers as a smart HTTP server does for a repository: gitprotocol-http(5). */
+export function serving(repository: string) {
+  return (request: IncomingMessage, response: ServerResponse): void => {
+    serveGit(request, response, repository).catch(() => response.destroy())
+  }
+}
+
+async function serveGit(
+  request: IncomingMessage,
+  response: ServerResponse,
+  repository: string,
+): Promise<void> {
+  const isAdvertisement = request.method === 'GET'
+  const option = isAdvertisement ? '--http-backend-info-refs' : '--stateless-rpc'
+  const git = spawnGit('/', ['upload-pack', '--strict', option, repository])
+  response.setHeader('content-type', `${type}-${isAdvertisement ? 'advertisement' : 'result'}`)
+  if (isAdvertisement) {
+    git.stdin.end()
+    response.write(smartStart)
+  } else if (request.headers['content-encoding'] === 'gzip') {
+    pipeline(request, createGunzip(), git.stdin).catch(() => {})
+  } else {
+    pipeline(request, git.stdin).catch(() => {})
+  }
+  await pipeline(git.stdout, response).catch(() => git.kill())
+}
+
+/** What smart HTTP begins with. */
+export const smartStart = Buffer.concat([packet('# service=git-upload-pack\n'), flushPacket])
+
+/** An advertisement of version 0 with its first ref: gitprotocol-pack(5). */
+export function advertised(
+  refs: [name: string, id: string][],
+  capabilities = 'side-band-64k ofs-delta',
+): Buffer {
+  const lines = refs.map(([name, id], index) =>
+    packet(`${id} ${name}${index === 0 ? `\0${capabilities}` : ''}\n`),
+  )
+  return Buffer.concat([...lines, flushPacket])
+}
+
+function portOf(server: { address(): AddressInfo | string | null }): number {
+  // A TCP server's address is neither null nor a path once it listens.
+  return (server.address() as AddressInfo).port
+}
