@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -12,7 +13,15 @@ const commands: [string, (...values: string[]) => string[]][] = Object.entries(g
 // It takes a directory as its one argument, and no options: git-upload-archive(1).
 const optionless = new Set(['archive'])
 
-const readingPackets = new Set(['fetch', 'fetchSession', 'push'])
+// A pack without an object: gitformat-pack(5).
+const emptyPack = Buffer.from('5041434b0000000200000000', 'hex')
+
+const inputs: Record<string, string | Buffer> = {
+  fetch: '0000',
+  fetchSession: '0000',
+  push: '0000',
+  takePack: Buffer.concat([emptyPack, createHash('sha1').update(emptyPack).digest()]),
+}
 
 function commandNamed(wanted: string) {
   return commands.find(([name]) => name === wanted) ?? assert.fail(wanted)
@@ -33,11 +42,12 @@ test('git knows every command and its options', () => {
   const directory = join(folder, 'site.git')
   const others = commands.filter(([name]) => !optionless.has(name))
   for (const [name, command] of [commandNamed('init'), ...others]) {
-    const input = readingPackets.has(name) ? '0000' : ''
+    const input = inputs[name] ?? ''
     const options = { cwd: folder, input, stdio: 'pipe' } as const
     const values: Record<string, string[]> = {
       listConfig: [join(directory, 'config')],
       repackAll: [directory, '0', join(folder, 'expired')],
+      takePack: [directory, '1000'],
     }
     const args = command(...(values[name] ?? [directory, directory]))
     assert.doesNotThrow(() => execFileSync('git', args, options), name)

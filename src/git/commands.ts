@@ -59,6 +59,23 @@ export const gitCommands = {
     '^refs/replace/*',
     '^refs/svc/*',
   ],
+  packReachable: (directory: string) => [
+    `--git-dir=${directory}`,
+    'pack-objects',
+    '--revs',
+    '--stdout',
+    '--delta-base-offset',
+    '--progress',
+  ],
+  // Strict: it fails when anything is missing that one of the objects leads to.
+  takePack: (directory: string, maxBytes: string) => [
+    `--git-dir=${directory}`,
+    'index-pack',
+    '--stdin',
+    '-v',
+    `--strict=${harmlessFaults.map((fault) => `${fault}=ignore`).join()}`,
+    `--max-input-size=${maxBytes}`,
+  ],
   updateRefs: (directory: string) => [`--git-dir=${directory}`, 'update-ref', '--stdin'],
   listConfig: (file: string) => ['config', `--file=${file}`, '--no-includes', '--null', '--list'],
   packRefs: (directory: string) => [`--git-dir=${directory}`, 'pack-refs', '--all', '--prune'],

@@ -13,7 +13,7 @@ export type MirrorSource = {
   /** An address or a path without credentials. */
   address: string
   /** The only protocol that may be used, as in git's setting protocol.<name>.allow. */
-  protocol: 'file' | 'git' | 'http' | 'ssh'
+  protocol: 'git' | 'http' | 'ssh'
   config?: Record<string, string>
   variables?: Record<string, string>
 }
@@ -114,10 +114,7 @@ async function runFetching(
       // Who comes to the limit of a process's files is ended without a word: signal(7), SIGXFSZ.
       const bytes = directory === undefined ? 0 : await packBytes(directory)
       if (bytes >= limits.fileMaxBytes) throw importTooLarge(limits.fileMaxBytes)
-      // What is said of a copy on this server, is said by this server's git.
-      throw protocol === 'file'
-        ? toImportFault({ ...ended, complaint: [...said, ended.complaint].join('\n') }, [])
-        : toImportFault(ended, said)
+      throw toImportFault(ended, said)
     }
     return { output, trace }
   } finally {

@@ -7,8 +7,8 @@ type Stage = { pattern: RegExp; phase: Phase; from: number; to: number }
 
 // As long as each of them takes for most repositories.
 const stages: Stage[] = [
-  { pattern: /^remote: (Enumerating|Counting) objects:/, phase: 'counting', from: 0, to: 5 },
-  { pattern: /^remote: Compressing objects:/, phase: 'counting', from: 5, to: 10 },
+  { pattern: /^(remote: )?(Enumerating|Counting) objects:/, phase: 'counting', from: 0, to: 5 },
+  { pattern: /^(remote: )?Compressing objects:/, phase: 'counting', from: 5, to: 10 },
   { pattern: /^(Receiving|Indexing) objects:/, phase: 'receiving', from: 10, to: 75 },
   { pattern: /^Resolving deltas:/, phase: 'resolving', from: 75, to: 95 },
   { pattern: /^Checking connectivity:/, phase: 'storing', from: 95, to: 99 },

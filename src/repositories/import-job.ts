@@ -6,9 +6,9 @@ import type { PlainSettings } from '../config/settings.ts'
 import type { Git } from '../git/git-process.ts'
 import { importFailed, importTooLarge } from '../git/import-fault.ts'
 import { fetchMirror, type Mirroring, readSourceHead, setHead } from '../git/mirror.ts'
+import { mirrorCopy } from '../git/mirror-copy.ts'
 import { type Progress, readProgress } from '../git/progress.ts'
-import { refNameFault } from '../git/ref-name.ts'
-import { hasIndexedPack, listRefs, packBytes } from '../git/refs.ts'
+import { hasIndexedPack, packBytes } from '../git/refs.ts'
 import type { Directories } from './directories.ts'
 import type { ImportSources, OpenedSource } from './import-sources.ts'
 
@@ -63,13 +63,13 @@ export async function makeDraft(
     onProgress: watched.onProgress,
   }
   try {
-    const { source, head } = opened
-    const headName = head === 'ask' ? await readSourceHead(source, mirroring) : head.name
+    const { from } = opened
     const directory = directories.draftOf(id)
+    const head = 'copy' in from ? from.head : await readSourceHead(from.remote, mirroring)
     await drafted
-    await fetchMirror(source, directory, mirroring)
-    await requireRefs(directory, opened.refs)
-    await setHead(directory, headName)
+    if ('copy' in from) await mirrorCopy(from.copy, directory, mirroring)
+    else await fetchMirror(from.remote, directory, mirroring)
+    await setHead(directory, head)
     if ((await packBytes(directory)) > settings.importMaxBytes) {
       throw importTooLarge(settings.importMaxBytes)
     }
@@ -78,14 +78,6 @@ export async function makeDraft(
     throw opened.fault() ?? error
   }
   faultPoint('import.fetched')
-}
-
-// Git leaves out a ref that it finds broken, and goes on.
-async function requireRefs(directory: string, expected: string[]): Promise<void> {
-  const arrived = new Set(await listRefs(directory))
-  const missing = expected.find((name) => !arrived.has(name) && refNameFault(name) === undefined)
-  if (missing === undefined) return
-  throw importFailed(`The source is damaged: its ref "${missing}" leads to nothing.`)
 }
 
 /**

@@ -12,7 +12,6 @@ import { importFailed } from '../git/import-fault.ts'
 import { copyRepository, readHead, sourceConfig } from '../git/local-copy.ts'
 import { type MirrorSource, requireHead } from '../git/mirror.ts'
 import { OpenedFolder } from '../git/opened-folder.ts'
-import { listRefs } from '../git/refs.ts'
 import { toSshSource } from '../git/ssh-source.ts'
 import type { LocalSource, RemoteSource, Source } from './source-address.ts'
 
@@ -39,13 +38,12 @@ type Opening = {
   onCopied: () => void
 }
 
+/** A private copy of a local source, and the full name that its HEAD stands for. */
+type Copy = { copy: string; head: string | undefined }
+
 /** A source that git can be told of. */
 export type OpenedSource = AsyncDisposable & {
-  source: MirrorSource
-  /** What its HEAD stands for; a remote one has to be asked. */
-  head: 'ask' | { name: string | undefined }
-  /** The refs that must arrive, when they are known. */
-  refs: string[]
+  from: { remote: MirrorSource } | Copy
   /** Why it could not be read, if that is known better than git knows it. */
   fault: () => unknown
 }
@@ -78,11 +76,9 @@ export function createImportSources({ git, dataDir, localRoots, outbound }: Depe
     const head = await readHead(repository)
     requireHead(head)
     await copyRepository(repository, scratch, { maxBytes, signal, onProgress: onCopied })
-    const [refs] = await Promise.all([listRefs(scratch), refuseFormats(scratch)])
+    await refuseFormats(scratch)
     return {
-      source: { address: scratch, protocol: 'file' },
-      head: { name: head },
-      refs,
+      from: { copy: scratch, head },
       fault: () => undefined,
       async [Symbol.asyncDispose]() {},
     }
@@ -128,9 +124,7 @@ export function createImportSources({ git, dataDir, localRoots, outbound }: Depe
     await outbound.resolve(host)
     const relay = await openHttpRelay({ url, authorization, agentFor, signal })
     return {
-      source: { address: relay.address, protocol: 'http', config: relayed },
-      head: 'ask',
-      refs: [],
+      from: { remote: { address: relay.address, protocol: 'http', config: relayed } },
       fault: relay.fault,
       [Symbol.asyncDispose]: () => relay[Symbol.asyncDispose](),
     }
@@ -152,9 +146,7 @@ export function createImportSources({ git, dataDir, localRoots, outbound }: Depe
             },
           }
     return {
-      source,
-      head: 'ask',
-      refs: [],
+      from: { remote: source },
       fault: () => undefined,
       async [Symbol.asyncDispose]() {},
     }
