@@ -40,14 +40,15 @@ test('no value can be taken for an option', () => {
 test('git knows every command and its options', () => {
   const folder = mkdtempSync(join(tmpdir(), 'svc-test-'))
   const directory = join(folder, 'site.git')
+  const other = join(folder, 'other.git')
+  execFileSync('git', gitCommands.init(other))
   const others = commands.filter(([name]) => !optionless.has(name))
   for (const [name, command] of [commandNamed('init'), ...others]) {
     const input = inputs[name] ?? ''
     const options = { cwd: folder, input, stdio: 'pipe' } as const
     const values: Record<string, string[]> = {
-      listConfig: [join(directory, 'config')],
       repackAll: [directory, '0', join(folder, 'expired')],
-      takePack: [directory, '1000'],
+      takePack: [other, '1000'],
     }
     const args = command(...(values[name] ?? [directory, directory]))
     assert.doesNotThrow(() => execFileSync('git', args, options), name)

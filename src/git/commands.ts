@@ -67,6 +67,12 @@ export const gitCommands = {
     '--delta-base-offset',
     '--progress',
   ],
+  listReachable: (directory: string) => [
+    `--git-dir=${directory}`,
+    'rev-list',
+    '--objects',
+    '--stdin',
+  ],
   // Strict: it fails when anything is missing that one of the objects leads to.
   takePack: (directory: string, maxBytes: string) => [
     `--git-dir=${directory}`,
@@ -77,7 +83,8 @@ export const gitCommands = {
     `--max-input-size=${maxBytes}`,
   ],
   updateRefs: (directory: string) => [`--git-dir=${directory}`, 'update-ref', '--stdin'],
-  listConfig: (file: string) => ['config', `--file=${file}`, '--no-includes', '--null', '--list'],
+  // Of what comes in by standard input.
+  listConfig: () => ['config', '--file=-', '--no-includes', '--null', '--list'],
   packRefs: (directory: string) => [`--git-dir=${directory}`, 'pack-refs', '--all', '--prune'],
   extendGraph: (directory: string) => [...graphOf(directory), '--split'],
   // It tells no more of what no ref leads to; that may then be pruned.

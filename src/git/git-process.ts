@@ -62,6 +62,8 @@ type StartOptions = {
   limits?: Limits
   /** Whether it gets only what time of processors and disks nobody else wants. */
   isIdle?: boolean
+  /** A file's descriptor or another git's output that it reads by itself: nobody else can, and `stdin` is none. */
+  reads?: number | Readable
   /** Called with each line of progress, which is no complaint: git's `--progress`. */
   onProgress?: (line: string) => void
 }
@@ -108,10 +110,12 @@ export function createGit({ owner, pushMaxBytes, pushMemoryMaxBytes, path }: Opt
         [ownerVariable]: options.owner ?? owner,
         ...(protocol && { GIT_PROTOCOL: protocol }),
       },
-      stdio: ['pipe', 'pipe', 'pipe', 'pipe'],
+      stdio: [options.reads ?? 'pipe', 'pipe', 'pipe', 'pipe'],
       cwd: '/',
       detached: true,
     })
+    // With a second reader, who writes would not learn of the first one's end.
+    if (typeof options.reads === 'object') options.reads.destroy()
     running.add(child)
     const ended = untilEnd(child, options.onProgress).finally(() => running.delete(child))
     // Whoever awaits `ended` learns of a failure; without this line it would also end the program.

@@ -12,6 +12,7 @@ import {
 import { request as httpsRequest } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { pipeline } from 'node:stream/promises'
+import { Problem } from '../base/problem.ts'
 import { importFailed } from './import-fault.ts'
 
 type Options = {
@@ -108,8 +109,9 @@ export async function openHttpRelay({ url, authorization, agentFor, signal }: Op
 
   const server = createServer((request, response) => {
     answerGit(request, response).catch((error) => {
+      const told = signal.aborted ? signal.reason : explain(error)
       // A git that has ended by itself breaks the pipe, and says why.
-      if (!response.destroyed) fault ??= signal.aborted ? signal.reason : explain(error)
+      if (told instanceof Problem || !response.destroyed) fault ??= told
       if (response.headersSent) response.destroy()
       else response.writeHead(502).end()
     })

@@ -1,5 +1,6 @@
 import { mkdir, open, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { eachAtOnce } from '../base/at-once.ts'
 import { printable } from '../base/columns.ts'
 import { importFailed, importTooLarge } from './import-fault.ts'
 import { OddFile, type OpenedFolder } from './opened-folder.ts'
@@ -36,9 +37,6 @@ const filesAtOnce = 32
 // The git that serves a folder is not handed the settings of the one that fetches from it: see commands.ts.
 const ownConfig = '[core]\n\trepositoryformatversion = 0\n\tbare = true\n\tbigFileThreshold = 16m\n'
 
-/** The name of the copy of a source's configuration, which git does not read by itself. */
-export const sourceConfig = 'source-config'
-
 /**
  * Copies the refs and objects of a repository: gitrepository-layout(5). Nothing else of it is used: not its
  * hooks and settings, and no file that is reached through a symbolic link. Throws an `import_failed` for a
@@ -72,7 +70,6 @@ export async function copyRepository(
     await writeFile(join(target, 'config'), ownConfig)
     // Git knows a repository by it; what the source's own stands for is read by readHead.
     await writeFile(join(target, 'HEAD'), 'ref: refs/heads/main\n')
-    await writeFile(join(target, sourceConfig), await readConfig(source))
     // Loose refs before packed ones: a ref that is being packed is then seen in one place at least.
     await copyFolder(source, 'refs', target, copying, refRules)
     await copyPackedRefs(source, target, copying)
@@ -119,8 +116,11 @@ async function refuseParts(source: OpenedFolder): Promise<void> {
   }
 }
 
-async function readConfig(source: OpenedFolder): Promise<string> {
-  const config = await source.text('config', configMaxBytes + 1)
+/** The text of a repository's configuration. */
+export async function readConfig(source: OpenedFolder): Promise<string> {
+  const config = await source.text('config', configMaxBytes + 1).catch((error) => {
+    throw explain(error)
+  })
   if (Buffer.byteLength(config) <= configMaxBytes) return config
   throw importFailed('The configuration of the source is too large.')
 }
@@ -134,6 +134,7 @@ async function copyPackedRefs(
   await copyNamed(source, 'packed-refs', join(target, 'packed-refs'), copying, (bytes) => {
     if (bytes > maxBytes) throw importFailed('The list of refs in the source is too large.')
   })
+  await requirePackedRefs(join(target, 'packed-refs'))
 }
 
 /** Which files and folders of a folder are copied. */
@@ -158,6 +159,18 @@ const objectRules: Rules = {
 }
 
 // One folder after the other: those of a hostile source branch without end, and each that is open is a descriptor.
+// What stands in it for no ref would be passed over, and the rest would pass for the whole.
+async function requirePackedRefs(path: string): Promise<void> {
+  await using file = await open(path).catch(() => undefined)
+  if (!file) return
+  for await (const line of file.readLines({ autoClose: false })) {
+    const [, name] = /^[0-9a-f]{40} (.+)$/.exec(line) ?? []
+    if (line === '' || /^#|^\^[0-9a-f]{40}$/.test(line)) continue
+    if (name !== undefined && isRefName(name)) continue
+    throw importFailed('The source is damaged: its list of refs, packed-refs, has garbage in it.')
+  }
+}
+
 async function copyFolder(
   parent: OpenedFolder,
   path: string,
@@ -183,7 +196,7 @@ async function copyFolder(
   }
   // A pack counts when its index is there, so the pack is copied first.
   files.sort((a, b) => Number(a.endsWith('.idx')) - Number(b.endsWith('.idx')))
-  await inParts(files, filesAtOnce, (inside) => rules.copy(folder, inside, target, copying))
+  await eachAtOnce(filesAtOnce, files, (inside) => rules.copy(folder, inside, target, copying))
   for (const inside of folders) await copyFolder(folder, inside, target, copying, rules)
 }
 
@@ -217,11 +230,12 @@ async function copyNamed(
   if (!file) return
   await using copy = await open(target, 'wx', 0o600)
   // Its size is only where to begin: a file may grow while it is copied.
-  const { size } = await file.stat()
+  const { size, atime, mtime } = await file.stat()
   const buffer = Buffer.allocUnsafe(Math.max(1, Math.min(size + 1, chunkBytes)))
   for (let total = 0; ; ) {
     const { bytesRead } = await file.read(buffer, 0, buffer.length, null)
-    if (bytesRead === 0) return
+    // The order in which packs were made tells which of them build on others.
+    if (bytesRead === 0) return copy.utimes(atime, mtime)
     total += bytesRead
     check(total)
     spend(bytesRead)
@@ -231,12 +245,4 @@ async function copyNamed(
 
 function nameOf(path: string): string {
   return path.slice(path.lastIndexOf('/') + 1)
-}
-
-/** Does work for all of some items, so many at once; throws what the first one that failed threw. */
-async function inParts<T>(items: T[], atOnce: number, work: (item: T) => Promise<void>) {
-  for (let start = 0; start < items.length; start += atOnce) {
-    const results = await Promise.allSettled(items.slice(start, start + atOnce).map(work))
-    for (const result of results) if (result.status === 'rejected') throw result.reason
-  }
 }

@@ -1,4 +1,6 @@
-import { pipeline } from 'node:stream/promises'
+import { type FileHandle, open, readdir, rm, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Readable } from 'node:stream'
 import { gitCommands } from './commands.ts'
 import type { Ended, GitProcess } from './git-process.ts'
 import { importFailed, importTooLarge, toImportFault } from './import-fault.ts'
@@ -8,6 +10,14 @@ import { packBytes, readAllRefs } from './refs.ts'
 
 // All of it is synced at once when it is complete.
 const config = { 'core.fsync': 'none' }
+
+// gitformat-pack(5): "PACK", the version, the number of objects.
+const packHeadBytes = 12
+const packCountAt = 8
+const lineFeed = 10
+// More are better made into one.
+const packsAtMost = 8
+const fewRefs = 20
 
 /**
  * Takes every ref of a copy (local-copy.ts), with all that it reaches, into an empty repository. The objects go
@@ -22,14 +32,22 @@ export async function mirrorCopy(
   const all = (await readAllRefs(copy, Number.POSITIVE_INFINITY)) ?? new Map<string, string>()
   const refs = [...all].filter(([name]) => refNameFault(name) === undefined)
   if (refs.length === 0) return
+  const wanted = new Set(refs.map(([, id]) => id))
   const commands = refs.map(([name, id]) => `create ${name} ${id}\n`)
+  const { git, signal } = mirroring
+  // Started now, it waits for what it is to do.
+  await using updater = git.start(gitCommands.updateRefs(directory), optionsOf(mirroring))
+  updater.stdout.resume()
   try {
-    await takeObjects(copy, directory, new Set(all.values()), mirroring)
-    await run(gitCommands.updateRefs(directory), commands.join(''), mirroring)
+    await takeObjects(copy, directory, wanted, mirroring)
+    updater.stdin.end(commands.join(''))
+    const updated = await untilEnded(endOf(updater), signal)
+    if (updated.exitCode !== 0) throw toImportFault(updated, [])
   } catch (error) {
     throw nameBroken(error, refs)
   }
-  await run(gitCommands.packRefs(directory), '', mirroring)
+  // The first maintenance does so with few.
+  if (refs.length > fewRefs) await packRefs(directory, mirroring)
 }
 
 async function takeObjects(
@@ -38,32 +56,126 @@ async function takeObjects(
   ids: Set<string>,
   mirroring: Mirroring,
 ): Promise<void> {
-  const { git, limits, onProgress } = mirroring
-  const { fileMaxBytes } = limits
-  const options = { ...optionsOf(mirroring), onProgress }
-  const take = gitCommands.takePack(directory, String(fileMaxBytes))
-  await using sender = git.start(gitCommands.packReachable(copy), options)
-  await using receiver = git.start(take, options)
-  sender.stdin.end([...ids].map((id) => `${id}\n`).join(''))
-  receiver.stdout.resume()
-  // Whichever of the two breaks the pipe, it says why.
-  const moved = pipeline(sender.stdout, receiver.stdin).catch(() => {})
-  const [sent, received] = await untilEnded(
-    Promise.all([endOf(sender), endOf(receiver), moved]),
-    mirroring.signal,
-  )
-  if (sent.exitCode === 0 && received.exitCode === 0) return
-  const isTooLarge =
-    /exceeds maximum allowed size/.test(received.complaint) ||
-    (await packBytes(directory)) >= fileMaxBytes
-  if (isTooLarge) throw importTooLarge(fileMaxBytes)
-  // Who is killed by the pipe that the other has broken says nothing.
-  throw toImportFault(sent.exitCode !== 0 && sent.complaint !== '' ? sent : received, [])
+  const wanted = [...ids].map((id) => `${id}\n`).join('')
+  const packs = await packsOf(copy)
+  if (packs.length > 0 && (await takePacks(packs, { copy, directory, wanted }, mirroring))) return
+  await takeReachable({ copy, directory, wanted }, mirroring)
 }
 
-async function run(command: readonly string[], input: string, mirroring: Mirroring): Promise<void> {
-  await using child = mirroring.git.start(command, optionsOf(mirroring))
-  child.stdin.end(input)
+type Taking = {
+  copy: string
+  directory: string
+  /** The ids that refs lead to, a line each. */
+  wanted: string
+}
+
+/**
+ * Takes the packs of a copy as they are, if refs lead to all that is in them. False, with nothing taken, when
+ * there is more in them, or when a later pack is none by itself.
+ */
+async function takePacks(
+  packs: string[],
+  { copy, directory, wanted }: Taking,
+  mirroring: Mirroring,
+): Promise<boolean> {
+  const { git, signal } = mirroring
+  await using counter = git.start(gitCommands.listReachable(copy), optionsOf(mirroring))
+  counter.stdin.end(wanted)
+  const counting = Promise.all([countLines(counter.stdout), endOf(counter)])
+  let expected = 0
+  for (const [index, pack] of packs.entries()) {
+    await using file = await open(pack)
+    expected += await countOf(file)
+    await using receiver = startTaking(directory, file.fd, mirroring)
+    if (index === packs.length - 1) {
+      // To count takes less time than to take.
+      const [count, counted] = await untilEnded(counting, signal)
+      if (counted.exitCode !== 0) throw toImportFault(counted, [])
+      if (count !== expected) {
+        await receiver[Symbol.asyncDispose]()
+        return removePacks(directory)
+      }
+    }
+    const received = await untilEnded(endOf(receiver), signal)
+    if (received.exitCode !== 0 && packs.length > 1) return removePacks(directory)
+    await requireTaken(received, directory, mirroring)
+  }
+  return true
+}
+
+/** Takes what refs lead to and nothing else. */
+async function takeReachable(
+  { copy, directory, wanted }: Taking,
+  mirroring: Mirroring,
+): Promise<void> {
+  const { git, onProgress } = mirroring
+  const sending = { ...optionsOf(mirroring), onProgress }
+  await using sender = git.start(gitCommands.packReachable(copy), sending)
+  await using receiver = startTaking(directory, sender.stdout, mirroring)
+  sender.stdin.end(wanted)
+  const ending = Promise.all([endOf(sender), endOf(receiver)])
+  const [sent, received] = await untilEnded(ending, mirroring.signal)
+  // Who is killed by the pipe that the other has broken says nothing.
+  if (sent.exitCode !== 0 && sent.complaint !== '') throw toImportFault(sent, [])
+  await requireTaken(received, directory, mirroring)
+}
+
+function startTaking(
+  directory: string,
+  reads: number | Readable,
+  mirroring: Mirroring,
+): GitProcess {
+  const { git, limits, onProgress } = mirroring
+  const take = gitCommands.takePack(directory, String(limits.fileMaxBytes))
+  const receiver = git.start(take, { ...optionsOf(mirroring), onProgress, reads })
+  receiver.stdout.resume()
+  return receiver
+}
+
+async function requireTaken(received: Ended, directory: string, { limits }: Mirroring) {
+  if (received.exitCode === 0) return
+  const isTooLarge =
+    /exceeds maximum allowed size/.test(received.complaint) ||
+    (await packBytes(directory)) >= limits.fileMaxBytes
+  throw isTooLarge ? importTooLarge(limits.fileMaxBytes) : toImportFault(received, [])
+}
+
+/** The packs of a repository from the oldest on; none when they are many, or there are other objects. */
+async function packsOf(directory: string): Promise<string[]> {
+  const entries = await readdir(join(directory, 'objects'), {
+    recursive: true,
+    withFileTypes: true,
+  })
+  const paths = entries
+    .filter((entry) => entry.isFile() && !entry.name.endsWith('.idx'))
+    .map(({ parentPath, name }) => join(parentPath, name))
+  if (paths.length > packsAtMost || !paths.every((path) => path.endsWith('.pack'))) return []
+  const packs = await Promise.all(
+    paths.map(async (path) => ({ path, madeAt: (await stat(path)).mtimeMs })),
+  )
+  return packs.sort((a, b) => a.madeAt - b.madeAt).map(({ path }) => path)
+}
+
+/** How many objects a pack says that it has. */
+async function countOf(pack: FileHandle): Promise<number> {
+  const { buffer } = await pack.read(Buffer.alloc(packHeadBytes), 0, packHeadBytes, 0)
+  return buffer.readUInt32BE(packCountAt)
+}
+
+async function removePacks(directory: string): Promise<false> {
+  const folder = join(directory, 'objects', 'pack')
+  for (const name of await readdir(folder)) await rm(join(folder, name))
+  return false
+}
+
+async function countLines(stream: Readable): Promise<number> {
+  let count = 0
+  for await (const chunk of stream) for (const byte of chunk) if (byte === lineFeed) count += 1
+  return count
+}
+
+async function packRefs(directory: string, mirroring: Mirroring): Promise<void> {
+  await using child = mirroring.git.start(gitCommands.packRefs(directory), optionsOf(mirroring))
   child.stdout.resume()
   const ended = await untilEnded(endOf(child), mirroring.signal)
   if (ended.exitCode !== 0) throw toImportFault(ended, [])

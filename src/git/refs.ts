@@ -84,11 +84,15 @@ export async function readAllRefs(
   const loose = await Promise.all(
     names.map(async (name) => {
       const target = await resolveSymbolicRef(directory, name)
-      return [name, (await readLoose(directory, target)).trim()] as const
+      return { name, target, id: (await readLoose(directory, target)).trim() }
     }),
   )
-  const all = await readPacked(directory, 'all')
-  for (const [name, id] of loose) if (isObjectId(id)) all.set(name, id)
+  const packed = await readPacked(directory, 'all')
+  const all = new Map(packed)
+  for (const { name, target, id } of loose) {
+    const value = isObjectId(id) ? id : packed.get(target)
+    if (value !== undefined) all.set(name, value)
+  }
   return all
 }
 

@@ -9,7 +9,7 @@ import { gitCommands } from '../git/commands.ts'
 import type { Git } from '../git/git-process.ts'
 import { openHttpRelay } from '../git/http-relay.ts'
 import { importFailed } from '../git/import-fault.ts'
-import { copyRepository, readHead, sourceConfig } from '../git/local-copy.ts'
+import { copyRepository, readConfig, readHead } from '../git/local-copy.ts'
 import { type MirrorSource, requireHead } from '../git/mirror.ts'
 import { OpenedFolder } from '../git/opened-folder.ts'
 import { toSshSource } from '../git/ssh-source.ts'
@@ -75,8 +75,12 @@ export function createImportSources({ git, dataDir, localRoots, outbound }: Depe
     if (!isOpen(await repository.realPath()) || (await repository.isIn(home))) throw forbidden()
     const head = await readHead(repository)
     requireHead(head)
-    await copyRepository(repository, scratch, { maxBytes, signal, onProgress: onCopied })
-    await refuseFormats(scratch)
+    const copying = copyRepository(repository, scratch, { maxBytes, signal, onProgress: onCopied })
+    const checking = readConfig(repository).then(refuseFormats)
+    // Whoever removes the copy must not be overtaken by it.
+    for (const work of await Promise.allSettled([checking, copying])) {
+      if (work.status === 'rejected') throw work.reason
+    }
     return {
       from: { copy: scratch, head },
       fault: () => undefined,
@@ -84,8 +88,8 @@ export function createImportSources({ git, dataDir, localRoots, outbound }: Depe
     }
   }
 
-  async function refuseFormats(scratch: string): Promise<void> {
-    const listed = await git.run(gitCommands.listConfig(join(scratch, sourceConfig))).catch(() => {
+  async function refuseFormats(config: string): Promise<void> {
+    const listed = await git.run(gitCommands.listConfig(), { input: config }).catch(() => {
       throw importFailed('The configuration of the source cannot be read.')
     })
     const settings = new Map(

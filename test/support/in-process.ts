@@ -17,6 +17,7 @@ export async function startInProcess(env: Record<string, string> = {}) {
     SVC_PORT: '0',
     SVC_SSH_PORT: '0',
     SVC_FREE_SPACE_MIN: '0',
+    SVC_MAINTENANCE_PUSHES: 'off',
     SVC_DATA_DIR: dataDir,
     SVC_ADMIN_TOKEN: adminToken,
     SVC_LOG_LEVEL: 'silent',
