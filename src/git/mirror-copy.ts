@@ -115,8 +115,9 @@ async function takeReachable(
   sender.stdin.end(wanted)
   const ending = Promise.all([endOf(sender), endOf(receiver)])
   const [sent, received] = await untilEnded(ending, mirroring.signal)
-  // Who is killed by the pipe that the other has broken says nothing.
-  if (sent.exitCode !== 0 && sent.complaint !== '') throw toImportFault(sent, [])
+  // Who cannot write because the other has ended says no more than that, or nothing.
+  const isBroken = sent.complaint === '' || /write error/.test(sent.complaint)
+  if (sent.exitCode !== 0 && !isBroken) throw toImportFault(sent, [])
   await requireTaken(received, directory, mirroring)
 }
 

@@ -28,6 +28,8 @@ test('what a killed git leaves is cleared away, and what belongs to the reposito
     ...['objects/pack/tmp_pack_x', `${pack('a')}.keep`],
     // Its index would have come last.
     ...[`${pack('b')}.pack`, `${pack('b')}.rev`],
+    // Older gits take away the pack first.
+    `${pack('f')}.idx`,
     ...[
       'multi-pack-index.lock',
       `multi-pack-index-${'d'.repeat(40)}.bitmap`,

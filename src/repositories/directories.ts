@@ -241,13 +241,13 @@ async function removeIn(
   return removed
 }
 
-// Git puts a pack's index in its place last, and takes it away first: without it there is no pack.
+// Git puts a pack's index in its place last; what it takes away first depends on its version.
 async function removeHalfPacks(folder: string): Promise<string[]> {
   const names = new Set(await readdir(folder).catch(() => []))
   const removed: string[] = []
   for (const name of names) {
     const [, pack] = /^(pack-[0-9a-f]+)\.\w+$/.exec(name) ?? []
-    if (pack === undefined || names.has(`${pack}.idx`)) continue
+    if (pack === undefined || (names.has(`${pack}.pack`) && names.has(`${pack}.idx`))) continue
     const path = join(folder, name)
     await rm(path, { force: true })
     removed.push(path)
