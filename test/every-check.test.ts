@@ -182,6 +182,16 @@ const examples: Record<string, Example[]> = {
       fix: /SVC_DATA_DIR.*svc serve$/,
     },
     {
+      when: 'a restore was cut short',
+      async arrange({ dataDir }) {
+        await writeFile(join(dataDir, 'restoring'), '')
+        return undefined
+      },
+      level: 'fault',
+      found: /^A restore into .* was cut short\.$/,
+      fix: /^If none is running: rm -r .*svc restore again/,
+    },
+    {
       when: 'the data directory is a file',
       arrange: async ({ database }) => ({ dataDir: database }),
       level: 'fault',
@@ -371,6 +381,17 @@ const examples: Record<string, Example[]> = {
       fix: /backup/,
     },
     {
+      when: 'a pipe is in its place',
+      async arrange({ database }) {
+        await rm(database)
+        await promisify(execFile)('mkfifo', [database])
+        return undefined
+      },
+      level: 'fault',
+      found: /is no plain file/,
+      fix: /backup/,
+    },
+    {
       when: 'a page of it is damaged',
       arrange: ({ database }) => overwrite(database, 2 * 4096, 'x'.repeat(4096)),
       level: 'fault',
@@ -505,6 +526,16 @@ const examples: Record<string, Example[]> = {
       level: 'fault',
       found: /^site has lost its directory/,
       fix: /backup, or give the repository up: svc repos delete site$/,
+    },
+    {
+      when: 'the folder of all repositories is gone',
+      async arrange({ dataDir }) {
+        await rm(join(dataDir, 'repositories'), { recursive: true })
+        return undefined
+      },
+      level: 'fault',
+      found: /^site has lost its directory/,
+      fix: /backup/,
     },
     {
       when: 'the database does not know a directory',

@@ -112,6 +112,9 @@ export function createBackupFolder({ root, tree, former, recheck, faultPoint }: 
       return sha256
     },
 
+    /** Whether the former backup has any file whose path begins so. */
+    formerHas: (prefix: string) => [...formerFiles.keys()].some((path) => path.startsWith(prefix)),
+
     /** Leaves files out of the new backup after all. */
     leaveOut(isUnwanted: (path: string) => boolean): void {
       for (const path of files.keys()) if (isUnwanted(path)) files.delete(path)

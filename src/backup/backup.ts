@@ -11,7 +11,7 @@ import { schemaVersion } from '../database/migrate.ts'
 import type { Directories } from '../repositories/directories.ts'
 import { assertSameInstance, readOwnInstance } from '../repositories/instance.ts'
 import { type BackupFolder, createBackupFolder } from './backup-folder.ts'
-import { BackupError, type Manifest } from './manifest.ts'
+import { type BackedUpRepository, BackupError, type Manifest } from './manifest.ts'
 import { createMomentFinder } from './moment.ts'
 import { addObjects } from './objects.ts'
 import { findManifest, refuseNested, takeFolder } from './open-folder.ts'
@@ -40,6 +40,7 @@ type Options = {
 
 const lockWaitMs = 5000
 const copiesAtOnce = 4
+const namedAtMost = 3
 const keyFiles = ['encryption.key', 'ssh_host_ed25519_key', 'ssh_host_ed25519_key.pub']
 
 /** Brings a backup up to date with a service, whether its server runs or not. Throws a BackupError. */
@@ -60,9 +61,10 @@ export async function backUp(dependencies: Dependencies, options: Options) {
     throw new BackupError(`${root} holds a backup of another service; name another folder.`)
   }
   const folder = createBackupFolder({ root, tree, former, recheck, faultPoint })
+  const had = new Set(former?.repositories.filter(({ refs }) => refs !== null).map(({ id }) => id))
   await folder.clearRemains()
   try {
-    return await write(dependencies, options, { folder, instanceId })
+    return await write(dependencies, options, { folder, instanceId, had })
   } catch (error) {
     await folder.clearRemains().catch(() => {}) // The first failure says more than what follows from it.
     throw isFull(error) ? full(root, former, error) : error
@@ -72,7 +74,7 @@ export async function backUp(dependencies: Dependencies, options: Options) {
 async function write(
   { db, database, directories, faultPoint, version }: Dependencies,
   { to: root, withKeys, report, signal }: Options,
-  { folder, instanceId }: { folder: BackupFolder; instanceId: string },
+  { folder, instanceId, had }: { folder: BackupFolder; instanceId: string; had: Set<string> },
 ) {
   const startedAt = performance.now()
   const id = newId()
@@ -86,6 +88,7 @@ async function write(
     return { ...moment, tables, schema }
   })()
   faultPoint('backup.rows')
+  refuseLoss(repositories, had)
   let done = 0
   const whole = repositories.filter(({ refs }) => refs !== null)
   await eachAtOnce(copiesAtOnce, whole, async ({ id: repositoryId }) => {
@@ -117,6 +120,18 @@ async function write(
     /** Names of repositories whose directories are lost: of them there are rows alone. */
     lost: repositories.filter(({ refs }) => refs === null).map(({ name }) => name),
   }
+}
+
+// A disk that is not mounted, for example: what the former backup has of it must not go for that.
+function refuseLoss(repositories: BackedUpRepository[], had: Set<string>): void {
+  const names = repositories.filter(({ id, refs }) => refs === null && had.has(id))
+  if (names.length === 0) return
+  const some = names.slice(0, namedAtMost).map(({ name }) => name)
+  const rest = names.length > namedAtMost ? ' and others' : ''
+  throw new BackupError(
+    `The files of ${names.length} repositories are lost: ${some.join(', ')}${rest}. The former backup has them, and is as good ` +
+      'as before. Bring them back, or give them up (svc repos delete NAME), and back up again.',
+  )
 }
 
 async function addKeys(folder: BackupFolder, { id, dataDir }: { id: string; dataDir: string }) {

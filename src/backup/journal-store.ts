@@ -49,3 +49,10 @@ export function listRepositoryNames(db: Db): Promise<{ id: string; name: string 
     .orderBy('id')
     .execute()
 }
+
+/** Every id of a repository that any row of repositories or imports has. */
+export async function listRepositoryIds(db: Db): Promise<string[]> {
+  const rows = await db.selectFrom('repositories').select('id').execute()
+  const imports = await db.selectFrom('imports').select('repositoryId as id').execute()
+  return [...rows, ...imports].map(({ id }) => id)
+}

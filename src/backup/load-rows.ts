@@ -1,10 +1,12 @@
+import { printable } from '../base/columns.ts'
+import { isId } from '../base/ids.ts'
 import type { Database } from '../database/database.ts'
 import { type Engine, migrateIn } from '../database/migrate.ts'
 import { migrations } from '../database/migrations/migrations.ts'
 import { deleteRows, insertRows, listTables, type Row } from '../database/rows.ts'
 import type { Db } from '../database/schema.ts'
 import { readInstance } from '../repositories/instance-store.ts'
-import { listRepositoryNames } from './journal-store.ts'
+import { listRepositoryIds, listRepositoryNames } from './journal-store.ts'
 import { type BackedUpTable, BackupError, type Manifest } from './manifest.ts'
 import { readRowLines } from './row-lines.ts'
 import type { BackupSource } from './source.ts'
@@ -63,6 +65,11 @@ async function assertTables(tx: Db, engine: Engine, { tables }: Manifest): Promi
 async function assertSameAsManifest(tx: Db, manifest: Manifest): Promise<void> {
   if ((await readInstance(tx)) !== manifest.instanceId) {
     throw new BackupError('The rows and the manifest are of different services.')
+  }
+  // They become paths, those of imports that a start clears away, too.
+  for (const id of await listRepositoryIds(tx)) {
+    if (!isId(id))
+      throw new BackupError(`The rows have a repository with the id "${printable(id)}".`)
   }
   const rows = (await listRepositoryNames(tx)).map(({ id, name }) => `${id} ${name}`)
   const named = new Set(manifest.repositories.map(({ id, name }) => `${id} ${name}`))

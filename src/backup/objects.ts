@@ -24,6 +24,7 @@ export async function addObjects({ directories, folder, id }: Options): Promise<
     const rest = present.filter((path) => !added.has(path))
     if (rest.length === 0) {
       const prefix = `repositories/${id}/`
+      if (present.length === 0 && folder.formerHas(prefix)) throw lost(id)
       folder.leaveOut((path) => path.startsWith(prefix) && !isThere.has(path.slice(prefix.length)))
       return
     }
@@ -37,6 +38,13 @@ export async function addObjects({ directories, folder, id }: Options): Promise<
   )
 }
 
+// The former backup may have what is not here any more: it must not go for that.
+function lost(id: string): BackupError {
+  return new BackupError(
+    `All objects of the repository ${id} are lost. The former backup has them, and is as good as before: bring them back from it.`,
+  )
+}
+
 type ObjectFile = { id: string; directory: string; path: string }
 
 async function addFile(folder: BackupFolder, { id, directory, path }: ObjectFile) {
@@ -47,15 +55,9 @@ async function addFile(folder: BackupFolder, { id, directory, path }: ObjectFile
   return true
 }
 
-// A pack is there once its index is, which comes last.
+// A pack is there once its index is, which comes last. Loose objects are looked for first: one that is being
+// packed is then seen in one place at least.
 async function listObjectFiles(objects: string): Promise<string[]> {
-  const packs = (await namesIn(join(objects, 'pack'))).filter((name) =>
-    /^pack-[0-9a-f]{40}\.(pack|idx)$/.test(name),
-  )
-  const isThere = new Set(packs)
-  const whole = packs.filter((name) =>
-    ['.pack', '.idx'].every((type) => isThere.has(name.replace(/\.\w+$/, type))),
-  )
   const loose: string[] = []
   for (const folder of await namesIn(objects)) {
     if (!/^[0-9a-f]{2}$/.test(folder)) continue
@@ -64,6 +66,13 @@ async function listObjectFiles(objects: string): Promise<string[]> {
       ...names.filter((name) => /^[0-9a-f]{38}$/.test(name)).map((name) => `${folder}/${name}`),
     )
   }
+  const packs = (await namesIn(join(objects, 'pack'))).filter((name) =>
+    /^pack-[0-9a-f]{40}\.(pack|idx)$/.test(name),
+  )
+  const isThere = new Set(packs)
+  const whole = packs.filter((name) =>
+    ['.pack', '.idx'].every((type) => isThere.has(name.replace(/\.\w+$/, type))),
+  )
   return [...loose, ...whole.map((name) => `pack/${name}`)]
 }
 

@@ -1,5 +1,4 @@
-import { type RawRefs, targetOf } from '../git/raw-refs.ts'
-import { isRefName } from '../git/ref-name.ts'
+import { isRawRefName, type RawRefs, targetOf } from '../git/raw-refs.ts'
 import { BackupError } from './manifest.ts'
 
 /** Refs as a file of a backup: `<value> <name>` lines, sorted by name, so that equal refs are equal files. */
@@ -17,7 +16,7 @@ export function readRefsFile(path: string, bytes: Buffer): RawRefs {
   if (lines.pop() !== '') throw odd(path, 'its last line is cut off')
   let last = ''
   for (const line of lines) {
-    const [, value = '', name = ''] = /^(\S+) (\S+)$/.exec(line) ?? []
+    const [, value = '', name = ''] = /^([^ ]+) (.+)$/s.exec(line) ?? []
     if (!isValue(value)) throw odd(path, 'a line has no object id')
     if (name !== 'HEAD' && !isFullName(name)) throw odd(path, 'a line has no ref name')
     if (name <= last) throw odd(path, 'its lines are not in order')
@@ -35,7 +34,7 @@ function isValue(value: string): boolean {
 }
 
 function isFullName(name: string): boolean {
-  return name.startsWith('refs/') && isRefName(name)
+  return name.startsWith('refs/') && isRawRefName(name)
 }
 
 function odd(path: string, why: string): BackupError {

@@ -14,7 +14,7 @@ export class DataDirectoryError extends Error {
 /** The key for secrets: made with the directory, and never again. */
 export const encryptionKeyFile = 'encryption.key'
 /** In a data directory while it is being restored; what is in it then may be no more than a part. */
-const restoring = 'restoring'
+export const restoringFile = 'restoring'
 const keyBytes = 32
 const lockPauseMs = 20
 // https://sqlite.org/rescode.html#busy
@@ -45,7 +45,7 @@ export async function assertDataDirectory(path: string): Promise<void> {
 }
 
 function refuseHalfRestored(path: string, entries: string[]): void {
-  if (!entries.includes(restoring)) return
+  if (!entries.includes(restoringFile)) return
   throw new DataDirectoryError(
     `A restore into ${path} is under way, or was cut short. If none is running, remove that folder and restore again; ` +
       'with SVC_DATABASE_URL, see that the database is empty, too.',
@@ -60,12 +60,13 @@ export async function beginRestore(path: string): Promise<void> {
   await mkdir(path, { recursive: true, mode: 0o700 })
   const entries = await readdir(path)
   refuseHalfRestored(path, entries)
-  if (entries.length > 0) {
+  // A fresh disk has that folder.
+  if (entries.some((name) => name !== 'lost+found')) {
     throw new DataDirectoryError(
       `SVC_DATA_DIR: ${path} is not empty; a restore goes into a new folder.`,
     )
   }
-  await writeFile(join(path, restoring), '', { mode: 0o600, flag: 'wx', flush: true })
+  await writeFile(join(path, restoringFile), '', { mode: 0o600, flag: 'wx', flush: true })
   await chmod(path, 0o700)
   await sync(path)
 }
@@ -73,15 +74,15 @@ export async function beginRestore(path: string): Promise<void> {
 /** Makes a restored data directory one that can be used. */
 export async function endRestore(path: string): Promise<void> {
   await syncTree(path)
-  await rm(join(path, restoring))
+  await rm(join(path, restoringFile))
   await sync(path)
 }
 
 /** Removes all that a restore has put into a folder, which was empty before. */
 export async function undoRestore(path: string): Promise<void> {
   const entries = await readdir(path)
-  const others = entries.filter((name) => name !== restoring)
-  for (const name of [...others, restoring])
+  const others = entries.filter((name) => name !== restoringFile && name !== 'lost+found')
+  for (const name of [...others, restoringFile])
     await rm(join(path, name), { recursive: true, force: true })
 }
 

@@ -42,6 +42,10 @@ export function sqliteDialect(
  * when there is none.
  */
 export function sqliteReadDialect(path: string): Dialect {
+  // A pipe would be waited for.
+  if (statSync(path, { throwIfNoEntry: false })?.isFile() === false) {
+    throw new Error(`${path} is no plain file`)
+  }
   const url = pathToFileURL(path)
   // What was committed last is in the log beside the database, unless the last to use it has cleared that
   // away. Without a log nobody is at work, and to look for one would be to make one.

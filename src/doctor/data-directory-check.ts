@@ -2,6 +2,7 @@ import { constants } from 'node:fs'
 import { access, lstat, readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { shellWord } from '../base/shell-word.ts'
+import { restoringFile } from '../config/data-directory.ts'
 import { readInstance } from './doctor-store.ts'
 import {
   type Check,
@@ -25,6 +26,14 @@ export const dataDirectoryCheck: Check = {
     const folder = site.setting('dataDir')
     const names = await readdir(folder).catch((error: unknown) => toFault(folder, error))
     if (!Array.isArray(names)) return [names]
+    if (names.includes(restoringFile)) {
+      return [
+        fault(
+          `A restore into ${folder} is under way, or was cut short.`,
+          `If none is running: rm -r ${shellWord(folder)}, then svc restore again; with SVC_DATABASE_URL, empty that database first.`,
+        ),
+      ]
+    }
     if (!names.includes('repositories') && !names.includes('svc.db')) {
       return [
         fault(

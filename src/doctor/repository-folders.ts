@@ -1,6 +1,6 @@
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { Skip } from './finding.ts'
+import { codeOf, Skip } from './finding.ts'
 import type { Site } from './site.ts'
 
 const idForm = /^[0-9a-z]{26}$/
@@ -22,7 +22,9 @@ export async function listFolders(site: Site): Promise<Folders> {
   const root = join(await site.dataDir(), 'repositories')
   const ids = new Set<string>()
   const strays: string[] = []
-  const shelves = await readdir(root, { withFileTypes: true }).catch(() => {
+  const shelves = await readdir(root, { withFileTypes: true }).catch((error) => {
+    // Every repository that there should be is missing then.
+    if (codeOf(error) === 'ENOENT') return []
     throw new Skip('The folder of repositories cannot be read.')
   })
   for (const shelf of shelves) {

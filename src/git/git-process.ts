@@ -95,6 +95,7 @@ export function createGit({ owner, pushMaxBytes, pushMemoryMaxBytes, path }: Opt
     GIT_OPTIONAL_LOCKS: '0',
   }
   const configuration = gitConfig({ hooksPath, pushMaxBytes })
+  const usual = asVariables(configuration)
   const pushOptions = gitCommands.push('').slice(0, -1)
   let prepared: GitProcess | undefined
   let stopped = false
@@ -105,7 +106,7 @@ export function createGit({ owner, pushMaxBytes, pushMemoryMaxBytes, path }: Opt
     const child = spawn(program, args, {
       env: {
         ...environment,
-        ...asVariables({ ...configuration, ...config }),
+        ...(config ? asVariables({ ...configuration, ...config }) : usual),
         ...variables,
         [ownerVariable]: options.owner ?? owner,
         ...(protocol && { GIT_PROTOCOL: protocol }),

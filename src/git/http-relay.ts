@@ -23,6 +23,8 @@ type Options = {
   /** Gives what connects to the host of an address, and only to where the host was found to be. */
   agentFor: (url: URL) => Promise<Agent>
   signal: AbortSignal
+  /** Called whenever something has come from the source. */
+  onProgress: () => void
 }
 
 /** A repository somewhere else as git finds it here. */
@@ -46,7 +48,8 @@ const handedOn = ['accept', 'content-type', 'content-encoding', 'git-protocol', 
  * redirection of the first request is followed to one that is checked as well, and whatever does not speak
  * the smart protocol is refused, since git would fall back to fetching files one by one and unchecked.
  */
-export async function openHttpRelay({ url, authorization, agentFor, signal }: Options) {
+export async function openHttpRelay(options: Options) {
+  const { url, authorization, agentFor, signal, onProgress } = options
   const agents = new Map<string, Promise<Agent>>()
   const secret = randomBytes(16).toString('hex')
   let base = withoutEnd(url)
@@ -95,7 +98,7 @@ export async function openHttpRelay({ url, authorization, agentFor, signal }: Op
       handedOn.flatMap((name) => (request.headers[name] ? [[name, request.headers[name]]] : [])),
     )
     if (request.url === `/${secret}/info/refs?service=${service}`) {
-      return handBack(await advertise(headers), response)
+      return handBack(await advertise(headers), response, onProgress)
     }
     if (request.url !== `/${secret}/${service}` || request.method !== 'POST') {
       response.writeHead(404).end()
@@ -104,7 +107,7 @@ export async function openHttpRelay({ url, authorization, agentFor, signal }: Op
     const at = new URL(`${base.href}/${service}`)
     const answer = await ask(at, { method: 'POST', headers }, request)
     expect(answer, result, credentialsAt(at))
-    await handBack(answer, response)
+    await handBack(answer, response, onProgress)
   }
 
   const server = createServer((request, response) => {
@@ -134,13 +137,18 @@ export async function openHttpRelay({ url, authorization, agentFor, signal }: Op
   return relay
 }
 
-async function handBack(answer: IncomingMessage, response: ServerResponse): Promise<void> {
+async function handBack(
+  answer: IncomingMessage,
+  response: ServerResponse,
+  onProgress: () => void,
+): Promise<void> {
   const { 'content-type': type, 'content-encoding': encoding } = answer.headers
   response.writeHead(200, {
     ...(type && { 'content-type': type }),
     ...(encoding && { 'content-encoding': encoding }),
   })
   let isOfSource = false
+  answer.on('data', onProgress)
   answer.once('error', () => {
     isOfSource = !response.destroyed
   })

@@ -11,6 +11,14 @@ export function importTooLarge(maxBytes: number): Problem {
   return importFailed(`The source is too large: an import may have at most ${maxBytes} bytes.`)
 }
 
+/** Throws an `import_failed` for a ref name that is not UTF-8, and was read as if it were. */
+export function requireUtf8(name: string): void {
+  if (!name.includes('\ufffd')) return
+  throw importFailed(
+    `The source has a ref "${printable(name)}", whose name is not UTF-8; rename it there first.`,
+  )
+}
+
 /**
  * What a git that could not fetch from a source means. `said` is what the source itself told, line by line.
  * Git's own words name paths of this server, so only those that are known are repeated.

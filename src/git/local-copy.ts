@@ -2,7 +2,7 @@ import { mkdir, open, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { eachAtOnce } from '../base/at-once.ts'
 import { printable } from '../base/columns.ts'
-import { importFailed, importTooLarge } from './import-fault.ts'
+import { importFailed, importTooLarge, requireUtf8 } from './import-fault.ts'
 import { OddFile, type OpenedFolder } from './opened-folder.ts'
 import { isRefName } from './ref-name.ts'
 
@@ -34,8 +34,7 @@ const chunkBytes = 1024 * 1024
 // A copy waits for the disk more than it works.
 const filesAtOnce = 32
 
-// The git that serves a folder is not handed the settings of the one that fetches from it: see commands.ts.
-const ownConfig = '[core]\n\trepositoryformatversion = 0\n\tbare = true\n\tbigFileThreshold = 16m\n'
+const ownConfig = '[core]\n\trepositoryformatversion = 0\n\tbare = true\n'
 
 /**
  * Copies the refs and objects of a repository: gitrepository-layout(5). Nothing else of it is used: not its
@@ -166,6 +165,7 @@ async function requirePackedRefs(path: string): Promise<void> {
   for await (const line of file.readLines({ autoClose: false })) {
     const [, name] = /^[0-9a-f]{40} (.+)$/.exec(line) ?? []
     if (line === '' || /^#|^\^[0-9a-f]{40}$/.test(line)) continue
+    if (name !== undefined) requireUtf8(name)
     if (name !== undefined && isRefName(name)) continue
     throw importFailed('The source is damaged: its list of refs, packed-refs, has garbage in it.')
   }
@@ -187,6 +187,7 @@ async function copyFolder(
     copying.count()
     const inside = `${path}/${entry.name}`
     if (entry.isSymbolicLink()) throw new OddFile(inside)
+    if (rules === refRules) requireUtf8(inside)
     if (entry.name.endsWith('.promisor')) {
       throw importFailed('The source is a partial clone; fetch all of its objects first.')
     }
@@ -214,8 +215,10 @@ async function copyRef(
   if (!isFine) {
     throw importFailed(`The source is damaged: its ref "${printable(path)}" is garbage.`)
   }
-  spend(text.length)
-  await writeFile(join(target, path), text, { flag: 'wx' })
+  // Git passes over what follows an id.
+  const plain = symbolic === undefined ? `${text.slice(0, 40)}\n` : text
+  spend(plain.length)
+  await writeFile(join(target, path), plain, { flag: 'wx' })
 }
 
 /** Copies a file, if it is there: files of a repository that is in use come and go. */

@@ -4,7 +4,7 @@ import type { Readable } from 'node:stream'
 import { printable } from '../base/columns.ts'
 import { gitCommands } from './commands.ts'
 import type { Git } from './git-process.ts'
-import { importFailed, importTooLarge, toImportFault } from './import-fault.ts'
+import { importFailed, importTooLarge, requireUtf8, toImportFault } from './import-fault.ts'
 import { isRefName, refNameFault } from './ref-name.ts'
 import { listRefs, packBytes } from './refs.ts'
 
@@ -148,6 +148,7 @@ function watchArrival(
 
 async function dropRefusedRefs(directory: string, git: Git): Promise<void> {
   const names = await listRefs(directory)
+  for (const name of names) requireUtf8(name)
   const refused = names.filter((name) => refNameFault(name) !== undefined)
   if (refused.length === 0) return
   const input = refused.map((name) => `delete ${name}\n`).join('')

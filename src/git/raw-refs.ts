@@ -52,6 +52,11 @@ export function toRawName(name: string): string {
   return Buffer.from(name, 'utf8').toString('latin1')
 }
 
+/** Whether bytes are the full name of a ref: as long as a name may be in characters. */
+export function isRawRefName(name: string): boolean {
+  return isRefName(Buffer.from(name, 'latin1').toString('utf8'))
+}
+
 /** The ref that a symbolic one stands for. */
 export function targetOf(value: string | undefined): string | undefined {
   return value?.startsWith('ref:') ? value.slice('ref:'.length) : undefined
@@ -65,14 +70,15 @@ async function looseNames(directory: string, folder: string): Promise<string[]> 
     const name = `${folder}/${entry.name}`
     if (entry.isDirectory()) names.push(...(await looseNames(directory, name)))
     // A lock has the name of no ref, though it may hold what a ref is about to become.
-    else if (entry.isFile() && isRefName(name)) names.push(name)
+    else if (entry.isFile() && isRawRefName(name)) names.push(name)
   }
   return names
 }
 
 async function readLoose(directory: string, name: string): Promise<string | undefined> {
   const text = await readFile(rawPath(directory, name), 'latin1').catch(absence)
-  const [, id, target] = /^(?:([0-9a-f]{40})|ref: *(.+?))\s*$/.exec(text ?? '') ?? []
+  // Not `\s`, to which one byte of some letters is a space.
+  const [, id, target] = /^(?:([0-9a-f]{40})|ref: *(.+?))[ \t\r\n]*$/.exec(text ?? '') ?? []
   return id ?? (target && `ref:${target}`)
 }
 

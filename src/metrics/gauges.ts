@@ -66,7 +66,7 @@ export function addGauges(metrics: Pick<LaterMetrics, 'gauge'>, measured: Measur
     {
       name: 'svc_disk_reserved_bytes',
       help: 'Bytes below which nothing more is written.',
-      read: async () => (await freeSpace.measure()).leastBytes,
+      read: async () => Math.ceil((await freeSpace.measure()).leastBytes),
     },
   ]
   for (const gauge of gauges) metrics.gauge(gauge)

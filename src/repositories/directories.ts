@@ -3,6 +3,7 @@ import { mkdir, open, readdir, rename, rm, stat, writeFile } from 'node:fs/promi
 import { join } from 'node:path'
 import { sync, syncTree } from '../base/disk.ts'
 import type { FaultPoint } from '../base/fault-points.ts'
+import { isId } from '../base/ids.ts'
 import { holdLock, isLocked } from '../config/data-directory.ts'
 import { gitCommands } from '../git/commands.ts'
 import { restoreExpired } from '../git/expired.ts'
@@ -26,6 +27,8 @@ export function createDirectories({ dataDir, git, faultPoint }: Dependencies) {
   const lost = join(dataDir, 'lost+found')
 
   function pathOf(id: string): string {
+    // What is moved and removed must be what was made here, whatever a database says.
+    if (!isId(id)) throw new Error(`"${id}" is not the id of a repository`)
     return join(root, id.slice(-2), `${id}.git`)
   }
 

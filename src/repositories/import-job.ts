@@ -30,6 +30,7 @@ export type Watched = Disposable & {
 }
 
 const lookEveryMs = 500
+const ownWorkPatience = 10
 
 /** The mark by which the processes of an import are known: see git/orphans.ts. */
 export function importOwner(id: string): string {
@@ -44,7 +45,7 @@ export async function makeDraft(
   id: string,
   open: (watched: Watched) => Promise<OpenedSource>,
   watched: Watched,
-  { git, directories, settings, faultPoint }: JobDependencies,
+  { git, directories, freeSpace, settings, faultPoint }: JobDependencies,
 ): Promise<void> {
   // Made while the source is opened; whoever discards it must find it whole.
   const drafted = directories.draft(id).then(() => directories.doomDraft(id))
@@ -73,6 +74,8 @@ export async function makeDraft(
     if ((await packBytes(directory)) > settings.importMaxBytes) {
       throw importTooLarge(settings.importMaxBytes)
     }
+    // A quick one may have come between two looks.
+    await freeSpace.require()
   } catch (error) {
     watched.signal.throwIfAborted()
     throw opened.fault() ?? error
@@ -99,9 +102,9 @@ export function watchImport(
   let movedAt = performance.now()
 
   async function look(): Promise<void> {
-    // What remains then is this server's own work; to write many refs takes a while.
-    if (await hasIndexedPack(directories.draftOf(id))) movedAt = performance.now()
-    if (performance.now() - movedAt > importStallSeconds * 1000) {
+    // What remains then is mostly this server's own work; to write many refs takes a while.
+    const patience = (await hasIndexedPack(directories.draftOf(id))) ? ownWorkPatience : 1
+    if (performance.now() - movedAt > patience * importStallSeconds * 1000) {
       own.abort(importFailed(`Nothing came from the source for ${importStallSeconds} seconds.`))
     }
     if (freeSpace.isShort()) {

@@ -34,8 +34,8 @@ type Opening = {
   scratch: string
   maxBytes: number
   signal: AbortSignal
-  /** Called when more of a local source has been copied. */
-  onCopied: () => void
+  /** Called when more of the source has come. */
+  onArrival: () => void
 }
 
 /** A private copy of a local source, and the full name that its HEAD stands for. */
@@ -58,7 +58,7 @@ export function createImportSources({ git, dataDir, localRoots, outbound }: Depe
   async function openLocal(
     principal: Principal,
     { path }: LocalSource,
-    { scratch, maxBytes, signal, onCopied }: Opening,
+    { scratch, maxBytes, signal, onArrival }: Opening,
   ): Promise<OpenedSource> {
     const home = await realpath(dataDir)
     const roots = await Promise.all(localRoots.map((root) => realpath(root).catch(() => root)))
@@ -75,7 +75,7 @@ export function createImportSources({ git, dataDir, localRoots, outbound }: Depe
     if (!isOpen(await repository.realPath()) || (await repository.isIn(home))) throw forbidden()
     const head = await readHead(repository)
     requireHead(head)
-    const copying = copyRepository(repository, scratch, { maxBytes, signal, onProgress: onCopied })
+    const copying = copyRepository(repository, scratch, { maxBytes, signal, onProgress: onArrival })
     const checking = readConfig(repository).then(refuseFormats)
     // Whoever removes the copy must not be overtaken by it.
     for (const work of await Promise.allSettled([checking, copying])) {
@@ -117,7 +117,7 @@ export function createImportSources({ git, dataDir, localRoots, outbound }: Depe
 
   async function openHttp(
     { protocol, host, port, path, username, password }: RemoteSource,
-    { signal }: Opening,
+    { signal, onArrival }: Opening,
   ): Promise<OpenedSource> {
     const url = new URL(`${protocol}://${bracketed(host)}${port ? `:${port}` : ''}${path}`)
     const pair = `${username?.reveal() ?? ''}:${password?.reveal() ?? ''}`
@@ -126,7 +126,13 @@ export function createImportSources({ git, dataDir, localRoots, outbound }: Depe
     const { agentFor } = outbound
     // Whatever the policy forbids is told before anything is started.
     await outbound.resolve(host)
-    const relay = await openHttpRelay({ url, authorization, agentFor, signal })
+    const relay = await openHttpRelay({
+      url,
+      authorization,
+      agentFor,
+      signal,
+      onProgress: onArrival,
+    })
     return {
       from: { remote: { address: relay.address, protocol: 'http', config: relayed } },
       fault: relay.fault,

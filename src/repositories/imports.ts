@@ -22,7 +22,13 @@ import {
   updateProgress,
 } from './import-store.ts'
 import { nameTaken, type Repositories } from './repositories.ts'
-import { deleteRepository, insertRepository, markReady, stateOf } from './repository-store.ts'
+import {
+  deleteRepository,
+  insertRepository,
+  isNameTaken,
+  markReady,
+  stateOf,
+} from './repository-store.ts'
 import { parseSource, type Source } from './source-address.ts'
 
 export type Imports = ReturnType<typeof createImports>
@@ -100,7 +106,7 @@ export function createImports(dependencies: Dependencies) {
         scratch: directories.scratchOf(id, 'source'),
         maxBytes: settings.importMaxBytes,
         signal: watched.signal,
-        onCopied: () => watched.onProgress(''),
+        onArrival: () => watched.onProgress(''),
       })
     await makeDraft(id, open, watched, dependencies)
     watched.signal.throwIfAborted()
@@ -203,6 +209,8 @@ export function createImports(dependencies: Dependencies) {
       if (!isRepositoryName(name))
         throw new Problem('invalid_request', `A name is ${repositoryNameForm}.`)
       sources.require(principal, source)
+      // Told before the wait for a turn; what counts is whether it is free afterwards.
+      if (await isNameTaken(db, name)) throw nameTaken(name)
       const owner = wanted.owner ?? principal
       const signals = wanted.signal ? [closing.signal, wanted.signal] : [closing.signal]
       using starting = new DisposableStack()

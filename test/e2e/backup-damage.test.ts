@@ -157,6 +157,30 @@ test('rows that do not belong together are told', async () => {
   }
 })
 
+test('an import in a backup that is called like a path is refused', async () => {
+  await using copy = await copyOfBackup()
+  const manifest = await readManifest(copy.path)
+  const row = {
+    ...{ repository_id: '../../../x', name: 'x', name_key: 'x', owner_token_id: 'x' },
+    ...{ owner_username: 'x', source: '/x', phase: 'counting', progress: 0, fault_code: null },
+    ...{ fault_detail: null, started_at: 1, ended_at: null },
+  }
+  const text = `${JSON.stringify(row)}\n`
+  const sha256 = sumOf(text)
+  await writeFile(join(copy.path, 'rows', sha256), text)
+  manifest.files.push({ path: `rows/${sha256}`, bytes: text.length, sha256 })
+  const imports = manifest.tables.find(({ name }: Table) => name === 'imports')
+  Object.assign(imports, { rows: 1, parts: [sha256] })
+  await writeManifest(copy.path, manifest)
+  const { faults } = await verify(copy.path)
+  assert.match(faults.map(({ fault }) => fault).join('\n'), /with the id "\.\.\/\.\.\/\.\.\/x"/)
+  const to = join(site.folder, 'none')
+  assertRefused(
+    await runSvc(['restore', copy.path], { SVC_DATA_DIR: to }),
+    /have a repository with the id/,
+  )
+})
+
 test('a manifest that leads elsewhere, is of another time or contradicts itself is refused', async () => {
   await using copy = await copyOfBackup()
   const outside = join(dirname(copy.path), 'outside')

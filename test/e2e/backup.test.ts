@@ -4,6 +4,7 @@ import {
   mkdir,
   readdir,
   readFile,
+  rename,
   rm,
   stat,
   symlink,
@@ -351,6 +352,47 @@ test('a repository whose files are lost keeps nobody from backing up the others'
   await site.restored(async (again) => {
     assert.equal((await again.admin.get('/repos')).body.length, 3)
     assert.equal((await again.admin.get('/repos/site')).status, 200)
+  })
+})
+
+test('what a backup has is not given up for files that are lost since', async () => {
+  await using site = await createBackupSite()
+  await site.backUp()
+  const before = await contentOf(site.backup)
+  const { path } = (await site.service.admin.get('/repos/site')).body
+  await rename(join(path, 'objects', 'pack'), join(path, 'elsewhere'))
+  await mkdir(join(path, 'objects', 'pack'))
+  assertRefused(await runSvc(['backup', site.backup], site.env), /All objects of .* are lost/)
+  assert.deepEqual(await contentOf(site.backup), before)
+  await rename(path, `${path}-elsewhere`)
+  assertRefused(
+    await runSvc(['backup', site.backup], site.env),
+    /The files of 1 repositories are lost: site\. The former backup has them/,
+  )
+  assert.deepEqual(await contentOf(site.backup), before)
+  await assertWhole(site.backup)
+  await site.service.admin.delete('/repos/site')
+  await site.backUp()
+})
+
+test('names of refs survive whose bytes would be spaces in another encoding, and long ones', async () => {
+  await using site = await createBackupSite()
+  const { path } = (await site.service.admin.get('/repos/site')).body
+  const tip = (await git(path, ['--git-dir', path, 'rev-parse', 'HEAD'])).stdout
+  const long = Array(5).fill('é'.repeat(120)).join('/')
+  for (const name of ['voilà', 'x\u0085y', long]) {
+    await git(path, ['--git-dir', path, 'update-ref', `refs/heads/${name}`, tip])
+  }
+  await git(path, ['--git-dir', path, 'symbolic-ref', 'HEAD', 'refs/heads/voilà'])
+  const before = await site.refs()
+  await site.backUp()
+  await assertWhole(site.backup)
+  await git(path, ['--git-dir', path, 'pack-refs', '--all'])
+  await site.backUp()
+  await assertWhole(site.backup)
+  await site.restored(async (again) => {
+    assert.deepEqual(await refsOf(again), before)
+    assert.equal((await again.admin.get('/repos/site')).body.defaultBranch, 'voilà')
   })
 })
 

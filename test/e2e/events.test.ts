@@ -12,8 +12,8 @@ let project: Project
 let owner: Client
 
 before(async () => {
-  service = await startInProcess()
   project = await createProject()
+  service = await startInProcess({ SVC_IMPORT_LOCAL_ROOTS: project.path })
   owner = await service.client({
     username: 'ada',
     permissions: ['repo:read', 'repo:write', 'repo:delete', 'collaborator:write'],
@@ -39,6 +39,7 @@ test('everything that changes something is an event, numbered in order, with who
   await project.git('push', '--quiet', owner.remote('page'), 'main:main', 'main:dev')
   await until('the push is finished', isFinished)
   await owner.delete('/repos/page')
+  await owner.post('/repos/import', { source: project.path, name: 'copy' })
   const { body: token } = await service.admin.post('/tokens', { name: 'x' })
   await service.admin.delete(`/tokens/${token.id}`)
   const { body: key } = await owner.post('/keys', { name: 'laptop', publicKey: newKeyLine() })
@@ -49,6 +50,7 @@ test('everything that changes something is an event, numbered in order, with who
     [
       ...['repository.created', 'protection.added', 'protection.removed', 'collaborator.added'],
       ...['collaborator.removed', 'repository.renamed', 'push', 'push', 'repository.deleted'],
+      'repository.imported',
       ...['token.created', 'token.deleted', 'ssh_key.added', 'ssh_key.deleted'],
     ],
   )
