@@ -1,5 +1,6 @@
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
+import { ignoreAbsence } from '../base/absence.ts'
 import type { Directories } from '../repositories/directories.ts'
 import type { BackupFolder } from './backup-folder.ts'
 import { BackupError } from './manifest.ts'
@@ -78,8 +79,4 @@ async function listObjectFiles(objects: string): Promise<string[]> {
 
 async function namesIn(folder: string): Promise<string[]> {
   return (await readdir(folder).catch(ignoreAbsence)) ?? []
-}
-
-function ignoreAbsence(error: NodeJS.ErrnoException): undefined {
-  if (error.code !== 'ENOENT') throw error
 }

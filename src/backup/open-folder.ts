@@ -1,5 +1,6 @@
 import { lstat, mkdir, readdir, realpath } from 'node:fs/promises'
 import { dirname, join, resolve, sep } from 'node:path'
+import { ignoreAbsence } from '../base/absence.ts'
 import { holdLock } from '../config/data-directory.ts'
 import {
   BackupError,
@@ -75,10 +76,6 @@ export async function findManifest(folder: string): Promise<Manifest | undefined
     if (code === 'ELOOP') throw new BackupError(`${path} is a link; svc makes none.`)
     throw error
   }
-}
-
-function ignoreAbsence(error: NodeJS.ErrnoException): undefined {
-  if (error.code !== 'ENOENT') throw error
 }
 
 function unusable(folder: string): (error: NodeJS.ErrnoException) => never {

@@ -1,3 +1,5 @@
+import { sqliteBusy } from './sqlite-busy.ts'
+
 /** What went wrong in the terms of a client; each door translates it (HTTP into a status). */
 export type ProblemKind =
   | 'invalid'
@@ -113,7 +115,6 @@ export function toProblem(error: unknown): Problem {
 }
 
 // SQLite result codes: https://sqlite.org/rescode.html. PostgreSQL error codes: its manual, appendix A.
-const sqliteBusy = 5
 const sqliteFull = 13
 const fullDiskCodes = new Set(['ENOSPC', 'EDQUOT', '53100'])
 const unreachableDatabaseCodes = new Set([

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { sync, syncTree } from '../base/disk.ts'
+import { isBusy } from '../base/sqlite-busy.ts'
 
 /** A data directory that cannot be used; the message says what to do. */
 export class DataDirectoryError extends Error {
@@ -17,8 +18,6 @@ export const encryptionKeyFile = 'encryption.key'
 export const restoringFile = 'restoring'
 const keyBytes = 32
 const lockPauseMs = 20
-// https://sqlite.org/rescode.html#busy
-const sqliteBusy = 5
 
 /** Makes the data directory on the first start, with its encryption key; later it is left as it is. */
 export async function prepareDataDirectory(path: string): Promise<void> {
@@ -144,10 +143,6 @@ export function isHeld(path: string): boolean {
   } finally {
     file.close()
   }
-}
-
-function isBusy(error: unknown): boolean {
-  return error instanceof Error && 'errcode' in error && error.errcode === sqliteBusy
 }
 
 /** Whether a text is a key to encrypt with, in base64 or hex. */

@@ -2,9 +2,10 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type ControlledTransaction, sql } from 'kysely'
+import { isBusy } from '../base/sqlite-busy.ts'
 import { connect, type DatabaseOptions, engineOf, withDialect } from './database.ts'
 import type { Db, Schema } from './schema.ts'
-import { isBusy, sqliteDialect } from './sqlite.ts'
+import { sqliteDialect } from './sqlite.ts'
 
 /** The rows as they were at one moment, for as long as they are held. */
 export type PinnedRows<T> = AsyncDisposable & { db: Db; found: T }

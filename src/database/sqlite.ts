@@ -12,11 +12,11 @@ import {
   type SqliteDialectConfig,
   SqliteDriver,
 } from 'kysely'
+import { isBusy } from '../base/sqlite-busy.ts'
 
 // How long one process waits for another (the command line, a server) to end its transaction.
 const busyTimeoutMs = 5000
 const busyPauseMs = 5
-const busyCode = 5
 const cachedStatements = 200
 
 type Use = {
@@ -137,9 +137,6 @@ class PatientConnection implements DatabaseConnection {
 }
 
 /** Whether another process is writing just now. */
-export function isBusy(error: unknown): boolean {
-  return error instanceof Error && 'errcode' in error && error.errcode === busyCode
-}
 
 // A transaction that first reads and then writes fails at once when another process wrote in between;
 // one that asks for the right to write at its start waits for its turn.

@@ -3,7 +3,7 @@ import { access, lstat, readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { shellWord } from '../base/shell-word.ts'
 import { restoringFile } from '../config/data-directory.ts'
-import { readInstance } from './doctor-store.ts'
+import { readInstance } from '../repositories/instance-store.ts'
 import {
   type Check,
   codeOf,

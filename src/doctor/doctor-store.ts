@@ -46,10 +46,6 @@ export async function readPostgresState(db: Db): Promise<PostgresState | undefin
   return rows[0]
 }
 
-export async function readInstance(db: Db): Promise<string | undefined> {
-  return (await db.selectFrom('instance').select('id').executeTakeFirst())?.id
-}
-
 /** `isReady` is false for one that is being imported, which has no directory yet. */
 export type KnownRepository = { id: string; name: string; isReady: boolean }
 

@@ -1,3 +1,4 @@
+import { within } from '../base/waiting.ts'
 import { dataDirectoryCheck, instanceCheck, leftoversCheck } from './data-directory-check.ts'
 import { clockCheck, databaseCheck } from './database-check.ts'
 import { diskCheck, fileSystemCheck, limitsCheck } from './disk-check.ts'
@@ -11,7 +12,6 @@ import { pushesCheck, repositoriesCheck, repositoryFilesCheck } from './reposito
 import { sandboxCheck } from './sandbox-check.ts'
 import { settingsCheck } from './settings-check.ts'
 import { createSite, type Site, type SiteOptions } from './site.ts'
-import { within } from './within.ts'
 
 /** Every check, in the order in which they are done. */
 export const checks: Check[] = [

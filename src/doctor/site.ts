@@ -2,6 +2,7 @@ import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Log } from '../base/log.ts'
+import { within } from '../base/waiting.ts'
 import { isHeld } from '../config/data-directory.ts'
 import type { Settings } from '../config/settings.ts'
 import { inspectDatabase } from '../database/inspection.ts'
@@ -10,7 +11,6 @@ import { gitCommands } from '../git/commands.ts'
 import { createGit } from '../git/git-process.ts'
 import { messageOf, Skip } from './finding.ts'
 import { readAccepted } from './settings-check.ts'
-import { within } from './within.ts'
 
 export type Site = ReturnType<typeof createSite>
 

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { createGunzip } from 'node:zlib'
 import { Problem } from '../base/problem.ts'
+import { orAborted } from '../base/waiting.ts'
 import { chunksOf } from './chunks.ts'
 
 /** The bytes of a Git request, in pieces. */
@@ -61,17 +62,6 @@ export async function* limited(body: Body, { maxBytes, signal, onProgress }: Lim
   } finally {
     // Not waited for: it may be waiting for the client.
     body.return().catch(() => {})
-  }
-}
-
-async function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  const stop = Promise.withResolvers<never>()
-  const onAbort = () => stop.reject(signal.reason)
-  signal.addEventListener('abort', onAbort)
-  try {
-    return await Promise.race([work, stop.promise])
-  } finally {
-    signal.removeEventListener('abort', onAbort)
   }
 }
 

@@ -1,6 +1,7 @@
 import { type FileHandle, open, readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
+import { orAborted } from '../base/waiting.ts'
 import { gitCommands } from './commands.ts'
 import type { Ended, GitProcess } from './git-process.ts'
 import { importFailed, importTooLarge, toImportFault } from './import-fault.ts'
@@ -41,7 +42,7 @@ export async function mirrorCopy(
   try {
     await takeObjects(copy, directory, wanted, mirroring)
     updater.stdin.end(commands.join(''))
-    const updated = await untilEnded(endOf(updater), signal)
+    const updated = await orAborted(endOf(updater), signal)
     if (updated.exitCode !== 0) throw toImportFault(updated, [])
   } catch (error) {
     throw nameBroken(error, refs)
@@ -89,14 +90,14 @@ async function takePacks(
     await using receiver = startTaking(directory, file.fd, mirroring)
     if (index === packs.length - 1) {
       // To count takes less time than to take.
-      const [count, counted] = await untilEnded(counting, signal)
+      const [count, counted] = await orAborted(counting, signal)
       if (counted.exitCode !== 0) throw toImportFault(counted, [])
       if (count !== expected) {
         await receiver[Symbol.asyncDispose]()
         return removePacks(directory)
       }
     }
-    const received = await untilEnded(endOf(receiver), signal)
+    const received = await orAborted(endOf(receiver), signal)
     if (received.exitCode !== 0 && packs.length > 1) return removePacks(directory)
     await requireTaken(received, directory, mirroring)
   }
@@ -114,7 +115,7 @@ async function takeReachable(
   await using receiver = startTaking(directory, sender.stdout, mirroring)
   sender.stdin.end(wanted)
   const ending = Promise.all([endOf(sender), endOf(receiver)])
-  const [sent, received] = await untilEnded(ending, mirroring.signal)
+  const [sent, received] = await orAborted(ending, mirroring.signal)
   // Who cannot write because the other has ended says no more than that, or nothing.
   const isBroken = sent.complaint === '' || /write error/.test(sent.complaint)
   if (sent.exitCode !== 0 && !isBroken) throw toImportFault(sent, [])
@@ -178,7 +179,7 @@ async function countLines(stream: Readable): Promise<number> {
 async function packRefs(directory: string, mirroring: Mirroring): Promise<void> {
   await using child = mirroring.git.start(gitCommands.packRefs(directory), optionsOf(mirroring))
   child.stdout.resume()
-  const ended = await untilEnded(endOf(child), mirroring.signal)
+  const ended = await orAborted(endOf(child), mirroring.signal)
   if (ended.exitCode !== 0) throw toImportFault(ended, [])
 }
 
@@ -190,18 +191,6 @@ function optionsOf({ owner, limits }: Mirroring) {
 function endOf(child: GitProcess): Promise<Ended> {
   child.channel.resume()
   return child.ended
-}
-
-async function untilEnded<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  signal.throwIfAborted()
-  const stopped = Promise.withResolvers<never>()
-  const stop = () => stopped.reject(signal.reason)
-  signal.addEventListener('abort', stop)
-  try {
-    return await Promise.race([work, stopped.promise])
-  } finally {
-    signal.removeEventListener('abort', stop)
-  }
 }
 
 /** Says which ref it is that leads to an object which is not there. */

@@ -2,6 +2,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { printable } from '../base/columns.ts'
+import { orAborted } from '../base/waiting.ts'
 import { gitCommands } from './commands.ts'
 import type { Git } from './git-process.ts'
 import { importFailed, importTooLarge, requireUtf8, toImportFault } from './import-fault.ts'
@@ -24,11 +25,10 @@ export type Mirroring = {
   owner: string
   limits: { memoryMaxBytes: number; fileMaxBytes: number }
   signal: AbortSignal
-  /** Called with each line of git's progress, and whenever more has arrived: with an empty one. */
+  /** Called with each line of git's progress. */
   onProgress: (line: string) => void
 }
 
-const lookEveryMs = 250
 const startMaxLength = 65_536
 const saidLines = 5
 const shownMaxLength = 200
@@ -103,47 +103,20 @@ async function runFetching(
     },
   })
   child.stdin.end()
-  using _watch = watchArrival(directory, onProgress)
-  const stopped = Promise.withResolvers<never>()
-  const stop = () => stopped.reject(signal.reason)
-  signal.addEventListener('abort', stop)
-  try {
-    const outcome = Promise.all([child.ended, startOf(child.stdout), startOf(child.channel)])
-    const [ended, output, trace] = await Promise.race([outcome, stopped.promise])
-    if (ended.exitCode !== 0 || isFunny(ended.complaint)) {
-      // Who comes to the limit of a process's files is ended without a word: signal(7), SIGXFSZ.
-      const bytes = directory === undefined ? 0 : await packBytes(directory)
-      if (bytes >= limits.fileMaxBytes) throw importTooLarge(limits.fileMaxBytes)
-      throw toImportFault(ended, said)
-    }
-    return { output, trace }
-  } finally {
-    signal.removeEventListener('abort', stop)
+  const outcome = Promise.all([child.ended, startOf(child.stdout), startOf(child.channel)])
+  const [ended, output, trace] = await orAborted(outcome, signal)
+  if (ended.exitCode !== 0 || isFunny(ended.complaint)) {
+    // Who comes to the limit of a process's files is ended without a word: signal(7), SIGXFSZ.
+    const bytes = directory === undefined ? 0 : await packBytes(directory)
+    if (bytes >= limits.fileMaxBytes) throw importTooLarge(limits.fileMaxBytes)
+    throw toImportFault(ended, said)
   }
+  return { output, trace }
 }
 
 // Git only warns of a ref whose name is none, and leaves it out.
 function isFunny(complaint: string): boolean {
   return /[Ii]gnoring funny ref/.test(complaint)
-}
-
-/** Tells of every look at which more has arrived than at the one before. */
-function watchArrival(
-  directory: string | undefined,
-  onProgress: (line: string) => void,
-): Disposable {
-  let last = 0
-  const timer = setInterval(() => {
-    if (directory === undefined) return
-    packBytes(directory).then(
-      (bytes) => {
-        if (bytes !== last) onProgress('')
-        last = bytes
-      },
-      () => {},
-    )
-  }, lookEveryMs)
-  return { [Symbol.dispose]: () => clearInterval(timer) }
 }
 
 async function dropRefusedRefs(directory: string, git: Git): Promise<void> {

@@ -1,5 +1,6 @@
 import { type BigIntStats, constants, type Dirent, type Stats } from 'node:fs'
 import { type FileHandle, lstat, open, opendir, readlink, stat } from 'node:fs/promises'
+import { ignoreAbsence } from '../base/absence.ts'
 
 const { O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = constants
 
@@ -129,7 +130,3 @@ function isSame(one: BigIntStats, other: BigIntStats): boolean {
 // A link; a link or a file where a folder should be; a folder where a file should be; a socket.
 const oddCodes = new Set(['ELOOP', 'ENOTDIR', 'EISDIR', 'ENXIO', 'ENODEV'])
 const unreadableCodes = new Set(['EACCES', 'EPERM'])
-
-function ignoreAbsence(error: NodeJS.ErrnoException): undefined {
-  if (error.code !== 'ENOENT') throw error
-}

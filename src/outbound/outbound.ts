@@ -1,6 +1,7 @@
 import type { Agent } from 'node:http'
 import ipaddr from 'ipaddr.js'
 import { Problem } from '../base/problem.ts'
+import { within } from '../base/waiting.ts'
 import { type AddressClass, classOf, type Ip, isIn } from './address-class.ts'
 import type { Allowed } from './allowed-ranges.ts'
 import { addressesIn } from './embedded-addresses.ts'
@@ -53,7 +54,7 @@ export function createOutbound({ allow, lookup, lookupTimeoutMs = 10_000 }: Depe
     const answer = lookup(name).finally(() => {
       lookups -= 1
     })
-    const found = await withTimeout(answer, lookupTimeoutMs, name).catch((error) => {
+    const found = await within(lookupTimeoutMs, answer, () => notInTime(name)).catch((error) => {
       throw error instanceof Problem ? error : toUnresolved(name, error)
     })
     // A zone id only says by which network card an address is reached; it stays link-local.
@@ -119,23 +120,13 @@ function unresolved(detail: string, cause?: unknown): Problem {
   return new Problem('outbound_unresolved', detail, { cause })
 }
 
+function notInTime(name: string): Problem {
+  return unresolved(`The name servers did not answer in time for "${name}"; try again later.`)
+}
+
 function toUnresolved(name: string, error: unknown): Problem {
   const isUnknown = error instanceof Error && 'code' in error && error.code === 'ENOTFOUND'
   return isUnknown
     ? unresolved(`The host "${name}" is not known; check its spelling.`, error)
     : unresolved(`The host "${name}" could not be looked up; try again later.`, error)
-}
-
-async function withTimeout<T>(answer: Promise<T>, timeoutMs: number, name: string): Promise<T> {
-  const { promise: late, reject } = Promise.withResolvers<never>()
-  const timer = setTimeout(
-    () =>
-      reject(unresolved(`The name servers did not answer in time for "${name}"; try again later.`)),
-    timeoutMs,
-  )
-  try {
-    return await Promise.race([answer, late])
-  } finally {
-    clearTimeout(timer)
-  }
 }

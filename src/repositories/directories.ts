@@ -1,6 +1,7 @@
 import { rmSync } from 'node:fs'
 import { mkdir, open, readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { ignoreAbsence } from '../base/absence.ts'
 import { sync, syncTree } from '../base/disk.ts'
 import type { FaultPoint } from '../base/fault-points.ts'
 import { isId } from '../base/ids.ts'
@@ -288,11 +289,6 @@ async function removeLocks(folder: string): Promise<string[]> {
     removed.push(...(await removeLocks(join(folder, entry.name))))
   }
   return removed
-}
-
-function ignoreAbsence(error: unknown): undefined {
-  if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined
-  throw error
 }
 
 async function isThere(path: string): Promise<boolean> {

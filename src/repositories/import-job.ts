@@ -100,8 +100,12 @@ export function watchImport(
   }, importSeconds * 1000)
   let latest: Progress = { phase: 'counting', percent: 0 }
   let movedAt = performance.now()
+  let arrived = 0
 
   async function look(): Promise<void> {
+    const bytes = await packBytes(directories.draftOf(id)).catch(() => 0)
+    if (bytes !== arrived) movedAt = performance.now()
+    arrived = bytes
     // What remains then is mostly this server's own work; to write many refs takes a while.
     const patience = (await hasIndexedPack(directories.draftOf(id))) ? ownWorkPatience : 1
     if (performance.now() - movedAt > patience * importStallSeconds * 1000) {
@@ -112,7 +116,6 @@ export function watchImport(
         new Problem('storage_full', 'The server has too little space left for this import.'),
       )
     }
-    const bytes = await packBytes(directories.draftOf(id)).catch(() => 0)
     if (bytes > importMaxBytes) own.abort(importTooLarge(importMaxBytes))
   }
 

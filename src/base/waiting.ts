@@ -1,0 +1,27 @@
+/** Waits for something, or until a signal is aborted; then it rejects with the signal's reason. */
+export async function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  const stop = Promise.withResolvers<never>()
+  const onAbort = () => stop.reject(signal.reason)
+  if (signal.aborted) onAbort()
+  signal.addEventListener('abort', onAbort)
+  try {
+    return await Promise.race([work, stop.promise])
+  } finally {
+    signal.removeEventListener('abort', onAbort)
+  }
+}
+
+/** Waits for something, but no longer than a time; then it rejects with what `tooLate` makes. */
+export async function within<T>(
+  milliseconds: number,
+  work: Promise<T>,
+  tooLate = () => new Error(`there was no answer within ${milliseconds / 1000} s`),
+): Promise<T> {
+  const { promise, reject } = Promise.withResolvers<never>()
+  const timer = setTimeout(() => reject(tooLate()), milliseconds)
+  try {
+    return await Promise.race([work, promise])
+  } finally {
+    clearTimeout(timer)
+  }
+}
