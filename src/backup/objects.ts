@@ -21,6 +21,8 @@ export async function addObjects({ directories, folder, id }: Options): Promise<
     const directory = await directories.locate(id)
     if (directory === undefined) break
     const present = await listObjectFiles(join(directory, 'objects'))
+    // A list from before and after a move to the trash would not be whole; it moves no further than there.
+    if ((await directories.locate(id)) !== directory) continue
     const isThere = new Set(present)
     const rest = present.filter((path) => !added.has(path))
     if (rest.length === 0) {
