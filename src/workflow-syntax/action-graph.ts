@@ -1,0 +1,73 @@
+import { quoted } from './fault-list.ts'
+import { stepsOf, usedActions } from './steps-of.ts'
+import type { Action, ActionStep, Fault, Workflow } from './workflow.ts'
+
+const depthMost = 10
+// Of a workflow, with all that its actions do: ten steps of ten steps each are a hundred.
+const stepsMost = 1000
+
+/** The folder of an action, by the path of its action.yml. */
+export function folderOfAction(path: string): string {
+  return path.split('/').slice(0, -1).join('/')
+}
+
+/** Folders of actions that are used and are not among the given ones. */
+export function missingFolders(users: (Workflow | Action)[], given: string[]): string[] {
+  return [...new Set(users.flatMap(usedActions))].filter((folder) => !given.includes(folder))
+}
+
+/** What an action comes to: its steps with those of all actions in it, and how deep they nest. */
+type Size = { steps: number; depth: number }
+
+/** Tells of actions that use themselves, nest too deeply or come to too many steps. */
+export function actionGraphFaults(workflows: Workflow[], actions: Action[]): Fault[] {
+  const faults: Fault[] = []
+  const byFolder = new Map(actions.map((action) => [action.path, action]))
+  const sizes = new Map<string, Size | 'open'>()
+
+  function sizeOf(step: ActionStep): Size {
+    const { path } = step
+    const known = sizes.get(path)
+    if (known && known !== 'open') return known
+    const action = byFolder.get(path)
+    if (!action) return { steps: 0, depth: 1 }
+    if (known === 'open') {
+      const message = `The action ${quoted(`./${path}`)} uses itself, here or by way of others.`
+      faults.push({ ...step.place, message, instead: 'Remove this step.' })
+      return { steps: 0, depth: 1 }
+    }
+    sizes.set(path, 'open')
+    const size = sizeWithin(action)
+    sizes.set(path, { steps: size.steps, depth: size.depth + 1 })
+    return { steps: size.steps, depth: size.depth + 1 }
+  }
+
+  function sizeWithin(user: Workflow | Action): Size {
+    const inner = actionSteps(user).map(sizeOf)
+    const own = stepsOf(user).length
+    return {
+      steps: inner.reduce((sum, { steps }) => sum + steps, own),
+      depth: Math.max(0, ...inner.map(({ depth }) => depth)),
+    }
+  }
+
+  for (const workflow of workflows) {
+    const { steps, depth } = sizeWithin(workflow)
+    const [first] = actionSteps(workflow)
+    if (!first) continue
+    if (depth > depthMost) {
+      const message = `Actions use each other ${depth} deep; ${depthMost} are possible.`
+      faults.push({ ...first.place, message, instead: 'Put their steps into fewer actions.' })
+    } else if (steps > stepsMost) {
+      const message = `With its actions the workflow has ${steps} steps; ${stepsMost} are possible.`
+      faults.push({ ...first.place, message, instead: 'Use fewer actions, or split the file.' })
+    }
+  }
+  for (const action of actions) sizeWithin(action)
+  return faults
+}
+
+/** The steps that use an action of the repository. */
+export function actionSteps(user: Workflow | Action): ActionStep[] {
+  return stepsOf(user).filter((step) => step.kind === 'action')
+}

@@ -1,0 +1,68 @@
+import { data, Evaluator, type Expr } from '@actions/expressions'
+import type { ContextAccess } from '@actions/expressions/ast'
+import type { FunctionDefinition } from '@actions/expressions/funcs/info'
+import { type Allowance, createAllowance, EvaluationFault, requireShort } from './allowance.ts'
+import { costOf, toData } from './expression-data.ts'
+import { createFunctions } from './expression-functions.ts'
+import type { Scope } from './scope.ts'
+
+/** What the expressions of one text or tree share: an allowance, and contexts that are translated once. */
+export type Session = {
+  allowance: Allowance
+  functions: Map<string, FunctionDefinition>
+  /** A context by its name in lower case; null when there is none. */
+  context: (name: string) => data.ExpressionData
+}
+
+export function createSession(scope: Scope): Session {
+  const allowance = createAllowance()
+  const contexts = new Map<string, data.ExpressionData>()
+  return {
+    allowance,
+    functions: createFunctions(scope, allowance),
+    context(name) {
+      const value = contexts.get(name) ?? translate(name)
+      contexts.set(name, value)
+      return value
+    },
+  }
+
+  function translate(name: string): data.ExpressionData {
+    if (!Object.hasOwn(scope.contexts, name)) return new data.Null()
+    // As on GitHub's Linux machines, where two variables may differ by case alone.
+    return toData(scope.contexts[name] ?? null, allowance, { exact: name === 'env' })
+  }
+}
+
+/** Operators stand in a row without limit, and each is a level of the tree. */
+const depthMax = 250
+
+/** The cost of a step of the evaluation itself. */
+const stepCost = 8
+
+/** Evaluates an expression within the session's allowance. */
+export class BoundedEvaluator extends Evaluator {
+  readonly #session: Session
+  #depth = 0
+
+  constructor(tree: Expr, session: Session) {
+    super(tree, new data.Dictionary(), session.functions)
+    this.#session = session
+    session.allowance.renew()
+  }
+
+  protected override eval(node: Expr): data.ExpressionData {
+    if (this.#depth === depthMax) throw new EvaluationFault('The expression nests too deeply.')
+    this.#depth++
+    const value = super.eval(node)
+    this.#depth--
+    // Whoever gets a value looks at all of it, so it is paid for here.
+    if (value instanceof data.StringData) requireShort(value.value.length)
+    this.#session.allowance.take(costOf(value) + stepCost)
+    return value
+  }
+
+  override visitContextAccess(access: ContextAccess): data.ExpressionData {
+    return this.#session.context(access.name.lexeme.toLowerCase())
+  }
+}

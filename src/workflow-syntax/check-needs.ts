@@ -1,0 +1,48 @@
+import { type FaultList, quoted } from './fault-list.ts'
+import type { Field } from './fields.ts'
+import { nearest } from './nearest.ts'
+import type { Job } from './workflow.ts'
+
+/** A job, and where its needs stand. */
+export type PlacedJob = { job: Job; needs: { text: string; field: Field }[] }
+
+/** Tells of needs that name no job, the job itself, or jobs that wait for it. */
+export function checkNeeds(jobs: PlacedJob[], ids: string[], faults: FaultList): void {
+  for (const { job, needs } of jobs) {
+    for (const { text, field } of needs) {
+      const { place } = field.node
+      if (text === job.id) {
+        faults.add(place, `The job ${quoted(text)} needs itself.`, 'Leave it out.')
+      } else if (!ids.includes(text)) {
+        const similar = nearest(text, ids)
+        const instead = similar ? `Write ${quoted(similar)}.` : 'Name a job of this file.'
+        faults.add(place, `There is no job ${quoted(text)}.`, instead)
+      }
+    }
+  }
+  const stuck = jobsInCycles(jobs)
+  for (const { job, needs } of jobs) {
+    if (!stuck.has(job.id)) continue
+    const need = needs.find(({ text }) => text !== job.id && stuck.has(text))
+    if (!need) continue
+    const message = `The jobs ${quoted(job.id)} and ${quoted(need.text)} wait for each other.`
+    faults.add(need.field.node.place, message, 'Remove one of the needs of this circle.')
+    return
+  }
+}
+
+/** Jobs that can never start because they wait, over others, for themselves. */
+function jobsInCycles(jobs: PlacedJob[]): Set<string> {
+  const left = new Map(jobs.map(({ job }) => [job.id, job.needs.filter((id) => id !== job.id)]))
+  // Whoever waits for nothing goes, until nobody does; then whom nobody waits for, so that only circles remain.
+  const remove = (isFree: (id: string, needs: string[]) => boolean) => {
+    for (;;) {
+      const free = [...left].filter(([id, needs]) => isFree(id, needs)).map(([id]) => id)
+      if (free.length === 0) return
+      for (const id of free) left.delete(id)
+    }
+  }
+  remove((_, needs) => !needs.some((id) => left.has(id)))
+  remove((id) => ![...left.values()].some((needs) => needs.includes(id)))
+  return new Set(left.keys())
+}

@@ -1,0 +1,21 @@
+import type { FaultList } from './fault-list.ts'
+import type { Field } from './fields.ts'
+
+/** A run has no token, so it can be granted no more than reading. */
+export function checkPermissions(field: Field | undefined, faults: FaultList): void {
+  if (!field) return
+  const { node } = field
+  const instead = 'Write "read" or "none", or leave "permissions" out.'
+  const pairs = node.kind === 'map' ? node.entries.map(({ value }) => value) : [node]
+  for (const value of pairs) {
+    const word = value.kind === 'scalar' ? value.value : undefined
+    const isHarmless =
+      node.kind === 'map' ? word === 'read' || word === 'none' : word === 'read-all'
+    if (isHarmless) continue
+    const isWrite = word === 'write' || word === 'write-all'
+    const message = isWrite
+      ? 'A run has no token, so it cannot be allowed to write.'
+      : 'This is no permission.'
+    faults.add(value.place, message, instead)
+  }
+}

@@ -1,0 +1,15 @@
+import { type FaultList, quoted } from './fault-list.ts'
+import type { Field } from './fields.ts'
+
+const known = ['bash', 'sh', 'python']
+
+/** Tells when a `shell` is none that a step can have: a known one, or a command with `{0}` for the script's file. */
+export function checkShell(field: Field | undefined, faults: FaultList): void {
+  if (field?.node.kind !== 'scalar' || typeof field.node.value !== 'string') return
+  const shell = field.node.value
+  if (known.includes(shell) || shell.includes('{0}') || shell.includes('${{')) return
+  const message = `There is no shell ${quoted(shell)}.`
+  const instead =
+    'Write bash, sh, python, or a command with {0} for the file of the script, such as "perl {0}".'
+  faults.add(field.node.place, message, instead)
+}

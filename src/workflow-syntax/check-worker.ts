@@ -1,0 +1,24 @@
+import { parentPort } from 'node:worker_threads'
+import { parseAction, parseWorkflow } from './parse.ts'
+import type { Action, Fault, SourceFile, Workflow } from './workflow.ts'
+
+/** What the thread is asked, a file at a time. */
+export type CheckQuestion = { kind: 'workflow' | 'action'; file: SourceFile }
+
+export type CheckAnswer = { result: Workflow | Action | undefined; faults: Fault[] }
+
+parentPort?.on('message', ({ kind, file }: CheckQuestion) => {
+  if (kind === 'workflow') {
+    const { workflow, faults } = parseWorkflow(file)
+    answer({ result: workflow, faults })
+  } else {
+    const { action, faults } = parseAction(file)
+    answer({ result: action, faults })
+  }
+})
+// Says that it has been loaded, so that this is no part of the time that a file takes.
+parentPort?.postMessage('ready')
+
+function answer(what: CheckAnswer): void {
+  parentPort?.postMessage(what)
+}

@@ -1,0 +1,164 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createChecker, missingActionFaults } from './checker.ts'
+import { formatFault } from './fault-list.ts'
+
+// Guards against a check that never ends; a machine that is busy takes longer than the server allows.
+const patient = { timeoutMs: 60_000 }
+
+test('files are checked together, and told which actions are missing', async () => {
+  await using checker = createChecker(patient)
+  const workflow = {
+    path: 'ci.yml',
+    text: 'steps:\n  - uses: ./a\n  - uses: ./gone\n  - run: x\n',
+  }
+  const first = await checker.check([workflow, { path: 'bad.yml', text: 'stepz: []' }], [])
+  assert.deepEqual(first.missingActions, ['a', 'gone'])
+  assert.equal(first.workflows[0]?.workflow?.jobs[0]?.steps.length, 3)
+  assert.equal(first.workflows[1]?.workflow, undefined)
+  assert.match(first.workflows[1]?.faults[0]?.message ?? '', /"stepz" is no key/)
+  const second = await checker.check([workflow], [action('a', ['./b']), action('b', [])])
+  assert.deepEqual(second.missingActions, ['gone'])
+  assert.deepEqual(missingActionFaults(second).map(formatFault), [
+    'ci.yml:3:5: There is no file action.yml in "./gone". Instead: Add one to the commit, or name the folder that has one.',
+  ])
+})
+
+test('actions that use themselves, nest too deeply or come to too much are faults', async () => {
+  await using checker = createChecker(patient)
+  const workflow = { path: 'ci.yml', text: 'steps: [{ uses: ./a0 }]' }
+  const faults = async (actions: { path: string; text: string }[]) => {
+    const checked = await checker.check([workflow], actions)
+    return [...checked.workflows, ...checked.actions].flatMap((one) => one.faults.map(formatFault))
+  }
+  const circle = [action('a0', ['./a1']), action('a1', ['./a2']), action('a2', ['./a1'])]
+  assert.deepEqual(await faults(circle), [
+    'a2/action.yml:4:7: The action "./a1" uses itself, here or by way of others. Instead: Remove this step.',
+  ])
+  const chain = (length: number) =>
+    Array.from({ length }, (_, at) => action(`a${at}`, at + 1 < length ? [`./a${at + 1}`] : []))
+  assert.deepEqual(await faults(chain(10)), [])
+  assert.match((await faults(chain(11))).join(), /Actions use each other 11 deep/)
+  const wide = [0, 1, 2].map((at) => action(`a${at}`, Array(10).fill(`./a${at + 1}`)))
+  assert.match((await faults([...wide, action('a3', [])])).join(), /the workflow has 2222 steps/)
+})
+
+test('no file takes the memory of the thread, its stack or its time', async () => {
+  await using checker = createChecker(patient)
+  const files = Object.entries(bombs).map(([path, text]) => ({ path, text }))
+  const { workflows } = await checker.check(files, [])
+  for (const { path, faults } of workflows) {
+    assert.ok(faults.length > 0, path)
+    for (const { message } of faults) assert.doesNotMatch(message, /^The check of/, path)
+  }
+})
+
+test('a file that takes too long has a fault that says so, and the next one is checked', async () => {
+  await using checker = createChecker({ timeoutMs: 1 })
+  const slow = { path: 'slow.yml', text: 'steps:\n'.padEnd(250_000, '- run: ${{ 1 }}\n') }
+  const { workflows } = await checker.check([slow], [])
+  assert.deepEqual(workflows[0]?.faults.map(formatFault), [
+    'slow.yml:1:1: The check of this file took too long. Instead: Make the file simpler, or split it into several.',
+  ])
+  await using patientChecker = createChecker(patient)
+  const after = await patientChecker.check([{ path: 'a.yml', text: 'steps: [{ run: x }]' }], [])
+  assert.deepEqual(after.workflows[0]?.faults, [])
+})
+
+test('a thread that was idle is ended, and started again when it is needed', async () => {
+  await using checker = createChecker({ ...patient, idleMs: 1 })
+  const file = { path: 'a.yml', text: 'steps: [{ run: x }]' }
+  for (let times = 0; times < 5; times++) {
+    const { workflows } = await checker.check([file], [])
+    assert.deepEqual(workflows[0]?.faults, [])
+    await new Promise((resolve) => setTimeout(resolve, times))
+  }
+})
+
+test('too many checks at once are refused, and the others are done', async () => {
+  await using checker = createChecker(patient)
+  const file = { path: 'a.yml', text: 'steps: [{ run: x }]' }
+  const all = await Promise.allSettled(Array.from({ length: 105 }, () => checker.check([file], [])))
+  assert.equal(all.filter(({ status }) => status === 'fulfilled').length, 100)
+})
+
+test('a checker that is disposed of lets nobody wait', async () => {
+  const checker = createChecker(patient)
+  const file = { path: 'a.yml', text: 'steps: [{ run: x }]' }
+  const asked = checker.check([file, file], [])
+  await checker[Symbol.asyncDispose]()
+  const { workflows } = await asked
+  for (const { faults } of workflows) assert.match(faults[0]?.message ?? '', /was stopped/)
+})
+
+function action(folder: string, uses: string[]) {
+  const steps = [...uses.map((path) => `    - uses: ${path}\n`), '    - { run: x, shell: sh }\n']
+  return {
+    path: `${folder}/action.yml`,
+    text: `runs:\n  using: composite\n  steps:\n${steps.join('')}`,
+  }
+}
+
+const size = 250_000
+const fill = (piece: string, length = size) => piece.repeat(length / piece.length)
+const inStep = (text: string) => `steps:\n- run: |\n    ${text}\n`
+const inMatrix = (text: string) =>
+  `jobs:\n a:\n  strategy:\n   matrix:\n${text}\n  steps: [{ run: x }]\n`
+
+const bombs: Record<string, string> = {
+  brackets: fill('['),
+  maps: fill('{a: '),
+  dashes: fill('- '),
+  questions: fill('? '),
+  colons: fill('a: '),
+  indented: Array.from({ length: 600 }, (_, depth) => `${' '.repeat(depth)}a:\n`).join(''),
+  lines: fill('\n'),
+  windowsLines: fill('\r\n'),
+  comments: `a:\n${fill('  #\n')}`,
+  commas: `[${fill(',')}`,
+  // Just within the number of parts that are looked at.
+  fewerCommas: `[${fill(',', 59_000)}`,
+  fewerAnchors: fill('&a ', 80_000),
+  fewerStars: fill('*a ', 80_000),
+  fewerKeys: Array.from({ length: 14_000 }, (_, number) => `k${number}:`).join('\n'),
+  sameKeys: fill('k:\n', 40_000),
+  fewerSteps: `steps:\n${fill('- run: x\n', 78_000)}`,
+  keys: Array.from({ length: 40_000 }, (_, number) => `${number}:`).join('\n'),
+  closing: fill(']'),
+  tags: fill('!a '),
+  quotes: fill('"'),
+  words: fill("'a' "),
+  escapes: `a: "${fill('\\q')}"`,
+  badHex: `a: "${fill('\\xzz')}"`,
+  documents: fill('---\n'),
+  directives: fill('%a\n'),
+  blocks: fill('- |\n'),
+  longKey: `${fill('k')}: 1`,
+  tabs: fill('\t'),
+  tenMegabytes: fill('a', 10_000_000),
+  laughs: `a: &a [${fill('x,', 18)}]\n${[...'bcdefghij']
+    .map((name, at) => `${name}: &${name} [${fill(`*${'abcdefghij'[at]},`, 27)}]\n`)
+    .join('')}`,
+  longLaugh: `a: &a "${fill('x', 200_000)}"\nsteps:\n- env:\n${Array.from(
+    { length: 1000 },
+    (_, number) => `    A${number}: *a\n`,
+  ).join('')}`,
+  expressions: inStep(fill('${{ x }} ')),
+  open: inStep(fill('${{')),
+  parentheses: inStep(`\${{ ${fill('(', 20_000)} }}`),
+  negations: inStep(`\${{ ${fill('!', 20_000)}x }}`),
+  indexes: inStep(`\${{ x${fill('[0]', 20_000)} }}`),
+  calls: inStep(`\${{ ${fill('format(', 20_000)} }}`),
+  jobs: `jobs:\n${Array.from(
+    { length: 1800 },
+    (_, number) => ` j${number}: {needs: [j${number + 1}], steps: [{run: x}]}\n`,
+  ).join('')}`,
+  matrix: inMatrix(
+    Array.from({ length: 100 }, (_, at) => `    v${at}: [1,2,3,4,5,6,7]`).join('\n'),
+  ),
+  exclusions: inMatrix(
+    `    a: [${fill('1,', 200)}]\n    b: [${fill('1,', 200)}]\n    exclude: [${fill('{a: 2},', 20_000)}]`,
+  ),
+  patterns: `on: { push: { branches: [${fill("'!**a',", 30_000)}] } }\nsteps: [{ run: x }]`,
+  unknownKeys: `jobs:\n a:\n${Array.from({ length: 5000 }, (_, at) => `  stepz${at}: 1\n`).join('')}`,
+}

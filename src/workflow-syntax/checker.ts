@@ -1,0 +1,130 @@
+import { actionGraphFaults, actionSteps, folderOfAction, missingFolders } from './action-graph.ts'
+import { CheckFailure, createCheckThread } from './check-thread.ts'
+import type { CheckAnswer, CheckQuestion } from './check-worker.ts'
+import { quoted } from './fault-list.ts'
+import { bytesMost } from './source-text.ts'
+import type { Action, Fault, SourceFile, Workflow } from './workflow.ts'
+
+/** What files say, or what is wrong with them. */
+export type Checked = {
+  workflows: { path: string; workflow: Workflow | undefined; faults: Fault[] }[]
+  actions: { path: string; action: Action | undefined; faults: Fault[] }[]
+  /** Folders of actions that are used and were not given. */
+  missingActions: string[]
+}
+
+export type Checker = ReturnType<typeof createChecker>
+
+const waitingMost = 100
+
+/** There are too many waiting to be checked; nothing was looked at. */
+export class CheckerBusy extends Error {
+  override readonly name = 'CheckerBusy'
+}
+
+/**
+ * Checks workflow files in a thread of its own, one after the other, so that no file can keep the server from its
+ * work or take its memory: a file that takes longer than a second or 100 MB has a fault that says so.
+ */
+export function createChecker({ timeoutMs = 1000, idleMs = 5 * 60_000 } = {}) {
+  const thread = createCheckThread({ timeoutMs })
+  let waiting = 0
+  let last: Promise<unknown> = Promise.resolve()
+  let isClosed = false
+  let idle: NodeJS.Timeout | undefined
+
+  /** Runs one after the other; the thread ends some time after the last. */
+  async function inTurn<T>(work: () => Promise<T>): Promise<T> {
+    if (waiting >= waitingMost) {
+      throw new CheckerBusy('too many workflow files are waiting to be checked')
+    }
+    waiting += 1
+    clearTimeout(idle)
+    const turn = last.then(work)
+    last = turn.catch(() => {})
+    try {
+      return await turn
+    } finally {
+      waiting -= 1
+      if (waiting === 0 && !isClosed) {
+        idle = setTimeout(() => void inTurn(() => thread.end()), idleMs).unref()
+      }
+    }
+  }
+
+  async function ask(kind: CheckQuestion['kind'], file: SourceFile): Promise<CheckAnswer> {
+    // The parser would say the same; the thread need not get what is too long to be looked at.
+    const text = file.text.slice(0, bytesMost + 1)
+    try {
+      if (isClosed) throw new CheckFailure('was stopped')
+      return await thread.ask({ kind, file: { path: file.path, text } })
+    } catch (failure) {
+      if (!(failure instanceof CheckFailure)) throw failure
+      return { result: undefined, faults: [toFault(file, failure)] }
+    }
+  }
+
+  return {
+    /** Throws CheckerBusy when too many checks are waiting. */
+    check: (files: SourceFile[], actions: SourceFile[]): Promise<Checked> =>
+      inTurn(async () => {
+        const checked: Checked = { workflows: [], actions: [], missingActions: [] }
+        for (const file of files) {
+          const { result, faults } = await ask('workflow', file)
+          // The thread answers a question about a workflow with a workflow.
+          const workflow = result as Workflow | undefined
+          checked.workflows.push({ path: file.path, workflow, faults })
+        }
+        for (const file of actions) {
+          const { result, faults } = await ask('action', file)
+          const action = result as Action | undefined
+          checked.actions.push({ path: file.path, action, faults })
+        }
+        return withGraph(checked)
+      }),
+
+    async [Symbol.asyncDispose](): Promise<void> {
+      isClosed = true
+      clearTimeout(idle)
+      await thread.end()
+    },
+  }
+}
+
+/** What is wrong with steps whose action is missing, once it is known that the commit has none there. */
+export function missingActionFaults({ workflows, actions, missingActions }: Checked): Fault[] {
+  const users = [
+    ...workflows.map(({ workflow }) => workflow),
+    ...actions.map(({ action }) => action),
+  ]
+  return users
+    .flatMap((user) => (user ? actionSteps(user) : []))
+    .filter(({ path }) => missingActions.includes(path))
+    .map(({ path, place }) => ({
+      ...place,
+      message: `There is no file action.yml in ${quoted(`./${path}`)}.`,
+      instead: 'Add one to the commit, or name the folder that has one.',
+    }))
+}
+
+/** Adds what can only be seen of all files together. */
+function withGraph(checked: Checked): Checked {
+  const workflows = checked.workflows.flatMap(({ workflow }) => workflow ?? [])
+  const actions = checked.actions.flatMap(({ action }) => action ?? [])
+  const given = checked.actions.map(({ path }) => folderOfAction(path))
+  const found = actionGraphFaults(workflows, actions)
+  const of = (path: string) => found.filter(({ file }) => file === path)
+  return {
+    workflows: checked.workflows.map((one) => ({
+      ...one,
+      faults: [...one.faults, ...of(one.path)],
+    })),
+    actions: checked.actions.map((one) => ({ ...one, faults: [...one.faults, ...of(one.path)] })),
+    missingActions: missingFolders([...workflows, ...actions], given),
+  }
+}
+
+function toFault({ path }: SourceFile, { message }: CheckFailure): Fault {
+  const instead = 'Make the file simpler, or split it into several.'
+  return { file: path, line: 1, column: 1, message: `The check of this file ${message}.`, instead }
+}

@@ -1,0 +1,57 @@
+import { Cron } from 'croner'
+import { quoted } from './fault-list.ts'
+import type { Refusal } from './fields.ts'
+
+const month = '(?:\\d{1,2}|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)'
+const weekday = '(?:[0-7]|sun|mon|tue|wed|thu|fri|sat)'
+const ordinal = '\\d{1,2}'
+
+// POSIX, with steps and names as GitHub has them; croner knows more, which would not run there.
+const fields = [ordinal, ordinal, ordinal, month, weekday].map((value) => {
+  const item = `(?:\\*|${value}(?:-${value})?)(?:/\\d{1,2})?`
+  return new RegExp(`^${item}(?:,${item})*$`, 'i')
+})
+
+/** What is wrong with the time of a schedule. */
+export function cronFault(cron: string, timezone: string | undefined): Refusal | undefined {
+  const example = 'Write minute, hour, day, month and weekday: "30 4 * * 1-5".'
+  if (cron.startsWith('@')) return [`Names such as ${quoted(cron)} are not supported.`, example]
+  const parts = cron.trim().split(/\s+/)
+  if (parts.length !== fields.length) {
+    return [`${quoted(cron)} has ${parts.length} fields, not 5.`, example]
+  }
+  const wrong = parts.find((part, index) => part.length > 200 || !fields[index]?.test(part))
+  if (wrong !== undefined) return [`${quoted(wrong)} is no field of a schedule.`, example]
+  if (timezone !== undefined && !isTimezone(timezone)) {
+    return [
+      `There is no time zone ${quoted(timezone)}.`,
+      'Write a name such as "Europe/Berlin", or leave it out for UTC.',
+    ]
+  }
+  try {
+    if (toCron(cron, timezone).nextRun(new Date(0))) return undefined
+    return [`The time ${quoted(cron)} never comes.`, 'Check the day and the month.']
+  } catch {
+    return [`${quoted(cron)} is no schedule: a value is out of its range.`, example]
+  }
+}
+
+/** When a checked schedule comes next, strictly after a time; both in milliseconds. Without a time zone it is in UTC. */
+export function nextTime(cron: string, timezone: string | undefined, after: number): number {
+  const next = toCron(cron, timezone).nextRun(new Date(after))
+  if (!next) throw new Error(`the schedule ${cron} has no next time`)
+  return next.getTime()
+}
+
+function toCron(cron: string, timezone: string | undefined): Cron {
+  // `sloppyRanges` for 20/15, which GitHub has: from minute 20, every 15.
+  return new Cron(cron, { mode: '5-part', timezone: timezone ?? 'UTC', sloppyRanges: true })
+}
+
+function isTimezone(name: string): boolean {
+  try {
+    return new Intl.DateTimeFormat('en', { timeZone: name }).format(0) !== ''
+  } catch {
+    return false
+  }
+}

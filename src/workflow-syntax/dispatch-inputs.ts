@@ -1,0 +1,68 @@
+import { listed, quoted } from './fault-list.ts'
+import { nearest } from './nearest.ts'
+import type { Input } from './workflow.ts'
+
+const charactersMost = 65_535
+
+export type InputValue = string | number | boolean
+
+/** What is wrong with an input that was given, or is missing. */
+export type InputFault = { input: string; message: string }
+
+/**
+ * The inputs of a dispatch, checked and completed by defaults. As on GitHub, booleans and numbers may be given as
+ * texts, and what is not given and has no default is false, 0, '' or the first of the options.
+ */
+export function readInputs(
+  inputs: Record<string, Input>,
+  given: Record<string, unknown>,
+): { values: Record<string, InputValue> } | { faults: InputFault[] } {
+  const faults: InputFault[] = []
+  const names = Object.keys(inputs)
+  for (const name of Object.keys(given)) {
+    if (Object.hasOwn(inputs, name)) continue
+    const similar = nearest(name, names)
+    const advice = similar ? `; ${quoted(similar)} is one` : ''
+    faults.push({ input: name, message: `The workflow has no input ${quoted(name)}${advice}.` })
+  }
+  const values = Object.entries(inputs).map(([name, input]) => {
+    const value = Object.hasOwn(given, name) ? given[name] : undefined
+    const read = value === undefined ? absent(input) : readGiven(input, value)
+    if (typeof read === 'object')
+      faults.push({ input: name, message: `${quoted(name)} ${read.fault}` })
+    return [name, read] as const
+  })
+  if (faults.length > 0) return { faults }
+  // Those that are faults have been told of.
+  return { values: Object.fromEntries(values) as Record<string, InputValue> }
+}
+
+type Fault = { fault: string }
+
+function absent(input: Input): InputValue | Fault {
+  if (input.default !== undefined) return input.default
+  if (input.required) return { fault: 'is required.' }
+  if (input.type === 'boolean') return false
+  if (input.type === 'number') return 0
+  return input.options[0] ?? ''
+}
+
+function readGiven({ type, options, required }: Input, value: unknown): InputValue | Fault {
+  if (type === 'boolean') {
+    if (value === true || value === 'true') return true
+    if (value === false || value === 'false') return false
+    return { fault: 'must be true or false.' }
+  }
+  if (type === 'number') {
+    const isNumeric = typeof value === 'string' && /^-?\d+(\.\d+)?([eE][-+]?\d+)?$/.test(value)
+    const number = typeof value === 'number' || isNumeric ? Number(value) : Number.NaN
+    return Number.isFinite(number) ? number : { fault: 'must be a number.' }
+  }
+  if (typeof value !== 'string') return { fault: 'must be a text.' }
+  if (type === 'choice' && !options.includes(value)) {
+    return { fault: `must be one of ${listed(options.map(quoted))}.` }
+  }
+  if (required && value === '') return { fault: 'is required.' }
+  const isTooLong = value.length > charactersMost
+  return isTooLong ? { fault: `is longer than ${charactersMost} characters.` } : value
+}

@@ -1,0 +1,116 @@
+import { type data, ExpressionEvaluationError } from '@actions/expressions'
+import { falsy } from '@actions/expressions/result'
+import { EvaluationFault, textMax } from './allowance.ts'
+import { BoundedEvaluator, createSession, type Session } from './bounded-evaluator.ts'
+import { toJson } from './expression-data.ts'
+import { ExpressionFault } from './expression-fault.ts'
+import { refusals } from './expression-refusals.ts'
+import { MalformedExpression, parseExpression } from './parse-expression.ts'
+import type { Json, Scope } from './scope.ts'
+import { conditionOf, placeIn, splitTemplate } from './template-parts.ts'
+import type { Template, TemplateTree } from './workflow.ts'
+
+/** A text with the values of its expressions, as GitHub writes them: null as nothing, lists and objects as `Array` and `Object`. */
+export function evaluateText(template: Template, scope: Scope): string {
+  return textOf(template, createSession(scope))
+}
+
+/** The value itself where the text is one expression and nothing else, otherwise a text. */
+export function evaluateValue(template: Template, scope: Scope): Json {
+  return jsonOf(template, createSession(scope))
+}
+
+/** A tree with the values of its texts. */
+export function evaluateTree(tree: TemplateTree, scope: Scope): Json {
+  return treeOf(tree, createSession(scope))
+}
+
+/** Whether an `if` holds. Without a status function `success()` is asked, too; no condition means `success()`. */
+export function evaluateCondition(template: Template | undefined, scope: Scope): boolean {
+  const condition = conditionOf(template?.text ?? '')
+  if (template === undefined || condition.kind === 'none') return scope.status.success
+  if (condition.kind !== 'expression') {
+    const { message } = condition.kind === 'unclosed' ? refusals.unclosed() : refusals.surrounded()
+    throw new ExpressionFault(placeIn(template, condition.offset), message)
+  }
+  const { uses } = within(template, condition.offset, () => parseExpression(condition.text))
+  const asksStatus = uses.some(({ kind, name }) => kind === 'function' && isStatus(name))
+  if (!asksStatus && !scope.status.success) return false
+  return !falsy(dataOf(template, condition, createSession(scope)))
+}
+
+function isStatus(name: string): boolean {
+  return ['success', 'failure', 'cancelled', 'always'].includes(name.toLowerCase())
+}
+
+function treeOf(tree: TemplateTree, session: Session): Json {
+  if (tree === null || typeof tree !== 'object') return tree
+  if (Array.isArray(tree)) return tree.map((item) => treeOf(item, session))
+  if ('text' in tree) return jsonOf(tree, session)
+  // `fromEntries` makes names of all, `__proto__` as well.
+  return Object.fromEntries(
+    Object.entries(tree.tree).map(([name, value]) => [name, treeOf(value, session)]),
+  )
+}
+
+function jsonOf(template: Template, session: Session): Json {
+  const [part, more] = splitTemplate(template.text)
+  if (more === undefined && part?.kind === 'expression') {
+    return toJson(dataOf(template, part, session))
+  }
+  return textOf(template, session)
+}
+
+function textOf(template: Template, session: Session): string {
+  const pieces: string[] = []
+  let length = 0
+  for (const part of splitTemplate(template.text)) {
+    if (part.kind === 'unclosed') {
+      throw new ExpressionFault(placeIn(template, part.offset), refusals.unclosed().message)
+    }
+    const isLiteral = part.kind === 'text'
+    const piece = isLiteral ? part.text : dataOf(template, part, session).coerceString()
+    length += piece.length
+    if (!isLiteral && length > textMax) {
+      const message = 'The text with the values of its expressions is larger than 1 MiB.'
+      throw new ExpressionFault(placeIn(template, part.offset), message)
+    }
+    pieces.push(piece)
+  }
+  return pieces.join('')
+}
+
+function dataOf(
+  template: Template,
+  { text, offset }: { text: string; offset: number },
+  session: Session,
+): data.ExpressionData {
+  return within(template, offset, () =>
+    new BoundedEvaluator(parseExpression(text).tree, session).evaluate(),
+  )
+}
+
+/** Gives faults of an expression the place where they are in the file. */
+function within<T>(template: Template, offset: number, work: () => T): T {
+  try {
+    return work()
+  } catch (fault) {
+    if (fault instanceof MalformedExpression) {
+      const place = placeIn(template, offset + fault.offset)
+      throw new ExpressionFault(place, `${fault.message} ${fault.instead}`, { cause: fault })
+    }
+    const reason = reasonOf(fault)
+    if (reason === undefined) throw fault
+    throw new ExpressionFault(placeIn(template, offset), reason, { cause: fault })
+  }
+}
+
+/** The sentence of a fault that the expression is to blame for; undefined for a bug of ours. */
+function reasonOf(fault: unknown): string | undefined {
+  if (!(fault instanceof Error)) return undefined
+  if (fault instanceof EvaluationFault) return fault.message
+  // The library wraps what goes wrong in an index.
+  if (fault.cause !== undefined) return reasonOf(fault.cause)
+  const isOfLibrary = fault.constructor === Error || fault instanceof ExpressionEvaluationError
+  return isOfLibrary ? `The expression has no value: ${fault.message}.` : undefined
+}

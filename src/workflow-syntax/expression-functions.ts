@@ -1,0 +1,132 @@
+import { data, wellKnownFunctions } from '@actions/expressions'
+import type { FunctionDefinition } from '@actions/expressions/funcs/info'
+import { equals } from '@actions/expressions/result'
+import { type Allowance, EvaluationFault, requireShort } from './allowance.ts'
+import { containsText } from './contains-text.ts'
+import { toData } from './expression-data.ts'
+import { allFunctions } from './expression-positions.ts'
+import { formatText } from './format-text.ts'
+import { toJsonText } from './json-text.ts'
+import type { Json, Scope } from './scope.ts'
+
+type Value = data.ExpressionData
+
+/** Functions by their names in lower case, as the library's evaluator wants them. */
+export function createFunctions(
+  scope: Scope,
+  allowance: Allowance,
+): Map<string, FunctionDefinition> {
+  const { status } = scope
+  const calls: Record<string, (...args: Value[]) => Value> = {
+    always: () => new data.BooleanData(true),
+    cancelled: () => new data.BooleanData(status.cancelled),
+    success: (...jobs) =>
+      toBoolean(jobs.length === 0 ? status.success : resultsOf(jobs, scope).every(isSuccess)),
+    failure: (...jobs) =>
+      toBoolean(jobs.length === 0 ? status.failure : resultsOf(jobs, scope).some(isFailure)),
+    hashfiles: (...patterns) => new data.StringData(hashFiles(patterns.map(toText), scope)),
+    contains: (searched, item) => toBoolean(contains(searched, item, allowance)),
+    format: (pattern, ...values) => toTextData(formatText(toText(pattern), values.map(toText))),
+    fromjson: (text) => toData(parseJson(toText(text)), allowance),
+    join: (list, separator) => toTextData(joinTexts(list, separator)),
+    tojson: (value) => toTextData(value === undefined ? '' : toJsonText(value)),
+  }
+  const known = [...Object.values(wellKnownFunctions), ...allFunctions]
+  return new Map(
+    known.map((signature) => {
+      const name = signature.name.toLowerCase()
+      const call = calls[name] ?? wellKnownFunctions[name]?.call
+      if (call === undefined) throw new Error(`the function ${name} is not implemented`)
+      return [name, { ...signature, call: charged(call, allowance) }]
+    }),
+  )
+}
+
+/** What a function makes is looked at again by the evaluator; what it makes on its way is charged here. */
+function charged(call: (...args: Value[]) => Value, allowance: Allowance) {
+  return (...args: Value[]) => {
+    allowance.take(args.length)
+    return call(...args)
+  }
+}
+
+function toBoolean(value: boolean): Value {
+  return new data.BooleanData(value)
+}
+
+function toTextData(text: string): Value {
+  return new data.StringData(text)
+}
+
+function toText(value: Value | undefined): string {
+  return value?.coerceString() ?? ''
+}
+
+/** The results of jobs that are named in a job's condition. */
+function resultsOf(jobs: Value[], { contexts }: Scope): Json[] {
+  const needs = contexts.needs
+  return jobs.map(toText).map((job) => {
+    const need = isObject(needs) && Object.hasOwn(needs, job) ? needs[job] : undefined
+    if (isObject(need)) return need.result ?? null
+    throw new EvaluationFault(`There is no job \`${job}\` among the \`needs\` of this job.`)
+  })
+}
+
+const isSuccess = (result: Json) => result === 'success'
+const isFailure = (result: Json) => result === 'failure'
+
+function isObject(value: Json | undefined): value is { [key: string]: Json } {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function hashFiles(patterns: string[], scope: Scope): string {
+  try {
+    return scope.hashFiles(patterns)
+  } catch (fault) {
+    const reason = fault instanceof Error ? fault.message : String(fault)
+    throw new EvaluationFault(`hashFiles failed: ${reason}`, { cause: fault })
+  }
+}
+
+function contains(
+  searched: Value | undefined,
+  item: Value | undefined,
+  allowance: Allowance,
+): boolean {
+  if (searched === undefined || item === undefined) return false
+  if (searched instanceof data.Array) {
+    return searched.values().some((element) => {
+      // Each comparison folds both texts anew.
+      if (element.primitive && item.primitive) {
+        allowance.take(toText(element).length + toText(item).length)
+      }
+      return equals(item, element)
+    })
+  }
+  if (!searched.primitive || !item.primitive) return false
+  return containsText(toText(searched).toLowerCase(), toText(item).toLowerCase())
+}
+
+function parseJson(text: string): Json {
+  requireShort(text.length)
+  if (text.trim() === '') throw new EvaluationFault('fromJSON got an empty text.')
+  try {
+    return JSON.parse(text)
+  } catch (fault) {
+    // The engine's message repeats a piece of the text, which may be secret.
+    const [, position] = /at position (\d+)/.exec(String(fault)) ?? []
+    const where = position === undefined ? '' : ` at its character ${Number(position) + 1}`
+    throw new EvaluationFault(`fromJSON got a text that is not JSON${where}.`)
+  }
+}
+
+function joinTexts(list: Value | undefined, separator: Value | undefined): string {
+  if (!(list instanceof data.Array)) return list?.primitive ? toText(list) : ''
+  const between = separator?.primitive ? toText(separator) : ','
+  let length = 0
+  for (const item of list.values()) {
+    length += toText(item).length + between.length
+    requireShort(length - between.length)
+  }
+  return list.values().map(toText).join(between)
+}

@@ -1,0 +1,140 @@
+import {
+  contextNames,
+  functionsAt,
+  isContext,
+  isFunction,
+  type Position,
+  positions,
+} from './expression-positions.ts'
+import type { Use } from './parse-expression.ts'
+
+/** What is wrong, and what to write instead. */
+export type Refusal = { message: string; instead: string }
+
+/** How an expression that is not accepted is told of. */
+export const refusals = {
+  unclosed: (): Refusal => ({
+    message: 'This `${{` is not closed.',
+    instead: "Close it with `}}`. To write it as text: ${{ '${{' }}.",
+  }),
+  empty: (): Refusal => ({
+    message: 'The expression is empty.',
+    instead: 'Write a value between `${{` and `}}`, such as ${{ github.ref }}, or leave both out.',
+  }),
+  tooLong: (maxLength: number): Refusal => ({
+    message: `The expression is longer than ${maxLength} characters.`,
+    instead: 'Split it, for example over several variables in `env`.',
+  }),
+  tooDeep: (): Refusal => ({
+    message: 'The expression nests too deeply.',
+    instead: 'Split it, for example over several variables in `env`.',
+  }),
+  surrounded: (): Refusal => ({
+    message: 'The text around `${{ }}` would make this condition always true.',
+    instead: 'Put the whole condition into one `${{ }}`, or leave the braces out.',
+  }),
+  unknownFunction: (name: string): Refusal => ({
+    message: `There is no function ${quote(name)}.`,
+    instead: isContext(name)
+      ? `${quote(name)} is a context: write ${name}.NAME or ${name}['NAME'].`
+      : `The functions are ${list(functionsAt(positions['step.if']))}.`,
+  }),
+  unknownContext: (name: string): Refusal => ({
+    message: `There is no context ${quote(name)}.`,
+    instead: isFunction(name)
+      ? `${quote(name)} is a function: write ${name}().`
+      : `A text stands in single quotes: '${shorten(name)}'. The contexts are ${list(contextNames)}.`,
+  }),
+  /** A known name at a place where it means nothing. */
+  misplaced: ({ kind, name }: Use, position: Position): Refusal => ({
+    message: `The ${kind} ${quote(name)} cannot be used in ${positions[position].place}.`,
+    instead: isOfAction(position)
+      ? (whereElse(kind, name, true) ?? handedOn)
+      : (hints[name.toLowerCase()] ?? whereElse(kind, name, false) ?? handedOn),
+  }),
+  /** A piece that is no word of the language. */
+  unreadable: (rest: string): Refusal => {
+    const [piece = rest.slice(0, 1)] = /^\S+/.exec(rest) ?? []
+    const code = piece.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')
+    const shown = piece.trim() === '' ? `The white space U+${code}` : quote(piece)
+    return { message: `${shown} is not understood here.`, instead: adviseOn(rest) }
+  },
+  /** What the library's parser says, in plainer words; `word` is where it stopped. */
+  unparsable: (complaint: string, word: string): Refusal => {
+    if (complaint.startsWith('Exceeded')) return refusals.tooDeep()
+    if (complaint.startsWith('Unexpected end') || word === '') {
+      return {
+        message: 'The expression ends too early.',
+        instead: 'Close what is open, and complete the last operator.',
+      }
+    }
+    if (/^(Too few|Too many|Even)/.test(complaint)) {
+      return {
+        message: `The function ${quote(word)} has the wrong number of arguments.`,
+        instead: arities[word.toLowerCase()] ?? 'Call it without arguments.',
+      }
+    }
+    return { message: `${quote(word)} is not understood here.`, instead: adviseOn(word) }
+  },
+}
+
+const hints: Partial<Record<string, string>> = {
+  secrets: 'Give the secret to a variable in the `env` of the job, and use env.NAME.',
+  jobs: 'It belongs to reusable workflows, which there are none of here; the results of jobs are in needs.NAME.',
+}
+
+const arities: Partial<Record<string, string>> = {
+  case: 'Write case(condition, value, …, otherwise), an odd number of arguments.',
+  contains: 'Write contains(searched, item).',
+  endswith: 'Write endsWith(text, ending).',
+  format: "Write format('{0} and {1}', first, second).",
+  fromjson: 'Write fromJSON(text).',
+  hashfiles: "Write hashFiles('pattern'), with up to 255 patterns.",
+  join: "Write join(list) or join(list, ', ').",
+  startswith: 'Write startsWith(text, beginning).',
+  tojson: 'Write toJSON(value).',
+}
+
+function adviseOn(rest: string): string {
+  if (rest.startsWith("'")) return "Close the text with a single quote; write one in it twice: ''."
+  if (/^["`]/.test(rest)) return "Put texts into single quotes: 'text'."
+  if (rest.startsWith('=')) return 'Compare with `==`.'
+  if (rest.startsWith('&')) return 'Write `&&` for and.'
+  if (rest.startsWith('|')) return 'Write `||` for or.'
+  if (rest.startsWith('$')) return 'Inside an expression names stand alone, as in env.NAME.'
+  if (/^[-+/%]/.test(rest))
+    return 'Expressions cannot calculate; do it in a step and use its output.'
+  return "Expressions have names, numbers, texts in single quotes, calls and operators: github.ref == 'refs/heads/main'."
+}
+
+// What holds nowhere in an action has a value where the action is used.
+const handedOn =
+  'Hand it to the action as an input, by "with" of the step that uses it, and use inputs.NAME.'
+
+function isOfAction(position: string): boolean {
+  return position.startsWith('action.')
+}
+
+/** The places of a workflow, or of an action, where there is such a name; undefined when there are none. */
+function whereElse(kind: Use['kind'], name: string, inAction: boolean): string | undefined {
+  const places = Object.entries(positions).filter(([position, { contexts, functions }]) => {
+    if (isOfAction(position) !== inAction) return false
+    const names = kind === 'context' ? contexts : functions.map((signature) => signature.name)
+    return names.some((known) => known.toLowerCase() === name.toLowerCase())
+  })
+  if (places.length === 0) return undefined
+  return `It can be used in ${list(places.map(([, { place }]) => place))}.`
+}
+
+function list(words: readonly string[]): string {
+  return words.length < 2 ? words.join('') : `${words.slice(0, -1).join(', ')} and ${words.at(-1)}`
+}
+
+function quote(word: string): string {
+  return `\`${shorten(word)}\``
+}
+
+/** Names and pieces can be as long as an expression. */
+function shorten(word: string): string {
+  return word.length > 60 ? `${word.slice(0, 60)}…` : word
+}

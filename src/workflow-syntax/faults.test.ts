@@ -1,0 +1,373 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { formatFault } from './fault-list.ts'
+import { parseAction, parseWorkflow } from './parse.ts'
+import type { Fault } from './workflow.ts'
+
+/** A file, and each `line:column message` that it must give, in order. */
+type Case = [text: string, ...faults: string[]]
+
+test('what is wrong with a workflow file is told with its line and column', () => {
+  for (const [text, ...expected] of workflows) {
+    const { workflow, faults } = parseWorkflow({ path: 'ci.yml', text })
+    assert.equal(workflow, undefined, text)
+    assertFaults(text, faults, expected)
+  }
+})
+
+test('what is wrong with an action is told with its line and column', () => {
+  for (const [text, ...expected] of actions) {
+    const { action, faults } = parseAction({ path: 'ci.yml', text })
+    assert.equal(action, undefined, text)
+    assertFaults(text, faults, expected)
+  }
+})
+
+test('all faults are told at once, in the order of the file, but no more than 50', () => {
+  const lines = Array.from({ length: 60 }, (_, number) => `  - { run: x, foo${number}: 1 }\n`)
+  const { faults } = parseWorkflow({ path: 'ci.yml', text: `steps:\n${lines.join('')}` })
+  assert.deepEqual(
+    faults.map(({ line }) => line),
+    Array.from({ length: 50 }, (_, index) => index + 2),
+  )
+})
+
+test('a fault is one line of text, whatever the file is called', () => {
+  const fault = { file: 'a\n\u001b[31m.yml', line: 1, column: 2, message: 'No.', instead: 'Yes.' }
+  assert.equal(formatFault(fault), 'a\ufffd\ufffd[31m.yml:1:2: No. Instead: Yes.')
+})
+
+function assertFaults(text: string, faults: Fault[], expected: string[]): void {
+  const told = faults.map(({ line, column, message }) => `${line}:${column} ${message}`)
+  assert.deepEqual(told, expected, text)
+  for (const fault of faults) {
+    assert.equal(fault.file, 'ci.yml')
+    assert.match(fault.message, /^[A-Z"`=].*\.$/)
+    assert.match(fault.instead, /^[A-Z].*/, fault.message)
+  }
+}
+
+const workflows: Case[] = [
+  ['', '1:1 The file is empty.'],
+  ['# nothing\n', '1:1 The file is empty.'],
+  ['- run: x', '1:1 The file is a list, not a mapping.'],
+  ['jobs: {}', '1:1 There are no jobs.'],
+  ['jobs:', '1:1 "jobs" is empty, not a mapping.'],
+  ['steps: []', '1:1 There are no steps.'],
+  ['steps:', '1:1 "steps" is empty, not a list.'],
+  ['name: x', '1:1 The workflow has nothing to do.'],
+  ['name: [x]\nsteps: [{ run: x }]', '1:7 "name" is a list, not a text.'],
+  ['name: ${{ github.ref }}\nsteps: [{ run: x }]', '1:7 "name" cannot hold expressions.'],
+  ['step:\n  - run: x\n', '1:1 "step" is no key of a workflow.'],
+  [
+    'steps: [{ run: x }]\njobs: { a: { steps: [{ run: x }] } }',
+    '1:1 A workflow has "steps" or "jobs", not both.',
+  ],
+  ['true: push\nsteps: [{ run: x }]', '1:1 "true" is no key of a workflow.'],
+  ['runs-on: x\nsteps: [{ run: x }]', '1:1 "runs-on" is a key of a job.'],
+  ['env: [A]\nsteps: [{ run: x }]', '1:6 "env" is a list, not a mapping.'],
+  [
+    'env: { "A B": 1 }\nsteps: [{ run: x }]',
+    '1:8 "A B" cannot name a variable of the environment.',
+  ],
+  ['env: { A: [1] }\nsteps: [{ run: x }]', '1:11 "A" is a list, not a text.'],
+  [
+    'env: { A: "${{ matrix.x }}" }\nsteps: [{ run: x }]',
+    "1:16 The context `matrix` cannot be used in the workflow's `env`.",
+  ],
+  ['defaults: { shell: bash }\nsteps: [{ run: x }]', '1:13 "shell" is no key of "defaults".'],
+  ['defaults: { run: { shell: pwsh } }\nsteps: [{ run: x }]', '1:27 There is no shell "pwsh".'],
+  [
+    'concurrency: { cancel-in-progress: true }\nsteps: [{ run: x }]',
+    '1:1 "concurrency" has no group.',
+  ],
+  [
+    'concurrency: { group: a, cancel-in-progress: 1 }\nsteps: [{ run: x }]',
+    '1:46 "cancel-in-progress" is a number.',
+  ],
+  [
+    'permissions: write-all\nsteps: [{ run: x }]',
+    '1:14 A run has no token, so it cannot be allowed to write.',
+  ],
+  [
+    'permissions: { contents: read, id-token: write }\nsteps: [{ run: x }]',
+    '1:42 A run has no token, so it cannot be allowed to write.',
+  ],
+  ['secrets: [A, "B-C"]\nsteps: [{ run: x }]', '1:14 An item of "secrets" is no name of a secret.'],
+  [
+    'run-name: ${{ secrets.A }}\nsteps: [{ run: x }]',
+    '1:15 The context `secrets` cannot be used in `run-name`.',
+  ],
+  ['on:\nsteps: [{ run: x }]', '1:1 "on" names no event.'],
+  ['on: pull_request\nsteps: [{ run: x }]', '1:5 There are no pull requests here.'],
+  ['on: [push, workflow_call]\nsteps: [{ run: x }]', '1:12 Workflows cannot call each other.'],
+  ['on: { pish: }\nsteps: [{ run: x }]', '1:7 "pish" is no event here.'],
+  ['on: issues\nsteps: [{ run: x }]', '1:5 "issues" is no event here.'],
+  ['on: {}\nsteps: [{ run: x }]', '1:5 "on" names no event.'],
+  ['on: []\nsteps: [{ run: x }]', '1:5 "on" names no event.'],
+  [
+    'on: { push: { branches: [a], branches-ignore: [b] } }\nsteps: [{ run: x }]',
+    '1:30 "branches" and "branches-ignore" exclude each other.',
+  ],
+  [
+    'on: { push: { branches: ["!a"] } }\nsteps: [{ run: x }]',
+    '1:15 "branches" takes nothing in: all its patterns begin with "!".',
+  ],
+  [
+    'on: { push: { tags-ignore: ["!a"] } }\nsteps: [{ run: x }]',
+    '1:29 "tags-ignore" cannot hold patterns with "!".',
+  ],
+  [
+    'on: { push: { paths: ["[a"] } }\nsteps: [{ run: x }]',
+    '1:23 The pattern "[a" has "[" without letters or digits and "]".',
+  ],
+  [
+    'on: { push: { paths: ["+a"] } }\nsteps: [{ run: x }]',
+    '1:23 The pattern "+a" has "+" with nothing before it to repeat.',
+  ],
+  ['on: { push: { paths: [] } }\nsteps: [{ run: x }]', '1:15 "paths" names nothing.'],
+  ['on: { push: { branch: main } }\nsteps: [{ run: x }]', '1:15 "branch" is no key of "push".'],
+  [
+    'on: { workflow_dispatch: { inputs: { a: { type: environment } } } }\nsteps: [{ run: x }]',
+    '1:49 "environment" is no type of an input.',
+  ],
+  [
+    'on: { workflow_dispatch: { inputs: { a: { type: choice } } } }\nsteps: [{ run: x }]',
+    '1:38 The input "a" has no options.',
+  ],
+  [
+    'on: { workflow_dispatch: { inputs: { a: { type: boolean, default: "x" } } } }\nsteps: [{ run: x }]',
+    '1:67 "default" must be true or false.',
+  ],
+  [
+    'on: { workflow_dispatch: { inputs: { a: , A: } } }\nsteps: [{ run: x }]',
+    '1:43 "A" is the name of another one, in line 1; upper and lower case make no difference.',
+  ],
+  [
+    'on: { workflow_dispatch: { inputs: { a: { required: "yes" } } } }\nsteps: [{ run: x }]',
+    '1:53 "required" is a text.',
+  ],
+  ['on: { schedule: }\nsteps: [{ run: x }]', '1:7 "schedule" does not say when.'],
+  ['on: schedule\nsteps: [{ run: x }]', '1:5 "schedule" does not say when.'],
+  [
+    'on: { schedule: [{ cron: "@daily" }] }\nsteps: [{ run: x }]',
+    '1:26 Names such as "@daily" are not supported.',
+  ],
+  [
+    'on: { schedule: [{ cron: "* * * *" }] }\nsteps: [{ run: x }]',
+    '1:26 "* * * *" has 4 fields, not 5.',
+  ],
+  [
+    'on: { schedule: [{ cron: "61 * * * *" }] }\nsteps: [{ run: x }]',
+    '1:26 "61 * * * *" is no schedule: a value is out of its range.',
+  ],
+  [
+    'on: { schedule: [{ cron: "0 0 30 2 *" }] }\nsteps: [{ run: x }]',
+    '1:26 The time "0 0 30 2 *" never comes.',
+  ],
+  [
+    'on: { schedule: [{ cron: "0 0 L * *" }] }\nsteps: [{ run: x }]',
+    '1:26 "L" is no field of a schedule.',
+  ],
+  [
+    'on: { schedule: [{ cron: "0 0 * * *", timezone: Mars/X }] }\nsteps: [{ run: x }]',
+    '1:49 There is no time zone "Mars/X".',
+  ],
+  ['on: { schedule: [{}] }\nsteps: [{ run: x }]', '1:18 This schedule has no "cron".'],
+  ['jobs: { a: }', '1:9 The job "a" is empty, not a mapping.'],
+  ['jobs: { a: { run: x } }', '1:9 The job "a" has no steps.', '1:14 "run" is a key of a step.'],
+  ['jobs: { 1a: { steps: [{ run: x }] } }', '1:9 "1a" cannot be a name here.'],
+  ['jobs: { __a: { steps: [{ run: x }] } }', '1:9 "__a" cannot be a name here.'],
+  [
+    'jobs:\n  a:\n    services: {}\n    steps: [{ run: x }]',
+    '3:5 Jobs have no service containers.',
+  ],
+  ['jobs:\n  a:\n    container: x\n    steps: [{ run: x }]', '3:5 Jobs do not run in containers.'],
+  [
+    'jobs:\n  a:\n    uses: a/b/.github/workflows/x.yml@v1\n    steps: [{ run: x }]',
+    '3:5 A job cannot be a reusable workflow.',
+  ],
+  [
+    'jobs:\n  a:\n    environment: prod\n    steps: [{ run: x }]',
+    '3:5 There are no deployment environments here.',
+  ],
+  [
+    'jobs:\n  a:\n    concurrency: x\n    steps: [{ run: x }]',
+    '3:5 "concurrency" is for the whole workflow.',
+  ],
+  ['jobs:\n  a:\n    needs: b\n    steps: [{ run: x }]', '3:12 There is no job "b".'],
+  ['jobs:\n  a:\n    needs: a\n    steps: [{ run: x }]', '3:12 The job "a" needs itself.'],
+  [
+    'jobs:\n  a:\n    needs: [[a]]\n    steps: [{ run: x }]',
+    '3:13 An item of "needs" is a list, not a text.',
+  ],
+  ['jobs:\n  a:\n    timeout-minutes: 0\n    steps: [{ run: x }]', '3:22 "timeout-minutes" is 0.'],
+  [
+    'jobs:\n  a:\n    timeout-minutes: x\n    steps: [{ run: x }]',
+    '3:22 "timeout-minutes" is "x".',
+  ],
+  [
+    'jobs:\n  a:\n    timeout-minutes: "${{ secrets.X }}"\n    steps: [{ run: x }]',
+    "3:27 The context `secrets` cannot be used in a job's `timeout-minutes`.",
+  ],
+  [
+    'jobs:\n  a:\n    continue-on-error: 1\n    steps: [{ run: x }]',
+    '3:24 "continue-on-error" is a number.',
+  ],
+  [
+    'jobs:\n  a:\n    strategy: { matrix: {} }\n    steps: [{ run: x }]',
+    '3:25 The matrix is empty.',
+  ],
+  [
+    'jobs:\n  a:\n    strategy: { matrix: { a: [] } }\n    steps: [{ run: x }]',
+    '3:30 "a" has no values.',
+  ],
+  [
+    'jobs:\n  a:\n    strategy: { matrix: { a: 1 } }\n    steps: [{ run: x }]',
+    '3:30 "a" is a number.',
+  ],
+  [
+    'jobs:\n  a:\n    strategy: { matrix: { a: [1], include: [1] } }\n    steps: [{ run: x }]',
+    '3:45 An item of "include" is a number, not a mapping.',
+  ],
+  [
+    'jobs:\n  a:\n    strategy: { max-parallel: 1.5 }\n    steps: [{ run: x }]',
+    '3:31 "max-parallel" is 1.5.',
+  ],
+  [
+    'jobs:\n  a:\n    strategy: { fail-fast: never }\n    steps: [{ run: x }]',
+    '3:28 "fail-fast" is "never".',
+  ],
+  ['jobs:\n  a:\n    strategy: { matrix: x }\n    steps: [{ run: x }]', '3:25 "matrix" is "x".'],
+  [
+    'jobs:\n  a:\n    runs-on: { group: x }\n    steps: [{ run: x }]',
+    '3:14 "runs-on" is a mapping; there are no groups of runners.',
+  ],
+  ['jobs:\n  a:\n    runs-on: []\n    steps: [{ run: x }]', '3:14 "runs-on" is an empty list.'],
+  ['jobs:\n  a:\n    if:\n    steps: [{ run: x }]', '3:5 "if" is empty.'],
+  ['jobs:\n  a:\n    if: foo\n    steps: [{ run: x }]', '3:9 There is no context `foo`.'],
+  [
+    'jobs:\n  a:\n    if: github.ref =\n    steps: [{ run: x }]',
+    '3:20 `=` is not understood here.',
+  ],
+  [
+    'jobs:\n  a:\n    outputs: { "a b": 1 }\n    steps: [{ run: x }]',
+    '3:16 "a b" cannot be a name here.',
+  ],
+  [
+    'jobs:\n  a:\n    permissions: { x: maybe }\n    steps: [{ run: x }]',
+    '3:23 This is no permission.',
+  ],
+  ['jobs:\n  a:\n    neds: [x]\n    steps: [{ run: x }]', '3:5 "neds" is no key of a job.'],
+  [
+    'jobs:\n  a:\n    env: { A: "${{ steps.x }}" }\n    steps: [{ run: x }]',
+    "3:20 The context `steps` cannot be used in a job's `env`.",
+  ],
+  [
+    'jobs:\n  a: { needs: b, steps: [{ run: x }] }\n  b: { needs: c, steps: [{ run: x }] }\n  c: { needs: b, steps: [{ run: x }] }',
+    '3:15 The jobs "b" and "c" wait for each other.',
+  ],
+  ['steps:\n  - x', '2:5 A step is a text, not a mapping.'],
+  ['steps:\n  - {}', '2:5 This step does nothing.'],
+  ['steps:\n  - { run: }', '2:7 "run" is empty.'],
+  ['steps:\n  - { run: "" }', '2:12 "run" is empty.'],
+  ['steps:\n  - { run: [x] }', '2:12 "run" is a list, not a text.'],
+  ['steps:\n  - { run: x, uses: ./x }', '2:15 A step has "run" or "uses", not both.'],
+  ['steps:\n  - { run: x, with: { a: 1 } }', '2:15 "with" has no meaning beside "run".'],
+  ['steps:\n  - { run: x, shell: pwsh }', '2:22 There is no shell "pwsh".'],
+  ['steps:\n  - { run: x, id: "a b" }', '2:19 "a b" cannot be a name here.'],
+  ['steps:\n  - { run: x, timeout-minutes: -1 }', '2:32 "timeout-minutes" is -1.'],
+  [
+    'steps:\n  - { run: x, if: "${{ true }} x" }',
+    '2:23 The text around `${{ }}` would make this condition always true.',
+  ],
+  ['steps:\n  - { uses: ./x, shell: bash }', '2:18 "shell" has no meaning beside "uses".'],
+  [
+    'steps:\n  - { uses: ../x }',
+    '2:13 The path "../x" does not begin at the top of the repository.',
+  ],
+  ['steps:\n  - { uses: ./x/../y }', '2:13 The path of an action cannot hold "..".'],
+  ['steps:\n  - { uses: /x }', '2:13 The path "/x" does not begin at the top of the repository.'],
+  ['steps:\n  - { uses: ./x/action.yml }', '2:13 This names the file of the action.'],
+  ['steps:\n  - { uses: ./.svc/workflows/x.yml }', '2:13 A step cannot use a workflow.'],
+  ['steps:\n  - { uses: x }', '2:13 "x" is no path of an action.'],
+  ['steps:\n  - { uses: docker://x }', '2:13 Steps cannot run containers.'],
+  [
+    'steps:\n  - { uses: actions/setup-node@v4 }',
+    '2:13 "actions/setup-node@v4" cannot be used here.',
+  ],
+  ['steps:\n  - { uses: actions/cache@v4 }', '2:13 "actions/cache@v4" cannot be used here.'],
+  [
+    'steps:\n  - { uses: a/b@v1 }',
+    '2:13 Actions of other repositories, such as "a/b@v1", are not supported.',
+  ],
+  [
+    'steps:\n  - { uses: actions/checkout@v4, with: { fetch-depth: 0, ref: x } }',
+    '2:42 "fetch-depth" has no effect: the one commit of the run is already checked out, without history and other repositories.',
+    '2:58 "ref" has no effect: the one commit of the run is already checked out, without history and other repositories.',
+  ],
+  ['steps:\n  - { run: x, name: "${{ x }" }', '2:22 This `${{` is not closed.'],
+  ['steps:\n  - { run: x, secrets: [A] }', '2:15 "secrets" is no key of a step.'],
+  ['steps:\n  - { uses: "${{ matrix.x }}" }', '2:13 "uses" cannot hold expressions.'],
+  [
+    'steps:\n  - { run: x, id: a }\n  - { run: x, id: A }',
+    '3:19 "A" is the name of another one, in line 2; upper and lower case make no difference.',
+  ],
+  ['a: b: c', '1:4 This is not YAML: nested mappings are not allowed in compact mappings.'],
+  [
+    'steps: [',
+    '1:9 This is not YAML: flow sequence in block collection must be sufficiently indented and end with a ].',
+  ],
+  ['a: "x', '1:6 This is not YAML: missing closing "quote.'],
+  ['\ta: 1', '1:1 This is not YAML: tabs are not allowed as indentation.'],
+  ['a: *b', '1:4 There is no anchor &b above this alias.'],
+  [
+    'a: &a [*a]',
+    '1:1 "a" is no key of a workflow.',
+    '1:8 The alias *a stands within what it repeats.',
+  ],
+  ['a: !!str x', '1:4 YAML tags are not supported, such as "!!str".'],
+  ['%YAML 1.1\n---\na: 1', '1:1 YAML directives are not supported, such as "%YAML 1.1".'],
+  ['a: 1\n---\nb: 1', '2:1 A second YAML document begins here.'],
+  ['a: 1\na: 2', '1:1 "a" is no key of a workflow.', '2:1 The key "a" is there twice.'],
+  ['<<: { a: 1 }', '1:1 Merge keys (<<) are not supported.'],
+  ['? [a]\n: 1', '1:3 This key is not a text.'],
+  ['__proto__: 1', '1:1 The key "__proto__" is not possible.'],
+  ['? \n: 1', '1:3 This key is not a text.'],
+  ['a: "\\q"', '1:4 This text in double quotes holds the unknown escape \\q.'],
+  ['a: \u0007', '1:4 Here stands a control character.'],
+  ['a: �', '1:4 The file is not UTF-8 here.'],
+  ['env: { A: .inf }\nsteps: [{ run: x }]', '1:11 This number is not finite.'],
+  ['steps:\n  - run: |\n      a\n      b ${{ nope.x }}\n', '4:13 There is no context `nope`.'],
+]
+
+const actions: Case[] = [
+  ['name: x', '1:1 The action has no "runs".'],
+  ['runs: {}', '1:1 "runs" does not say what it uses.', '1:1 "runs" has no steps.'],
+  [
+    'runs: { using: node20, main: x.js }',
+    '1:16 Actions by "node20" are not supported.',
+    '1:24 Only composite actions can be used.',
+  ],
+  ['runs: { using: composite }', '1:1 "runs" has no steps.'],
+  [
+    'runs: { using: composite, steps: [{ run: x }] }',
+    '1:37 A "run" step of an action names its shell.',
+  ],
+  [
+    'inputs: { a: { type: string } }\nruns: { using: composite, steps: [{ uses: ./x }] }',
+    '1:16 Inputs of actions are texts.',
+  ],
+  [
+    'outputs: { a: {} }\nruns: { using: composite, steps: [{ uses: ./x }] }',
+    '1:12 The output "a" has no value.',
+  ],
+  [
+    'runs: { using: composite, steps: [{ run: "${{ secrets.A }}", shell: bash }] }',
+    "1:47 The context `secrets` cannot be used in an action's step.",
+  ],
+  [
+    'steps: []\nruns: { using: composite, steps: [{ uses: ./x }] }',
+    '1:1 "steps" is a key of "runs".',
+  ],
+]

@@ -1,0 +1,93 @@
+import { type FaultList, listed, quoted } from './fault-list.ts'
+import { nearest } from './nearest.ts'
+import type { MapNode, SourceNode } from './source-node.ts'
+import type { Place } from './workflow.ts'
+
+/** The keys of one kind of mapping. */
+export type Shape<Key extends string = string> = {
+  /** As a sentence calls it: `a job`. */
+  name: string
+  keys: readonly Key[]
+  /** Keys that people know from elsewhere: what is wrong, and what to write instead. */
+  refused?: Readonly<Record<string, Refusal>>
+}
+
+export type Refusal = readonly [message: string, instead: string]
+
+/** A value, and how a sentence calls it. */
+export type Field = { label: string; node: SourceNode; keyPlace: Place }
+
+export type Fields<Key extends string = string> = { get: (key: Key) => Field | undefined }
+
+// More faults than are told; words are not compared for the others.
+const suggestionsMost = 200
+
+/** The values of a mapping by key. Keys that it does not have are faults, as is what is no mapping. */
+export function openFields<Key extends string>(
+  field: Field,
+  shape: Shape<Key>,
+  faults: FaultList,
+): Fields<Key> | undefined {
+  const map = openMap(field, faults, `Write the keys of ${shape.name}: ${listed(shape.keys)}.`)
+  if (!map) return undefined
+  const found = new Map<string, Field>()
+  for (const { key, keyPlace, value } of map.entries) {
+    const isKnown = shape.keys.some((known) => known === key)
+    if (isKnown) found.set(key, { label: quoted(key), node: value, keyPlace })
+    else faults.add(keyPlace, ...refuseKey(key, shape, faults.count() < suggestionsMost))
+  }
+  return { get: (key) => found.get(key) }
+}
+
+/** The mapping that a field is, or undefined with the fault told. */
+export function openMap(field: Field, faults: FaultList, instead: string): MapNode | undefined {
+  if (field.node.kind === 'map') return field.node
+  faults.add(field.node.place, `${field.label} is ${kindOf(field.node)}, not a mapping.`, instead)
+  return undefined
+}
+
+/** The fields of a mapping whose keys are chosen by its author. */
+export function openNamed(field: Field, faults: FaultList, instead: string): NamedField[] {
+  return (openMap(field, faults, instead)?.entries ?? []).map(({ key, keyPlace, value }) => ({
+    name: key,
+    label: quoted(key),
+    node: value,
+    keyPlace,
+  }))
+}
+
+export type NamedField = Field & { name: string }
+
+/** The items of a list, each a field; undefined with the fault told when it is none. */
+export function openList(field: Field, faults: FaultList, instead: string): Field[] | undefined {
+  if (field.node.kind === 'list') return itemsOf(field)
+  faults.add(field.node.place, `${field.label} is ${kindOf(field.node)}, not a list.`, instead)
+  return undefined
+}
+
+/** The items of a list, or the one value that stands for a list of one. */
+export function itemsOf(field: Field): Field[] {
+  if (field.node.kind !== 'list') return [field]
+  return field.node.items.map((node) => ({
+    label: `An item of ${field.label}`,
+    node,
+    keyPlace: node.place,
+  }))
+}
+
+/** What a value is, as a sentence says it. */
+export function kindOf(node: SourceNode): string {
+  if (node.kind === 'map') return 'a mapping'
+  if (node.kind === 'list') return 'a list'
+  if (node.value === null) return 'empty'
+  if (typeof node.value === 'string') return 'a text'
+  return typeof node.value === 'number' ? 'a number' : 'true or false'
+}
+
+function refuseKey(key: string, { name, keys, refused }: Shape, mayCompare: boolean): Refusal {
+  const known = refused && Object.hasOwn(refused, key) ? refused[key] : undefined
+  if (known) return known
+  const similar = mayCompare ? nearest(key, keys) : undefined
+  const instead = similar ? `Write ${quoted(similar)}.` : `Use one of ${listed(keys)}.`
+  return [`${quoted(key)} is no key of ${name}.`, instead]
+}

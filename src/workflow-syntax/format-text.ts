@@ -1,0 +1,37 @@
+import { EvaluationFault, requireShort } from './allowance.ts'
+
+/** `format('{0} {{ }}', …)`. The library's needs a time that grows with the square of the text, and any amount of memory. */
+export function formatText(pattern: string, values: string[]): string {
+  const pieces: string[] = []
+  let length = 0
+  let end = 0
+  for (const brace of pattern.matchAll(/\{\{|\}\}|\{(\d{1,5})\}|[{}]/g)) {
+    const [written, index] = brace
+    put(pattern.slice(end, brace.index))
+    put(index === undefined ? toBrace(written) : valueAt(Number(index)))
+    end = brace.index + written.length
+  }
+  put(pattern.slice(end))
+  return pieces.join('')
+
+  function put(piece: string): void {
+    length += piece.length
+    requireShort(length)
+    pieces.push(piece)
+  }
+
+  function valueAt(index: number): string {
+    const value = values[index]
+    if (value !== undefined) return value
+    throw new EvaluationFault(
+      `format asks for {${index}}, but there are ${values.length} values; they count from {0}.`,
+    )
+  }
+}
+
+function toBrace(written: string): string {
+  if (written.length === 2) return written.slice(1)
+  throw new EvaluationFault(
+    'format got a text with a single brace; write {{ or }} for a brace, {0} for a value.',
+  )
+}

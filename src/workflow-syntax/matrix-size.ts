@@ -1,0 +1,94 @@
+import type { FaultList } from './fault-list.ts'
+import type { Json } from './scope.ts'
+import type { Matrix, Place, Template, TemplateTree } from './workflow.ts'
+
+const jobsMost = 256
+// Beyond these the combinations are not counted one by one.
+const combinationsMost = 10_000
+const comparisonsMost = 200_000
+
+/** A job's values by name, each as JSON. */
+type Combination = Record<string, string>
+
+/** Tells when a matrix that has no expressions gives more jobs than there may be. Others are counted when they run. */
+export function checkMatrixSize(
+  matrix: Exclude<Matrix, Template>,
+  place: Place,
+  faults: FaultList,
+): void {
+  const size = matrixSize(matrix)
+  if (size === undefined || size <= jobsMost) return
+  const count = size > combinationsMost ? 'too many' : size
+  const message = `The matrix gives ${count} jobs; ${jobsMost} are possible.`
+  faults.add(place, message, 'Use fewer values, or split the job.')
+}
+
+/** As GitHub counts: an entry of `include` that fits no combination is a job of its own. */
+function matrixSize({ vectors, include, exclude }: Exclude<Matrix, Template>): number | undefined {
+  const lists = new Map<string, string[]>()
+  let size = 1
+  for (const [name, tree] of Object.entries(vectors)) {
+    const values = toPlain(tree)
+    if (!Array.isArray(values)) return undefined
+    lists.set(
+      name,
+      values.map((value) => JSON.stringify(value)),
+    )
+    size *= values.length
+  }
+  const excluded = exclude === undefined ? [] : plainCombinations(exclude)
+  const included = include === undefined ? [] : plainCombinations(include)
+  if (!excluded || !included) return undefined
+  if (size > combinationsMost) return Number.POSITIVE_INFINITY
+  if (size * (excluded.length + included.length) > comparisonsMost) return Number.POSITIVE_INFINITY
+  const left = combinations(lists).filter(
+    (one) => !excluded.some((pattern) => matches(one, pattern)),
+  )
+  const own = included.filter((entry) => {
+    const shared = Object.entries(entry).filter(([name]) => lists.has(name))
+    return !left.some((one) => matches(one, Object.fromEntries(shared)))
+  })
+  return left.length + own.length
+}
+
+function combinations(lists: Map<string, string[]>): Combination[] {
+  if (lists.size === 0) return []
+  return [...lists].reduce<Combination[]>(
+    (all, [name, values]) =>
+      all.flatMap((one) => values.map((value) => ({ ...one, [name]: value }))),
+    [{}],
+  )
+}
+
+function matches(combination: Combination, pattern: Combination): boolean {
+  return Object.entries(pattern).every(
+    ([name, value]) => Object.hasOwn(combination, name) && combination[name] === value,
+  )
+}
+
+function plainCombinations(tree: TemplateTree): Combination[] | undefined {
+  const list = toPlain(tree)
+  if (!Array.isArray(list)) return undefined
+  return list.map((item) =>
+    Object.fromEntries(
+      Object.entries(item ?? {}).map(([name, value]) => [name, JSON.stringify(value)]),
+    ),
+  )
+}
+
+/** The value that a tree stands for; undefined when an expression decides. */
+function toPlain(tree: TemplateTree): Json | undefined {
+  if (tree === null || typeof tree !== 'object') return tree
+  if (Array.isArray(tree)) {
+    const items = tree.map(toPlain).filter((item) => item !== undefined)
+    return items.length === tree.length ? items : undefined
+  }
+  if ('text' in tree) return tree.text.includes('${{') ? undefined : tree.text
+  const entries: [string, Json][] = []
+  for (const [name, value] of Object.entries(tree.tree)) {
+    const plain = toPlain(value)
+    if (plain === undefined) return undefined
+    entries.push([name, plain])
+  }
+  return Object.fromEntries(entries)
+}

@@ -1,0 +1,48 @@
+import { type FaultList, quoted } from './fault-list.ts'
+import type { Field } from './fields.ts'
+import { type NamedField, openNamed } from './fields.ts'
+import type { Place } from './workflow.ts'
+
+const identifier = /^[A-Za-z_][A-Za-z0-9_-]{0,99}$/
+const variable = /^[A-Za-z_][A-Za-z0-9_]{0,254}$/
+
+/** Whether a text can name a secret. */
+export function isSecretName(text: string): boolean {
+  return variable.test(text)
+}
+
+/** Tells when a text can be no id, as ids stand in expressions: `steps.<id>.outputs.<id>`. */
+export function checkIdentifier(name: string, place: Place, faults: FaultList): void {
+  if (identifier.test(name) && !name.startsWith('__')) return
+  const message = `${quoted(name)} cannot be a name here.`
+  const instead =
+    'Use up to 100 letters, digits, "-" and "_"; begin with a letter or one "_" (names with "__" are reserved).'
+  faults.add(place, message, instead)
+}
+
+/**
+ * The fields of a mapping whose keys are ids. Two that differ in case alone are a fault: expressions do not tell
+ * them apart.
+ */
+export function openIdentified(field: Field, faults: FaultList, instead: string): NamedField[] {
+  const fields = openNamed(field, faults, instead)
+  const unique = createUniqueness(faults)
+  for (const { name, keyPlace } of fields) {
+    checkIdentifier(name, keyPlace, faults)
+    unique.check(name, keyPlace)
+  }
+  return fields
+}
+
+/** Tells of names that are there already, without regard to case. */
+export function createUniqueness(faults: FaultList) {
+  const seen = new Map<string, Place>()
+  return {
+    check(name: string, place: Place): void {
+      const earlier = seen.get(name.toLowerCase())
+      if (!earlier) return void seen.set(name.toLowerCase(), place)
+      const message = `${quoted(name)} is the name of another one, in line ${earlier.line}; upper and lower case make no difference.`
+      faults.add(place, message, 'Choose another name.')
+    },
+  }
+}

@@ -1,0 +1,36 @@
+const lengthMost = 40
+
+/** The word that was probably meant by a mistyped one. */
+export function nearest(word: string, words: readonly string[]): string | undefined {
+  if (word.length > lengthMost) return undefined
+  const typed = plain(word)
+  const allowed = Math.min(2, Math.floor(typed.length / 2))
+  let best: string | undefined
+  let bestDistance = allowed + 1
+  for (const candidate of words) {
+    const distance = distanceOf(typed, plain(candidate))
+    if (distance >= bestDistance) continue
+    best = candidate
+    bestDistance = distance
+  }
+  return best
+}
+
+// `timeoutMinutes` and `timeout_minutes` are `timeout-minutes`.
+function plain(word: string): string {
+  return word.toLowerCase().replace(/[-_ ]/g, '')
+}
+
+/** Levenshtein's: how many characters to add, to remove or to change. */
+function distanceOf(one: string, other: string): number {
+  let row = Array.from({ length: other.length + 1 }, (_, index) => index)
+  for (const [line, character] of [...one].entries()) {
+    const next = [line + 1]
+    for (let column = 0; column < other.length; column++) {
+      const change = (row[column] ?? 0) + (character === other[column] ? 0 : 1)
+      next.push(Math.min(change, (row[column + 1] ?? 0) + 1, (next[column] ?? 0) + 1))
+    }
+    row = next
+  }
+  return row[other.length] ?? 0
+}

@@ -1,0 +1,115 @@
+import { type Expr, ExpressionError, Lexer, Parser } from '@actions/expressions'
+import { type Token, TokenType } from '@actions/expressions/lexer'
+import {
+  allFunctions,
+  contextNames,
+  isContext,
+  isFunction,
+  type Signature,
+} from './expression-positions.ts'
+import { type Refusal, refusals } from './expression-refusals.ts'
+
+/** An expression that cannot be understood: what is wrong at `offset` of its text, and what to write instead. */
+export class MalformedExpression extends Error {
+  override readonly name = 'MalformedExpression'
+  readonly offset: number
+  readonly instead: string
+
+  constructor(offset: number, { message, instead }: Refusal) {
+    super(message)
+    this.offset = offset
+    this.instead = instead
+  }
+}
+
+/** A name that an expression uses, as it is written. */
+export type Use = { kind: 'context' | 'function'; name: string; offset: number }
+
+export type ParsedExpression = { tree: Expr; uses: Use[] }
+
+/** A token, and where it begins in the text. */
+type Spotted = { token: Token; offset: number }
+
+/** GitHub's limit. */
+const maxLength = 21_000
+
+/**
+ * Parses what stands between `${{` and `}}`. Throws MalformedExpression, also for names that are known nowhere.
+ * `functions` are those that take other numbers of arguments here than elsewhere.
+ */
+export function parseExpression(text: string, functions: Signature[] = []): ParsedExpression {
+  if (text.length > maxLength) throw new MalformedExpression(0, refusals.tooLong(maxLength))
+  const spotted = spot(lex(text), text)
+  const uses = usesOf(spotted)
+  for (const { kind, name, offset } of uses) {
+    // Asked before the parser is, which takes `constructor` for a function.
+    if (kind === 'function' && !isFunction(name)) {
+      throw new MalformedExpression(offset, refusals.unknownFunction(name))
+    }
+    if (kind === 'context' && !isContext(name)) {
+      throw new MalformedExpression(offset, refusals.unknownContext(name))
+    }
+  }
+  return { tree: parse(spotted, [...allFunctions, ...functions]), uses }
+}
+
+function lex(text: string): Token[] {
+  try {
+    return new Lexer(text).lex().tokens.map(unquote)
+  } catch (fault) {
+    // The library tells the place and the piece in words alone, and repeats the text behind them.
+    const complaint = fault instanceof Error ? fault.message : ''
+    const told = complaint.slice(0, complaint.length - text.length)
+    const [, position = '1'] = /Located at position (\d+) within expression: $/.exec(told) ?? []
+    const offset = Number(position) - 1
+    throw new MalformedExpression(offset, refusals.unreadable(text.slice(offset)))
+  }
+}
+
+/** The library undoes only the first doubled quote of a text. */
+function unquote(token: Token): Token {
+  if (token.type !== TokenType.STRING) return token
+  return { ...token, value: token.lexeme.slice(1, -1).replaceAll("''", "'") }
+}
+
+/** Finds where tokens begin: only white space stands between them. The library's columns are wrong behind a text of several lines. */
+function spot(tokens: Token[], text: string): Spotted[] {
+  const space = /[ \r\t\n]*/y
+  let end = 0
+  return tokens.map((token) => {
+    space.lastIndex = end
+    const offset = end + (space.exec(text)?.[0].length ?? 0)
+    end = offset + token.lexeme.length
+    return { token, offset }
+  })
+}
+
+function usesOf(spotted: Spotted[]): Use[] {
+  return spotted.flatMap(({ token, offset }, index) => {
+    const isProperty = spotted[index - 1]?.token.type === TokenType.DOT
+    if (token.type !== TokenType.IDENTIFIER || isProperty) return []
+    const isCalled = spotted[index + 1]?.token.type === TokenType.LEFT_PAREN
+    return [{ kind: isCalled ? 'function' : 'context', name: token.lexeme, offset }]
+  })
+}
+
+function parse(spotted: Spotted[], functions: Signature[]): Expr {
+  const tokens = spotted.map(({ token }) => token)
+  if (tokens.length === 1) throw new MalformedExpression(0, refusals.empty())
+  // The library lets a last comma pass, GitHub does not.
+  const comma = spotted.find(({ token }, index) => {
+    const next = tokens[index + 1]
+    return token.type === TokenType.COMMA && next?.type === TokenType.RIGHT_PAREN
+  })
+  if (comma) throw new MalformedExpression(comma.offset, refusals.unparsable('', ','))
+  try {
+    return new Parser(tokens, [...contextNames], functions).parse()
+  } catch (fault) {
+    if (!(fault instanceof ExpressionError)) throw fault
+    const { token, offset } = spotted.find(({ token }) => token.range.start === fault.pos) ?? {
+      token: undefined,
+      offset: 0,
+    }
+    throw new MalformedExpression(offset, refusals.unparsable(fault.message, token?.lexeme ?? ''))
+  }
+}

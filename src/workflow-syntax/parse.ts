@@ -1,0 +1,32 @@
+import { createFaultList, type FaultList } from './fault-list.ts'
+import { readAction } from './read-action.ts'
+import { readSource } from './read-source.ts'
+import { readWorkflow } from './read-workflow.ts'
+import type { SourceNode } from './source-node.ts'
+import type { Action, Fault, SourceFile, Workflow } from './workflow.ts'
+
+/** Understands a workflow file, or tells everything that is wrong with it; it is undefined when anything is. */
+export function parseWorkflow(file: SourceFile): {
+  workflow: Workflow | undefined
+  faults: Fault[]
+} {
+  const { result: workflow, faults } = parse(file, readWorkflow)
+  return { workflow, faults }
+}
+
+/** The same of the action.yml of a composite action. */
+export function parseAction(file: SourceFile): { action: Action | undefined; faults: Fault[] } {
+  const { result: action, faults } = parse(file, readAction)
+  return { action, faults }
+}
+
+function parse<Result>(
+  file: SourceFile,
+  read: (path: string, root: SourceNode, faults: FaultList) => Result | undefined,
+): { result: Result | undefined; faults: Fault[] } {
+  const list = createFaultList(file)
+  const root = readSource(file, list)
+  const result = root && read(file.path, root, list)
+  const faults = list.all()
+  return { result: faults.length === 0 ? result : undefined, faults }
+}

@@ -1,0 +1,102 @@
+import { type FaultList, quoted } from './fault-list.ts'
+import { type Field, openFields } from './fields.ts'
+import { openIdentified } from './names.ts'
+import { readSteps } from './read-steps.ts'
+import { refusedInAction, refusedInRuns } from './refused-keys.ts'
+import type { SourceNode } from './source-node.ts'
+import { readBoolean, readTemplate, readText } from './values.ts'
+import type { Action, Step, Template } from './workflow.ts'
+
+const shape = {
+  name: 'an action',
+  keys: ['name', 'description', 'author', 'inputs', 'outputs', 'runs', 'branding'] as const,
+  refused: refusedInAction,
+}
+
+const runsShape = {
+  name: '"runs"',
+  keys: ['using', 'steps'] as const,
+  refused: refusedInRuns,
+}
+
+const inputShape = {
+  name: 'an input',
+  keys: ['description', 'required', 'default', 'deprecationMessage'] as const,
+  refused: {
+    type: ['Inputs of actions are texts.', 'Leave "type" out.'],
+  } as const,
+}
+
+const outputShape = { name: 'an output', keys: ['description', 'value'] as const }
+
+/** The composite action that an action.yml describes; whole where there are no faults. */
+export function readAction(path: string, root: SourceNode, faults: FaultList): Action | undefined {
+  const fields = openFields({ label: 'The file', node: root, keyPlace: root.place }, shape, faults)
+  if (!fields) return undefined
+  const folder = path.split('/').slice(0, -1).join('/')
+  const runs = fields.get('runs')
+  if (!runs) {
+    const instead = 'Write "runs:" with "using: composite" and "steps".'
+    faults.add(root.place, 'The action has no "runs".', instead)
+  }
+  return {
+    path: folder,
+    name: readText(fields.get('name'), faults, 200) ?? folder,
+    inputs: readInputs(fields.get('inputs'), faults),
+    outputs: readOutputs(fields.get('outputs'), faults),
+    steps: runs ? readRuns(runs, faults) : [],
+  }
+}
+
+function readRuns(field: Field, faults: FaultList): Step[] {
+  const fields = openFields(field, runsShape, faults)
+  if (!fields) return []
+  const using = fields.get('using')
+  const kind = readText(using, faults)
+  if (!using) {
+    faults.add(field.keyPlace, '"runs" does not say what it uses.', 'Add "using: composite".')
+  } else if (kind !== undefined && kind !== 'composite') {
+    const message = `Actions by ${quoted(kind)} are not supported.`
+    const instead = 'Write "using: composite" and the commands as "run" steps.'
+    faults.add(using.node.place, message, instead)
+    return []
+  }
+  const steps = fields.get('steps')
+  if (steps) return readSteps(steps, 'action', faults)
+  faults.add(field.keyPlace, '"runs" has no steps.', 'Write "steps:" in it.')
+  return []
+}
+
+function readInputs(field: Field | undefined, faults: FaultList): Action['inputs'] {
+  if (!field) return {}
+  const inputs = openIdentified(field, faults, 'Write "name:" and "description" in it.')
+  return Object.fromEntries(
+    inputs.map((entry) => {
+      const isEmpty = entry.node.kind === 'scalar' && entry.node.value === null
+      const fields = isEmpty ? undefined : openFields(entry, inputShape, faults)
+      const required = readBoolean(fields?.get('required'), faults) ?? false
+      return [entry.name, { required, default: readDefault(fields?.get('default'), faults) }]
+    }),
+  )
+}
+
+function readDefault(field: Field | undefined, faults: FaultList): Template | undefined {
+  const isEmpty = field?.node.kind === 'scalar' && field.node.value === null
+  return isEmpty ? undefined : readTemplate(field, 'action.input-default', faults)
+}
+
+function readOutputs(field: Field | undefined, faults: FaultList): Record<string, Template> {
+  if (!field) return {}
+  const outputs = openIdentified(field, faults, 'Write "name:" and "value" in it.')
+  return Object.fromEntries(
+    outputs.flatMap((entry) => {
+      const fields = openFields(entry, outputShape, faults)
+      const value = readTemplate(fields?.get('value'), 'action.outputs', faults)
+      if (fields && !fields.get('value')) {
+        const instead = 'Write "value: ${{ steps.<id>.outputs.<name> }}".'
+        faults.add(entry.keyPlace, `The output ${entry.label} has no value.`, instead)
+      }
+      return value ? [[entry.name, value] as const] : []
+    }),
+  )
+}

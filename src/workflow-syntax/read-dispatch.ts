@@ -1,0 +1,99 @@
+import { readInputs } from './dispatch-inputs.ts'
+import { type FaultList, listed, quoted } from './fault-list.ts'
+import { type Field, type NamedField, openFields } from './fields.ts'
+import { openIdentified } from './names.ts'
+import { readBoolean, readText, readTexts } from './values.ts'
+import type { Input } from './workflow.ts'
+
+const types = ['string', 'boolean', 'number', 'choice'] as const
+
+const inputsMost = 25
+const optionsMost = 100
+
+const dispatchShape = { name: '"workflow_dispatch"', keys: ['inputs'] as const }
+
+const inputShape = {
+  name: 'an input',
+  keys: ['type', 'description', 'required', 'default', 'options', 'deprecationMessage'] as const,
+}
+
+/** The inputs of `on.workflow_dispatch`. */
+export function readDispatchInputs(
+  field: Field | undefined,
+  faults: FaultList,
+): Record<string, Input> {
+  const inputs = field && openFields(field, dispatchShape, faults)?.get('inputs')
+  if (!inputs) return {}
+  const isEmpty = inputs.node.kind === 'scalar' && inputs.node.value === null
+  const entries = isEmpty ? [] : openIdentified(inputs, faults, 'Write "name:" and "type" in it.')
+  const excess = entries[inputsMost]
+  if (excess) {
+    const message = `There are ${entries.length} inputs; ${inputsMost} are possible.`
+    faults.add(excess.keyPlace, message, 'Put several values into one text.')
+  }
+  return Object.fromEntries(entries.map((entry) => [entry.name, readInput(entry, faults)]))
+}
+
+function readInput(entry: NamedField, faults: FaultList): Input {
+  const isEmpty = entry.node.kind === 'scalar' && entry.node.value === null
+  const fields = isEmpty ? undefined : openFields(entry, inputShape, faults)
+  const type = readType(fields?.get('type'), faults)
+  const optionsField = fields?.get('options')
+  const input: Input = {
+    type,
+    description: readDescription(fields?.get('description'), faults),
+    required: readBoolean(fields?.get('required'), faults) ?? false,
+    default: undefined,
+    options: optionsField ? readOptions(optionsField, type, faults) : [],
+  }
+  if (type === 'choice' && !optionsField) {
+    const instead = 'Write "options:" with a list of texts.'
+    faults.add(entry.keyPlace, `The input ${entry.label} has no options.`, instead)
+  }
+  return { ...input, default: readDefault(fields?.get('default'), input, faults) }
+}
+
+function readType(field: Field | undefined, faults: FaultList): Input['type'] {
+  const name = readText(field, faults)
+  const type = types.find((candidate) => candidate === name)
+  if (field && name !== undefined && !type) {
+    const message = `${quoted(name)} is no type of an input.`
+    faults.add(field.node.place, message, `Use ${listed(types)}.`)
+  }
+  return type ?? 'string'
+}
+
+function readDescription(field: Field | undefined, faults: FaultList): string {
+  const isEmpty = field?.node.kind === 'scalar' && (field.node.value ?? '') === ''
+  return isEmpty ? '' : (readText(field, faults) ?? '')
+}
+
+function readOptions(field: Field, type: Input['type'], faults: FaultList): string[] {
+  if (type !== 'choice') {
+    const message = `"options" has no meaning for the type ${type}.`
+    faults.add(field.keyPlace, message, 'Write "type: choice", or leave it out.')
+  }
+  const options = readTexts(field, faults).map(({ text }) => text)
+  if (options.length > 0 && options.length <= optionsMost) return options
+  const message = `"options" has ${options.length} texts; 1 to ${optionsMost} are possible.`
+  faults.add(field.keyPlace, message, 'Write a list of texts.')
+  return []
+}
+
+function readDefault(field: Field | undefined, input: Input, faults: FaultList): Input['default'] {
+  const { node } = field ?? {}
+  if (!field || node?.kind !== 'scalar') {
+    if (field) faults.add(field.node.place, '"default" is no plain value.', 'Write a text.')
+    return undefined
+  }
+  if (node.value === null) return undefined
+  const isText = input.type === 'string' || input.type === 'choice'
+  const given = isText ? String(node.value) : node.value
+  // An empty default of a required input says no more than none.
+  const read = readInputs({ default: { ...input, required: false } }, { default: given })
+  if ('values' in read) return read.values.default
+  for (const { message } of read.faults) {
+    faults.add(node.place, message, `Write a default that fits the type ${input.type}.`)
+  }
+  return undefined
+}

@@ -1,0 +1,81 @@
+import type { FaultList } from './fault-list.ts'
+import { type Field, type Fields, openFields } from './fields.ts'
+import { patternFault } from './filter-pattern.ts'
+import { readTexts } from './values.ts'
+import type { PushFilter } from './workflow.ts'
+
+const keys = [
+  'branches',
+  'branches-ignore',
+  'tags',
+  'tags-ignore',
+  'paths',
+  'paths-ignore',
+] as const
+
+type FilterKey = (typeof keys)[number]
+
+const shape = {
+  name: '"push"',
+  keys,
+  refused: {
+    types: ['A push has no types.', 'Leave "types" out.'],
+  } as const,
+}
+
+const patternsMost = 100
+
+/** The filters of `on.push`; all are undefined where nothing is said. */
+export function readPushFilter(field: Field | undefined, faults: FaultList): PushFilter {
+  const fields = field && openFields(field, shape, faults)
+  const read = (key: FilterKey) => {
+    const patterns = fields?.get(key)
+    return patterns && readPatterns(patterns, key.endsWith('-ignore'), faults)
+  }
+  if (fields) refusePairs(fields, faults)
+  return {
+    branches: read('branches'),
+    branchesIgnore: read('branches-ignore'),
+    tags: read('tags'),
+    tagsIgnore: read('tags-ignore'),
+    paths: read('paths'),
+    pathsIgnore: read('paths-ignore'),
+  }
+}
+
+function refusePairs(fields: Fields<FilterKey>, faults: FaultList): void {
+  for (const key of ['branches', 'tags', 'paths'] as const) {
+    const ignored = fields.get(`${key}-ignore`)
+    if (!fields.get(key) || !ignored) continue
+    const message = `"${key}" and "${key}-ignore" exclude each other.`
+    const instead = `Write "${key}" alone, with "!pattern" for what it is not to have.`
+    faults.add(ignored.keyPlace, message, instead)
+  }
+}
+
+function readPatterns(field: Field, isIgnored: boolean, faults: FaultList): string[] {
+  const patterns = readTexts(field, faults)
+  const isList = field.node.kind === 'list'
+  if (isList && field.node.kind === 'list' && field.node.items.length === 0) {
+    faults.add(field.keyPlace, `${field.label} names nothing.`, 'Write "**" for all.')
+  }
+  const excess = patterns[patternsMost]
+  if (excess) {
+    const message = `${field.label} has ${patterns.length} patterns; ${patternsMost} are possible.`
+    faults.add(excess.field.node.place, message, 'Use patterns that match more.')
+  }
+  for (const { text, field: item } of patterns) {
+    const fault = patternFault(text.replace(/^!/, ''))
+    if (fault) faults.add(item.node.place, ...fault)
+    if (!isIgnored || !text.startsWith('!')) continue
+    const message = `${field.label} cannot hold patterns with "!".`
+    const instead = `Write ${field.label.replace('-ignore', '')} instead, with "**" first and "!pattern" for what to ignore.`
+    faults.add(item.node.place, message, instead)
+  }
+  const texts = patterns.map(({ text }) => text)
+  if (!isIgnored && texts.length > 0 && texts.every((text) => text.startsWith('!'))) {
+    const message = `${field.label} takes nothing in: all its patterns begin with "!".`
+    faults.add(field.keyPlace, message, 'Write "**" as the first pattern.')
+  }
+  return texts
+}

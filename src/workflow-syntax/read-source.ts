@@ -1,0 +1,180 @@
+import { type Document, isAlias, isMap, isScalar, isSeq, type Node, type Pair } from 'yaml'
+import { type FaultList, quoted } from './fault-list.ts'
+import type { MapEntry, MapNode, ScalarNode, SourceNode } from './source-node.ts'
+import { createSourceText, type SourceText } from './source-text.ts'
+import type { SourceFile } from './workflow.ts'
+import { depthMost, parseYaml } from './yaml.ts'
+
+// What a file holds once its aliases are followed.
+const nodesMost = 20_000
+const charactersMost = 1024 * 1024
+
+/** How much a node is with all that is in it. */
+type Extent = { nodes: number; characters: number; height: number }
+
+/**
+ * The one YAML document (1.2, core schema) of a file; undefined where it is none, with the faults told.
+ * Tags, directives, merge keys and keys that are no text are refused, and so is what grows too large.
+ */
+export function readSource(file: SourceFile, faults: FaultList): SourceNode | undefined {
+  // A byte order mark is no part of the first column.
+  const text = file.text.replace(/^\ufeff/, '')
+  const document = parseYaml({ ...file, text }, faults)
+  if (!document) return undefined
+  if (!document.contents) {
+    const start = { file: file.path, line: 1, column: 1 }
+    return void faults.add(start, 'The file is empty.', 'Write "steps:" with "- run: a command".')
+  }
+  try {
+    return readDocument(document, createSourceText(file.path, text), faults)
+  } catch (error) {
+    if (error instanceof TooLarge) return undefined
+    throw error
+  }
+}
+
+/** The fault has been told; nothing more is read. */
+class TooLarge extends Error {}
+
+function readDocument(
+  document: Document.Parsed,
+  source: SourceText,
+  faults: FaultList,
+): SourceNode | undefined {
+  const anchors = new Map<string, SourceNode | 'open'>()
+  const extents = new Map<SourceNode, Extent>()
+  return document.contents ? read(document.contents) : undefined
+
+  function read(node: Node): SourceNode | undefined {
+    if (isAlias(node)) return readAlias(node.source, startOf(node))
+    const anchor = 'anchor' in node ? node.anchor : undefined
+    if (anchor) anchors.set(anchor, 'open')
+    const made = readPlain(node)
+    if (anchor && made) anchors.set(anchor, made)
+    return made
+  }
+
+  function readPlain(node: Node): SourceNode | undefined {
+    if (isScalar(node)) return readScalar(node)
+    const place = source.placeAt(startOf(node))
+    if (isSeq(node)) {
+      const items = node.items.flatMap((item) => read(item as Node) ?? [])
+      return measured({ kind: 'list', items, place }, items)
+    }
+    if (!isMap(node)) return undefined
+    const entries = readEntries(node.items as Pair<Node, Node | null>[])
+    return measured(
+      { kind: 'map', entries, place },
+      entries.map(({ value }) => value),
+    )
+  }
+
+  function readScalar(node: Node & { value: unknown }): ScalarNode {
+    const start = startOf(node)
+    const place = source.placeAt(start)
+    const value = isPlainValue(node.value) ? node.value : String(node.value)
+    if (typeof value === 'number' && !Number.isFinite(value)) {
+      faults.add(place, 'This number is not finite.', 'Write a number, or put it in quotes.')
+    }
+    const textPlace =
+      typeof value === 'string' ? source.textPlace(start, value, blockOrQuoted(node)) : place
+    return measured({ kind: 'scalar', value, place, textPlace }, [])
+  }
+
+  function readAlias(name: string, offset: number): SourceNode | undefined {
+    const target = anchors.get(name)
+    if (target && target !== 'open') return target
+    const place = source.placeAt(offset)
+    const message = target
+      ? `The alias *${name} stands within what it repeats.`
+      : `There is no anchor &${name} above this alias.`
+    const instead = `Write the value out; a text that begins with "*" stands in quotes.`
+    faults.add(place, message, instead)
+    return undefined
+  }
+
+  function readEntries(pairs: Pair<Node, Node | null>[]): MapEntry[] {
+    const seen = new Set<string>()
+    return pairs.flatMap((pair) => {
+      const key = readKey(pair.key)
+      if (key === undefined) return []
+      const keyPlace = source.placeAt(startOf(pair.key))
+      if (seen.has(key)) {
+        const message = `The key ${quoted(key)} is there twice.`
+        faults.add(keyPlace, message, 'Keep one of the two, or give this one another name.')
+        return []
+      }
+      seen.add(key)
+      const value = pair.value ? read(pair.value) : undefined
+      if (!value) return pair.value ? [] : [{ key, keyPlace, value: emptyAt(keyPlace) }]
+      // Nothing has no place of its own.
+      const isNothing = value.kind === 'scalar' && value.value === null
+      return [{ key, keyPlace, value: isNothing ? emptyAt(keyPlace) : value }]
+    })
+  }
+
+  function readKey(node: Node): string | undefined {
+    const place = source.placeAt(startOf(node))
+    if (!isScalar(node) || node.value === null) {
+      faults.add(place, 'This key is not a text.', 'Write a name, a colon and a value.')
+      return undefined
+    }
+    const key = typeof node.value === 'string' ? node.value : (node.source ?? String(node.value))
+    if (key === '<<') {
+      const instead = 'Repeat the keys here, or give an alias (*name) for the whole value.'
+      faults.add(place, 'Merge keys (<<) are not supported.', instead)
+      return undefined
+    }
+    if (key === '__proto__') {
+      faults.add(place, 'The key "__proto__" is not possible.', 'Choose another name.')
+      return undefined
+    }
+    return key
+  }
+
+  function emptyAt(place: ScalarNode['place']): ScalarNode {
+    return measured({ kind: 'scalar', value: null, place, textPlace: place }, [])
+  }
+
+  /** Remembers how much a node is, and stops when that is too much. */
+  function measured<T extends SourceNode>(node: T, parts: SourceNode[]): T {
+    const extent = { nodes: 1, characters: ownCharacters(node), height: 1 }
+    for (const part of parts) {
+      const inner = extents.get(part) ?? { nodes: 1, characters: 0, height: 1 }
+      extent.nodes += inner.nodes
+      extent.characters += inner.characters
+      extent.height = Math.max(extent.height, inner.height + 1)
+    }
+    extents.set(node, extent)
+    const fault = tooMuch(extent)
+    if (!fault) return node
+    faults.add(node.place, fault, 'Split the file into several, and use fewer aliases.')
+    throw new TooLarge()
+  }
+}
+
+function tooMuch({ nodes, characters, height }: Extent): string | undefined {
+  if (height > depthMost) return `This is nested more than ${depthMost} deep.`
+  if (nodes > nodesMost) return `This holds more than ${nodesMost} values.`
+  if (characters > charactersMost) return `This holds more than ${charactersMost} characters.`
+  return undefined
+}
+
+function ownCharacters(node: SourceNode): number {
+  if (node.kind === 'scalar') return typeof node.value === 'string' ? node.value.length : 0
+  if (node.kind === 'list') return 0
+  return (node satisfies MapNode).entries.reduce((sum, { key }) => sum + key.length, 0)
+}
+
+function startOf(node: Node): number {
+  return node.range?.[0] ?? 0
+}
+
+function blockOrQuoted(node: Node & { type?: unknown }): 'block' | 'quoted' | 'plain' {
+  if (node.type === 'BLOCK_LITERAL' || node.type === 'BLOCK_FOLDED') return 'block'
+  return node.type === 'PLAIN' ? 'plain' : 'quoted'
+}
+
+function isPlainValue(value: unknown): value is ScalarNode['value'] {
+  return value === null || ['string', 'number', 'boolean'].includes(typeof value)
+}

@@ -1,0 +1,94 @@
+import { type FaultList, quoted } from './fault-list.ts'
+import { type Field, kindOf, openFields, openMap } from './fields.ts'
+import { checkMatrixSize } from './matrix-size.ts'
+import { checkIdentifier, createUniqueness } from './names.ts'
+import type { MapNode, SourceNode } from './source-node.ts'
+import { readExpression, readFlag, readPositive, readTree } from './values.ts'
+import type { Matrix, Strategy, TemplateTree } from './workflow.ts'
+
+const shape = { name: '"strategy"', keys: ['matrix', 'fail-fast', 'max-parallel'] as const }
+
+/** The `strategy` of a job; GitHub's defaults where there is none. */
+export function readStrategy(field: Field | undefined, faults: FaultList): Strategy {
+  const fields = field && openFields(field, shape, faults)
+  if (!fields) return { matrix: undefined, failFast: true, maxParallel: undefined }
+  const matrix = fields.get('matrix')
+  return {
+    matrix: matrix && readMatrix(matrix, faults),
+    failFast: readFlag(fields.get('fail-fast'), 'job.strategy', faults) ?? true,
+    maxParallel: readPositive(fields.get('max-parallel'), 'job.strategy', faults, {
+      isWhole: true,
+    }),
+  }
+}
+
+function readMatrix(field: Field, faults: FaultList): Matrix | undefined {
+  if (field.node.kind === 'scalar') {
+    const instead = 'Write "name: [values]" lines, or an expression that gives such a mapping.'
+    return readExpression(field, 'job.strategy', faults, instead)
+  }
+  const map = openMap(field, faults, 'Write "name: [values]" lines.')
+  if (!map) return undefined
+  if (map.entries.length === 0) {
+    faults.add(map.place, 'The matrix is empty.', 'Write "name: [values]" lines, or leave it out.')
+  }
+  const matrix = {
+    vectors: readVectors(map, faults),
+    include: readCombinations(map, 'include', faults),
+    exclude: readCombinations(map, 'exclude', faults),
+  }
+  checkMatrixSize(matrix, field.keyPlace, faults)
+  return matrix
+}
+
+function readVectors(map: MapNode, faults: FaultList): Record<string, TemplateTree> {
+  const unique = createUniqueness(faults)
+  const vectors = map.entries.filter(({ key }) => key !== 'include' && key !== 'exclude')
+  const read = vectors.flatMap(({ key, keyPlace, value }) => {
+    checkIdentifier(key, keyPlace, faults)
+    unique.check(key, keyPlace)
+    const tree = readVector({ label: quoted(key), node: value, keyPlace }, faults)
+    return tree === undefined ? [] : [[key, tree] as const]
+  })
+  return Object.fromEntries(read)
+}
+
+function readVector(field: Field, faults: FaultList): TemplateTree | undefined {
+  const { node, label } = field
+  const instead = 'Write a list of values, or an expression that gives one.'
+  if (node.kind === 'scalar') return readExpression(field, 'job.strategy', faults, instead)
+  if (node.kind === 'map') {
+    return void faults.add(node.place, `${label} is a mapping, not a list.`, instead)
+  }
+  if (node.items.length === 0) {
+    return void faults.add(node.place, `${label} has no values.`, instead)
+  }
+  return readTree(node, 'job.strategy', faults)
+}
+
+function readCombinations(
+  map: MapNode,
+  key: 'include' | 'exclude',
+  faults: FaultList,
+): TemplateTree | undefined {
+  const entry = map.entries.find((candidate) => candidate.key === key)
+  if (!entry) return undefined
+  const { value: node, keyPlace } = entry
+  const instead = 'Write a list of mappings, or an expression that gives one.'
+  if (node.kind === 'scalar') {
+    return readExpression({ label: quoted(key), node, keyPlace }, 'job.strategy', faults, instead)
+  }
+  if (node.kind === 'map') {
+    return void faults.add(node.place, `${quoted(key)} is a mapping, not a list.`, instead)
+  }
+  for (const item of node.items) checkCombination(item, key, faults)
+  return readTree(node, 'job.strategy', faults)
+}
+
+function checkCombination(item: SourceNode, key: string, faults: FaultList): void {
+  const isExpression =
+    item.kind === 'scalar' && typeof item.value === 'string' && item.value.includes('${{')
+  if (item.kind === 'map' || isExpression) return
+  const message = `An item of ${quoted(key)} is ${kindOf(item)}, not a mapping.`
+  faults.add(item.place, message, 'Write "- name: value".')
+}

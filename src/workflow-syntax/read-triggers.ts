@@ -1,0 +1,115 @@
+import { cronFault } from './cron.ts'
+import { type FaultList, quoted } from './fault-list.ts'
+import { type Field, itemsOf, kindOf, openFields, openList } from './fields.ts'
+import { nearest } from './nearest.ts'
+import { readDispatchInputs } from './read-dispatch.ts'
+import { readPushFilter } from './read-push-filter.ts'
+import { refusedEvents } from './refused-keys.ts'
+import type { SourceNode } from './source-node.ts'
+import { readText } from './values.ts'
+import type { Place, Triggers } from './workflow.ts'
+
+const events = ['push', 'workflow_dispatch', 'schedule'] as const
+type Event = (typeof events)[number]
+
+const schedulesMost = 20
+
+/** `on` in all its forms: one event, a list of events, or events with what they are for. */
+export function readTriggers(field: Field, faults: FaultList): Triggers {
+  const triggers: Triggers = { push: undefined, dispatch: undefined, schedule: [] }
+  for (const { event, details, place } of eventsOf(field, faults)) {
+    if (event === 'push') triggers.push = readPushFilter(details, faults)
+    if (event === 'workflow_dispatch') {
+      triggers.dispatch = { inputs: readDispatchInputs(details, faults) }
+    }
+    if (event === 'schedule') triggers.schedule = readSchedules(details, place, faults)
+  }
+  return triggers
+}
+
+/** The events that there are; `details` where something is said of one. */
+function eventsOf(
+  field: Field,
+  faults: FaultList,
+): { event: Event; details: Field | undefined; place: Place }[] {
+  const { node } = field
+  if (isEmpty(node)) {
+    const instead =
+      'Write "push", "workflow_dispatch", "schedule" or a list of them, or leave "on" out.'
+    faults.add(node.place, '"on" names no event.', instead)
+    return []
+  }
+  if (node.kind === 'map') {
+    return node.entries.flatMap(({ key, keyPlace, value }) => {
+      const event = toEvent(key, keyPlace, faults)
+      const isAlone = value.kind === 'scalar' && value.value === null
+      const details = isAlone ? undefined : { label: quoted(key), node: value, keyPlace }
+      return event ? [{ event, details, place: keyPlace }] : []
+    })
+  }
+  return itemsOf(field).flatMap((item) => {
+    const name = readText(item, faults)
+    const event = name === undefined ? undefined : toEvent(name, item.node.place, faults)
+    return event ? [{ event, details: undefined, place: item.node.place }] : []
+  })
+}
+
+function isEmpty(node: SourceNode): boolean {
+  if (node.kind === 'map') return node.entries.length === 0
+  if (node.kind === 'list') return node.items.length === 0
+  return node.value === null || node.value === ''
+}
+
+function toEvent(name: string, place: Place, faults: FaultList): Event | undefined {
+  const event = events.find((candidate) => candidate === name)
+  if (event) return event
+  const known = Object.hasOwn(refusedEvents, name) ? refusedEvents[name] : undefined
+  const similar = nearest(name, events)
+  const instead = similar
+    ? `Write ${quoted(similar)}.`
+    : 'Use "push", "workflow_dispatch" or "schedule".'
+  faults.add(place, ...(known ?? ([`${quoted(name)} is no event here.`, instead] as const)))
+  return undefined
+}
+
+function readSchedules(
+  details: Field | undefined,
+  place: Place,
+  faults: FaultList,
+): Triggers['schedule'] {
+  const instead = 'Write a list: "- cron: \'30 4 * * *\'".'
+  if (!details) {
+    faults.add(place, '"schedule" does not say when.', instead)
+    return []
+  }
+  const items = openList(details, faults, instead) ?? []
+  const excess = items[schedulesMost]
+  if (excess || items.length === 0) {
+    const message = `"schedule" has ${items.length} times; 1 to ${schedulesMost} are possible.`
+    if (details.node.kind === 'list') faults.add(details.keyPlace, message, instead)
+    return []
+  }
+  return items.flatMap((item) => readSchedule(item, faults) ?? [])
+}
+
+const scheduleShape = { name: 'an item of "schedule"', keys: ['cron', 'timezone'] as const }
+
+function readSchedule(item: Field, faults: FaultList): Triggers['schedule'][number] | undefined {
+  const fields = openFields(item, scheduleShape, faults)
+  const field = fields?.get('cron')
+  if (fields && !field) {
+    faults.add(item.node.place, 'This schedule has no "cron".', 'Write "- cron: \'30 4 * * *\'".')
+  }
+  if (field && (field.node.kind !== 'scalar' || typeof field.node.value !== 'string')) {
+    const message = `"cron" is ${kindOf(field.node)}, not a text.`
+    return void faults.add(field.node.place, message, 'Put it in quotes: "30 4 * * *".')
+  }
+  const cron = readText(field, faults)
+  const zone = fields?.get('timezone')
+  const timezone = readText(zone, faults)
+  if (!field || cron === undefined) return undefined
+  const fault = cronFault(cron, timezone)
+  const isOfZone = fault?.[0].includes('time zone')
+  if (fault) faults.add((isOfZone ? (zone ?? field) : field).node.place, ...fault)
+  return { cron, timezone, place: field.node.place }
+}

@@ -1,0 +1,98 @@
+import type { Position } from './expression-positions.ts'
+import { type FaultList, listed, quoted } from './fault-list.ts'
+import { type Field, openNamed, type Refusal } from './fields.ts'
+import { readTemplates, readText } from './values.ts'
+import type { ActionStep, CheckoutStep } from './workflow.ts'
+
+type Use = Pick<ActionStep, 'kind' | 'path' | 'with'> | Pick<CheckoutStep, 'kind'>
+
+/** What a step with `uses` does: a composite action of the repository, or what has been done already. */
+export function readUses(
+  field: Field,
+  withField: Field | undefined,
+  position: Position,
+  faults: FaultList,
+): Use | undefined {
+  const uses = readText(field, faults)
+  if (uses === undefined) return undefined
+  if (/^actions\/checkout(@|$)/i.test(uses)) {
+    if (withField) checkCheckout(withField, faults)
+    return { kind: 'checkout' }
+  }
+  const refusal = refuseUses(uses)
+  if (refusal) return void faults.add(field.node.place, ...refusal)
+  const inputs = readTemplates(withField, position, faults)
+  return { kind: 'action', path: folderOf(uses), with: inputs }
+}
+
+/** A folder of the repository as paths are compared: `./a//b/` is `a/b`. */
+function folderOf(path: string): string {
+  return path
+    .split('/')
+    .filter((part) => part !== '' && part !== '.')
+    .join('/')
+}
+
+const inRepository =
+  'Write the commands in a "run" step, or put a composite action into the repository and write "uses: ./its/folder".'
+
+function refuseUses(uses: string): Refusal | undefined {
+  if (uses.startsWith('docker://')) {
+    return ['Steps cannot run containers.', 'Write the commands in a "run" step.']
+  }
+  if (/^\.{0,2}\//.test(uses) || uses === '.' || uses === '..') return refusePath(uses)
+  const [action = ''] = uses.split('@')
+  const known = refusedActions.find(([pattern]) => pattern.test(action))
+  if (known) return [`${quoted(uses)} cannot be used here.`, known[1]]
+  if (!/^[\w.-]+\/[\w.-]+/.test(action)) {
+    return [`${quoted(uses)} is no path of an action.`, 'Write "uses: ./folder/of/the/action".']
+  }
+  return [
+    `Actions of other repositories, such as ${quoted(uses)}, are not supported.`,
+    inRepository,
+  ]
+}
+
+const refusedActions: [RegExp, string][] = [
+  [
+    /^[^/]+\/(setup-|install-)/i,
+    'Leave the step out: the tools of the runner are on PATH. Install others in a "run" step.',
+  ],
+  [/^actions\/cache/i, 'Leave the step out: nothing is kept from run to run.'],
+  [
+    /^actions\/(upload|download)-(pages-)?artifact/i,
+    'Write small results to $GITHUB_OUTPUT and use them by "outputs" and "needs", or do all in one job.',
+  ],
+  [/^actions\/github-script/i, 'Write "run" with "shell: node {0}" or a script of the repository.'],
+]
+
+function refusePath(uses: string): Refusal | undefined {
+  const instead =
+    'Write the path of a folder from the top of the repository: "./.github/actions/build".'
+  if (!uses.startsWith('./') && uses !== '.') {
+    return [`The path ${quoted(uses)} does not begin at the top of the repository.`, instead]
+  }
+  if (uses.split('/').includes('..')) return ['The path of an action cannot hold "..".', instead]
+  if (uses.includes('\\')) return ['The path of an action has "/" between folders.', instead]
+  if (/\p{Cc}/u.test(uses)) return ['The path of an action holds a control character.', instead]
+  if (/\.ya?ml$/.test(uses)) {
+    const file = /\/action\.ya?ml$/.test(uses)
+    return file
+      ? ['This names the file of the action.', 'Name its folder.']
+      : ['A step cannot use a workflow.', inRepository]
+  }
+  return undefined
+}
+
+// What changes nothing where the one commit is there already.
+const harmless = ['persist-credentials', 'clean', 'show-progress', 'set-safe-directory']
+
+function checkCheckout(field: Field, faults: FaultList): void {
+  for (const { name, keyPlace, node } of openNamed(field, faults, 'Leave "with" out.')) {
+    const isShallow = name === 'fetch-depth' && node.kind === 'scalar' && String(node.value) === '1'
+    if (isShallow || harmless.includes(name)) continue
+    const message = `${quoted(name)} has no effect: the one commit of the run is already checked out, without history and other repositories.`
+    const instead = `Leave it out; only fetch-depth: 1, ${listed(harmless, 'and')} are accepted.`
+    faults.add(keyPlace, message, instead)
+  }
+}

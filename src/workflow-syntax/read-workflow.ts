@@ -1,0 +1,108 @@
+import { checkPermissions } from './check-permissions.ts'
+import type { FaultList } from './fault-list.ts'
+import { type Field, type Fields, openFields } from './fields.ts'
+import { isSecretName } from './names.ts'
+import { readDefaults } from './read-defaults.ts'
+import { readJobs, shortJob } from './read-jobs.ts'
+import { readTriggers } from './read-triggers.ts'
+import { refusedInWorkflow } from './refused-keys.ts'
+import type { SourceNode } from './source-node.ts'
+import { readEnvironment, readFlag, readTemplate, readText, readTexts } from './values.ts'
+import type { Concurrency, Job, Triggers, Workflow } from './workflow.ts'
+
+const keys = [
+  'name',
+  'run-name',
+  'on',
+  'env',
+  'defaults',
+  'concurrency',
+  'permissions',
+  'secrets',
+  'jobs',
+  'steps',
+] as const
+
+const shape = { name: 'a workflow', keys, refused: refusedInWorkflow }
+
+/** The workflow that a file describes, in one of the two forms; whole where there are no faults. */
+export function readWorkflow(
+  path: string,
+  root: SourceNode,
+  faults: FaultList,
+): Workflow | undefined {
+  const fields = openFields({ label: 'The file', node: root, keyPlace: root.place }, shape, faults)
+  if (!fields) return undefined
+  const on = fields.get('on')
+  checkPermissions(fields.get('permissions'), faults)
+  return {
+    path,
+    name: readText(fields.get('name'), faults, 200) ?? path,
+    runName: readTemplate(fields.get('run-name'), 'run-name', faults),
+    on: on ? readTriggers(on, faults) : noTriggers,
+    env: readEnvironment(fields.get('env'), 'env', faults),
+    defaults: readDefaults(fields.get('defaults'), faults),
+    concurrency: readConcurrency(fields.get('concurrency'), faults),
+    secrets: readSecrets(fields.get('secrets'), faults),
+    jobs: readEitherForm(fields, root, faults),
+  }
+}
+
+const noTriggers: Triggers = { push: undefined, dispatch: undefined, schedule: [] }
+
+function readEitherForm(
+  fields: Fields<'jobs' | 'steps'>,
+  root: SourceNode,
+  faults: FaultList,
+): Job[] {
+  const jobs = fields.get('jobs')
+  const steps = fields.get('steps')
+  if (jobs && steps) {
+    const instead = 'Move the steps into a job (jobs.<id>.steps).'
+    faults.add(steps.keyPlace, 'A workflow has "steps" or "jobs", not both.', instead)
+  }
+  if (jobs) return readJobs(jobs, faults)
+  if (steps) return [shortJob(steps, faults)]
+  // A mistyped key has been told of.
+  if (faults.count() > 0) return []
+  const instead = 'Write "steps:" with a list of "run" steps, or "jobs:".'
+  faults.add(root.place, 'The workflow has nothing to do.', instead)
+  return []
+}
+
+function readConcurrency(field: Field | undefined, faults: FaultList): Concurrency | undefined {
+  if (!field) return undefined
+  if (field.node.kind === 'scalar') {
+    const group = readTemplate(field, 'concurrency', faults)
+    return group && { group, cancelInProgress: false }
+  }
+  const fields = openFields(field, concurrencyShape, faults)
+  if (!fields) return undefined
+  const cancelInProgress =
+    readFlag(fields.get('cancel-in-progress'), 'concurrency', faults) ?? false
+  const group = readTemplate(fields.get('group'), 'concurrency', faults)
+  if (group) return { group, cancelInProgress }
+  if (!fields.get('group')) {
+    faults.add(field.keyPlace, '"concurrency" has no group.', 'Write "group: a name".')
+  }
+  return undefined
+}
+
+const concurrencyShape = {
+  name: '"concurrency"',
+  keys: ['group', 'cancel-in-progress'] as const,
+  refused: {
+    queue: ['A group keeps one run waiting.', 'Leave "queue" out.'],
+  } as const,
+}
+
+function readSecrets(field: Field | undefined, faults: FaultList): string[] | undefined {
+  if (!field) return undefined
+  return readTexts(field, faults).map(({ text, field: item }) => {
+    if (!isSecretName(text)) {
+      const instead = 'Use letters, digits and underscores, beginning with no digit.'
+      faults.add(item.node.place, `${item.label} is no name of a secret.`, instead)
+    }
+    return text
+  })
+}

@@ -1,0 +1,19 @@
+import type { Place } from './workflow.ts'
+
+/** What YAML says, with where it says it. Aliases lead to the very node of their anchor. */
+export type SourceNode = ScalarNode | ListNode | MapNode
+
+export type ScalarNode = {
+  kind: 'scalar'
+  value: string | number | boolean | null
+  place: Place
+  /** Where its text begins: within the quotes, below the `|`. */
+  textPlace: Place
+}
+
+type ListNode = { kind: 'list'; items: SourceNode[]; place: Place }
+
+/** Its keys are texts, and all different. */
+export type MapNode = { kind: 'map'; entries: MapEntry[]; place: Place }
+
+export type MapEntry = { key: string; keyPlace: Place; value: SourceNode }

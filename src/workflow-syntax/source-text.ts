@@ -1,0 +1,53 @@
+import type { Place } from './workflow.ts'
+
+/** Bytes of a file at most. */
+export const bytesMost = 256 * 1024
+
+/** Finds places in a text by their offsets. */
+export type SourceText = ReturnType<typeof createSourceText>
+
+export function createSourceText(file: string, text: string) {
+  const lineStarts = [0]
+  for (let at = text.indexOf('\n'); at !== -1; at = text.indexOf('\n', at + 1)) {
+    lineStarts.push(at + 1)
+  }
+
+  function placeAt(offset: number): Place {
+    let line = 0
+    let end = lineStarts.length
+    while (end - line > 1) {
+      const middle = (line + end) >> 1
+      if ((lineStarts[middle] ?? 0) <= offset) line = middle
+      else end = middle
+    }
+    return { file, line: line + 1, column: offset - (lineStarts[line] ?? 0) + 1 }
+  }
+
+  return {
+    placeAt,
+
+    /** The start of the line of a place, for a look at what people wrote there. */
+    lineOf({ line }: Place): string {
+      const start = lineStarts[line - 1] ?? 0
+      return text.slice(start, Math.min(lineStarts[line] ?? text.length, start + 1000))
+    },
+
+    /** Where the first character of a scalar's text stands, for a scalar that begins at an offset. */
+    textPlace(start: number, value: string, style: 'block' | 'quoted' | 'plain'): Place {
+      if (style === 'plain') return placeAt(start)
+      if (style === 'quoted') return placeAt(start + 1)
+      const headerEnd = text.indexOf('\n', start)
+      if (headerEnd === -1) return placeAt(start)
+      const { line } = placeAt(headerEnd + 1)
+      // The indentation that YAML takes off is what the first line has more in the file than in the text.
+      const written = firstIndentation(text.slice(headerEnd + 1, headerEnd + 2000))
+      const kept = firstIndentation(value.slice(0, 2000))
+      return { file, line, column: Math.max(written - kept, 0) + 1 }
+    },
+  }
+}
+
+/** The spaces before the first line that is not blank. */
+function firstIndentation(text: string): number {
+  return /^(?:[ \t]*\r?\n)*( *)/.exec(text)?.[1]?.length ?? 0
+}

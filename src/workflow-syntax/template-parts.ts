@@ -1,0 +1,67 @@
+import type { Place, Template } from './workflow.ts'
+
+/** A piece of a template; `offset` is where it begins in the text, for an expression behind its `${{`. */
+export type TemplatePart =
+  | { kind: 'text'; text: string; offset: number }
+  | { kind: 'expression'; text: string; offset: number }
+  /** A `${{` without its `}}`; always the last. */
+  | { kind: 'unclosed'; offset: number }
+
+/** Splits a text into what is literal and its expressions. As on GitHub, `}}` in a quoted text does not end one. */
+export function splitTemplate(text: string): TemplatePart[] {
+  const parts: TemplatePart[] = []
+  let offset = 0
+  while (offset < text.length) {
+    const opening = text.indexOf('${{', offset)
+    if (opening !== offset) {
+      const literal = text.slice(offset, opening === -1 ? undefined : opening)
+      parts.push({ kind: 'text', text: literal, offset })
+    }
+    if (opening === -1) return parts
+    const start = opening + 3
+    const end = findEnd(text, start)
+    if (end === -1) return [...parts, { kind: 'unclosed', offset: opening }]
+    parts.push({ kind: 'expression', text: text.slice(start, end), offset: start })
+    offset = end + 2
+  }
+  return parts
+}
+
+/** What an `if` says. */
+export type ConditionPart =
+  | Exclude<TemplatePart, { kind: 'text' }>
+  /** Empty: no condition. */
+  | { kind: 'none' }
+  /** An expression with text around it, which GitHub takes for a text, and so for true. */
+  | { kind: 'surrounded'; offset: number }
+
+/** Reads an `if`, where `${{ }}` may be left out, and white space around it means nothing. */
+export function conditionOf(text: string): ConditionPart {
+  if (text.trim() === '') return { kind: 'none' }
+  const parts = splitTemplate(text).filter(
+    (part) => part.kind !== 'text' || part.text.trim() !== '',
+  )
+  const [first] = parts
+  const last = parts.at(-1)
+  if (last?.kind === 'unclosed') return last
+  if (parts.length === 1 && first?.kind === 'expression') return first
+  if (parts.length === 1) return { kind: 'expression', text, offset: 0 }
+  return { kind: 'surrounded', offset: first?.offset ?? 0 }
+}
+
+/** Where a character of a template stands in the file. All lines of a text begin in the column of its first, as in a block scalar. */
+export function placeIn({ text, place }: Template, offset: number): Place {
+  const before = text.slice(0, offset)
+  const lineStart = before.lastIndexOf('\n') + 1
+  const lines = before.split('\n').length - 1
+  return { file: place.file, line: place.line + lines, column: place.column + offset - lineStart }
+}
+
+function findEnd(text: string, start: number): number {
+  let isQuoted = false
+  for (let index = start; index < text.length; index++) {
+    if (text[index] === "'") isQuoted = !isQuoted
+    else if (!isQuoted && text.startsWith('}}', index)) return index
+  }
+  return -1
+}

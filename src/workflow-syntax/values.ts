@@ -1,0 +1,174 @@
+import { checkCondition, checkTemplate } from './check-expression.ts'
+import type { Position } from './expression-positions.ts'
+import { type FaultList, quoted } from './fault-list.ts'
+import { type Field, itemsOf, kindOf, type NamedField, openNamed } from './fields.ts'
+import type { ScalarNode, SourceNode } from './source-node.ts'
+import type { Environment, Template, TemplateTree } from './workflow.ts'
+
+/** A text that may hold expressions. Numbers and booleans count as their texts, as on GitHub. */
+export function readTemplate(
+  field: Field | undefined,
+  position: Position,
+  faults: FaultList,
+): Template | undefined {
+  const scalar = field && readScalar(field, faults, 'Write a text.')
+  return scalar && toTemplate(scalar, position, faults)
+}
+
+/** The text of an `if`. */
+export function readCondition(
+  field: Field | undefined,
+  position: Position,
+  faults: FaultList,
+): Template | undefined {
+  const scalar = field && readScalar(field, faults, 'Write a condition, or leave "if" out.')
+  if (!scalar) return undefined
+  const template = { text: String(scalar.value), place: scalar.textPlace }
+  faults.addAll(checkCondition(template, position))
+  return template
+}
+
+/** A text without expressions, not empty. */
+export function readText(
+  field: Field | undefined,
+  faults: FaultList,
+  lengthMost = 1000,
+): string | undefined {
+  const scalar = field && readScalar(field, faults, 'Write a text.')
+  if (!scalar) return undefined
+  const text = String(scalar.value)
+  const refuse = (message: string, instead: string) =>
+    void faults.add(scalar.place, `${field.label} ${message}`, instead)
+  if (text.trim() === '') return refuse('is empty.', 'Write a text.')
+  if (text.length > lengthMost) {
+    return refuse(`is longer than ${lengthMost} characters.`, 'Write a shorter text.')
+  }
+  if (text.includes('${{')) return refuse('cannot hold expressions.', 'Write a plain text.')
+  return text
+}
+
+/** A list of texts without expressions, or one of them. */
+export function readTexts(field: Field, faults: FaultList): { text: string; field: Field }[] {
+  return itemsOf(field).flatMap((item) => {
+    const text = readText(item, faults)
+    return text === undefined ? [] : [{ text, field: item }]
+  })
+}
+
+/** `true`, `false` or an expression. */
+export function readFlag(
+  field: Field | undefined,
+  position: Position,
+  faults: FaultList,
+): Template | boolean | undefined {
+  if (!field) return undefined
+  const { node } = field
+  if (node.kind === 'scalar' && typeof node.value === 'boolean') return node.value
+  return readExpression(field, position, faults, 'Write true, false or an expression (${{ … }}).')
+}
+
+/** `true` or `false`. */
+export function readBoolean(field: Field | undefined, faults: FaultList): boolean | undefined {
+  if (!field) return undefined
+  const { node, label } = field
+  if (node.kind === 'scalar' && typeof node.value === 'boolean') return node.value
+  faults.add(node.place, `${label} is ${kindOf(node)}.`, 'Write true or false.')
+  return undefined
+}
+
+/** A positive number, or an expression that gives one. */
+export function readPositive(
+  field: Field | undefined,
+  position: Position,
+  faults: FaultList,
+  { isWhole }: { isWhole: boolean },
+): Template | number | undefined {
+  if (!field) return undefined
+  const { node, label } = field
+  const instead = `Write a ${isWhole ? 'whole number' : 'number'} above 0.`
+  if (node.kind !== 'scalar' || typeof node.value !== 'number') {
+    return readExpression(field, position, faults, instead)
+  }
+  if (node.value > 0 && (!isWhole || Number.isSafeInteger(node.value))) return node.value
+  return void faults.add(node.place, `${label} is ${node.value}.`, instead)
+}
+
+/** A text that is an expression. */
+export function readExpression(
+  { label, node }: Field,
+  position: Position,
+  faults: FaultList,
+  instead: string,
+): Template | undefined {
+  const isExpression =
+    node.kind === 'scalar' && typeof node.value === 'string' && node.value.includes('${{')
+  if (isExpression) return toTemplate(node, position, faults)
+  const what =
+    node.kind === 'scalar' && typeof node.value === 'string' ? quoted(node.value) : kindOf(node)
+  faults.add(node.place, `${label} is ${what}.`, instead)
+  return undefined
+}
+
+/** Any value, with its texts as templates. */
+export function readTree(node: SourceNode, position: Position, faults: FaultList): TemplateTree {
+  if (node.kind === 'list') return node.items.map((item) => readTree(item, position, faults))
+  if (node.kind === 'map') {
+    const entries = node.entries.map(({ key, value }) => [key, readTree(value, position, faults)])
+    return { tree: Object.fromEntries(entries) }
+  }
+  return typeof node.value === 'string' ? toTemplate(node, position, faults) : node.value
+}
+
+/** Templates by name, in the order of the file; what is empty is an empty text. */
+export function readTemplates(
+  field: Field | undefined,
+  position: Position,
+  faults: FaultList,
+  checkName: (entry: NamedField) => void = () => {},
+): Record<string, Template> {
+  if (!field) return {}
+  const entries = openNamed(field, faults, 'Write "NAME: value" lines.').flatMap((entry) => {
+    checkName(entry)
+    const { node } = entry
+    const isNothing = node.kind === 'scalar' && node.value === null
+    const template = isNothing
+      ? { text: '', place: node.place }
+      : readTemplate(entry, position, faults)
+    return template ? [[entry.name, template] as const] : []
+  })
+  return Object.fromEntries(entries)
+}
+
+/** The variables of an `env`. */
+export function readEnvironment(
+  field: Field | undefined,
+  position: Position,
+  faults: FaultList,
+): Environment {
+  return readTemplates(field, position, faults, ({ name, keyPlace }) => {
+    if (/^[^\s=\p{Cc}]+$/u.test(name)) return
+    const message = `${quoted(name)} cannot name a variable of the environment.`
+    faults.add(keyPlace, message, 'Use letters, digits and underscores.')
+  })
+}
+
+function toTemplate(scalar: ScalarNode, position: Position, faults: FaultList): Template {
+  const template = { text: String(scalar.value), place: scalar.textPlace }
+  faults.addAll(checkTemplate(template, position))
+  return template
+}
+
+function readScalar(
+  { node, label }: Field,
+  faults: FaultList,
+  instead: string,
+): ScalarNode | undefined {
+  if (node.kind === 'scalar' && node.value !== null) return node
+  const isEmpty = node.kind === 'scalar'
+  faults.add(
+    node.place,
+    `${label} is ${isEmpty ? 'empty' : `${kindOf(node)}, not a text`}.`,
+    instead,
+  )
+  return undefined
+}

@@ -1,0 +1,143 @@
+/** A file as a commit has it; `path` is from the top of the repository. */
+export type SourceFile = { path: string; text: string }
+
+/** Where something stands in a file; lines and columns count from 1. */
+export type Place = { file: string; line: number; column: number }
+
+/** What is wrong with a file, and what to write instead. */
+export type Fault = Place & { message: string; instead: string }
+
+/** A text of a workflow that may hold expressions, `${{ … }}`, and where it begins. */
+export type Template = { text: string; place: Place }
+
+/** JSON, with texts that may hold expressions. */
+export type TemplateTree =
+  | Template
+  | number
+  | boolean
+  | null
+  | TemplateTree[]
+  | { tree: Record<string, TemplateTree> }
+
+/** Variables for steps, in the order of the file. */
+export type Environment = Record<string, Template>
+
+export type Defaults = { shell: Template | undefined; workingDirectory: Template | undefined }
+
+/** A workflow file that was understood: GitHub's syntax, as far as docs/workflows.md says, or the short form. */
+export type Workflow = {
+  path: string
+  /** Its `name`, else its path. */
+  name: string
+  runName: Template | undefined
+  on: Triggers
+  env: Environment
+  defaults: Defaults
+  concurrency: Concurrency | undefined
+  /** The names of the secrets that its steps get; undefined for all of the repository's. */
+  secrets: string[] | undefined
+  /** In the order of the file; never empty. The short form makes one, with the id `steps`. */
+  jobs: Job[]
+}
+
+export type Concurrency = { group: Template; cancelInProgress: Template | boolean }
+
+/** What starts a workflow by itself, and what it can be asked with; undefined is what it does not react to. */
+export type Triggers = {
+  push: PushFilter | undefined
+  dispatch: { inputs: Record<string, Input> } | undefined
+  schedule: { cron: string; timezone: string | undefined; place: Place }[]
+}
+
+/** Patterns of GitHub's filters; undefined where none are given. */
+export type PushFilter = {
+  branches: string[] | undefined
+  branchesIgnore: string[] | undefined
+  tags: string[] | undefined
+  tagsIgnore: string[] | undefined
+  paths: string[] | undefined
+  pathsIgnore: string[] | undefined
+}
+
+/** An input of a dispatch. */
+export type Input = {
+  type: 'string' | 'boolean' | 'number' | 'choice'
+  description: string
+  required: boolean
+  default: string | number | boolean | undefined
+  /** Of a choice. */
+  options: string[]
+}
+
+export type Job = {
+  id: string
+  name: Template | undefined
+  needs: string[]
+  if: Template | undefined
+  /** Labels; an expression may give a list. */
+  runsOn: TemplateTree | undefined
+  env: Environment
+  defaults: Defaults
+  outputs: Record<string, Template>
+  strategy: Strategy
+  timeoutMinutes: Template | number | undefined
+  continueOnError: Template | boolean
+  steps: Step[]
+  place: Place
+}
+
+export type Strategy = {
+  matrix: Matrix | undefined
+  failFast: Template | boolean
+  maxParallel: Template | number | undefined
+}
+
+/** A matrix; any part of it, or the whole, may be an expression that gives it. */
+export type Matrix =
+  | Template
+  | {
+      /** Lists of values by name. */
+      vectors: Record<string, TemplateTree>
+      include: TemplateTree | undefined
+      exclude: TemplateTree | undefined
+    }
+
+type AnyStep = {
+  id: string | undefined
+  name: Template | undefined
+  if: Template | undefined
+  env: Environment
+  timeoutMinutes: Template | number | undefined
+  continueOnError: Template | boolean
+  place: Place
+}
+
+export type RunStep = AnyStep & {
+  kind: 'run'
+  run: Template
+  shell: Template | undefined
+  workingDirectory: Template | undefined
+}
+
+/** A composite action of the repository itself. */
+export type ActionStep = AnyStep & {
+  kind: 'action'
+  /** Its folder from the top of the repository, `.github/actions/build`. */
+  path: string
+  with: Record<string, Template>
+}
+
+/** `actions/checkout`: has been done already. */
+export type CheckoutStep = AnyStep & { kind: 'checkout' }
+
+export type Step = RunStep | ActionStep | CheckoutStep
+
+/** A composite action that was understood; its run steps all name a shell. */
+export type Action = {
+  /** Its folder from the top of the repository. */
+  path: string
+  name: string
+  inputs: Record<string, { required: boolean; default: Template | undefined }>
+  outputs: Record<string, Template>
+  steps: Step[]
+}

@@ -1,0 +1,166 @@
+import { Composer, CST, type Document, Lexer, Parser } from 'yaml'
+import { type FaultList, quoted } from './fault-list.ts'
+import { bytesMost, createSourceText, type SourceText } from './source-text.ts'
+import type { Place, SourceFile } from './workflow.ts'
+
+/** Levels of nesting in a file. */
+export const depthMost = 50
+
+// A level of the file is at most one of the parser, and the document is one more.
+const parserDepthMost = depthMost + 1
+// The parser takes time and memory by the lexeme: 6000 lines of `key: value` are this many.
+const lexemesMost = 60_000
+
+/**
+ * Parses a file as one YAML 1.2 document; undefined where it is none, with the first fault told. The library
+ * recurses as deep as a file nests and reports each fault of thousands, so both are limited before it composes.
+ */
+export function parseYaml(file: SourceFile, faults: FaultList): Document.Parsed | undefined {
+  const refusal = refuseText(file)
+  if (refusal) return void faults.add(refusal.place, refusal.message, refusal.instead)
+  const source = createSourceText(file.path, file.text)
+  const tokens = readTokens(file.text, source, (offset, message, instead) =>
+    faults.add(source.placeAt(offset), message, instead),
+  )
+  if (!tokens) return undefined
+  // Duplicate keys are looked for elsewhere: the library compares each key with each.
+  const composer = new Composer({ uniqueKeys: false, logLevel: 'silent', prettyErrors: false })
+  const [document] = composer.compose(tokens, true, file.text.length)
+  const [error] = document?.errors ?? []
+  if (error) {
+    const message = `This is not YAML: ${lowerFirst(error.message).replace(/\.?$/, '.')}`
+    const place = source.placeAt(error.pos[0])
+    return void faults.add(place, message, adviceFor(error.code, source.lineOf(place)))
+  }
+  // Without errors, the composer has given what it calls parsed.
+  return document as Document.Parsed
+}
+
+function refuseText({
+  path: file,
+  text,
+}: SourceFile): { place: Place; message: string; instead: string } | undefined {
+  const start = { file, line: 1, column: 1 }
+  if (text.length > bytesMost || Buffer.byteLength(text) > bytesMost) {
+    const message = `The file is larger than ${bytesMost / 1024} KiB.`
+    return { place: start, message, instead: 'Move long scripts into files of the repository.' }
+  }
+  const place = (offset: number) => createSourceText(file, text).placeAt(offset)
+  const unreadable = text.search(/[\ufffd\p{Cs}]/u)
+  if (unreadable !== -1) {
+    const instead = 'Save the file as UTF-8.'
+    return { place: place(unreadable), message: 'The file is not UTF-8 here.', instead }
+  }
+  const control = text.search(/[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ufffe\uffff]/)
+  if (control !== -1) {
+    const instead = 'Remove it, or write it as an escape in double quotes ("\\x1b").'
+    return { place: place(control), message: 'Here stands a control character.', instead }
+  }
+  return undefined
+}
+
+type Refuse = (offset: number, message: string, instead: string) => void
+
+/** The document's tokens, or undefined when something in them is refused. */
+function readTokens(text: string, source: SourceText, refuse: Refuse): CST.Token[] | undefined {
+  const parser = new Parser()
+  const tokens: CST.Token[] = []
+  let lexemes = 0
+  let isScalar = false
+  for (const lexeme of new Lexer().lex(text)) {
+    const { offset } = parser
+    const refused = isScalar ? undefined : refusedLexeme(lexeme, offset, source)
+    if (refused) return void refuse(offset, ...refused)
+    isScalar = !isScalar && lexeme === CST.SCALAR
+    for (const token of parser.next(lexeme)) {
+      if (token.type === 'error') {
+        const line = source.lineOf(source.placeAt(token.offset))
+        const message = `This is not YAML: ${lowerFirst(token.message)}.`
+        return void refuse(token.offset, message, adviceFor('UNEXPECTED_TOKEN', line))
+      }
+      tokens.push(token)
+    }
+    if (parser.stack.length > parserDepthMost) {
+      return void refuse(offset, `This is nested more than ${depthMost} deep.`, 'Nest less deeply.')
+    }
+    if (++lexemes > lexemesMost) {
+      return void refuse(offset, 'The file has too many parts.', 'Split it into several files.')
+    }
+  }
+  tokens.push(...parser.end())
+  const documents = tokens.filter(({ type }) => type === 'document')
+  const second = documents[1]
+  if (!second) return tokens
+  const instead = 'Keep one document a file; remove the line "---".'
+  return void refuse(second.offset, 'A second YAML document begins here.', instead)
+}
+
+function refusedLexeme(
+  lexeme: string,
+  offset: number,
+  source: SourceText,
+): [message: string, instead: string] | undefined {
+  const type = CST.tokenType(lexeme)
+  if (type === 'alias' && /^\*(?:[*./]|$)/.test(lexeme)) {
+    const message = `In YAML "*" begins an alias, so that ${quoted(lexeme)} is no text here.`
+    return [message, `Put it in quotes: '${lexeme.slice(0, 60)}'.`]
+  }
+  if (type === 'tag') {
+    const place = source.placeAt(offset)
+    const condition = negatedCondition(source.lineOf(place), place.column, lexeme)
+    if (condition !== undefined) {
+      const message = 'In YAML "!" begins a tag, so that this is no condition.'
+      return [message, `Write ${condition}.`]
+    }
+    return [`YAML tags are not supported, such as ${quoted(lexeme)}.`, 'Leave the tag out.']
+  }
+  if (type === 'directive-line') {
+    return [`YAML directives are not supported, such as ${quoted(lexeme)}.`, 'Leave the line out.']
+  }
+  if (lexeme.startsWith('"')) {
+    // The library would tell of each of 100,000.
+    const wrong = lexeme.matchAll(escapes).find(([found]) => found === '\\')
+    if (wrong) {
+      return [
+        `This text in double quotes holds the unknown escape ${lexeme.slice(wrong.index, wrong.index + 2)}.`,
+        'Write "\\\\" for one backslash, or put the text in single quotes.',
+      ]
+    }
+  }
+  return undefined
+}
+
+/** An `if` that begins with `!`, as it is to be written. */
+function negatedCondition(line: string, column: number, tag: string): string | undefined {
+  const before = line.slice(0, column - 1)
+  if (!/(?:^|[\s{,"'-])if["']?\s*:\s*$/.test(before)) return undefined
+  // Within braces the text ends where the tag does, as far as that can be told.
+  if (/[{[]/.test(before)) return `if: "\${{ ${tag.slice(0, 60)} }}"`
+  const rest = line
+    .slice(column - 1)
+    .replace(/\s#.*/s, '')
+    .trim()
+  return `if: \${{ ${rest.length > 200 ? tag.slice(0, 60) : rest} }}`
+}
+
+/** Those of YAML, and what is none of them as a lone backslash. */
+const escapes = /\\(?:[0abefnrtvNLP_ "/\\\t\r\n]|x[\da-fA-F]{2}|u[\da-fA-F]{4}|U[\da-fA-F]{8}|)/g
+
+function adviceFor(code: string, line: string): string {
+  if (/[[{].*\$\{\{/.test(line) && code !== 'TAB_AS_INDENT') {
+    return 'Put a text with ${{ }} in quotes where it stands within { } or [ ].'
+  }
+  if (code === 'TAB_AS_INDENT') return 'Indent with spaces.'
+  if (code === 'BAD_INDENT' || code === 'MULTILINE_IMPLICIT_KEY') {
+    return 'Indent the keys of one level alike, each as "key: value".'
+  }
+  if (code === 'BLOCK_AS_IMPLICIT_KEY' || code === 'BAD_SCALAR_START') {
+    return 'Put a text that holds ": ", or begins with a special character, in quotes.'
+  }
+  if (code === 'MISSING_CHAR') return 'Complete it: close quotes and brackets, write "key: value".'
+  return 'Check the quotes, brackets and indentation of this line.'
+}
+
+function lowerFirst(text: string): string {
+  return text.charAt(0).toLowerCase() + text.slice(1)
+}
