@@ -1,0 +1,163 @@
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { test } from 'node:test'
+import { createMasker } from './masker.ts'
+
+const secret = `pa$s w"o'rd/&<é>+\\ü~(1)!*`
+
+const assertHidden = (value: string, written: string, shown = '[***]') => {
+  assert.equal(createMasker([value]).mask(`[${written}]`), shown, written)
+}
+
+test('a value is masked wherever it stands', () => {
+  const { mask } = createMasker(['hunter2'])
+  assert.equal(mask('a hunter2, xhunter2y hunter2hunter2'), 'a ***, x***y ******')
+  assert.equal(mask('hunte hunter Hunter2'), 'hunte hunter Hunter2')
+  assert.equal(mask(''), '')
+})
+
+test('the forms in which programs write a value are masked', () => {
+  const json = JSON.stringify(secret).slice(1, -1)
+  const percent = encodeURIComponent(secret)
+  const strict = percent.replaceAll(
+    /[!'()*]/g,
+    (c) => `%${c.charCodeAt(0).toString(16).toUpperCase()}`,
+  )
+  const lower = percent.replaceAll(/%../g, (code) => code.toLowerCase())
+  const plus = percent.replaceAll('%20', '+')
+  const form = new URLSearchParams({ v: secret }).toString().slice(2)
+  const ascii = json.replaceAll('é', '\\u00e9').replaceAll('ü', '\\u00fc')
+  const go = json.replaceAll('&', '\\u0026').replaceAll('<', '\\u003c').replaceAll('>', '\\u003e')
+  const php = ascii.replaceAll('/', '\\/')
+  const twice = JSON.stringify(json).slice(1, -1)
+  const shell = secret.replaceAll("'", "'\\''")
+  const hex = Buffer.from(secret).toString('hex')
+  const xml = secret.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
+  const forms = [secret, json, percent, strict, lower, plus, form, ascii, go, php, twice, shell]
+  for (const written of [...forms, hex, hex.toUpperCase(), xml.replaceAll('"', '&quot;')]) {
+    assertHidden(secret, written)
+  }
+})
+
+test('what real programs write is masked', () => {
+  const run = (command: string) =>
+    execFileSync('bash', ['-c', command], { env: { ...process.env, SECRET: secret } }).toString()
+  const commands = [
+    'printf %s "$SECRET"',
+    'printf %s "$SECRET" | base64 -w0',
+    'echo "$SECRET" | base64 -w0',
+    'printf %s "$SECRET" | od -An -v -tx1 | tr -d " \\n"',
+    '(set -x; : "$SECRET") 2>&1 | cut -d"\'" -f2-',
+    'printf %q "$SECRET"',
+  ]
+  for (const command of commands) {
+    const masked = createMasker([secret]).mask(run(command))
+    assert.match(masked, /^'?(\+ : ')?\*\*\*'?\n?$/, `${command}: ${masked}`)
+  }
+})
+
+test('base64 is masked at each of its three places, in both alphabets, to the last sure character', () => {
+  for (const length of [8, 9, 10, 11]) {
+    const value = '~?>~?>~?>~?'.slice(0, length)
+    for (const before of ['', 'x', 'xy', 'xyz']) {
+      for (const after of ['', '\n', '::', ':::']) {
+        const bytes = Buffer.from(`${before}${value}${after}`)
+        for (const alphabet of ['base64', 'base64url'] as const) {
+          const encoded = bytes.toString(alphabet)
+          const masked = createMasker([value]).mask(encoded)
+          // What is left are the neighbours, and a character on each side that holds some of both.
+          const left = masked.replace('***', '').replaceAll('=', '')
+          const own = Math.ceil((before.length * 8) / 6) + Math.ceil((after.length * 8) / 6) + 1
+          assert.ok(masked.includes('***'), encoded)
+          assert.ok(left.length <= own, `${encoded} is shown as ${masked}`)
+        }
+      }
+    }
+  }
+})
+
+test('base64 in lines is masked', () => {
+  const value = createHash('sha512').update('a').digest('base64').repeat(3)
+  for (const width of [76, 64]) {
+    for (const content of [value, `${value}\n`]) {
+      const encoded = Buffer.from(content).toString('base64')
+      const lines = encoded.match(new RegExp(`.{1,${width}}`, 'g')) ?? []
+      assertHidden(value, lines.join('\n'))
+    }
+  }
+})
+
+test('white space around a value is no secret', () => {
+  const { mask, finds } = createMasker(['  hunter2\n', ' \n\t'])
+  assert.equal(mask('hunter2\nnext'), '***\nnext')
+  assert.equal(mask('  hunter2\n'), '  ***\n')
+  assert.equal(finds(' \n\t'), false)
+})
+
+test('the lines of a value are masked, but not those that say nothing', () => {
+  const value = '{\n  "user": "me",\n  "id": "a1"\n}\r\nabc\n]]]]]]\n-----BEGIN KEY-----\nMIIabc\n'
+  const { mask } = createMasker([value])
+  assert.equal(mask('x MIIabc y\n  "user": "me",'), 'x *** y\n  ***')
+  assert.equal(mask('{ } abc ]]]]]] -----'), '{ } abc ]]]]]] -----')
+  assert.equal(mask(value.trim()), '***')
+})
+
+test('a value in quotation marks is masked without them', () => {
+  assert.equal(createMasker(['"hunter2"']).mask('hunter2 "hunter2"'), '*** ***')
+})
+
+test('a short value is masked as a word of its own, in no other form', () => {
+  const { mask } = createMasker(['1', 'ab', '+-'])
+  assert.equal(mask('1 11 a1 (1) ab,1 abc _ab MQ=='), '*** 11 a1 (***) ***,*** abc _ab MQ==')
+  assert.equal(mask('+- a+- é1 61'), '*** a+- é1 61')
+  assert.equal(createMasker(['é']).mask('é éa'), '*** éa')
+})
+
+test('overlapping values are masked as one, nested ones by the longest', () => {
+  const { mask } = createMasker(['abcdef', 'defghi', 'cdef', 'abcdefgh', 'abcd', '', 'abcdef'])
+  assert.equal(mask('abcdef'), '***')
+  assert.equal(mask('abcdefghi'), '***')
+  assert.equal(mask('xcdefghiy'), 'x***y')
+  assert.equal(mask('abcdabcd'), '******')
+  assert.equal(mask('abcdefg'), '***g')
+  assert.equal(createMasker(['aaaa']).mask('baaaaaaaaab'), 'b***b')
+})
+
+test('a value that is added is masked from then on', () => {
+  const masker = createMasker([])
+  const stream = masker.stream()
+  const before = stream.push(Buffer.from('hunter2 '))
+  masker.add('hunter2')
+  masker.add('')
+  const after = stream.push(Buffer.from('hunter2 '))
+  assert.equal(`${before}${after}${stream.end()}`, 'hunter2 *** ')
+  assert.equal(masker.mask('hunter2'), '***')
+})
+
+test('finds tells whether anything would be masked', () => {
+  const { finds } = createMasker(['hunter2'])
+  assert.equal(finds('a hunter2'), true)
+  assert.equal(finds(Buffer.from('x:hunter2').toString('base64')), true)
+  assert.equal(finds('a hunter'), false)
+})
+
+test('a text without secrets comes back as it was, half characters and all', () => {
+  const { mask } = createMasker(['hunter2'])
+  assert.equal(mask('a\ud800b'), 'a\ud800b')
+  assert.equal(mask('*** é \u0000'), '*** é \u0000')
+})
+
+test('half a character in a value does no harm', () => {
+  assert.equal(createMasker(['hunt\ud800er']).mask('hunt\ufffder'), '***')
+  assert.equal(createMasker([`${'a'.repeat(2000)}\ud800`]).mask('b'), 'b')
+})
+
+test('no more values are added than there is memory for', () => {
+  const masker = createMasker(['hunter2'])
+  for (let number = 0; number < 1000; number++) masker.add(`value ${number}`)
+  masker.add('value 0')
+  assert.throws(() => masker.add('one more'), /More than 1000 values/)
+  assert.throws(() => createMasker([]).add('x'.repeat(300_000)), /262144 characters cannot/)
+  assert.equal(masker.mask('value 999'), '***')
+})

@@ -1,0 +1,79 @@
+/** Writes a text in another way, character by character. */
+export type Encoding = (text: string) => string
+
+const percent: Encoding = encodeURIComponent
+/** All but the unreserved characters of RFC 3986, as curl and jq do. */
+const strictPercent: Encoding = (text) =>
+  percent(text).replaceAll(/[!'()*]/g, (character) => `%${hexOf(character, 2).toUpperCase()}`)
+/** As Python's `quote` does. */
+const pathPercent: Encoding = (text) => strictPercent(text).replaceAll('%2F', '/')
+/** `application/x-www-form-urlencoded`, by the URL standard. */
+const form: Encoding = (text) => new URLSearchParams({ v: text }).toString().slice(2)
+
+const percents: Encoding[] = [percent, strictPercent, pathPercent].flatMap((encode) => [
+  encode,
+  (text: string) => encode(text).replaceAll('%20', '+'),
+])
+
+const json: Encoding = (text) => JSON.stringify(text).slice(1, -1)
+const slashedJson: Encoding = (text) => json(text).replaceAll('/', '\\/')
+/** As Python does. */
+const asciiJson: Encoding = (text) => json(text).replaceAll(/[^ -~]/g, unicodeEscape)
+/** As PHP does. */
+const asciiSlashedJson: Encoding = (text) => slashedJson(text).replaceAll(/[^ -~]/g, unicodeEscape)
+/** As Go does. */
+const htmlJson: Encoding = (text) => json(text).replaceAll(/[<>&\u2028\u2029]/g, unicodeEscape)
+/** As .NET does. */
+const cautiousJson: Encoding = (text) =>
+  json(text)
+    .replaceAll('\\"', '\\u0022')
+    .replaceAll(/[^ -~]|[&'+<>`]/g, (character) => `\\u${hexOf(character, 4).toUpperCase()}`)
+
+const quotations: Encoding[] = [
+  (text) => text.replaceAll("'", "'\\''"),
+  (text) => text.replaceAll("'", `'"'"'`),
+  // In double quotes, as `declare -p` of Bash writes it.
+  (text) => text.replaceAll(/["$`\\]/g, '\\$&'),
+  // `printf %q`.
+  (text) => text.replaceAll(/[\t !"$&'()*,;<>?[\\\]^`{|}]/g, '\\$&'),
+  // Texts of workflow expressions, YAML and SQL.
+  (text) => text.replaceAll("'", "''"),
+  (text) =>
+    text
+      .replaceAll('&', '&amp;')
+      .replaceAll('<', '&lt;')
+      .replaceAll('>', '&gt;')
+      .replaceAll('"', '&quot;'),
+]
+
+/** The text as it is, and the ways in which programs often write it. */
+const encodings: Encoding[] = [
+  (text) => text,
+  ...[...percents, form].flatMap((encode) => [
+    encode,
+    (text: string) => encode(text).replaceAll(/%[0-9A-F]{2}/g, (code) => code.toLowerCase()),
+  ]),
+  json,
+  slashedJson,
+  asciiJson,
+  asciiSlashedJson,
+  htmlJson,
+  cautiousJson,
+  (text) => json(json(text)),
+  ...quotations,
+]
+
+/** The encodings that write this text differently from each other. */
+export function encodingsOf(text: string): Encoding[] {
+  // Each writes a character always alike, so the different characters tell for the whole.
+  const characters = [...new Set(text)].join('')
+  return [...new Map(encodings.map((encode) => [encode(characters), encode])).values()]
+}
+
+function unicodeEscape(character: string): string {
+  return `\\u${hexOf(character, 4)}`
+}
+
+function hexOf(character: string, digits: number): string {
+  return character.charCodeAt(0).toString(16).padStart(digits, '0')
+}
