@@ -1,3 +1,4 @@
+import { findProgram } from '../base/find-program.ts'
 import {
   compareVersions,
   type GitVersion,
@@ -7,7 +8,6 @@ import {
 } from '../git/version.ts'
 import { type Check, type Finding, fault, messageOf, ok, warning } from './finding.ts'
 import { type Hole, holesOf } from './git-holes.ts'
-import { findProgram } from './programs.ts'
 
 const install = 'apt-get install git'
 

@@ -1,35 +1,57 @@
-import { type Check, orOk, warning } from './finding.ts'
-import { findProgram, tryProgram } from './programs.ts'
+import { findProgram } from '../base/find-program.ts'
+import { toSandboxOptions } from '../runner/sandbox-options.ts'
+import { probeSandbox } from '../sandbox/open-sandbox.ts'
+import { missingTools } from '../sandbox/tools.ts'
+import { type Check, type Finding, messageOf, ok, warning } from './finding.ts'
+import type { Site } from './site.ts'
 
-const trial = ['--ro-bind', '/', '/', '--unshare-all', '--die-with-parent', '--', '/bin/true']
+const namespaces =
+  'Let this user make user namespaces: sysctl -e kernel.unprivileged_userns_clone=1 ' +
+  'user.max_user_namespaces=15000 kernel.apparmor_restrict_unprivileged_userns=0; ' +
+  'in a container, allow it to make them (docs/operating.md, The runner).'
 
 /** Whether the steps of workflows can be kept apart from everything else. */
 export const sandboxCheck: Check = {
   id: 'sandbox',
   title: 'the sandbox',
-  async run({ path }) {
-    const bwrap = findProgram('bwrap', path)
-    const found = bwrap === undefined ? undefined : await tryProgram(bwrap, trial)
-    const findings = ['prlimit', 'setpriv']
-      .filter((name) => findProgram(name, path) === undefined)
-      .map((name) =>
-        warning(
-          `${name} is not on the PATH; workflows will need it.`,
-          'apt-get install util-linux',
-        ),
-      )
-    if (found === undefined) {
-      const missing = 'bwrap is not on the PATH; workflows will need it.'
-      findings.unshift(warning(missing, 'apt-get install bubblewrap'))
-    } else if (!found.isFine) {
-      findings.unshift(
-        warning(
-          `bwrap, which workflows will need, cannot make a sandbox here: ${found.text}`,
-          'Let this user make user namespaces: sysctl kernel.unprivileged_userns_clone=1 ' +
-            'user.max_user_namespaces=15000; in a container, allow it to make them.',
-        ),
-      )
+  async run(site) {
+    if (!site.setting('runner')) {
+      return [ok('SVC_RUNNER is off: only runners elsewhere execute workflows.')]
     }
-    return orOk(findings, `${bwrap} makes sandboxes; prlimit and setpriv are there.`)
+    const missing = missingTools(site.path).map((tool) =>
+      warning(
+        `${tool.name} is not on the PATH; workflows need it.`,
+        `apt-get install ${tool.package}`,
+      ),
+    )
+    if (findProgram('bwrap', site.path) === undefined) {
+      const found = 'bwrap is not on the PATH; steps of workflows have no sandbox without it.'
+      missing.unshift(warning(found, 'apt-get install bubblewrap'))
+    }
+    return missing.length > 0 ? missing : [await probe(site)]
   },
+}
+
+// As the runner finds it out, with the same settings.
+async function probe({ path, setting }: Site): Promise<Finding> {
+  const sandbox = toSandboxOptions({
+    sandbox: setting('sandbox'),
+    sandboxNetwork: setting('sandboxNetwork'),
+    sandboxPaths: setting('sandboxPaths'),
+    stepMemoryMaxBytes: setting('stepMemoryMaxBytes'),
+    stepProcesses: setting('stepProcesses'),
+    stepFileMaxBytes: setting('stepFileMaxBytes'),
+    freeSpaceLeast: setting('freeSpaceLeast'),
+    dataDir: setting('dataDir'),
+    encryptionKeyFile: setting('encryptionKeyFile'),
+  })
+  const limits = { ...sandbox.limits, freeSpaceLeast: 0 }
+  try {
+    const { isolation, fault } = await probeSandbox({ ...sandbox, path, limits })
+    if (fault === undefined) return ok(isolation.description)
+    const found = `bubblewrap cannot make a sandbox here: ${fault.replace(/\s+/g, ' ').trim()}`
+    return warning(found, namespaces)
+  } catch (error) {
+    return warning(messageOf(error), 'Mend SVC_SANDBOX_PATHS.')
+  }
 }

@@ -1,0 +1,76 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { argumentFault, bubblewrapArguments, bubblewrapCommand } from './bubblewrap.ts'
+
+const bubble = {
+  hasOwnIpc: false,
+  network: 'none',
+  room: '/rooms/1',
+  system: ['--ro-bind', '/usr', '/usr'],
+  readOnlyPaths: ['/tools'],
+  env: { TOKEN: 'secret' },
+  cwd: '/workspace',
+} as const
+const tools = {
+  sh: '/bin/sh',
+  unshare: '/bin/unshare',
+  mount: '/bin/mount',
+  choom: '/bin/choom',
+  setpriv: '/bin/setpriv',
+  setsid: '/bin/setsid',
+  prlimit: '/bin/prlimit',
+}
+const start = { bwrap: '/bin/bwrap', limits: ['--core=0'], command: ['bash', '-e'] }
+
+test('bubblewrap is told to unshare everything, and to share the network only when asked', () => {
+  const args = bubblewrapArguments(bubble)
+  for (const name of ['user', 'pid', 'uts', 'cgroup-try', 'ipc', 'net']) {
+    assert.ok(args.includes(`--unshare-${name}`), name)
+  }
+  for (const option of ['--disable-userns', '--unshare-pid']) assert.ok(args.includes(option))
+  assert.ok(!bubblewrapArguments({ ...bubble, network: 'full' }).includes('--unshare-net'))
+  assert.ok(!bubblewrapArguments({ ...bubble, hasOwnIpc: true }).includes('--unshare-ipc'))
+})
+
+test('nothing but the folders of the room can be written', () => {
+  const args = bubblewrapArguments(bubble)
+  const writable = args.flatMap((arg, index) =>
+    arg === '--bind' ? [`${args[index + 1]} ${args[index + 2]}`] : [],
+  )
+  assert.deepEqual(writable, [
+    '/rooms/1/shm /dev/shm',
+    '/rooms/1/workspace /workspace',
+    '/rooms/1/home /home/runner',
+    '/rooms/1/temp /tmp',
+    '/rooms/1/files /svc',
+    '/rooms/1/temp /var/tmp',
+  ])
+  assert.ok(!args.some((arg) => /^--(dev-)?bind-(try|data|fd)$|^--dev-bind/.test(arg)))
+  const remounts = args.flatMap((arg, index) => (arg === '--remount-ro' ? [args[index + 1]] : []))
+  assert.deepEqual(remounts, ['/dev', '/'])
+})
+
+test('the environment is among what is told by a pipe, not on the command line', () => {
+  assert.match(bubblewrapArguments(bubble).join(' '), /--setenv TOKEN secret$/)
+  const command = bubblewrapCommand(tools, { ...start, move: undefined, user: undefined })
+  assert.deepEqual(command.slice(0, 2), ['/bin/sh', '-c'])
+  assert.equal(
+    command.slice(4).join(' '),
+    '/bin/choom -n 1000 -- /bin/setpriv --no-new-privs --pdeathsig KILL -- ' +
+      '/bin/bwrap --args 3 --json-status-fd 4 -- /bin/setsid /bin/prlimit --core=0 -- bash -e',
+  )
+})
+
+test('as root, the room is shown at another place and the user is changed before bubblewrap', () => {
+  const move = { from: '/rooms/1', to: '/mnt' }
+  const command = bubblewrapCommand(tools, { ...start, move, user: 2_000_000_001 })
+  assert.deepEqual(command.slice(0, 5), ['/bin/unshare', '--mount', '--ipc', '--', '/bin/sh'])
+  assert.match(command.join(' '), / sh \/bin\/mount \/rooms\/1 \/mnt \/bin\/choom /)
+  assert.match(command.join(' '), /--reuid=2000000001 --regid=2000000001 --clear-groups/)
+})
+
+test('an environment that cannot be told is refused', () => {
+  assert.equal(argumentFault(['--setenv', 'A', 'b']), undefined)
+  assert.match(argumentFault(['--setenv', 'A', 'b\0--bind\0/\0/']) ?? '', /NUL byte/)
+  assert.match(argumentFault(Array(9001).fill('x')) ?? '', /too many variables/)
+})

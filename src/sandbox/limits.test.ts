@@ -1,0 +1,21 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { limitArguments } from './limits.ts'
+
+const limits = { memoryMaxBytes: 5000, processesMax: 20, fileMaxBytes: 300, freeSpaceLeast: 0 }
+
+test('limits become arguments of prlimit, and lower ones stay', () => {
+  const ours = [
+    'Limit                     Soft Limit           Hard Limit           Units',
+    'Max file size             unlimited            unlimited            bytes',
+    'Max processes             10                   96363                processes',
+    'Max open files            1024                 2048                 files',
+  ].join('\n')
+  assert.deepEqual(limitArguments(limits, { ours, others: 3 }), [
+    '--nproc=23',
+    '--fsize=300',
+    '--data=5000',
+    '--nofile=2048',
+    '--core=0',
+  ])
+})

@@ -1,0 +1,172 @@
+import { existsSync } from 'node:fs'
+import { mkdtemp } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { findProgram } from '../base/find-program.ts'
+import { insideFolders } from './bubblewrap.ts'
+import { startBubblewrapped } from './bubblewrapped.ts'
+import { assertHidden, hidingMounts } from './hidden-paths.ts'
+import { clearLeftovers, roomsElsewhere } from './leftovers.ts'
+import { startPlain } from './plain.ts'
+import { removeTree } from './removal.ts'
+import { createRoom } from './room.ts'
+import { makeRoom } from './room-place.ts'
+import type { Isolation, Room, Sandbox, SandboxLimits } from './sandbox.ts'
+import { systemMounts } from './system-mounts.ts'
+import { findTools } from './tools.ts'
+
+export type SandboxOptions = {
+  /** A folder of this runner alone, on the disk, in which rooms are made. */
+  folder: string
+  /** Where programs are looked for, in the form of PATH. */
+  path: string
+  network: 'none' | 'full'
+  /** What to do where bubblewrap does not work: go without it, or make no rooms. */
+  mode: 'auto' | 'require'
+  limits: SandboxLimits
+  /** Further paths of the machine that steps can read at the same place. */
+  readOnlyPaths: readonly string[]
+  /** Paths of the machine that steps must not see, even where they could read what is around them. */
+  hiddenPaths: readonly string[]
+}
+
+/**
+ * Finds out what isolation this machine can give, and clears away what an earlier runner has left in the
+ * folder. Throws when the folder or the system's own programs are not there, and when the paths to read show what
+ * is hidden.
+ */
+export async function openSandbox(options: SandboxOptions): Promise<Sandbox> {
+  assertHidden(options.hiddenPaths, options.readOnlyPaths)
+  const tools = findTools(options.path)
+  await clearLeftovers(options.folder, tools)
+  const { isolation, fault } = await tryOut(options)
+  if (fault === undefined) return { isolation, openRoom: bubblewrapRooms(options) }
+  if (options.mode === 'auto') return { isolation, openRoom: await workingPlainRooms(options) }
+  return {
+    isolation,
+    openRoom: refuse(`Steps may run in a sandbox only, and there is none: ${fault}`),
+  }
+}
+
+/** What isolation steps have, and why bubblewrap does not work where it does not. */
+type Probed = { isolation: Isolation; fault: string | undefined }
+
+/** Finds out the same and leaves nothing behind. Throws as `openSandbox` does. */
+export async function probeSandbox(options: Omit<SandboxOptions, 'folder'>): Promise<Probed> {
+  assertHidden(options.hiddenPaths, options.readOnlyPaths)
+  const tools = findTools(options.path)
+  const folder = await mkdtemp(join(tmpdir(), 'svc-sandbox-'))
+  try {
+    return await tryOut({ ...options, folder })
+  } finally {
+    await removeTree(folder, tools)
+  }
+}
+
+async function tryOut(options: SandboxOptions): Promise<Probed> {
+  const fault = await trialFault(bubblewrapRooms(options))
+  if (fault !== undefined && options.readOnlyPaths.length > 0) {
+    // A setting that is wrong must not cost the sandbox.
+    const without = await trialFault(bubblewrapRooms({ ...options, readOnlyPaths: [] }))
+    if (without === undefined) throw new Error(`What steps are to read cannot be shown: ${fault}`)
+  }
+  return { isolation: describe(options, fault), fault }
+}
+
+type Rooms = () => Promise<Room>
+type RoomOptions = Omit<SandboxOptions, 'mode'>
+
+function bubblewrapRooms(options: RoomOptions): Rooms {
+  const { folder, path, network, limits, readOnlyPaths, hiddenPaths } = options
+  const tools = findTools(path)
+  const { args, shown } = systemMounts(network)
+  const stage = findStage([folder, ...readOnlyPaths])
+  return async () => {
+    const bwrap = findProgram('bwrap', path)
+    if (!bwrap) throw new Error('bubblewrap is not installed: apt-get install bubblewrap')
+    // Looked for each time: some are made only later.
+    const hiding = hidingMounts(hiddenPaths, { shown, isOther: isRoot() })
+    const system = [...args, ...hiding]
+    const setup = { tools, bwrap, network, limits, system, readOnlyPaths, stage }
+    const place = await makeRoom(folder, { ownUser: isRoot(), tools })
+    const start = startBubblewrapped.bind(undefined, setup)
+    return createRoom({ place, inside: insideFolders, limits, tools, start })
+  }
+}
+
+function plainRooms({ folder, path, limits }: RoomOptions): Rooms {
+  const tools = findTools(path)
+  return async () => {
+    const place = await makeRoom(folder, { ownUser: isRoot(), tools })
+    const start = startPlain.bind(undefined, { tools, limits })
+    return createRoom({ place, inside: place.outside, limits, tools, start })
+  }
+}
+
+/** Rooms without bubblewrap, in the runner's folder if their users can get there. */
+async function workingPlainRooms(options: RoomOptions): Promise<Rooms> {
+  const rooms = plainRooms(options)
+  if ((await trialFault(rooms)) === undefined) return rooms
+  const folder = isRoot() ? await roomsElsewhere(options.folder) : options.folder
+  const others = plainRooms({ ...options, folder })
+  const fault = await trialFault(others)
+  return fault === undefined ? others : refuse(`Steps cannot run on this machine: ${fault}`)
+}
+
+function refuse(reason: string): Rooms {
+  return () => Promise.reject(new Error(reason))
+}
+
+const trialMs = 10_000
+
+/** Why steps cannot run in such rooms; undefined when one did. */
+async function trialFault(openRoom: Rooms): Promise<string | undefined> {
+  try {
+    await using room = await openRoom()
+    let output = ''
+    const { exitCode, reason, detail } = await room.run({
+      command: ['/bin/sh', '-c', 'echo works >"$HOME/trial" && cat "$HOME/trial"'],
+      env: { PATH: '/usr/bin:/bin', HOME: room.inside.home },
+      cwd: room.inside.workspace,
+      timeoutMs: trialMs,
+      signal: new AbortController().signal,
+      onOutput(bytes) {
+        output = (output + bytes).slice(0, 1000)
+      },
+    })
+    if (exitCode === 0 && output === 'works\n') return undefined
+    return detail || output.trim() || `A trial ended with ${exitCode ?? reason}.`
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error)
+  }
+}
+
+function describe(
+  { network, limits, mode }: Pick<SandboxOptions, 'network' | 'limits' | 'mode'>,
+  fault: string | undefined,
+): Isolation {
+  const memory = `${Math.floor(limits.memoryMaxBytes / 1_048_576)} MiB of memory, ${limits.processesMax} processes`
+  if (fault === undefined) {
+    const reach = network === 'full' ? 'the network that the runner has' : 'no network'
+    const description = `Steps run in bubblewrap with everything unshared, the system read-only, ${reach} and at most ${memory}.`
+    return { kind: 'bubblewrap', network, description }
+  }
+  if (mode === 'require') {
+    const description = `Steps do not run here: they may run in a sandbox only, and bubblewrap does not work: ${fault}`
+    return { kind: 'none', network, description }
+  }
+  const identity = isRoot() ? 'as users of their own' : "as the runner's own user"
+  const description = `Steps run without a sandbox, ${identity}, with the whole network and at most ${memory}, for bubblewrap does not work here: ${fault}`
+  return { kind: 'none', network: 'full', description }
+}
+
+// In the mount namespace of one bubblewrap alone, the room takes the place of one of these.
+function findStage(needed: readonly string[]): string {
+  const stages = ['/mnt', '/media', '/srv', '/tmp'].filter((path) => existsSync(path))
+  const isFree = (stage: string) => !needed.some((path) => `${path}/`.startsWith(`${stage}/`))
+  return stages.find(isFree) ?? '/mnt'
+}
+
+function isRoot(): boolean {
+  return process.getuid?.() === 0
+}

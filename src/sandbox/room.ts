@@ -1,0 +1,82 @@
+import { findProgram } from '../base/find-program.ts'
+import { endProcesses } from './plain.ts'
+import { removeTree } from './removal.ts'
+import { emptyRoom, type RoomPlace } from './room-place.ts'
+import { runCommand } from './run-command.ts'
+import type { CommandEnd, Folders, Room, RoomCommand, SandboxLimits } from './sandbox.ts'
+import type { Started } from './started.ts'
+import type { Tools } from './tools.ts'
+
+type Options = {
+  place: RoomPlace
+  inside: Folders
+  limits: SandboxLimits
+  tools: Tools
+  start: (place: RoomPlace, command: RoomCommand, writer: number) => Started
+}
+
+const givenUp =
+  "The files of the job were removed when the runner's disk was nearly full; nothing more can run in it."
+
+/** A room in a place that has been made for it. One command runs in it at a time. */
+export function createRoom({ place, inside, limits, tools, start }: Options): Room {
+  const { folder, fifo, outside } = place
+  const closed = new AbortController()
+  let running: Promise<unknown> | undefined
+  let isGivenUp = false
+
+  async function giveUpFiles(): Promise<void> {
+    isGivenUp = true
+    await emptyRoom(place, tools)
+  }
+
+  return {
+    outside,
+    inside,
+
+    async run(command): Promise<CommandEnd> {
+      if (running || closed.signal.aborted) throw new Error('A room runs one command at a time.')
+      if (isGivenUp) return { exitCode: null, reason: 'out-of-disk', detail: givenUp }
+      const fault = programFault(command, { inside, outside })
+      if (fault) return { exitCode: null, reason: 'not-started', detail: fault }
+      const signal = AbortSignal.any([command.signal, closed.signal])
+      const life = runCommand(
+        {
+          ...{ fifo, limits, disk: folder },
+          start: (writer) => start(place, command, writer),
+          onDiskFull: giveUpFiles,
+          hurry: closed.signal,
+        },
+        { ...command, signal },
+      )
+      running = life
+      return life.finally(() => {
+        running = undefined
+      })
+    },
+
+    async [Symbol.asyncDispose]() {
+      closed.abort()
+      await running?.catch(() => {})
+      await endProcesses(place, tools)
+      await removeTree(folder, tools)
+    },
+  }
+}
+
+/** Why a command's program cannot be found; the system's programs are the same inside and outside. */
+function programFault(
+  { command: [program], env }: RoomCommand,
+  { inside, outside }: { inside: Folders; outside: Folders },
+): string | undefined {
+  if (program.includes('/')) return undefined
+  const path = env.PATH ?? ''
+  const folders = path.split(':').map((entry) => {
+    const name = (Object.keys(inside) as (keyof Folders)[]).find(
+      (key) => entry === inside[key] || entry.startsWith(`${inside[key]}/`),
+    )
+    return name ? outside[name] + entry.slice(inside[name].length) : entry
+  })
+  if (findProgram(program, folders.join(':'))) return undefined
+  return `The program ${program} is not there; it was looked for in ${path || 'an empty PATH'}.`
+}

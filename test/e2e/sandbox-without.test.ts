@@ -1,0 +1,166 @@
+import assert from 'node:assert/strict'
+import { readFile, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { probeSandbox, type SandboxOptions } from '../../src/sandbox/open-sandbox.ts'
+import { testAsNobody, withoutNobody } from '../support/as-nobody.ts'
+import { temporaryFolder } from '../support/git.ts'
+import {
+  openTestSandbox,
+  pathWithoutBubblewrap,
+  runningIn,
+  systemPath,
+  type TestSandbox,
+} from '../support/sandbox.ts'
+
+const file = fileURLToPath(import.meta.url)
+const isRoot = process.getuid?.() === 0
+const options = { timeout: 120_000 }
+
+test(
+  'without bubblewrap a step runs, and the isolation tells that there is none and why',
+  options,
+  async () => {
+    await using place = await withoutBubblewrap()
+    const { isolation } = place.sandbox.sandbox
+    assert.deepEqual([isolation.kind, isolation.network], ['none', 'full'])
+    assert.match(isolation.description, /bubblewrap is not installed: apt-get install bubblewrap/)
+    const { exitCode, output } = await place.sandbox.run('pwd; touch a; echo b >&2; exit 4')
+    const { inside } = place.sandbox.room
+    assert.deepEqual([exitCode, output], [4, `${inside.workspace}\nb\n`])
+    const nowhere = await place.sandbox.run('ln -s loop loop; true')
+    assert.equal(nowhere.exitCode, 0)
+    for (const name of ['none', 'loop', 'a']) {
+      const end = await place.sandbox.run('pwd', { cwd: `${inside.workspace}/${name}` })
+      assert.equal(end.reason, 'not-started')
+      assert.match(end.detail, /^The working directory \S+ is not there/)
+    }
+  },
+)
+
+test(
+  'where a sandbox is required and bubblewrap is missing, there are no rooms',
+  options,
+  async () => {
+    await using programs = await temporaryFolder()
+    const path = await pathWithoutBubblewrap(programs.path)
+    await assert.rejects(
+      openTestSandbox({ path, mode: 'require' }),
+      /in a sandbox only, and there is none: bubblewrap is not installed/,
+    )
+  },
+)
+
+test('a bubblewrap that does not work is as none, and its complaint is told', options, async () => {
+  await using place = await withoutBubblewrap(
+    '#!/bin/sh\necho bwrap: no namespaces here >&2; exit 1\n',
+  )
+  const { isolation } = place.sandbox.sandbox
+  assert.equal(isolation.kind, 'none')
+  assert.match(isolation.description, /does not work here: .*bwrap: no namespaces here/)
+})
+
+test('the probe tells what there is', options, async () => {
+  const { isolation, fault } = await probe({ mode: 'auto' })
+  assert.equal(isolation.kind === 'bubblewrap', fault === undefined)
+})
+
+test('where steps run in a sandbox only, the probe says that none will run', options, async () => {
+  await using programs = await temporaryFolder()
+  const path = await pathWithoutBubblewrap(programs.path)
+  const { isolation, fault } = await probe({ mode: 'require', path })
+  assert.match(fault ?? '', /bubblewrap is not installed/)
+  assert.match(isolation.description, /^Steps do not run here: .*bubblewrap is not installed/)
+})
+
+const holders = {
+  'a step that sleeps for ever': 'sleep 1000',
+  'one that ignores SIGTERM': 'trap "" TERM; while :; do sleep 1; done',
+  'one that has stopped itself': 'kill -STOP $$',
+  'a fork bomb': ':(){ :|:& };:; sleep 1000',
+  'one that takes memory': `for i in 1 2 3 4; do perl -e '$x = "a" x (100 << 20); sleep 1000' & done; wait`,
+}
+for (const [what, script] of Object.entries(holders)) {
+  test(`without bubblewrap, too, ${what} is ended`, options, async () => {
+    await using place = await withoutBubblewrap()
+    const { reason } = await place.sandbox.run(script, { timeoutMs: 1500 })
+    assert.equal(reason, what === 'one that takes memory' ? 'out-of-memory' : 'timed-out')
+    assert.deepEqual(runningIn(place.sandbox.room), [])
+    assert.deepEqual(await place.sandbox.close(), { processes: [], files: place.files })
+  })
+}
+
+test(
+  'without bubblewrap, too, children in a session of their own end with the step',
+  options,
+  async () => {
+    await using place = await withoutBubblewrap()
+    const { exitCode } = await place.sandbox.run('(setsid sleep 1000 &) ; sleep 1000 & exit 3')
+    assert.equal(exitCode, 3)
+    assert.deepEqual(runningIn(place.sandbox.room), [])
+  },
+)
+
+test('without bubblewrap, steps of root are not root, and cannot reach another room or become root by a variable', {
+  ...options,
+  skip: !isRoot && 'root alone can be somebody else',
+}, async () => {
+  await using place = await withoutBubblewrap()
+  await using other = await place.sandbox.sandbox.openRoom()
+  const script = `id -u; id -G; cat ${other.outside.workspace}/a; ls ${other.outside.workspace}; kill -9 -1`
+  const { output } = await place.sandbox.run(script)
+  assert.match(output, /^2\d{9}\n2\d{9}\n(.*Permission denied\n){2}$/)
+  assert.match(await readFile('/proc/self/status', 'utf8'), /\nUid:\t0\t/)
+  const preload = `${place.sandbox.room.inside.files}/absent.so`
+  const env = { PATH: '/usr/bin:/bin', LD_PRELOAD: preload }
+  const { output: complaints } = await place.sandbox.run('id -u', { env })
+  // Every program that complains has the variable: each is the user's, from the first on.
+  assert.match(complaints, /cannot be preloaded/)
+  assert.match(complaints, /\n2\d{9}\n/)
+})
+
+test(
+  'all of this holds for an ordinary user',
+  {
+    ...options,
+    skip: await withoutNobody(file),
+  },
+  () => testAsNobody(file),
+)
+
+function probe(more: Pick<SandboxOptions, 'mode'> & Partial<SandboxOptions>) {
+  const limits = {
+    memoryMaxBytes: 256 * 1024 ** 2,
+    processesMax: 100,
+    fileMaxBytes: 1024 ** 2,
+    freeSpaceLeast: 0,
+  }
+  return probeSandbox({
+    path: systemPath,
+    network: 'none',
+    readOnlyPaths: [],
+    hiddenPaths: [],
+    limits,
+    ...more,
+  })
+}
+
+/** A sandbox on a machine that has no bubblewrap, or has this program in its place. */
+async function withoutBubblewrap(program?: string) {
+  const programs = await temporaryFolder()
+  const path = await pathWithoutBubblewrap(programs.path)
+  if (program) await writeFile(join(path, 'bwrap'), program, { mode: 0o755 })
+  const sandbox: TestSandbox = await openTestSandbox({ path, mode: 'auto' })
+  return {
+    sandbox,
+    // Root's rooms are where their users can get to, and a link tells where.
+    files: isRoot ? ['rooms-elsewhere'] : [],
+    async [Symbol.asyncDispose]() {
+      const { outside } = sandbox.room
+      await sandbox[Symbol.asyncDispose]()
+      if (isRoot) await rm(join(outside.workspace, '../..'), { recursive: true, force: true })
+      await programs[Symbol.asyncDispose]()
+    },
+  }
+}

@@ -1,0 +1,19 @@
+import { openSandbox } from '../../src/sandbox/open-sandbox.ts'
+import { runScript } from './sandbox.ts'
+
+// A program that runs a script in a room and can be killed: node sandbox-program.ts FOLDER PATH SCRIPT
+const [, , folder = '', path = '', script = ''] = process.argv
+const limits = {
+  memoryMaxBytes: 1024 ** 3,
+  processesMax: 100,
+  fileMaxBytes: 1024 ** 2,
+  freeSpaceLeast: 0,
+}
+const sandbox = await openSandbox({
+  ...{ folder, path, limits, network: 'none', mode: 'auto', readOnlyPaths: [], hiddenPaths: [] },
+})
+const room = await sandbox.openRoom()
+process.stdout.write(
+  `${JSON.stringify({ isolation: sandbox.isolation.kind, outside: room.outside })}\n`,
+)
+await runScript(room, script)

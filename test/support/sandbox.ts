@@ -1,0 +1,100 @@
+import { chmod, mkdir, readdir, symlink } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { findProgram } from '../../src/base/find-program.ts'
+import { openSandbox, type SandboxOptions } from '../../src/sandbox/open-sandbox.ts'
+import { processesOfRoom } from '../../src/sandbox/processes.ts'
+import type { CommandEnd, Room, RoomCommand } from '../../src/sandbox/sandbox.ts'
+import { temporaryFolder } from './git.ts'
+
+export const systemPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
+
+const limits = {
+  memoryMaxBytes: 256 * 1024 ** 2,
+  processesMax: 100,
+  fileMaxBytes: 50 * 1024 ** 2,
+  freeSpaceLeast: 1024 ** 2,
+}
+
+export type TestSandbox = Awaited<ReturnType<typeof openTestSandbox>>
+
+type Options = Partial<Omit<SandboxOptions, 'limits'>> & {
+  limits?: Partial<SandboxOptions['limits']>
+}
+
+/** A sandbox in a folder of its own, with one room. */
+export async function openTestSandbox(options: Options = {}) {
+  const folder = await temporaryFolder()
+  const path = options.folder ?? join(folder.path, 'rooms')
+  await mkdir(path, { recursive: true, mode: 0o700 })
+  const sandbox = await openSandbox({
+    path: systemPath,
+    network: 'none',
+    mode: 'require',
+    readOnlyPaths: [],
+    hiddenPaths: [],
+    ...options,
+    folder: path,
+    limits: { ...limits, ...options.limits },
+  })
+  const room = await sandbox.openRoom()
+  return {
+    sandbox,
+    room,
+    folder: path,
+    /** Runs a script of bash in the room. */
+    run: (script: string, more: Partial<RoomCommand> = {}) => runScript(room, script, more),
+    /** Removes the room; what is left of its processes and files. */
+    async close(): Promise<{ processes: number[]; files: string[] }> {
+      await room[Symbol.asyncDispose]()
+      return { processes: runningIn(room), files: await readdir(path) }
+    },
+    [Symbol.asyncDispose]: async () => {
+      await room[Symbol.asyncDispose]()
+      await folder[Symbol.asyncDispose]()
+    },
+  }
+}
+
+/** Runs a script of bash in a room: how it ended, and what it wrote. */
+export async function runScript(
+  room: Room,
+  script: string,
+  more: Partial<RoomCommand> = {},
+): Promise<CommandEnd & { output: string }> {
+  let output = ''
+  const end = await room.run({
+    command: ['bash', '-c', script],
+    env: { PATH: '/usr/bin:/bin', HOME: room.inside.home },
+    cwd: room.inside.workspace,
+    timeoutMs: 60_000,
+    signal: new AbortController().signal,
+    onOutput(bytes) {
+      output = (output + bytes.toString('latin1')).slice(0, 100_000)
+    },
+    ...more,
+  })
+  return { ...end, output }
+}
+
+/** The processes that belong to a room. */
+export function runningIn({ outside }: Pick<Room, 'outside'>): number[] {
+  return processesOfRoom(join(outside.workspace, '..')).map(({ pid }) => pid)
+}
+
+/** Waits until something holds; the time-out of the test is the limit. */
+export async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
+  while (!(await holds())) await sleep(10)
+}
+
+/** A PATH that has all of the system's programs that rooms need, but not bubblewrap. */
+export async function pathWithoutBubblewrap(folder: string): Promise<string> {
+  // Steps of another user start with these.
+  await chmod(folder, 0o755)
+  const names = ['sh', 'mkfifo', 'rm', 'chmod', 'prlimit', 'setpriv', 'setsid', 'choom']
+  const tools = [...names, 'unshare', 'mount']
+  for (const tool of tools) {
+    await symlink(findProgram(tool, systemPath) ?? '', join(folder, tool))
+  }
+  return folder
+}
