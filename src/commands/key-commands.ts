@@ -70,7 +70,7 @@ export async function removeKey(
 }
 
 async function readKey(key: string | undefined, { read, ask }: Terminal): Promise<string> {
-  if (key === '-' || (key === undefined && !ask)) return read()
+  if (key === '-' || (key === undefined && !ask)) return (await read()).toString('utf8')
   if (key === undefined) {
     throw new Error('Name the key: the path of a .pub file, the line in it, or - to type it here.')
   }

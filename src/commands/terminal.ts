@@ -6,9 +6,11 @@ export type Terminal = {
   /** Is aborted when the program is asked to end, for a command that does so by itself; a second time ends it at once. */
   interruption: () => AbortSignal
   /** The start of standard input: all of it, unless it is longer than anything that a command takes. */
-  read: () => Promise<string>
+  read: () => Promise<Buffer>
   /** Asks a person; undefined when nobody is there to answer. */
   ask: ((question: string) => Promise<string>) | undefined
+  /** The same for what nobody looking on should see: the answer is not shown. */
+  askHidden: ((question: string) => Promise<string>) | undefined
   /** Shows how far a command is; on a terminal in one line that is written anew, and removed by an empty text. */
   progress: (text: string) => void
 }

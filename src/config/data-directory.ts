@@ -1,11 +1,9 @@
 import { randomBytes } from 'node:crypto'
-import { existsSync } from 'node:fs'
 import { access, chmod, mkdir, readdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { sync, syncTree } from '../base/disk.ts'
-import { isBusy } from '../base/sqlite-busy.ts'
+import { holdLock, isHeld } from '../base/lock-file.ts'
+import { encryptionKeyBytes } from './setting-values.ts'
 
 /** A data directory that cannot be used; the message says what to do. */
 export class DataDirectoryError extends Error {
@@ -16,8 +14,6 @@ export class DataDirectoryError extends Error {
 export const encryptionKeyFile = 'encryption.key'
 /** In a data directory while it is being restored; what is in it then may be no more than a part. */
 export const restoringFile = 'restoring'
-const keyBytes = 32
-const lockPauseMs = 20
 
 /** Makes the data directory on the first start, with its encryption key; later it is left as it is. */
 export async function prepareDataDirectory(path: string): Promise<void> {
@@ -28,7 +24,7 @@ export async function prepareDataDirectory(path: string): Promise<void> {
   await chmod(path, 0o700)
   if (entries.includes(encryptionKeyFile)) return
   // Made with a new directory and never again: a second key could not open what the first has sealed.
-  const key = `${randomBytes(keyBytes).toString('base64')}\n`
+  const key = `${randomBytes(encryptionKeyBytes).toString('base64')}\n`
   await writeFile(join(path, encryptionKeyFile), key, { mode: 0o600, flag: 'wx', flush: true })
 }
 
@@ -104,51 +100,4 @@ const refusals: Record<LockName, (dataDir: string) => string> = {
 /** Whether somebody has a lock of the data directory just now. */
 export function isLocked(dataDir: string, name: LockName): boolean {
   return isHeld(join(dataDir, `${name}.lock`))
-}
-
-/**
- * Takes a lock file, waiting up to a time; undefined when somebody else has it. The lock is the operating
- * system's (by way of an SQLite file), so it ends with the process, however that ends. The file stays.
- */
-export async function holdLock(path: string, waitMs = 0): Promise<Disposable | undefined> {
-  const deadline = performance.now() + waitMs
-  for (;;) {
-    const file = new DatabaseSync(path, { timeout: 0 })
-    try {
-      // Without a journal it takes no room, so that it can be had on a full disk.
-      file.exec('pragma locking_mode = exclusive; pragma journal_mode = memory; begin exclusive')
-      return { [Symbol.dispose]: () => file.close() }
-    } catch (error) {
-      file.close()
-      if (!isBusy(error)) throw error
-    }
-    if (performance.now() >= deadline) return undefined
-    await sleep(lockPauseMs)
-  }
-}
-
-/**
- * Whether somebody holds a lock file. It is only read, and for no longer than a moment, in which whoever
- * wants the lock has to wait.
- */
-export function isHeld(path: string): boolean {
-  if (!existsSync(path)) return false
-  const file = new DatabaseSync(path, { readOnly: true, timeout: 0 })
-  try {
-    file.prepare('select count(*) from sqlite_schema').get()
-    return false
-  } catch (error) {
-    if (isBusy(error)) return true
-    throw error
-  } finally {
-    file.close()
-  }
-}
-
-/** Whether a text is a key to encrypt with, in base64 or hex. */
-export function isEncryptionKey(text: string): boolean {
-  const key = text.trim()
-  const isHex = new RegExp(`^[0-9a-fA-F]{${2 * keyBytes}}$`).test(key)
-  const isBase64 = /^[A-Za-z0-9+/]+={0,2}$/.test(key)
-  return isHex || (isBase64 && Buffer.from(key, 'base64').length === keyBytes)
 }

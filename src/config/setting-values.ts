@@ -1,3 +1,6 @@
+import { resolve } from 'node:path'
+import { Sensitive } from '../base/sensitive.ts'
+
 export const kib = 1024
 export const mib = 1024 * kib
 export const gib = 1024 * mib
@@ -37,4 +40,30 @@ export function parseBaseUrl(text: string): string | undefined {
   if (!url || !/^https?:$/.test(url.protocol)) return undefined
   if (url.username || url.password || url.search || url.hash) return undefined
   return url.href.replace(/\/+$/, '')
+}
+
+export const encryptionKeyBytes = 32
+export const encryptionKeyForm = `${encryptionKeyBytes} bytes in base64 or hex`
+const keysAtMost = 16
+
+/** Reads keys to encrypt with, separated by commas or line ends; undefined when one of them is none. */
+export function parseEncryptionKeys(text: string): Sensitive<readonly Buffer[]> | undefined {
+  const words = text.split(/[,\s]+/).filter((word) => word !== '')
+  const keys = words.map(toEncryptionKey).filter((key) => key !== undefined)
+  const isFine = keys.length === words.length && keys.length > 0 && keys.length <= keysAtMost
+  return isFine ? new Sensitive(keys) : undefined
+}
+
+function toEncryptionKey(word: string): Buffer | undefined {
+  if (new RegExp(`^[0-9a-fA-F]{${2 * encryptionKeyBytes}}$`).test(word))
+    return Buffer.from(word, 'hex')
+  const key = /^[A-Za-z0-9+/]+={0,2}$/.test(word) ? Buffer.from(word, 'base64') : undefined
+  return key?.length === encryptionKeyBytes ? key : undefined
+}
+
+/** Reads absolute paths, separated by colons. */
+export function parsePaths(text: string): string[] | undefined {
+  const paths = text.split(':')
+  const isFine = (path: string) => path.startsWith('/') && !/[\0\r\n]/.test(path)
+  return paths.every(isFine) ? paths.map((path) => resolve(path)) : undefined
 }

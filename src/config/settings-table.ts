@@ -8,23 +8,20 @@ import {
   allowedForm,
   parseAllowed,
 } from '../outbound/allowed-ranges.ts'
-import { gib, kib, mib, parseBaseUrl, parseHost, size, wholeNumber } from './setting-values.ts'
-
-/** A setting: where it comes from, what it accepts, and what it is when nothing is said. */
-export type Setting<T> = {
-  variable: string
-  /** Says what a value does, in one sentence; shown by `svc serve --help` and in docs/settings.md. */
-  description: string
-  accepts: string
-  /** The default as a user would write it; empty when the setting is unset by default. */
-  fallback: string
-  /** The value, or undefined for a text that is not accepted. */
-  parse: (text: string) => T | undefined
-  /** What is wrong with a text that is not accepted, when more can be said. */
-  fault?: (text: string) => string | undefined
-  /** Whether the value must not be repeated in an error text. */
-  sensitive?: boolean
-}
+import type { Setting } from './setting.ts'
+import {
+  encryptionKeyForm,
+  gib,
+  kib,
+  mib,
+  parseBaseUrl,
+  parseEncryptionKeys,
+  parseHost,
+  parsePaths,
+  size,
+  wholeNumber,
+} from './setting-values.ts'
+import { workflowSettings } from './workflow-settings.ts'
 
 /** Every setting of the program. */
 export const settings = {
@@ -81,6 +78,25 @@ export const settings = {
     parse: (text) => (isTokenString(text) ? new Sensitive(text) : undefined),
     sensitive: true,
   } satisfies Setting<Sensitive<string>>,
+  encryptionKey: {
+    variable: 'SVC_ENCRYPTION_KEY',
+    description:
+      'Keys for secrets: the first encrypts, all decrypt. Default: what `encryption.key` in the data folder holds.',
+    accepts: `${encryptionKeyForm}, or several such keys separated by commas`,
+    fallback: '',
+    parse: parseEncryptionKeys,
+    sensitive: true,
+  } satisfies Setting<Sensitive<readonly Buffer[]>>,
+  encryptionKeyFile: {
+    variable: 'SVC_ENCRYPTION_KEY_FILE',
+    description: 'File that holds the keys for secrets, in place of SVC_ENCRYPTION_KEY.',
+    accepts: 'the path of a file with keys as SVC_ENCRYPTION_KEY takes them, or with a key a line',
+    fallback: '',
+    // Who takes it for the other variable must not find the key in an error text.
+    parse: (text) =>
+      /[\0\r\n]/.test(text) || parseEncryptionKeys(text) ? undefined : resolve(text),
+    sensitive: true,
+  } satisfies Setting<string>,
   logLevel: {
     variable: 'SVC_LOG_LEVEL',
     description: 'Least severe level that is logged, on standard error.',
@@ -205,11 +221,7 @@ export const settings = {
       'Folders of the server below which everybody may import repositories; admins may from anywhere but the data folder.',
     accepts: 'absolute paths, separated by colons',
     fallback: '',
-    parse: (text) => {
-      const paths = text.split(':')
-      const isFine = (path: string) => path.startsWith('/') && !/[\0\r\n]/.test(path)
-      return paths.every(isFine) ? paths.map((path) => resolve(path)) : undefined
-    },
+    parse: parsePaths,
   } satisfies Setting<string[]>,
   importMaxBytes: {
     variable: 'SVC_IMPORT_MAX',
@@ -326,6 +338,7 @@ export const settings = {
     parse: parseAllowed,
     fault: allowedFault,
   } satisfies Setting<Allowed>,
+  ...workflowSettings,
   maintenancePushes: {
     variable: 'SVC_MAINTENANCE_PUSHES',
     description:

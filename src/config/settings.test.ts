@@ -2,8 +2,9 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { inspect } from 'node:util'
 import { newTokenString } from '../base/token-string.ts'
+import type { Setting } from './setting.ts'
 import { readSettings, SettingsError } from './settings.ts'
-import { type Setting, settings } from './settings-table.ts'
+import { settings } from './settings-table.ts'
 
 const all = Object.entries<Setting<unknown>>(settings)
 

@@ -1,4 +1,5 @@
-import { type Setting, settings } from './settings-table.ts'
+import type { Setting } from './setting.ts'
+import { settings } from './settings-table.ts'
 
 type Table = typeof settings
 type Unset =
@@ -6,9 +7,13 @@ type Unset =
   | 'freeSpaceLeast'
   | 'databaseUrl'
   | 'adminToken'
+  | 'encryptionKey'
+  | 'encryptionKeyFile'
   | 'fetchesAtOnce'
   | 'importLocalRoots'
   | 'outboundAllow'
+  | 'runnerJobs'
+  | 'sandboxPaths'
   | 'faultPoint'
 type ValueOf<K extends keyof Table> = Exclude<ReturnType<Table[K]['parse']>, undefined>
 
@@ -18,12 +23,14 @@ export type Settings = {
 }
 
 /** Settings that tell no secret. */
-export type PlainSettings = Omit<Settings, 'adminToken' | 'databaseUrl'>
+export type PlainSettings = Omit<Settings, (typeof secretKeys)[number]>
+
+const secretKeys = ['adminToken', 'databaseUrl', 'encryptionKey', 'encryptionKeyFile'] as const
 
 /** The same settings without those that are secret. */
 export function withoutSecrets(settings: PlainSettings): PlainSettings {
   const plain: Partial<Settings> = { ...settings }
-  for (const key of ['adminToken', 'databaseUrl'] as const) delete plain[key]
+  for (const key of secretKeys) delete plain[key]
   // What was taken out is what the type leaves out.
   return plain as PlainSettings
 }

@@ -10,6 +10,7 @@ import { httpPortCheck, sshPortCheck } from './port-checks.ts'
 import { programCheck } from './program-check.ts'
 import { pushesCheck, repositoriesCheck, repositoryFilesCheck } from './repository-checks.ts'
 import { sandboxCheck } from './sandbox-check.ts'
+import { secretsCheck } from './secrets-check.ts'
 import { settingsCheck } from './settings-check.ts'
 import { createSite, type Site, type SiteOptions } from './site.ts'
 
@@ -27,6 +28,7 @@ export const checks: Check[] = [
   keysCheck,
   databaseCheck,
   instanceCheck,
+  secretsCheck,
   clockCheck,
   httpPortCheck,
   sshPortCheck,

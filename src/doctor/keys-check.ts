@@ -1,9 +1,12 @@
-import { readFile, stat } from 'node:fs/promises'
+import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { shellWord } from '../base/shell-word.ts'
-import { encryptionKeyFile, isEncryptionKey } from '../config/data-directory.ts'
+import { encryptionKeyFile } from '../config/data-directory.ts'
+import { type KeySettings, readEncryptionKeys, sourceOfKeys } from '../config/encryption-keys.ts'
+import { SettingsError } from '../config/settings.ts'
 import { findHostKey, hostKeyFile } from '../ssh/host-key.ts'
 import { type Check, codeOf, type Finding, fault, messageOf, orOk, warning } from './finding.ts'
+import type { Site } from './site.ts'
 
 const forOthers = 0o077
 
@@ -13,15 +16,26 @@ export const keysCheck: Check = {
   title: 'keys and the modes of their files',
   async run(site) {
     const folder = await site.dataDir()
+    const settings = keySettings(site)
     const isSshOn = site.setting('sshPort') !== 'off'
     const findings = [
       ...(await openFindings(join(folder, encryptionKeyFile))),
-      ...(await encryptionFindings(join(folder, encryptionKeyFile))),
+      ...(await encryptionFindings(settings)),
       ...(await openFindings(join(folder, hostKeyFile))),
       ...(isSshOn ? await hostKeyFindings(folder) : []),
     ]
-    return orOk(findings, `${encryptionKeyFile}${isSshOn ? ` and ${hostKeyFile}` : ''}.`)
+    const source = sourceOfKeys(settings).split('/').at(-1)
+    return orOk(findings, `${source}${isSshOn ? ` and ${hostKeyFile}` : ''}.`)
   },
+}
+
+/** What says where keys are; throws a Skip when it is not accepted. */
+export function keySettings({ setting }: Site): KeySettings {
+  return {
+    dataDir: setting('dataDir'),
+    encryptionKey: setting('encryptionKey'),
+    encryptionKeyFile: setting('encryptionKeyFile'),
+  }
 }
 
 async function openFindings(path: string): Promise<Finding[]> {
@@ -39,20 +53,27 @@ async function openFindings(path: string): Promise<Finding[]> {
   ]
 }
 
-async function encryptionFindings(path: string): Promise<Finding[]> {
-  const text = await readFile(path, 'utf8').catch((error: unknown) => error)
-  if (typeof text === 'string') {
-    if (isEncryptionKey(text)) return []
-    const found = `${path} holds no key: 32 bytes in base64 or hex.`
-    return [fault(found, `Bring ${shellWord(path)} back from a backup.`)]
+async function encryptionFindings(settings: KeySettings): Promise<Finding[]> {
+  const source = sourceOfKeys(settings)
+  try {
+    const { keys } = await readEncryptionKeys(settings)
+    if (keys.reveal().length > 0) return []
+  } catch (error) {
+    return [fault(messageOf(error), mendOf(error, settings))]
   }
-  if (codeOf(text) !== 'ENOENT') return [unreadable(path, text)]
   return [
     warning(
-      `${path} is missing; what it has encrypted cannot be read without it.`,
-      'Bring it back from a backup. No other is ever made: it could not open what this one has sealed.',
+      `${source} is missing; what it has encrypted cannot be read without it.`,
+      'Bring it back from a backup, or set SVC_ENCRYPTION_KEY. No other is ever made: it could not open what this one has sealed.',
     ),
   ]
+}
+
+function mendOf(error: unknown, settings: KeySettings): string {
+  if (error instanceof SettingsError) return 'Set it as svc serve --help says.'
+  const path = shellWord(sourceOfKeys(settings))
+  const isForbidden = codeOf(error instanceof Error ? error.cause : undefined) === 'EACCES'
+  return isForbidden ? `chmod 600 ${path}` : `Bring ${path} back from a backup.`
 }
 
 async function hostKeyFindings(folder: string): Promise<Finding[]> {
@@ -69,8 +90,4 @@ async function hostKeyFindings(folder: string): Promise<Finding[]> {
       'Bring it back from a backup before the next start.',
     ),
   ]
-}
-
-function unreadable(path: string, error: unknown): Finding {
-  return fault(`${path} cannot be read: ${messageOf(error)}`, `chmod 600 ${shellWord(path)}`)
 }

@@ -1,5 +1,6 @@
+import type { Setting } from '../config/setting.ts'
 import { readSettings, type Settings, SettingsError } from '../config/settings.ts'
-import { type Setting, settings } from '../config/settings-table.ts'
+import { settings } from '../config/settings-table.ts'
 import { type Check, type Finding, fault, orOk, warning } from './finding.ts'
 
 type Environment = Record<string, string | undefined>

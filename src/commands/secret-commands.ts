@@ -1,0 +1,110 @@
+import type { App } from '../app.ts'
+import { toDate, toTable } from '../base/columns.ts'
+import { Sensitive } from '../base/sensitive.ts'
+import type { Rotated } from '../secrets/rotation.ts'
+import { localPrincipal } from './local.ts'
+import { type Terminal, toJson } from './terminal.ts'
+
+type Json = { json?: boolean }
+type RotateOptions = Json & { discardUnreadable?: boolean; yes?: boolean }
+
+const tellEvery = 100
+
+/** `svc secrets list` */
+export async function listSecrets(app: App, name: string, { json }: Json, { out }: Terminal) {
+  const repository = await app.repositories.open(localPrincipal, name, 'secrets:read')
+  const rows = await app.secrets.list(repository, { after: '', limit: undefined })
+  if (json) return out(toJson(rows.map(({ id, ...secret }) => secret)))
+  const lines = rows.map((row) => [row.name, toDate(row.createdAt), toDate(row.updatedAt)])
+  out(toTable([['NAME', 'CREATED', 'UPDATED'], ...lines]))
+}
+
+/** `svc secrets set` */
+export async function setSecret(
+  app: App,
+  [repositoryName, name]: [string, string],
+  { json }: Json,
+  terminal: Terminal,
+) {
+  const repository = await app.repositories.open(localPrincipal, repositoryName, 'secrets:write')
+  // With another key than the server's it would not be a secret that runs can use.
+  await app.assertKeysOpen()
+  const value = await readValue(name, terminal)
+  const saved = await app.secrets.put(localPrincipal, repository, name, value)
+  terminal.out(json ? toJson(saved) : `${saved.message}\n`)
+}
+
+/** `svc secrets delete` */
+export async function deleteSecret(
+  { repositories, secrets }: App,
+  [repositoryName, name]: [string, string],
+  { json }: Json,
+  { out }: Terminal,
+) {
+  const repository = await repositories.open(localPrincipal, repositoryName, 'secrets:write')
+  await secrets.remove(localPrincipal, repository, name)
+  out(json ? toJson({ name, deleted: true }) : `Deleted the secret ${name}.\n`)
+}
+
+/** `svc secrets rotate` */
+export async function rotateSecrets(app: App, options: RotateOptions, terminal: Terminal) {
+  const { out, tell, progress, interruption } = terminal
+  const report = (resealed: number) => {
+    if (resealed % tellEvery === 0) progress(`Sealed anew: ${resealed}`)
+  }
+  const work = { report, signal: interruption() }
+  const rotated = await app.rotation.rotate(work).finally(() => progress(''))
+  const { resealed, unreadable } = rotated
+  const discards = unreadable > 0 && options.discardUnreadable === true
+  const discarded = discards ? await discard(app, rotated, options, terminal) : 0
+  if (options.json) out(toJson({ ...rotated, discarded }))
+  else
+    out(
+      `Sealed anew with the first key: ${resealed}.${discards ? ` Deleted: ${discarded}.` : ''}\n`,
+    )
+  if (resealed > 0 && app.isServed()) {
+    tell('svc: A server runs. If it was started before the first key was set, start it again.\n')
+  }
+  if (unreadable === 0 || discards) return
+  const [first] = rotated.named
+  throw new Error(
+    `${unreadable} cannot be opened: ${toNames(rotated)}; of the first, ${first?.fault}. ` +
+      'Give the old key after the new one, or delete these secrets with --discard-unreadable.',
+  )
+}
+
+async function discard(
+  { rotation, holdServer }: App,
+  rotated: Rotated,
+  { yes }: RotateOptions,
+  { ask, interruption }: Terminal,
+): Promise<number> {
+  // A server that runs may have the key that is missing here.
+  using _none = await holdServer()
+  if (ask && !yes) {
+    const question = `No key opens ${toNames(rotated)}. Type yes to delete ${rotated.unreadable === 1 ? 'it' : 'them'}: `
+    if ((await ask(question)).trim() !== 'yes') throw new Error('Nothing was deleted.')
+  }
+  const work = { discardsAs: localPrincipal, report: () => {}, signal: interruption() }
+  return (await rotation.rotate(work)).discarded
+}
+
+function toNames({ named, unreadable }: Rotated): string {
+  const names = named.map(({ repoName, name }) => `${repoName}/${name}`).join(', ')
+  const more = unreadable - named.length
+  return more > 0 ? `${names} and ${more} more` : names
+}
+
+// What is piped loses the line ends after it, as with `gh secret set`: echo and editors add one.
+async function readValue(name: string, { read, askHidden }: Terminal): Promise<Sensitive<string>> {
+  if (askHidden) return new Sensitive(await askHidden(`Value of ${name}: `))
+  const bytes = await read()
+  try {
+    const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
+    return new Sensitive(text.replace(/[\r\n]+$/, ''))
+  } catch {
+    throw new Error(
+      'The value is not UTF-8; encode it, as base64 for example, and decode it in the step.',
+    )
+  }
+}

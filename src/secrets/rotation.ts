@@ -1,0 +1,100 @@
+import type { Clock } from '../base/clock.ts'
+import type { FaultPoint } from '../base/fault-points.ts'
+import type { Database } from '../database/database.ts'
+import { type Actor, publish } from '../events/events.ts'
+import type { Vault } from '../vault/vault.ts'
+import { deleteSealed, listSealed, type NamedSecret, updateSealed } from './secret-store.ts'
+import { keyMissing } from './secrets.ts'
+
+/** A secret that no key opens, and why, as the end of a sentence. */
+type Unreadable = { repoName: string; name: string; fault: string }
+
+export type Rotated = {
+  resealed: number
+  /** How many no key opens, the first of them by name, and how many of them were deleted. */
+  unreadable: number
+  named: Unreadable[]
+  discarded: number
+}
+
+type Dependencies = {
+  db: Database
+  clock: Clock
+  vault: () => Promise<Vault>
+  faultPoint: FaultPoint
+}
+
+type Options = {
+  /** Who deletes what no key opens; without one it stays. */
+  discardsAs?: Actor
+  /** Is told how many were sealed anew by now. */
+  report: (resealed: number) => void
+  /** Ends it early: what was sealed anew stays so. */
+  signal: AbortSignal
+}
+
+const rowsAtOnce = 50
+const passesAtMost = 10
+const namedAtMost = 10
+
+/** Brings all secrets to the first key, so that no other is needed any more. */
+export function createRotation({ db, clock, vault, faultPoint }: Dependencies) {
+  /**
+   * Seals every secret with the first key that another key has sealed. Each row is a transaction of its own,
+   * and changes only if it is as it was read: so nothing is lost whenever this is killed, and whoever writes
+   * meanwhile waits for no more than a row, and is not undone. Throws `encryption_key_missing`.
+   */
+  async function rotate({ discardsAs, report, signal }: Options): Promise<Rotated> {
+    const opened = await vault()
+    const [first] = opened.keyIds
+    if (first === undefined) throw keyMissing()
+    let [resealed, discarded] = [0, 0]
+    for (let pass = 0; pass < passesAtMost; pass++) {
+      const named: Unreadable[] = []
+      let unreadable = 0
+      let isChanged = false
+      for await (const row of rowsNotOf(first)) {
+        signal.throwIfAborted()
+        const found = opened.open(row.sealedValue, row)
+        if ('value' in found) {
+          if (await updateSealed(db, row, opened.seal(found.value, row))) report(++resealed)
+          faultPoint('secrets.resealed')
+          isChanged = true
+          continue
+        }
+        unreadable++
+        const { repositoryName: repoName, name } = row
+        if (named.length < namedAtMost) named.push({ repoName, name, fault: found.fault })
+        if (discardsAs && (await discard(discardsAs, row))) discarded++
+      }
+      // Done when there was nothing to do: somebody may have written behind the last pass.
+      if (!isChanged) return { resealed, unreadable, named, discarded }
+    }
+    throw new Error(
+      'A server keeps saving secrets with another key. Start it with the keys that this command has, and rotate again.',
+    )
+  }
+
+  async function* rowsNotOf(keyId: string): AsyncGenerator<NamedSecret> {
+    for (let after = ''; ; ) {
+      const rows = await listSealed(db, { after, limit: rowsAtOnce, notOf: keyId })
+      yield* rows
+      const last = rows.at(-1)
+      if (!last || rows.length < rowsAtOnce) return
+      after = last.id
+    }
+  }
+
+  async function discard(actor: Actor, row: NamedSecret): Promise<boolean> {
+    const { repositoryId, name } = row
+    return db.transaction().execute(async (tx) => {
+      if (!(await deleteSealed(tx, row))) return false
+      await publish(tx, clock.now(), [
+        { kind: 'secret.deleted', actor, repositoryId, data: { name } },
+      ])
+      return true
+    })
+  }
+
+  return { rotate }
+}

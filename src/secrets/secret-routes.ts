@@ -1,0 +1,74 @@
+import { Type } from 'typebox'
+import { Sensitive } from '../base/sensitive.ts'
+import { PageQuery, paged } from '../http/pages.ts'
+import { type Asked, closed, nothing, route } from '../http/route.ts'
+import type { Repositories } from '../repositories/repositories.ts'
+import { secretNameForm } from './secret-names.ts'
+import { type Secrets, secretsAtMost, valueForm, valueMaxBytes } from './secrets.ts'
+
+type Dependencies = { repositories: Repositories; secrets: Secrets }
+
+/** The routes of secrets. None of them answers a value. */
+export function secretRoutes({ repositories, secrets }: Dependencies) {
+  const find = ({ principal, permission, params }: Asked<{ name: string }>) =>
+    repositories.open(principal, params.name, permission)
+
+  return [
+    route('GET', '/repos/:name/secrets', {
+      summary: 'List the secrets, oldest first',
+      description: 'Their values are never answered.',
+      permission: 'secrets:read',
+      find,
+      query: PageQuery,
+      reply: { 200: Type.Array(Secret) },
+      problems: ['repository_not_found', 'repository_importing'],
+      handle: async (request) => {
+        const page = await paged(request, (wanted) => secrets.list(request.found, wanted))
+        return page.map(({ id, ...secret }) => secret)
+      },
+    }),
+    route('PUT', '/repos/:name/secrets/:secretName', {
+      summary: 'Create or replace a secret',
+      description:
+        'Steps of workflows get its value; nobody can read it back. It is encrypted, which needs a key of the server. ' +
+        `A name is ${secretNameForm}; SVC_…, GITHUB_…, RUNNER_…, PATH and other names of variables that steps ` +
+        `need are not accepted. A repository has at most ${secretsAtMost} secrets.`,
+      permission: 'secrets:write',
+      find,
+      body: Type.Object(
+        { value: Type.String({ description: valueForm, minLength: 1, maxLength: valueMaxBytes }) },
+        closed,
+      ),
+      reply: { 200: SecretSaved },
+      problems: [
+        'repository_not_found',
+        'repository_importing',
+        'too_many_secrets',
+        'encryption_key_missing',
+      ],
+      handle: ({ principal, found, params, body }) =>
+        secrets.put(principal, found, params.secretName, new Sensitive(body.value)),
+    }),
+    route('DELETE', '/repos/:name/secrets/:secretName', {
+      summary: 'Delete a secret',
+      permission: 'secrets:write',
+      find,
+      reply: { 204: nothing },
+      problems: ['repository_not_found', 'repository_importing', 'secret_not_found'],
+      handle: ({ principal, found, params }) => secrets.remove(principal, found, params.secretName),
+    }),
+  ]
+}
+
+const Secret = Type.Object({
+  name: Type.String({ description: 'what steps call it' }),
+  repoName: Type.String({ description: "the repository's name" }),
+  createdAt: Type.Integer({ description: 'milliseconds since the Unix epoch' }),
+  updatedAt: Type.Integer({ description: 'when its value was last set' }),
+})
+
+const SecretSaved = Type.Object({
+  name: Type.String({ description: 'what steps call it' }),
+  repoName: Type.String({ description: "the repository's name" }),
+  message: Type.String({ description: 'a confirmation for people' }),
+})

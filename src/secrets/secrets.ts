@@ -1,0 +1,148 @@
+import type { Clock } from '../base/clock.ts'
+import { newId } from '../base/ids.ts'
+import { Problem } from '../base/problem.ts'
+import type { Sensitive } from '../base/sensitive.ts'
+import type { Database } from '../database/database.ts'
+import type { SecretRow } from '../database/schema.ts'
+import { type Actor, publish } from '../events/events.ts'
+import { invalid } from '../http/validation.ts'
+import type { Repository } from '../repositories/repositories.ts'
+import type { Vault } from '../vault/vault.ts'
+import { faultOfSecretName, isSecretName } from './secret-names.ts'
+import {
+  countSecrets,
+  deleteSecret,
+  listSealedOf,
+  listSecrets,
+  type SecretMetadata,
+  upsertSecret,
+} from './secret-store.ts'
+
+export type Secrets = ReturnType<typeof createSecrets>
+
+/** Secrets of one repository, at most. */
+export const secretsAtMost = 100
+/** Most bytes of a value in UTF-8. */
+export const valueMaxBytes = 48 * 1024
+
+export const valueForm = `a text of 1 byte to ${valueMaxBytes / 1024} KiB in UTF-8, without NUL characters`
+
+type Dependencies = { db: Database; clock: Clock; vault: () => Promise<Vault> }
+type Page = { after: string; limit: number | undefined }
+
+/** Secrets of repositories: steps of workflows get their values, and nobody can read them back. */
+export function createSecrets({ db, clock, vault }: Dependencies) {
+  return {
+    /** The secrets of a repository after an id, oldest first, without their values. */
+    async list(repository: Repository, page: Page) {
+      const rows = await listSecrets(db, repository.id, page)
+      return rows.map((row) => toSecret(row, repository))
+    },
+
+    /**
+     * Creates a secret, or replaces its value. Throws `invalid_request`, `encryption_key_missing`,
+     * `too_many_secrets`, and `repository_not_found` when the repository is deleted meanwhile.
+     */
+    async put(actor: Actor, repository: Repository, name: string, value: Sensitive<string>) {
+      assertName(name)
+      assertValue(value)
+      const { seal, keyIds } = await vault()
+      if (keyIds.length === 0) throw keyMissing()
+      const [repositoryId, now] = [repository.id, clock.now()]
+      const place = { repositoryId, name }
+      const row = { id: newId(), ...place, ...seal(value, place), createdAt: now, updatedAt: now }
+      await db.transaction().execute(async (tx) => {
+        await upsertSecret(tx, row).catch(asGone(repository))
+        await publish(tx, now, [{ kind: 'secret.saved', actor, repositoryId, data: { name } }])
+        // Counted last: who publishes waits for others that do, and then sees what they added.
+        if ((await countSecrets(tx, repositoryId)) > secretsAtMost) throw tooMany(repository)
+      })
+      const message = `The secret ${name} is saved; runs that start from now on get this value.`
+      return { name, repoName: repository.name, message }
+    },
+
+    /** Deletes a secret. Throws `secret_not_found`. */
+    async remove(actor: Actor, repository: Repository, name: string): Promise<void> {
+      const repositoryId = repository.id
+      await db.transaction().execute(async (tx) => {
+        if (!isSecretName(name) || !(await deleteSecret(tx, repositoryId, name)))
+          throw notFound(name)
+        await publish(tx, clock.now(), [
+          { kind: 'secret.deleted', actor, repositoryId, data: { name } },
+        ])
+      })
+    },
+
+    /**
+     * The values of a repository's secrets by name, for a run alone: no route may answer them. With `names`
+     * only those, as far as they are there. Throws `encryption_key_missing` and `secret_unreadable`.
+     */
+    async open(repositoryId: string, names?: readonly string[]): Promise<Record<string, string>> {
+      const rows = await listSealedOf(db, repositoryId)
+      const wanted = names ? rows.filter(({ name }) => names.includes(name)) : rows
+      if (wanted.length === 0) return {}
+      const opened = await vault()
+      if (opened.keyIds.length === 0) throw keyMissing()
+      return Object.fromEntries(wanted.map((row) => [row.name, openOne(opened, row).reveal()]))
+    },
+  }
+}
+
+function openOne(vault: Vault, row: SecretRow): Sensitive<string> {
+  const opened = vault.open(row.sealedValue, row)
+  if ('value' in opened) return opened.value
+  const detail = `The secret ${row.name} cannot be opened: ${opened.fault}. Set it again.`
+  throw new Problem('secret_unreadable', detail)
+}
+
+function toSecret({ id, name, createdAt, updatedAt }: SecretMetadata, repository: Repository) {
+  return { id, name, repoName: repository.name, createdAt, updatedAt }
+}
+
+function assertName(name: string): void {
+  const detail = faultOfSecretName(name)
+  if (detail !== undefined) throw invalid([{ pointer: 'secretName', detail }])
+}
+
+function assertValue(value: Sensitive<string>): void {
+  const text = value.reveal()
+  const bytes = Buffer.byteLength(text)
+  // Half a surrogate pair has no UTF-8, and a variable of a process no NUL: another value would come out.
+  const isFine = bytes > 0 && bytes <= valueMaxBytes && text.isWellFormed() && !text.includes('\0')
+  if (!isFine)
+    throw invalid([{ pointer: '/value', detail: `is not accepted; it takes ${valueForm}.` }])
+}
+
+// A repository may be deleted after it was opened; its row is then missing to the secret's.
+const foreignKeyViolations = new Set<unknown>(['23503', 787])
+
+function asGone({ name }: Repository): (error: unknown) => never {
+  return (error) => {
+    const { code, errcode } = error as { code?: unknown; errcode?: unknown }
+    if (!foreignKeyViolations.has(code) && !foreignKeyViolations.has(errcode)) throw error
+    throw new Problem(
+      'repository_not_found',
+      `There is no repository "${name}", or it is not yours to see.`,
+    )
+  }
+}
+
+/** What is told where a key is needed and there is none. */
+export function keyMissing(): Problem {
+  return new Problem(
+    'encryption_key_missing',
+    'The server has no key to encrypt secrets with. Its administrator sets SVC_ENCRYPTION_KEY, or puts ' +
+      'encryption.key back into the data directory, and starts it again.',
+  )
+}
+
+function tooMany({ name }: Repository): Problem {
+  return new Problem(
+    'too_many_secrets',
+    `"${name}" has ${secretsAtMost} secrets, which is the most; delete one first.`,
+  )
+}
+
+function notFound(name: string): Problem {
+  return new Problem('secret_not_found', `There is no secret "${name}".`)
+}

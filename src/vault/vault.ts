@@ -1,0 +1,92 @@
+import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto'
+import { Sensitive } from '../base/sensitive.ts'
+
+export type Vault = ReturnType<typeof createVault>
+
+/** Where a sealed value belongs; it opens nowhere else. */
+export type Place = { repositoryId: string; name: string }
+
+/** A value that only its key opens, and the id of that key in hex. */
+export type Sealed = { keyId: string; sealedValue: Uint8Array }
+
+/** A value that was opened, or why it cannot be, as the end of a sentence. */
+export type Opened = { value: Sensitive<string> } | { fault: string }
+
+type Key = { id: Buffer; bytes: Buffer }
+
+const cipher = 'aes-256-gcm'
+const version = 1
+const keyIdBytes = 8
+const nonceBytes = 12
+const tagBytes = 16
+const headBytes = 1 + keyIdBytes + nonceBytes
+const damaged = { fault: 'what is stored is not what was sealed there' }
+
+/**
+ * Seals values with AES-256-GCM (NIST SP 800-38D) and opens them. Of the keys, 32 bytes each, the first seals
+ * and all open. A sealed value is: version (1 byte), key id (8), nonce (12), ciphertext, tag (16).
+ */
+export function createVault(keys: Sensitive<readonly Buffer[]>) {
+  const ring = new Map<string, Key>()
+  for (const bytes of keys.reveal()) {
+    const id = idOf(bytes)
+    if (!ring.has(id.toString('hex'))) ring.set(id.toString('hex'), { id, bytes })
+  }
+  const [first] = ring.values()
+
+  return {
+    /** The ids of all keys, the one that seals first; none where there is no key. */
+    keyIds: [...ring.keys()],
+
+    /** Seals a value for its place. Where there is no key it throws: ask `keyIds` first. */
+    seal(value: Sensitive<string>, place: Place): Sealed {
+      if (!first) throw new Error('There is no key to seal with.')
+      // Random nonces are safe for 2^32 values of one key: SP 800-38D, section 8.3.
+      const head = Buffer.concat([Buffer.of(version), first.id, randomBytes(nonceBytes)])
+      const sealing = createCipheriv(cipher, first.bytes, nonceIn(head), {
+        authTagLength: tagBytes,
+      }).setAAD(bindingTo(place))
+      const text = [sealing.update(value.reveal(), 'utf8'), sealing.final()]
+      const sealedValue = Buffer.concat([head, ...text, sealing.getAuthTag()])
+      return { keyId: first.id.toString('hex'), sealedValue }
+    },
+
+    /** Opens what was sealed for this very place. */
+    open(sealedValue: Uint8Array, place: Place): Opened {
+      const sealed = Buffer.from(sealedValue)
+      if (sealed.length < headBytes + tagBytes || sealed[0] !== version) return damaged
+      const keyId = sealed.subarray(1, 1 + keyIdBytes).toString('hex')
+      const key = ring.get(keyId)
+      if (!key) return { fault: `it is sealed with a key that is not given, ${keyId}` }
+      const opening = createDecipheriv(cipher, key.bytes, nonceIn(sealed), {
+        authTagLength: tagBytes,
+      })
+      opening.setAAD(bindingTo(place)).setAuthTag(sealed.subarray(-tagBytes))
+      try {
+        const text = [opening.update(sealed.subarray(headBytes, -tagBytes)), opening.final()]
+        return { value: new Sensitive(Buffer.concat(text).toString('utf8')) }
+      } catch {
+        // Whatever was changed, the tag does not fit any more; there is nothing else to be learnt.
+        return damaged
+      }
+    },
+  }
+}
+
+// The id tells keys apart and gives nothing of them away.
+function idOf(key: Buffer): Buffer {
+  return createHash('sha256')
+    .update('svc vault key id\0')
+    .update(key)
+    .digest()
+    .subarray(0, keyIdBytes)
+}
+
+// Text of one form for each place, whatever is in the name.
+function bindingTo({ repositoryId, name }: Place): Buffer {
+  return Buffer.from(JSON.stringify([version, repositoryId, name]))
+}
+
+function nonceIn(sealed: Buffer): Buffer {
+  return sealed.subarray(1 + keyIdBytes, headBytes)
+}
