@@ -1,0 +1,96 @@
+import { availableParallelism, homedir, hostname } from 'node:os'
+import { isAbsolute, join, resolve } from 'node:path'
+import type { Log } from '../base/log.ts'
+import { Sensitive } from '../base/sensitive.ts'
+import { isTokenString } from '../base/token-string.ts'
+import { parseBaseUrl } from '../config/setting-values.ts'
+import type { Settings } from '../config/settings.ts'
+import { runRunner } from '../runner/runner.ts'
+import { RunnerFault } from '../runner/runner-fault.ts'
+import { toSandboxOptions } from '../runner/sandbox-options.ts'
+
+/** What is said on the command line. */
+export type RunnerCommandOptions = {
+  server: string
+  token?: string
+  name?: string
+  label?: string[]
+  jobs?: string
+  folder?: string
+}
+
+type Options = {
+  settings: Settings
+  version: string
+  path: string
+  environment: Record<string, string | undefined>
+  /** The first line of standard input. */
+  readLine: () => Promise<string>
+  log: Log
+  signal: AbortSignal
+}
+
+const jobsMost = 1000
+const loopback = /^(localhost|127(\.\d+){3}|\[::1\])$/
+
+/** `svc runner`: executes workflow runs of a server until it is told to stop. */
+export async function startRunner(asked: RunnerCommandOptions, options: Options): Promise<void> {
+  const { settings, version, path, environment, log, signal } = options
+  const server = toServer(asked.server)
+  const token = await toToken(asked, options)
+  if (server.protocol === 'http:' && !loopback.test(server.hostname)) {
+    log.warn({ server: server.href }, 'the token and all secrets go over the network unencrypted')
+  }
+  await runRunner({
+    server,
+    token,
+    name: (asked.name ?? hostname()).slice(0, 200) || 'runner',
+    labels: asked.label ?? [],
+    folder: asked.folder === undefined ? usualFolder(environment) : resolve(asked.folder),
+    jobs: toJobs(asked.jobs) ?? settings.runnerJobs ?? availableParallelism(),
+    sandbox: toSandboxOptions(settings),
+    idleMs: undefined,
+    path,
+    version,
+    log,
+    signal,
+  })
+}
+
+function toServer(text: string): URL {
+  const address = parseBaseUrl(text)
+  if (address !== undefined) return new URL(address)
+  throw new RunnerFault(
+    '--server: it takes the http or https address of the service, without user, query or fragment.',
+  )
+}
+
+// By the name of an option it can be seen by everybody on the machine, so that there are two other ways.
+async function toToken(asked: RunnerCommandOptions, options: Options): Promise<Sensitive<string>> {
+  const { environment, readLine } = options
+  const given = asked.token ?? environment.SVC_RUNNER_TOKEN ?? ''
+  const text = given === '-' ? (await readLine()).trim() : given
+  if (text === '') {
+    throw new RunnerFault(
+      'A token is required: set SVC_RUNNER_TOKEN, or give --token - and the token on standard input. ' +
+        'Make one on the server with: svc tokens create --permission runner',
+    )
+  }
+  if (!isTokenString(text)) {
+    throw new RunnerFault('The token is mistyped: a token begins with svc_ and has 40 characters.')
+  }
+  return new Sensitive(text)
+}
+
+function usualFolder({ XDG_CACHE_HOME = '' }: Record<string, string | undefined>): string {
+  // A relative path there is to be ignored: XDG Base Directory Specification.
+  const cache = isAbsolute(XDG_CACHE_HOME) ? XDG_CACHE_HOME : join(homedir(), '.cache')
+  return join(cache, 'svc-runner')
+}
+
+function toJobs(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined
+  const value = /^\d{1,4}$/.test(text) ? Number(text) : 0
+  if (value >= 1 && value <= jobsMost) return value
+  throw new RunnerFault(`--jobs: it takes a whole number from 1 to ${jobsMost}.`)
+}

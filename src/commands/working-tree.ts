@@ -1,0 +1,59 @@
+import { createWriteStream, existsSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { pipeline } from 'node:stream/promises'
+import { gitCommands } from '../git/commands.ts'
+import type { Git } from '../git/git-process.ts'
+import { UsageError } from './usage-error.ts'
+
+/** A repository that somebody works in. */
+export type WorkingTree = {
+  /** Its top folder. */
+  folder: string
+  gitFolder: string
+  /** Undefined before the first commit. */
+  commit: string | undefined
+  /** `refs/heads/main`; of a detached HEAD, what a tag of its commit's id would be. */
+  ref: string
+}
+
+/** Finds the repository around a folder. */
+export async function findWorkingTree(git: Git, from: string): Promise<WorkingTree> {
+  const folder = findTop(from)
+  if (folder === undefined) throw new UsageError('There is no Git repository around this folder.')
+  const gitFolder = join(folder, '.git')
+  const status = await git.run(gitCommands.describeHead(gitFolder, folder))
+  const lines = status.split('\0')
+  const headerOf = (name: string) =>
+    lines.find((line) => line.startsWith(`# branch.${name} `))?.slice(`# branch.${name} `.length)
+  const oid = headerOf('oid') ?? ''
+  const head = headerOf('head') ?? ''
+  const commit = /^[0-9a-f]+$/.test(oid) ? oid : undefined
+  const ref = head === '(detached)' ? `refs/tags/${oid}` : `refs/heads/${head}`
+  return { folder, gitFolder, commit, ref }
+}
+
+/** The paths of all files but the ignored ones. */
+export async function listFiles(git: Git, { folder, gitFolder }: WorkingTree): Promise<string[]> {
+  const list = await git.run(gitCommands.listFiles(gitFolder, folder))
+  return [...new Set(list.split('\0').filter((path) => path !== ''))]
+}
+
+/** Writes one commit with its trees and blobs to a file, as a pack. */
+export async function writePack(
+  git: Git,
+  { gitFolder }: WorkingTree,
+  commit: string,
+  file: string,
+): Promise<void> {
+  await using child = git.start(gitCommands.packCommit(gitFolder))
+  child.stdin.end(`--shallow ${commit}\n${commit}\n`)
+  await pipeline(child.stdout, createWriteStream(file))
+  const { exitCode, complaint } = await child.ended
+  if (exitCode !== 0) throw new Error(`The commit cannot be read: ${complaint.trim()}`)
+}
+
+function findTop(from: string): string | undefined {
+  if (existsSync(join(from, '.git'))) return from
+  const parent = dirname(from)
+  return parent === from ? undefined : findTop(parent)
+}

@@ -1,0 +1,47 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createCommandReader } from './commands.ts'
+
+const read = (...lines: string[]) => {
+  const reader = createCommandReader()
+  return lines.map((line) => reader(line))
+}
+
+test('add-mask gives its value as it was before it was escaped', () => {
+  assert.deepEqual(read('::add-mask::a%0Ab%25\n', '  ::add-mask::x::y\r\n'), [
+    { kind: 'add-mask', value: 'a\nb%' },
+    { kind: 'add-mask', value: 'x::y' },
+  ])
+})
+
+test('commands that GitHub has taken back do nothing and say what does', () => {
+  const [output, env] = read('::set-output name=a::1\n', '::set-env name=A::1\n')
+  assert.match(JSON.stringify(output), /disabled.*\$GITHUB_OUTPUT/)
+  assert.match(JSON.stringify(env), /disabled.*\$GITHUB_ENV/)
+})
+
+test('lines that only look, and those without a command, are lines', () => {
+  const lines = [
+    '::group::Tests\n',
+    '::error file=a.js,line=1::no\n',
+    'std::vector::x\n',
+    '::\n',
+    '::::\n',
+  ]
+  assert.deepEqual(
+    read(...lines),
+    lines.map(() => undefined),
+  )
+})
+
+test('between stop-commands and its token nothing is a command', () => {
+  const values = read(
+    '::stop-commands::halt\n',
+    '::add-mask::no\n',
+    '::other::\n',
+    '::halt::\n',
+    '::add-mask::yes\n',
+  )
+  assert.deepEqual(values.slice(0, -1), [undefined, undefined, undefined, undefined])
+  assert.deepEqual(values.at(-1), { kind: 'add-mask', value: 'yes' })
+})

@@ -1,0 +1,53 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { assertMayBeSet, EnvFileFault, parseAssignments, parsePath } from './env-files.ts'
+
+const parse = (text: string) => Object.fromEntries(parseAssignments('GITHUB_OUTPUT', text))
+
+test('a line is a name and a value, which may hold anything but a line end', () => {
+  assert.deepEqual(parse('a=1\n\nb=x=y <<z\r\nempty=\na=2'), { a: '2', b: 'x=y <<z', empty: '' })
+})
+
+test('a value of several lines stands before its delimiter', () => {
+  const text = 'json<<EOF\n{\n  "a=b": 1\n}\nEOF\nnone<<X\nX\nspaced<<E F\n EOF\n\nE F\n'
+  assert.deepEqual(parse(text), { json: '{\n  "a=b": 1\n}', none: '', spaced: ' EOF\n' })
+})
+
+test('names like those of every object are names like others', () => {
+  const values = parseAssignments('GITHUB_ENV', '__proto__=1\nconstructor=2\n')
+  assert.deepEqual(
+    [...values],
+    [
+      ['__proto__', '1'],
+      ['constructor', '2'],
+    ],
+  )
+})
+
+test('a fault names the file, the line and what is wrong with it', () => {
+  const cases: [string, string][] = [
+    [
+      'a=1\nword',
+      '$GITHUB_OUTPUT, line 2: `word` is neither name=value nor name<<DELIMITER; a value of several lines needs the latter.',
+    ],
+    [
+      'a<<EOF\n1\n EOF',
+      '$GITHUB_OUTPUT, line 1: no later line is the delimiter `EOF` and nothing else.',
+    ],
+    ['a<<\n1', '$GITHUB_OUTPUT, line 1: the delimiter after << is missing.'],
+    ['=1', '$GITHUB_OUTPUT, line 1: a name is missing before the value.'],
+    ['<<EOF\nEOF', '$GITHUB_OUTPUT, line 1: a name is missing before the value.'],
+  ]
+  for (const [text, message] of cases) {
+    assert.throws(() => parse(text), new EnvFileFault(message))
+  }
+})
+
+test('the folder that was added last is looked through first', () => {
+  assert.deepEqual(parsePath('/a\n/b\r\n\n'), ['/b', '/a'])
+})
+
+test('NODE_OPTIONS cannot be set for later steps', () => {
+  assert.throws(() => assertMayBeSet('Node_Options'), EnvFileFault)
+  assertMayBeSet('NODE_ENV')
+})

@@ -1,0 +1,76 @@
+/** The files by which a step talks to the runner. */
+export type EnvFileName = 'GITHUB_ENV' | 'GITHUB_OUTPUT' | 'GITHUB_PATH' | 'GITHUB_STEP_SUMMARY'
+
+/** Bytes that each of them may have. */
+export const envFileMaxBytes = 1024 * 1024
+
+/** A file that cannot be understood, which fails its step; the message says what stands where. */
+export class EnvFileFault extends Error {
+  override readonly name = 'EnvFileFault'
+}
+
+/**
+ * Reads `name=value` lines and `name<<DELIMITER` with the value in the lines up to the delimiter, as GitHub does
+ * for GITHUB_ENV and GITHUB_OUTPUT; the last value of a name counts. Throws an EnvFileFault.
+ */
+export function parseAssignments(file: EnvFileName, text: string): Map<string, string> {
+  const values = new Map<string, string>()
+  const lines = linesOf(text)
+  for (let at = 0; at < lines.length; at++) {
+    const line = lines[at] ?? ''
+    if (line === '') continue
+    const where = `$${file}, line ${at + 1}`
+    const equals = line.indexOf('=')
+    const heredoc = line.indexOf('<<')
+    if (heredoc >= 0 && (equals < 0 || heredoc < equals)) {
+      const delimiter = line.slice(heredoc + 2)
+      const end = delimiter === '' ? -1 : lines.indexOf(delimiter, at + 1)
+      if (delimiter === '') throw new EnvFileFault(`${where}: the delimiter after << is missing.`)
+      if (end < 0) {
+        throw new EnvFileFault(
+          `${where}: no later line is the delimiter ${quote(delimiter)} and nothing else.`,
+        )
+      }
+      values.set(nameIn(line.slice(0, heredoc), where), lines.slice(at + 1, end).join('\n'))
+      at = end
+    } else if (equals >= 0) {
+      values.set(nameIn(line.slice(0, equals), where), line.slice(equals + 1))
+    } else {
+      throw new EnvFileFault(
+        `${where}: ${quote(line)} is neither name=value nor name<<DELIMITER; a value of several lines needs the latter.`,
+      )
+    }
+  }
+  return values
+}
+
+/** The folders of GITHUB_PATH, a line each, in the order in which they are to be looked through: the last line first. */
+export function parsePath(text: string): string[] {
+  return linesOf(text)
+    .filter((line) => line !== '')
+    .reverse()
+}
+
+/** Throws an EnvFileFault for a variable that no step may set for those after it. */
+export function assertMayBeSet(name: string): void {
+  // It would have programs of the runner load what a step wrote: GitHub refuses it, too.
+  if (name.toUpperCase() === 'NODE_OPTIONS') {
+    throw new EnvFileFault(
+      'NODE_OPTIONS cannot be set through $GITHUB_ENV; set it in `env` of the step that needs it.',
+    )
+  }
+}
+
+function nameIn(text: string, where: string): string {
+  if (text === '') throw new EnvFileFault(`${where}: a name is missing before the value.`)
+  if (text.includes('\0')) throw new EnvFileFault(`${where}: a name holds a NUL character.`)
+  return text
+}
+
+function linesOf(text: string): string[] {
+  return text.replace(/^\u{feff}/u, '').split(/\r\n|\n/)
+}
+
+function quote(text: string): string {
+  return `\`${text.length > 100 ? `${text.slice(0, 100)}…` : text}\``
+}

@@ -1,0 +1,358 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { type Engine, startEngine } from '../../test/support/engine.ts'
+import { without } from '../../test/support/programs.ts'
+
+const skip = without('bubblewrap') || without('python')
+let engine: Engine
+
+before(async () => {
+  engine = await startEngine()
+})
+
+after(() => engine[Symbol.asyncDispose]())
+
+/** A job of these steps. */
+function job(steps: string, more = ''): string {
+  return `on: push\njobs:\n  build:\n    runs-on: ubuntu-latest\n${more}    steps:\n${steps.replace(/^\n/, '')}`
+}
+
+test('after a failure only steps run that ask for it, and the job fails', async () => {
+  const told = await engine.run({
+    workflows: job(`
+      - name: fails
+        run: exit 3
+      - name: usual
+        run: echo no
+      - name: always
+        if: always()
+        run: echo status \${{ job.status }}
+      - name: on failure
+        if: failure() && github.ref_name == 'main'
+        run: echo failed
+      - name: on success
+        if: success()
+        run: echo no
+`),
+  })
+  assert.equal(told.conclusion, 'failure')
+  assert.deepEqual(told.stepConclusions, {
+    fails: 'failure',
+    usual: 'skipped',
+    always: 'success',
+    'on failure': 'success',
+    'on success': 'skipped',
+  })
+  assert.equal(told.outputOf('always'), 'status failure\n')
+  assert.equal(told.steps[0]?.exitCode, 3)
+  assert.match(told.log, /✗ exit code 3\n/)
+})
+
+test('a failure that is passed over keeps the job going, and is told by outcome', async () => {
+  const told = await engine.run({
+    workflows: job(`
+      - name: flaky
+        id: flaky
+        continue-on-error: true
+        run: exit 1
+      - name: after
+        run: echo \${{ steps.flaky.outcome }} \${{ steps.flaky.conclusion }}
+`),
+  })
+  assert.equal(told.conclusion, 'success', told.log)
+  assert.equal(told.outputOf('after'), 'failure success\n')
+  assert.equal(told.steps[0]?.conclusion, 'success')
+  assert.equal(told.steps[0]?.exitCode, 1)
+})
+
+test('variables, folders of programs and values go from step to step', async () => {
+  const told = await engine.run({
+    workflows: `
+env:
+  A: workflow
+  B: workflow
+  C: workflow
+jobs:
+  build:
+    env: { B: job, C: job, D: "\${{ github.actor }}-job" }
+    steps:
+      - name: first
+        env: { C: step }
+        run: |
+          echo "$A $B $C $D"
+          echo B=file >> "$GITHUB_ENV"
+          echo C=file >> "$GITHUB_ENV"
+          printf 'LONG<<EOF\\none\\ntwo\\nEOF\\n' >> "$GITHUB_ENV"
+          mkdir -p tools
+          printf '#!/bin/sh\\necho tool runs\\n' > tools/my-tool
+          chmod +x tools/my-tool
+          echo "$PWD/tools" >> "$GITHUB_PATH"
+          echo GITHUB_SHA=other >> "$GITHUB_ENV"
+          echo '# Done' >> "$GITHUB_STEP_SUMMARY"
+      - name: second
+        env: { C: again }
+        run: |
+          echo "$A $B $C $LONG \${{ env.B }}"
+          my-tool
+          echo "$GITHUB_SHA $CI $GITHUB_ACTIONS $GITHUB_REPOSITORY $RUNNER_OS $SVC_COMMIT $GITHUB_JOB"
+on: push
+`,
+  })
+  assert.equal(told.conclusion, 'success', told.log)
+  assert.match(told.outputOf('first'), /^workflow job step ada-job\n/)
+  assert.match(told.outputOf('first'), /GITHUB_SHA stays as it is/)
+  const commit = 'c'.repeat(40)
+  assert.equal(
+    told.outputOf('second'),
+    `workflow file again one\ntwo file\ntool runs\n${commit} true true ada/site Linux ${commit} build\n`,
+  )
+  assert.equal(told.steps[0]?.summary, '# Done\n')
+})
+
+test('a file of variables that cannot be understood fails its step with the line', async () => {
+  const told = await engine.run({
+    workflows: job(`
+      - name: bad
+        run: echo word >> "$GITHUB_OUTPUT"
+      - name: options
+        if: always()
+        run: echo NODE_OPTIONS=--x >> "$GITHUB_ENV"
+      - name: linked
+        if: always()
+        run: ln -sf /etc/passwd "$GITHUB_OUTPUT"
+      - name: piped
+        if: always()
+        run: rm "$GITHUB_ENV" && mkfifo "$GITHUB_ENV"
+      - name: large
+        if: always()
+        run: head -c 1100000 /dev/zero > "$GITHUB_OUTPUT"
+      - name: gone
+        if: always()
+        run: rm "$GITHUB_ENV" "$GITHUB_OUTPUT"
+`),
+  })
+  assert.equal(told.conclusion, 'failure')
+  const faults = Object.fromEntries(told.steps.map(({ name, fault }) => [name, fault]))
+  assert.match(faults.bad ?? '', /^\$GITHUB_OUTPUT, line 1: `word` is neither/)
+  assert.match(faults.options ?? '', /^NODE_OPTIONS cannot be set/)
+  assert.match(faults.linked ?? '', /no plain file/)
+  assert.match(faults.piped ?? '', /no plain file/)
+  assert.match(faults.large ?? '', /larger than/)
+  assert.equal(faults.gone, '')
+})
+
+test('a variable that no program can be given is named', async () => {
+  const told = await engine.run({
+    workflows: job(`
+      - name: set
+        run: printf 'BIG=%s\\n' "$(head -c 200000 /dev/zero | tr '\\0' x)" >> "$GITHUB_ENV"
+      - name: get
+        run: echo no
+`),
+  })
+  assert.equal(told.conclusion, 'failure', told.log)
+  assert.match(told.steps[1]?.fault ?? '', /^The variable BIG is longer than 128 KiB/)
+})
+
+test('shells and folders are those that were asked for', { skip }, async () => {
+  const told = await engine.run({
+    files: { 'sub/x.txt': 'x' },
+    workflows: job(
+      `
+      - name: defaults
+        run: ls; echo \${BASH_VERSION:+bash}
+      - name: pipe
+        continue-on-error: true
+        run: 'false | true'
+      - name: strict
+        shell: bash
+        continue-on-error: true
+        run: 'false | true'
+      - name: plain
+        shell: sh
+        working-directory: ..
+        run: pwd
+      - name: python
+        shell: python
+        run: |
+          import os
+          print(os.environ["HOME"])
+      - name: custom
+        shell: awk -f {0}
+        run: BEGIN { print 6 * 7 }
+      - name: nowhere
+        continue-on-error: true
+        working-directory: none
+        run: pwd
+      - name: nothing
+        shell: no-such-shell {0}
+        run: x
+`,
+      '    defaults: { run: { working-directory: sub } }\n',
+    ),
+  })
+  assert.equal(told.conclusion, 'failure', told.log)
+  assert.equal(told.outputOf('defaults'), 'x.txt\nbash\n')
+  assert.deepEqual(
+    told.steps.slice(1, 3).map(({ exitCode }) => exitCode),
+    [0, 1],
+  )
+  assert.equal(told.outputOf('plain'), '/\n')
+  assert.equal(told.outputOf('python'), '/home/runner\n')
+  assert.equal(told.outputOf('custom'), '42\n')
+  assert.match(told.steps[6]?.fault ?? '', /^The working directory \S+\/none is not there/)
+  assert.match(told.steps[7]?.fault ?? '', /no-such-shell is not there/)
+})
+
+test('a composite action has inputs, outputs and steps of its own', { skip }, async () => {
+  const told = await engine.run({
+    actions: {
+      '.github/actions/greet': `
+name: Greet
+inputs:
+  who: { description: whom, required: true }
+  word: { default: "hello from \${{ github.ref_name }}" }
+outputs:
+  said: { value: "\${{ steps.say.outputs.text }}" }
+runs:
+  using: composite
+  steps:
+    - name: say
+      id: say
+      shell: bash
+      run: |
+        echo "text=\${{ inputs.word }}, $INPUT_WHO ($OUTER)" >> "$GITHUB_OUTPUT"
+        echo "$GITHUB_ACTION_PATH"
+    - uses: ./.github/actions/inner
+      with: { n: 2 }
+`,
+      '.github/actions/inner': `
+name: Inner
+inputs: { n: {} }
+runs:
+  using: composite
+  steps:
+    - name: count
+      shell: bash
+      run: echo "n is \${{ inputs.n }}" && echo FROM_INNER=yes >> "$GITHUB_ENV"
+`,
+    },
+    workflows: job(`
+      - uses: actions/checkout@v4
+      - name: Greet
+        id: greet
+        uses: ./.github/actions/greet
+        env: { OUTER: outer }
+        with: { who: Ada }
+      - name: after
+        run: echo "\${{ steps.greet.outputs.said }} $FROM_INNER \${{ steps.greet.outcome }}"
+`),
+  })
+  assert.equal(told.conclusion, 'success', told.log)
+  assert.deepEqual(Object.keys(told.stepConclusions), [
+    'Run actions/checkout',
+    'Greet / say',
+    'Greet / Run ./.github/actions/inner / count',
+    'after',
+  ])
+  assert.equal(told.outputOf('Greet / say'), '/workspace/.github/actions/greet\n')
+  assert.equal(told.outputOf('Greet / Run ./.github/actions/inner / count'), 'n is 2\n')
+  assert.equal(told.outputOf('after'), 'hello from main, Ada (outer) yes success\n')
+})
+
+test('a failure in an action skips the rest of it, and fails the step that uses it', async () => {
+  const action = `
+name: Fails
+runs:
+  using: composite
+  steps:
+    - { name: one, shell: bash, run: exit 4 }
+    - { name: two, shell: bash, run: echo no }
+    - { name: three, if: failure(), shell: bash, run: echo cleaned }
+`
+  const told = await engine.run({
+    actions: { act: action },
+    workflows: job(`
+      - { name: passed, id: passed, uses: ./act, continue-on-error: true }
+      - { name: used, uses: ./act }
+      - { name: after, run: echo no }
+      - { name: late, if: "always()", uses: ./act, continue-on-error: true }
+`),
+  })
+  assert.equal(told.conclusion, 'failure')
+  assert.deepEqual(told.stepConclusions, {
+    'passed / one': 'success',
+    'passed / two': 'skipped',
+    'passed / three': 'success',
+    'used / one': 'failure',
+    'used / two': 'skipped',
+    'used / three': 'success',
+    after: 'skipped',
+    'late / one': 'success',
+    'late / two': 'skipped',
+    'late / three': 'success',
+  })
+})
+
+test('a step that takes too long is ended, and the run is timed out', async () => {
+  const told = await engine.run({
+    workflows: job(`
+      - name: long
+        timeout-minutes: 0.005
+        run: trap '' TERM; sleep 100
+      - name: after
+        if: failure()
+        run: echo cleaned
+`),
+  })
+  assert.equal(told.conclusion, 'timed_out', told.log)
+  assert.match(told.steps[0]?.fault ?? '', /longer than 0.3 seconds/)
+  assert.equal(told.outputOf('after'), 'cleaned\n')
+})
+
+test('a job that takes too long is ended, but for what runs always', async () => {
+  const told = await engine.run({
+    workflows: job(
+      `
+      - { name: long, run: sleep 100 }
+      - { name: usual, run: echo no }
+      - { name: always, if: always(), run: echo cleaned }
+`,
+      '    timeout-minutes: 0.01\n',
+    ),
+  })
+  assert.equal(told.conclusion, 'timed_out', told.log)
+  assert.deepEqual(told.stepConclusions, {
+    long: 'timed_out',
+    usual: 'skipped',
+    always: 'success',
+  })
+  assert.match(told.jobs[0]?.fault ?? '', /The job took longer/)
+})
+
+test('hashFiles reads the workspace as steps have left it', async () => {
+  const told = await engine.run({
+    files: { 'a/package-lock.json': '{}', 'b/package-lock.json': '{}' },
+    workflows: job(`
+      - { name: first, run: 'echo "\${{ hashFiles(''**/package-lock.json'') }}"' }
+      - { name: none, run: 'echo "[\${{ hashFiles(''*.none'') }}]"' }
+      - { run: echo x >> b/package-lock.json }
+      - { name: changed, run: 'echo "\${{ hashFiles(''**/package-lock.json'') }}"' }
+`),
+  })
+  assert.equal(told.conclusion, 'success', told.log)
+  assert.match(told.outputOf('first'), /^[0-9a-f]{64}\n$/)
+  assert.equal(told.outputOf('none'), '[]\n')
+  assert.notEqual(told.outputOf('changed'), told.outputOf('first'))
+})
+
+test('an expression that fails is a fault with its place', async () => {
+  const told = await engine.run({
+    workflows: job(`
+      - name: bad
+        run: echo \${{ fromJSON('{') }}
+`),
+  })
+  assert.equal(told.conclusion, 'failure')
+  assert.match(told.steps[0]?.fault ?? '', /^\.svc\/workflows\/ci\.yml:7:22: fromJSON/)
+})

@@ -1,0 +1,35 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createHeadAndTail } from './head-and-tail.ts'
+
+async function keep(maxBytes: number, chunks: string[]): Promise<string> {
+  let told = ''
+  const kept = createHeadAndTail({
+    maxBytes,
+    tell: async (text) => {
+      told += text
+    },
+  })
+  for (const chunk of chunks) await kept.push(Buffer.from(chunk))
+  await kept.end()
+  return told
+}
+
+test('what fits is told as it is, wherever the head ends', async () => {
+  assert.equal(await keep(20, ['0123456789', '0123\n', '6789\n']), '01234567890123\n6789\n')
+})
+
+test('what does not fit is missing between the head and the last whole lines', async () => {
+  const lines = Array.from({ length: 50 }, (_, index) => `${String(index).padStart(3, '0')}\n`)
+  const told = await keep(40, lines)
+  assert.equal(
+    told,
+    `${lines.slice(0, 7).join('')}007\n`.slice(0, 30) +
+      `\n… ${200 - 30 - 8} bytes left out …\n048\n049\n`,
+  )
+})
+
+test('one huge piece leaves its start and its end', async () => {
+  const told = await keep(16, [`start\n${'x'.repeat(1000)}\nend\n`])
+  assert.match(told, /^start\nxxxxxx\n… 995 bytes left out …\nend\n$/)
+})

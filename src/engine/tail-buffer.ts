@@ -1,0 +1,25 @@
+/** Keeps the last `maxBytes` of what is written to it, in memory of that size. */
+export function createTailBuffer(maxBytes: number) {
+  let ring: Buffer | undefined
+  let written = 0
+
+  return {
+    write(bytes: Buffer): void {
+      ring ??= Buffer.alloc(maxBytes)
+      const last = bytes.subarray(Math.max(0, bytes.length - maxBytes))
+      written += bytes.length - last.length
+      const at = written % maxBytes
+      const fitting = last.copy(ring, at)
+      last.copy(ring, 0, fitting)
+      written += last.length
+    },
+    /** All bytes that were ever written. */
+    writtenBytes: () => written,
+    read(): Buffer {
+      if (!ring) return Buffer.alloc(0)
+      if (written <= maxBytes) return ring.subarray(0, written)
+      const at = written % maxBytes
+      return Buffer.concat([ring.subarray(at), ring.subarray(0, at)])
+    },
+  }
+}

@@ -1,0 +1,240 @@
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdir, readdir, rm, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { test } from 'node:test'
+import { createProject, git, type Project, temporaryFolder } from '../support/git.ts'
+import { launcher } from '../support/service.ts'
+
+const ci = `
+name: CI
+on: [push]
+jobs:
+  list:
+    runs-on: ubuntu-latest
+    steps:
+      - name: List
+        run: |
+          ls -A
+          git status --short
+          git log --format=%s
+          echo "on $SVC_BRANCH"
+  after:
+    needs: list
+    runs-on: ubuntu-latest
+    steps:
+      - run: echo "key $DEPLOY_KEY"; exit 5
+`
+
+const deploy = `
+on:
+  workflow_dispatch:
+    inputs:
+      target: { type: choice, options: [staging, production] }
+      count: { type: number, default: 3 }
+jobs:
+  deploy:
+    runs-on: ubuntu-latest
+    steps:
+      - run: echo "to \${{ inputs.target }} times \${{ inputs.count }}"
+`
+
+test('a working tree is run as it is, and stays as it is', async () => {
+  await using project = await projectWith({ 'ci.yml': ci })
+  await project.commit('gone.txt')
+  await project.commit('.gitignore', '*.log\n')
+  await rm(join(project.path, 'gone.txt'))
+  await writeFile(join(project.path, 'new.txt'), 'new')
+  await writeFile(join(project.path, 'ignored.log'), 'ignored')
+  const before = await project.git('status', '--short')
+
+  const ran = await svc(project.path, ['run'], { DEPLOY_KEY: 'correct-horse' }, [
+    '--secret',
+    'DEPLOY_KEY',
+  ])
+
+  assert.equal(ran.code, 1, ran.err)
+  const listed = ran.out.match(/^list \| .*$/gm)?.map((line) => line.slice('list | '.length))
+  assert.deepEqual(listed, [
+    '▶ List',
+    '.git',
+    '.gitignore',
+    '.svc',
+    'new.txt',
+    'readme.txt',
+    ' D gone.txt',
+    '?? new.txt',
+    'Add .gitignore',
+    'on main',
+  ])
+  assert.match(ran.out, /after \| key \*\*\*\nafter \| ✗ exit code 5\n/)
+  assert.match(ran.out, /\nlist +success +\d+\.\d s\n {2}List +success .*\nafter +failure .*\n/)
+  assert.match(ran.out, /✗ failure\n$/)
+  assert.equal(await project.git('status', '--short'), before)
+})
+
+test('only the jobs that are wanted run, with those that they need', async () => {
+  await using project = await projectWith({ 'ci.yml': ci, 'deploy.yml': deploy })
+  const ran = await svc(project.path, ['run', '--job', 'list', 'ci.yml'])
+  assert.equal(ran.code, 0, ran.err)
+  assert.doesNotMatch(ran.out, /exit code 5/)
+  const wrong = await svc(project.path, ['run', '--job', 'lst', 'ci.yml'])
+  assert.deepEqual([wrong.code, wrong.err], [2, 'svc: --job lst: the jobs are list, after.\n'])
+})
+
+test('inputs are checked and completed', async () => {
+  await using project = await projectWith({ 'ci.yml': ci, 'deploy.yml': deploy })
+  const asked = ['run', '--event', 'workflow_dispatch']
+  const ran = await svc(project.path, [...asked, '--input', 'target=production'])
+  assert.equal(ran.code, 0, ran.err)
+  assert.match(ran.out, /\nto production times 3\n/)
+  const wrong = await svc(project.path, [...asked, '--input', 'target=moon'])
+  assert.match(wrong.err, /"target" must be one of/)
+  const unknown = await svc(project.path, [...asked, '--input', 'tarket=moon'])
+  assert.match(unknown.err, /--input tarket: no workflow has such an input/)
+})
+
+test('faulty files are told by line and column, and nothing runs', async () => {
+  await using project = await projectWith({ 'ci.yml': 'on: push\njobs:\n  a:\n    step: []\n' })
+  for (const args of [['run'], ['run', '--check', '.svc/workflows/ci.yml']]) {
+    const ran = await svc(project.path, args)
+    assert.equal(ran.code, 2)
+    assert.equal(ran.out, '')
+    assert.match(ran.err, /^\.svc\/workflows\/ci\.yml:4:5: "step" .* Instead: .*steps/m)
+  }
+})
+
+test('a file that is fine is said to be, and one that is not there is told', async () => {
+  await using project = await projectWith({ 'ci.yml': ci })
+  const fine = await svc(project.path, ['run', '--check'])
+  assert.deepEqual([fine.code, fine.out], [0, '.svc/workflows/ci.yml: fine\n'])
+  const absent = await svc(project.path, ['run', 'other.yml'])
+  assert.equal(absent.code, 2)
+  assert.match(absent.err, /other\.yml is no file in \.svc\/workflows/)
+  await using elsewhere = await temporaryFolder()
+  const outside = await svc(elsewhere.path, ['run'])
+  assert.equal(outside.code, 2)
+  assert.match(outside.err, /no Git repository around/)
+})
+
+test('a repository without a commit runs, too', async () => {
+  await using folder = await temporaryFolder()
+  await git(folder.path, ['init', '--quiet', '--initial-branch=main'])
+  await write(
+    join(folder.path, '.svc/workflows/a.yml'),
+    'steps:\n  - run: cat ../workspace/x; ls\n',
+  )
+  await writeFile(join(folder.path, 'x'), 'x\n')
+  const ran = await svc(folder.path, ['run'])
+  assert.equal(ran.code, 0, ran.err + ran.out)
+})
+
+test('Ctrl-C cancels the run, and leaves nothing behind', async () => {
+  const slow = `
+steps:
+  - run: echo begun; sleep 100
+  - name: cleanup
+    if: always()
+    run: echo cleaned
+`
+  await using project = await projectWith({ 'slow.yml': slow })
+  await using temporary = await temporaryFolder()
+  const child = start(project.path, ['run'], { TMPDIR: temporary.path })
+  const ended = once(child, 'close')
+  let out = ''
+  child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
+    if (!out.includes('begun\n') && `${out}${chunk}`.includes('\nbegun\n')) child.kill('SIGINT')
+    out += chunk
+  })
+  const [code] = await ended
+  assert.equal(code, 130, out)
+  assert.match(out, /\ncleaned\n/)
+  assert.match(out, /cancelled: Interrupted/)
+  assert.deepEqual(await readdir(temporary.path), [])
+})
+
+test('when nobody reads any more it ends without a word, and leaves nothing behind', async () => {
+  await using project = await projectWith({
+    'long.yml': 'steps:\n  - run: yes | head -c 2000000; sleep 100\n',
+  })
+  await using temporary = await temporaryFolder()
+  const child = start(project.path, ['run'], { TMPDIR: temporary.path })
+  const ended = once(child, 'close')
+  child.stdout.once('data', () => child.stdout.destroy())
+  assert.equal(await text(child.stderr), '')
+  assert.deepEqual(await ended, [1, null])
+  assert.deepEqual(await readdir(temporary.path), [])
+})
+
+test('a push is told as the server does, with the last commit', async () => {
+  await using project = await projectWith({
+    'push.yml': `
+on: push
+jobs:
+  show:
+    runs-on: ubuntu-latest
+    steps:
+      - run: echo "\${{ github.event.head_commit.message }}, \${{ github.event.before }}, \${{ github.event.repository.default_branch }}"
+`,
+  })
+  const before = (await project.git('rev-parse', 'HEAD^')).trim()
+  const ran = await svc(project.path, ['run', '--event', 'push'])
+  assert.equal(ran.code, 0, ran.err)
+  assert.ok(ran.out.includes(`\nWorkflows, ${before}, main\n`), ran.out)
+})
+
+test('secrets come from a file, too', async () => {
+  await using project = await projectWith({
+    'show.yml': 'steps:\n  - run: echo "$A $B"; echo "${#A} ${#B}"\n',
+  })
+  await writeFile(
+    join(project.path, 'secrets.env'),
+    '# mine\nexport A="first value"\nB=second=value\n',
+  )
+  const ran = await svc(project.path, ['run', '--secrets-file', 'secrets.env'])
+  assert.equal(ran.code, 0, ran.err)
+  assert.match(ran.out, /\n\*\*\* \*\*\*\n11 12\n/)
+  assert.doesNotMatch(ran.out, /first value|second=value/)
+  const bad = await svc(project.path, ['run', '--secrets-file', 'readme.txt'])
+  assert.match(bad.err, /a line that is not NAME=value/)
+})
+
+async function projectWith(workflows: Record<string, string>): Promise<Project> {
+  const project = await createProject()
+  for (const [name, content] of Object.entries(workflows)) {
+    await write(join(project.path, '.svc/workflows', name), content)
+  }
+  await project.git('add', '.svc')
+  await project.git('commit', '--quiet', '-m', 'Workflows')
+  return project
+}
+
+async function write(path: string, content: string): Promise<void> {
+  await mkdir(dirname(path), { recursive: true })
+  await writeFile(path, content)
+}
+
+function start(cwd: string, args: string[], env: Record<string, string>) {
+  return spawn(launcher, args, {
+    cwd,
+    env: { PATH: process.env.PATH, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+}
+
+async function svc(
+  cwd: string,
+  args: string[],
+  env: Record<string, string> = {},
+  more: string[] = [],
+) {
+  const child = start(cwd, [...args, ...more], env)
+  const [out, err, [code]] = await Promise.all([
+    text(child.stdout),
+    text(child.stderr),
+    once(child, 'close'),
+  ])
+  return { code, out, err }
+}

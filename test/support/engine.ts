@@ -1,0 +1,172 @@
+import { mkdir, mkdtemp, readdir, writeFile } from 'node:fs/promises'
+import { dirname, join, relative } from 'node:path'
+import { copyTree } from '../../src/commands/copy-tree.ts'
+import { executeRun } from '../../src/engine/execute-run.ts'
+import type { Conclusion, Entry, Plan } from '../../src/engine/plan.ts'
+import { createLogRenderer, renderPiece } from '../../src/engine/render-log.ts'
+import { createSlots } from '../../src/engine/slots.ts'
+import { openSandbox } from '../../src/sandbox/open-sandbox.ts'
+import { temporaryFolder } from './git.ts'
+
+const path = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
+
+type Options = {
+  /** Workflow files by their names, or the one file ci.yml. */
+  workflows: string | Record<string, string>
+  /** Action files by their folders. */
+  actions?: Record<string, string>
+  /** Files of the workspace. */
+  files?: Record<string, string>
+  /** A folder that is all of the workspace instead. */
+  project?: string
+  plan?: Partial<Plan>
+  labels?: string[]
+  slots?: number
+  signal?: AbortSignal
+  kill?: AbortSignal
+  /** Called with each entry, before it counts as told. */
+  onEntry?: (entry: Entry) => void | Promise<void>
+}
+
+export type Engine = Awaited<ReturnType<typeof startEngine>>
+
+/** The engine with the real sandbox of this machine. */
+export async function startEngine() {
+  const folder = await temporaryFolder()
+  const limits = {
+    memoryMaxBytes: 512 * 1024 ** 2,
+    processesMax: 128,
+    fileMaxBytes: 64 * 1024 ** 2,
+    freeSpaceLeast: 0,
+  }
+  const sandbox = await openSandbox({
+    folder: folder.path,
+    path,
+    network: 'none',
+    mode: 'auto',
+    limits,
+    readOnlyPaths: [],
+    hiddenPaths: [],
+  })
+  return {
+    folder: folder.path,
+    /** Executes workflows; all that was told. */
+    async run({ workflows, actions = {}, files = {}, project, ...options }: Options) {
+      const entries: Entry[] = []
+      const byName = typeof workflows === 'string' ? { 'ci.yml': workflows } : workflows
+      await executeRun({
+        plan: toPlan(byName, actions, options.plan),
+        sandbox,
+        runner: { name: 'test', labels: options.labels ?? [], arch: 'x64', path },
+        slots: createSlots(options.slots ?? 4),
+        async checkOut(room) {
+          const from = project ?? (await filesFolder(folder.path, files))
+          await copyTree(from, await filesIn(from), room)
+        },
+        async report(entry) {
+          await options.onEntry?.(entry)
+          entries.push(entry)
+        },
+        signal: options.signal ?? new AbortController().signal,
+        ...(options.kill && { kill: options.kill }),
+      })
+      return toTold(entries)
+    },
+    [Symbol.asyncDispose]: folder[Symbol.asyncDispose],
+  }
+}
+
+async function filesIn(folder: string): Promise<string[]> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true })
+  return entries
+    .filter((entry) => entry.isFile())
+    .map((entry) => relative(folder, join(entry.parentPath, entry.name)))
+}
+
+async function filesFolder(folder: string, files: Record<string, string>): Promise<string> {
+  const path = await mkdtemp(join(folder, 'files-'))
+  for (const [name, text] of Object.entries(files)) {
+    await mkdir(dirname(join(path, name)), { recursive: true })
+    await writeFile(join(path, name), text)
+  }
+  return path
+}
+
+function toPlan(
+  workflows: Record<string, string>,
+  actions: Record<string, string>,
+  plan: Partial<Plan> = {},
+): Plan {
+  return {
+    runId: 'run1',
+    attempt: 1,
+    number: 7,
+    repository: { name: 'site', owner: 'ada', defaultBranch: 'main' },
+    serverUrl: 'http://svc.test',
+    event: 'push',
+    ref: 'refs/heads/main',
+    commit: 'c'.repeat(40),
+    actor: 'ada',
+    triggeringActor: 'ada',
+    inputs: {},
+    payload: { ref: 'refs/heads/main' },
+    files: Object.entries(workflows).map(([name, text]) => ({
+      path: `.svc/workflows/${name}`,
+      text,
+    })),
+    actions: Object.entries(actions).map(([name, text]) => ({ path: `${name}/action.yml`, text })),
+    secrets: {},
+    kept: [],
+    ...plan,
+    limits: {
+      runTimeoutMs: 120_000,
+      stepTimeoutMs: 60_000,
+      outputMaxBytes: 1024 * 1024,
+      ...plan.limits,
+    },
+  }
+}
+
+/** What was told, by jobs and steps. */
+function toTold(entries: Entry[]) {
+  const render = createLogRenderer()
+  const ofKind = <K extends Entry['kind']>(kind: K) =>
+    entries.filter((entry): entry is Extract<Entry, { kind: K }> => entry.kind === kind)
+  const [end] = ofKind('run-ended')
+  const jobEnds = new Map(ofKind('job-ended').map((entry) => [entry.job, entry]))
+  const stepEnds = new Map(ofKind('step-ended').map((entry) => [entry.step, entry]))
+  const outputOf = (step: number | null) =>
+    ofKind('output')
+      .filter((entry) => entry.step === step)
+      .map(({ text }) => text)
+      .join('')
+  const jobs = ofKind('job-planned').map(({ job, name }) => ({ name, ...jobEnds.get(job) }))
+  const startedNames = new Map(ofKind('step-started').map(({ step, name }) => [step, name]))
+  const steps = ofKind('step-planned').map(({ step, name }) => ({
+    name: startedNames.get(step) ?? name,
+    ...stepEnds.get(step),
+    output: outputOf(step),
+  }))
+  return {
+    entries,
+    conclusion: end?.conclusion,
+    fault: end?.fault,
+    jobs,
+    steps,
+    ownWords: outputOf(null),
+    log: entries.map(render).map(renderPiece).join(''),
+    /** Conclusions by the names of the jobs. */
+    jobConclusions: Object.fromEntries(
+      jobs.map(({ name, conclusion }): [string, Conclusion | undefined] => [name, conclusion]),
+    ),
+    stepConclusions: Object.fromEntries(
+      steps.map(({ name, conclusion }): [string, Conclusion | undefined] => [name, conclusion]),
+    ),
+    /** What all steps of this name wrote. */
+    outputOf: (name: string) =>
+      steps
+        .filter((step) => step.name === name)
+        .map(({ output }) => output)
+        .join(''),
+  }
+}

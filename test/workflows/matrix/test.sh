@@ -1,0 +1,3 @@
+#!/bin/sh
+echo "testing with $DB on port $PORT"
+[ "$DB" != mysql ]
