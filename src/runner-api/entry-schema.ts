@@ -1,0 +1,96 @@
+import { type Static, type TSchema, Type } from 'typebox'
+import type { Conclusion, Entry } from '../engine/plan.ts'
+
+const closed = { additionalProperties: false } as const
+
+const conclusions = ['success', 'failure', 'cancelled', 'timed_out', 'skipped'] as const
+const text = Type.String()
+// Of jobs and steps: more than the engine makes of any plan.
+const number = Type.Integer({ minimum: 0, maximum: 99_999 })
+const time = Type.Integer({ minimum: 0, maximum: 2 ** 45 })
+const conclusion = Type.Unsafe<Conclusion>({ type: 'string', enum: conclusions })
+
+const byKind = {
+  isolation: Type.Object(
+    { kind: Type.Literal('isolation'), isolation: text, description: text },
+    closed,
+  ),
+  'job-planned': Type.Object(
+    {
+      kind: Type.Literal('job-planned'),
+      job: number,
+      file: text,
+      workflow: text,
+      id: text,
+      name: text,
+      matrix: text,
+    },
+    closed,
+  ),
+  'job-started': Type.Object({ kind: Type.Literal('job-started'), job: number, at: time }, closed),
+  'job-ended': Type.Object(
+    {
+      kind: Type.Literal('job-ended'),
+      job: number,
+      at: time,
+      conclusion,
+      outputs: Type.Record(text, text),
+      fault: text,
+    },
+    closed,
+  ),
+  'step-planned': Type.Object(
+    { kind: Type.Literal('step-planned'), job: number, step: number, name: text },
+    closed,
+  ),
+  'step-started': Type.Object(
+    { kind: Type.Literal('step-started'), step: number, at: time, name: Type.Optional(text) },
+    closed,
+  ),
+  'step-ended': Type.Object(
+    {
+      kind: Type.Literal('step-ended'),
+      step: number,
+      at: time,
+      conclusion,
+      exitCode: Type.Unsafe<number | null>({
+        type: ['integer', 'null'],
+        minimum: -(2 ** 31),
+        maximum: 2 ** 31 - 1,
+      }),
+      fault: text,
+      summary: text,
+    },
+    closed,
+  ),
+  output: Type.Object(
+    {
+      kind: Type.Literal('output'),
+      step: Type.Unsafe<number | null>({
+        type: ['integer', 'null'],
+        minimum: 0,
+        maximum: 99_999,
+      }),
+      text,
+    },
+    closed,
+  ),
+  'run-ended': Type.Object(
+    {
+      kind: Type.Literal('run-ended'),
+      at: time,
+      conclusion: Type.Unsafe<Exclude<Conclusion, 'skipped'>>({
+        type: 'string',
+        enum: conclusions.filter((one) => one !== 'skipped'),
+      }),
+      fault: text,
+    },
+    closed,
+  ),
+} satisfies Record<Entry['kind'], TSchema>
+
+/** What the schemas let through, which is an Entry and nothing else: see the test. */
+export type CheckedEntry = Static<(typeof byKind)[Entry['kind']]>
+
+/** One Entry of a report. */
+export const EntrySchema = Type.Unsafe<Entry>({ anyOf: Object.values(byKind) })

@@ -1,0 +1,44 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { Entry } from '../engine/plan.ts'
+import { toEntryText } from './entry-text.ts'
+
+const stepEnded = {
+  kind: 'step-ended',
+  step: 0,
+  at: 1,
+  conclusion: 'success',
+  exitCode: 0,
+  fault: '',
+} as const
+
+test('an entry that fits stays as it is', () => {
+  const entry: Entry = { ...stepEnded, summary: 'ü\u0000\n'.repeat(100) }
+  assert.deepEqual(JSON.parse(toEntryText(entry, 4000)), entry)
+})
+
+test('of a summary that is too long the start is kept, whatever it takes as JSON', () => {
+  for (const character of ['x', '\u0001', 'ü', '😀', '\ud800']) {
+    const entry: Entry = { ...stepEnded, summary: character.repeat(10_000) }
+    const text = toEntryText(entry, 2000)
+    assert.ok(Buffer.byteLength(text) <= 2000)
+    const { summary, ...rest } = JSON.parse(text)
+    assert.deepEqual(rest, stepEnded)
+    assert.match(summary, /^.{100}.* … \(the rest was too long to report\)$/u)
+  }
+})
+
+test('outputs are kept whole or not at all', () => {
+  const outputs = Object.fromEntries(Array.from({ length: 1000 }, (_, n) => [`name${n}`, 'value']))
+  const entry: Entry = {
+    kind: 'job-ended',
+    job: 0,
+    at: 1,
+    conclusion: 'success',
+    outputs,
+    fault: '',
+  }
+  const told = JSON.parse(toEntryText(entry, 2000))
+  assert.deepEqual(told.outputs, {})
+  assert.match(told.fault, /too long to be kept/)
+})

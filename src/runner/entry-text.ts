@@ -1,0 +1,34 @@
+import type { Entry } from '../engine/plan.ts'
+
+const cutMark = ' … (the rest was too long to report)'
+const leastLength = 64
+
+/**
+ * An entry as JSON of at most so many bytes. Output comes in small pieces; what else is longer, the summary of
+ * a step most of all, is cut. A job's outputs are kept whole or not at all.
+ */
+export function toEntryText(entry: Entry, maxBytes: number): string {
+  const whole = JSON.stringify(entry)
+  if (fits(whole, maxBytes)) return whole
+  const plain = entry.kind === 'job-ended' ? withoutOutputs(entry) : entry
+  for (let length = maxBytes; length >= leastLength; length /= 2) {
+    const text = JSON.stringify(plain, (_, value) => cut(value, length))
+    if (fits(text, maxBytes)) return text
+  }
+  throw new Error(`An entry of the kind ${entry.kind} cannot be cut to ${maxBytes} bytes.`)
+}
+
+function fits(text: string, maxBytes: number): boolean {
+  // In UTF-8 none takes more than 3 bytes: the usual case needs no counting.
+  return text.length * 3 <= maxBytes || Buffer.byteLength(text) <= maxBytes
+}
+
+function withoutOutputs(entry: Entry & { kind: 'job-ended' }): Entry {
+  const note = 'The outputs of this job are too long to be kept for a later attempt.'
+  return { ...entry, outputs: {}, fault: entry.fault ? `${entry.fault} ${note}` : note }
+}
+
+function cut(value: unknown, length: number): unknown {
+  if (typeof value !== 'string' || value.length <= length) return value
+  return value.slice(0, length).toWellFormed() + cutMark
+}

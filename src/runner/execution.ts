@@ -1,0 +1,70 @@
+import { join } from 'node:path'
+import type { Log } from '../base/log.ts'
+import type { Runner } from '../engine/contexts.ts'
+import { executeRun } from '../engine/execute-run.ts'
+import type { Entry } from '../engine/plan.ts'
+import type { Slots } from '../engine/slots.ts'
+import type { Claim } from '../runner-api/runner-api.ts'
+import type { Sandbox } from '../sandbox/sandbox.ts'
+import { checkOut } from './check-out.ts'
+import type { RunConnection } from './run-connection.ts'
+import type { RunnerFolder } from './runner-folder.ts'
+import type { ServerClient } from './server-client.ts'
+import { fetchSource } from './source.ts'
+
+/** What a run needs of its runner. */
+export type RunTools = {
+  client: ServerClient
+  folder: RunnerFolder
+  sandbox: Sandbox
+  slots: Slots
+  /** What the engine is told of it. */
+  runner: Runner
+  /** Bytes of a commit's pack at most. */
+  sourceMaxBytes: number
+  /** Bytes that are to stay free on the disk. */
+  freeSpaceLeast: number
+  log: Log
+}
+
+type Execution = {
+  connection: RunConnection
+  report: (entry: Entry) => void | Promise<void>
+  cancel: AbortSignal
+  /** Ends it at once. */
+  kill: AbortSignal
+}
+
+/** Fetches the commit of a claimed run and executes the run; when it returns, nothing of it remains. */
+export async function execute(claim: Claim, tools: RunTools, execution: Execution): Promise<void> {
+  const { plan } = claim
+  const { folder, sandbox, slots, runner, sourceMaxBytes, freeSpaceLeast } = tools
+  const { connection, report, cancel, kill } = execution
+  await using place = await folder.forRun()
+  const done = new AbortController()
+  const pack = fetchSource({
+    connection,
+    commit: plan.commit,
+    path: join(place.path, 'source.pack'),
+    maxBytes: sourceMaxBytes,
+    freeSpaceLeast,
+    signal: AbortSignal.any([kill, done.signal]),
+  })
+  // Whoever needs the files learns of a failure; it may be nobody.
+  pack.catch(() => {})
+  try {
+    await executeRun({
+      plan,
+      sandbox,
+      slots,
+      runner,
+      report,
+      signal: cancel,
+      kill,
+      checkOut: (room, signal) => checkOut({ room, plan, pack, path: runner.path, signal }),
+    })
+  } finally {
+    done.abort()
+    await pack.catch(() => {})
+  }
+}

@@ -1,0 +1,128 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { Entry } from '../engine/plan.ts'
+import { createReporter } from './reporter.ts'
+
+type Report = { first: number; entries: Entry[] }
+
+const never = new AbortController().signal
+
+test('entries are told in order, each once, and what comes meanwhile goes along', async () => {
+  const { reporter, reports, answer } = start()
+  await reporter.report(line('a'))
+  await reporter.report(line('b'))
+  await settle()
+  await reporter.report(line('c'))
+  await reporter.report(line('d'))
+  assert.deepEqual(toTexts(reports), [['a', 'b']])
+  answer({ next: 2, cancel: null })
+  await settle()
+  answer({ next: 4, cancel: null })
+  await reporter.flush(never)
+  assert.deepEqual(toTexts(reports), [
+    ['a', 'b'],
+    ['c', 'd'],
+  ])
+  assert.deepEqual(
+    reports.map(({ first }) => first),
+    [0, 2],
+  )
+})
+
+test('what the server did not take is told again', async () => {
+  const { reporter, reports, answer } = start()
+  for (const text of ['a', 'b', 'c']) await reporter.report(line(text))
+  await settle()
+  answer({ next: 1, cancel: null })
+  await settle()
+  assert.deepEqual(reports[1], { first: 1, entries: [line('b'), line('c')] })
+})
+
+test('whoever tells much waits until it is told', async () => {
+  const { reporter, answer } = start()
+  const long = line('x'.repeat(60_000))
+  let count = 0
+  let wait: Promise<void> | undefined
+  while (!wait) {
+    wait = reporter.report(long) ?? undefined
+    count++
+  }
+  assert.ok(count >= 17 && count <= 18, `${count}`)
+  let isOver = false
+  void wait.then(() => {
+    isOver = true
+  })
+  await settle()
+  assert.equal(isOver, false)
+  answer({ next: 8, cancel: null })
+  await wait
+})
+
+test('a report stays within its limits', async () => {
+  const { reporter, reports, answer } = start()
+  for (let n = 0; n < 1200; n++) void reporter.report(line(`${n}`))
+  for (let n = 0; n < 20; n++) void reporter.report(line('\u0001'.repeat(60_000)))
+  let next = 0
+  for (let round = 0; round < 40 && next < 1220; round++) {
+    await settle()
+    const last = reports.at(-1)
+    assert.ok(last && last.entries.length <= 500)
+    assert.ok(Buffer.byteLength(JSON.stringify(last)) <= 512 * 1024)
+    next = last.first + last.entries.length
+    answer({ next, cancel: null })
+  }
+  assert.equal(next, 1220)
+})
+
+test('a server that has lost entries, or answers nonsense, ends the telling', async () => {
+  for (const wrong of [{ next: 0, cancel: null }, { next: 7, cancel: null }, {}, undefined]) {
+    const { reporter, answer, faults } = start()
+    await reporter.report(line('a'))
+    await settle()
+    answer(wrong)
+    await reporter.flush(never)
+    assert.equal(faults.length, 1)
+    assert.equal(reporter.report(line('b')), undefined)
+  }
+})
+
+test('what the server wants is handed on', async () => {
+  const { reporter, answer, cancels } = start()
+  await reporter.report(line('a'))
+  await settle()
+  answer({ next: 1, cancel: 'Cancelled by ada.' })
+  await reporter.flush(never)
+  assert.deepEqual(cancels, ['Cancelled by ada.'])
+})
+
+/** A reporter, and the server's side of its connection. */
+function start() {
+  const reports: Report[] = []
+  const faults: unknown[] = []
+  const cancels: (string | null)[] = []
+  const answers: ((answer: unknown) => void)[] = []
+  const reporter = createReporter({
+    connection: {
+      ask({ body = '' }) {
+        reports.push(JSON.parse(body))
+        return new Promise((resolve) => answers.push(resolve))
+      },
+    },
+    onAnswer: (cancel) => cancels.push(cancel),
+    onFault: (error) => faults.push(error),
+    gatherMs: 0,
+  })
+  return { reporter, reports, faults, cancels, answer: (said: unknown) => answers.shift()?.(said) }
+}
+
+function line(text: string): Entry {
+  return { kind: 'output', step: 0, text }
+}
+
+function toTexts(reports: Report[]): string[][] {
+  return reports.map(({ entries }) => entries.map((entry) => ('text' in entry ? entry.text : '')))
+}
+
+async function settle(): Promise<void> {
+  for (let turn = 0; turn < 3; turn++) await new Promise(setImmediate)
+}

@@ -1,0 +1,92 @@
+import { createWriteStream } from 'node:fs'
+import { statfs } from 'node:fs/promises'
+import type { IncomingMessage } from 'node:http'
+import { dirname } from 'node:path'
+import { pipeline } from 'node:stream/promises'
+import { toSize } from '../base/columns.ts'
+import { createBackoff } from './backoff.ts'
+import { type RunConnection, RunLost } from './run-connection.ts'
+import { describeFault, Refusal } from './server-client.ts'
+
+/** Why the files of a commit are not to be had; the message is for whoever reads the run. */
+class SourceFault extends Error {
+  override readonly name = 'SourceFault'
+}
+
+const beginTimeoutMs = 60_000
+const stallMs = 30_000
+const triesMost = 5
+const spaceCheckedEveryBytes = 16 * 1024 * 1024
+
+type Options = {
+  connection: Pick<RunConnection, 'open'>
+  commit: string
+  /** Where the pack goes. */
+  path: string
+  maxBytes: number
+  /** Bytes that are to stay free on the disk. */
+  freeSpaceLeast: number
+  signal: AbortSignal
+}
+
+/** Fetches a commit with its files, as a pack, into a file; its path. Throws a SourceFault, or what ended the run. */
+export async function fetchSource(options: Options): Promise<string> {
+  const { connection, commit, signal } = options
+  const backoff = createBackoff()
+  for (let tries = 1; ; tries++) {
+    try {
+      const response = await connection.open({
+        method: 'GET',
+        path: '/source',
+        timeoutMs: beginTimeoutMs,
+        signal,
+      })
+      await store(response, options)
+      return options.path
+    } catch (error) {
+      signal.throwIfAborted()
+      if (error instanceof RunLost) throw error
+      const isFinal = error instanceof SourceFault || error instanceof Refusal || isOfDisk(error)
+      if (isFinal || tries === triesMost) {
+        throw new SourceFault(
+          `The commit ${commit} could not be fetched: ${describeFault(error)}`,
+          { cause: error },
+        )
+      }
+      await backoff.pause(signal)
+    }
+  }
+}
+
+async function store(response: IncomingMessage, options: Options): Promise<void> {
+  const { path, maxBytes, freeSpaceLeast, signal } = options
+  response.setTimeout(stallMs, () => response.destroy(new Error('The server sends no more of it.')))
+  async function* bounded(chunks: AsyncIterable<Buffer>) {
+    let bytes = 0
+    let checkedAt = -Infinity
+    for await (const chunk of chunks) {
+      bytes += chunk.length
+      if (bytes > maxBytes) {
+        throw new SourceFault(
+          `It has more than ${toSize(maxBytes)}, the most of SVC_STEP_FILE_MAX.`,
+        )
+      }
+      if (bytes - checkedAt > spaceCheckedEveryBytes) {
+        checkedAt = bytes
+        await assertSpace(dirname(path), freeSpaceLeast)
+      }
+      yield chunk
+    }
+  }
+  await pipeline(response, bounded, createWriteStream(path, { mode: 0o600 }), { signal })
+}
+
+async function assertSpace(folder: string, least: number): Promise<void> {
+  const { bavail, bsize } = await statfs(folder)
+  if (bavail * bsize < least) throw new SourceFault('The disk of the runner is full.')
+}
+
+function isOfDisk(error: unknown): boolean {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined
+  return code === 'ENOSPC' || code === 'EDQUOT' || code === 'EIO' || code === 'EROFS'
+}

@@ -1,0 +1,19 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { toStepPath } from './step-path.ts'
+
+const path = '/home/ada/bin:/usr/bin:relative::/opt/node/bin:/tools/bin:/usr-own/bin'
+const usual = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
+
+test('steps in a sandbox look for programs where they can see them', () => {
+  const found = toStepPath({ path, isolation: 'bubblewrap', readOnlyPaths: ['/tools'] })
+  assert.equal(
+    found,
+    '/usr/bin:/opt/node/bin:/tools/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/sbin:/bin',
+  )
+})
+
+test('steps without a sandbox look for programs where the runner does', () => {
+  const found = toStepPath({ path: '/home/ada/bin:relative', isolation: 'none', readOnlyPaths: [] })
+  assert.equal(found, `/home/ada/bin:${usual}`)
+})
