@@ -4,21 +4,21 @@ import { join } from 'node:path'
 import type { Principal } from './access/principal.ts'
 import { systemClock } from './base/clock.ts'
 import { createFaultPoint } from './base/fault-points.ts'
+import { holdLock } from './base/lock-file.ts'
 import type { Log } from './base/log.ts'
 import {
   assertDataDirectory,
-  holdLock,
+  isLocked,
   lock,
   prepareDataDirectory,
 } from './config/data-directory.ts'
 import { createFreeSpace } from './config/free-space.ts'
 import type { Settings } from './config/settings.ts'
 import { openDatabase } from './database/database.ts'
-import { gitCommands } from './git/commands.ts'
 import { createGit } from './git/git-process.ts'
 import { assertHooks } from './git/hook-channel.ts'
 import { endOrphans } from './git/orphans.ts'
-import { compareVersions, leastGitVersion, parseGitVersion, toVersionText } from './git/version.ts'
+import { assertGitVersion } from './git/version.ts'
 import { createGitEngine } from './git-server/git-engine.ts'
 import { gitRoutes } from './git-server/git-routes.ts'
 import { createGitTurns } from './git-server/git-turns.ts'
@@ -27,12 +27,14 @@ import type { Operation } from './git-server/operations.ts'
 import { createPushes } from './git-server/pushes.ts'
 import { createSshBackend } from './git-server/ssh-backend.ts'
 import { sshUser } from './git-server/ssh-door.ts'
-import { type Listening, sshOwner, startSshProcess } from './git-server/ssh-process.ts'
+import { sshOwner, startSshProcess } from './git-server/ssh-process.ts'
+import { reachable, toSshUrl } from './git-server/ssh-url.ts'
 import { withPublicRoutes } from './http/public-routes.ts'
 import { createHttpServer } from './http/server.ts'
 import { createMaintenance } from './maintenance/maintenance.ts'
 import { startMaintenanceLoop } from './maintenance/maintenance-loop.ts'
 import { createMaintenanceRequests } from './maintenance/maintenance-requests.ts'
+import { startSweeping } from './maintenance/sweeping.ts'
 import { addGauges } from './metrics/gauges.ts'
 import { createMetricsLater } from './metrics/later.ts'
 import { metricsRoutes } from './metrics/metrics-routes.ts'
@@ -49,10 +51,18 @@ import { createProtections } from './repositories/protections.ts'
 import { createRepositories } from './repositories/repositories.ts'
 import { repositoryRoutes } from './repositories/repository-routes.ts'
 import { createTidying } from './repositories/tidying.ts'
+import { assertKeysOpen } from './secrets/key-check.ts'
+import { createRotation } from './secrets/rotation.ts'
+import { secretRoutes } from './secrets/secret-routes.ts'
+import { createSecrets } from './secrets/secrets.ts'
 import { sshKeyRoutes } from './ssh-keys/ssh-key-routes.ts'
 import { createSshKeys } from './ssh-keys/ssh-keys.ts'
 import { tokenRoutes } from './tokens/token-routes.ts'
 import { createTokens } from './tokens/tokens.ts'
+import { openVaultLater } from './vault/open-vault.ts'
+import { createRunnerProcess } from './workflows/runner-process.ts'
+import { tellIsolation } from './workflows/tell-isolation.ts'
+import { createWorkflows } from './workflows/workflows.ts'
 
 export type App = Awaited<ReturnType<typeof openApp>>
 
@@ -66,9 +76,9 @@ type Options = {
   version: string
 }
 
-const sweepEveryMs = 60_000
 // Of the time for a stop; in the rest, an import that is given up is cleared away, and whoever waits for it told.
 const shareOfImports = 0.9
+const shareOfRunner = 0.3
 const lockWaitMs = 5000
 // Whoever only looks whether a server runs holds the lock for less than this: see isHeld.
 const serverLockWaitMs = 100
@@ -110,6 +120,7 @@ async function openApp(options: Options) {
     directories,
     clock,
     faultPoint,
+    beforeRemove: (id) => workflows.endRuns(id),
     baseUrl: () => address.http,
     sshUrl: () => address.ssh,
   })
@@ -120,6 +131,22 @@ async function openApp(options: Options) {
   const work = { db, git, directories, freeSpace, settings, clock, faultPoint, log, holder }
   const protections = createProtections({ db, clock })
   const collaborators = createCollaborators({ db, clock })
+  const vault = openVaultLater(settings)
+  const secrets = createSecrets({ db, clock, vault })
+  const rotation = createRotation({ db, clock, vault, faultPoint })
+  const workflows = createWorkflows({
+    db,
+    git,
+    repositories,
+    openSecrets: secrets.open,
+    pathOf: directories.pathOf,
+    baseUrl: () => address.http,
+    settings,
+    clock,
+    faultPoint,
+    log,
+    holder,
+  })
   const outbound = createOutbound({
     allow: settings.outboundAllow ?? defaultAllowed(settings),
     lookup: (name) => lookup(name, { all: true, order: 'verbatim' }),
@@ -157,6 +184,9 @@ async function openApp(options: Options) {
     repositories,
     protections,
     collaborators,
+    secrets,
+    rotation,
+    workflows,
     imports,
     outbound,
     freeSpace,
@@ -164,6 +194,15 @@ async function openApp(options: Options) {
     maintenanceRequests,
     /** What maintenance works with. */
     work,
+
+    /** Refuses keys that do not open every secret. */
+    assertKeysOpen: async () => assertKeysOpen(db, { vault: await vault(), settings, log }),
+
+    /** Whether a server runs, at this moment. */
+    isServed: () => isLocked(dataDir, 'server'),
+
+    /** Keeps servers from running meanwhile; throws when one does. */
+    holdServer: () => lock(dataDir, 'server', serverLockWaitMs),
 
     /** Keeps a starting server from clearing away what is being made or deleted here. */
     changeRepositories: () => lock(dataDir, 'repositories', lockWaitMs),
@@ -202,22 +241,12 @@ export async function startService(options: Options) {
   })
   starting.use(await lock(settings.dataDir, 'server', serverLockWaitMs))
   const app = starting.use(await openApp(options))
-  const {
-    git,
-    directories,
-    tokens,
-    sshKeys,
-    repositories,
-    imports,
-    freeSpace,
-    clock,
-    db,
-    address,
-  } = app
+  const { git, directories, freeSpace, clock, db, address } = app
+  const { tokens, sshKeys, repositories, imports, workflows } = app
   starting.defer(() => git.killAll())
-  await Promise.all([assertHooks(), assertGitVersion(app.git)])
+  await Promise.all([assertHooks(), assertGitVersion(git), app.assertKeysOpen()])
 
-  const pushes = createPushes({ ...app, log })
+  const pushes = createPushes({ ...app, onFinished: workflows.wake, log })
   {
     using _quiet = await app.changeRepositories()
     const orphans = await endOrphans(sshOwner(settings.dataDir), settings.dataDir)
@@ -230,6 +259,7 @@ export async function startService(options: Options) {
     })
     await pushes.sweep()
     await imports.sweep()
+    await workflows.recover()
     const { setAside, missing } = await repositories.reconcile()
     if (setAside.length > 0)
       log.error({ setAside }, 'the database does not know these repositories')
@@ -264,6 +294,8 @@ export async function startService(options: Options) {
     [
       ...repositoryRoutes(app),
       ...importRoutes(imports),
+      ...secretRoutes(app),
+      ...workflows.routes,
       ...tokenRoutes(tokens),
       ...sshKeyRoutes(sshKeys),
       ...metricsRoutes(metrics),
@@ -274,7 +306,8 @@ export async function startService(options: Options) {
   const server = createHttpServer({
     settings,
     routes,
-    authenticate: tokens.authenticate,
+    authenticate: async (token) =>
+      (await workflows.authenticate(token)) ?? tokens.authenticate(token),
     requireSpace: freeSpace.require,
     onAnswered: metrics.answered,
     clock,
@@ -304,19 +337,30 @@ export async function startService(options: Options) {
   })
   const maintaining = starting.use(startMaintenanceLoop({ maintenance, log }))
 
-  const sweeping = setInterval(() => {
-    pushes.sweep().catch((error) => log.error({ err: error }, 'the sweep of pushes failed'))
-    imports.sweep().catch((error) => log.error({ err: error }, 'the sweep of imports failed'))
-    directories
-      .emptyTrash()
-      .catch((error) => log.error({ err: error }, 'the trash could not be emptied'))
-  }, sweepEveryMs)
-  starting.defer(() => clearInterval(sweeping))
+  const runner = createRunnerProcess({
+    ...options,
+    url: reachable(listening),
+    token: workflows.runnerSecret,
+    onEnd: workflows.recover,
+  })
+  starting.defer(runner.abandon)
+  const working = starting.use(workflows.start(runner))
+  if (await workflows.hasWork()) runner.wake()
+  const told = settings.runner ? tellIsolation(options) : undefined
+  starting.defer(() => told)
+
+  const works = {
+    'the sweep of pushes': () => pushes.sweep(),
+    'the sweep of imports': imports.sweep,
+    'emptying the trash': directories.emptyTrash,
+  }
+  starting.use(startSweeping(works, log))
 
   const resources = starting.move()
   return {
     db,
     routes,
+    secrets: app.secrets,
     /** The addresses that are listened on; `ssh` is null when SSH is off. */
     http: listening,
     ssh: ssh ? `ssh://${sshUser}@${ssh.host}:${ssh.port}` : null,
@@ -328,8 +372,11 @@ export async function startService(options: Options) {
     /** Finishes running requests, for as long as the settings allow, and closes everything. */
     async stop(): Promise<void> {
       const timeoutMs = settings.stopSeconds * 1000
+      // While the server still takes what the runner hands back.
+      await runner.stop(timeoutMs * shareOfRunner)
       await Promise.all([
         maintaining[Symbol.asyncDispose](),
+        working[Symbol.asyncDispose](),
         server.stop(timeoutMs),
         ssh?.stop(timeoutMs),
         imports.stop(timeoutMs * shareOfImports),
@@ -341,29 +388,7 @@ export async function startService(options: Options) {
     abandon(): void {
       git.killAll()
       ssh?.abandon()
+      runner.abandon()
     },
   }
-}
-
-// The host is that of the public address, if there is one.
-function toSshUrl({ baseUrl }: Settings, { host, port }: Listening): string {
-  const name = baseUrl === undefined ? host : new URL(baseUrl).hostname
-  return reachable(`ssh://${sshUser}@${name}:${port}`)
-}
-
-// Who listens everywhere is found here, at least.
-function reachable(url: string): string {
-  return url.replace(/(?<=[/@])0\.0\.0\.0:/, '127.0.0.1:').replace(/(?<=[/@])\[::\]:/, '[::1]:')
-}
-
-async function assertGitVersion(git: App['git']): Promise<void> {
-  const text = await git.run(gitCommands.version()).catch((error) => {
-    throw new Error('git does not run; install it (Debian: apt-get install git).', { cause: error })
-  })
-  const version = parseGitVersion(text)
-  if (version && compareVersions(version, leastGitVersion) >= 0) return
-  const [major, minor] = leastGitVersion
-  throw new Error(
-    `${version ? `git ${toVersionText(version)}` : 'This git'} is too old; svc needs ${major}.${minor} or newer.`,
-  )
 }

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { createInterface } from 'node:readline/promises'
+import { Writable } from 'node:stream'
 import { type App, createTools, openExistingApp, startService, type Tools } from './app.ts'
 import { BackupError } from './backup/manifest.ts'
 import { printable } from './base/columns.ts'
@@ -8,10 +9,14 @@ import { Problem } from './base/problem.ts'
 import { dropStartupGarbage } from './base/startup-garbage.ts'
 import type { DoctorOptions } from './commands/doctor-command.ts'
 import { createProgram } from './commands/program.ts'
+import type { RunOptions } from './commands/run-command.ts'
+import type { RunnerCommandOptions } from './commands/runner-command.ts'
 import type { Terminal } from './commands/terminal.ts'
+import { UsageError } from './commands/usage-error.ts'
 import { toWelcome } from './commands/welcome.ts'
 import { DataDirectoryError } from './config/data-directory.ts'
 import { readSettings, SettingsError } from './config/settings.ts'
+import { RunnerFault } from './runner/runner-fault.ts'
 
 const version: string = JSON.parse(
   readFileSync(new URL('../package.json', import.meta.url), 'utf8'),
@@ -31,14 +36,24 @@ const terminal: Terminal = {
   interruption,
   read,
   ask: process.stdin.isTTY ? ask : undefined,
+  askHidden: process.stdin.isTTY ? askHidden : undefined,
   progress: showProgress,
 }
 
 try {
-  await createProgram({ version, terminal, serve, withApp, withTools, doctor }).parseAsync()
+  await createProgram({
+    version,
+    terminal,
+    serve,
+    withApp,
+    withTools,
+    doctor,
+    runner,
+    run,
+  }).parseAsync()
 } catch (error) {
   process.stderr.write(`${explain(error).replace(/^(?=.)/gm, 'svc: ')}\n`)
-  process.exitCode ??= error instanceof SettingsError ? 2 : 1
+  process.exitCode ??= error instanceof SettingsError || error instanceof UsageError ? 2 : 1
 }
 
 async function serve(): Promise<void> {
@@ -143,6 +158,62 @@ async function doctor({ repository, fsck, json = false }: DoctorOptions): Promis
   examination.abandon()
 }
 
+async function run(files: string[], asked: RunOptions): Promise<void> {
+  // Loaded only where it is used.
+  const { runWorkflows } = await import('./commands/run-command.ts')
+  const [cancel, kill] = [new AbortController(), new AbortController()]
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    process.on(signal, () => {
+      if (kill.signal.aborted && process.exitCode !== undefined) process.exit(exitCodes[signal])
+      process.exitCode ??= exitCodes[signal]
+      if (cancel.signal.aborted) kill.abort('Interrupted.')
+      else cancel.abort('Interrupted; what is to run always has a minute. A second time ends all.')
+    })
+  }
+  const { settings, environment } = { ...toOptions('warn'), environment: process.env }
+  const options = { settings, environment, path: searchPath, folder: process.cwd(), terminal }
+  // Whoever reads may have seen enough: `| head`. What has been made is removed all the same.
+  process.stdout.on('error', () => kill.abort('Nobody reads what it says.'))
+  const code = await runWorkflows(files, asked, {
+    ...options,
+    signal: cancel.signal,
+    kill: kill.signal,
+  })
+  // Of one that was interrupted the signal tells, unless it had succeeded by then.
+  if (code === 0) process.exitCode = code
+  else process.exitCode ??= code
+}
+
+async function runner(asked: RunnerCommandOptions): Promise<void> {
+  // Loaded only where it is used.
+  const { startRunner } = await import('./commands/runner-command.ts')
+  // What was said on the command line, the token perhaps, is seen no longer than this.
+  process.title = 'svc runner'
+  const stop = new AbortController()
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    process.on(signal, () => {
+      if (stop.signal.aborted) process.exit(exitCodes[signal])
+      stop.abort()
+    })
+  }
+  await startRunner(asked, {
+    ...toOptions(),
+    environment: process.env,
+    readLine,
+    signal: stop.signal,
+  })
+}
+
+async function readLine(): Promise<string> {
+  const lines = createInterface({ input: process.stdin })
+  try {
+    for await (const line of lines) return line
+    return ''
+  } finally {
+    lines.close()
+  }
+}
+
 function toOptions(usualLevel?: 'warn') {
   const settings = readSettings(process.env)
   const level = process.env.SVC_LOG_LEVEL ? settings.logLevel : (usualLevel ?? settings.logLevel)
@@ -163,13 +234,15 @@ function interruption(): AbortSignal {
   return interrupted.signal
 }
 
-async function read(): Promise<string> {
-  let text = ''
-  for await (const chunk of process.stdin.setEncoding('utf8')) {
-    text += chunk
-    if (text.length > inputMaxLength) break
+async function read(): Promise<Buffer> {
+  const chunks: Buffer[] = []
+  let length = 0
+  for await (const chunk of process.stdin) {
+    chunks.push(chunk)
+    length += chunk.length
+    if (length > inputMaxLength) break
   }
-  return text
+  return Buffer.concat(chunks)
 }
 
 async function ask(question: string): Promise<string> {
@@ -181,13 +254,33 @@ async function ask(question: string): Promise<string> {
   }
 }
 
+// Without an output to show them on, readline reads keys that the terminal does not show either.
+async function askHidden(question: string): Promise<string> {
+  const output = new Writable({ write: (_chunk, _encoding, done) => done() })
+  const lines = createInterface({ input: process.stdin, output, terminal: true })
+  // Not before: what is typed until here would be shown.
+  process.stderr.write(question)
+  const left = new AbortController()
+  lines.on('close', () => left.abort())
+  try {
+    return await lines.question('', { signal: left.signal })
+  } catch (error) {
+    throw new Error('Nothing was changed.', { cause: error })
+  } finally {
+    lines.close()
+    process.stderr.write('\n')
+  }
+}
+
 // What a person can mend is said in a line; anything else is a bug and shows where.
 function explain(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   const isExpected =
     error instanceof SettingsError ||
+    error instanceof UsageError ||
     error instanceof DataDirectoryError ||
     error instanceof BackupError ||
+    error instanceof RunnerFault ||
     error instanceof Problem
   const isFromSystem = 'code' in error || error.constructor === Error
   return isExpected || isFromSystem ? error.message : (error.stack ?? error.message)

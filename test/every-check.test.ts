@@ -33,6 +33,7 @@ import {
   type Result,
 } from './support/doctor.ts'
 import { git, temporaryFolder } from './support/git.ts'
+import { without as withoutProgram } from './support/programs.ts'
 import { launcher, startService } from './support/service.ts'
 import { smallDisk, withoutMounts } from './support/small-disk.ts'
 
@@ -160,8 +161,16 @@ const examples: Record<string, Example[]> = {
       arrange: async (_, scene) =>
         withPrograms(scene, { bwrap: 'echo "bwrap: No permissions" >&2; exit 1' }),
       level: 'warning',
-      found: /cannot make a sandbox here: bwrap: No permissions$/,
+      found: /cannot make a sandbox here: .*bwrap: No permissions/,
       fix: /user namespaces/,
+    },
+    {
+      when: 'steps are to read what is not there',
+      skip: withoutProgram('bubblewrap'),
+      arrange: async () => ({ env: { SVC_SANDBOX_PATHS: '/nowhere' } }),
+      level: 'warning',
+      found: /^What steps are to read cannot be shown: .*nowhere/,
+      fix: /SVC_SANDBOX_PATHS/,
     },
   ],
   limits: [
@@ -352,6 +361,13 @@ const examples: Record<string, Example[]> = {
       fix: /backup/,
     },
     {
+      when: 'the file that is named for the key for secrets is none',
+      arrange: async () => ({ env: { SVC_ENCRYPTION_KEY_FILE: '/nonexistent' } }),
+      level: 'fault',
+      found: /^SVC_ENCRYPTION_KEY_FILE: the file that it names cannot be read: it is not there\.$/,
+      fix: /svc serve --help/,
+    },
+    {
       when: 'the host key is damaged',
       async arrange({ dataDir }) {
         await writeFile(join(dataDir, 'ssh_host_ed25519_key'), 'no key\n')
@@ -458,6 +474,25 @@ const examples: Record<string, Example[]> = {
       level: 'fault',
       found: /is not the one of the data directory/,
       fix: /SVC_DATA_DIR and SVC_DATABASE_URL/,
+    },
+  ],
+  secrets: [
+    {
+      when: 'the key is another',
+      async arrange({ dataDir }) {
+        await writeFile(join(dataDir, 'encryption.key'), `${'ab'.repeat(32)}\n`)
+        return undefined
+      },
+      level: 'fault',
+      found: /^1 secret is sealed with a key that is not given: [0-9a-f]{16}\.$/,
+      fix: /old key after the new one, .* svc secrets rotate --discard-unreadable/,
+    },
+    {
+      when: 'a secret was renamed in the database',
+      arrange: ({ database }) => query(database, "update secrets set name = 'OTHER'"),
+      level: 'fault',
+      found: /^The secret OTHER of site cannot be opened: what is stored is not what was sealed/,
+      fix: /svc secrets set site OTHER/,
     },
   ],
   clock: [

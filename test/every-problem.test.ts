@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { rm } from 'node:fs/promises'
+import { rm, writeFile } from 'node:fs/promises'
 import { type AddressInfo, connect, createServer } from 'node:net'
+import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { after, before, test } from 'node:test'
 import { sql } from 'kysely'
@@ -11,11 +12,12 @@ import { newTokenString } from '../src/base/token-string.ts'
 import { flushPacket, packet } from '../src/git/pkt-line.ts'
 import { statuses } from '../src/http/problem-response.ts'
 import { createOutbound } from '../src/outbound/outbound.ts'
-import { createProject, type Project } from './support/git.ts'
+import { createProject, type Project, temporaryFolder } from './support/git.ts'
 import { type InProcess, startInProcess } from './support/in-process.ts'
 import { cloneBody, gitHeaders } from './support/raw-git.ts'
 import { type Answer, type Client, createClient, toAnswer } from './support/service.ts'
 import { newKeyLine } from './support/ssh-keys.ts'
+import { oneStep, pushFiles } from './support/workflow-site.ts'
 
 let service: InProcess
 let project: Project
@@ -41,6 +43,13 @@ const outbound = createOutbound({
   allow: { classes: ['external'], ranges: [], names: [] },
   lookup: () => assert.fail('nothing is looked up'),
 })
+
+async function cancelledRun(): Promise<{ id: string }> {
+  await pushFiles(admin, 'small', oneStep('true'))
+  const { body } = await admin.post('/repos/small/workflows', {})
+  await admin.post(`/repos/small/workflows/${body.id}/cancel`)
+  return body
+}
 
 /** Brings about each problem: over HTTP it gives the answer, over Git or in a command what was said. */
 const scenarios: Record<ProblemCode, () => Promise<Answer | string>> = {
@@ -94,6 +103,60 @@ const scenarios: Record<ProblemCode, () => Promise<Answer | string>> = {
   repository_not_found: () => admin.get('/repos/nowhere'),
   protection_not_found: () => admin.delete('/repos/site/protections/branches/dev'),
   collaborator_not_found: () => admin.delete('/repos/site/collaborators/nobody'),
+  workflow_not_found: async () => {
+    await pushFiles(admin, 'plain', { 'a.txt': 'a' })
+    return admin.post('/repos/plain/workflows', {})
+  },
+  workflow_invalid: async () => {
+    await pushFiles(admin, 'faulty', { '.svc/workflows/ci.yml': 'jobs: 1\n' })
+    return admin.post('/repos/faulty/workflows', {})
+  },
+  too_many_runs: async () => {
+    await pushFiles(admin, 'busy', oneStep('true'))
+    for (let count = 0; count < 500; count++) await admin.post('/repos/busy/workflows', {})
+    return admin.post('/repos/busy/workflows', {})
+  },
+  checks_busy: async () => {
+    const contents = [{ path: 'ci.yml', text: `env:\n${'  A: 1\n'.repeat(2000)}` }]
+    const answers = await Promise.all(
+      Array.from({ length: 300 }, () => admin.post('/repos/site/workflows/validate', { contents })),
+    )
+    return answers.find(({ status }) => status === 503) ?? assert.fail('none was refused')
+  },
+  run_not_found: () => admin.get('/repos/site/workflows/nothing'),
+  run_completed: async () => {
+    const { id } = await cancelledRun()
+    return admin.post(`/repos/small/workflows/${id}/cancel`)
+  },
+  run_not_completed: async () => {
+    await pushFiles(admin, 'small', oneStep('true'))
+    const { body } = await admin.post('/repos/small/workflows', {})
+    return admin.post(`/repos/small/workflows/${body.id}/rerun`, {})
+  },
+  secret_not_found: () => admin.delete('/repos/site/secrets/NOTHING'),
+  too_many_secrets: async () => {
+    const save = (at: number) => admin.put(`/repos/site/secrets/S${at}`, { value: 'hush' })
+    const saved = await Promise.all(Array.from({ length: 105 }, (_, at) => save(at)))
+    const refused = saved.filter(({ status }) => status !== 200)
+    assert.ok(refused[0] && refused.length === 5)
+    assert.equal((await admin.get('/repos/site/secrets')).body.length, 100)
+    return refused[0]
+  },
+  encryption_key_missing: async () => {
+    await using folder = await temporaryFolder()
+    await writeFile(join(folder.path, 'svc.db'), '')
+    await using keyless = await startInProcess({ SVC_DATA_DIR: folder.path })
+    await keyless.admin.post('/repos', { name: 'site' })
+    assert.deepEqual((await keyless.admin.get('/repos/site/secrets')).body, [])
+    return await keyless.admin.put('/repos/site/secrets/TOKEN', { value: 'hush' })
+  },
+  secret_unreadable: async () => {
+    await using damaged = await startInProcess()
+    const { body } = await damaged.admin.post('/repos', { name: 'site' })
+    await damaged.admin.put('/repos/site/secrets/TOKEN', { value: 'hush' })
+    await sql`update secrets set name = 'OTHER'`.execute(damaged.db)
+    return await refusal(damaged.secrets.open(body.id))
+  },
   token_not_found: () => admin.delete('/tokens/nothing'),
   ssh_key_not_found: () => member.delete('/keys/nothing'),
   ssh_key_taken: async () => {

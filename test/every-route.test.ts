@@ -9,6 +9,7 @@ import { createProject } from './support/git.ts'
 import { type InProcess, startInProcess } from './support/in-process.ts'
 import { type Answer, type Client, createClient, toAnswer } from './support/service.ts'
 import { newKeyLine } from './support/ssh-keys.ts'
+import { oneStep, pushFiles } from './support/workflow-site.ts'
 
 const project = await createProject()
 
@@ -16,10 +17,26 @@ const project = await createProject()
 type Example = {
   path: string
   body?: object
+  /** Whether the length of the answer is not known when it begins. */
+  isStream?: boolean
   /** Whether the answer is another each time. */
   isLive?: boolean
-  /** Makes what the call needs; returns values for `{…}` in the path. */
+  /** Makes what the call needs; returns values for `{…}` in the path; `token` is one to call with. */
   prepare?: (owner: Client, admin: Client) => Promise<Record<string, string>>
+}
+
+const claimBody = { name: 'x', version: '1', labels: [], isolation: 'none', waitSeconds: 0 }
+
+async function makeRun(owner: Client): Promise<Record<string, string>> {
+  await pushFiles(owner, 'site', oneStep('true'))
+  return { id: (await owner.post('/repos/site/workflows', {})).body.id }
+}
+
+async function claimRun(owner: Client): Promise<Record<string, string>> {
+  const { id = '' } = await makeRun(owner)
+  const { body } = await owner.post('/runner/claim', claimBody)
+  assert.equal(body.plan.runId, id)
+  return { id, token: body.runToken }
 }
 
 const examples: Record<string, Example> = {
@@ -58,6 +75,24 @@ const examples: Record<string, Example> = {
       return {}
     },
   },
+  'GET /repos/:name/secrets': {
+    path: '/repos/site/secrets',
+    prepare: async (owner) => {
+      await owner.put('/repos/site/secrets/TOKEN', { value: 'hush' })
+      return {}
+    },
+  },
+  'PUT /repos/:name/secrets/:secretName': {
+    path: '/repos/site/secrets/TOKEN',
+    body: { value: 'hush' },
+  },
+  'DELETE /repos/:name/secrets/:secretName': {
+    path: '/repos/site/secrets/TOKEN',
+    prepare: async (owner) => {
+      await owner.put('/repos/site/secrets/TOKEN', { value: 'hush' })
+      return {}
+    },
+  },
   'GET /tokens': { path: '/tokens' },
   'POST /tokens': { path: '/tokens', body: { name: 'ci' } },
   'DELETE /tokens/:id': {
@@ -79,6 +114,52 @@ const examples: Record<string, Example> = {
     prepare: async (owner) => ({
       id: (await owner.post('/keys', { name: 'old', publicKey: newKeyLine() })).body.id,
     }),
+  },
+  'GET /repos/:name/workflows': { path: '/repos/site/workflows', prepare: makeRun },
+  'POST /repos/:name/workflows': {
+    path: '/repos/site/workflows',
+    body: { branch: 'main', files: ['ci.yml'] },
+    prepare: makeRun,
+  },
+  'POST /repos/:name/workflows/validate': {
+    path: '/repos/site/workflows/validate',
+    body: { contents: [{ path: 'ci.yml', text: 'steps: []' }] },
+  },
+  'GET /repos/:name/workflows/:id': { path: '/repos/site/workflows/{id}', prepare: makeRun },
+  'GET /repos/:name/workflows/:id/logs': {
+    path: '/repos/site/workflows/{id}/logs',
+    isStream: true,
+    prepare: makeRun,
+  },
+  'POST /repos/:name/workflows/:id/cancel': {
+    path: '/repos/site/workflows/{id}/cancel',
+    prepare: makeRun,
+  },
+  'POST /repos/:name/workflows/:id/rerun': {
+    path: '/repos/site/workflows/{id}/rerun',
+    body: { jobs: 'failed' },
+    prepare: async (owner) => {
+      const { id = '' } = await makeRun(owner)
+      await owner.post(`/repos/site/workflows/${id}/cancel`)
+      return { id }
+    },
+  },
+  'POST /runner/claim': { path: '/runner/claim', body: claimBody, prepare: makeRun },
+  'GET /runner/runs/:id/source': {
+    path: '/runner/runs/{id}/source',
+    isStream: true,
+    prepare: claimRun,
+  },
+  'POST /runner/runs/:id/report': {
+    path: '/runner/runs/{id}/report',
+    body: { first: 0, entries: [{ kind: 'output', step: null, text: 'hello\n' }] },
+    prepare: claimRun,
+  },
+  'GET /runner/runs/:id/orders': { path: '/runner/runs/{id}/orders?wait=0', prepare: claimRun },
+  'POST /runner/runs/:id/release': {
+    path: '/runner/runs/{id}/release',
+    body: { reason: 'It stops.', isLoss: false },
+    prepare: claimRun,
   },
   'GET /metrics': { path: '/metrics', isLive: true },
   'GET /repos/:repository/info/refs': { path: '/repos/site.git/info/refs?service=git-upload-pack' },
@@ -105,12 +186,14 @@ for (const route of routes) {
     const example = examples[nameOf(route)] ?? { path: '' }
     let clients: Clients
     let path: string
+    let runClient: Client | undefined
 
     before(async () => {
       clients = await makeClients(service)
       await clients.owner.post('/repos', { name: 'site' })
       await clients.owner.post('/repos/site/collaborators', { username: 'collaborator' })
       const values = (await example.prepare?.(clients.owner, clients.admin)) ?? {}
+      runClient = values.token === undefined ? undefined : createClient(service.url, values.token)
       path = example.path.replace(/\{(\w+)\}/g, (_, name) => values[name] ?? '')
     })
 
@@ -177,11 +260,12 @@ for (const route of routes) {
       if (json.method !== 'GET') {
         test('refuses an unknown field and another content type', async () => {
           const body = { ...example.body, 'no/such': 1 }
-          const unknown = await clients.admin.call(json.method, path, body)
+          const sender = runClient ?? clients.admin
+          const unknown = await sender.call(json.method, path, body)
           assert.deepEqual([unknown.status, unknown.body.code], [400, 'invalid_request'])
           assert.equal(unknown.body.errors[0].pointer, '/no~1such')
           for (const type of ['text/plain', 'application/x-www-form-urlencoded', '']) {
-            const answer = await send(json.method, path, clients.admin.token, type)
+            const answer = await send(json.method, path, sender.token, type)
             assert.deepEqual([answer.status, answer.body.code], [415, 'unsupported_media_type'])
           }
         })
@@ -199,7 +283,8 @@ for (const route of routes) {
       })
 
       test('succeeds as documented', async () => {
-        const caller = json.permission === 'admin' ? clients.admin : clients.owner
+        const usual = json.permission === 'admin' ? clients.admin : clients.owner
+        const caller = runClient ?? usual
         const answer = await caller.call(json.method, path, example.body)
         assert.equal(answer.status, json.status, answer.text)
         assert.equal(answer.headers.get('content-type'), json.reply ? json.produces : null)
@@ -209,6 +294,7 @@ for (const route of routes) {
           const head = await caller.call('HEAD', path)
           assert.deepEqual([head.status, head.text], [200, ''])
           const length = head.headers.get('content-length')
+          if (example.isStream) return
           if (example.isLive) assert.ok(Number(length) > 0)
           else assert.equal(length, String(Buffer.byteLength(answer.text)))
         }

@@ -9,12 +9,16 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 
 /** The folders of src/ in rows: a folder may import from itself and from those of lower rows. */
 const rows = [
-  ['main', 'ssh-main', 'app', 'commands'],
-  ['git-server', 'maintenance', 'metrics', 'doctor', 'backup'], // features: they do not know each other; events join them
+  ['main', 'ssh-main', 'runner-main', 'app', 'commands'],
+  ['git-server', 'maintenance', 'metrics', 'doctor', 'backup', 'workflows'], // features: they do not know each other; events join them
+  ['secrets'],
   ['repositories'], // what all features are about
   ['tokens', 'ssh-keys'], // who is calling
   ['events'], // what happens
-  ['http', 'database', 'git', 'ssh', 'remote'], // kits: technology, no resources
+  ['http', 'database', 'git', 'ssh', 'remote', 'vault', 'runner'], // kits: technology, no resources; and a program that knows only the runner API
+  ['runner-api'], // how runners and the server talk of runs
+  ['engine'], // how a run is executed, and what is told of it
+  ['workflow-syntax', 'sandbox', 'masking'],
   ['config', 'access'], // vocabulary: how it is set up, who may do what
   ['outbound'], // where may be connected to; a setting is said in its words
   ['base'],
@@ -27,6 +31,7 @@ const files = execFileSync('git', ['ls-files', '--cached', '--others', '--exclud
   .split('\n')
   .filter((path) => path !== '' && !isDeleted(path))
 const sources = files.filter((path) => path.endsWith('.ts'))
+const programs = new Set(['src/main.ts', 'src/ssh-main.ts', 'src/runner-main.ts'])
 const isTest = (path: string) => path.endsWith('.test.ts') || path.startsWith('test/')
 
 test('folders import only from lower rows', () => {
@@ -48,19 +53,20 @@ test('every folder of src/ has its place in the order', () => {
 
 test('only the programs touch the processes they run in', () => {
   for (const path of sources.filter((source) => source.startsWith('src/') && !isTest(source))) {
-    if (path === 'src/main.ts' || path === 'src/ssh-main.ts') continue
+    if (programs.has(path)) continue
     assert.ok(!/process\.(env|argv|exit|stdin|stdout|stderr|on|cwd)\b/.test(read(path)), path)
   }
 })
 
-test('git is spawned in one place, the SSH process in another, what the doctor tries out in a third', () => {
+test('programs are started in few places: git, the further processes of the service, and steps of workflows', () => {
   const spawners = sources.filter(
     (path) => path.startsWith('src/') && !isTest(path) && /node:child_process/.test(read(path)),
   )
   assert.deepEqual(spawners, [
-    'src/doctor/programs.ts',
     'src/git-server/ssh-process.ts',
     'src/git/git-process.ts',
+    'src/sandbox/launch.ts',
+    'src/workflows/runner-process.ts',
   ])
 })
 

@@ -11,6 +11,7 @@ export const permissions = [
   'secrets:write',
   'webhook:read',
   'webhook:write',
+  'runner',
   'admin',
 ] as const
 

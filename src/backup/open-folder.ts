@@ -1,7 +1,7 @@
 import { lstat, mkdir, readdir, realpath } from 'node:fs/promises'
 import { dirname, join, resolve, sep } from 'node:path'
 import { ignoreAbsence } from '../base/absence.ts'
-import { holdLock } from '../config/data-directory.ts'
+import { holdLock } from '../base/lock-file.ts'
 import {
   BackupError,
   lockFile,

@@ -34,6 +34,13 @@ export const faultSteps = [
   'restore.copied',
   'restore.rows',
   'restore.unmarked',
+  'secrets.resealed',
+  'run.queued',
+  'run.claimed',
+  'run.begun',
+  'run.reported',
+  'run.ended',
+  'run.taken-back',
 ] as const
 
 export type FaultStep = (typeof faultSteps)[number]

@@ -5,8 +5,8 @@ import type { Db, Schema } from './schema.ts'
 export type Engine = 'sqlite' | 'postgres'
 
 const columnTypes: Record<Engine, ColumnTypes> = {
-  sqlite: { milliseconds: 'integer', sequence: 'integer' },
-  postgres: { milliseconds: 'bigint', sequence: 'bigint' },
+  sqlite: { milliseconds: 'integer', sequence: 'integer', bytes: 'blob' },
+  postgres: { milliseconds: 'bigint', sequence: 'bigint', bytes: 'bytea' },
 }
 
 // Any number will do, as long as it is always the same one.

@@ -1,4 +1,4 @@
-import type { Generated, Kysely, Transaction } from 'kysely'
+import type { Generated, Kysely, Selectable, Transaction } from 'kysely'
 
 /** All tables. Columns are snake_case in SQL and camelCase here; times are milliseconds since the epoch. */
 export type Schema = {
@@ -8,11 +8,20 @@ export type Schema = {
   imports: ImportRow
   protections: ProtectionRow
   collaborators: CollaboratorRow
+  secrets: SecretRow
   pushes: PushRow
   events: EventRow
   marks: MarkRow
   instance: { id: string }
   maintenance: MaintenanceRow
+  runs: RunTable
+  runNumbers: { repositoryId: string; last: number }
+  runGroups: { runId: string; name: string }
+  runAttempts: RunAttemptRow
+  runJobs: RunJobRow
+  runSteps: RunStepRow
+  runLogs: RunLogRow
+  schedules: ScheduleRow
 }
 
 /** A connection or a transaction; the caller alone decides what commits together. */
@@ -82,6 +91,19 @@ export type ProtectionRow = { repositoryId: string; branch: string; createdAt: n
 
 export type CollaboratorRow = { repositoryId: string; username: string; createdAt: number }
 
+/** A secret, which only its key opens: see vault/vault.ts. */
+export type SecretRow = {
+  id: string
+  repositoryId: string
+  name: string
+  sealedValue: Uint8Array
+  /** The id of its key, in hex. */
+  keyId: string
+  createdAt: number
+  /** When its value was last set; sealing it anew is no change. */
+  updatedAt: number
+}
+
 /** The pushes journal: what a push was allowed to change, and since when it is known what it did change. */
 export type PushRow = {
   id: string
@@ -131,8 +153,136 @@ export type MaintenanceRow = {
   notBefore: Generated<number>
 }
 
+type RunStatus = 'queued' | 'running' | 'completed'
+export type RunConclusion = 'success' | 'failure' | 'cancelled' | 'timed_out'
+type RunEvent = 'push' | 'workflow_dispatch' | 'schedule'
+
+/** A run of workflows, in its present attempt; while it is queued or running, also its place in the queue. */
+type RunTable = {
+  id: string
+  repositoryId: string
+  /** Counts the runs of a repository from 1. */
+  number: number
+  name: string
+  branch: string
+  ref: string
+  commitId: string
+  event: RunEvent
+  /** JSON: GitHub's payload of the event. */
+  payload: string
+  /** JSON: by name. */
+  inputs: string
+  /** JSON: paths of the workflow files, in order. */
+  files: string
+  /** JSON: the files and the actions that they use, as the commit has them. */
+  sources: string
+  /** JSON: labels that its runner must have. */
+  labels: string
+  /** JSON: the secrets that its files name; null when one of them takes all. */
+  secretNames: string | null
+  actorId: string
+  actorUsername: string
+  status: RunStatus
+  conclusion: RunConclusion | null
+  fault: Generated<string>
+  attempt: Generated<number>
+  createdAt: number
+  queuedAt: number
+  startedAt: number | null
+  completedAt: number | null
+  isolation: Generated<string>
+  /** Why it is to end; null while it is not. */
+  cancelReason: string | null
+  cancelledAt: number | null
+  /** Who works on it, until when that is believed, and the SHA-256 of the token for it. */
+  runner: Generated<string>
+  leaseUntil: Generated<number>
+  tokenHash: string | null
+  /** How often its runner was lost in this attempt. */
+  losses: Generated<number>
+  /** How many entries of its runner's report are known. */
+  entries: Generated<number>
+  logBytes: Generated<number>
+  /** JSON: jobs of the attempt before that stay as they were. */
+  kept: Generated<string>
+}
+
+export type RunRow = Selectable<RunTable>
+
+/** An attempt that another one has followed. */
+export type RunAttemptRow = {
+  runId: string
+  attempt: number
+  actorUsername: string
+  conclusion: RunConclusion
+  fault: string
+  isolation: string
+  startedAt: number | null
+  completedAt: number
+  logBytes: number
+}
+
+export type RunJobRow = {
+  runId: string
+  attempt: number
+  job: number
+  file: string
+  workflow: string
+  jobId: string
+  name: string
+  matrix: string
+  status: RunStatus
+  conclusion: RunConclusion | 'skipped' | null
+  fault: string
+  /** JSON: by name. */
+  outputs: string
+  startedAt: number | null
+  completedAt: number | null
+}
+
+export type RunStepRow = {
+  runId: string
+  attempt: number
+  step: number
+  job: number
+  name: string
+  status: RunStatus
+  conclusion: RunConclusion | 'skipped' | null
+  exitCode: number | null
+  fault: string
+  summary: string
+  /** The end of what it wrote, for lists; empty until it has ended. */
+  tail: string
+  startedAt: number | null
+  completedAt: number | null
+}
+
+/** A piece of an attempt's log; `prefix` stands before each line of its text. */
+export type RunLogRow = {
+  runId: string
+  attempt: number
+  start: number
+  size: number
+  step: number | null
+  prefix: string
+  text: string
+}
+
+/** When a workflow starts by itself next. */
+export type ScheduleRow = {
+  repositoryId: string
+  file: string
+  cron: string
+  /** Empty for UTC. */
+  timezone: string
+  actorId: string
+  actorUsername: string
+  nextAt: number
+}
+
 /**
- * Single values: `events` counts the event log, `maintenance` what of it maintenance has counted,
+ * Single values: `events` counts the event log, `maintenance` what of it maintenance has counted, `workflows`
+ * what of it workflows have reacted to,
  * `initialized` is when the first server started.
  */
 type MarkRow = { name: string; value: Generated<number> }

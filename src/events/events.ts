@@ -13,6 +13,9 @@ type EventData = {
   'protection.removed': { branch: string }
   'collaborator.added': { username: string }
   'collaborator.removed': { username: string }
+  'secret.saved': { name: string }
+  'secret.deleted': { name: string }
+  workflow: WorkflowData
   'token.created': { tokenId: string; name: string; username: string; permissions: string[] }
   'token.deleted': { tokenId: string }
   'ssh_key.added': {
@@ -23,6 +26,20 @@ type EventData = {
     permissions: string[]
   }
   'ssh_key.deleted': { keyId: string; username: string }
+}
+
+/** A run has come to a new state. */
+type WorkflowData = {
+  action: 'queued' | 'running' | 'completed'
+  runId: string
+  attempt: number
+  number: number
+  name: string
+  repositoryName: string
+  branch: string
+  commit: string
+  event: string
+  conclusion: string | null
 }
 
 /** The kinds of events, every one. */
@@ -36,6 +53,9 @@ export const eventKinds = [
   'protection.removed',
   'collaborator.added',
   'collaborator.removed',
+  'secret.saved',
+  'secret.deleted',
+  'workflow',
   'token.created',
   'token.deleted',
   'ssh_key.added',

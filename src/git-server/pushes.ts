@@ -28,6 +28,8 @@ type Dependencies = {
   repositories: Repositories
   protections: Protections
   directories: Directories
+  /** Called when a push has been finished, and its events are in the log. */
+  onFinished: () => void
   clock: Clock
   log: Log
 }
@@ -37,7 +39,8 @@ type Dependencies = {
  * lies between moved refs and their events is closed by the sweep, which compares intents with refs.
  */
 export function createPushes(dependencies: Dependencies) {
-  const { db, refresh, repositories, protections, directories, clock, log } = dependencies
+  const { db, refresh, repositories, protections, directories, onFinished, clock, log } =
+    dependencies
   // Pushes whose git process this server is waiting for: not for the sweep.
   const underWay = new Set<string>()
   // The same, and those that are being finished.
@@ -85,6 +88,7 @@ export function createPushes(dependencies: Dependencies) {
       log.error({ err: error, pushId: push.id }, 'a push will be finished later'),
     )
     open.delete(push.id)
+    onFinished()
   }
 
   /** Finishes or drops every push that has ended unfinished, of all repositories or of one. */

@@ -82,6 +82,61 @@ export const gitCommands = {
     `--strict=${harmlessFaults.map((fault) => `${fault}=ignore`).join()}`,
     `--max-input-size=${maxBytes}`,
   ],
+  // `info` and `contents` on standard input, answered one by one.
+  readObjects: (directory: string) => [`--git-dir=${directory}`, 'cat-file', '--batch-command'],
+  // Standard input names one commit, and says that its parents are left out.
+  packCommit: (directory: string) => [
+    `--git-dir=${directory}`,
+    'pack-objects',
+    '--revs',
+    '--shallow',
+    '--stdout',
+    '--delta-base-offset',
+    '--quiet',
+  ],
+  // Between two commits: with the names of what lies below folders, and nothing for renames.
+  listChanges: (directory: string, before: string, after: string) => [
+    `--git-dir=${directory}`,
+    'diff-tree',
+    '-r',
+    '-z',
+    '--name-only',
+    '--no-renames',
+    '--no-ext-diff',
+    '--end-of-options',
+    before,
+    after,
+  ],
+  listCommits: (directory: string, most: string, since: string, until: string) => [
+    `--git-dir=${directory}`,
+    'log',
+    '-z',
+    `--max-count=${most}`,
+    '--format=%H%n%an%n%s',
+    '--end-of-options',
+    `${since}..${until}`,
+  ],
+  // Of a working tree: what HEAD is, without looking at files that it does not have.
+  describeHead: (directory: string, tree: string) => [
+    `--git-dir=${directory}`,
+    `--work-tree=${tree}`,
+    'status',
+    '--porcelain=v2',
+    '--branch',
+    '--untracked-files=no',
+    '--ignore-submodules=all',
+    '-z',
+  ],
+  // All files of a working tree but the ignored ones.
+  listFiles: (directory: string, tree: string) => [
+    `--git-dir=${directory}`,
+    `--work-tree=${tree}`,
+    'ls-files',
+    '-z',
+    '--cached',
+    '--others',
+    '--exclude-standard',
+  ],
   updateRefs: (directory: string) => [`--git-dir=${directory}`, 'update-ref', '--stdin'],
   // Of what comes in by standard input.
   listConfig: () => ['config', '--file=-', '--no-includes', '--null', '--list'],

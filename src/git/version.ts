@@ -1,3 +1,6 @@
+import { gitCommands } from './commands.ts'
+import type { Git } from './git-process.ts'
+
 /** Major, minor and patch number of a release of git. */
 export type GitVersion = readonly [number, number, number]
 
@@ -18,4 +21,17 @@ export function toVersionText(version: GitVersion): string {
 /** Which of two versions is newer: negative, zero or positive, for sorting. */
 export function compareVersions(one: GitVersion, other: GitVersion): number {
   return one[0] - other[0] || one[1] - other[1] || one[2] - other[2]
+}
+
+/** Refuses a git that does not run, or is older than svc needs. */
+export async function assertGitVersion(git: Pick<Git, 'run'>): Promise<void> {
+  const text = await git.run(gitCommands.version()).catch((error) => {
+    throw new Error('git does not run; install it (Debian: apt-get install git).', { cause: error })
+  })
+  const version = parseGitVersion(text)
+  if (version && compareVersions(version, leastGitVersion) >= 0) return
+  const [major, minor] = leastGitVersion
+  throw new Error(
+    `${version ? `git ${toVersionText(version)}` : 'This git'} is too old; svc needs ${major}.${minor} or newer.`,
+  )
 }

@@ -33,13 +33,16 @@ export async function paged<T extends { id: string }>(
   const rows = await list({ after, limit: limit + 1 })
   const page = rows.slice(0, limit)
   const last = page.at(-1)
-  if (rows.length > limit && last) {
-    const [path, asked] = url.split('?', 2)
-    // Whatever else was asked for holds for the next page, too.
-    const next = new URLSearchParams(asked)
-    next.set('limit', String(limit))
-    next.set('cursor', last.id)
-    setHeader('link', `<${path}?${next}>; rel="next"`)
-  }
+  if (rows.length > limit && last) setHeader('link', linkToNext(url, { limit, cursor: last.id }))
   return page
+}
+
+/** The `Link` header of a page that is not the last. */
+export function linkToNext(url: string, { limit, cursor }: { limit: number; cursor: string }) {
+  const [path, asked] = url.split('?', 2)
+  // Whatever else was asked for holds for the next page, too.
+  const next = new URLSearchParams(asked)
+  next.set('limit', String(limit))
+  next.set('cursor', cursor)
+  return `<${path}?${next}>; rel="next"`
 }

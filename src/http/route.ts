@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Readable } from 'node:stream'
 import { type Static, type TSchema, Type } from 'typebox'
 import type { Permission } from '../access/permissions.ts'
 import type { Principal } from '../access/principal.ts'
@@ -45,15 +46,19 @@ type Context = {
   setHeader: (name: string, value: string) => void
   /** Answers with another status of success than the first one. */
   setStatus: (status: number) => void
+  /** Answers with another content type than the usual one. */
+  setType: (type: string) => void
   /** A signal that is aborted when the client goes away, or the server gives up waiting. */
   untilGone: () => AbortSignal
+  /** The same for who waits for something to happen: is aborted as soon as the server is to stop. */
+  untilStopping: () => AbortSignal
 }
 
-/** A route that takes JSON, and answers with it or with a text. Checks run in this order: token, permission, `find`, query, body. */
+/** A route that takes JSON, and answers with it, a text or a stream of either. Checks run in this order: token, permission, `find`, query, body. */
 export type JsonRoute = Common & {
   kind: 'json'
-  /** Undefined where any token will do; such a route has no `find`. */
-  permission: Permission | undefined
+  /** Undefined where any token will do, `run` where it must be the one of a run; such routes have no `find`. */
+  permission: Permission | 'run' | undefined
   find: ((asked: Asked) => Promise<unknown>) | undefined
   query: TSchema | undefined
   body: TSchema | undefined
@@ -101,8 +106,8 @@ export type Route = JsonRoute | PublicRoute | StreamRoute
 type Definition<P, Q extends TSchema, B extends TSchema, R extends TSchema, Found> = {
   summary: string
   description?: string
-  /** `any` where any token will do. */
-  permission: Permission | 'any'
+  /** `any` where any token will do; `run` where only that of a run does, given to whoever executes it. */
+  permission: Permission | 'any' | 'run'
   /** Finds and authorises what the path names, before the body is read. */
   find?: (asked: Asked<P>) => Promise<Found>
   query?: Q
@@ -119,8 +124,11 @@ type Definition<P, Q extends TSchema, B extends TSchema, R extends TSchema, Foun
       query: Static<Q>
       body: Static<B>
       found: Found
-    } & Pick<Context, 'url' | 'header' | 'setHeader' | 'setStatus' | 'untilGone'>,
-  ) => Promise<Static<R>>
+    } & Pick<
+      Context,
+      'url' | 'header' | 'setHeader' | 'setStatus' | 'setType' | 'untilGone' | 'untilStopping'
+    >,
+  ) => Promise<Static<R> | Readable | undefined>
 }
 
 /** The content type of most answers. */

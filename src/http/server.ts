@@ -77,6 +77,7 @@ export function createHttpServer(options: Options) {
     timeoutMs: settings.bodySeconds * 1000,
   }
   const streams = new AbortController()
+  const stopping = new AbortController()
 
   const app = fastify({
     http: { maxHeaderSize: headersMaxBytes, connectionsCheckingInterval: checkEveryMs },
@@ -116,6 +117,9 @@ export function createHttpServer(options: Options) {
     })
   })
   app.setErrorHandler((error, request, reply) => sendProblem(request, reply, fromFastify(error)))
+  // What has no route here has its body read by nobody.
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser('*', (_request, _payload, done) => done(null))
   app.setNotFoundHandler((request, reply) => answerUnknown(request, reply))
 
   for (const route of routes) {
@@ -153,13 +157,16 @@ export function createHttpServer(options: Options) {
       )
     }
     const { permission } = route
-    if (permission) requirePermission(principal, permission)
+    requireKind(principal, permission)
+    const isOfRun = permission === 'run'
+    if (permission && !isOfRun) requirePermission(principal, permission)
     const params = paramsOf(route, request)
-    const found = permission && (await route.find?.({ principal, permission, params }))
-    if (writing.has(route.method)) await requireSpace()
+    const found = permission && !isOfRun && (await route.find?.({ principal, permission, params }))
+    // What a run has come to is worth the last bytes.
+    if (writing.has(route.method) && !isOfRun) await requireSpace()
     const query = checkQuery(route.query, queryOf(request))
     const body = checkBody(route.body, await readBody(request, reply))
-    reply.status(route.status)
+    reply.status(route.status).type(route.produces)
     const answer = await route.handle({
       principal,
       params,
@@ -170,11 +177,14 @@ export function createHttpServer(options: Options) {
       header: (name) => request.headers[name]?.toString(),
       setHeader: (name, value) => void reply.header(name, value),
       setStatus: (status) => void reply.status(status),
+      setType: (type) => void reply.type(type),
       untilGone: () => AbortSignal.any([streams.signal, goneSignal(reply.raw)]),
+      untilStopping: () => AbortSignal.any([stopping.signal, goneSignal(reply.raw)]),
     })
-    if (route.reply === undefined) return reply.send()
+    if (route.reply === undefined || reply.statusCode === 204)
+      return reply.removeHeader('content-type').send()
     const isJson = route.produces === jsonContentType
-    return reply.type(route.produces).send(isJson ? `${JSON.stringify(answer)}\n` : answer)
+    return reply.send(isJson ? `${JSON.stringify(answer)}\n` : answer)
   }
 
   async function readBody(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
@@ -279,6 +289,7 @@ export function createHttpServer(options: Options) {
 
     /** Takes no new connections and ends when the last request does; those that last longer are cut off. */
     async stop(timeoutMs: number): Promise<void> {
+      stopping.abort()
       const timer = setTimeout(() => {
         streams.abort()
         app.server.closeAllConnections()
@@ -287,6 +298,18 @@ export function createHttpServer(options: Options) {
       clearTimeout(timer)
     },
   }
+}
+
+// Whoever executes runs has tokens for that alone, which no other route takes.
+function requireKind({ kind }: Principal, permission: JsonRoute['permission']): void {
+  const isFine = permission === 'run' ? kind === 'run' : kind === 'token' || permission === 'runner'
+  if (isFine && !(kind === 'run' && permission !== 'run')) return
+  throw new Problem(
+    'permission_missing',
+    permission === 'run'
+      ? 'Only the token of a run is taken here.'
+      : 'The token of a run is for that run alone.',
+  )
 }
 
 function routeOf(request: FastifyRequest): Route | undefined {

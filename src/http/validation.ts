@@ -3,20 +3,27 @@ import type { TSchema } from 'typebox'
 import { type FieldError, Problem } from '../base/problem.ts'
 
 // Every fault is reported, so that a request is mended in one go; the schemas bound how many there can be.
-const bodies = new Ajv({ allErrors: true, verbose: true })
+const options = { allErrors: true, verbose: true, allowUnionTypes: true }
+const bodies = new Ajv(options)
 // All that a query holds is text.
-const queries = new Ajv({ allErrors: true, verbose: true, coerceTypes: true })
+const queries = new Ajv({ ...options, coerceTypes: true })
 
 const compiled = new WeakMap<TSchema, ValidateFunction>()
 
 /** Checks a body as it was sent: nothing is converted, nothing dropped. */
 export function checkBody(schema: TSchema | undefined, body: unknown): unknown {
   if (schema === undefined) return refuseAnyBody(body)
+  if (body === undefined && isOptional(schema)) return {}
   if (body === undefined) {
     throw new Problem('invalid_request', `A JSON body is required; its fields are ${list(schema)}.`)
   }
   refuseExcess(body)
   return check(bodies, schema, body)
+}
+
+// Where every field may be left out, so may the whole.
+function isOptional(schema: TSchema): boolean {
+  return 'required' in schema ? Object(schema.required).length === 0 : 'properties' in schema
 }
 
 /** Checks a query string and converts its values to the types of the schema. */

@@ -1,13 +1,7 @@
 import type { Clock } from '../base/clock.ts'
 import type { Database } from '../database/database.ts'
-import {
-  addPushes,
-  hasUncounted,
-  listEventsAfter,
-  lockCounted,
-  presentAmong,
-  updateCounted,
-} from './maintenance-store.ts'
+import { hasUnread, listEventsAfter, lockMark, updateMark } from '../events/event-reader.ts'
+import { addPushes, presentAmong } from './maintenance-store.ts'
 
 type Options = {
   db: Database
@@ -21,7 +15,7 @@ type Options = {
  * nothing to write for it. Returns whether there was anything.
  */
 export async function countPushes(options: Options): Promise<boolean> {
-  let isMore = await hasUncounted(options.db)
+  let isMore = await hasUnread(options.db, 'maintenance')
   const hadAny = isMore
   while (isMore) isMore = await countSome(options)
   return hadAny
@@ -29,7 +23,7 @@ export async function countPushes(options: Options): Promise<boolean> {
 
 function countSome({ db, clock, dueAfter }: Options): Promise<boolean> {
   return db.transaction().execute(async (tx) => {
-    const counted = await lockCounted(tx)
+    const counted = await lockMark(tx, 'maintenance')
     const events = await listEventsAfter(tx, counted)
     const last = events.at(-1)
     if (!last) return false
@@ -50,7 +44,7 @@ function countSome({ db, clock, dueAfter }: Options): Promise<boolean> {
         (pushes.get(repositoryId)?.size ?? 0) + (imported.has(repositoryId) ? dueAfter : 0)
       await addPushes(tx, { repositoryId, pushes: weight, now: clock.now() })
     }
-    await updateCounted(tx, last.seq)
+    await updateMark(tx, 'maintenance', last.seq)
     return true
   })
 }

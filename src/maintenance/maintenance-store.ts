@@ -17,46 +17,6 @@ export type Maintained = Selectable<MaintenanceRow>
 
 type Where = ExpressionBuilder<Schema, 'maintenance'>
 
-const mark = 'maintenance'
-const eventsAtOnce = 1000
-
-/** Up to which event pushes are counted; the counter stays locked until the transaction ends. */
-export async function lockCounted(tx: Db): Promise<number> {
-  const row = await tx
-    .updateTable('marks')
-    .set((is) => ({ value: is.ref('value') }))
-    .where('name', '=', mark)
-    .returning('value')
-    .executeTakeFirstOrThrow()
-  return row.value
-}
-
-export async function updateCounted(tx: Db, seq: number): Promise<void> {
-  await tx.updateTable('marks').set({ value: seq }).where('name', '=', mark).execute()
-}
-
-/** Whether there are events that were not looked at. */
-export async function hasUncounted(db: Db): Promise<boolean> {
-  const rows = await db
-    .selectFrom('marks')
-    .select(['name', 'value'])
-    .where('name', 'in', ['events', mark])
-    .execute()
-  const values = new Map(rows.map(({ name, value }) => [name, value]))
-  return (values.get('events') ?? 0) > (values.get(mark) ?? 0)
-}
-
-/** The events after a number, as many as are counted at once. */
-export function listEventsAfter(db: Db, seq: number) {
-  return db
-    .selectFrom('events')
-    .select(['seq', 'kind', 'repositoryId', 'data'])
-    .where('seq', '>', seq)
-    .orderBy('seq')
-    .limit(eventsAtOnce)
-    .execute()
-}
-
 /** Those of some repositories that are still there. */
 export async function presentAmong(db: Db, ids: string[]): Promise<Set<string>> {
   if (ids.length === 0) return new Set()

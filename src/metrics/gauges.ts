@@ -14,11 +14,12 @@ type Measured = {
   countDue: () => Promise<number>
   /** The git processes of the SSH process; undefined when there is none. */
   countSshGits: (() => Promise<number>) | undefined
+  workflows: { count: () => Promise<{ status: string; count: number | string }[]> }
 }
 
 /** Adds what is read when it is asked for. */
 export function addGauges(metrics: Pick<LaterMetrics, 'gauge'>, measured: Measured): void {
-  const { db, git, freeSpace, turns, countSshGits } = measured
+  const { db, git, freeSpace, turns, countSshGits, workflows } = measured
   const { fetch, push } = turns
   const ofTurns = (which: 'running' | 'waiting') => async () => ({
     fetch: fetch.counts()[which],
@@ -57,6 +58,15 @@ export function addGauges(metrics: Pick<LaterMetrics, 'gauge'>, measured: Measur
       name: 'svc_maintenance_due',
       help: 'Repositories that wait for maintenance.',
       read: measured.countDue,
+    },
+    {
+      name: 'svc_workflow_runs',
+      help: 'Workflow runs that wait (queued) or run (running).',
+      label: 'status',
+      read: async () => {
+        const counts = (await workflows.count()).map(({ status, count }) => [status, Number(count)])
+        return { queued: 0, running: 0, ...Object.fromEntries(counts) }
+      },
     },
     {
       name: 'svc_disk_free_bytes',

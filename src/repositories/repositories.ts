@@ -38,6 +38,7 @@ export type Repository = {
   readonly path: string
   readonly createdAt: number
   readonly ownerTokenId: string
+  readonly ownerUsername: string
   /** Whether the principal that opened it passes its owner checks. */
   readonly asOwner: boolean
   /** Only `find` gives one that is not ready; a failed one is what is left of its import. */
@@ -52,6 +53,8 @@ type Dependencies = {
   directories: Directories
   clock: Clock
   faultPoint: FaultPoint
+  /** Called before a repository is deleted: ends what works on it. */
+  beforeRemove: (id: string) => Promise<void>
   /** The public address of the service, for clone addresses. */
   baseUrl: () => string
   /** The same over SSH, `ssh://user@host:port`; null when SSH is off. */
@@ -60,7 +63,7 @@ type Dependencies = {
 
 /** Repositories: who may open which, and their life from creation to deletion. */
 export function createRepositories(dependencies: Dependencies) {
-  const { db, directories, clock, faultPoint, baseUrl, sshUrl } = dependencies
+  const { db, directories, clock, faultPoint, beforeRemove, baseUrl, sshUrl } = dependencies
 
   async function openBy(
     by: { name: string } | { id: string },
@@ -97,11 +100,11 @@ export function createRepositories(dependencies: Dependencies) {
     row: Standing & Omit<Described, 'path'> & Pick<Repository, 'state'>,
     principal: Principal,
   ): Repository {
-    const { id, name, createdAt, ownerTokenId, state } = row
+    const { id, name, createdAt, ownerTokenId, ownerUsername, state } = row
     const path = directories.pathOf(id)
     const asOwner = mayOwn(principal, row)
     // The one place where access is proven, so the one place that may say so.
-    return { id, name, path, createdAt, ownerTokenId, asOwner, state } as Repository
+    return { id, name, path, createdAt, ownerTokenId, ownerUsername, asOwner, state } as Repository
   }
 
   async function failedImport(principal: Principal, name: string): Promise<Repository | undefined> {
@@ -250,6 +253,7 @@ export function createRepositories(dependencies: Dependencies) {
     async remove(actor: Actor, repository: Repository): Promise<void> {
       const { id, name, state } = repository
       if (state === 'failed') return deleteImport(db, id)
+      await beforeRemove(id)
       await directories.doom(id)
       try {
         await db.transaction().execute(async (tx) => {

@@ -15,7 +15,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
 import pg from 'pg'
-import { holdLock } from '../../src/config/data-directory.ts'
+import { holdLock } from '../../src/base/lock-file.ts'
 import { createBackupSite } from '../support/backup-site.ts'
 import {
   assertAgrees,

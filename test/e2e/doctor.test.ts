@@ -71,7 +71,7 @@ test('people read a line for each finding, what mends it below, and the sum at t
 
 test('warnings alone exit with 0', async () => {
   const { dataDir } = await patient.copy()
-  await rm(join(dataDir, 'encryption.key'))
+  await rm(join(dataDir, 'ssh_host_ed25519_key'))
   const { code, output } = await askDoctor({ dataDir })
   assert.match(output, /^warning +keys /m)
   assert.match(output, /checks: no faults, /)

@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict'
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { eventKinds } from '../../src/events/events.ts'
 import { until } from '../support/condition.ts'
 import { createProject, type Project } from '../support/git.ts'
 import { type InProcess, startInProcess } from '../support/in-process.ts'
+import { mustClaim, wholeRun } from '../support/run-by-hand.ts'
 import type { Client } from '../support/service.ts'
 import { newKeyLine } from '../support/ssh-keys.ts'
 
@@ -13,10 +16,17 @@ let owner: Client
 
 before(async () => {
   project = await createProject()
+  await project.git('checkout', '--quiet', '-b', 'flows')
+  await mkdir(join(project.path, '.svc/workflows'), { recursive: true })
+  await project.commit('.svc/workflows/ci.yml', 'steps: [{ run: true }]')
+  await project.git('checkout', '--quiet', 'main')
   service = await startInProcess({ SVC_IMPORT_LOCAL_ROOTS: project.path })
   owner = await service.client({
     username: 'ada',
-    permissions: ['repo:read', 'repo:write', 'repo:delete', 'collaborator:write'],
+    permissions: [
+      ...['repo:read', 'repo:write', 'repo:delete', 'collaborator:write', 'secrets:write'],
+      'workflow:trigger',
+    ],
   })
 })
 
@@ -34,10 +44,17 @@ test('everything that changes something is an event, numbered in order, with who
   await owner.post('/repos/site/collaborators', { username: 'grace' })
   await owner.post('/repos/site/collaborators', { username: 'grace' })
   await owner.delete('/repos/site/collaborators/grace')
+  await owner.put('/repos/site/secrets/TOKEN', { value: 'hush-hush' })
+  await owner.delete('/repos/site/secrets/TOKEN')
+  await owner.delete('/repos/site/secrets/TOKEN')
   await owner.patch('/repos/site', { name: 'page' })
   await owner.patch('/repos/page', { name: 'page' })
-  await project.git('push', '--quiet', owner.remote('page'), 'main:main', 'main:dev')
+  await project.git('push', '--quiet', owner.remote('page'), 'main:main', 'flows:flows')
   await until('the push is finished', isFinished)
+  const { body: run } = await owner.post('/repos/page/workflows', { branch: 'flows' })
+  await (await mustClaim(service.admin)).tell(...wholeRun())
+  await owner.post(`/repos/page/workflows/${run.id}/rerun`, {})
+  await owner.post(`/repos/page/workflows/${run.id}/cancel`)
   await owner.delete('/repos/page')
   await owner.post('/repos/import', { source: project.path, name: 'copy' })
   const { body: token } = await service.admin.post('/tokens', { name: 'x' })
@@ -49,11 +66,14 @@ test('everything that changes something is an event, numbered in order, with who
     events.map(({ kind }) => kind),
     [
       ...['repository.created', 'protection.added', 'protection.removed', 'collaborator.added'],
-      ...['collaborator.removed', 'repository.renamed', 'push', 'push', 'repository.deleted'],
+      ...['collaborator.removed', 'secret.saved', 'secret.deleted', 'repository.renamed'],
+      ...['push', 'push', 'workflow', 'workflow', 'workflow', 'workflow', 'workflow'],
+      'repository.deleted',
       'repository.imported',
       ...['token.created', 'token.deleted', 'ssh_key.added', 'ssh_key.deleted'],
     ],
   )
+  assert.ok(!JSON.stringify(events).includes('hush-hush'))
   assert.deepEqual(new Set(events.map(({ kind }) => kind)), new Set(eventKinds))
   const first = events[0]?.seq ?? 0
   assert.deepEqual(
@@ -62,10 +82,10 @@ test('everything that changes something is an event, numbered in order, with who
   )
   assert.ok(
     events
-      .slice(0, 9)
+      .slice(0, 16)
       .every((event) => event.actorId === owner.id && event.actorUsername === 'ada'),
   )
-  assert.equal(new Set(events.slice(0, 9).map(({ repositoryId }) => repositoryId)).size, 1)
+  assert.equal(new Set(events.slice(0, 16).map(({ repositoryId }) => repositoryId)).size, 1)
 })
 
 test('each ref that a push changed is an event of its own, with what it was and is', async () => {

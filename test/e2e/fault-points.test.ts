@@ -27,6 +27,8 @@ const walkers: Record<string, string> = {
   maintenance: 'maintenance.test.ts',
   backup: 'backup-crash.test.ts',
   restore: 'backup-crash.test.ts',
+  secrets: 'secret-keys.test.ts',
+  run: 'workflow-fault-points.test.ts',
 }
 
 /** What is done when the program ends, by HTTP or by a command, and what is there after the next start. */

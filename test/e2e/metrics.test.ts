@@ -5,8 +5,10 @@ import { until } from '../support/condition.ts'
 import { createProject, git, temporaryFolder } from '../support/git.ts'
 import { parseMetrics, type Sample } from '../support/metrics-text.ts'
 import { without } from '../support/programs.ts'
+import { mustClaim, wholeRun } from '../support/run-by-hand.ts'
 import { type Service, startService } from '../support/service.ts'
 import { createSshUser } from '../support/ssh-user.ts'
+import { oneStep, pushFiles } from '../support/workflow-site.ts'
 
 test('metrics are in the text format of Prometheus, each with its type and what it is', async () => {
   await using service = await startService()
@@ -26,6 +28,7 @@ test('metrics are in the text format of Prometheus, each with its type and what 
     'svc_http_requests_total',
     'svc_git_operations_total',
     'svc_maintenance_runs_total',
+    'svc_workflow_runs',
   ]) {
     assert.ok(names.includes(expected), expected)
   }
@@ -115,6 +118,21 @@ test('Git over both doors is counted by kind and outcome, and so is maintenance'
       ['ssh', 0],
     ],
   )
+})
+
+test('workflow runs are counted while they wait and run', async () => {
+  await using service = await startService()
+  await pushFiles(service.admin, 'site', oneStep('true'))
+  const counts = async () =>
+    (await read(service))
+      .filter(({ name }) => name === 'svc_workflow_runs')
+      .map(({ labels, value }) => `${labels.status} ${value}`)
+  assert.deepEqual(await counts(), ['queued 0', 'running 0'])
+  for (let n = 0; n < 3; n++) await service.admin.post('/repos/site/workflows', {})
+  const run = await mustClaim(service.admin)
+  assert.deepEqual(await counts(), ['queued 2', 'running 1'])
+  await run.tell(...wholeRun())
+  assert.deepEqual(await counts(), ['queued 2', 'running 0'])
 })
 
 async function read({ admin }: Service): Promise<Sample[]> {

@@ -1,13 +1,24 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
+import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { createProject, temporaryFolder } from '../support/git.ts'
+import { without } from '../support/programs.ts'
 import { startService } from '../support/service.ts'
+import { logOf, pushFiles, runToEnd } from '../support/workflow-site.ts'
 
 const execute = promisify(execFile)
+const workflow = `
+on: workflow_dispatch
+jobs:
+  sum:
+    runs-on: ubuntu-latest
+    steps:
+      - run: echo "\${{ format('{0} of {1}', github.job, 'all') }} is $((40 + 2))"
+`
 const root = fileURLToPath(new URL('../..', import.meta.url))
 
 test('the package that is built, packed and installed is a working svc', async () => {
@@ -28,11 +39,25 @@ test('the package that is built, packed and installed is a working svc', async (
   await execute('npm', [...install, join(folder.path, filename)], { cwd: folder.path })
   const svc = join(folder.path, 'bin', 'svc')
   assert.match((await execute(svc, ['--version'])).stdout, /^\d+\.\d+\.\d+\n$/)
-  await using service = await startService({ program: svc })
+  await using service = await startService({ program: svc, env: { SVC_RUNNER: 'on' } })
   await service.admin.post('/repos', { name: 'site' })
   await service.admin.put('/repos/site/protections/branches/main')
   await project.git('push', '--quiet', service.admin.remote('site'), 'main')
   const stranger = await service.client({ username: 'grace' })
   await service.admin.post('/repos/site/collaborators', { username: 'grace' })
   await assert.rejects(project.git('push', stranger.remote('site'), ':main'), /protected/)
+
+  // The thread that checks files, the runner and what it needs for the sandbox are programs of their own.
+  await pushFiles(service.admin, 'jobs', { '.svc/workflows/sum.yml': workflow })
+  const ran = await runToEnd(service.admin, 'jobs')
+  assert.equal(ran.conclusion, 'success', ran.fault)
+  assert.match(ran.isolation, without('bubblewrap') ? /^none: / : /^bubblewrap: /)
+  assert.match(await logOf(service.admin, 'jobs', ran.id), /^sum of all is 42$/m)
+  await mkdir(join(project.path, '.svc', 'workflows'), { recursive: true })
+  const file = join(project.path, '.svc', 'workflows', 'sum.yml')
+  await writeFile(file, workflow)
+  const local = await execute(svc, ['run', '--event', 'workflow_dispatch', file], {
+    cwd: project.path,
+  })
+  assert.match(local.stdout, /^sum of all is 42$/m)
 })

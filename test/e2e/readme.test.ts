@@ -13,7 +13,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url))
 let service: Service
 
 before(async () => {
-  service = await startService()
+  service = await startService({ env: { SVC_RUNNER: 'on' } })
 })
 
 after(() => service[Symbol.asyncDispose]())
@@ -37,6 +37,10 @@ test('the tour of the README does what it says, pasted as it is', {
   assert.match(stdout, /^Name: tour$/m)
   assert.match(stdout, /^\[\{"id":"\w+","name":"tour",.*\}\]$/m)
   assert.match(stdout, /"name":"imported",.*"state":"ready"/)
+  assert.match(stdout, /"message":"The secret API_KEY is saved;/)
+  assert.match(stdout, /^"conclusion":"success"$/m)
+  assert.match(stdout, /^\w+ has \*\*\* for [0-9a-f]{40}$/m)
+  assert.doesNotMatch(stdout, /sesame/)
   assert.match(stdout, /\{"branches":\["main"\]\}/)
   assert.match(stdout, /\{"repoName":"tour","collaborators":\["grace"\]\}/)
   assert.match(stderr, /\[new branch\] +HEAD -> idea/)

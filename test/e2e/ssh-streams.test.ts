@@ -64,9 +64,11 @@ for (const version of ['version=0', 'version=2']) {
     const channel = await client.openSession()
     client.send(message(messages.channelRequest, channel, 'env', false, 'GIT_PROTOCOL', version))
     client.send(execRequest(channel, "git-upload-pack '/site.git'"))
-    if (version === 'version=2') await send(client, channel, packet('command=fetch\n'))
-    if (version === 'version=2') await send(client, channel, Buffer.from('0001'))
     const want = packet(`want ${await project.git('rev-parse', 'HEAD')}\n`)
+    // The window is small until the first of it has been read.
+    await send(client, channel, version === 'version=2' ? packet('command=fetch\n') : want)
+    await client.next(messages.channelWindowAdjust)
+    if (version === 'version=2') await send(client, channel, Buffer.from('0001'))
     const whole = Buffer.concat(Array.from({ length: 40_000 }, () => want))
     void send(client, channel, whole).catch(() => {})
     const { text, code } = await ending(client)

@@ -12,8 +12,12 @@ import type { Service } from './service.ts'
 const zeroId = '0'.repeat(40)
 
 /** Runs a command that should do what it is asked. */
-export async function mustRun(args: string[], env?: Record<string, string>): Promise<string> {
-  const { code, out, err } = await runSvc(args, env)
+export async function mustRun(
+  args: string[],
+  env?: Record<string, string>,
+  input?: string,
+): Promise<string> {
+  const { code, out, err } = await runSvc(args, env, input)
   assert.equal(code, 0, `svc ${args.join(' ')}: ${err}${out}`)
   return out
 }

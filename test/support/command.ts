@@ -6,12 +6,15 @@ import { launcher } from './service.ts'
 /** How a command of the real program ended, and what it said. */
 export type Ran = { code: number | null; signal: NodeJS.Signals | null; out: string; err: string }
 
-/** Starts a command of the real program, without settings but those given. */
-export function startSvc(args: string[], env: Record<string, string> = {}) {
-  const child = spawn(launcher, args, {
-    env: { PATH: process.env.PATH, ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
+/** Starts a command of the real program, without settings but those given, and with nothing to read but `input`. */
+export function startSvc(
+  args: string[],
+  env: Record<string, string> = {},
+  input: string | Buffer = '',
+) {
+  const child = spawn(launcher, args, { env: { PATH: process.env.PATH, ...env }, stdio: 'pipe' })
+  // A command that reads nothing may have ended before.
+  child.stdin.on('error', () => {}).end(input)
   const exited = once(child, 'close')
   const ended = Promise.all([text(child.stdout), text(child.stderr), exited]).then(
     ([out, err, [code, signal]]): Ran => ({ code, signal, out, err }),
@@ -20,6 +23,10 @@ export function startSvc(args: string[], env: Record<string, string> = {}) {
 }
 
 /** Runs a command of the real program to its end, however that is. */
-export function runSvc(args: string[], env?: Record<string, string>): Promise<Ran> {
-  return startSvc(args, env).ended
+export function runSvc(
+  args: string[],
+  env?: Record<string, string>,
+  input?: string | Buffer,
+): Promise<Ran> {
+  return startSvc(args, env, input).ended
 }

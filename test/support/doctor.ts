@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
-import { cp, symlink, writeFile } from 'node:fs/promises'
+import { chmod, cp, symlink, writeFile } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
 import { createProject, git, temporaryFolder } from './git.ts'
 import { launcher, startService } from './service.ts'
@@ -72,13 +72,14 @@ export async function examine(options: Options) {
 
 export type Patient = Awaited<ReturnType<typeof createPatient>>
 
-/** The data directory of a service that was stopped, with a repository `site` in it, to be copied and harmed. */
+/** The data directory of a service that was stopped, with a repository `site` that has a secret, to be copied and harmed. */
 export async function createPatient(env: Record<string, string> = {}) {
   const folder = await temporaryFolder()
   const dataDir = join(folder.path, 'original')
   await using project = await createProject()
   await using service = await startService({ dataDir, env })
   const { body } = await service.admin.post('/repos', { name: 'site' })
+  await service.admin.put('/repos/site/secrets/TOKEN', { value: 'hush' })
   await git(project.path, ['push', '--quiet', service.admin.remote('site'), 'main'])
   await service.end('SIGTERM')
   let copies = 0
@@ -100,6 +101,8 @@ export async function createPatient(env: Record<string, string> = {}) {
 /** A folder of programs, each a script for sh, and the PATH on which they come first. */
 export async function createPrograms(scripts: Record<string, string>) {
   const folder = await temporaryFolder()
+  // bubblewrap is started as another user.
+  await chmod(folder.path, 0o755)
   for (const [name, script] of Object.entries(scripts)) {
     await writeFile(join(folder.path, name), `#!/bin/sh\n${script}\n`, { mode: 0o755 })
   }
@@ -110,10 +113,15 @@ export async function createPrograms(scripts: Record<string, string>) {
   }
 }
 
+const needed = [
+  ...['sh', 'readlink', 'dirname', 'nice', 'git', 'ssh', 'bwrap'],
+  ...['mkfifo', 'rm', 'chmod', 'prlimit', 'setpriv', 'setsid', 'choom', 'unshare', 'mount'],
+]
+
 /** A PATH on which there is all that svc needs and uses, but for some programs. */
 export async function createPathWithout(...names: string[]) {
   const folder = await temporaryFolder()
-  for (const name of ['sh', 'readlink', 'dirname', 'nice', 'git', 'ssh', 'prlimit', 'setpriv']) {
+  for (const name of needed) {
     const found = onPath(name)
     if (found !== undefined && !names.includes(name)) await symlink(found, join(folder.path, name))
   }

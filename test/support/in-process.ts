@@ -24,6 +24,7 @@ export async function startInProcess(env: Record<string, string> = {}) {
     SVC_REQUESTS_PER_SECOND: '100000',
     SVC_REQUEST_BURST: '100000',
     SVC_STOP_SECONDS: '1',
+    SVC_RUNNER: 'off',
     ...env,
   })
   const log = createLog({ level: settings.logLevel, output: process.stderr })
@@ -33,6 +34,7 @@ export async function startInProcess(env: Record<string, string> = {}) {
   return {
     db: service.db,
     routes: service.routes,
+    secrets: service.secrets,
     url: service.http,
     dataDir,
     adminToken,

@@ -1,4 +1,5 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
 import { ownerVariable } from '../../src/git/orphans.ts'
 
 /** Processes that work in a folder or name it in their command line: the gits of a data directory. */
@@ -8,6 +9,24 @@ export function processesIn(folder: string): number[] {
     const paths = words.map((word) => word.replace(/^--[a-z-]+=/, ''))
     return isInside(folderOf(pid), folder) || paths.some((path) => isInside(path, folder))
   })
+}
+
+/** Processes with a word in their command line that nobody else has there: what steps run. */
+export function processesNaming(word: string): number[] {
+  return allProcesses().filter((pid) => read(`/proc/${pid}/cmdline`).split('\0').includes(word))
+}
+
+/** Processes of steps that run in the rooms of a data directory's runner, whoever their parents are by now. */
+export function processesOfRooms(dataDir: string): number[] {
+  const rooms = join(dataDir, 'runner/rooms/svc-room-')
+  // Seen from its own file system, the directory may begin at the root.
+  const mounted = join(basename(dirname(dataDir)), basename(dataDir), 'runner/rooms/svc-room-')
+  return allProcesses().filter(
+    (pid) =>
+      folderOf(pid).startsWith(rooms) ||
+      read(`/proc/${pid}/cmdline`).includes(rooms) ||
+      read(`/proc/${pid}/mountinfo`).includes(mounted),
+  )
 }
 
 /** The gits that import into a data directory, by the mark that they carry, with all that they have started. */

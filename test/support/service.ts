@@ -39,6 +39,7 @@ export async function startService({ env = {}, dataDir, program = launcher }: Op
       SVC_SSH_PORT: '0',
       SVC_FREE_SPACE_MIN: '0',
       SVC_MAINTENANCE_PUSHES: 'off',
+      SVC_RUNNER: 'off',
       SVC_DATA_DIR: folder,
       SVC_ADMIN_TOKEN: adminToken,
       SVC_REQUESTS_PER_SECOND: '100000',

@@ -6,9 +6,11 @@ import { instanceTable } from './0005-instance.ts'
 import { sshKeysTable } from './0006-ssh-keys.ts'
 import { importsTable } from './0007-imports.ts'
 import { maintenanceTable } from './0008-maintenance.ts'
+import { secretsTable } from './0009-secrets.ts'
+import { runsTables } from './0010-runs.ts'
 
 /** The few types that differ between SQLite and PostgreSQL. */
-export type ColumnTypes = { milliseconds: string; sequence: string }
+export type ColumnTypes = { milliseconds: string; sequence: string; bytes: string }
 
 /** Statements, run in order in one transaction. Once released a migration never changes; the next one mends it. */
 export type Migration = (types: ColumnTypes) => string[]
@@ -23,4 +25,6 @@ export const migrations: Migration[] = [
   sshKeysTable,
   importsTable,
   maintenanceTable,
+  secretsTable,
+  runsTables,
 ]

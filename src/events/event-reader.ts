@@ -1,0 +1,52 @@
+import type { Db } from '../database/schema.ts'
+
+/** Which part of the service reads the event log; how far it is, the mark of that name tells. */
+export type Reader = 'maintenance' | 'workflows'
+
+const eventsAtOnce = 1000
+
+/** How far a reader is; the mark stays locked until the transaction ends. */
+export async function lockMark(tx: Db, reader: Reader): Promise<number> {
+  const row = await tx
+    .updateTable('marks')
+    .set((is) => ({ value: is.ref('value') }))
+    .where('name', '=', reader)
+    .returning('value')
+    .executeTakeFirstOrThrow()
+  return row.value
+}
+
+export async function readMark(db: Db, reader: Reader): Promise<number> {
+  const row = await db
+    .selectFrom('marks')
+    .select('value')
+    .where('name', '=', reader)
+    .executeTakeFirstOrThrow()
+  return row.value
+}
+
+export async function updateMark(tx: Db, reader: Reader, seq: number): Promise<void> {
+  await tx.updateTable('marks').set({ value: seq }).where('name', '=', reader).execute()
+}
+
+/** Whether there are events that a reader has not read. */
+export async function hasUnread(db: Db, reader: Reader): Promise<boolean> {
+  const rows = await db
+    .selectFrom('marks')
+    .select(['name', 'value'])
+    .where('name', 'in', ['events', reader])
+    .execute()
+  const values = new Map(rows.map(({ name, value }) => [name, value]))
+  return (values.get('events') ?? 0) > (values.get(reader) ?? 0)
+}
+
+/** The events after a number, as many as are read at once. */
+export function listEventsAfter(db: Db, seq: number) {
+  return db
+    .selectFrom('events')
+    .select(['seq', 'kind', 'repositoryId', 'actorId', 'actorUsername', 'data'])
+    .where('seq', '>', seq)
+    .orderBy('seq')
+    .limit(eventsAtOnce)
+    .execute()
+}

@@ -1,0 +1,112 @@
+import type { CommitHead } from '../engine/payload.ts'
+import type { Git } from '../git/git-process.ts'
+import { ObjectTooLarge, openObjects, parseTree, type TreeEntry } from '../git/object-reader.ts'
+import { isWorkflowName, workflowsFolder } from './workflow-paths.ts'
+
+/** A file of a commit: its text, or why it cannot be read, as the end of a sentence. */
+type FoundFile = { path: string } & ({ text: string } | { fault: string })
+
+export type CommitFiles = AsyncDisposable & {
+  /** What a commit says of itself; undefined when it is not there. */
+  commit: CommitHead | undefined
+  /** The workflow files at the top of their folder, by name. */
+  listWorkflows: () => Promise<string[]>
+  /** A regular file; undefined when there is nothing of that name. Nothing else is ever followed or read. */
+  read: (path: string) => Promise<FoundFile | undefined>
+}
+
+/** The largest workflow file, in bytes. */
+const workflowFileMaxBytes = 256 * 1024
+const treeMaxBytes = 16 * 1024 * 1024
+const commitMaxBytes = 1024 * 1024
+const listedAtMost = 200
+const messageMaxLength = 16_384
+const fileModes = new Set(['100644', '100755'])
+
+/** Opens the files of a commit as it is in the repository: by its trees, never by a checkout. */
+export async function openCommit(git: Git, directory: string, id: string): Promise<CommitFiles> {
+  const objects = openObjects(git, directory)
+  const trees = new Map<string, TreeEntry[] | undefined>()
+  const found = await objects.read(`${id}^{commit}`, commitMaxBytes).catch(async (error) => {
+    await objects[Symbol.asyncDispose]()
+    throw error
+  })
+  const text = found?.content.toString('utf8') ?? ''
+  const [, root = ''] = /^tree ([0-9a-f]{40})$/m.exec(text) ?? []
+
+  async function readTree(treeId: string): Promise<TreeEntry[] | undefined> {
+    if (!trees.has(treeId)) {
+      const tree = await objects.read(treeId, treeMaxBytes)
+      trees.set(treeId, tree?.type === 'tree' ? parseTree(tree.content) : undefined)
+    }
+    return trees.get(treeId)
+  }
+
+  async function entryAt(path: string): Promise<TreeEntry | undefined> {
+    let entry: TreeEntry | undefined = { mode: '40000', name: '', id: root }
+    for (const name of path.split('/')) {
+      const entries: TreeEntry[] | undefined =
+        entry?.mode === '40000' ? await readTree(entry.id) : undefined
+      entry = entries?.find((one) => one.name === name)
+      if (!entry) return undefined
+    }
+    return entry
+  }
+
+  return {
+    commit: found && toHead(found.id, text),
+
+    async listWorkflows() {
+      const folder = await entryAt(workflowsFolder)
+      const entries = folder?.mode === '40000' ? await readTree(folder.id) : undefined
+      return (entries ?? [])
+        .filter(({ mode, name }) => mode !== '40000' && isWorkflowName(name))
+        .slice(0, listedAtMost)
+        .map(({ name }) => `${workflowsFolder}/${name}`)
+        .sort()
+    },
+
+    async read(path) {
+      const entry = await entryAt(path)
+      if (!entry) return undefined
+      if (!fileModes.has(entry.mode)) return { path, fault: kindOf(entry.mode) }
+      try {
+        const blob = await objects.read(entry.id, workflowFileMaxBytes)
+        if (!blob) return { path, fault: 'is damaged in the repository' }
+        return { path, text: new TextDecoder('utf-8', { fatal: true }).decode(blob.content) }
+      } catch (error) {
+        if (error instanceof ObjectTooLarge) {
+          return { path, fault: `is larger than ${workflowFileMaxBytes / 1024} KiB` }
+        }
+        if (error instanceof TypeError) return { path, fault: 'is not UTF-8' }
+        throw error
+      }
+    },
+
+    [Symbol.asyncDispose]: () => objects[Symbol.asyncDispose](),
+  }
+}
+
+function kindOf(mode: string): string {
+  if (mode === '120000') return 'is a symbolic link; only regular files are read'
+  if (mode === '160000') return 'is a submodule; only regular files are read'
+  return mode === '40000' ? 'is a folder' : `has the mode ${mode}; only regular files are read`
+}
+
+function toHead(id: string, text: string): CommitHead {
+  const end = text.indexOf('\n\n')
+  const head = end === -1 ? text : text.slice(0, end)
+  return {
+    id,
+    message: end === -1 ? '' : text.slice(end + 2, end + 2 + messageMaxLength).trimEnd(),
+    author: toPerson(head, 'author'),
+    committer: toPerson(head, 'committer'),
+  }
+}
+
+function toPerson(head: string, role: string): CommitHead['author'] {
+  const line = new RegExp(`^${role} (.*?) ?<([^>]*)> (\\d{1,12})`, 'm').exec(head) ?? []
+  const [, name = '', email = '', seconds = '0'] = line
+  const at = new Date(Number(seconds) * 1000)
+  return { name, email, at: Number.isNaN(at.getTime()) ? '' : at.toISOString() }
+}

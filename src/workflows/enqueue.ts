@@ -1,0 +1,79 @@
+import { Problem } from '../base/problem.ts'
+import type { Db, RunRow } from '../database/schema.ts'
+import { ExpressionFault } from '../workflow-syntax/expression-fault.ts'
+import { draftRun, type Start } from './new-run.ts'
+import { publishRun } from './run-events.ts'
+import { countQueued, insertRun, listInGroups, takeNumber, updateRun } from './run-store.ts'
+
+const queuedAtMost = 500
+
+/**
+ * Queues a run, in a transaction. Of each concurrency group no more than one run waits: the one that waited
+ * gives way; where the workflow says so, the one that runs does, too. Returns the run and the ids of those
+ * that were changed. Throws `too_many_runs` or `workflow_invalid`.
+ */
+export async function enqueue(tx: Db, start: Start, now: number) {
+  const repositoryId = start.repository.id
+  // Locks the repository's counter, so that runs of one group come one after the other.
+  const number = await takeNumber(tx, repositoryId)
+  await requireRoom(tx, repositoryId)
+  const { run, groups, cancels } = await toDraft(start, now, number)
+  const changed = await makeWay(tx, { repositoryId, groups, cancels, name: run.name }, now)
+  await insertRun(tx, run, groups)
+  const queued = { ...run, attempt: 1, conclusion: null }
+  await publishRun(tx, now, 'queued', queued)
+  return { id: run.id, number, changed }
+}
+
+/** Refuses a further run of a repository that has too many waiting. Throws `too_many_runs`. */
+export async function requireRoom(tx: Db, repositoryId: string): Promise<void> {
+  if ((await countQueued(tx, repositoryId)) < queuedAtMost) return
+  throw new Problem(
+    'too_many_runs',
+    `${queuedAtMost} runs wait already; cancel some, or wait until they have run.`,
+  )
+}
+
+type Way = { repositoryId: string; groups: string[]; cancels: string[]; name: string }
+
+/** Has those runs give way that stand in the way of a new one of their groups; their ids. */
+export async function makeWay(tx: Db, way: Way, now: number): Promise<string[]> {
+  const { repositoryId, groups, cancels } = way
+  const reason = `A newer run of the same concurrency group took its place: ${way.name}.`
+  const waiting = await listInGroups(tx, { repositoryId, groups, status: 'queued' })
+  for (const id of waiting) await completeQueued(tx, id, reason, now)
+  const running = await listInGroups(tx, { repositoryId, groups: cancels, status: 'running' })
+  for (const id of running) {
+    await updateRun(tx, { id, status: 'running' }, { cancelReason: reason, cancelledAt: now })
+  }
+  return [...waiting, ...running]
+}
+
+/** Ends a run that nobody has begun; undefined when it is not queued. */
+export async function completeQueued(
+  tx: Db,
+  id: string,
+  reason: string,
+  now: number,
+): Promise<RunRow | undefined> {
+  const end = { conclusion: 'cancelled', cancelReason: reason, fault: reason } as const
+  const times = { startedAt: now, completedAt: now, cancelledAt: now }
+  const ended = await updateRun(
+    tx,
+    { id, status: 'queued' },
+    { status: 'completed', ...end, ...times },
+  )
+  if (ended) await publishRun(tx, now, 'completed', ended)
+  return ended
+}
+
+async function toDraft(start: Start, now: number, number: number) {
+  try {
+    return await draftRun(start, now, number)
+  } catch (error) {
+    if (!(error instanceof ExpressionFault)) throw error
+    const { file, line, column } = error.place
+    const errors = [{ pointer: `${file}:${line}:${column}`, detail: error.message }]
+    throw new Problem('workflow_invalid', `${file}:${line}:${column}: ${error.message}`, { errors })
+  }
+}

@@ -1,0 +1,148 @@
+import type { Principal } from '../access/principal.ts'
+import { newId } from '../base/ids.ts'
+import type { EventKind } from '../engine/plan.ts'
+import type { Json, Scope } from '../workflow-syntax/scope.ts'
+import type { Workflow } from '../workflow-syntax/workflow.ts'
+import type { RunNames } from './run-names.ts'
+import type { NewRun } from './run-store.ts'
+import type { Sources } from './workflow-sources.ts'
+
+/** What a run is made from. */
+export type Start = {
+  repository: { id: string; name: string; owner: string }
+  actor: Pick<Principal, 'id' | 'username'>
+  event: EventKind
+  /** The full ref, and the commit that it points to. */
+  ref: string
+  commit: string
+  inputs: Record<string, string | number | boolean>
+  payload: { [key: string]: Json }
+  sources: Sources
+  /** Masks secrets in its name. */
+  maskName: (name: string) => string
+}
+
+/** A run that is to be queued, with its concurrency groups; `cancels` are those whose running runs it ends. */
+export type Draft = { run: NewRun; groups: string[]; cancels: string[] }
+
+const nameMaxLength = 250
+const defaultLabels = /^(ubuntu-.*|linux|self-hosted|x64|arm64|default)$/i
+
+/** Makes the row of a run. Throws an ExpressionFault when its name or its groups cannot be told. */
+export async function draftRun(start: Start, now: number, number: number): Promise<Draft> {
+  const { sources, repository, actor } = start
+  const { workflows } = sources
+  const scope = scopeOf(start, number)
+  const { names, groups, cancels, labels } = await evaluateNames(workflows, scope)
+  return {
+    run: {
+      ...idle,
+      id: newId(now),
+      repositoryId: repository.id,
+      number,
+      name: storable(start.maskName([...new Set(names)].join(', '))).slice(0, nameMaxLength),
+      branch: branchOf(start.ref),
+      ref: start.ref,
+      commitId: start.commit,
+      event: start.event,
+      payload: JSON.stringify(start.payload),
+      inputs: JSON.stringify(start.inputs),
+      files: JSON.stringify(sources.files.map(({ path }) => path)),
+      sources: JSON.stringify({ files: sources.files, actions: sources.actions }),
+      labels: JSON.stringify(labels.filter((label) => !defaultLabels.test(label))),
+      secretNames: secretNamesOf(workflows),
+      actorId: actor.id,
+      actorUsername: actor.username,
+      status: 'queued',
+      createdAt: now,
+      queuedAt: now,
+    },
+    groups: groups.map(storable),
+    cancels: cancels.map(storable),
+  }
+}
+
+async function evaluateNames(workflows: Workflow[], scope: Scope): Promise<RunNames> {
+  const isPlain = workflows.every(
+    ({ runName, concurrency, jobs }) =>
+      !runName && !concurrency && jobs.every(({ runsOn }) => runsOn === undefined),
+  )
+  if (!isPlain) {
+    // Loaded only where it is used: it takes memory and time at the start.
+    return (await import('./run-names.ts')).evaluateRunNames(workflows, scope)
+  }
+  return { names: workflows.map(({ name }) => name), groups: [], cancels: [], labels: [] }
+}
+
+const idle = {
+  conclusion: null,
+  startedAt: null,
+  completedAt: null,
+  cancelReason: null,
+  cancelledAt: null,
+  tokenHash: null,
+} as const
+
+/** The row of a run that could not begin, for a file that is invalid. */
+export async function draftFailedRun(
+  start: Omit<Start, 'sources' | 'maskName'> & { files: string[]; fault: string },
+  now: number,
+  number: number,
+): Promise<NewRun> {
+  const sources: Sources = { files: [], actions: [], workflows: [], faults: [] }
+  const { run } = await draftRun({ ...start, sources, maskName: (name) => name }, now, number)
+  return {
+    ...run,
+    name: start.files.join(', ').slice(0, nameMaxLength),
+    files: JSON.stringify(start.files),
+    status: 'completed',
+    conclusion: 'failure',
+    fault: storable(start.fault),
+    startedAt: now,
+    completedAt: now,
+  }
+}
+
+// PostgreSQL keeps no NUL.
+function storable(text: string): string {
+  return text.replaceAll('\0', '\u{fffd}')
+}
+
+function scopeOf(start: Start, number: number): Scope {
+  const { repository, actor, ref, commit, event, payload, inputs } = start
+  return {
+    contexts: {
+      github: {
+        event_name: event,
+        event: payload,
+        ref,
+        ref_name: branchOf(ref),
+        ref_type: ref.startsWith('refs/tags/') ? 'tag' : 'branch',
+        sha: commit,
+        actor: actor.username,
+        triggering_actor: actor.username,
+        repository: `${repository.owner}/${repository.name}`,
+        repository_owner: repository.owner,
+        run_number: String(number),
+        run_attempt: '1',
+        workflow: start.sources.workflows[0]?.name ?? '',
+        head_ref: '',
+        base_ref: '',
+      },
+      inputs,
+      vars: {},
+    },
+    status: { success: true, failure: false, cancelled: false },
+    hashFiles: () => '',
+  }
+}
+
+/** The name of a branch or tag, without what all of them begin with. */
+export function branchOf(ref: string): string {
+  return ref.replace(/^refs\/(heads|tags)\//, '')
+}
+
+function secretNamesOf(workflows: Workflow[]): string | null {
+  if (workflows.some(({ secrets }) => secrets === undefined)) return null
+  return JSON.stringify([...new Set(workflows.flatMap(({ secrets }) => secrets ?? []))])
+}

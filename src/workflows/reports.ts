@@ -1,0 +1,198 @@
+import type { Clock } from '../base/clock.ts'
+import type { FaultPoint } from '../base/fault-points.ts'
+import { Problem } from '../base/problem.ts'
+import type { Database } from '../database/database.ts'
+import type { Db, RunRow } from '../database/schema.ts'
+import type { Entry } from '../engine/plan.ts'
+import { createLogRenderer } from '../engine/render-log.ts'
+import type { Reported } from '../runner-api/runner-api.ts'
+import type { Changes } from './changes.ts'
+import { keepSteps } from './kept-steps.ts'
+import { type Claimant, leaseSeconds, type Queue, running } from './queue.ts'
+import { publishRun } from './run-events.ts'
+import {
+  endJobsAndSteps,
+  insertJob,
+  insertStep,
+  listNamedJobs,
+  listNamedSteps,
+  updateJob,
+  updateStep,
+} from './run-job-store.ts'
+import { addLog, type Piece } from './run-logs.ts'
+import { readTail } from './run-outputs.ts'
+import { updateRun } from './run-store.ts'
+import { stepTailLength } from './run-view.ts'
+
+type Dependencies = {
+  db: Database
+  queue: Queue
+  changes: Changes
+  clock: Clock
+  faultPoint: FaultPoint
+}
+
+/** Takes what runners tell of their runs, each entry once, whatever is sent again. */
+export function createReports({ db, queue, changes, clock, faultPoint }: Dependencies) {
+  async function takeFresh(tx: Db, run: RunRow, entries: Entry[]): Promise<Reported> {
+    const held = await updateRun(
+      tx,
+      { ...running(run), entries: run.entries },
+      { entries: run.entries + entries.length, leaseUntil: clock.now() + leaseSeconds * 1000 },
+    )
+    if (!held) return { next: run.entries, cancel: run.cancelReason }
+    await apply(tx, held, entries)
+    return { next: held.entries, cancel: held.cancelReason }
+  }
+
+  async function apply(tx: Db, run: RunRow, entries: Entry[]): Promise<void> {
+    const attempt = { runId: run.id, attempt: run.attempt }
+    let pieces: Piece[] = []
+    const known = await readKnown(tx, attempt)
+    // Pieces are written before what follows them, so that a step's output is whole when the step ends.
+    const flush = async () => {
+      const current = await updateRun(tx, running(run), { attempt: run.attempt })
+      if (current && pieces.length > 0) await addLog(tx, current, pieces)
+      pieces = []
+    }
+    for (const entry of entries) {
+      const step = entry.kind === 'output' ? entry.step : null
+      known.check(entry)
+      pieces.push({ step, ...known.render(entry) })
+      if (entry.kind === 'output') continue
+      if (entry.kind === 'step-ended' || entry.kind === 'run-ended') await flush()
+      await applyOne(tx, run, entry)
+    }
+    await flush()
+  }
+
+  async function applyOne(tx: Db, run: RunRow, entry: Exclude<Entry, { kind: 'output' }>) {
+    const of = { runId: run.id, attempt: run.attempt }
+    switch (entry.kind) {
+      case 'isolation': {
+        await updateRun(tx, running(run), { isolation: `${entry.isolation}: ${entry.description}` })
+        return
+      }
+      case 'job-planned': {
+        const { job, file, workflow, id: jobId, name, matrix } = entry
+        return insertJob(tx, {
+          ...of,
+          job,
+          file,
+          workflow,
+          jobId,
+          name,
+          matrix,
+          ...waiting,
+          outputs: '{}',
+        })
+      }
+      case 'job-started':
+        return updateJob(tx, { ...of, job: entry.job }, { status: 'running', startedAt: entry.at })
+      case 'job-ended': {
+        const { job, at, conclusion, fault, outputs } = entry
+        const end = { status: 'completed', conclusion, fault, completedAt: at } as const
+        await updateJob(tx, { ...of, job }, { ...end, outputs: JSON.stringify(outputs) })
+        return keepSteps(tx, run, job)
+      }
+      case 'step-planned': {
+        const { step, job, name } = entry
+        const nothingYet = { exitCode: null, summary: '', tail: '' }
+        return insertStep(tx, { ...of, step, job, name, ...waiting, ...nothingYet })
+      }
+      case 'step-started': {
+        const { step, at, name } = entry
+        const start = { status: 'running', startedAt: at } as const
+        return updateStep(tx, { ...of, step }, name === undefined ? start : { ...start, name })
+      }
+      case 'step-ended': {
+        const { step, at, conclusion, exitCode, fault, summary } = entry
+        const tail = await readTail(tx, of, step, stepTailLength)
+        const end = { status: 'completed', conclusion, exitCode, fault, completedAt: at } as const
+        return updateStep(tx, { ...of, step }, { ...end, summary, tail })
+      }
+      case 'run-ended':
+        return end(tx, run, entry)
+    }
+  }
+
+  async function end(tx: Db, run: RunRow, entry: Entry & { kind: 'run-ended' }): Promise<void> {
+    const { conclusion, fault } = entry
+    await endJobsAndSteps(
+      tx,
+      { runId: run.id, attempt: run.attempt },
+      { conclusion: 'cancelled', at: entry.at },
+    )
+    const ended = await updateRun(tx, running(run), {
+      status: 'completed',
+      conclusion,
+      fault,
+      completedAt: clock.now(),
+      tokenHash: null,
+    })
+    if (ended) await publishRun(tx, clock.now(), 'completed', ended)
+  }
+
+  return {
+    /** Takes entries of a run, of which `first` numbers the first one. Throws `run_not_found`. */
+    async take(
+      by: Claimant,
+      { first, entries }: { first: number; entries: Entry[] },
+    ): Promise<Reported> {
+      const run = await queue.held(by)
+      // A gap cannot be filled later; what is known already is not taken again.
+      const fresh = first > run.entries ? [] : entries.slice(run.entries - first)
+      const reported = await db.transaction().execute((tx) => takeFresh(tx, run, fresh))
+      const has = (kind: Entry['kind']) => fresh.some((entry) => entry.kind === kind)
+      const hasEnded = has('run-ended')
+      if (has('step-started')) faultPoint('run.begun')
+      if (has('step-ended') && !hasEnded) faultPoint('run.reported')
+      if (hasEnded) faultPoint('run.ended')
+      changes.notify(by.id)
+      if (hasEnded) changes.notify('queue')
+      return reported
+    },
+  }
+}
+
+const waiting = {
+  status: 'queued',
+  conclusion: null,
+  fault: '',
+  startedAt: null,
+  completedAt: null,
+} as const
+
+// What was planned before tells to whom lines belong, and of what there may be talk.
+async function readKnown(tx: Db, of: { runId: string; attempt: number }) {
+  const render = createLogRenderer()
+  const [jobs, steps] = [await listNamedJobs(tx, [of]), await listNamedSteps(tx, of)]
+  for (const { job, jobId: id, file, workflow, name } of jobs)
+    render({ kind: 'job-planned', job, id, file, workflow, name, matrix: '' })
+  for (const { step, job, name } of steps) render({ kind: 'step-planned', step, job, name })
+  const [jobNumbers, stepNumbers] = [
+    new Set(jobs.map(({ job }) => job)),
+    new Set(steps.map(({ step }) => step)),
+  ]
+
+  function check(entry: Entry): void {
+    const isPlanned = entry.kind === 'job-planned' || entry.kind === 'step-planned'
+    if (entry.kind === 'job-planned') take(jobNumbers, entry.job, 'job')
+    if (entry.kind === 'step-planned') take(stepNumbers, entry.step, 'step')
+    if ('job' in entry && !jobNumbers.has(entry.job)) throw unheardOf('job', entry.job)
+    const step = 'step' in entry && !isPlanned ? entry.step : null
+    if (step !== null && !stepNumbers.has(step)) throw unheardOf('step', step)
+  }
+
+  return { render, check }
+}
+
+function take(numbers: Set<number>, number: number, what: string): void {
+  if (numbers.has(number))
+    throw new Problem('invalid_request', `The ${what} ${number} is known already.`)
+  numbers.add(number)
+}
+
+function unheardOf(what: string, number: number): Problem {
+  return new Problem('invalid_request', `There is no ${what} ${number} in this run.`)
+}

@@ -1,0 +1,249 @@
+import type { Database } from '../database/database.ts'
+import type { RunAttemptRow, RunJobRow, RunStepRow } from '../database/schema.ts'
+import { gitCommands } from '../git/commands.ts'
+import type { Git } from '../git/git-process.ts'
+import { listJobs, listNamedJobs, listSteps, measureSteps, type NamedJob } from './run-job-store.ts'
+import { readOutputs } from './run-outputs.ts'
+import { findLastGreen, type ListedRun, listAttempts } from './run-store.ts'
+
+type Dependencies = { db: Database; git: Git }
+type Place = { name: string; path: string }
+
+/** Of what a step wrote, as much is kept for lists. */
+export const stepTailLength = 2000
+
+// All outputs of an answer together; of what is longer, the ends are given, and `logs` has the rest.
+const outputsMaxLength = 8 * 1024 * 1024
+const summariesMaxLength = 8 * 1024 * 1024
+const summaryMaxLength = 256 * 1024
+// Of all runs of a list together.
+const listedStepsMax = 10_000
+const listedInputsMaxLength = 8 * 1024 * 1024
+const failureLines = 50
+const commitsAtMost = 50
+
+/** What the API tells of runs. */
+export function createRunViews({ db, git }: Dependencies) {
+  async function listedSteps(of: OfAttempt[], total: number) {
+    return listSteps(db, of, { tailLength: tailLengthFor(total), summaryLength: 0 })
+  }
+
+  async function wholeSteps(of: OfAttempt) {
+    const [{ steps = 0, summaries = 0 } = {}] = await measureSteps(db, [of])
+    const isShort = Number(summaries) <= summariesMaxLength
+    const summaryLength = isShort
+      ? summaryMaxLength
+      : Math.floor(summariesMaxLength / Number(steps))
+    return listSteps(db, [of], { tailLength: tailLengthFor(Number(steps)), summaryLength })
+  }
+
+  async function failureOf(run: ListedRun, place: Place, steps: ToldStep[]) {
+    if (run.conclusion !== 'failure' && run.conclusion !== 'timed_out') return null
+    const failed = steps.find(
+      ({ conclusion }) => conclusion === 'failure' || conclusion === 'timed_out',
+    )
+    const green = await findLastGreen(db, run)
+    return {
+      workflow: failed?.workflow ?? null,
+      job: failed?.job ?? null,
+      step: failed?.name ?? null,
+      exitCode: failed?.exitCode ?? null,
+      reason: failed?.fault || run.fault || null,
+      lastLines: lastLinesOf(failed?.output ?? ''),
+      lastGreenRun: green
+        ? {
+            id: green.id,
+            number: green.number,
+            commit: green.commitId,
+            completedAt: green.completedAt,
+          }
+        : null,
+      commitsSince: green ? await commitsBetween(place.path, green.commitId, run.commitId) : [],
+    }
+  }
+
+  // A commit that is gone since leaves nothing to tell.
+  async function commitsBetween(directory: string, since: string, until: string) {
+    const command = gitCommands.listCommits(directory, String(commitsAtMost), since, until)
+    const text = await git.run(command).catch(() => '')
+    return text
+      .split('\0')
+      .filter((one) => one !== '')
+      .map((one) => {
+        const [id = '', author = '', message = ''] = one.split('\n')
+        return { id, author, message }
+      })
+  }
+
+  return {
+    /** How many of some runs, one at least, are few enough for one answer. */
+    async countFitting(runs: ListedRun[]): Promise<number> {
+      const counted = await measureSteps(db, runs.map(attemptOf))
+      const stepsOf = new Map(counted.map(({ runId, steps }) => [runId, Number(steps)]))
+      let [steps, inputs] = [0, 0]
+      const tooMany = runs.findIndex((run) => {
+        steps += stepsOf.get(run.id) ?? 0
+        inputs += run.inputs.length
+        return steps > listedStepsMax || inputs > listedInputsMaxLength
+      })
+      return tooMany === -1 ? runs.length : Math.max(1, tooMany)
+    },
+
+    /** Runs for a list: of each step's output the end. */
+    async list(runs: ListedRun[], place: Place) {
+      const of = runs.map(attemptOf)
+      const counted = await measureSteps(db, of)
+      const total = counted.reduce((sum, one) => sum + Number(one.steps), 0)
+      const [named, steps] = [await listNamedJobs(db, of), await listedSteps(of, total)]
+      const jobsOf = Map.groupBy(named, ({ runId }) => runId)
+      const stepsOf = Map.groupBy(steps, ({ runId }) => runId)
+      return runs.map((run) => {
+        const [jobs, some] = [jobsOf.get(run.id) ?? [], stepsOf.get(run.id) ?? []]
+        return toRun(run, place, toSteps(run, jobs, some, undefined))
+      })
+    },
+
+    /** A run by itself, with the whole output of its steps. */
+    async one(run: ListedRun, place: Place) {
+      const of = attemptOf(run)
+      const [jobs, rows, outputs, attempts] = await Promise.all([
+        listJobs(db, of),
+        wholeSteps(of),
+        readOutputs(db, of, outputsMaxLength),
+        listAttempts(db, run.id),
+      ])
+      const steps = toSteps(run, jobs, rows, outputs)
+      return {
+        ...toRun(run, place, steps),
+        jobs: inOrder(run, jobs).map(toJob),
+        attempts: attempts.map(toAttempt),
+        failure: await failureOf(run, place, steps),
+      }
+    },
+  }
+}
+
+type OfAttempt = { runId: string; attempt: number }
+
+function attemptOf({ id, attempt }: ListedRun): OfAttempt {
+  return { runId: id, attempt }
+}
+
+function tailLengthFor(steps: number): number {
+  return Math.min(stepTailLength, Math.floor(outputsMaxLength / Math.max(1, steps)))
+}
+
+function lastLinesOf(output: string): string[] {
+  return output === '' ? [] : output.replace(/\n$/, '').split('\n').slice(-failureLines)
+}
+
+type ToldStep = ReturnType<typeof toStep>
+
+/** What those are told who may start and end runs, and perhaps not read them. */
+export function toState({ id, number, status, conclusion, attempt, actorUsername }: ListedRun) {
+  return { id, number, status, conclusion, attempt, actor: actorUsername }
+}
+
+function toRun(run: ListedRun, place: Place, steps: ToldStep[]) {
+  const { id, number, name, branch, ref, event, status, conclusion, attempt, isolation } = run
+  const { createdAt, queuedAt, startedAt, completedAt } = run
+  const duration = completedAt === null ? 0 : completedAt - (startedAt ?? completedAt)
+  return {
+    id,
+    repoName: place.name,
+    number,
+    name,
+    branch,
+    ref,
+    commit: run.commitId,
+    event,
+    actor: run.actorUsername,
+    files: JSON.parse(run.files) as string[],
+    labels: JSON.parse(run.labels) as string[],
+    inputs: JSON.parse(run.inputs) as Record<string, string | number | boolean>,
+    status,
+    conclusion,
+    attempt,
+    createdAt,
+    queuedAt,
+    startedAt,
+    completedAt,
+    isolation: isolation === '' ? null : isolation,
+    fault: run.fault === '' ? null : run.fault,
+    result: status === 'completed' ? { success: conclusion === 'success', duration, steps } : null,
+    steps: status === 'completed' ? null : steps,
+  }
+}
+
+// In the order of the files, then of the jobs as they became known, then of their steps.
+function inOrder<Job extends NamedJob>(run: ListedRun, jobs: Job[]): Job[] {
+  const files: string[] = JSON.parse(run.files)
+  return jobs.toSorted((a, b) => files.indexOf(a.file) - files.indexOf(b.file) || a.job - b.job)
+}
+
+function toSteps(
+  run: ListedRun,
+  jobs: NamedJob[],
+  steps: RunStepRow[],
+  outputs: Map<number, string> | undefined,
+) {
+  const byJob = Map.groupBy(steps, ({ job }) => job)
+  return inOrder(run, jobs).flatMap((job) =>
+    (byJob.get(job.job) ?? []).map((step) => toStep(step, job, outputs?.get(step.step))),
+  )
+}
+
+function toStep(step: RunStepRow, job: NamedJob, output: string | undefined) {
+  const { name, status, conclusion, exitCode, fault, summary, startedAt, completedAt } = step
+  const isDone = startedAt !== null && completedAt !== null
+  return {
+    number: step.step,
+    name,
+    workflow: job.workflow,
+    file: job.file,
+    job: job.name,
+    status,
+    conclusion,
+    success: conclusion === 'success' || conclusion === 'skipped',
+    exitCode,
+    output: output ?? step.tail,
+    fault: fault === '' ? null : fault,
+    summary: summary === '' ? null : summary,
+    startedAt,
+    completedAt,
+    duration: isDone ? completedAt - startedAt : 0,
+  }
+}
+
+function toJob(job: RunJobRow) {
+  const { jobId: id, name, workflow, file, status, conclusion, fault, startedAt, completedAt } = job
+  const matrix = job.matrix === '' ? null : parseMatrix(job.matrix)
+  const shown = fault === '' ? null : fault
+  return {
+    id,
+    name,
+    workflow,
+    file,
+    matrix,
+    status,
+    conclusion,
+    fault: shown,
+    startedAt,
+    completedAt,
+  }
+}
+
+// What was masked need not be JSON any more.
+function parseMatrix(text: string): Record<string, unknown> | null {
+  try {
+    const value: unknown = JSON.parse(text)
+    return typeof value === 'object' && value !== null ? { ...value } : null
+  } catch {
+    return null
+  }
+}
+
+function toAttempt(row: RunAttemptRow) {
+  const { attempt, actorUsername: actor, conclusion, startedAt, completedAt } = row
+  return { attempt, actor, conclusion, startedAt, completedAt }
+}

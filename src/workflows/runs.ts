@@ -1,0 +1,315 @@
+import type { Principal } from '../access/principal.ts'
+import type { Clock } from '../base/clock.ts'
+import type { FaultPoint } from '../base/fault-points.ts'
+import { isId } from '../base/ids.ts'
+import { Problem } from '../base/problem.ts'
+import type { Database } from '../database/database.ts'
+import type { Db } from '../database/schema.ts'
+import { dispatchPayload } from '../engine/payload.ts'
+import type { Git } from '../git/git-process.ts'
+import { isRefName, zeroId } from '../git/ref-name.ts'
+import { readDefaultBranch, readRefs } from '../git/refs.ts'
+import type { Repository } from '../repositories/repositories.ts'
+import type { Checker } from '../workflow-syntax/checker.ts'
+import { readInputs } from '../workflow-syntax/dispatch-inputs.ts'
+import type { Fault, SourceFile } from '../workflow-syntax/workflow.ts'
+import type { Changes } from './changes.ts'
+import { openCommit } from './commit-files.ts'
+import { completeQueued, enqueue, makeWay, requireRoom } from './enqueue.ts'
+import { keptJobs } from './kept-jobs.ts'
+import { createNameMask } from './name-mask.ts'
+import { branchOf } from './new-run.ts'
+import type { Queue } from './queue.ts'
+import { publishRun } from './run-events.ts'
+import { listJobs } from './run-job-store.ts'
+import {
+  findRun,
+  findWholeRun,
+  insertAttempt,
+  type ListedRun,
+  listGroups,
+  listRuns,
+  listUnfinished,
+  lockRuns,
+  type RunFilter,
+  updateRun,
+} from './run-store.ts'
+import { toGivenFiles, toWorkflowPaths, workflowsFolder } from './workflow-paths.ts'
+import { checkSources, invalid, readSources } from './workflow-sources.ts'
+
+export type Runs = ReturnType<typeof createRuns>
+
+type Dependencies = {
+  db: Database
+  git: Git
+  checker: Checker
+  queue: Queue
+  changes: Changes
+  clock: Clock
+  faultPoint: FaultPoint
+  /** Opens the secrets of a repository. */
+  openSecrets: (repositoryId: string) => Promise<Record<string, string>>
+  baseUrl: () => string
+}
+
+/** What somebody asks for. */
+export type Wanted = {
+  branch?: string | undefined
+  files?: string[] | undefined
+  inputs?: Record<string, string | number | boolean> | undefined
+}
+
+const deletionWaitMs = 5_000
+// As on GitHub.
+const inputsMaxLength = 65_535
+
+/** Runs of workflows, as those see them who ask for them. */
+export function createRuns(dependencies: Dependencies) {
+  const { db, git, checker, queue, changes, clock, openSecrets, faultPoint, baseUrl } = dependencies
+
+  async function find(repository: Repository, id: string): Promise<ListedRun> {
+    const run = isId(id) ? await findRun(db, repository.id, id) : undefined
+    if (!run) throw new Problem('run_not_found', `There is no run with the id "${id}".`)
+    return run
+  }
+
+  return {
+    /** Queues a run of files at a branch as it is now. Throws Problems for whatever cannot run. */
+    async start(actor: Principal, repository: Repository, wanted: Wanted) {
+      const named = wanted.files && toWorkflowPaths(wanted.files)
+      const { ref, target } = await resolve(repository, wanted.branch)
+      await using commit = await openCommit(git, repository.path, target)
+      // A tag has an object of its own, and may be of something else than a commit.
+      if (!commit.commit) throw new Problem('ref_not_found', `${ref} is of no commit.`)
+      const commitId = commit.commit.id
+      const paths = named ?? (await commit.listWorkflows())
+      if (paths.length === 0) {
+        const where = `The commit ${commitId} of ${branchOf(ref)}`
+        throw new Problem('workflow_not_found', `${where} has no workflow in ${workflowsFolder}/.`)
+      }
+      const sources = await readSources(checker, commit, paths)
+      if (sources.faults.length > 0) throw invalid(sources.faults)
+      const declared = Object.assign({}, ...sources.workflows.map(({ on }) => on.dispatch?.inputs))
+      const inputs = valuesOf(readInputs(declared, wanted.inputs ?? {}))
+      if (JSON.stringify(inputs).length > inputsMaxLength) {
+        const detail = `The inputs together have more than ${inputsMaxLength} characters.`
+        throw new Problem('invalid_request', detail, { errors: [{ pointer: '/inputs', detail }] })
+      }
+      const maskName = await createNameMask(openSecrets, repository.id, sources.workflows)
+      const place = toPlace(repository)
+      const defaultBranch = await readDefaultBranch(repository.path)
+      const about = {
+        repository: { ...place, defaultBranch },
+        sender: actor.username,
+        baseUrl: baseUrl(),
+      }
+      const queued = await db.transaction().execute((tx) =>
+        enqueue(
+          tx,
+          {
+            repository: { id: repository.id, name: repository.name, owner: place.ownerUsername },
+            actor,
+            event: 'workflow_dispatch',
+            ref,
+            commit: commitId,
+            inputs,
+            payload: dispatchPayload(ref, inputs, about),
+            sources,
+            maskName,
+          },
+          clock.now(),
+        ),
+      )
+      faultPoint('run.queued')
+      for (const name of [...queued.changed, 'queue']) changes.notify(name)
+      return { id: queued.id, number: queued.number, status: 'queued' as const }
+    },
+
+    find,
+
+    list: (repository: Repository, page: RunFilter & { before: string; limit: number }) =>
+      listRuns(db, repository.id, page),
+
+    /** The run when it has completed, or when the time is over. */
+    async wait(
+      repository: Repository,
+      id: string,
+      { waitMs, signal }: { waitMs: number; signal: AbortSignal },
+    ) {
+      const deadline = performance.now() + waitMs
+      await changes.until(id, { deadline, signal }, async () => {
+        const { status } = await find(repository, id)
+        return status === 'completed' ? status : undefined
+      })
+      return find(repository, id)
+    },
+
+    /** Ends a run: at once when nobody has begun it, else as soon as its runner has. */
+    async cancel(actor: Principal, repository: Repository, id: string): Promise<ListedRun> {
+      const now = clock.now()
+      const reason = `Cancelled by ${actor.username}.`
+      await db.transaction().execute(async (tx) => {
+        if (await completeQueued(tx, id, reason, now)) return
+        const order = { cancelReason: reason, cancelledAt: now }
+        const { status, cancelReason } = (await findRun(tx, repository.id, id)) ?? {}
+        // Asked for before.
+        if (status === 'running' && typeof cancelReason === 'string') return
+        if (!(await updateRun(tx, { id, status: 'running' }, order))) {
+          throw new Problem('run_completed', 'The run has completed; there is nothing to cancel.')
+        }
+      })
+      for (const name of [id, 'queue']) changes.notify(name)
+      return find(repository, id)
+    },
+
+    /** Queues a completed run again as its next attempt: all of it, or only what did not succeed. */
+    async rerun(actor: Principal, repository: Repository, id: string, jobs: 'all' | 'failed') {
+      const changed = await db.transaction().execute(async (tx) => {
+        await lockRuns(tx, repository.id)
+        const run = await findRun(tx, repository.id, id)
+        if (run?.status !== 'completed') {
+          throw new Problem(
+            'run_not_completed',
+            'The run has not completed; cancel it first, or wait.',
+          )
+        }
+        const files = await requireSources(tx, run)
+        await requireRoom(tx, repository.id)
+        const ofFailed = { runId: id, attempt: run.attempt }
+        const kept = jobs === 'failed' ? await keptJobs(files, await listJobs(tx, ofFailed)) : []
+        const now = clock.now()
+        const { attempt, actorUsername, conclusion, fault, isolation, startedAt, logBytes } = run
+        await insertAttempt(tx, {
+          runId: id,
+          attempt,
+          actorUsername,
+          conclusion: conclusion ?? 'failure',
+          fault,
+          isolation,
+          startedAt,
+          completedAt: run.completedAt ?? now,
+          logBytes,
+        })
+        const way = { repositoryId: repository.id, groups: await listGroups(tx, id) }
+        const gone = await makeWay(tx, { ...way, cancels: [], name: run.name }, now)
+        const queued = await updateRun(
+          tx,
+          { id, status: 'completed', attempt },
+          {
+            ...fresh,
+            status: 'queued',
+            attempt: attempt + 1,
+            queuedAt: now,
+            actorId: actor.id,
+            actorUsername: actor.username,
+            kept: JSON.stringify(kept),
+          },
+        )
+        if (queued) await publishRun(tx, now, 'queued', queued)
+        return gone
+      })
+      for (const name of [...changed, id, 'queue']) changes.notify(name)
+      return find(repository, id)
+    },
+
+    /** What is wrong with files: of the request, or of a branch; both when files of the request use actions of the branch. */
+    async validate(
+      repository: Repository,
+      wanted: {
+        branch?: string | undefined
+        files?: string[] | undefined
+        contents?: SourceFile[] | undefined
+      },
+    ): Promise<Fault[]> {
+      const paths = toWorkflowPaths(wanted.files ?? [])
+      const given = toGivenFiles(wanted.contents ?? [])
+      const at = await resolve(repository, wanted.branch).catch((error) => {
+        // A repository without a commit can be asked about texts, too.
+        if (given.length > 0 && wanted.branch === undefined) return undefined
+        throw error
+      })
+      if (!at) return (await checkSources(checker, given, async () => undefined)).faults
+      await using commit = await openCommit(git, repository.path, at.target)
+      if (given.length > 0) return (await checkSources(checker, given, commit.read)).faults
+      const named = paths.length > 0 ? paths : await commit.listWorkflows()
+      return (await readSources(checker, commit, named)).faults
+    },
+
+    /** Ends all runs of a repository that is about to be deleted, and waits until their processes have ended. */
+    async endAll(repositoryId: string): Promise<void> {
+      const now = clock.now()
+      const reason = 'The repository was deleted.'
+      for (const { id } of await listUnfinished(db, repositoryId)) {
+        await db.transaction().execute(async (tx) => {
+          if (await completeQueued(tx, id, reason, now)) return
+          // The time of the order is what tells a runner that there is no time for anything else.
+          await updateRun(tx, { id, status: 'running' }, { cancelReason: reason, cancelledAt: 0 })
+        })
+        changes.notify(id)
+      }
+      const deadline = performance.now() + deletionWaitMs
+      for (const { id } of await listUnfinished(db, repositoryId)) {
+        await changes.until(id, { deadline, signal: new AbortController().signal }, async () => {
+          const rest = await listUnfinished(db, repositoryId)
+          return rest.some((run) => run.id === id) ? undefined : true
+        })
+      }
+      // A runner that does not answer has lost the right to report, and ends its run by that.
+      for (const run of await listUnfinished(db, repositoryId)) {
+        const whole = await findRun(db, repositoryId, run.id)
+        if (whole) await queue.complete(whole, 'cancelled', reason)
+      }
+    },
+  }
+
+  // One that could not begin has nothing to run.
+  async function requireSources(tx: Db, { id, fault }: ListedRun): Promise<SourceFile[]> {
+    const { sources = '' } = (await findWholeRun(tx, id)) ?? {}
+    const { files }: { files: SourceFile[] } = JSON.parse(sources)
+    if (files.length > 0) return files
+    throw new Problem(
+      'workflow_invalid',
+      `The run could not begin, and cannot now: ${fault} Mend that, and start a new run.`,
+    )
+  }
+}
+
+const fresh = {
+  conclusion: null,
+  fault: '',
+  startedAt: null,
+  completedAt: null,
+  isolation: '',
+  cancelReason: null,
+  cancelledAt: null,
+  runner: '',
+  tokenHash: null,
+  losses: 0,
+  entries: 0,
+  logBytes: 0,
+} as const
+
+/** The full ref of a branch, or of what is given with its full name, and what it points to. */
+async function resolve({ path }: Repository, branch: string | undefined) {
+  const name = branch ?? (await readDefaultBranch(path))
+  const ref = /^refs\/(heads|tags)\//.test(name) ? name : `refs/heads/${name}`
+  const found = isRefName(ref) ? (await readRefs(path, [ref])).get(ref) : undefined
+  if (found === undefined || found === zeroId) {
+    const what = name === ref ? name : `branch "${name}"`
+    throw new Problem('ref_not_found', `There is no ${what} in this repository.`)
+  }
+  return { ref, target: found }
+}
+
+function toPlace({ id, name, ownerUsername }: Repository) {
+  return { id, name, ownerUsername }
+}
+
+function valuesOf(read: ReturnType<typeof readInputs>) {
+  if ('values' in read) return read.values
+  const errors = read.faults.map(({ input, message }) => ({
+    pointer: `/inputs/${input}`,
+    detail: message,
+  }))
+  throw new Problem('invalid_request', 'The inputs are not what the workflow takes.', { errors })
+}

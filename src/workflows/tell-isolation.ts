@@ -1,0 +1,23 @@
+import type { Log } from '../base/log.ts'
+import type { Settings } from '../config/settings.ts'
+import { toSandboxOptions } from '../runner/sandbox-options.ts'
+import { probeSandbox } from '../sandbox/open-sandbox.ts'
+
+type Options = { settings: Settings; path: string; log: Log }
+
+/**
+ * Says in the log what keeps steps of workflows from this machine, for whoever starts a server, before there is
+ * anything to run. Never rejects.
+ */
+export async function tellIsolation({ settings, path, log }: Options): Promise<void> {
+  const sandbox = toSandboxOptions(settings)
+  const limits = { ...sandbox.limits, freeSpaceLeast: 0 }
+  try {
+    const { isolation, fault } = await probeSandbox({ ...sandbox, path, limits })
+    const level = fault === undefined ? 'info' : 'warn'
+    log[level]({ isolation: isolation.kind }, isolation.description)
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error)
+    log.warn({ reason }, 'steps of workflows cannot run on this machine')
+  }
+}

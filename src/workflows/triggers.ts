@@ -1,0 +1,318 @@
+import { type Clock, dayMs } from '../base/clock.ts'
+import type { Log } from '../base/log.ts'
+import { Problem, type ProblemCode, toProblem } from '../base/problem.ts'
+import type { Database } from '../database/database.ts'
+import type { Db, ScheduleRow } from '../database/schema.ts'
+import { pushPayload, schedulePayload } from '../engine/payload.ts'
+import {
+  hasUnread,
+  listEventsAfter,
+  lockMark,
+  readMark,
+  updateMark,
+} from '../events/event-reader.ts'
+import { gitCommands } from '../git/commands.ts'
+import { type Git, GitFailure } from '../git/git-process.ts'
+import { zeroId } from '../git/ref-name.ts'
+import { type RefUpdate, readDefaultBranch, readRefs } from '../git/refs.ts'
+import type { Checker } from '../workflow-syntax/checker.ts'
+import { nextTime } from '../workflow-syntax/cron.ts'
+import { matchesPush } from '../workflow-syntax/triggers.ts'
+import type { Workflow } from '../workflow-syntax/workflow.ts'
+import type { Changes } from './changes.ts'
+import { type CommitFiles, openCommit } from './commit-files.ts'
+import { enqueue } from './enqueue.ts'
+import { createNameMask } from './name-mask.ts'
+import { draftFailedRun, type Start } from './new-run.ts'
+import { findPlace, type RunPlace } from './place-store.ts'
+import { publishRun } from './run-events.ts'
+import { addLog } from './run-logs.ts'
+import { insertRun, takeNumber } from './run-store.ts'
+import { listDue, moveOn, replaceSchedules } from './schedule-store.ts'
+import { describeFaults, readSources } from './workflow-sources.ts'
+
+export type Triggers = ReturnType<typeof createTriggers>
+
+type Dependencies = {
+  db: Database
+  git: Git
+  checker: Checker
+  changes: Changes
+  pathOf: (repositoryId: string) => string
+  /** Opens the secrets of a repository. */
+  openSecrets: (repositoryId: string) => Promise<Record<string, string>>
+  baseUrl: () => string
+  clock: Clock
+  log: Log
+}
+
+type Pushed = Awaited<ReturnType<typeof listEventsAfter>>[number]
+
+/** A run that is to be made: one that waits, or one that has failed before it began. */
+type Planned =
+  | { start: Start }
+  | { failed: Omit<Start, 'sources' | 'maskName'> & { files: string[]; fault: string } }
+
+/** What an event asks for; `schedules` are those of the repository from now on. */
+type Reaction = { planned: Planned[]; schedules?: { repositoryId: string; rows: ScheduleRow[] } }
+
+const dueAtOnce = 20
+const changesMaxLength = 4 * 1024 * 1024
+const triesAtMost = 3
+// A push of very many refs must not keep everything else waiting.
+const reactMostMs = 2000
+const passing = new Set<ProblemCode>([
+  'checks_busy',
+  'git_busy',
+  'database_unavailable',
+  'storage_full',
+])
+// As on GitHub.
+const skips = /\[(skip ci|ci skip|no ci|skip actions|actions skip)\]/i
+
+/** Starts runs by itself: after pushes, as the event log tells of them, and at the times of schedules. */
+export function createTriggers(dependencies: Dependencies) {
+  const { db, git, checker, changes, pathOf, openSecrets, baseUrl, clock, log } = dependencies
+  let failures = 0
+
+  /** Reacts to what has happened since the last time, each event once, for a while; whether that was all. */
+  async function react(): Promise<boolean> {
+    const deadline = performance.now() + reactMostMs
+    while (await hasUnread(db, 'workflows')) {
+      const from = await readMark(db, 'workflows')
+      const events = await listEventsAfter(db, from)
+      let done = from
+      for (const event of events) {
+        // All that nobody reacts to is passed over together.
+        if (event.kind !== 'push') continue
+        await reactTo(event, done)
+        done = event.seq
+        if (performance.now() > deadline) return false
+      }
+      const last = events.at(-1)
+      if (last && last.seq > done) await record(done, last.seq, { planned: [] })
+    }
+    return true
+  }
+
+  // The mark moves with the runs, so that an event makes them once, whoever else reads it.
+  async function record(from: number, to: number, { planned, schedules }: Reaction): Promise<void> {
+    const changed = await db.transaction().execute(async (tx) => {
+      if ((await lockMark(tx, 'workflows')) !== from) return []
+      const notified: string[] = []
+      for (const one of planned) notified.push(...(await make(tx, one)))
+      if (schedules && (await findPlace(tx, schedules.repositoryId)))
+        await replaceSchedules(tx, schedules.repositoryId, schedules.rows)
+      await updateMark(tx, 'workflows', to)
+      return notified
+    })
+    for (const name of changed) changes.notify(name)
+  }
+
+  async function make(tx: Db, planned: Planned): Promise<string[]> {
+    const about = 'start' in planned ? planned.start : planned.failed
+    if (!(await findPlace(tx, about.repository.id))) return []
+    if ('failed' in planned) {
+      await fail(tx, planned.failed)
+      return []
+    }
+    try {
+      return [...(await enqueue(tx, planned.start, clock.now())).changed, 'queue']
+    } catch (error) {
+      if (!(error instanceof Problem)) throw error
+      const { sources, maskName: _, ...start } = planned.start
+      await fail(tx, {
+        ...start,
+        files: sources.files.map(({ path }) => path),
+        fault: error.message,
+      })
+      return []
+    }
+  }
+
+  async function fail(
+    tx: Db,
+    failed: Omit<Start, 'sources' | 'maskName'> & { files: string[]; fault: string },
+  ) {
+    const number = await takeNumber(tx, failed.repository.id)
+    const run = await draftFailedRun(failed, clock.now(), number)
+    await insertRun(tx, run, [])
+    const text = `✗ failure: ${run.fault}\n`
+    await addLog(tx, { ...run, attempt: 1, logBytes: 0 }, [{ step: null, prefix: '', text }])
+    await publishRun(tx, clock.now(), 'completed', { ...run, attempt: 1, conclusion: 'failure' })
+  }
+
+  // One event that cannot be reacted to must not keep all later ones from that.
+  async function reactTo(event: Pushed, from: number): Promise<void> {
+    try {
+      await record(from, event.seq, await plan(event))
+    } catch (error) {
+      failures += 1
+      if (isPassing(error) || failures < triesAtMost) throw error
+      log.error({ err: error, seq: event.seq }, 'a push could not be looked at for workflows')
+      await record(from, event.seq, { planned: [] })
+    }
+    failures = 0
+  }
+
+  async function plan({ repositoryId, data, actorId, actorUsername }: Pushed): Promise<Reaction> {
+    const update: RefUpdate = JSON.parse(data)
+    const isWanted = /^refs\/(heads|tags)\//.test(update.ref) && update.after !== zeroId
+    const place = repositoryId === null ? undefined : await findPlace(db, repositoryId)
+    if (!isWanted || !place) return { planned: [] }
+    const directory = pathOf(place.id)
+    const actor = { id: actorId, username: actorUsername }
+    await using commit = await openCommit(git, directory, update.after)
+    // A tag may be of something else than a commit.
+    if (!commit.commit) return { planned: [] }
+    const paths = await commit.listWorkflows()
+    const about = toStart(place, update.ref, commit.commit.id, actor)
+    const head = commit.commit
+    const defaultBranch = await readDefaultBranch(directory)
+    const payload = pushPayload(update, head, {
+      repository: { ...place, defaultBranch },
+      sender: actorUsername,
+      baseUrl: baseUrl(),
+    })
+    const isDefault = update.ref === `refs/heads/${defaultBranch}`
+    const isSkipped = skips.test(head.message)
+    const changed = lazily(() => changedPaths(directory, update))
+    const planned: Planned[] = []
+    const schedules: ScheduleRow[] = []
+    for (const path of paths) {
+      const sources = await readSources(checker, commit, [path])
+      const [workflow] = sources.workflows
+      if (sources.faults.length > 0 || !workflow) {
+        const fault = describeFaults(sources.faults)
+        if (!isSkipped)
+          planned.push({ failed: { ...about, event: 'push', payload, files: [path], fault } })
+        continue
+      }
+      if (isDefault) schedules.push(...toSchedules(place, workflow, actor))
+      if (isSkipped || !(await isStarted(workflow, update, changed))) continue
+      const maskName = await createNameMask(openSecrets, place.id, sources.workflows)
+      planned.push({ start: { ...about, event: 'push', payload, sources, maskName } })
+    }
+    return isDefault
+      ? { planned, schedules: { repositoryId: place.id, rows: schedules } }
+      : { planned }
+  }
+
+  async function isStarted(
+    workflow: Workflow,
+    { ref, before }: RefUpdate,
+    changed: () => Promise<Paths>,
+  ) {
+    const { push } = workflow.on
+    if (!push) return false
+    const isNew = before === zeroId
+    const needsPaths = (push.paths || push.pathsIgnore) && !isNew && ref.startsWith('refs/heads/')
+    return matchesPush(push, { ref, isNew, changedPaths: needsPaths ? await changed() : 'unknown' })
+  }
+
+  // What was there before may have been pruned; a push of very much counts as one of everything.
+  async function changedPaths(directory: string, { before, after }: RefUpdate): Promise<Paths> {
+    const text = await git.run(gitCommands.listChanges(directory, before, after)).catch((error) => {
+      if (error instanceof GitFailure) return undefined
+      throw error
+    })
+    if (text === undefined || text.length > changesMaxLength) return 'unknown'
+    return text.split('\0').filter((path) => path !== '')
+  }
+
+  function toSchedules(
+    { id: repositoryId }: RunPlace,
+    { path: file, on }: Workflow,
+    actor: Start['actor'],
+  ): ScheduleRow[] {
+    const rows = on.schedule.map(({ cron, timezone }) => ({
+      repositoryId,
+      file,
+      cron,
+      timezone: timezone ?? '',
+      actorId: actor.id,
+      actorUsername: actor.username,
+      nextAt: nextTime(cron, timezone, clock.now()),
+    }))
+    return [...new Map(rows.map((row) => [`${row.cron} ${row.timezone}`, row])).values()]
+  }
+
+  /** Starts what is due by now; one that was missed while no server ran is started once. */
+  async function startDue(): Promise<void> {
+    for (const schedule of await listDue(db, clock.now(), dueAtOnce)) {
+      await startOne(schedule).catch(async (error) => {
+        if (isPassing(error)) throw error
+        // It comes again tomorrow, and the others come now.
+        log.error({ err: error, ...schedule }, 'a schedule could not be looked at')
+        await moveOn(db, schedule, clock.now() + dayMs)
+      })
+    }
+  }
+
+  async function startOne(schedule: ScheduleRow): Promise<void> {
+    const planned = await planScheduled(schedule)
+    const next = nextTime(schedule.cron, schedule.timezone || undefined, clock.now())
+    const changed = await db.transaction().execute(async (tx) => {
+      if (!(await moveOn(tx, schedule, next))) return []
+      return planned ? make(tx, planned) : []
+    })
+    for (const name of changed) changes.notify(name)
+  }
+
+  async function planScheduled(schedule: ScheduleRow): Promise<Planned | undefined> {
+    const place = await findPlace(db, schedule.repositoryId)
+    if (!place) return undefined
+    const directory = pathOf(place.id)
+    const defaultBranch = await readDefaultBranch(directory)
+    const ref = `refs/heads/${defaultBranch}`
+    const tip = (await readRefs(directory, [ref])).get(ref) ?? zeroId
+    if (tip === zeroId) return undefined
+    const actor = { id: schedule.actorId, username: schedule.actorUsername }
+    const about = toStart(place, ref, tip, actor)
+    const payload = schedulePayload(schedule.cron, {
+      repository: { ...place, defaultBranch },
+      sender: actor.username,
+      baseUrl: baseUrl(),
+    })
+    await using commit = await openCommit(git, directory, tip)
+    const sources = await readSourcesOrFault(commit, schedule.file)
+    if ('fault' in sources) {
+      const { fault } = sources
+      return { failed: { ...about, event: 'schedule', payload, files: [schedule.file], fault } }
+    }
+    const maskName = await createNameMask(openSecrets, place.id, sources.workflows)
+    return { start: { ...about, event: 'schedule', payload, sources, maskName } }
+  }
+
+  async function readSourcesOrFault(commit: CommitFiles, file: string) {
+    try {
+      const sources = await readSources(checker, commit, [file])
+      return sources.faults.length > 0 ? { fault: describeFaults(sources.faults) } : sources
+    } catch (error) {
+      if (error instanceof Problem) return { fault: error.message }
+      throw error
+    }
+  }
+
+  return { react, startDue }
+}
+
+type Paths = string[] | 'unknown'
+
+/** Whether it is waited for, however long it takes. */
+function isPassing(error: unknown): boolean {
+  return passing.has(toProblem(error).code)
+}
+
+function toStart(place: RunPlace, ref: string, commit: string, actor: Start['actor']) {
+  const repository = { id: place.id, name: place.name, owner: place.ownerUsername }
+  return { repository, actor, ref, commit, inputs: {} }
+}
+
+function lazily<T>(make: () => Promise<T>): () => Promise<T> {
+  let made: Promise<T> | undefined
+  return () => {
+    made ??= make()
+    return made
+  }
+}

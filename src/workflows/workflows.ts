@@ -1,0 +1,126 @@
+import { createHash, randomBytes } from 'node:crypto'
+import type { Principal } from '../access/principal.ts'
+import type { Clock } from '../base/clock.ts'
+import type { FaultPoint } from '../base/fault-points.ts'
+import type { Log } from '../base/log.ts'
+import { Sensitive } from '../base/sensitive.ts'
+import { hashToken } from '../base/token-string.ts'
+import type { Settings } from '../config/settings.ts'
+import type { Database } from '../database/database.ts'
+import type { Git } from '../git/git-process.ts'
+import type { Repositories } from '../repositories/repositories.ts'
+import { createChecker } from '../workflow-syntax/checker.ts'
+import { createChanges } from './changes.ts'
+import { createQueue, isRunToken } from './queue.ts'
+import { createReports } from './reports.ts'
+import { createLogReader } from './run-logs.ts'
+import { runRoutes } from './run-routes.ts'
+import { countUnfinished, findRunByToken } from './run-store.ts'
+import { createRunViews } from './run-view.ts'
+import { createRunnerDesk } from './runner-desk.ts'
+import type { RunnerProcess } from './runner-process.ts'
+import { runnerRoutes } from './runner-routes.ts'
+import { createRuns } from './runs.ts'
+import { createTriggers } from './triggers.ts'
+import { startWorkflowLoop } from './workflow-loop.ts'
+
+type Dependencies = {
+  db: Database
+  git: Git
+  repositories: Repositories
+  /** Opens the secrets of a repository, all or some, for a run. */
+  openSecrets: (repositoryId: string, names?: readonly string[]) => Promise<Record<string, string>>
+  /** Where the directory of a repository is. */
+  pathOf: (repositoryId: string) => string
+  baseUrl: () => string
+  settings: Settings
+  clock: Clock
+  faultPoint: FaultPoint
+  log: Log
+  /** Names this server among those of one database, before and after it is started again. */
+  holder: string
+}
+
+/** Runs of workflows: who asks for them, what makes them by itself, and those who execute them. */
+export function createWorkflows(dependencies: Dependencies) {
+  const { db, git, repositories, settings, clock, faultPoint, log, holder } = dependencies
+  const changes = createChanges()
+  const checker = createChecker()
+  const { runSeconds } = settings
+  const queue = createQueue({ db, changes, clock, log, faultPoint, runSeconds })
+  const reports = createReports({ db, queue, changes, clock, faultPoint })
+  const runs = createRuns({ ...dependencies, checker, queue, changes })
+  const triggers = createTriggers({ ...dependencies, checker, changes })
+  const desk = createRunnerDesk({
+    ...dependencies,
+    queue,
+    reports,
+    changes,
+    limits: {
+      runTimeoutMs: runSeconds * 1000,
+      stepTimeoutMs: settings.stepSeconds * 1000,
+      outputMaxBytes: settings.stepOutputMaxBytes,
+    },
+  })
+  const views = createRunViews({ db, git })
+  const logs = createLogReader({ db, changes })
+  const secret = new Sensitive(`svcrunner_${randomBytes(24).toString('base64url')}`)
+  // Several servers have a runner each, and none may take back what the others' have.
+  const ownRunner = `local-${createHash('sha256').update(holder).digest('hex').slice(0, 8)}`
+  let loop: ReturnType<typeof startWorkflowLoop> | undefined
+  const secretHash = hashToken(secret.reveal())
+
+  return {
+    routes: [...runRoutes({ repositories, runs, views, logs }), ...runnerRoutes(desk, ownRunner)],
+
+    /** By which the runner beside the server is known. */
+    runnerSecret: secret,
+
+    /** The principal of the runner beside the server, or of a run; undefined for any other token. */
+    async authenticate(token: string): Promise<Principal | undefined> {
+      if (isRunToken(token)) {
+        const claim = hashToken(token)
+        const run = await findRunByToken(db, claim)
+        return run && { kind: 'run', id: run.id, claim, username: '', permissions: new Set() }
+      }
+      if (hashToken(token) !== secretHash) return undefined
+      return { kind: 'runner', id: 'runner', username: '', permissions: new Set(['runner']) }
+    },
+
+    /** Has a start look at once: something was pushed. */
+    wake: () => loop?.wake(),
+
+    /** Ends the runs of a repository that is about to be deleted. */
+    endRuns: runs.endAll,
+
+    /** Whether a run waits. */
+    hasWork: async () => (await countUnfinished(db)).some(({ status }) => status === 'queued'),
+
+    /** How many runs wait, and how many run. */
+    count: () => countUnfinished(db),
+
+    /** Takes back what the runner beside a server had when it, or the server, ended. */
+    recover: () => queue.sweep(ownRunner),
+
+    /** Starts to react to pushes and to the time; has the runner woken whenever there is something to run. */
+    start(runner: Pick<RunnerProcess, 'wake'>) {
+      const started = startWorkflowLoop({
+        db,
+        triggers,
+        queue,
+        keptDays: settings.runsKeptDays,
+        clock,
+        log,
+      })
+      loop = started
+      const waking = changes.onChange('queue', runner.wake)
+      return {
+        async [Symbol.asyncDispose]() {
+          waking[Symbol.dispose]()
+          await started[Symbol.asyncDispose]()
+          await checker[Symbol.asyncDispose]()
+        },
+      }
+    },
+  }
+}

@@ -1,0 +1,157 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { type InProcess, startInProcess } from '../support/in-process.ts'
+import { begun, claim, mustClaim, runEnded, wholeRun } from '../support/run-by-hand.ts'
+import { pushFiles } from '../support/workflow-site.ts'
+
+let service: InProcess
+
+before(async () => {
+  service = await startInProcess()
+})
+
+after(() => service[Symbol.asyncDispose]())
+
+const inGroup = (concurrency: string) => `
+on: workflow_dispatch
+concurrency: ${concurrency}
+jobs: { one: { runs-on: ubuntu-latest, steps: [{ run: true }] } }
+`
+
+async function site(name: string, files: Record<string, string>) {
+  const named = Object.entries(files).map(([file, group]) => [
+    `.svc/workflows/${file}`,
+    inGroup(group),
+  ])
+  await pushFiles(service.admin, name, Object.fromEntries(named))
+  const at = (id: string) => `/repos/${name}/workflows/${id}`
+  return {
+    async start(body: object = {}): Promise<string> {
+      return (await service.admin.post(`/repos/${name}/workflows`, body)).body.id
+    },
+    async stateOf(id: string): Promise<string> {
+      const { status, conclusion } = (await service.admin.get(at(id))).body
+      return conclusion ?? status
+    },
+    faultOf: async (id: string) => (await service.admin.get(at(id))).body.fault,
+    rerun: (id: string) => service.admin.post(`${at(id)}/rerun`, {}),
+  }
+}
+
+const none = { waitSeconds: 0 }
+
+test('of a group one run runs and one waits; a newer one takes the place of that', async () => {
+  const { start, stateOf, faultOf } = await site('waits', { 'ci.yml': 'deploy' })
+  const first = await start()
+  const held = await mustClaim(service.admin)
+  const second = await start()
+  assert.equal(await claim(service.admin, none), undefined)
+  const third = await start()
+  assert.deepEqual(
+    [await stateOf(first), await stateOf(second), await stateOf(third)],
+    ['running', 'cancelled', 'queued'],
+  )
+  assert.match(await faultOf(second), /newer run of the same concurrency group/)
+  await held.tell(...wholeRun())
+  const next = await mustClaim(service.admin)
+  assert.equal(next.plan.runId, third)
+  await next.tell(...wholeRun())
+})
+
+test('where the workflow says so, the run that runs gives way', async () => {
+  const { start, stateOf } = await site('ends', {
+    'ci.yml': '{ group: deploy, cancel-in-progress: true }',
+  })
+  await start()
+  const held = await mustClaim(service.admin)
+  await held.tell(...begun())
+  const second = await start()
+  const { body } = await held.own.get(`${held.path}/orders?wait=10`)
+  assert.match(body.cancel, /newer run/)
+  assert.equal(await claim(service.admin, none), undefined)
+  await held.tell(runEnded('cancelled', body.cancel))
+  const next = await mustClaim(service.admin)
+  assert.equal(next.plan.runId, second)
+  assert.equal(await stateOf(held.plan.runId), 'cancelled')
+  await next.tell(...wholeRun())
+})
+
+test('a group is of all files of a repository, in any case, and of no other repository', async () => {
+  const group = "'${{ github.ref_name }}-deploy'"
+  const { start } = await site('files', {
+    'a.yml': group,
+    'b.yml': 'MAIN-Deploy',
+    'c.yml': 'other',
+  })
+  const elsewhere = await site('elsewhere', { 'a.yml': group })
+  await start({ files: ['a.yml'] })
+  const held = await mustClaim(service.admin)
+  const waiting = await start({ files: ['b.yml'] })
+  const free = await start({ files: ['c.yml'] })
+  const other = await elsewhere.start()
+  const taken = [await mustClaim(service.admin, none), await mustClaim(service.admin, none)]
+  assert.deepEqual(taken.map(({ plan }) => plan.runId).sort(), [free, other].sort())
+  assert.equal(await claim(service.admin, none), undefined)
+  for (const run of [held, ...taken]) await run.tell(...wholeRun())
+  const last = await mustClaim(service.admin)
+  assert.equal(last.plan.runId, waiting)
+  await last.tell(...wholeRun())
+})
+
+test('a run that is run again waits for its group, and takes the place of who waits', async () => {
+  const { start, stateOf, rerun } = await site('again', { 'ci.yml': 'deploy' })
+  const first = await start()
+  await (await mustClaim(service.admin)).tell(...wholeRun())
+  const second = await start()
+  const held = await mustClaim(service.admin)
+  const third = await start()
+  assert.equal((await rerun(first)).status, 202)
+  assert.deepEqual([await stateOf(second), await stateOf(third)], ['running', 'cancelled'])
+  assert.equal(await claim(service.admin, none), undefined)
+  await held.tell(...wholeRun())
+  const again = await mustClaim(service.admin)
+  assert.deepEqual([again.plan.runId, again.plan.attempt], [first, 2])
+  await again.tell(...wholeRun())
+})
+
+test('runs of one group that are claimed at the same time do not run at the same time', async () => {
+  const { start, stateOf } = await site('race', { 'ci.yml': 'deploy' })
+  const ids: string[] = []
+  const first = await start()
+  const held = await mustClaim(service.admin)
+  ids.push(first, await start())
+  // Handed back, it waits beside the one that waits already.
+  await held.own.post(`${held.path}/release`, { reason: 'Stopping.', isLoss: false })
+  const taken = await Promise.all(Array.from({ length: 5 }, () => claim(service.admin, none)))
+  const runs = taken.filter((one) => one !== undefined)
+  assert.equal(runs.length, 1)
+  await runs[0]?.tell(...wholeRun())
+  await (await mustClaim(service.admin)).tell(...wholeRun())
+  assert.deepEqual(await Promise.all(ids.map(stateOf)), ['success', 'success'])
+})
+
+test('runs wait for one who has their labels, and repositories take turns', async () => {
+  const labelled = (labels: string) => `
+on: workflow_dispatch
+jobs: { one: { runs-on: ${labels}, steps: [{ run: true }] } }
+`
+  const files = { '.svc/workflows/ci.yml': labelled('[self-hosted, gpu]') }
+  await pushFiles(service.admin, 'gpu', files)
+  const { body } = await service.admin.post('/repos/gpu/workflows', {})
+  assert.equal(await claim(service.admin, none), undefined)
+  assert.equal(await claim(service.admin, { ...none, labels: ['big'] }), undefined)
+  const held = await mustClaim(service.admin, { labels: ['big', 'gpu'] })
+  assert.equal(held.plan.runId, body.id)
+  await held.tell(...wholeRun())
+  await pushFiles(service.admin, 'busy', { '.svc/workflows/ci.yml': labelled('ubuntu-latest') })
+  await pushFiles(service.admin, 'calm', { '.svc/workflows/ci.yml': labelled('ubuntu-latest') })
+  for (const name of ['busy', 'busy', 'busy', 'calm'])
+    await service.admin.post(`/repos/${name}/workflows`, {})
+  const runs = [await mustClaim(service.admin), await mustClaim(service.admin)]
+  assert.deepEqual(
+    runs.map(({ plan }) => plan.repository.name),
+    ['busy', 'calm'],
+  )
+  runs.push(await mustClaim(service.admin), await mustClaim(service.admin))
+  for (const run of runs) await run.tell(...wholeRun())
+})
