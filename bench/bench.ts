@@ -2,15 +2,22 @@ import { availableParallelism, loadavg } from 'node:os'
 import { parseArgs } from 'node:util'
 import { makeFixtures } from './fixtures.ts'
 import { say } from './output.ts'
-import { measureAlone, measureImports, measureOverHttp, measureOverSsh } from './parts.ts'
-import { toTable } from './table.ts'
-import { createWorkspace } from './workspace.ts'
+import {
+  measureAlone,
+  measureImports,
+  measureOverHttp,
+  measureOverSsh,
+  measureWorkflows,
+} from './parts.ts'
+import { type Row, toTable } from './table.ts'
+import { createWorkspace, type Workspace } from './workspace.ts'
 
-const usage = `Usage: npm run bench -- [--quick] [--only http|ssh|import]
+const usage = `Usage: npm run bench -- [--quick] [--only http|ssh|import|workflows]
 
 Compares svc with git http-backend behind nginx and fcgiwrap, over SSH with Debian's sshd and git-shell, its import
-with a clone and a check by git, and measures its start and its memory. The run takes about ten minutes; with --quick three, without the push of 2 GiB;
-with --only just one of the comparisons. It ends with 1 when a bound is not kept and with 2 when it could not
+with a clone and a check by git, its runs of workflows with bubblewrap alone, and measures its start and its memory.
+The run takes about twelve minutes; with --quick four, without the push of 2 GiB; with --only just one of the
+comparisons. It ends with 1 when a bound is not kept and with 2 when it could not
 measure. Other work on the machine slows down svc and its peer alike, but not always alike enough: measure again
 before you believe a narrow result.
 `
@@ -19,19 +26,23 @@ const thorough = {
   http: { listings: 150, fetches: 150, clones: 25, smallPushes: 60, bigPushes: 9, seconds: 75 },
   ssh: { listings: 60, clones: 25, smallPushes: 40, bigClones: 9, healths: 5, seconds: 60 },
   imports: { imports: 15, seconds: 60 },
+  workflows: { firstSteps: 60, queues: 4, outputs: 4, seconds: 60 },
   alone: { starts: 9, hasHugePush: true },
   limitMs: 20 * 60_000,
 }
 
-const quick: typeof thorough = {
+type Effort = typeof thorough
+
+const quick: Effort = {
   http: { listings: 20, fetches: 20, clones: 8, smallPushes: 12, bigPushes: 3, seconds: 15 },
   ssh: { listings: 20, clones: 8, smallPushes: 12, bigClones: 3, healths: 2, seconds: 15 },
   imports: { imports: 5, seconds: 20 },
+  workflows: { firstSteps: 15, queues: 1, outputs: 1, seconds: 20 },
   alone: { starts: 3, hasHugePush: false },
   limitMs: 8 * 60_000,
 }
 
-const parts = ['http', 'ssh', 'import'] as const
+const parts = ['http', 'ssh', 'import', 'workflows'] as const
 type Part = (typeof parts)[number]
 
 const exitCodes = { kept: 0, notKept: 1, notMeasured: 2, interrupted: 130 }
@@ -50,20 +61,29 @@ try {
   process.exitCode = stop.signal.aborted ? exitCodes.interrupted : exitCodes.notMeasured
 }
 
-async function bench({ http, ssh, imports, alone, limitMs }: typeof thorough, chosen: Part[]) {
+async function bench(effort: Effort, chosen: Part[]) {
   // A server that hangs must not hang the bench.
-  const signal = AbortSignal.any([stop.signal, AbortSignal.timeout(limitMs)])
+  const signal = AbortSignal.any([stop.signal, AbortSignal.timeout(effort.limitMs)])
   await using workspace = await createWorkspace(signal)
   say(`Load of the machine before: ${loadavg()[0]?.toFixed(1)} on ${availableParallelism()} cores`)
-  const fixtures = await makeFixtures(workspace, Math.max(http.smallPushes, ssh.smallPushes) + 1)
+  const ofGit = chosen.filter((part) => part !== 'workflows')
   const rows = [
+    ...(ofGit.length > 0 ? await measureGit(workspace, effort, ofGit) : []),
+    ...(chosen.includes('workflows') ? await measureWorkflows(workspace, effort.workflows) : []),
+  ]
+  say(`\n${toTable(rows)}\n`)
+  return rows.every(({ isKept }) => isKept !== false) ? exitCodes.kept : exitCodes.notKept
+}
+
+async function measureGit(workspace: Workspace, effort: Effort, chosen: Part[]): Promise<Row[]> {
+  const { http, ssh, imports, alone } = effort
+  const fixtures = await makeFixtures(workspace, Math.max(http.smallPushes, ssh.smallPushes) + 1)
+  return [
     ...(chosen.includes('http') ? await measureOverHttp(workspace, fixtures, http) : []),
     ...(chosen.includes('ssh') ? await measureOverSsh(workspace, fixtures, ssh) : []),
     ...(chosen.includes('import') ? await measureImports(workspace, fixtures, imports) : []),
     ...(chosen.length > 1 ? await measureAlone(workspace, alone) : []),
   ]
-  say(`\n${toTable(rows)}\n`)
-  return rows.every(({ isKept }) => isKept !== false) ? exitCodes.kept : exitCodes.notKept
 }
 
 function toParts(only: string | undefined): Part[] {

@@ -13,6 +13,9 @@ const bounds = {
   /** Of an import to a clone and a check by git. */
   importRatio: 1.2,
   healthRatio: 5,
+  firstStepMs: 150,
+  /** Of queued runs to as many clones and bubblewraps: svc keeps a record of each step, and what it wrote. */
+  queueRatio: 8,
   startMs: 1000,
   idleBytes: 120 * mb,
   growthBytes: 64 * mb,
@@ -54,14 +57,33 @@ export function aloneRows({ start, idle, growth }: Alone): Row[] {
   ]
 }
 
-function comparisonRow(result: Result, door: string, bound: number): Row {
+type Workflows = {
+  firstStep: { ms: number; rounds: number }
+  queue: Result
+  output: { result: Result; growth: Growth }
+}
+
+export function workflowRows({ firstStep, queue, output: { result, growth } }: Workflows): Row[] {
+  const what = `workflows: request to first step (median of ${firstStep.rounds})`
+  return [
+    boundedTime(what, firstStep.ms, bounds.firstStepMs),
+    comparisonRow(queue, 'workflows', bounds.queueRatio),
+    comparisonRow(result, 'workflows', undefined),
+    boundedBytes('1 GB of output: growth of svc itself', growth.own, bounds.growthBytes),
+    ...largestRows(growth),
+  ]
+}
+
+function comparisonRow(result: Result, door: string, bound: number | undefined): Row {
   const { operation, svc, peer, defaults, rounds } = result
   return {
     what: `${door}: ${operation} (median of ${rounds})`,
     svc: toMs(svc),
     ...comparedTo(peer, svc),
-    bound: `<= ${bound.toFixed(2)}`,
-    isKept: svc / peer <= bound,
+    ...(bound !== undefined && {
+      bound: `<= ${bound.toFixed(2)}`,
+      isKept: svc / peer <= bound,
+    }),
     ...(defaults !== undefined && {
       defaults: toMs(defaults),
       defaultsRatio: (svc / defaults).toFixed(2),
@@ -86,14 +108,19 @@ function comparedTo(peer: number, svc: number): Pick<Row, 'peer' | 'ratio'> {
   return { peer: toMs(peer), ratio: (svc / peer).toFixed(2) }
 }
 
-function growthRows({ own, tree, largest }: Growth): Row[] {
+function growthRows(growth: Growth): Row[] {
+  const { own, tree } = growth
   return [
     boundedBytes('push of 2 GiB: growth of svc itself', own, bounds.growthBytes),
     boundedBytes('push of 2 GiB: growth with its gits', tree, bounds.growthBytes),
-    ...largest
-      .slice(0, 4)
-      .map(({ command, bytes }) => ({ what: `  at the peak: ${command}`, svc: toMb(bytes) })),
+    ...largestRows(growth),
   ]
+}
+
+function largestRows({ largest }: Growth): Row[] {
+  return largest
+    .slice(0, 4)
+    .map(({ command, bytes }) => ({ what: `  at the peak: ${command}`, svc: toMb(bytes) }))
 }
 
 function boundedTime(what: string, ms: number, most: number): Row {

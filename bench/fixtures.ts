@@ -74,6 +74,21 @@ export async function makeBulk(
   return { name, path, ref: 'refs/heads/main', config: stored }
 }
 
+/** A repository with one commit of some texts, by their paths. */
+export async function makeProject(
+  { folder, git }: Workspace,
+  name: string,
+  texts: Record<string, string>,
+): Promise<Source> {
+  const path = join(folder, `${name}.git`)
+  const changes = Object.entries(texts).map(([file, text]) => toModification(file, text))
+  const ref = 'refs/heads/main'
+  const input = [`${commitHead(ref, 0, 'Add workflows')}${changes.join('')}\n`]
+  await git(['init', '--quiet', '--bare', '--initial-branch=main', path])
+  await git(['-C', path, 'fast-import', '--quiet', '--date-format=raw'], { input })
+  return { name, path, ref, config: {} }
+}
+
 /** Sizes in bytes: a file of 8 MiB, again and again. */
 function evenSizes(totalMib: number): number[] {
   return Array<number>(totalMib / 8).fill(8 * mib)

@@ -1,9 +1,9 @@
 import { join } from 'node:path'
 import { newSshKey, sshCommand } from '../test/support/openssh.ts'
 import { measureHugePush, measureIdle, measureStart } from './alone.ts'
-import { aloneRows, httpRows, importRows, sshRows } from './bounds.ts'
+import { aloneRows, httpRows, importRows, sshRows, workflowRows } from './bounds.ts'
 import { compareOverHttp, compareOverSsh, type HttpEffort, type SshEffort } from './comparison.ts'
-import type { Fixtures } from './fixtures.ts'
+import { type Fixtures, makeProject } from './fixtures.ts'
 import { measureHealth } from './health.ts'
 import { startHttpPeer } from './http-peer.ts'
 import { measureImport } from './imports.ts'
@@ -13,6 +13,7 @@ import { installPeer } from './peer-programs.ts'
 import { startSshPeer } from './ssh-peer.ts'
 import { startSubject } from './subject.ts'
 import type { Row } from './table.ts'
+import { measureFirstStep, measureOutput, measureQueue, workflowFiles } from './workflows.ts'
 import { type Workspace, withSsh } from './workspace.ts'
 
 /** Compares svc with git http-backend. */
@@ -78,6 +79,28 @@ export async function measureImports(
   ]
   await subject.stop()
   return importRows(results)
+}
+
+/** Measures runs of workflows, with bubblewrap, beside bubblewrap alone. */
+export async function measureWorkflows(
+  workspace: Workspace,
+  effort: { firstSteps: number; queues: number; outputs: number; seconds: number },
+): Promise<Row[]> {
+  const { firstSteps, queues, outputs, seconds } = effort
+  say('Starting svc with a runner')
+  const project = await makeProject(workspace, 'project', workflowFiles)
+  const dataDir = join(workspace.folder, 'data-workflows')
+  await using subject = await startSubject({ dataDir })
+  await publish(workspace, subject.host, project)
+  const upTo = (rounds: number) => ({ rounds, seconds })
+  const firstStep = await measureFirstStep(subject, project, upTo(firstSteps))
+  const output = await measureOutput(workspace, subject, project, upTo(outputs))
+  await subject.stop()
+  // One that has used all cores would know no better.
+  await using confined = await startSubject({ dataDir })
+  const queue = await measureQueue(workspace, confined, project, upTo(queues))
+  await confined.stop()
+  return workflowRows({ firstStep, queue, output })
 }
 
 /** Measures svc by itself, after the comparison over HTTP. */

@@ -5,16 +5,20 @@ import type { Host } from './host.ts'
 
 type Options = { dataDir: string; env?: Record<string, string> }
 
-const settings = { SVC_LOG_LEVEL: 'warn', SVC_SSH_PORT: '0' }
+const settings = { SVC_LOG_LEVEL: 'warn', SVC_SSH_PORT: '0', SVC_RUNNER: 'on' }
+
+/** What is told of a run that has ended. */
+type Run = { steps: { startedAt: number | null }[] }
 
 /** Starts svc, the subject of all measurements, on a data directory that outlives it. */
 export async function startSubject({ dataDir, env }: Options) {
   const service = await startService({ dataDir, env: { ...settings, ...env } })
   const { admin } = service
 
-  async function call(answer: ReturnType<typeof admin.get>): Promise<void> {
-    const { status, text } = await answer
+  async function call(answer: ReturnType<typeof admin.get>) {
+    const { status, text, body } = await answer
     if (status >= 300) throw new Error(`svc answered ${status}: ${text}`)
+    return body
   }
 
   const host: Host = {
@@ -28,6 +32,21 @@ export async function startSubject({ dataDir, env }: Options) {
     host,
     /** Imports a repository, and waits until it is there. */
     import: (source: string, name: string) => call(admin.post('/repos/import', { source, name })),
+
+    /** Asks for a run of a workflow file; its id. */
+    async startRun(repository: string, file: string): Promise<string> {
+      const { id } = await call(admin.post(`/repos/${repository}/workflows`, { files: [file] }))
+      return id
+    },
+
+    /** Waits for the end of a run. Throws when it did not succeed. */
+    async untilEnd(repository: string, id: string): Promise<Run> {
+      for (;;) {
+        const run = await call(admin.get(`/repos/${repository}/workflows/${id}?wait=30`))
+        if (run.conclusion === 'success') return run.result
+        if (run.conclusion) throw new Error(`A run ended with ${run.conclusion}: ${run.fault}`)
+      }
+    },
 
     pid: service.pid,
     url: service.url,
