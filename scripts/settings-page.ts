@@ -1,4 +1,5 @@
-import { type Setting, settings } from '../src/config/settings-table.ts'
+import type { Setting } from '../src/config/setting.ts'
+import { settings } from '../src/config/settings-table.ts'
 
 /** docs/settings.md, made from the table of settings. */
 export function settingsPage(): string {
