@@ -1,9 +1,16 @@
 import { Problem } from '../base/problem.ts'
-import type { Db, RunRow } from '../database/schema.ts'
+import type { Db } from '../database/schema.ts'
 import { ExpressionFault } from '../workflow-syntax/expression-fault.ts'
 import { draftRun, type Start } from './new-run.ts'
 import { publishRun } from './run-events.ts'
-import { countQueued, insertRun, listInGroups, takeNumber, updateRun } from './run-store.ts'
+import {
+  countQueued,
+  insertRun,
+  type ListedRun,
+  listInGroups,
+  takeNumber,
+  updateRun,
+} from './run-store.ts'
 
 const queuedAtMost = 500
 
@@ -55,7 +62,7 @@ export async function completeQueued(
   id: string,
   reason: string,
   now: number,
-): Promise<RunRow | undefined> {
+): Promise<ListedRun | undefined> {
   const end = { conclusion: 'cancelled', cancelReason: reason, fault: reason } as const
   const times = { startedAt: now, completedAt: now, cancelledAt: now }
   const ended = await updateRun(

@@ -13,7 +13,7 @@ import { deleteJobsAndSteps, endJobsAndSteps } from './run-job-store.ts'
 import { detachLog } from './run-log-store.ts'
 import { addLog } from './run-logs.ts'
 import {
-  findWholeRun,
+  findRunById,
   type ListedRun,
   listGroups,
   listInGroups,
@@ -64,7 +64,7 @@ export function running({
 export type Claimant = { id: string; tokenHash: string }
 
 /** A run that was given to a runner, with the token for it. */
-export type Claimed = { run: RunRow; token: string; by: Claimant }
+export type Claimed = { run: ListedRun; token: string; by: Claimant }
 
 /** The queue of runs: gives them to runners under a lease, and takes them back from those that are lost. */
 export function createQueue(dependencies: Dependencies) {
@@ -132,7 +132,7 @@ export function createQueue(dependencies: Dependencies) {
   }
 
   /** Believes for a further while that a runner is there; the run as it is. Throws `run_not_found` when it is not the runner's any more. */
-  async function renew({ id, tokenHash }: Claimant): Promise<RunRow> {
+  async function renew({ id, tokenHash }: Claimant): Promise<ListedRun> {
     const held = { id, tokenHash, status: 'running' } as const
     const run = await updateRun(db, held, { leaseUntil: leaseUntil() })
     if (!run) throw gone(id)
@@ -233,8 +233,8 @@ export function createQueue(dependencies: Dependencies) {
     },
 
     /** A run that its runner still has. */
-    async held({ id, tokenHash }: Claimant): Promise<RunRow> {
-      const run = await findWholeRun(db, id)
+    async held({ id, tokenHash }: Claimant): Promise<ListedRun> {
+      const run = await findRunById(db, id)
       if (run?.status !== 'running' || run.tokenHash !== tokenHash) throw gone(id)
       return run
     },

@@ -2,7 +2,7 @@ import type { Clock } from '../base/clock.ts'
 import type { FaultPoint } from '../base/fault-points.ts'
 import { Problem } from '../base/problem.ts'
 import type { Database } from '../database/database.ts'
-import type { Db, RunRow } from '../database/schema.ts'
+import type { Db } from '../database/schema.ts'
 import type { Entry } from '../engine/plan.ts'
 import { createLogRenderer } from '../engine/render-log.ts'
 import type { Reported } from '../runner-api/runner-api.ts'
@@ -21,7 +21,7 @@ import {
 } from './run-job-store.ts'
 import { addLog, type Piece } from './run-logs.ts'
 import { readTail } from './run-outputs.ts'
-import { updateRun } from './run-store.ts'
+import { type ListedRun, updateRun } from './run-store.ts'
 import { stepTailLength } from './run-view.ts'
 
 type Dependencies = {
@@ -34,7 +34,7 @@ type Dependencies = {
 
 /** Takes what runners tell of their runs, each entry once, whatever is sent again. */
 export function createReports({ db, queue, changes, clock, faultPoint }: Dependencies) {
-  async function takeFresh(tx: Db, run: RunRow, entries: Entry[]): Promise<Reported> {
+  async function takeFresh(tx: Db, run: ListedRun, entries: Entry[]): Promise<Reported> {
     const held = await updateRun(
       tx,
       { ...running(run), entries: run.entries },
@@ -45,14 +45,14 @@ export function createReports({ db, queue, changes, clock, faultPoint }: Depende
     return { next: held.entries, cancel: held.cancelReason }
   }
 
-  async function apply(tx: Db, run: RunRow, entries: Entry[]): Promise<void> {
+  async function apply(tx: Db, run: ListedRun, entries: Entry[]): Promise<void> {
     const attempt = { runId: run.id, attempt: run.attempt }
     let pieces: Piece[] = []
     const known = await readKnown(tx, attempt)
     // Pieces are written before what follows them, so that a step's output is whole when the step ends.
+    let { logBytes } = run
     const flush = async () => {
-      const current = await updateRun(tx, running(run), { attempt: run.attempt })
-      if (current && pieces.length > 0) await addLog(tx, current, pieces)
+      logBytes = await addLog(tx, { ...run, logBytes }, pieces)
       pieces = []
     }
     for (const entry of entries) {
@@ -66,7 +66,7 @@ export function createReports({ db, queue, changes, clock, faultPoint }: Depende
     await flush()
   }
 
-  async function applyOne(tx: Db, run: RunRow, entry: Exclude<Entry, { kind: 'output' }>) {
+  async function applyOne(tx: Db, run: ListedRun, entry: Exclude<Entry, { kind: 'output' }>) {
     const of = { runId: run.id, attempt: run.attempt }
     switch (entry.kind) {
       case 'isolation': {
@@ -116,7 +116,7 @@ export function createReports({ db, queue, changes, clock, faultPoint }: Depende
     }
   }
 
-  async function end(tx: Db, run: RunRow, entry: Entry & { kind: 'run-ended' }): Promise<void> {
+  async function end(tx: Db, run: ListedRun, entry: Entry & { kind: 'run-ended' }): Promise<void> {
     const { conclusion, fault } = entry
     await endJobsAndSteps(
       tx,

@@ -7,7 +7,7 @@ import type { Changes } from './changes.ts'
 import { hasStep } from './run-job-store.ts'
 import { insertLog, listLog } from './run-log-store.ts'
 import { pieces } from './run-outputs.ts'
-import { findWholeRun, listAttempts, updateRun } from './run-store.ts'
+import { findRunById, listAttempts, updateRun } from './run-store.ts'
 
 /** A piece of a log that is to be added; `prefix` stands before each of its lines. */
 export type Piece = Pick<RunLogRow, 'step' | 'prefix' | 'text'>
@@ -19,12 +19,12 @@ const logMaxBytes = 512 * 1024 * 1024
 const piecesAtOnce = 64
 const followMs = 15_000
 
-/** Adds to the log of a run's present attempt, in a transaction that has changed the run's row. */
+/** Adds to the log of a run's present attempt, in a transaction that has changed the run's row; the bytes that it then has. */
 export async function addLog(
   tx: Db,
   run: Pick<RunRow, 'id' | 'attempt' | 'logBytes' | 'status'>,
   pieces: Piece[],
-): Promise<void> {
+): Promise<number> {
   let start = Number(run.logBytes)
   for (const piece of pieces) {
     const size = Buffer.byteLength(renderPiece(piece))
@@ -34,6 +34,7 @@ export async function addLog(
   }
   const { id, attempt, status } = run
   if (start > run.logBytes) await updateRun(tx, { id, attempt, status }, { logBytes: start })
+  return start
 }
 
 /** Logs as streams of bytes, whole or from an offset on, and followed while they grow. */
@@ -63,7 +64,7 @@ export function createLogReader({ db, changes }: { db: Database; changes: Change
 
   /** Whether an attempt has ended, and then its conclusion. */
   async function endOf({ runId, attempt }: Log): Promise<string | undefined> {
-    const run = await findWholeRun(db, runId)
+    const run = await findRunById(db, runId)
     if (!run) return 'deleted'
     if (run.attempt === attempt)
       return run.status === 'completed' ? (run.conclusion ?? '') : undefined

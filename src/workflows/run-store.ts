@@ -56,7 +56,12 @@ export function findRun(db: Db, repositoryId: string, id: string): Promise<Liste
     .executeTakeFirst()
 }
 
-/** A run with all that it was started with, by its id alone: for whoever holds its token. */
+/** A run by its id alone: for whoever holds its token. */
+export function findRunById(db: Db, id: string): Promise<ListedRun | undefined> {
+  return db.selectFrom('runs').select(listed).where('id', '=', id).executeTakeFirst()
+}
+
+/** The same with all that it was started with, which may be long. */
 export function findWholeRun(db: Db, id: string): Promise<RunRow | undefined> {
   return db.selectFrom('runs').selectAll().where('id', '=', id).executeTakeFirst()
 }
@@ -99,12 +104,12 @@ export function updateRun(
   db: Db,
   { id, status, attempt, entries, tokenHash }: State,
   changes: Changes,
-): Promise<RunRow | undefined> {
+): Promise<ListedRun | undefined> {
   let query = db.updateTable('runs').set(changes).where('id', '=', id).where('status', '=', status)
   if (attempt !== undefined) query = query.where('attempt', '=', attempt)
   if (entries !== undefined) query = query.where('entries', '=', entries)
   if (tokenHash !== undefined) query = query.where('tokenHash', '=', tokenHash)
-  return query.returningAll().executeTakeFirst()
+  return query.returning(listed).executeTakeFirst()
 }
 
 export async function countQueued(db: Db, repositoryId: string): Promise<number> {

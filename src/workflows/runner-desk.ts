@@ -1,6 +1,5 @@
 import { Problem } from '../base/problem.ts'
 import type { Database } from '../database/database.ts'
-import type { RunRow } from '../database/schema.ts'
 import type { Entry, Plan, PlanLimits } from '../engine/plan.ts'
 import { gitCommands } from '../git/commands.ts'
 import type { Git } from '../git/git-process.ts'
@@ -10,7 +9,7 @@ import type { Changes } from './changes.ts'
 import { findPlace } from './place-store.ts'
 import { type Claimant, leaseSeconds, type Queue } from './queue.ts'
 import type { createReports } from './reports.ts'
-import { listAttempts } from './run-store.ts'
+import { findWholeRun, type ListedRun, listAttempts } from './run-store.ts'
 
 export type RunnerDesk = ReturnType<typeof createRunnerDesk>
 
@@ -34,13 +33,13 @@ type Dependencies = {
 export function createRunnerDesk(dependencies: Dependencies) {
   const { db, git, queue, reports, changes, openSecrets, pathOf, baseUrl, limits } = dependencies
 
-  async function toPlan(run: RunRow): Promise<Plan> {
-    const place = await findPlace(db, run.repositoryId)
-    if (!place) throw new Problem('repository_not_found', 'The repository is gone.')
+  async function toPlan(run: ListedRun): Promise<Plan> {
+    const [place, whole] = [await findPlace(db, run.repositoryId), await findWholeRun(db, run.id)]
+    if (!place || !whole) throw new Problem('repository_not_found', 'The repository is gone.')
     const [first] = await listAttempts(db, run.id)
     const names: string[] | undefined =
       run.secretNames === null ? undefined : JSON.parse(run.secretNames)
-    const { files, actions }: Pick<Plan, 'files' | 'actions'> = JSON.parse(run.sources)
+    const { files, actions }: Pick<Plan, 'files' | 'actions'> = JSON.parse(whole.sources)
     return {
       runId: run.id,
       attempt: run.attempt,
@@ -57,7 +56,7 @@ export function createRunnerDesk(dependencies: Dependencies) {
       actor: first?.actorUsername ?? run.actorUsername,
       triggeringActor: run.actorUsername,
       inputs: JSON.parse(run.inputs),
-      payload: JSON.parse(run.payload),
+      payload: JSON.parse(whole.payload),
       files,
       actions,
       secrets: await openSecrets(run.repositoryId, names),
