@@ -9,8 +9,17 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 
 /** The folders of src/ in rows: a folder may import from itself and from those of lower rows. */
 const rows = [
-  ['main', 'ssh-main', 'runner-main', 'app', 'commands'],
-  ['git-server', 'maintenance', 'metrics', 'doctor', 'backup', 'workflows'], // features: they do not know each other; events join them
+  ['main', 'ssh-main', 'runner-main', 'service', 'app', 'commands'],
+  [
+    'git-server',
+    'maintenance',
+    'metrics',
+    'doctor',
+    'backup',
+    'workflows',
+    'webhooks',
+    'event-log',
+  ], // features: they do not know each other; events join them
   ['secrets'],
   ['repositories'], // what all features are about
   ['tokens', 'ssh-keys'], // who is calling
@@ -18,6 +27,7 @@ const rows = [
   ['http', 'database', 'git', 'ssh', 'remote', 'vault', 'runner'], // kits: technology, no resources; and a program that knows only the runner API
   ['runner-api'], // how runners and the server talk of runs
   ['engine'], // how a run is executed, and what is told of it
+  ['payloads'], // what is told of events to others, in GitHub's shapes
   ['workflow-syntax', 'sandbox', 'masking'],
   ['config', 'access'], // vocabulary: how it is set up, who may do what
   ['outbound'], // where may be connected to; a setting is said in its words

@@ -41,6 +41,15 @@ export const faultSteps = [
   'run.reported',
   'run.ended',
   'run.taken-back',
+  'push.moved',
+  'push.kept',
+  'push.published',
+  'push.settled',
+  'undo.moved',
+  'delivery.claimed',
+  'delivery.composed',
+  'delivery.answered',
+  'delivery.recorded',
 ] as const
 
 export type FaultStep = (typeof faultSteps)[number]

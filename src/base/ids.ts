@@ -21,6 +21,11 @@ export function newId(now = Date.now()): string {
   return toBase32(lastTime) + lastRandom.map((digit) => alphabet[digit]).join('')
 }
 
+/** What sorts before every id that was made at a time or later. */
+export function idBefore(time: number): string {
+  return toBase32(time)
+}
+
 /** Whether a text has the form of an id. */
 export function isId(text: string): boolean {
   return /^[0-9a-hjkmnp-tv-z]{26}$/.test(text)

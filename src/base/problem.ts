@@ -9,6 +9,7 @@ export type ProblemKind =
   | 'method-not-allowed'
   | 'timed-out'
   | 'conflict'
+  | 'gone'
   | 'too-large'
   | 'media-type'
   | 'headers-too-large'
@@ -40,12 +41,17 @@ export const problems = {
   token_not_found: { kind: 'not-found', title: 'No such token' },
   ssh_key_not_found: { kind: 'not-found', title: 'No such SSH key' },
   run_not_found: { kind: 'not-found', title: 'No such run' },
+  push_not_found: { kind: 'not-found', title: 'No such push' },
+  webhook_not_found: { kind: 'not-found', title: 'No such webhook' },
+  delivery_not_found: { kind: 'not-found', title: 'No such delivery' },
+  events_forgotten: { kind: 'gone', title: 'The events are not kept any more' },
   method_not_allowed: { kind: 'method-not-allowed', title: 'The address has no such method' },
   request_timed_out: { kind: 'timed-out', title: 'The request took too long to arrive' },
   repository_name_taken: { kind: 'conflict', title: 'The repository name is taken' },
   repository_importing: { kind: 'conflict', title: 'The repository is still being imported' },
   run_completed: { kind: 'conflict', title: 'The run has completed' },
   run_not_completed: { kind: 'conflict', title: 'The run has not completed' },
+  push_not_undoable: { kind: 'conflict', title: 'The push cannot be undone' },
   token_in_use: { kind: 'conflict', title: 'A token cannot delete itself' },
   ssh_key_taken: { kind: 'conflict', title: 'The SSH key is registered already' },
   body_too_large: { kind: 'too-large', title: 'The body is too large' },
@@ -58,10 +64,12 @@ export const problems = {
   too_many_runs: { kind: 'impossible', title: 'Too many runs wait in this repository' },
   too_many_ssh_keys: { kind: 'impossible', title: 'The username has too many SSH keys' },
   too_many_secrets: { kind: 'impossible', title: 'The repository has too many secrets' },
+  too_many_webhooks: { kind: 'impossible', title: 'The repository has too many webhooks' },
   outbound_forbidden: { kind: 'impossible', title: 'The server may not connect to this host' },
   outbound_unresolved: { kind: 'impossible', title: 'The host cannot be found' },
   too_many_bad_tokens: { kind: 'too-many', title: 'Too many bad tokens from this address' },
   too_many_requests: { kind: 'too-many', title: 'Too many requests with this token' },
+  too_many_followers: { kind: 'too-many', title: 'Too many requests wait for events' },
   repository_damaged: { kind: 'internal', title: 'The repository is damaged on the server' },
   secret_unreadable: { kind: 'internal', title: 'A secret cannot be opened' },
   internal_error: { kind: 'internal', title: 'The server failed' },

@@ -97,6 +97,14 @@ const refusals: Record<LockName, (dataDir: string) => string> = {
   backup: (dataDir) => `Another backup of ${dataDir} is under way; try again when it has ended.`,
 }
 
+// Whoever only looks whether a server runs holds the lock for less than this: see isHeld.
+const serverLockWaitMs = 100
+
+/** Takes the lock that a server holds for as long as it runs. */
+export function lockServer(dataDir: string): Promise<Disposable> {
+  return lock(dataDir, 'server', serverLockWaitMs)
+}
+
 /** Whether somebody has a lock of the data directory just now. */
 export function isLocked(dataDir: string, name: LockName): boolean {
   return isHeld(join(dataDir, `${name}.lock`))

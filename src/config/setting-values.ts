@@ -67,3 +67,15 @@ export function parsePaths(text: string): string[] | undefined {
   const isFine = (path: string) => path.startsWith('/') && !/[\0\r\n]/.test(path)
   return paths.every(isFine) ? paths.map((path) => resolve(path)) : undefined
 }
+
+const delaysAtMost = 30
+const delayMaxSeconds = 604_800
+
+/** Reads delays in seconds, one at least. */
+export function parseSchedule(text: string): readonly [number, ...number[]] | undefined {
+  const delays = text.split(',').map((part) => wholeNumber(0, delayMaxSeconds)(part.trim()))
+  const [first, ...others] = delays.filter((delay) => delay !== undefined)
+  if (first === undefined || others.length + 1 < delays.length || delays.length > delaysAtMost)
+    return undefined
+  return [first, ...others]
+}

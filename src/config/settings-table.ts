@@ -8,6 +8,7 @@ import {
   allowedForm,
   parseAllowed,
 } from '../outbound/allowed-ranges.ts'
+import { eventSettings } from './event-settings.ts'
 import type { Setting } from './setting.ts'
 import {
   encryptionKeyForm,
@@ -332,13 +333,14 @@ export const settings = {
   outboundAllow: {
     variable: 'SVC_OUTBOUND_ALLOW',
     description:
-      'What imports may connect to; only the entries of this list. Default: external, and loopback while HTTP and SSH listen on loopback alone and SVC_BASE_URL is there, too.',
+      'What imports and webhooks may connect to; only the entries of this list. Default: external, and loopback while HTTP and SSH listen on loopback alone and SVC_BASE_URL is there, too.',
     accepts: allowedForm,
     fallback: '',
     parse: parseAllowed,
     fault: allowedFault,
   } satisfies Setting<Allowed>,
   ...workflowSettings,
+  ...eventSettings,
   maintenancePushes: {
     variable: 'SVC_MAINTENANCE_PUSHES',
     description:

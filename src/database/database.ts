@@ -12,6 +12,8 @@ export type DatabaseOptions = {
   /** A PostgreSQL URL; without one the database is SQLite in the data directory. */
   url: string | undefined
   log: Log
+  /** Called after each transaction that has committed. */
+  onCommit?: () => void
 }
 
 /** Opens the database and brings its tables up to date. */
@@ -27,17 +29,34 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
 }
 
 /** Opens the database with the tables that it has. */
-export async function connect({ dataDir, url, log }: DatabaseOptions): Promise<Database> {
+export async function connect({ dataDir, url, log, onCommit }: DatabaseOptions): Promise<Database> {
   const dialect =
     url === undefined
       ? sqliteDialect(join(dataDir, 'svc.db'))
       : // Loaded only where it is used: it takes memory and time at the start.
         (await import('./postgres.ts')).postgresDialect(url, log)
-  return withDialect(dialect)
+  return withDialect(onCommit ? telling(dialect, onCommit) : dialect)
 }
 
 export function withDialect(dialect: Dialect): Database {
   return new Kysely<Schema>({ dialect, plugins: [new CamelCasePlugin()] })
+}
+
+function telling(dialect: Dialect, onCommit: () => void): Dialect {
+  return {
+    createAdapter: () => dialect.createAdapter(),
+    createQueryCompiler: () => dialect.createQueryCompiler(),
+    createIntrospector: (db) => dialect.createIntrospector(db),
+    createDriver() {
+      const driver = dialect.createDriver()
+      const commit = driver.commitTransaction.bind(driver)
+      driver.commitTransaction = async (connection) => {
+        await commit(connection)
+        onCommit()
+      }
+      return driver
+    },
+  }
 }
 
 export function engineOf({ url }: Pick<DatabaseOptions, 'url'>): Engine {

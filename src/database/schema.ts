@@ -22,6 +22,11 @@ export type Schema = {
   runSteps: RunStepRow
   runLogs: RunLogRow
   schedules: ScheduleRow
+  webhooks: WebhookTable
+  webhookSecrets: WebhookSecretRow
+  deliveries: DeliveryTable
+  deliveryBodies: { deliveryId: string; body: string }
+  deliveryAttempts: DeliveryAttemptRow
 }
 
 /** A connection or a transaction; the caller alone decides what commits together. */
@@ -104,16 +109,25 @@ export type SecretRow = {
   updatedAt: number
 }
 
+/** The ways to change refs. */
+export type Door = 'http' | 'ssh' | 'undo'
+
 /** The pushes journal: what a push was allowed to change, and since when it is known what it did change. */
 export type PushRow = {
   id: string
   repositoryId: string
   actorId: string
   actorUsername: string
-  /** JSON of RefUpdate[]. */
+  /** JSON of RefUpdate[]; once it is finished, of those that came to pass, as PushedUpdate[]. */
   updates: string
   judgedAt: number
   finishedAt: number | null
+  /** Which way it came; empty where it was not written down yet. */
+  door: Door | ''
+  /** Until when the tips that it overwrote are kept; null when there are none, or none any more. */
+  keptUntil: number | null
+  /** The push that was undone by this one. */
+  undoes: string | null
 }
 
 type EventRow = {
@@ -278,6 +292,96 @@ export type ScheduleRow = {
   actorId: string
   actorUsername: string
   nextAt: number
+}
+
+/** Whom to tell of a repository's events. */
+type WebhookTable = {
+  id: string
+  repositoryId: string
+  url: string
+  /** Kinds of events, separated by spaces. */
+  events: string
+  /** Host and port of its address: what is sent to one receiver shares its limits. */
+  receiver: string
+  createdAt: number
+  updatedAt: number
+  isEnabled: Generated<number>
+  /** Since when all attempts have failed; null after a success. */
+  failingSince: number | null
+  disabledAt: number | null
+  disabledReason: Generated<string>
+  /** The number of the last event that a delivery was made for. */
+  lastSeq: Generated<number>
+  /** When something may be due, or earlier; null when nothing is. */
+  dueAt: number | null
+  /** It is gone for everybody; its deliveries are removed in the background. */
+  deletedAt: number | null
+}
+
+export type WebhookRow = Selectable<WebhookTable>
+
+/** A signing secret of a webhook, sealed for the place `{ repositoryId, name: 'webhook ' + webhookId }`. */
+export type WebhookSecretRow = {
+  id: string
+  webhookId: string
+  repositoryId: string
+  sealedValue: Uint8Array
+  /** The id of its key, in hex. */
+  keyId: string
+  createdAt: number
+  /** When it was replaced, and it is still signed with both: until when. */
+  expiresAt: number | null
+}
+
+export type DeliveryStatus = 'pending' | 'success' | 'failed'
+
+/** What is to be sent of one event to one webhook, or was. */
+type DeliveryTable = {
+  id: string
+  webhookId: string
+  repositoryId: string
+  /** `push`, `workflow` or `ping`. */
+  event: string
+  /** The number of the event, and of the one before that this webhook was told of; null for a ping. */
+  seq: number | null
+  previousSeq: number | null
+  url: string
+  status: DeliveryStatus
+  attempts: Generated<number>
+  createdAt: number
+  /** When the next attempt may be made; null unless it is pending. */
+  dueAt: number | null
+  /** Until when somebody is believed to be sending it, and who. */
+  leaseUntil: Generated<number>
+  leaseHolder: Generated<string>
+  /** 1 when an attempt was asked for by hand that has not begun. */
+  isWanted: Generated<number>
+  lastAttemptAt: number | null
+  completedAt: number | null
+  responseStatus: number | null
+  /** Of the last attempt, in milliseconds. */
+  duration: number | null
+  /** Why the last attempt failed; empty when it did not. */
+  fault: Generated<string>
+}
+
+export type DeliveryRow = Selectable<DeliveryTable>
+
+export type DeliveryAttemptRow = {
+  deliveryId: string
+  attempt: number
+  isManual: number
+  startedAt: number
+  duration: number
+  url: string
+  /** JSON: by name, without what was signed. */
+  requestHeaders: string
+  responseStatus: number | null
+  /** JSON: by name. */
+  responseHeaders: string
+  /** The first bytes of the answer. */
+  responseBody: string
+  fault: string
 }
 
 /**

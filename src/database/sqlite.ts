@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs'
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { setTimeout as sleep, setImmediate as yieldTurn } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
 import {
   type CompiledQuery,
@@ -18,6 +18,8 @@ import { isBusy } from '../base/sqlite-busy.ts'
 const busyTimeoutMs = 5000
 const busyPauseMs = 5
 const cachedStatements = 200
+// SQLite answers at once, so work that asks for much, one after the other, would let nothing else have its turn.
+const turnMs = 10
 
 type Use = {
   /** What transactions are for: one that only reads keeps nobody from writing, and sees none of it. */
@@ -114,12 +116,15 @@ class PatientDriver extends SqliteDriver {
 /** Waits for its turn when another process is writing; SQLite's own waiting would block the whole program. */
 class PatientConnection implements DatabaseConnection {
   readonly #inner: DatabaseConnection
+  /** When this turn of the event loop asked first; undefined when it has not. */
+  #askedAt: number | undefined
 
   constructor(inner: DatabaseConnection) {
     this.#inner = inner
   }
 
   async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
+    await this.#giveWay()
     const deadline = performance.now() + busyTimeoutMs
     for (;;) {
       try {
@@ -131,12 +136,20 @@ class PatientConnection implements DatabaseConnection {
     }
   }
 
+  async #giveWay(): Promise<void> {
+    const now = performance.now()
+    if (this.#askedAt === undefined) {
+      this.#askedAt = now
+      setImmediate(() => {
+        this.#askedAt = undefined
+      })
+    } else if (now - this.#askedAt > turnMs) await yieldTurn()
+  }
+
   streamQuery<R>(query: CompiledQuery, chunkSize: number): AsyncIterableIterator<QueryResult<R>> {
     return this.#inner.streamQuery<R>(query, chunkSize)
   }
 }
-
-/** Whether another process is writing just now. */
 
 // A transaction that first reads and then writes fails at once when another process wrote in between;
 // one that asks for the right to write at its start waits for its turn.

@@ -21,6 +21,11 @@ export const tables: readonly Table[] = [
   { name: 'run_steps', key: ['run_id', 'attempt', 'step'] },
   { name: 'run_logs', key: ['run_id', 'attempt', 'start'] },
   { name: 'schedules', key: ['repository_id', 'file', 'cron', 'timezone'] },
+  { name: 'webhooks', key: ['id'] },
+  { name: 'webhook_secrets', key: ['id'] },
+  { name: 'deliveries', key: ['id'] },
+  { name: 'delivery_bodies', key: ['delivery_id'] },
+  { name: 'delivery_attempts', key: ['delivery_id', 'attempt'] },
   { name: 'pushes', key: ['id'] },
   { name: 'events', key: ['seq'] },
 ]

@@ -1,7 +1,9 @@
 import type { Db } from '../database/schema.ts'
 
-/** Which part of the service reads the event log; how far it is, the mark of that name tells. */
-export type Reader = 'maintenance' | 'workflows'
+/** The parts of the service that read the event log; how far each is, the mark of its name tells. */
+const readers = ['maintenance', 'workflows'] as const
+
+export type Reader = (typeof readers)[number]
 
 const eventsAtOnce = 1000
 
@@ -38,6 +40,12 @@ export async function hasUnread(db: Db, reader: Reader): Promise<boolean> {
     .execute()
   const values = new Map(rows.map(({ name, value }) => [name, value]))
   return (values.get('events') ?? 0) > (values.get(reader) ?? 0)
+}
+
+/** The number of the oldest event that some reader has not read, be it yet to come. */
+export async function oldestUnread(db: Db): Promise<number> {
+  const rows = await db.selectFrom('marks').select('value').where('name', 'in', readers).execute()
+  return Math.min(...rows.map(({ value }) => value)) + 1
 }
 
 /** The events after a number, as many as are read at once. */

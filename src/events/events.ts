@@ -1,14 +1,15 @@
 import { sql } from 'kysely'
-import type { Db } from '../database/schema.ts'
-import type { RefUpdate } from '../git/refs.ts'
+import type { Db, RunRow } from '../database/schema.ts'
+import type { PushedUpdate } from '../git/refs.ts'
+import { fanOut } from './fan-out.ts'
 
 /** Every kind of event, with its data. */
-type EventData = {
-  push: RefUpdate & { pushId: string; repositoryName: string }
+export type EventData = {
+  push: PushedUpdate & { pushId: string; door: string; repositoryName: string }
   'repository.created': { name: string }
   'repository.imported': { name: string; source: string }
   'repository.renamed': { name: string; formerName: string }
-  'repository.deleted': { name: string }
+  'repository.deleted': { name: string; ownerUsername: string }
   'protection.added': { branch: string }
   'protection.removed': { branch: string }
   'collaborator.added': { username: string }
@@ -16,6 +17,10 @@ type EventData = {
   'secret.saved': { name: string }
   'secret.deleted': { name: string }
   workflow: WorkflowData
+  'webhook.created': { webhookId: string; events: string[] }
+  'webhook.updated': { webhookId: string; changed: string[] }
+  'webhook.disabled': { webhookId: string; reason: string }
+  'webhook.deleted': { webhookId: string }
   'token.created': { tokenId: string; name: string; username: string; permissions: string[] }
   'token.deleted': { tokenId: string }
   'ssh_key.added': {
@@ -37,9 +42,18 @@ type WorkflowData = {
   name: string
   repositoryName: string
   branch: string
+  ref: string
   commit: string
-  event: string
-  conclusion: string | null
+  event: RunRow['event']
+  files: string[]
+  labels: string[]
+  isolation: string
+  conclusion: RunRow['conclusion']
+  fault: string
+  createdAt: number
+  queuedAt: number
+  startedAt: number | null
+  completedAt: number | null
 }
 
 /** The kinds of events, every one. */
@@ -56,6 +70,10 @@ export const eventKinds = [
   'secret.saved',
   'secret.deleted',
   'workflow',
+  'webhook.created',
+  'webhook.updated',
+  'webhook.disabled',
+  'webhook.deleted',
   'token.created',
   'token.deleted',
   'ssh_key.added',
@@ -78,7 +96,8 @@ const rowsAtOnce = 500
 
 /**
  * Appends events to the log, in the transaction that caused them. Sequence numbers start at 1, have no
- * gaps and become visible in order: the counter's row stays locked until the transaction ends.
+ * gaps and become visible in order: the counter's row stays locked until the transaction ends. What is to be
+ * delivered of them is written down in the same transaction.
  */
 export async function publish(tx: Db, now: number, events: Event[]): Promise<void> {
   if (events.length === 0) return
@@ -103,4 +122,5 @@ export async function publish(tx: Db, now: number, events: Event[]): Promise<voi
       .values(rows.slice(start, start + rowsAtOnce))
       .execute()
   }
+  await fanOut(tx, now, rows)
 }

@@ -60,9 +60,11 @@ export function closeUnlessRead(request: IncomingMessage): void {
 /** Aborted when a client goes away before its answer is complete. */
 export function goneSignal(response: ServerResponse): AbortSignal {
   const gone = new AbortController()
-  response.on('close', () => {
+  const onClose = () => {
     if (response.writableFinished) return
     gone.abort(new Problem('malformed_request', 'The client went away before it was answered.'))
-  })
+  }
+  if (response.closed) onClose()
+  response.on('close', onClose)
   return gone.signal
 }

@@ -37,12 +37,11 @@ export async function paged<T extends { id: string }>(
   return page
 }
 
-/** The `Link` header of a page that is not the last. */
-export function linkToNext(url: string, { limit, cursor }: { limit: number; cursor: string }) {
+/** A `Link` header to the next page: the address of this one, with other values of some parameters. */
+export function linkToNext(url: string, changed: Record<string, string | number>): string {
   const [path, asked] = url.split('?', 2)
   // Whatever else was asked for holds for the next page, too.
   const next = new URLSearchParams(asked)
-  next.set('limit', String(limit))
-  next.set('cursor', cursor)
+  for (const [name, value] of Object.entries(changed)) next.set(name, String(value))
   return `<${path}?${next}>; rel="next"`
 }

@@ -9,6 +9,7 @@ export const statuses: Record<ProblemKind, number> = {
   'method-not-allowed': 405,
   'timed-out': 408,
   conflict: 409,
+  gone: 410,
   'too-large': 413,
   'media-type': 415,
   impossible: 422,

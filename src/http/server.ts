@@ -1,4 +1,5 @@
 import type { AddressInfo } from 'node:net'
+import { Readable } from 'node:stream'
 import fastify, { type FastifyReply, type FastifyRequest } from 'fastify'
 import { requirePermission } from '../access/may.ts'
 import type { Principal } from '../access/principal.ts'
@@ -183,7 +184,12 @@ export function createHttpServer(options: Options) {
     })
     if (route.reply === undefined || reply.statusCode === 204)
       return reply.removeHeader('content-type').send()
-    const isJson = route.produces === jsonContentType
+    if (answer instanceof Readable && request.method === 'HEAD') {
+      // Nobody reads it, and it may have no end.
+      answer.destroy()
+      return reply.send()
+    }
+    const isJson = route.produces === jsonContentType && !(answer instanceof Readable)
     return reply.send(isJson ? `${JSON.stringify(answer)}\n` : answer)
   }
 

@@ -91,9 +91,23 @@ function toFieldError(error: ErrorObject): FieldError {
     const missing = parentSchema?.properties?.[params.missingProperty]
     return { pointer, detail: `is required: ${missing?.description ?? 'a value'}.` }
   }
-  const accepts = parentSchema?.description
+  if (keyword === 'type' && instancePath === '' && parentSchema?.properties)
+    return {
+      pointer: '',
+      detail: `must be a JSON object; its fields are ${list(parentSchema as { properties?: unknown })}.`,
+    }
+  const accepts = accepted(error)
   const detail = accepts ? `is not accepted; it takes ${accepts}.` : `${message ?? 'is not valid'}.`
   return { pointer: instancePath, detail }
+}
+
+function accepted({ keyword, params, parentSchema }: ErrorObject): string | undefined {
+  const description: string | undefined = parentSchema?.description
+  if (keyword !== 'enum') return description
+  // What a field means may not say which words it takes.
+  const words: string[] = params.allowedValues.map(String)
+  if (description && words.every((word) => description.includes(word))) return description
+  return words.length === 1 ? words[0] : `one of ${words.join(', ')}`
 }
 
 function list(schema: { properties?: unknown } | undefined): string {

@@ -6,6 +6,7 @@ import { writeFile } from 'node:fs/promises'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { until } from './condition.ts'
+import { freePort } from './free-port.ts'
 import { createProject, git, temporaryFolder } from './git.ts'
 import { updateRefs } from './history.ts'
 import { signal } from './processes.ts'
@@ -166,15 +167,6 @@ export async function startGate(port: number, bytes = Number.POSITIVE_INFINITY) 
       for (const socket of open) socket.destroy()
     },
   }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const port = portOf(server.address())
-  server.close()
-  await once(server, 'close')
-  return port
 }
 
 function portOf(address: AddressInfo | string | null): number {

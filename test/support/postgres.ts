@@ -1,8 +1,8 @@
 import { execFileSync } from 'node:child_process'
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { freePort } from './free-port.ts'
 import { programs } from './programs.ts'
 
 export type Postgres = { url: string; stop: () => void }
@@ -44,15 +44,4 @@ function runAsServer(command: string, args: string[]): void {
     ? ['setpriv', '--reuid=postgres', '--regid=postgres', '--clear-groups', command, ...args]
     : [command, ...args]
   execFileSync(program ?? command, rest, { stdio: 'pipe', cwd: '/' })
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer()
-    server.on('error', reject)
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address()
-      server.close(() => resolve(typeof address === 'object' && address ? address.port : 0))
-    })
-  })
 }

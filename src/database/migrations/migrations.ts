@@ -8,6 +8,7 @@ import { importsTable } from './0007-imports.ts'
 import { maintenanceTable } from './0008-maintenance.ts'
 import { secretsTable } from './0009-secrets.ts'
 import { runsTables } from './0010-runs.ts'
+import { webhooksTables } from './0011-webhooks.ts'
 
 /** The few types that differ between SQLite and PostgreSQL. */
 export type ColumnTypes = { milliseconds: string; sequence: string; bytes: string }
@@ -27,4 +28,5 @@ export const migrations: Migration[] = [
   maintenanceTable,
   secretsTable,
   runsTables,
+  webhooksTables,
 ]
