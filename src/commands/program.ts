@@ -220,7 +220,10 @@ export function createProgram({
   secrets
     .command('rotate')
     .description('seal all secrets with the first encryption key, so that no other is needed')
-    .option('--discard-unreadable', 'delete those that no key opens; no server may be running')
+    .option(
+      '--discard-unreadable',
+      'delete those that no key opens, and disable webhooks that lose theirs; no server may be running',
+    )
     .option('--yes', 'do not ask')
     .option(...json)
     .action((options) => withApp((app) => rotateSecrets(app, options, terminal)))

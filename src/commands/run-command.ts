@@ -3,11 +3,13 @@ import { arch, availableParallelism, hostname, tmpdir, userInfo } from 'node:os'
 import { basename, join, resolve } from 'node:path'
 import type { Settings } from '../config/settings.ts'
 import { executeRun } from '../engine/execute-run.ts'
-import { dispatchPayload, pushPayload, schedulePayload } from '../engine/payload.ts'
 import type { Conclusion, EventKind, Plan } from '../engine/plan.ts'
 import { createLogRenderer, renderPiece } from '../engine/render-log.ts'
 import { createSlots } from '../engine/slots.ts'
 import { createGit, type Git } from '../git/git-process.ts'
+import { openObjects } from '../git/object-reader.ts'
+import { pushPayload } from '../payloads/push-payload.ts'
+import { dispatchPayload, schedulePayload } from '../payloads/started-payloads.ts'
 import { checkOut } from '../runner/check-out.ts'
 import { openSandbox } from '../sandbox/open-sandbox.ts'
 import type { Room } from '../sandbox/sandbox.ts'
@@ -165,14 +167,21 @@ async function toPlan(
   const branch = tree.ref.replace(/^refs\/(heads|tags)\//, '')
   const serverUrl = settings.baseUrl ?? 'http://localhost'
   const about = {
-    repository: { id: 'local', name, ownerUsername: username, defaultBranch: branch },
+    repository: {
+      id: 'local',
+      name,
+      ownerUsername: username,
+      createdAt: 0,
+      defaultBranch: branch,
+    },
     sender: username,
     baseUrl: serverUrl,
   }
   const payload = {
     push: async () => {
       const { head, before } = await readHead(git, tree)
-      return pushPayload({ ref: tree.ref, before, after: commit }, head, about)
+      const update = { ref: tree.ref, before, after: commit, forced: false }
+      return pushPayload(update, { commits: head ? [head] : [], head }, about)
     },
     workflow_dispatch: async () => dispatchPayload(tree.ref, inputs, about),
     schedule: async () => {
@@ -208,8 +217,9 @@ async function toPlan(
 // As if the last commit alone had been pushed.
 async function readHead(git: Git, { gitFolder, commit }: WorkingTree) {
   if (commit === undefined) return { head: undefined, before: noCommit }
-  await using last = await openCommit(git, gitFolder, commit)
-  await using parent = await openCommit(git, gitFolder, `${commit}^`)
+  await using objects = openObjects(git, gitFolder)
+  const last = await openCommit(objects, commit)
+  const parent = await openCommit(objects, `${commit}^`)
   return { head: last.commit, before: parent.commit?.id ?? noCommit }
 }
 

@@ -64,6 +64,10 @@ test('git knows every command and its options', () => {
       takePack: [other, '1000'],
       listChanges: [other, emptyTree, emptyTree],
       listCommits: [other, '1', commit, commit],
+      logWithFiles: [other, '1', commit, `^${commit}`],
+      logTip: [other, commit],
+      logAlone: [other, '1', '0', commit],
+      isAncestor: [other, commit, commit],
     }
     const args = command(...(values[name] ?? [directory, directory]))
     assert.doesNotThrow(() => execFileSync('git', args, options), name)

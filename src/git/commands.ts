@@ -116,6 +116,36 @@ export const gitCommands = {
     '--end-of-options',
     `${since}..${until}`,
   ],
+  // The newest first, each with its files. The commits that are left out have `^` before their ids.
+  logWithFiles: (directory: string, most: string, ...ends: string[]) => [
+    ...logOf(directory),
+    ...filesOfCommits,
+    `--max-count=${most}`,
+    '--end-of-options',
+    ...ends,
+    '--',
+  ],
+  // One commit with its files, and with the branches that lead to it.
+  logTip: (directory: string, tip: string) => [
+    ...logOf(directory, '%D'),
+    ...filesOfCommits,
+    '--decorate=full',
+    '--decorate-refs=refs/heads/',
+    '--max-count=1',
+    '--end-of-options',
+    tip,
+    '--',
+  ],
+  // The same without files, after as many as are known.
+  logAlone: (directory: string, most: string, skipped: string, ...ends: string[]) => [
+    ...logOf(directory),
+    `--max-count=${most}`,
+    `--skip=${skipped}`,
+    '--no-patch',
+    '--end-of-options',
+    ...ends,
+    '--',
+  ],
   // Of a working tree: what HEAD is, without looking at files that it does not have.
   describeHead: (directory: string, tree: string) => [
     `--git-dir=${directory}`,
@@ -136,6 +166,30 @@ export const gitCommands = {
     '--cached',
     '--others',
     '--exclude-standard',
+  ],
+  // Its exit code tells: 0 when the one is in the history of the other, 1 when it is not.
+  isAncestor: (directory: string, before: string, after: string) => [
+    `--git-dir=${directory}`,
+    'merge-base',
+    '--is-ancestor',
+    '--end-of-options',
+    before,
+    after,
+  ],
+  // The newest commits of what standard input names, each after all that build on it, with their parents.
+  listParents: (directory: string) => [
+    `--git-dir=${directory}`,
+    'rev-list',
+    '--parents',
+    '--date-order',
+    '--max-count=50000',
+    '--stdin',
+  ],
+  // The id of each object that standard input names, or that it is missing.
+  findObjects: (directory: string) => [
+    `--git-dir=${directory}`,
+    'cat-file',
+    '--batch-check=%(objectname)',
   ],
   updateRefs: (directory: string) => [`--git-dir=${directory}`, 'update-ref', '--stdin'],
   // Of what comes in by standard input.
@@ -179,6 +233,36 @@ export const gitCommands = {
     '--stdin',
   ],
 } as const satisfies Record<string, (...values: string[]) => string[]>
+
+// Of merges, what differs from the first parent.
+const filesOfCommits = [
+  '--root',
+  '--name-status',
+  '--no-renames',
+  '--diff-merges=first-parent',
+  '--no-ext-diff',
+  '--no-relative',
+  '--ignore-submodules=none',
+]
+
+/**
+ * What is told of each commit: id, tree, parents, author, committer, with their times in seconds, and the names of
+ * branches for a tip; the message comes last.
+ */
+const loggedFields = '%H%x00%T%x00%P%x00%an%x00%ae%x00%at%x00%cn%x00%ce%x00%ct'
+
+function logOf(directory: string, names = ''): string[] {
+  return [
+    `--git-dir=${directory}`,
+    'log',
+    '-z',
+    '--encoding=UTF-8',
+    '--no-color',
+    '--no-mailmap',
+    '--no-show-signature',
+    `--format=${loggedFields}%x00${names}%x00%B`,
+  ]
+}
 
 function graphOf(directory: string): string[] {
   return [`--git-dir=${directory}`, 'commit-graph', 'write', '--reachable', '--no-progress']

@@ -22,15 +22,24 @@ export type Ended = { exitCode: number | null; complaint: string }
 /** A git command that failed by itself. */
 export class GitFailure extends Error {
   override readonly name = 'GitFailure'
-  /** The system's error code, where git's complaint is about one that matters: errno(3). */
+  /**
+   * The system's error code, where git's complaint is about one that matters: errno(3). EEXIST is a lock that another
+   * git has, or has left.
+   */
   readonly code: string | undefined
+  /** Whether git has refused what it was told to do; else it was killed, or could not. */
+  readonly isRefusal: boolean
 
   constructor(command: string, { exitCode, complaint }: Ended) {
     super(`git ${command} ended with ${exitCode ?? 'a signal'}: ${complaint.trim()}`)
-    this.code = /No space left|out of diskspace|quota exceeded/i.test(complaint)
-      ? 'ENOSPC'
-      : undefined
+    this.code = codeOf(complaint)
+    this.isRefusal = exitCode !== null && this.code === undefined
   }
+}
+
+function codeOf(complaint: string): string | undefined {
+  if (/No space left|out of diskspace|quota exceeded/i.test(complaint)) return 'ENOSPC'
+  return /Unable to create '.*\.lock': File exists/.test(complaint) ? 'EEXIST' : undefined
 }
 
 /** Where the hooks are. They are the gate of every push: see assertHooks. */
@@ -179,6 +188,26 @@ export function createGit({ owner, pushMaxBytes, pushMemoryMaxBytes, path }: Opt
       const [output, ended] = await Promise.all([text(child.stdout), child.ended])
       if (ended.exitCode !== 0) throw new GitFailure(command[0] ?? '', ended)
       return output
+    },
+
+    /** The same of a command that may have much to say: undefined when that is more than so many bytes. */
+    async runUpTo(
+      maxBytes: number,
+      command: readonly string[],
+      options: StartOptions = {},
+    ): Promise<string | undefined> {
+      await using child = this.start(command, options)
+      child.stdin.end()
+      const chunks: Buffer[] = []
+      let bytes = 0
+      for await (const chunk of child.stdout) {
+        bytes += chunk.length
+        if (bytes > maxBytes) return undefined
+        chunks.push(chunk)
+      }
+      const ended = await child.ended
+      if (ended.exitCode !== 0) throw new GitFailure(command[0] ?? '', ended)
+      return Buffer.concat(chunks).toString('utf8')
     },
 
     /** How many run; the one that waits for the next push does not count. */

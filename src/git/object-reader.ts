@@ -48,6 +48,33 @@ export function openObjects(git: Git, directory: string): ObjectReader {
   }
 }
 
+export type KeptObjects = AsyncDisposable & {
+  /** The reader of a repository, the same one until another repository is asked for. */
+  of: (directory: string) => Promise<ObjectReader>
+}
+
+/** Keeps a reader open for whoever has many objects of one repository to read, now and then. */
+export function keepObjects(git: Git): KeptObjects {
+  let kept: { directory: string; reader: ObjectReader } | undefined
+
+  async function close(): Promise<void> {
+    const closed = kept
+    kept = undefined
+    await closed?.reader[Symbol.asyncDispose]()
+  }
+
+  return {
+    async of(directory) {
+      if (kept?.directory !== directory) {
+        await close()
+        kept = { directory, reader: openObjects(git, directory) }
+      }
+      return kept.reader
+    },
+    [Symbol.asyncDispose]: close,
+  }
+}
+
 /** The entries of a tree object: gitformat in `Documentation/gitformat-pack` of git names the fields. */
 export function parseTree(content: Buffer): TreeEntry[] {
   const entries: TreeEntry[] = []

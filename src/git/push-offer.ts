@@ -11,9 +11,9 @@ export async function pushOffer(
   directory: string,
   capabilities: string,
 ): Promise<Buffer | undefined> {
-  const refs = await readAllRefs(directory, looseAtMost)
+  const refs = await readAllRefs(directory, looseAtMost, 'visible')
   if (refs === undefined) return undefined
-  const names = [...refs.keys()].filter((name) => !name.startsWith('refs/svc/')).sort(byBytes)
+  const names = [...refs.keys()].sort(byBytes)
   const [first = 'capabilities^{}', ...rest] = names
   return Buffer.concat([
     packet(`${refs.get(first) ?? zeroId} ${first}\0${capabilities}\n`),

@@ -17,6 +17,16 @@ export function isRefName(name: string): boolean {
   )
 }
 
+/** Why a text is no full name of a ref, as the end of a sentence with what is meant perhaps; undefined when it is one. */
+export function fullNameFault(name: string): string | undefined {
+  if (name.startsWith('refs/') && isRefName(name)) return undefined
+  const takes = 'is no ref; it takes the full name of one'
+  const meant = /^(heads|tags)\//.test(name) ? `refs/${name}` : `refs/heads/${name}`
+  const isLikely =
+    !name.startsWith('refs/') && isRefName(meant) && refNameFault(meant) === undefined
+  return `${takes}, such as ${isLikely ? meant : 'refs/heads/main'}.`
+}
+
 /** Why a well-formed ref name may not be pushed, as the end of a sentence; undefined when it may. */
 export function refNameFault(name: string): string | undefined {
   if (!name.startsWith('refs/')) return 'does not start with refs/'

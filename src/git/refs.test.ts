@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
-import { readdir, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { temporaryFolder } from '../../test/support/git.ts'
-import { hasRefs, readRefs } from './refs.ts'
+import { hasRefs, readAllRefs, readRefs } from './refs.ts'
 
 test('a look at the first of many packed refs leaves no file open', async () => {
   await using folder = await temporaryFolder()
@@ -17,9 +17,40 @@ test('a look at the first of many packed refs leaves no file open', async () => 
   )
   const before = (await readdir('/proc/self/fd')).length
   for (let times = 0; times < 20; times++) {
-    assert.equal(await hasRefs(folder.path), true)
+    assert.equal(await hasRefs(folder.path, 'any'), true)
     const read = await readRefs(folder.path, ['refs/tags/v1'])
     assert.equal(read.get('refs/tags/v1'), 'a'.repeat(40))
   }
   assert.equal((await readdir('/proc/self/fd')).length, before)
+})
+
+test('a repository with hidden refs alone looks empty, and is not', async () => {
+  await using folder = await temporaryFolder()
+  const hidden = 'refs/svc/kept/x/y'
+  const looks = async () => [
+    await hasRefs(folder.path, 'any'),
+    await hasRefs(folder.path, 'visible'),
+  ]
+  assert.deepEqual(await looks(), [false, false])
+  await mkdir(join(folder.path, 'refs/svc/kept/x'), { recursive: true })
+  await writeFile(join(folder.path, hidden), `${'a'.repeat(40)}\n`)
+  assert.deepEqual(await looks(), [true, false])
+  await rm(join(folder.path, hidden))
+  await writeFile(join(folder.path, 'packed-refs'), `${'a'.repeat(40)} ${hidden}\n`)
+  assert.deepEqual(await looks(), [true, false])
+  assert.deepEqual(await readAllRefs(folder.path, 0, 'visible'), new Map())
+  // Its name only begins alike.
+  await mkdir(join(folder.path, 'refs/svcs'))
+  await writeFile(join(folder.path, 'refs/svcs/x'), `${'a'.repeat(40)}\n`)
+  assert.deepEqual(await looks(), [true, true])
+})
+
+test('a ref that stands for a packed one has its value', async () => {
+  await using folder = await temporaryFolder()
+  await mkdir(join(folder.path, 'refs/heads'), { recursive: true })
+  await writeFile(join(folder.path, 'refs/heads/alias'), 'ref: refs/heads/main\n')
+  await writeFile(join(folder.path, 'packed-refs'), `${'a'.repeat(40)} refs/heads/main\n`)
+  const names = ['refs/heads/alias', 'refs/heads/main']
+  const read = await readRefs(folder.path, names)
+  assert.deepEqual(new Map([...read].sort()), new Map(names.map((name) => [name, 'a'.repeat(40)])))
 })

@@ -1,12 +1,17 @@
 import { open, readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import { eachAtOnce } from '../base/at-once.ts'
 import { Problem } from '../base/problem.ts'
 import { isRefName, zeroId } from './ref-name.ts'
 
 /** What a ref was changed from and to, as hex object ids; all zeros stand for a ref that is not there. */
 export type RefUpdate = { ref: string; before: string; after: string }
 
+/** The same of a push that has come to pass; it was forced when the new value does not have the old one in its history. */
+export type PushedUpdate = RefUpdate & { forced: boolean }
+
 const symbolicDepth = 5
+const readsAtOnce = 32
 
 /** The full name of the ref that would really move when `ref` is written: gitglossary, "symref". */
 export async function resolveSymbolicRef(directory: string, ref: string): Promise<string> {
@@ -24,14 +29,17 @@ export async function resolveSymbolicRef(directory: string, ref: string): Promis
 /** The values of refs by full name, read from a repository of the "files" format: gitrepository-layout(5). */
 export async function readRefs(directory: string, refs: string[]): Promise<Map<string, string>> {
   const values = new Map<string, string>()
-  for (const ref of refs) {
+  const rest = new Map<string, string>()
+  await eachAtOnce(readsAtOnce, refs, async (ref) => {
     const name = await resolveSymbolicRef(directory, ref)
     const loose = (await readLoose(directory, name)).trim()
     if (loose !== '') values.set(ref, loose)
-  }
-  const rest = refs.filter((ref) => !values.has(ref))
-  const packed = rest.length > 0 ? await readPacked(directory, new Set(rest)) : undefined
-  for (const ref of rest) values.set(ref, packed?.get(ref) ?? zeroId)
+    else rest.set(ref, name)
+  })
+  if (rest.size === 0) return values
+  const wanted = new Set(rest.values())
+  const packed = await readPacked(directory, (ref) => wanted.has(ref), wanted.size)
+  for (const [ref, name] of rest) values.set(ref, packed.get(name) ?? zeroId)
   return values
 }
 
@@ -50,11 +58,18 @@ export async function readDefaultBranch(directory: string): Promise<string> {
   return branch ?? 'main'
 }
 
-/** Whether a repository has any ref at all. */
-export async function hasRefs(directory: string): Promise<boolean> {
+/** Where refs are that nobody but the service sees. */
+export const hiddenRefs = 'refs/svc'
+
+/** Any refs, or those alone that clients can see. */
+type Which = 'any' | 'visible'
+
+/** Whether a repository has a ref. */
+export async function hasRefs(directory: string, which: Which): Promise<boolean> {
   // Loose before packed: a ref that is being packed is then seen in one place at least.
-  if (await hasFile(join(directory, 'refs'))) return true
-  return (await readPacked(directory, 'any')).size > 0
+  const isWanted = isAmong(which)
+  if (await hasFile(directory, 'refs', isWanted)) return true
+  return (await readPacked(directory, isWanted, 1)).size > 0
 }
 
 /** Bytes that a repository's packs take. All that is pushed is kept in packs. */
@@ -77,8 +92,10 @@ export async function hasIndexedPack(directory: string): Promise<boolean> {
 export async function readAllRefs(
   directory: string,
   looseAtMost: number,
+  which: Which = 'any',
 ): Promise<Map<string, string> | undefined> {
-  const names = await looseNames(directory, 'refs', looseAtMost)
+  const isWanted = isAmong(which)
+  const names = await looseNames(directory, 'refs', { isWanted, most: looseAtMost })
   if (names.length > looseAtMost) return undefined
   // Loose before packed: a ref that is being packed is then seen in one place at least.
   const loose = await Promise.all(
@@ -87,7 +104,7 @@ export async function readAllRefs(
       return { name, target, id: (await readLoose(directory, target)).trim() }
     }),
   )
-  const packed = await readPacked(directory, 'all')
+  const packed = await readPacked(directory, isWanted, Number.POSITIVE_INFINITY)
   const all = new Map(packed)
   for (const { name, target, id } of loose) {
     const value = isObjectId(id) ? id : packed.get(target)
@@ -102,19 +119,28 @@ export async function listRefs(directory: string): Promise<string[]> {
   return [...(all?.keys() ?? [])]
 }
 
-async function looseNames(directory: string, folder: string, most: number): Promise<string[]> {
+async function looseNames(
+  directory: string,
+  folder: string,
+  { isWanted, most }: { isWanted: (ref: string) => boolean; most: number },
+): Promise<string[]> {
   const entries = await readdir(join(directory, folder), { withFileTypes: true }).catch(
     absentAs([]),
   )
   const names: string[] = []
   for (const entry of entries) {
     const name = `${folder}/${entry.name}`
-    if (entry.isDirectory()) names.push(...(await looseNames(directory, name, most)))
+    if (!isWanted(name)) continue
+    if (entry.isDirectory()) names.push(...(await looseNames(directory, name, { isWanted, most })))
     // A lock has the name of no ref, though it may hold what a ref is about to become.
     else if (isRefName(name)) names.push(name)
     if (names.length > most) break
   }
   return names
+}
+
+function isAmong(which: Which): (ref: string) => boolean {
+  return (ref) => which === 'any' || !`${ref}/`.startsWith(`${hiddenRefs}/`)
 }
 
 function isObjectId(text: string): boolean {
@@ -127,25 +153,31 @@ function readLoose(directory: string, ref: string): Promise<string> {
 
 async function readPacked(
   directory: string,
-  wanted: Set<string> | 'any' | 'all',
+  isWanted: (ref: string) => boolean,
+  most: number,
 ): Promise<Map<string, string>> {
   const found = new Map<string, string>()
-  const most = wanted === 'all' ? Number.POSITIVE_INFINITY : wanted === 'any' ? 1 : wanted.size
   // Lines that are not read to their end leave the file open, and one that nobody closes ends the program.
   await using file = await open(join(directory, 'packed-refs')).catch(absentAs(undefined))
   if (!file) return found
   for await (const line of file.readLines()) {
     const [, id = '', ref = ''] = /^([0-9a-f]{40}) (.+)$/.exec(line) ?? []
-    if (ref !== '' && (typeof wanted === 'string' || wanted.has(ref))) found.set(ref, id)
+    if (ref !== '' && isWanted(ref)) found.set(ref, id)
     if (found.size >= most) break
   }
   return found
 }
 
-async function hasFile(folder: string): Promise<boolean> {
-  for (const entry of await readdir(folder, { withFileTypes: true }).catch(absentAs([]))) {
-    if (!entry.isDirectory()) return true
-    if (await hasFile(join(folder, entry.name))) return true
+async function hasFile(
+  directory: string,
+  folder: string,
+  isWanted: (path: string) => boolean,
+): Promise<boolean> {
+  const path = join(directory, folder)
+  for (const entry of await readdir(path, { withFileTypes: true }).catch(absentAs([]))) {
+    const name = `${folder}/${entry.name}`
+    if (!isWanted(name)) continue
+    if (!entry.isDirectory() || (await hasFile(directory, name, isWanted))) return true
   }
   return false
 }

@@ -1,14 +1,18 @@
-import type { CommitHead } from '../engine/payload.ts'
-import type { Git } from '../git/git-process.ts'
-import { ObjectTooLarge, openObjects, parseTree, type TreeEntry } from '../git/object-reader.ts'
+import {
+  type ObjectReader,
+  ObjectTooLarge,
+  parseTree,
+  type TreeEntry,
+} from '../git/object-reader.ts'
+import { type ToldCommit, toTime } from '../payloads/commits.ts'
 import { isWorkflowName, workflowsFolder } from './workflow-paths.ts'
 
 /** A file of a commit: its text, or why it cannot be read, as the end of a sentence. */
 type FoundFile = { path: string } & ({ text: string } | { fault: string })
 
-export type CommitFiles = AsyncDisposable & {
+export type CommitFiles = {
   /** What a commit says of itself; undefined when it is not there. */
-  commit: CommitHead | undefined
+  commit: ToldCommit | undefined
   /** The workflow files at the top of their folder, by name. */
   listWorkflows: () => Promise<string[]>
   /** A regular file; undefined when there is nothing of that name. Nothing else is ever followed or read. */
@@ -18,19 +22,15 @@ export type CommitFiles = AsyncDisposable & {
 /** The largest workflow file, in bytes. */
 const workflowFileMaxBytes = 256 * 1024
 const treeMaxBytes = 16 * 1024 * 1024
-const commitMaxBytes = 1024 * 1024
+const commitMaxBytes = 16 * 1024 * 1024
 const listedAtMost = 200
 const messageMaxLength = 16_384
 const fileModes = new Set(['100644', '100755'])
 
 /** Opens the files of a commit as it is in the repository: by its trees, never by a checkout. */
-export async function openCommit(git: Git, directory: string, id: string): Promise<CommitFiles> {
-  const objects = openObjects(git, directory)
+export async function openCommit(objects: ObjectReader, id: string): Promise<CommitFiles> {
   const trees = new Map<string, TreeEntry[] | undefined>()
-  const found = await objects.read(`${id}^{commit}`, commitMaxBytes).catch(async (error) => {
-    await objects[Symbol.asyncDispose]()
-    throw error
-  })
+  const found = await objects.read(`${id}^{commit}`, commitMaxBytes)
   const text = found?.content.toString('utf8') ?? ''
   const [, root = ''] = /^tree ([0-9a-f]{40})$/m.exec(text) ?? []
 
@@ -54,7 +54,7 @@ export async function openCommit(git: Git, directory: string, id: string): Promi
   }
 
   return {
-    commit: found && toHead(found.id, text),
+    commit: found && toHead(found.id, root, text),
 
     async listWorkflows() {
       const folder = await entryAt(workflowsFolder)
@@ -82,8 +82,6 @@ export async function openCommit(git: Git, directory: string, id: string): Promi
         throw error
       }
     },
-
-    [Symbol.asyncDispose]: () => objects[Symbol.asyncDispose](),
   }
 }
 
@@ -93,20 +91,20 @@ function kindOf(mode: string): string {
   return mode === '40000' ? 'is a folder' : `has the mode ${mode}; only regular files are read`
 }
 
-function toHead(id: string, text: string): CommitHead {
+function toHead(id: string, treeId: string, text: string): ToldCommit {
   const end = text.indexOf('\n\n')
   const head = end === -1 ? text : text.slice(0, end)
   return {
     id,
+    treeId,
     message: end === -1 ? '' : text.slice(end + 2, end + 2 + messageMaxLength).trimEnd(),
     author: toPerson(head, 'author'),
     committer: toPerson(head, 'committer'),
   }
 }
 
-function toPerson(head: string, role: string): CommitHead['author'] {
+function toPerson(head: string, role: string): ToldCommit['author'] {
   const line = new RegExp(`^${role} (.*?) ?<([^>]*)> (\\d{1,12})`, 'm').exec(head) ?? []
   const [, name = '', email = '', seconds = '0'] = line
-  const at = new Date(Number(seconds) * 1000)
-  return { name, email, at: Number.isNaN(at.getTime()) ? '' : at.toISOString() }
+  return { name, email, at: toTime(seconds) }
 }

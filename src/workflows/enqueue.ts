@@ -27,8 +27,7 @@ export async function enqueue(tx: Db, start: Start, now: number) {
   const { run, groups, cancels } = await toDraft(start, now, number)
   const changed = await makeWay(tx, { repositoryId, groups, cancels, name: run.name }, now)
   await insertRun(tx, run, groups)
-  const queued = { ...run, attempt: 1, conclusion: null }
-  await publishRun(tx, now, 'queued', queued)
+  await publishRun(tx, now, 'queued', { ...run, attempt: 1 })
   return { id: run.id, number, changed }
 }
 

@@ -1,9 +1,10 @@
 import { Readable } from 'node:stream'
+import type { Changes } from '../base/changes.ts'
 import { Problem } from '../base/problem.ts'
 import type { Database } from '../database/database.ts'
 import type { Db, RunLogRow, RunRow } from '../database/schema.ts'
 import { renderPiece } from '../engine/render-log.ts'
-import type { Changes } from './changes.ts'
+import { toServerSentEvent } from '../http/server-sent-events.ts'
 import { hasStep } from './run-job-store.ts'
 import { insertLog, listLog } from './run-log-store.ts'
 import { pieces } from './run-outputs.ts'
@@ -82,10 +83,14 @@ export function createLogReader({ db, changes }: { db: Database; changes: Change
       const end = await endOf(log)
       for await (const bytes of read(log, offset)) {
         offset += bytes.length
-        yield toEvent({ id: offset, data: bytes.toString('utf8') })
+        yield toServerSentEvent({ id: offset, data: bytes.toString('utf8') })
       }
       if (end !== undefined) {
-        yield toEvent({ id: offset, event: 'end', data: JSON.stringify({ conclusion: end }) })
+        yield toServerSentEvent({
+          id: offset,
+          event: 'end',
+          data: JSON.stringify({ conclusion: end }),
+        })
         return
       }
       const deadline = performance.now() + followMs
@@ -112,11 +117,4 @@ export function createLogReader({ db, changes }: { db: Database; changes: Change
       return Readable.from(readStep(log, step, from))
     },
   }
-}
-
-function toEvent({ id, event, data }: { id: number; event?: string; data: string }): string {
-  // A carriage return would end a line of the event, as a line feed does.
-  const lines = data.replace(/\r\n?/g, '\n').replace(/\n$/, '').split('\n')
-  const name = event === undefined ? '' : `event: ${event}\n`
-  return `${name}id: ${id}\n${lines.map((line) => `data: ${line}\n`).join('')}\n`
 }

@@ -2,6 +2,7 @@ import { Type } from 'typebox'
 import { Problem } from '../base/problem.ts'
 import { linkToNext, PageQuery } from '../http/pages.ts'
 import { type Asked, closed, route } from '../http/route.ts'
+import { eventStreamType, wantsEventStream } from '../http/server-sent-events.ts'
 import type { Repositories } from '../repositories/repositories.ts'
 import type { createLogReader } from './run-logs.ts'
 import { FaultSchema, ListedRun, Run, RunState } from './run-schemas.ts'
@@ -18,7 +19,6 @@ type Dependencies = {
 
 const usualPage = 100
 const waitMaxSeconds = 300
-const eventStream = 'text/event-stream; charset=utf-8'
 
 /** The routes of workflow runs. */
 export function runRoutes({ repositories, runs, views, logs }: Dependencies) {
@@ -189,9 +189,9 @@ export function runRoutes({ repositories, runs, views, logs }: Dependencies) {
           throw new Problem('run_not_found', `The run has no attempt ${attempt} yet.`)
         const log = { runId: run.id, attempt }
         if (step !== undefined) return logs.step(log, step, query.offset ?? 0)
-        const isFollowed = query.follow ?? header('accept')?.includes('text/event-stream') ?? false
-        if (!isFollowed) return logs.whole(log, query.offset ?? 0)
-        setType(eventStream)
+        if (!wantsEventStream(query.follow, header('accept')))
+          return logs.whole(log, query.offset ?? 0)
+        setType(eventStreamType)
         setHeader('x-accel-buffering', 'no')
         const last = Number(header('last-event-id') ?? Number.NaN)
         const from = Number.isSafeInteger(last) && last >= 0 ? last : (query.offset ?? 0)

@@ -1,10 +1,12 @@
 import type { Database } from '../database/database.ts'
 import type { RunAttemptRow, RunJobRow, RunStepRow } from '../database/schema.ts'
+import type { EventData } from '../events/events.ts'
 import { gitCommands } from '../git/commands.ts'
 import type { Git } from '../git/git-process.ts'
+import type { ToldRun } from '../payloads/told-run.ts'
 import { listJobs, listNamedJobs, listSteps, measureSteps, type NamedJob } from './run-job-store.ts'
 import { readOutputs } from './run-outputs.ts'
-import { findLastGreen, type ListedRun, listAttempts } from './run-store.ts'
+import { findLastGreen, findRun, type ListedRun, listAttempts } from './run-store.ts'
 
 type Dependencies = { db: Database; git: Git }
 type Place = { name: string; path: string }
@@ -19,6 +21,8 @@ const summaryMaxLength = 256 * 1024
 // Of all runs of a list together.
 const listedStepsMax = 10_000
 const listedInputsMaxLength = 8 * 1024 * 1024
+// Of a run that a webhook is told of.
+const toldOutputsMaxLength = 256 * 1024
 const failureLines = 50
 const commitsAtMost = 50
 
@@ -103,6 +107,33 @@ export function createRunViews({ db, git }: Dependencies) {
       })
     },
 
+    /** A run as the list had it when an event told of it, whatever has become of it since. */
+    async atEvent({ repositoryId, repositoryName, actor, data }: AtEvent): Promise<ToldRun> {
+      const { action: status, runId: id, attempt, commit: commitId } = data
+      const row = await findRun(db, repositoryId, id)
+      const run = {
+        ...data,
+        id,
+        status,
+        commitId,
+        actorUsername: actor,
+        inputs: row?.inputs ?? '{}',
+        files: JSON.stringify(data.files),
+        labels: JSON.stringify(data.labels),
+      }
+      const of = [{ runId: id, attempt }]
+      // Before its end it has none, or those that have come since.
+      if (status !== 'completed') return toRun(run, { name: repositoryName }, [])
+      const [{ steps = 1 } = {}] = await measureSteps(db, of)
+      const most = Math.floor(toldOutputsMaxLength / Number(steps))
+      const tailLength = Math.min(stepTailLength, most)
+      const [jobs, rows] = [
+        await listNamedJobs(db, of),
+        await listSteps(db, of, { tailLength, summaryLength: 0 }),
+      ]
+      return toRun(run, { name: repositoryName }, toSteps(run, jobs, rows, undefined))
+    },
+
     /** A run by itself, with the whole output of its steps. */
     async one(run: ListedRun, place: Place) {
       const of = attemptOf(run)
@@ -121,6 +152,14 @@ export function createRunViews({ db, git }: Dependencies) {
       }
     },
   }
+}
+
+/** An event of a run, and whose it is. */
+type AtEvent = {
+  repositoryId: string
+  repositoryName: string
+  actor: string
+  data: EventData['workflow']
 }
 
 type OfAttempt = { runId: string; attempt: number }
@@ -144,7 +183,7 @@ export function toState({ id, number, status, conclusion, attempt, actorUsername
   return { id, number, status, conclusion, attempt, actor: actorUsername }
 }
 
-function toRun(run: ListedRun, place: Place, steps: ToldStep[]) {
+function toRun(run: ShownRun, place: Pick<Place, 'name'>, steps: ToldStep[]) {
   const { id, number, name, branch, ref, event, status, conclusion, attempt, isolation } = run
   const { createdAt, queuedAt, startedAt, completedAt } = run
   const duration = completedAt === null ? 0 : completedAt - (startedAt ?? completedAt)
@@ -175,14 +214,39 @@ function toRun(run: ListedRun, place: Place, steps: ToldStep[]) {
   }
 }
 
+/** A row, or what an event tells of it. */
+type ShownRun = Pick<
+  ListedRun,
+  | 'id'
+  | 'number'
+  | 'name'
+  | 'branch'
+  | 'ref'
+  | 'commitId'
+  | 'event'
+  | 'actorUsername'
+  | 'files'
+  | 'labels'
+  | 'inputs'
+  | 'status'
+  | 'conclusion'
+  | 'attempt'
+  | 'createdAt'
+  | 'queuedAt'
+  | 'startedAt'
+  | 'completedAt'
+  | 'isolation'
+  | 'fault'
+>
+
 // In the order of the files, then of the jobs as they became known, then of their steps.
-function inOrder<Job extends NamedJob>(run: ListedRun, jobs: Job[]): Job[] {
+function inOrder<Job extends NamedJob>(run: Pick<ListedRun, 'files'>, jobs: Job[]): Job[] {
   const files: string[] = JSON.parse(run.files)
   return jobs.toSorted((a, b) => files.indexOf(a.file) - files.indexOf(b.file) || a.job - b.job)
 }
 
 function toSteps(
-  run: ListedRun,
+  run: Pick<ListedRun, 'files'>,
   jobs: NamedJob[],
   steps: RunStepRow[],
   outputs: Map<number, string> | undefined,

@@ -1,19 +1,21 @@
 import type { Principal } from '../access/principal.ts'
+import type { Changes } from '../base/changes.ts'
 import type { Clock } from '../base/clock.ts'
 import type { FaultPoint } from '../base/fault-points.ts'
 import { isId } from '../base/ids.ts'
 import { Problem } from '../base/problem.ts'
 import type { Database } from '../database/database.ts'
 import type { Db } from '../database/schema.ts'
-import { dispatchPayload } from '../engine/payload.ts'
 import type { Git } from '../git/git-process.ts'
+import { openObjects } from '../git/object-reader.ts'
 import { isRefName, zeroId } from '../git/ref-name.ts'
 import { readDefaultBranch, readRefs } from '../git/refs.ts'
+import { dispatchPayload } from '../payloads/started-payloads.ts'
 import type { Repository } from '../repositories/repositories.ts'
+import { tellAbout } from '../repositories/tell-about.ts'
 import type { Checker } from '../workflow-syntax/checker.ts'
 import { readInputs } from '../workflow-syntax/dispatch-inputs.ts'
 import type { Fault, SourceFile } from '../workflow-syntax/workflow.ts'
-import type { Changes } from './changes.ts'
 import { openCommit } from './commit-files.ts'
 import { completeQueued, enqueue, makeWay, requireRoom } from './enqueue.ts'
 import { keptJobs } from './kept-jobs.ts'
@@ -78,7 +80,8 @@ export function createRuns(dependencies: Dependencies) {
     async start(actor: Principal, repository: Repository, wanted: Wanted) {
       const named = wanted.files && toWorkflowPaths(wanted.files)
       const { ref, target } = await resolve(repository, wanted.branch)
-      await using commit = await openCommit(git, repository.path, target)
+      await using objects = openObjects(git, repository.path)
+      const commit = await openCommit(objects, target)
       // A tag has an object of its own, and may be of something else than a commit.
       if (!commit.commit) throw new Problem('ref_not_found', `${ref} is of no commit.`)
       const commitId = commit.commit.id
@@ -96,18 +99,14 @@ export function createRuns(dependencies: Dependencies) {
         throw new Problem('invalid_request', detail, { errors: [{ pointer: '/inputs', detail }] })
       }
       const maskName = await createNameMask(openSecrets, repository.id, sources.workflows)
-      const place = toPlace(repository)
-      const defaultBranch = await readDefaultBranch(repository.path)
-      const about = {
-        repository: { ...place, defaultBranch },
-        sender: actor.username,
-        baseUrl: baseUrl(),
-      }
+      const { id: repositoryId, name, ownerUsername: owner, path: directory } = repository
+      const from = { directory, sender: actor.username, baseUrl: baseUrl() }
+      const about = await tellAbout(repository, from)
       const queued = await db.transaction().execute((tx) =>
         enqueue(
           tx,
           {
-            repository: { id: repository.id, name: repository.name, owner: place.ownerUsername },
+            repository: { id: repositoryId, name, owner },
             actor,
             event: 'workflow_dispatch',
             ref,
@@ -229,7 +228,8 @@ export function createRuns(dependencies: Dependencies) {
         throw error
       })
       if (!at) return (await checkSources(checker, given, async () => undefined)).faults
-      await using commit = await openCommit(git, repository.path, at.target)
+      await using objects = openObjects(git, repository.path)
+      const commit = await openCommit(objects, at.target)
       if (given.length > 0) return (await checkSources(checker, given, commit.read)).faults
       const named = paths.length > 0 ? paths : await commit.listWorkflows()
       return (await readSources(checker, commit, named)).faults
@@ -299,10 +299,6 @@ async function resolve({ path }: Repository, branch: string | undefined) {
     throw new Problem('ref_not_found', `There is no ${what} in this repository.`)
   }
   return { ref, target: found }
-}
-
-function toPlace({ id, name, ownerUsername }: Repository) {
-  return { id, name, ownerUsername }
 }
 
 function valuesOf(read: ReturnType<typeof readInputs>) {

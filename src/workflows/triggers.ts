@@ -1,9 +1,9 @@
+import type { Changes } from '../base/changes.ts'
 import { type Clock, dayMs } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import { Problem, type ProblemCode, toProblem } from '../base/problem.ts'
 import type { Database } from '../database/database.ts'
 import type { Db, ScheduleRow } from '../database/schema.ts'
-import { pushPayload, schedulePayload } from '../engine/payload.ts'
 import {
   hasUnread,
   listEventsAfter,
@@ -13,18 +13,21 @@ import {
 } from '../events/event-reader.ts'
 import { gitCommands } from '../git/commands.ts'
 import { type Git, GitFailure } from '../git/git-process.ts'
+import { type KeptObjects, keepObjects, openObjects } from '../git/object-reader.ts'
 import { zeroId } from '../git/ref-name.ts'
-import { type RefUpdate, readDefaultBranch, readRefs } from '../git/refs.ts'
+import { type PushedUpdate, type RefUpdate, readDefaultBranch, readRefs } from '../git/refs.ts'
+import { pushPayload } from '../payloads/push-payload.ts'
+import { schedulePayload } from '../payloads/started-payloads.ts'
+import { findPlace, type Place } from '../repositories/place-store.ts'
+import { tellAbout } from '../repositories/tell-about.ts'
 import type { Checker } from '../workflow-syntax/checker.ts'
 import { nextTime } from '../workflow-syntax/cron.ts'
 import { matchesPush } from '../workflow-syntax/triggers.ts'
 import type { Workflow } from '../workflow-syntax/workflow.ts'
-import type { Changes } from './changes.ts'
 import { type CommitFiles, openCommit } from './commit-files.ts'
 import { enqueue } from './enqueue.ts'
 import { createNameMask } from './name-mask.ts'
 import { draftFailedRun, type Start } from './new-run.ts'
-import { findPlace, type RunPlace } from './place-store.ts'
 import { publishRun } from './run-events.ts'
 import { addLog } from './run-logs.ts'
 import { insertRun, takeNumber } from './run-store.ts'
@@ -57,7 +60,9 @@ type Planned =
 type Reaction = { planned: Planned[]; schedules?: { repositoryId: string; rows: ScheduleRow[] } }
 
 const dueAtOnce = 20
-const changesMaxLength = 4 * 1024 * 1024
+const changesMaxBytes = 4 * 1024 * 1024
+// A small tree can list itself many times over.
+const changesLimits = { memoryMaxBytes: 512 * 1024 * 1024, fileMaxBytes: 2 ** 40 }
 const triesAtMost = 3
 // A push of very many refs must not keep everything else waiting.
 const reactMostMs = 2000
@@ -73,7 +78,8 @@ const skips = /\[(skip ci|ci skip|no ci|skip actions|actions skip)\]/i
 /** Starts runs by itself: after pushes, as the event log tells of them, and at the times of schedules. */
 export function createTriggers(dependencies: Dependencies) {
   const { db, git, checker, changes, pathOf, openSecrets, baseUrl, clock, log } = dependencies
-  let failures = 0
+  // The event that could not be reacted to, and how often.
+  let failing = { seq: 0, tries: 0 }
 
   /** Reacts to what has happened since the last time, each event once, for a while; whether that was all. */
   async function react(): Promise<boolean> {
@@ -81,16 +87,18 @@ export function createTriggers(dependencies: Dependencies) {
     while (await hasUnread(db, 'workflows')) {
       const from = await readMark(db, 'workflows')
       const events = await listEventsAfter(db, from)
+      await using objects = keepObjects(git)
       let done = from
+      let seen = from
       for (const event of events) {
-        // All that nobody reacts to is passed over together.
-        if (event.kind !== 'push') continue
-        await reactTo(event, done)
-        done = event.seq
-        if (performance.now() > deadline) return false
+        const isReactedTo = event.kind === 'push' && (await reactTo(event, done, objects))
+        seen = event.seq
+        if (isReactedTo) done = seen
+        if (performance.now() > deadline) break
       }
-      const last = events.at(-1)
-      if (last && last.seq > done) await record(done, last.seq, { planned: [] })
+      // What asks for nothing is passed over together.
+      if (seen > done) await record(done, seen, { planned: [] })
+      if (performance.now() > deadline) return false
     }
     return true
   }
@@ -139,42 +147,46 @@ export function createTriggers(dependencies: Dependencies) {
     await insertRun(tx, run, [])
     const text = `✗ failure: ${run.fault}\n`
     await addLog(tx, { ...run, attempt: 1, logBytes: 0 }, [{ step: null, prefix: '', text }])
-    await publishRun(tx, clock.now(), 'completed', { ...run, attempt: 1, conclusion: 'failure' })
+    await publishRun(tx, clock.now(), 'completed', { ...run, attempt: 1 })
   }
 
-  // One event that cannot be reacted to must not keep all later ones from that.
-  async function reactTo(event: Pushed, from: number): Promise<void> {
+  // One event that cannot be reacted to must not keep all later ones from that. Whether it was recorded.
+  async function reactTo(event: Pushed, from: number, objects: KeptObjects): Promise<boolean> {
     try {
-      await record(from, event.seq, await plan(event))
+      const reaction = await plan(event, objects)
+      if (reaction.planned.length === 0 && !reaction.schedules) return false
+      await record(from, event.seq, reaction)
     } catch (error) {
-      failures += 1
-      if (isPassing(error) || failures < triesAtMost) throw error
+      failing = { seq: event.seq, tries: failing.seq === event.seq ? failing.tries + 1 : 1 }
+      if (isPassing(error) || failing.tries < triesAtMost) throw error
+      // What has failed may have been in the middle of an object.
+      await objects[Symbol.asyncDispose]()
       log.error({ err: error, seq: event.seq }, 'a push could not be looked at for workflows')
+      // At once: else the next one that fails would have all of this done again.
       await record(from, event.seq, { planned: [] })
     }
-    failures = 0
+    return true
   }
 
-  async function plan({ repositoryId, data, actorId, actorUsername }: Pushed): Promise<Reaction> {
-    const update: RefUpdate = JSON.parse(data)
+  async function plan(
+    { repositoryId, data, actorId, actorUsername }: Pushed,
+    objects: KeptObjects,
+  ): Promise<Reaction> {
+    const update: PushedUpdate = JSON.parse(data)
     const isWanted = /^refs\/(heads|tags)\//.test(update.ref) && update.after !== zeroId
     const place = repositoryId === null ? undefined : await findPlace(db, repositoryId)
     if (!isWanted || !place) return { planned: [] }
     const directory = pathOf(place.id)
     const actor = { id: actorId, username: actorUsername }
-    await using commit = await openCommit(git, directory, update.after)
+    const commit = await openCommit(await objects.of(directory), update.after)
     // A tag may be of something else than a commit.
     if (!commit.commit) return { planned: [] }
     const paths = await commit.listWorkflows()
     const about = toStart(place, update.ref, commit.commit.id, actor)
     const head = commit.commit
-    const defaultBranch = await readDefaultBranch(directory)
-    const payload = pushPayload(update, head, {
-      repository: { ...place, defaultBranch },
-      sender: actorUsername,
-      baseUrl: baseUrl(),
-    })
-    const isDefault = update.ref === `refs/heads/${defaultBranch}`
+    const told = await tellAbout(place, { directory, sender: actorUsername, baseUrl: baseUrl() })
+    const payload = pushPayload(update, { commits: [head], head }, told)
+    const isDefault = update.ref === `refs/heads/${told.repository.defaultBranch}`
     const isSkipped = skips.test(head.message)
     const changed = lazily(() => changedPaths(directory, update))
     const planned: Planned[] = []
@@ -212,16 +224,19 @@ export function createTriggers(dependencies: Dependencies) {
 
   // What was there before may have been pruned; a push of very much counts as one of everything.
   async function changedPaths(directory: string, { before, after }: RefUpdate): Promise<Paths> {
-    const text = await git.run(gitCommands.listChanges(directory, before, after)).catch((error) => {
-      if (error instanceof GitFailure) return undefined
-      throw error
-    })
-    if (text === undefined || text.length > changesMaxLength) return 'unknown'
+    const command = gitCommands.listChanges(directory, before, after)
+    const text = await git
+      .runUpTo(changesMaxBytes, command, { limits: changesLimits })
+      .catch((error) => {
+        if (error instanceof GitFailure) return undefined
+        throw error
+      })
+    if (text === undefined) return 'unknown'
     return text.split('\0').filter((path) => path !== '')
   }
 
   function toSchedules(
-    { id: repositoryId }: RunPlace,
+    { id: repositoryId }: Place,
     { path: file, on }: Workflow,
     actor: Start['actor'],
   ): ScheduleRow[] {
@@ -269,12 +284,10 @@ export function createTriggers(dependencies: Dependencies) {
     if (tip === zeroId) return undefined
     const actor = { id: schedule.actorId, username: schedule.actorUsername }
     const about = toStart(place, ref, tip, actor)
-    const payload = schedulePayload(schedule.cron, {
-      repository: { ...place, defaultBranch },
-      sender: actor.username,
-      baseUrl: baseUrl(),
-    })
-    await using commit = await openCommit(git, directory, tip)
+    const told = await tellAbout(place, { directory, sender: actor.username, baseUrl: baseUrl() })
+    const payload = schedulePayload(schedule.cron, told)
+    await using objects = openObjects(git, directory)
+    const commit = await openCommit(objects, tip)
     const sources = await readSourcesOrFault(commit, schedule.file)
     if ('fault' in sources) {
       const { fault } = sources
@@ -304,7 +317,7 @@ function isPassing(error: unknown): boolean {
   return passing.has(toProblem(error).code)
 }
 
-function toStart(place: RunPlace, ref: string, commit: string, actor: Start['actor']) {
+function toStart(place: Place, ref: string, commit: string, actor: Start['actor']) {
   const repository = { id: place.id, name: place.name, owner: place.ownerUsername }
   return { repository, actor, ref, commit, inputs: {} }
 }

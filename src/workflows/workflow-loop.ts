@@ -68,7 +68,7 @@ export function startWorkflowLoop({ db, triggers, queue, keptDays, clock, log }:
   looking.unref()
 
   return {
-    /** Looks at once: something was pushed. */
+    /** Looks at once: something has happened. */
     wake,
 
     async [Symbol.asyncDispose]() {

@@ -1,5 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto'
 import type { Principal } from '../access/principal.ts'
+import { createChanges } from '../base/changes.ts'
 import type { Clock } from '../base/clock.ts'
 import type { FaultPoint } from '../base/fault-points.ts'
 import type { Log } from '../base/log.ts'
@@ -7,10 +8,10 @@ import { Sensitive } from '../base/sensitive.ts'
 import { hashToken } from '../base/token-string.ts'
 import type { Settings } from '../config/settings.ts'
 import type { Database } from '../database/database.ts'
+import type { EventBell } from '../events/event-bell.ts'
 import type { Git } from '../git/git-process.ts'
 import type { Repositories } from '../repositories/repositories.ts'
 import { createChecker } from '../workflow-syntax/checker.ts'
-import { createChanges } from './changes.ts'
 import { createQueue, isRunToken } from './queue.ts'
 import { createReports } from './reports.ts'
 import { createLogReader } from './run-logs.ts'
@@ -27,6 +28,7 @@ import { startWorkflowLoop } from './workflow-loop.ts'
 type Dependencies = {
   db: Database
   git: Git
+  bell: EventBell
   repositories: Repositories
   /** Opens the secrets of a repository, all or some, for a run. */
   openSecrets: (repositoryId: string, names?: readonly string[]) => Promise<Record<string, string>>
@@ -43,7 +45,7 @@ type Dependencies = {
 
 /** Runs of workflows: who asks for them, what makes them by itself, and those who execute them. */
 export function createWorkflows(dependencies: Dependencies) {
-  const { db, git, repositories, settings, clock, faultPoint, log, holder } = dependencies
+  const { db, git, bell, repositories, settings, clock, faultPoint, log, holder } = dependencies
   const changes = createChanges()
   const checker = createChecker()
   const { runSeconds } = settings
@@ -67,7 +69,6 @@ export function createWorkflows(dependencies: Dependencies) {
   const secret = new Sensitive(`svcrunner_${randomBytes(24).toString('base64url')}`)
   // Several servers have a runner each, and none may take back what the others' have.
   const ownRunner = `local-${createHash('sha256').update(holder).digest('hex').slice(0, 8)}`
-  let loop: ReturnType<typeof startWorkflowLoop> | undefined
   const secretHash = hashToken(secret.reveal())
 
   return {
@@ -87,8 +88,8 @@ export function createWorkflows(dependencies: Dependencies) {
       return { kind: 'runner', id: 'runner', username: '', permissions: new Set(['runner']) }
     },
 
-    /** Has a start look at once: something was pushed. */
-    wake: () => loop?.wake(),
+    /** What the API tells of a run in the state that an event tells of. */
+    describeRun: views.atEvent,
 
     /** Ends the runs of a repository that is about to be deleted. */
     endRuns: runs.endAll,
@@ -112,10 +113,11 @@ export function createWorkflows(dependencies: Dependencies) {
         clock,
         log,
       })
-      loop = started
+      const looking = bell.onEvents(started.wake)
       const waking = changes.onChange('queue', runner.wake)
       return {
         async [Symbol.asyncDispose]() {
+          looking[Symbol.dispose]()
           waking[Symbol.dispose]()
           await started[Symbol.asyncDispose]()
           await checker[Symbol.asyncDispose]()

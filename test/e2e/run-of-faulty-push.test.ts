@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { test } from 'node:test'
 import { until } from '../support/condition.ts'
+import { createProject, git } from '../support/git.ts'
 import { startInProcess } from '../support/in-process.ts'
 import { pushFiles } from '../support/workflow-site.ts'
 
@@ -22,4 +25,25 @@ test('a push with a faulty file makes a failed run, whose log tells of every fau
   assert.deepEqual(others, [])
   assert.deepEqual([run.failure.reason, run.failure.lastLines], [run.fault, []])
   assert.equal((await admin.get(`${path}/logs`)).text, `✗ failure: ${run.fault}\n`)
+})
+
+test('pushes that cannot be looked at keep nobody else from having runs', async () => {
+  await using service = await startInProcess()
+  const { admin } = service
+  await admin.post('/repos', { name: 'evil' })
+  await using project = await createProject()
+  const first = await project.git('rev-parse', 'HEAD')
+  await writeFile(join(project.path, 'message'), 'x'.repeat(17 * 1024 * 1024))
+  await project.git('commit', '--quiet', '--allow-empty', '--file=message')
+  // Those that ask for nothing are in between, and all are one push.
+  const refs = ['a', 'c', 'e'].flatMap((name) => [
+    `HEAD:refs/heads/${name}`,
+    `${first}:refs/heads/${name}0`,
+  ])
+  await git(project.path, ['push', '--quiet', admin.remote('evil'), ...refs])
+  await pushFiles(admin, 'site', { '.svc/workflows/ci.yml': 'on: push\nsteps:\n  - run: true\n' })
+  await until('the next push has made a run', async () => {
+    const { body } = await admin.get('/repos/site/workflows')
+    return body.length === 1
+  })
 })

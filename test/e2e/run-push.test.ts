@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { after, before, test } from 'node:test'
 import { newTokenString } from '../../src/base/token-string.ts'
 import { until } from '../support/condition.ts'
-import { createProject, temporaryFolder } from '../support/git.ts'
+import { createProject, git, spawnGit, temporaryFolder } from '../support/git.ts'
 import { type InProcess, startInProcess } from '../support/in-process.ts'
 import { untilLookedAt } from '../support/looked-at.ts'
 import { without } from '../support/programs.ts'
@@ -108,6 +110,29 @@ test('filters of paths look at what the push changed, all of its commits', async
   const both = { 'docs/ä ö.md': 'x', 'src/b.c': 'b' }
   assert.deepEqual((await push('paths', both)).runs, ['code.yml heads/main', 'docs.yml heads/main'])
   assert.deepEqual((await push('paths', {}, { message: 'Empty' })).runs, ['code.yml heads/main'])
+})
+
+test('a change of more paths than anybody can read counts as one of everything', async () => {
+  const workflow = { '.svc/workflows/docs.yml': on("{ push: { paths: ['docs/**'] } }") }
+  const first = await pushFiles(service.admin, 'bomb', workflow)
+  await using clone = await temporaryFolder()
+  const run = async (...args: string[]) => (await git(clone.path, args)).stdout
+  await run('clone', '--quiet', service.admin.remote('bomb'), '.')
+  const makeTree = async (entries: string[]) => {
+    const child = spawnGit(clone.path, ['mktree'])
+    child.stdin.end(`${entries.join('\n')}\n`)
+    return (await text(child.stdout)).trim()
+  }
+  await writeFile(join(clone.path, 'leaf'), '')
+  let entry = `100644 blob ${await run('hash-object', '-w', 'leaf')}`
+  for (let depth = 0; depth < 10; depth++) {
+    const entries = Array.from({ length: 10 }, (_, name) => `${entry}\t${name}`)
+    entry = `040000 tree ${await makeTree(entries)}`
+  }
+  const root = await makeTree([await run('ls-tree', first), `${entry}\tsrc`])
+  const commit = await run('commit-tree', '-p', first, '-m', 'bomb', root)
+  await run('push', '--quiet', 'origin', `${commit}:refs/heads/main`)
+  assert.deepEqual(await runsOf('bomb'), ['docs.yml heads/main', 'docs.yml heads/main'])
 })
 
 test('a push that says so starts nothing', async () => {

@@ -1,0 +1,44 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { fitNewest } from './fit-newest.ts'
+import { toText } from './to-text.ts'
+
+const item = (name: string) => ({ whole: { name, files: ['x'.repeat(50)] }, short: { name } })
+const bytes = (values: object[]) =>
+  values.reduce((sum, one) => sum + toText({ ...one }).length + 1, 0)
+
+test('the oldest become short first, then they are left out', () => {
+  const [a, b, c] = [item('a'), item('b'), item('c')]
+  const all = bytes([a.whole, b.whole, c.whole])
+  assert.deepEqual(fitNewest([a, b, c], all), { items: [a.whole, b.whole, c.whole], isWhole: true })
+  assert.deepEqual(fitNewest([a, b, c], all - 1), {
+    items: [a.short, b.whole, c.whole],
+    isWhole: false,
+  })
+  const shorts = bytes([a.short, b.short, c.short])
+  assert.deepEqual(fitNewest([a, b, c], shorts).items, [a.short, b.short, c.short])
+  assert.deepEqual(fitNewest([a, b, c], shorts - 1).items, [b.short, c.short])
+  assert.deepEqual(fitNewest([a, b, c], 0), { items: [], isWhole: false })
+  assert.deepEqual(fitNewest([], 0), { items: [], isWhole: true })
+})
+
+test('no more than the room is taken, counted as UTF-8 of the JSON', () => {
+  const texts = fc.string({ unit: 'binary', maxLength: 40 })
+  const lists = fc.array(fc.record({ text: texts, files: fc.array(texts, { maxLength: 5 }) }))
+  fc.assert(
+    fc.property(lists, fc.nat(2000), (list, room) => {
+      const items = list.map((whole) => ({ whole, short: { ...whole, files: [] } }))
+      const fitted = fitNewest(items, room)
+      if (fitted.items.length > 0) assert.ok(Buffer.byteLength(toText(fitted.items)) - 1 <= room)
+      assert.equal(fitted.isWhole, toText(fitted.items) === toText(list))
+    }),
+  )
+})
+
+test('half a surrogate pair becomes U+FFFD', () => {
+  assert.equal(
+    toText({ text: 'a\ud800b', list: ['\udc00'] }),
+    '{"text":"a\u{fffd}b","list":["\u{fffd}"]}',
+  )
+})

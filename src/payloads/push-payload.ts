@@ -1,0 +1,48 @@
+import { type About, type Payload, toCommon, urlOf } from './about.ts'
+import { type ToldCommit, toCommit } from './commits.ts'
+
+/** All zeros before or after it mean that there was no such ref. */
+type Update = { ref: string; before: string; after: string; forced: boolean }
+
+type Brought = {
+  /** The oldest first. */
+  commits: ToldCommit[]
+  /** The commit that the ref leads to. */
+  head: ToldCommit | undefined
+  /** The full name of a branch that a new ref was made from. */
+  baseRef?: string | undefined
+}
+
+/** Of a change of one ref. */
+export function pushPayload(
+  { ref, before, after, forced }: Update,
+  { commits, head, baseRef }: Brought,
+  about: About,
+): Payload {
+  const url = urlOf(about)
+  const { repository, ...common } = toCommon(about)
+  return {
+    ref,
+    before,
+    after,
+    created: isZero(before),
+    deleted: isZero(after),
+    forced,
+    base_ref: baseRef ?? null,
+    compare: `${url}/compare/${before}...${after}`,
+    commits: commits.map((commit) => toCommit(commit, url)),
+    head_commit: head ? toCommit(head, url) : null,
+    // Of all payloads, this one has the time in seconds.
+    repository: {
+      ...Object(repository),
+      created_at: Math.floor(about.repository.createdAt / 1000),
+      master_branch: about.repository.defaultBranch,
+    },
+    pusher: { name: about.sender },
+    ...common,
+  }
+}
+
+function isZero(id: string): boolean {
+  return /^0+$/.test(id)
+}
