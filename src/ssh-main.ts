@@ -46,6 +46,7 @@ async function start({ settings, port, path }: SshProcessOptions) {
   const engine = createGitEngine({
     git,
     ...createSshFrontend(backend),
+    door: 'ssh',
     freeSpace,
     settings,
     log,

@@ -199,7 +199,8 @@ function pushed(db: Database, repositoryId: string, pushId: string): Promise<voi
   const actor = { id: 'token', username: 'ada' }
   const [before, after] = ['0'.repeat(40), '1'.repeat(40)]
   const events = ['refs/heads/a', 'refs/heads/b'].map((ref) => {
-    const data = { ref, before, after, pushId, repositoryName: 'site' }
+    const change = { ref, before, after, forced: false }
+    const data = { ...change, pushId, door: 'http', repositoryName: 'site' }
     return { kind: 'push', actor, repositoryId, data } as const
   })
   return db.transaction().execute((tx) => publish(tx, start, events))

@@ -10,6 +10,7 @@ import {
   insertPush,
   listSince,
   listUnfinished,
+  listWithUnfinished,
   markFinished,
 } from '../src/git-server/push-store.ts'
 import {
@@ -243,17 +244,29 @@ onEachDatabase((fresh) => {
       updates: '[]',
       judgedAt: 10,
       finishedAt: null,
-    }
+      door: 'http',
+      keptUntil: null,
+      undoes: null,
+    } as const
     await insertPush(db, push)
-    assert.deepEqual(await listUnfinished(db), [push])
+    assert.deepEqual(await listUnfinished(db, push.repositoryId), [push])
+    assert.deepEqual(await listWithUnfinished(db), [push.repositoryId])
     assert.deepEqual(await listUnfinished(db, 'another'), [])
-    assert.equal(await markFinished(db, push.id, 20), true)
-    assert.equal(await markFinished(db, push.id, 30), false)
-    assert.deepEqual(await listUnfinished(db), [])
-    assert.deepEqual(await listSince(db, push), [{ ...push, finishedAt: 20 }])
-    assert.deepEqual(await listSince(db, { ...push, judgedAt: 21 }), [])
+    const outcome = { updates: [], keptUntil: null }
+    assert.equal(await markFinished(db, push.id, { ...outcome, now: 20 }), true)
+    assert.equal(await markFinished(db, push.id, { ...outcome, now: 30 }), false)
+    assert.deepEqual(await listUnfinished(db, push.repositoryId), [])
+    assert.deepEqual(await listWithUnfinished(db), [])
+    const finished = { ...push, finishedAt: 20 }
+    assert.deepEqual(await listSince(db, push), [])
+    const [earlier, later] = ['0'.repeat(26), 'z'.repeat(26)]
+    // Judged before the other one had finished, in either order; at the end of it; and later.
+    assert.deepEqual(await listSince(db, { ...push, id: earlier }), [finished])
+    assert.deepEqual(await listSince(db, { ...push, id: later }), [finished])
+    assert.deepEqual(await listSince(db, { ...push, id: later, judgedAt: 20 }), [])
+    assert.deepEqual(await listSince(db, { ...push, id: earlier, judgedAt: 21 }), [finished])
     await deleteRepository(db, repository.id)
-    assert.equal(await markFinished(db, push.id, 40), false)
+    assert.equal(await markFinished(db, push.id, { ...outcome, now: 40 }), false)
   })
 
   test('events are numbered without gaps, however many are published at once', async () => {

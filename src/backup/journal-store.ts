@@ -1,5 +1,6 @@
 import type { Db } from '../database/schema.ts'
-import type { RefUpdate } from '../git/refs.ts'
+import { isOverwriting, keptRef } from '../git/kept-refs.ts'
+import type { PushedUpdate, RefUpdate } from '../git/refs.ts'
 
 /** A ref that a push has changed, or may have. */
 export type TouchedRef = { repositoryId: string; ref: string }
@@ -14,7 +15,7 @@ export async function lastEvent(db: Db): Promise<number> {
   return row?.value ?? 0
 }
 
-/** The refs that pushes are known to have changed since an event. */
+/** The refs that pushes are known to have changed since an event, with those that keep what was overwritten. */
 export async function listChangedRefs(db: Db, sinceEvent: number): Promise<TouchedRef[]> {
   const rows = await db
     .selectFrom('events')
@@ -22,9 +23,10 @@ export async function listChangedRefs(db: Db, sinceEvent: number): Promise<Touch
     .where('seq', '>', sinceEvent)
     .where('kind', '=', 'push')
     .execute()
-  return rows.map(({ repositoryId, data }) => {
-    const { ref }: RefUpdate = JSON.parse(data)
-    return { repositoryId: repositoryId ?? '', ref }
+  return rows.flatMap(({ repositoryId, data }) => {
+    const update: PushedUpdate & { pushId: string } = JSON.parse(data)
+    const kept = isOverwriting(update) ? [keptRef(update.pushId, update)] : []
+    return [update.ref, ...kept].map((ref) => ({ repositoryId: repositoryId ?? '', ref }))
   })
 }
 

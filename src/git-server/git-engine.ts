@@ -5,6 +5,7 @@ import type { Log } from '../base/log.ts'
 import { Problem } from '../base/problem.ts'
 import type { FreeSpace } from '../config/free-space.ts'
 import type { PlainSettings } from '../config/settings.ts'
+import type { Door } from '../database/schema.ts'
 import { readArchiveRequest } from '../git/archive-request.ts'
 import { type Body, bodyOf, collect, limited } from '../git/body.ts'
 import { gitCommands } from '../git/commands.ts'
@@ -31,6 +32,8 @@ export type Service = 'git-upload-pack' | 'git-receive-pack'
 type Dependencies = {
   git: Git
   pushes: Pick<Pushes, 'judge' | 'finish'>
+  /** Which way its clients come. */
+  door: Door
   tidying: Pick<Tidying, 'enter'>
   turns: GitTurns
   freeSpace: FreeSpace
@@ -81,7 +84,8 @@ type Talk = {
  * https://git-scm.com/docs/pack-protocol and https://git-scm.com/docs/protocol-v2
  */
 export function createGitEngine(dependencies: Dependencies) {
-  const { git, pushes, tidying, turns, freeSpace, settings, log, onOperation } = dependencies
+  const { git, pushes, door, tidying, turns, freeSpace } = dependencies
+  const { settings, log, onOperation } = dependencies
   const stallMs = settings.gitStallSeconds * 1000
   const readingTurns = createTurns({ overall: 64, perKey: 16, waiting: 1000, waitMs: stallMs })
   // What a server offers in version 2 does not depend on the repository, so it is asked for once.
@@ -198,7 +202,7 @@ export function createGitEngine(dependencies: Dependencies) {
       await using visit = await tidying.enter(repository.id)
       await using child = git.startPush(repository.path, request)
       visit.watch(child.ended)
-      const push: Push = { principal, repository }
+      const push: Push = { principal, repository, door }
       const judged = answerHook(child.channel, updates, (asked) => pushes.judge(push, asked)).catch(
         (error) => log.error({ err: error }, 'a push could not be judged'),
       )

@@ -1,36 +1,52 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Principal } from '../access/principal.ts'
-import type { Clock } from '../base/clock.ts'
+import { type Clock, increasing } from '../base/clock.ts'
+import type { FaultPoint } from '../base/fault-points.ts'
 import { newId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
+import { createOneByOne } from '../base/one-by-one.ts'
 import { Problem } from '../base/problem.ts'
 import type { Database } from '../database/database.ts'
-import type { PushRow } from '../database/schema.ts'
-import { publish } from '../events/events.ts'
+import type { Door } from '../database/schema.ts'
+import type { Git } from '../git/git-process.ts'
 import { isRefName, refNameFault, zeroId } from '../git/ref-name.ts'
 import { type RefUpdate, readRefs, resolveSymbolicRef } from '../git/refs.ts'
 import type { Directories } from '../repositories/directories.ts'
 import type { Protections } from '../repositories/protections.ts'
 import type { Repositories, Repository } from '../repositories/repositories.ts'
-import { insertPush, listSince, listUnfinished, markFinished, nameOf } from './push-store.ts'
+import type { Tidying } from '../repositories/tidying.ts'
+import type { IntendedUpdate } from './applied-updates.ts'
+import type { KeptTips } from './kept-tips.ts'
+import { deleteUnfinished, insertPush, listUnfinished, listWithUnfinished } from './push-store.ts'
+import { createSettlePush } from './settle-push.ts'
+import { createTryAgain } from './try-again.ts'
 
 export type Pushes = ReturnType<typeof createPushes>
 
 const drainPauseMs = 5
 
 /** One push from the moment its git process starts. */
-export type Push = { principal: Principal; repository: Repository; id?: string }
+export type Push = {
+  principal: Principal
+  repository: Repository
+  door: Door
+  /** The push that it undoes. */
+  undoes?: string
+  id?: string
+}
 
 type Dependencies = {
   db: Database
+  git: Git
   /** The same principal as it is now, or undefined when it is none any more. */
   refresh: (principal: Principal) => Promise<Principal | undefined>
   repositories: Repositories
   protections: Protections
   directories: Directories
-  /** Called when a push has been finished, and its events are in the log. */
-  onFinished: () => void
+  keptTips: Pick<KeptTips, 'keep'>
+  tidying: Pick<Tidying, 'enter'>
   clock: Clock
+  faultPoint: FaultPoint
   log: Log
 }
 
@@ -39,8 +55,12 @@ type Dependencies = {
  * lies between moved refs and their events is closed by the sweep, which compares intents with refs.
  */
 export function createPushes(dependencies: Dependencies) {
-  const { db, refresh, repositories, protections, directories, onFinished, clock, log } =
-    dependencies
+  const { db, refresh, repositories, protections, faultPoint, log } = dependencies
+  // When pushes are judged and finished tells which of them may have built on which.
+  const clock = increasing(dependencies.clock)
+  const settle = createSettlePush({ ...dependencies, clock })
+  const oneByOne = createOneByOne()
+  const tryAgain = createTryAgain((repositoryId) => sweep(repositoryId), log)
   // Pushes whose git process this server is waiting for: not for the sweep.
   const underWay = new Set<string>()
   // The same, and those that are being finished.
@@ -62,10 +82,27 @@ export function createPushes(dependencies: Dependencies) {
         if (!repository.asOwner) refuseProtected(name, ruleFor)
       }
     }
-    await refuseAbsent(repository.path, updates)
-    // Intents that were never finished are compared with the refs before those can move again.
-    await sweep(repository.id)
-    push.id = newId(clock.now())
+    await oneByOne(repository.id, async () => {
+      // Intents that were never finished are compared with the refs before those can move again.
+      await settleEnded(repository.id)
+      await recordIntent(push, { principal, updates })
+    })
+  }
+
+  async function recordIntent(
+    push: Push,
+    { principal, updates }: { principal: Principal; updates: RefUpdate[] },
+  ): Promise<void> {
+    const { repository } = push
+    const names = updates.map(({ ref }) => ref)
+    const values = await readRefs(repository.path, names)
+    refuseAbsent(updates, values)
+    const intended = updates.map(
+      (update): IntendedUpdate =>
+        values.get(update.ref) === update.before ? update : { ...update, isStale: true },
+    )
+    const judgedAt = clock.now()
+    push.id = newId(judgedAt)
     underWay.add(push.id)
     open.add(push.id)
     await insertPush(db, {
@@ -73,9 +110,12 @@ export function createPushes(dependencies: Dependencies) {
       repositoryId: repository.id,
       actorId: principal.id,
       actorUsername: principal.username,
-      updates: JSON.stringify(updates),
-      judgedAt: clock.now(),
+      updates: JSON.stringify(intended),
+      judgedAt,
       finishedAt: null,
+      door: push.door,
+      keptUntil: null,
+      undoes: push.undoes ?? null,
     })
   }
 
@@ -83,62 +123,51 @@ export function createPushes(dependencies: Dependencies) {
   async function finish(push: Push): Promise<void> {
     if (push.id === undefined) return // It never came to a verdict, or was refused.
     underWay.delete(push.id)
-    await sweep(push.repository.id).catch((error) =>
-      // The refs have moved and the intent is recorded: the next sweep publishes what this one could not.
-      log.error({ err: error, pushId: push.id }, 'a push will be finished later'),
-    )
+    faultPoint('push.moved')
+    await sweep(push.repository.id).catch((error) => {
+      // The refs have moved and the intent is recorded, so this can be done as soon as it is possible again.
+      log.error({ err: error, pushId: push.id }, 'a push will be finished later')
+      tryAgain.later(push.repository.id)
+    })
     open.delete(push.id)
-    onFinished()
   }
 
   /** Finishes or drops every push that has ended unfinished, of all repositories or of one. */
   async function sweep(repositoryId?: string): Promise<void> {
+    if (repositoryId !== undefined) return oneByOne(repositoryId, () => settleEnded(repositoryId))
+    for (const id of await listWithUnfinished(db)) {
+      await sweep(id).catch((error) =>
+        // One repository that is damaged must keep no other waiting.
+        log.error({ err: error, repositoryId: id }, 'pushes could not be finished'),
+      )
+    }
+  }
+
+  async function settleEnded(repositoryId: string): Promise<void> {
     for (const push of await listUnfinished(db, repositoryId)) {
       if (!underWay.has(push.id)) await settle(push)
     }
   }
 
-  async function settle(push: PushRow): Promise<void> {
-    const applied = await appliedUpdates(push)
-    const actor = { id: push.actorId, username: push.actorUsername }
-    const { repositoryId } = push
-    await db.transaction().execute(async (tx) => {
-      if (!(await markFinished(tx, push.id, clock.now()))) return
-      const repositoryName = (await nameOf(tx, repositoryId)) ?? ''
-      const events = applied.map((update) => {
-        const data = { ...update, pushId: push.id, repositoryName }
-        return { kind: 'push', actor, repositoryId, data } as const
-      })
-      await publish(tx, clock.now(), events)
-    })
-  }
-
-  /**
-   * Which of a push's intended updates came to pass: the ref has the new value, or another push has
-   * since replaced just that value.
-   */
-  async function appliedUpdates(push: PushRow): Promise<RefUpdate[]> {
-    const updates = updatesOf(push).filter(({ before, after }) => before !== after)
-    const directory = directories.pathOf(push.repositoryId)
-    const values = await readRefs(
-      directory,
-      updates.map(({ ref }) => ref),
-    )
-    const unexplained = updates.filter(({ ref, after }) => values.get(ref) !== after)
-    if (unexplained.length === 0) return updates
-    const others = (await listSince(db, push)).filter(({ id }) => id !== push.id)
-    const replaced = new Set(others.flatMap(updatesOf).map(({ ref, before }) => `${before} ${ref}`))
-    return updates.filter(
-      ({ ref, after }) => values.get(ref) === after || replaced.has(`${after} ${ref}`),
-    )
+  /** Forgets a push that git has refused as a whole: a ref may have come to the same value another way. */
+  async function withdraw({ id }: Push): Promise<void> {
+    if (id === undefined) return
+    try {
+      await deleteUnfinished(db, id)
+    } finally {
+      underWay.delete(id)
+      open.delete(id)
+    }
   }
 
   return {
     judge,
+    withdraw,
 
-    /** Waits until pushes whose answers have been given are finished, too. */
+    /** Waits until pushes whose answers have been given are finished, too; one that could not be is left to the next start. */
     async drain(): Promise<void> {
       while (open.size > 0) await sleep(drainPauseMs)
+      await tryAgain.stop()
     },
 
     finish,
@@ -147,11 +176,9 @@ export function createPushes(dependencies: Dependencies) {
 }
 
 // Git calls the deletion of what is not there a success, and it would look like one in the journal.
-async function refuseAbsent(directory: string, updates: RefUpdate[]): Promise<void> {
-  const deleted = updates.filter(({ after }) => after === zeroId).map(({ ref }) => ref)
-  const values = await readRefs(directory, deleted)
-  for (const ref of deleted) {
-    if (values.get(ref) === zeroId)
+function refuseAbsent(updates: RefUpdate[], values: Map<string, string>): void {
+  for (const { ref, after } of updates) {
+    if (after === zeroId && values.get(ref) === zeroId)
       throw new Problem('ref_not_found', `There is no ref "${ref}" to delete.`)
   }
 }
@@ -170,8 +197,4 @@ function refuseProtected(ref: string, ruleFor: (branch: string) => string | unde
     'branch_protected',
     `The branch "${branch}" is protected by the rule "${rule}": only the owner of the repository or an admin may change it.`,
   )
-}
-
-function updatesOf({ updates }: PushRow): RefUpdate[] {
-  return JSON.parse(updates)
 }

@@ -80,7 +80,7 @@ export function createSshBackend(dependencies: Dependencies) {
       repository: Repository,
       updates: RefUpdate[],
     ): Promise<string | undefined> {
-      const push: Push = { principal, repository }
+      const push: Push = { principal, repository, door: 'ssh' }
       try {
         await pushes.judge(push, updates)
       } catch (error) {

@@ -142,7 +142,7 @@ export function createRepositories(dependencies: Dependencies) {
     const [protectedBranches, defaultBranch, isUsed, sizeBytes] = await Promise.all([
       listProtections(db, id),
       readDefaultBranch(path),
-      hasRefs(path),
+      hasRefs(path, 'visible'),
       packBytes(path),
     ])
     return {
@@ -259,7 +259,8 @@ export function createRepositories(dependencies: Dependencies) {
         await db.transaction().execute(async (tx) => {
           if (!(await deleteRepository(tx, id))) throw notFound(name)
           await deleteImport(tx, id)
-          const about = { actor, repositoryId: id, data: { name } }
+          const { ownerUsername } = repository
+          const about = { actor, repositoryId: id, data: { name, ownerUsername } }
           await publish(tx, clock.now(), [{ kind: 'repository.deleted', ...about }])
         })
       } catch (error) {
@@ -285,7 +286,7 @@ export function createRepositories(dependencies: Dependencies) {
       const setAside: string[] = []
       for (const id of present.difference(rows).difference(importing)) {
         const isLeftover =
-          (await directories.isDoomed(id)) || !(await hasRefs(directories.pathOf(id)))
+          (await directories.isDoomed(id)) || !(await hasRefs(directories.pathOf(id), 'any'))
         if (isLeftover) await directories.remove(id)
         else setAside.push(await directories.setAside(id))
       }

@@ -12,6 +12,7 @@ import { createCommitPool } from '../support/commit-pool.ts'
 import { until } from '../support/condition.ts'
 import { createProject, git, temporaryFolder } from '../support/git.ts'
 import { createOddSource } from '../support/import-sources.ts'
+import { keptFaults, partRefs } from '../support/kept-tips.ts'
 import { createLedger } from '../support/ledger.ts'
 import { leftoversIn, repositoryFolders, untilTidy } from '../support/leftovers.ts'
 import { copyPrefix, createLoad, type Session } from '../support/load.ts'
@@ -188,6 +189,7 @@ function createCheck(
     const faults = load.settle(repositories)
 
     const { numbers, pushes } = records.eventsAfter(lastEvent)
+    const allPushes = Map.groupBy(records.eventsAfter(0).pushes, (event) => event.repositoryId)
     assert.deepEqual(
       numbers,
       numbers.map((_, index) => lastEvent + 1 + index),
@@ -195,9 +197,10 @@ function createCheck(
     lastEvent = numbers.at(-1) ?? lastEvent
     for (const { id, name, path, state } of repositories) {
       assert.equal(state, 'ready', name)
-      const refs = await refsOf(path)
+      const { visible: refs, kept } = partRefs(await refsOf(path))
       if (name.startsWith(copyPrefix)) assert.deepEqual(refs, refsOfSource, name)
       faults.push(...ledger.settle(id, refs, pushes))
+      faults.push(...keptFaults(kept, allPushes.get(id) ?? []))
       await git('/', ['-c', 'safe.directory=*', '--git-dir', path, 'fsck', '--full', '--strict'])
     }
     assert.deepEqual(faults, [], log())

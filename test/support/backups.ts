@@ -4,6 +4,7 @@ import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Ran, runSvc } from './command.ts'
 import { git } from './git.ts'
+import { keptFaults, partRefs } from './kept-tips.ts'
 import { repositoryFolders } from './leftovers.ts'
 import { copyPrefix } from './load.ts'
 import { openPushRecords, type PushEvent } from './push-records.ts'
@@ -83,10 +84,11 @@ export async function assertAgrees(
   const faults: string[] = []
   for (const { id, name, path } of repositories) {
     const told = pushes.filter(({ repositoryId }) => repositoryId === id)
-    const refs = await refsIn(path)
+    const { visible: refs, kept } = partRefs(await refsIn(path))
     if (name.startsWith(copyPrefix)) assert.deepEqual(refs, refsOfCopies, name)
     // What was imported began with refs of which no event tells.
     if (!imported.has(id)) faults.push(...faultsOf(refs, told).map((fault) => `${id}: ${fault}`))
+    faults.push(...keptFaults(kept, told).map((fault) => `${id}: ${fault}`))
     const fsck = ['fsck', '--full', '--strict', '--connectivity-only']
     await git('/', ['-c', 'safe.directory=*', '--git-dir', path, ...fsck])
   }

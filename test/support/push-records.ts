@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import type { RefUpdate } from '../../src/git/refs.ts'
+import type { PushedUpdate, RefUpdate } from '../../src/git/refs.ts'
 
-export type PushEvent = RefUpdate & { seq: number; repositoryId: string }
+export type PushEvent = PushedUpdate & { pushId: string; seq: number; repositoryId: string }
 
 /** What a data directory's database tells of pushes, read beside the server. */
 export function openPushRecords(dataDir: string) {
@@ -47,7 +47,7 @@ export function openPushRecords(dataDir: string) {
       const pushes = rows
         .filter(({ kind }) => kind === 'push')
         .map((row) => ({
-          ...(JSON.parse(String(row.data)) as RefUpdate),
+          ...(JSON.parse(String(row.data)) as PushedUpdate & { pushId: string }),
           seq: Number(row.seq),
           repositoryId: String(row.repositoryId),
         }))

@@ -5,8 +5,8 @@ import { flushPacket, packet } from '../../src/git/pkt-line.ts'
 const execute = promisify(execFile)
 const zeroId = '0'.repeat(40)
 
-/** The body of a push that creates a branch: a command, then a pack of all that its commit needs. */
-export async function pushBody(project: string, branch: string): Promise<Buffer> {
+/** The body of a push that creates branches: a command for each, then a pack of all that their commit needs. */
+export async function pushBody(project: string, ...branches: string[]): Promise<Buffer> {
   const run = (args: string[]) =>
     execute('git', args, { cwd: project, encoding: 'buffer', maxBuffer: 2 ** 30 })
   const { stdout: id } = await run(['rev-parse', 'HEAD'])
@@ -14,8 +14,11 @@ export async function pushBody(project: string, branch: string): Promise<Buffer>
   const pack = run(['pack-objects', '--stdout', '--quiet'])
   pack.child.stdin?.end(ids)
   const { stdout } = await pack
-  const command = `${zeroId} ${id.toString().trim()} refs/heads/${branch}\0 report-status`
-  return Buffer.concat([packet(command), flushPacket, stdout])
+  const commands = branches.map((branch, index) => {
+    const command = `${zeroId} ${id.toString().trim()} refs/heads/${branch}`
+    return packet(index === 0 ? `${command}\0 report-status` : command)
+  })
+  return Buffer.concat([...commands, flushPacket, stdout])
 }
 
 /** The body of a clone of a commit, in version 0 of the protocol. */

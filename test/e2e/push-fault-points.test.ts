@@ -1,0 +1,122 @@
+import assert from 'node:assert/strict'
+import { join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { faultSteps } from '../../src/base/fault-points.ts'
+import { newTokenString } from '../../src/base/token-string.ts'
+import { refsIn } from '../support/backups.ts'
+import { until } from '../support/condition.ts'
+import { createProject, git, type Project, temporaryFolder } from '../support/git.ts'
+import { keptFaults, partRefs } from '../support/kept-tips.ts'
+import { openPushRecords } from '../support/push-records.ts'
+import type { ListedPush } from '../support/pushes.ts'
+import { type Service, startService } from '../support/service.ts'
+
+const ofPushes = faultSteps.filter((step) => step.startsWith('push.'))
+const ofUndo = faultSteps.filter((step) => step.startsWith('undo.'))
+const main = 'refs/heads/main'
+
+let project: Project
+let first: string
+let second: string
+
+before(async () => {
+  project = await createProject()
+  first = await project.git('rev-parse', 'main')
+  await project.git('commit', '--quiet', '--amend', '-m', 'Another one')
+  second = await project.git('rev-parse', 'main')
+})
+
+after(() => project[Symbol.asyncDispose]())
+
+/** What the server is killed at, after pushes of some values; and what the journal and the branch are then. */
+type Scenario = {
+  pushed: string[]
+  act: (service: Service) => Promise<unknown>
+  doors: string[]
+  value: string
+}
+
+// Of a push the answer may have been given or not; of an undo it cannot have been.
+const pushing = (): Scenario => ({
+  pushed: [first],
+  act: ({ admin }) => send(admin.remote('site'), second).catch(() => {}),
+  doors: ['http', 'http'],
+  value: second,
+})
+
+const undoing = (): Scenario => ({
+  pushed: [first, second],
+  async act({ admin }) {
+    const { body } = await admin.get('/repos/site/pushes')
+    await assert.rejects(admin.post(`/repos/site/pushes/${body[0].id}/undo`))
+  },
+  doors: ['undo', 'http', 'http'],
+  value: first,
+})
+
+describe('a server that is killed', { concurrency: 2 }, () => {
+  for (const step of ofPushes) {
+    test(`at ${step} tells of the push once, and has kept what that overwrote`, () =>
+      crash(step, pushing()))
+  }
+  for (const step of [...ofUndo, ...ofPushes]) {
+    test(`at ${step} while it undoes a push tells of that once, and it can be undone`, () =>
+      crash(step, undoing()))
+  }
+})
+
+type Place = { dataDir: string; env: Record<string, string> }
+
+async function crash(step: string, scenario: Scenario): Promise<void> {
+  await using folder = await temporaryFolder()
+  const place = { dataDir: join(folder.path, 'data'), env: { SVC_ADMIN_TOKEN: newTokenString() } }
+  await prepare(place, scenario)
+  await dieAt(step, place, scenario)
+
+  await using service = await startService(place)
+  const { admin } = service
+  const { body: pushes } = await admin.get('/repos/site/pushes')
+  const doors = pushes.map(({ door }: ListedPush) => door)
+  assert.deepEqual(doors, scenario.doors, service.log())
+  await assertAgree(service, pushes, scenario.value)
+  const { status, text } = await admin.post(`/repos/site/pushes/${pushes[0].id}/undo`)
+  assert.equal(status, 200, text)
+  const { stdout } = await git('/', ['ls-remote', admin.remote('site'), main])
+  assert.equal(stdout, `${scenario.value === first ? second : first}\t${main}`)
+}
+
+async function prepare(place: Place, { pushed }: Scenario): Promise<void> {
+  await using service = await startService(place)
+  await service.admin.post('/repos', { name: 'site' })
+  for (const value of pushed) await send(service.admin.remote('site'), value)
+  assert.equal(await service.end('SIGTERM'), 0)
+}
+
+async function dieAt(step: string, place: Place, { act }: Scenario): Promise<void> {
+  await using service = await startService({
+    ...place,
+    env: { ...place.env, SVC_FAULT_POINT: step },
+  })
+  await act(service)
+  await until('it was killed', () => service.hasEnded())
+  assert.equal(await service.end('SIGKILL'), null)
+}
+
+/** Journal, events, refs and what is kept agree with each other. */
+async function assertAgree({ dataDir, admin }: Service, pushes: ListedPush[], value: string) {
+  using records = openPushRecords(dataDir)
+  assert.deepEqual(records.unfinished(), [])
+  const told = records.eventsAfter(0).pushes
+  assert.deepEqual(
+    told.map(({ pushId, forced }) => [pushId, forced]),
+    pushes.map(({ id, refs }) => [id, refs[0]?.forced]).reverse(),
+  )
+  const { path } = (await admin.get('/repos/site')).body
+  const { visible, kept } = partRefs(await refsIn(path))
+  assert.deepEqual([...visible], [[main, value]])
+  assert.deepEqual(keptFaults(kept, told), [])
+}
+
+function send(remote: string, value: string): Promise<string> {
+  return project.git('push', '--quiet', remote, `+${value}:${main}`)
+}

@@ -1,0 +1,182 @@
+import assert from 'node:assert/strict'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { dayMs } from '../src/base/clock.ts'
+import { newId } from '../src/base/ids.ts'
+import { createLog } from '../src/base/log.ts'
+import type { Database } from '../src/database/database.ts'
+import type { PushRow } from '../src/database/schema.ts'
+import { createGit } from '../src/git/git-process.ts'
+import type { PushedUpdate } from '../src/git/refs.ts'
+import { createKeptTips } from '../src/git-server/kept-tips.ts'
+import { createPushJournal } from '../src/git-server/push-journal.ts'
+import {
+  findPushes,
+  insertPush,
+  listPushSizes,
+  listUnfinished,
+  markFinished,
+} from '../src/git-server/push-store.ts'
+import { createDirectories } from '../src/repositories/directories.ts'
+import { insertRepository } from '../src/repositories/repository-store.ts'
+import { createTidying } from '../src/repositories/tidying.ts'
+import { onEachDatabase } from './support/databases.ts'
+import { createProject, git as runGit, temporaryFolder } from './support/git.ts'
+
+const start = 1_795_184_328_814
+const none = '0'.repeat(40)
+const limits = { pushMaxBytes: 1e9, pushMemoryMaxBytes: 1e9 }
+const log = createLog({ level: 'silent', output: process.stderr })
+
+onEachDatabase((fresh) => {
+  test('what is kept goes when its time is over, with whatever no push is known to keep', async () => {
+    await using database = await fresh()
+    await using site = await createSite(await database.open())
+    const { db, clock, keptTips, journal, path } = site
+    const overwritten = update('refs/heads/x', { before: site.first, after: site.second })
+    const deleted = update('refs/heads/y', { before: site.second, after: none })
+    const early = await site.push([{ ...overwritten, forced: true }])
+    clock.time += 10 * dayMs
+    const late = await site.push([deleted, { ...overwritten, forced: true }])
+    const unfinished = await insert(db, site.id, [deleted], clock.time)
+    await keptTips.keep(unfinished, [deleted])
+    const stray = `refs/svc/kept/${newId()}/${site.first}`
+    await runGit(path, ['update-ref', stray, site.first])
+    const keptOf = (id: string, ...values: string[]) =>
+      values.map((value) => `refs/svc/kept/${id}/${value}`)
+    const lasting = [
+      ...keptOf(late, site.first, site.second),
+      ...keptOf(unfinished.id, site.second),
+    ]
+    await keptTips.expire()
+    assert.deepEqual(await site.refs(), [...keptOf(early, site.first), stray, ...lasting].sort())
+
+    clock.time = start + 30 * dayMs
+    await keptTips.expire()
+    await keptTips.expire()
+    assert.deepEqual(await site.refs(), lasting.sort())
+    assert.equal((await findPushes(db, site.id, [early]))[0]?.keptUntil, null)
+    assert.equal((await findPushes(db, site.id, [late]))[0]?.keptUntil, start + 40 * dayMs)
+
+    // The journal forgets neither what keeps something nor what has not come to its end.
+    clock.time = start + 39 * dayMs
+    await journal.forget()
+    const ids = async () =>
+      (await listPushSizes(db, site.id, { before: '', limit: 9 })).map(({ id }) => id)
+    assert.deepEqual(await ids(), [late])
+    clock.time = start + 41 * dayMs
+    await journal.forget()
+    assert.deepEqual(await ids(), [late])
+    await keptTips.expire()
+    await journal.forget()
+    assert.deepEqual(await ids(), [])
+    assert.equal((await listUnfinished(db, site.id)).length, 1)
+    assert.deepEqual(await site.refs(), keptOf(unfinished.id, site.second))
+  })
+
+  test('what is missing keeps nothing else from being kept', async () => {
+    await using database = await fresh()
+    await using site = await createSite(await database.open())
+    const gone = '1'.repeat(40)
+    const id = await site.push([
+      update('refs/heads/x', { before: gone, after: none }),
+      update('refs/heads/y', { before: site.first, after: none }),
+    ])
+    assert.deepEqual(await site.refs(), [`refs/svc/kept/${id}/${site.first}`])
+  })
+
+  test('a ref is found by its whole name, whatever characters that has', async () => {
+    await using database = await fresh()
+    await using site = await createSite(await database.open())
+    const names = ['x', 'X', 'x%', 'x_', 'xé', 'x"', `x","ref":"refs/heads/x`]
+    const made = new Map<string, string>()
+    for (const name of names) {
+      const updates = [update(`refs/heads/${name}`, { before: none, after: site.first })]
+      made.set(name, await site.push(updates))
+    }
+    for (const [name, id] of made) {
+      const page = { before: '', limit: 9, ref: `refs/heads/${name}` }
+      const found = await listPushSizes(site.db, site.id, page)
+      assert.deepEqual(
+        found.map((one) => one.id),
+        [id],
+        name,
+      )
+    }
+  })
+})
+
+type Values = { before: string; after: string }
+
+function update(ref: string, values: Values): PushedUpdate {
+  return { ref, ...values, forced: false }
+}
+
+async function insert(db: Database, repositoryId: string, updates: PushedUpdate[], now: number) {
+  const push: PushRow = {
+    id: newId(),
+    repositoryId,
+    actorId: 'token',
+    actorUsername: 'ada',
+    updates: JSON.stringify(updates),
+    judgedAt: now,
+    finishedAt: null,
+    door: 'http',
+    keptUntil: null,
+    undoes: null,
+  }
+  await insertPush(db, push)
+  return push
+}
+
+/** A repository with two commits, and a clock that a test moves. */
+async function createSite(db: Database) {
+  await using stack = new AsyncDisposableStack()
+  const folder = stack.use(await temporaryFolder())
+  const project = stack.use(await createProject())
+  const dataDir = join(folder.path, 'data')
+  const git = createGit({ owner: dataDir, path: process.env.PATH ?? '', ...limits })
+  const directories = createDirectories({ dataDir, git, faultPoint: () => {} })
+  await directories.prepare(async () => {})
+  const id = newId()
+  await directories.create(id)
+  await insertRepository(db, {
+    id,
+    name: 'site',
+    nameKey: 'site',
+    ownerTokenId: 'token',
+    ownerUsername: 'ada',
+    createdAt: start,
+    state: 'ready',
+  })
+  const path = directories.pathOf(id)
+  const first = await project.git('rev-parse', 'main')
+  const second = await project.commit('b.txt')
+  await project.git('push', '--quiet', path, 'main')
+  const clock = { time: start, now: () => clock.time }
+  const tidying = createTidying({ directories, log, startedAt: start })
+  const settings = { undoDays: 30, eventsKeptDays: 20 }
+  const keptTips = createKeptTips({ db, git, directories, tidying, settings, clock, log })
+  const held = stack.move()
+
+  return {
+    ...{ db, id, path, first, second, clock, keptTips },
+    journal: createPushJournal({ db, settings, clock }),
+
+    /** Records a push that has come to pass; its id. */
+    async push(updates: PushedUpdate[]): Promise<string> {
+      const push = await insert(db, id, updates, clock.time)
+      const keptUntil = await keptTips.keep(push, updates)
+      await markFinished(db, push.id, { updates, keptUntil, now: clock.time })
+      return push.id
+    },
+
+    /** The hidden refs. */
+    async refs(): Promise<string[]> {
+      const { stdout } = await runGit(path, ['for-each-ref', '--format=%(refname)', 'refs/svc'])
+      return stdout.split('\n').filter((line) => line !== '')
+    },
+
+    [Symbol.asyncDispose]: () => held.disposeAsync(),
+  }
+}
