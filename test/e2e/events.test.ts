@@ -26,6 +26,7 @@ before(async () => {
     permissions: [
       ...['repo:read', 'repo:write', 'repo:delete', 'collaborator:write', 'secrets:write'],
       'workflow:trigger',
+      ...['webhook:read', 'webhook:write'],
     ],
   })
 })
@@ -47,6 +48,7 @@ test('everything that changes something is an event, numbered in order, with who
   await owner.put('/repos/site/secrets/TOKEN', { value: 'hush-hush' })
   await owner.delete('/repos/site/secrets/TOKEN')
   await owner.delete('/repos/site/secrets/TOKEN')
+  await changeWebhooks()
   await owner.patch('/repos/site', { name: 'page' })
   await owner.patch('/repos/page', { name: 'page' })
   await project.git('push', '--quiet', owner.remote('page'), 'main:main', 'flows:flows')
@@ -66,26 +68,33 @@ test('everything that changes something is an event, numbered in order, with who
     events.map(({ kind }) => kind),
     [
       ...['repository.created', 'protection.added', 'protection.removed', 'collaborator.added'],
-      ...['collaborator.removed', 'secret.saved', 'secret.deleted', 'repository.renamed'],
+      ...['collaborator.removed', 'secret.saved', 'secret.deleted'],
+      ...['webhook.created', 'webhook.updated', 'webhook.disabled', 'webhook.updated'],
+      ...['webhook.deleted', 'repository.renamed'],
       ...['push', 'push', 'workflow', 'workflow', 'workflow', 'workflow', 'workflow'],
       'repository.deleted',
       'repository.imported',
       ...['token.created', 'token.deleted', 'ssh_key.added', 'ssh_key.deleted'],
     ],
   )
-  assert.ok(!JSON.stringify(events).includes('hush-hush'))
+  assert.ok(!/hush-hush|hooks-only/.test(JSON.stringify(events)))
+  const updates = events.filter(({ kind }) => kind === 'webhook.updated')
+  assert.deepEqual(
+    updates.map(({ data }) => JSON.parse(data).changed),
+    [['url', 'events', 'secret'], ['enabled']],
+  )
   assert.deepEqual(new Set(events.map(({ kind }) => kind)), new Set(eventKinds))
   const first = events[0]?.seq ?? 0
   assert.deepEqual(
     events.map(({ seq }) => seq - first),
     events.map((_, index) => index),
   )
-  assert.ok(
-    events
-      .slice(0, 16)
-      .every((event) => event.actorId === owner.id && event.actorUsername === 'ada'),
-  )
-  assert.equal(new Set(events.slice(0, 16).map(({ repositoryId }) => repositoryId)).size, 1)
+  const ofSite = events.slice(0, events.findIndex(({ kind }) => kind === 'repository.deleted') + 1)
+  for (const { kind, actorId, actorUsername } of ofSite) {
+    const who = kind === 'webhook.disabled' ? ['server', 'svc'] : [owner.id, 'ada']
+    assert.deepEqual([actorId, actorUsername], who, kind)
+  }
+  assert.equal(new Set(ofSite.map(({ repositoryId }) => repositoryId)).size, 1)
 })
 
 test('each ref that a push changed is an event of its own, with what it was and is', async () => {
@@ -117,6 +126,20 @@ test('each ref that a push changed is an event of its own, with what it was and 
   const pushes = await service.db.selectFrom('pushes').select('finishedAt').execute()
   assert.ok(pushes.every(({ finishedAt }) => finishedAt !== null))
 })
+
+async function changeWebhooks(): Promise<void> {
+  // Nobody listens there.
+  const url = 'http://127.0.0.1:9/'
+  const { body } = await owner.post('/repos/site/webhooks', { url, events: ['push', 'workflow'] })
+  const at = `/repos/site/webhooks/${body.id}`
+  await owner.patch(at, { url: `${url}x`, events: ['push'], secret: 'hooks-only' })
+  await owner.patch(at, { url: `${url}x`, events: ['push'] })
+  await service.db.updateTable('webhooks').set({ failingSince: 1 }).execute()
+  await owner.post(`${at}/ping`)
+  await until('it is disabled', async () => (await owner.get(at)).body.health === 'disabled')
+  await owner.patch(at, { enabled: true })
+  await owner.delete(at)
+}
 
 async function isFinished(): Promise<boolean> {
   const pushes = await service.db.selectFrom('pushes').select('finishedAt').execute()

@@ -2,8 +2,8 @@ import type { Client } from './service.ts'
 
 type Event = { id: string; name: string; data: string }
 
-/** Follows a log, as server-sent events (HTML Living Standard, section 9.2.6). */
-export async function followLog(
+/** Follows a stream of server-sent events (HTML Living Standard, section 9.2.6). */
+export async function followStream(
   client: Client,
   path: string,
   headers: Record<string, string> = {},
@@ -15,11 +15,30 @@ export async function followLog(
   })
   if (!response.ok || !response.body) throw new Error(await response.text())
   const events = readEvents(response.body)
+  return {
+    // While it is held: the body of a response that is let go of is cancelled.
+    response,
+    /** The next event; undefined when the stream has ended. */
+    next: async (): Promise<Event | undefined> => (await events.next()).value ?? undefined,
+    async [Symbol.asyncDispose]() {
+      gone.abort()
+      await events.return(undefined).catch(() => {})
+    },
+  }
+}
+
+/** Follows the log of a run. */
+export async function followLog(
+  client: Client,
+  path: string,
+  headers: Record<string, string> = {},
+) {
+  const stream = await followStream(client, path, headers)
   let lastId: string | undefined
   let end: { conclusion: string } | undefined
 
   async function next(): Promise<string | undefined> {
-    const { value } = await events.next()
+    const value = await stream.next()
     if (!value) return undefined
     lastId = value.id
     // Each is of whole lines.
@@ -43,10 +62,7 @@ export async function followLog(
     end: () => end,
     lastId: () => lastId,
 
-    async [Symbol.asyncDispose]() {
-      gone.abort()
-      await events.return(undefined).catch(() => {})
-    },
+    [Symbol.asyncDispose]: () => stream[Symbol.asyncDispose](),
   }
 }
 

@@ -1,0 +1,87 @@
+import { holds, isAdmin, mayOwn, maySee, type Standing } from '../access/may.ts'
+import type { Permission } from '../access/permissions.ts'
+import type { Principal } from '../access/principal.ts'
+import { type Event, eventKinds } from '../events/events.ts'
+
+export type EventKind = Event['kind']
+
+/**
+ * Whom events of a kind are for, besides admins: those for whom the repository exists, or its owner, with a
+ * permission; the username that they are about; or nobody else.
+ */
+type Audience =
+  | { of: 'member' | 'owner'; permission: Permission }
+  | { of: 'username' }
+  | { of: 'admin' }
+
+const member = (permission: Permission): Audience => ({ of: 'member', permission })
+const owner = (permission: Permission): Audience => ({ of: 'owner', permission })
+
+/** Who may see what: what a kind of event tells, the API tells the same callers. */
+export const audiences: Record<EventKind, Audience> = {
+  push: member('repo:read'),
+  'repository.created': member('repo:read'),
+  'repository.imported': member('repo:read'),
+  'repository.renamed': member('repo:read'),
+  'repository.deleted': member('repo:read'),
+  'protection.added': member('repo:read'),
+  'protection.removed': member('repo:read'),
+  'collaborator.added': member('collaborator:read'),
+  'collaborator.removed': member('collaborator:read'),
+  'secret.saved': member('secrets:read'),
+  'secret.deleted': member('secrets:read'),
+  workflow: member('workflow:read'),
+  'webhook.created': owner('webhook:read'),
+  'webhook.updated': owner('webhook:read'),
+  'webhook.disabled': owner('webhook:read'),
+  'webhook.deleted': owner('webhook:read'),
+  'token.created': { of: 'admin' },
+  'token.deleted': { of: 'admin' },
+  'ssh_key.added': { of: 'username' },
+  'ssh_key.deleted': { of: 'username' },
+}
+
+/** The kinds that a caller can see events without a repository of, or of one that is gone. */
+export const kindsWithoutRepository: EventKind[] = [
+  'repository.deleted',
+  ...eventKinds.filter((kind) => audiences[kind].of === 'username'),
+]
+
+/** The permissions of which one is needed to see any event of a repository. */
+export const repositoryPermissions: Permission[] = [
+  ...new Set(
+    Object.values(audiences).flatMap((audience) =>
+      'permission' in audience ? [audience.permission] : [],
+    ),
+  ),
+]
+
+/** Of some kinds, those of which a principal can see any event. */
+export function visibleKinds(principal: Principal, wanted: readonly EventKind[]): EventKind[] {
+  if (isAdmin(principal)) return [...wanted]
+  return wanted.filter((kind) => {
+    const audience = audiences[kind]
+    return 'permission' in audience
+      ? holds(principal, audience.permission)
+      : audience.of === 'username'
+  })
+}
+
+/** An event, as far as it decides who may see it. */
+type Seen = { kind: EventKind; data: { username?: unknown; ownerUsername?: unknown } }
+
+/** Whether a principal may see an event; `standing` is with its repository, if there is one still. */
+export function maySeeEvent(
+  principal: Principal,
+  { kind, data }: Seen,
+  standing: Standing | undefined,
+): boolean {
+  if (isAdmin(principal)) return true
+  const audience = audiences[kind]
+  if (audience.of === 'admin') return false
+  if (audience.of === 'username') return data.username === principal.username
+  if (!holds(principal, audience.permission)) return false
+  // Who owned it learns that it is gone; nobody else could tell it from one that has never been.
+  if (!standing) return kind === 'repository.deleted' && data.ownerUsername === principal.username
+  return audience.of === 'owner' ? mayOwn(principal, standing) : maySee(principal, standing)
+}

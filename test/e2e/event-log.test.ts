@@ -1,0 +1,477 @@
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { connect } from 'node:net'
+import { after, before, test } from 'node:test'
+import { promisify } from 'node:util'
+import { forgetEvents } from '../../src/event-log/forgetting.ts'
+import { publish } from '../../src/events/events.ts'
+import { until } from '../support/condition.ts'
+import { createPostgresDatabase } from '../support/databases.ts'
+import { sampleEvent } from '../support/event-kinds.ts'
+import { followStream } from '../support/event-stream.ts'
+import { createProject, type Project } from '../support/git.ts'
+import { type InProcess, startInProcess } from '../support/in-process.ts'
+import { without } from '../support/programs.ts'
+import { type Answer, type Client, launcher, startService } from '../support/service.ts'
+
+const execute = promisify(execFile)
+
+type Told = { seq: number; kind: string; repoName: string; data: { ref: string; after: string } }
+
+let service: InProcess
+let project: Project
+
+before(async () => {
+  project = await createProject()
+  service = await startInProcess()
+})
+
+after(async () => {
+  await service[Symbol.asyncDispose]()
+  await project[Symbol.asyncDispose]()
+})
+
+const perToken = 100
+
+function nextOf({ headers }: Answer): string {
+  const [, address = ''] = /^<([^>]+)>; rel="next"$/.exec(headers.get('link') ?? '') ?? []
+  return address
+}
+
+async function latest(client: Client): Promise<number> {
+  const [, seq] = /after=(\d+)/.exec(nextOf(await client.get('/events?after=latest'))) ?? []
+  return Number(seq)
+}
+
+/** Begins to follow; resolves when all that comes from now on will be told. */
+async function follow(client: Client, query = '', headers: Record<string, string> = {}) {
+  const stream = await followStream(client, `/events${query}`, headers)
+  const first = await stream.next()
+  assert.equal(first?.data, '')
+  return { ...stream, from: Number(first.id) }
+}
+
+type Stream = Awaited<ReturnType<typeof follow>>
+
+/** The next event of a stream; fails when it ends. */
+async function tellNext(stream: Stream): Promise<Told> {
+  for (;;) {
+    const told = await stream.next()
+    assert.ok(told, 'the stream has ended')
+    if (told.data !== '') return JSON.parse(told.data)
+  }
+}
+
+/** What a stream still tells until it ends. */
+async function rest(stream: Stream): Promise<Told[]> {
+  const events: Told[] = []
+  for (let told = await stream.next(); told; told = await stream.next())
+    if (told.data !== '') events.push(JSON.parse(told.data))
+  return events
+}
+
+async function publishMany(count: number, repositoryId: string): Promise<void> {
+  // Pushes would be looked at for workflows, and there are none of these.
+  const events = Array.from({ length: count }, () => sampleEvent('protection.added', repositoryId))
+  await service.db.transaction().execute((tx) => publish(tx, Date.now(), events))
+}
+
+async function newRepository(name: string, owner = service.admin): Promise<string> {
+  return (await owner.post('/repos', { name })).body.id
+}
+
+test('a reader who follows the links sees every event once, in order', async () => {
+  await newRepository('pages')
+  for (const branch of ['a', 'b', 'c', 'd', 'e'])
+    await service.admin.put(`/repos/pages/protections/branches/${branch}`)
+  const seqs: number[] = []
+  for (let next = '/events?limit=2'; ; ) {
+    const answer = await service.admin.get(next)
+    if (answer.body.length === 0) break
+    seqs.push(...answer.body.map(({ seq }: Told) => seq))
+    next = nextOf(answer)
+    assert.match(next, /^\/events\?limit=2&after=\d+$/)
+  }
+  const count = await latest(service.admin)
+  assert.ok(count > 5)
+  assert.deepEqual(
+    seqs,
+    Array.from({ length: count }, (_, index) => index + 1),
+  )
+})
+
+test('an event has its number, kind, repository, actor, time and data', async () => {
+  const owner = await service.client({ username: 'ada' })
+  const after = await latest(owner)
+  const earliest = Date.now()
+  const id = await newRepository('fields', owner)
+  await owner.patch('/repos/fields', { name: 'renamed' })
+  const [created] = (await owner.get(`/events?after=${after}`)).body
+  const { createdAt, ...fields } = created
+  assert.deepEqual(fields, {
+    seq: after + 1,
+    kind: 'repository.created',
+    repositoryId: id,
+    repoName: 'renamed',
+    actor: { id: owner.id, username: 'ada' },
+    data: { name: 'fields' },
+  })
+  assert.ok(createdAt >= earliest && createdAt <= Date.now())
+  await service.admin.delete('/repos/renamed')
+  const [gone] = (await service.admin.get(`/events?after=${after}`)).body
+  assert.equal(gone.repoName, null)
+})
+
+test('events are picked by repository and by kind', async () => {
+  const after = await latest(service.admin)
+  const id = await newRepository('picked')
+  await newRepository('other')
+  await service.admin.put('/repos/picked/protections/branches/a')
+  await service.admin.delete('/repos/picked/protections/branches/a')
+  const kindsOf = async (query: string) =>
+    (await service.admin.get(`/events?after=${after}&${query}`)).body.map(
+      ({ kind, repositoryId }: Told & { repositoryId: string }) => [kind, repositoryId === id],
+    )
+  assert.deepEqual(await kindsOf('repository=picked'), [
+    ['repository.created', true],
+    ['protection.added', true],
+    ['protection.removed', true],
+  ])
+  assert.deepEqual(await kindsOf('kind=repository.created,protection.removed'), [
+    ['repository.created', true],
+    ['repository.created', false],
+    ['protection.removed', true],
+  ])
+  assert.deepEqual(await kindsOf('kind=repository.created&repository=picked'), [
+    ['repository.created', true],
+  ])
+})
+
+test('what is asked wrongly is refused', async () => {
+  const queries = ['after=-1', 'after=01', 'after=x', 'after=', 'limit=0', 'limit=1001', 'wait=61']
+  for (const query of [...queries, 'kind=', 'kind=pushes', 'kind=push,', 'repository=a..b']) {
+    const { status, body } = await service.admin.get(`/events?${query}`)
+    assert.deepEqual([status, body.code], [400, 'invalid_request'], query)
+  }
+  for (const id of ['', 'x', '-1', '1.5', '1e3', '99999999999999999999']) {
+    const stream = followStream(service.admin, '/events', { 'last-event-id': id })
+    await assert.rejects(stream, /invalid_request/, id)
+  }
+})
+
+test('a number that is yet to come is of another log, and refused', async () => {
+  const after = (await latest(service.admin)) + 1
+  for (const query of [`after=${after}`, `after=${after}&wait=60`]) {
+    const { status, body } = await service.admin.get(`/events?${query}`)
+    assert.deepEqual([status, body.code], [400, 'invalid_request'])
+    assert.match(body.detail, new RegExp(`the last one is ${after - 1}`))
+  }
+  await assert.rejects(followStream(service.admin, `/events?after=${after}`), /invalid_request/)
+})
+
+test('who waits gets what comes, and the address to go on from', async () => {
+  await newRepository('waited')
+  const after = await latest(service.admin)
+  const address = `/events?wait=60&after=${after}&repository=waited`
+  const answers = Promise.all([service.admin.get(address), service.admin.get(address)])
+  await project.git('push', '--quiet', service.admin.remote('waited'), 'main')
+  for (const answer of await answers) {
+    assert.deepEqual(
+      answer.body.map(({ kind, repoName }: Told) => [kind, repoName]),
+      [['push', 'waited']],
+    )
+    const [{ seq }] = answer.body
+    assert.equal(nextOf(answer), `/events?wait=60&after=${seq}&repository=waited`)
+  }
+})
+
+test('who waits in vain gets none, and an address that leaves out what was not for it', async () => {
+  const stranger = await service.client({ username: 'mallory', permissions: ['repo:read'] })
+  const id = await newRepository('hidden')
+  const after = await latest(service.admin)
+  const waiting = stranger.get(`/events?wait=1&after=${after}`)
+  await publishMany(3, id)
+  const answer = await waiting
+  assert.deepEqual([answer.status, answer.body], [200, []])
+  assert.equal(nextOf(answer), `/events?wait=1&after=${after + 3}`)
+})
+
+test('who may see nothing has the server look at no more than a part of the log at a time', async () => {
+  const stranger = await service.client({ username: 'mallory', permissions: ['repo:read'] })
+  const id = await newRepository('busy')
+  const start = await latest(service.admin)
+  await publishMany(4500, id)
+  const first = await stranger.get(`/events?after=${start}`)
+  assert.deepEqual(first.body, [])
+  assert.equal(nextOf(first), `/events?after=${start + 2000}`)
+  // Who waits, or follows, gets past that by itself.
+  await service.admin.post('/repos/busy/collaborators', { username: 'never' })
+  await service.admin.post('/repos', { name: 'own' })
+  await using stream = await follow(stranger, `?after=${start}`)
+  const waiting = stranger.get(`/events?after=${start}&wait=60`)
+  await service.admin.post('/repos/own/collaborators', { username: 'mallory' })
+  await publishMany(1, (await service.admin.get('/repos/own')).body.id)
+  const told = (await waiting).body[0]
+  assert.equal(told.repoName, 'own')
+  assert.equal((await tellNext(stream)).seq, told.seq)
+})
+
+test('a stream tells what comes from now on, and all that is pushed, in order', async () => {
+  await newRepository('streamed')
+  await using stream = await follow(service.admin, '?kind=push')
+  assert.equal(stream.response.headers.get('content-type'), 'text/event-stream; charset=utf-8')
+  assert.equal(stream.from, await latest(service.admin))
+  const branches = Array.from({ length: 12 }, (_, index) => `refs/heads/b${index}`)
+  const pushes = branches.map((ref) =>
+    project.git('push', '--quiet', service.admin.remote('streamed'), `main:${ref}`),
+  )
+  await Promise.all(pushes)
+  const told: Told[] = []
+  while (told.length < branches.length) told.push(await tellNext(stream))
+  assert.deepEqual(told.map(({ data }) => data.ref).sort(), branches.sort())
+  const seqs = told.map(({ seq }) => seq)
+  assert.deepEqual(
+    seqs,
+    seqs.map((_, index) => (seqs[0] ?? 0) + index),
+  )
+})
+
+test('a reader that does not read for long gets everything once it does', async () => {
+  const id = await newRepository('slow')
+  const { port } = new URL(service.url)
+  const socket = connect(Number(port), '127.0.0.1')
+  socket
+    .setEncoding('utf8')
+    .write(
+      `GET /events?kind=protection.added&follow=true HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${service.adminToken}\r\n\r\n`,
+    )
+  let text = ''
+  socket.on('data', (some) => {
+    text += some
+  })
+  await until('the stream has begun', () => text.includes('the events follow'))
+  const [, from] = /\nid: (\d+)/.exec(text) ?? []
+  socket.pause()
+  const rounds = 30
+  const perRound = 1000
+  for (let round = 0; round < rounds; round++) await publishMany(perRound, id)
+  socket.resume()
+  const last = Number(from) + rounds * perRound
+  await until('all of it has come', () => text.slice(-1000).includes(`id: ${last}\n`))
+  socket.destroy()
+  const ids = [...text.matchAll(/^event: protection\.added\nid: (\d+)$/gm)].map(([, seq]) =>
+    Number(seq),
+  )
+  assert.deepEqual(
+    ids,
+    Array.from({ length: rounds * perRound }, (_, index) => Number(from) + 1 + index),
+  )
+})
+
+test('a collaborator who is removed is told nothing that comes after', async () => {
+  const id = await newRepository('left')
+  await service.admin.post('/repos/left/collaborators', { username: 'grace' })
+  const grace = await service.client({ username: 'grace', permissions: ['repo:read'] })
+  await using everywhere = await follow(grace)
+  await using here = await follow(grace, '?repository=left')
+  await publishMany(1, id)
+  const [first, same] = [await tellNext(everywhere), await tellNext(here)]
+  assert.deepEqual(first, same)
+  const waiting = grace.get(`/events?repository=left&after=${first.seq}&wait=60`)
+  await service.admin.delete('/repos/left/collaborators/grace')
+  await publishMany(1, id)
+  // One of a repository of hers is the next that she is told of.
+  const owner = await service.client({ username: 'grace', permissions: ['repo:write'] })
+  await newRepository('hers', owner)
+  assert.equal((await tellNext(everywhere)).repoName, 'hers')
+  assert.deepEqual(await rest(here), [])
+  assert.equal((await waiting).body.code, 'repository_not_found')
+})
+
+test('a token that is deleted is told nothing more, and its stream ends', async () => {
+  const id = await newRepository('shut')
+  const permissions = ['admin']
+  const client = await service.client({ username: 'root', permissions })
+  await using stream = await follow(client, '?kind=protection.added')
+  const waiting = client.get('/events?after=latest&wait=60&kind=protection.added')
+  await service.admin.delete(`/tokens/${client.id}`)
+  await publishMany(1, id)
+  assert.deepEqual(await rest(stream), [])
+  assert.equal((await waiting).status, 401)
+})
+
+test('a token that expires ends its stream, be it that nothing happens', async () => {
+  const client = await service.client({ username: 'ada' })
+  await using stream = await follow(client)
+  await service.db
+    .updateTable('tokens')
+    .set({ expiresAt: Date.now() })
+    .where('id', '=', client.id)
+    .execute()
+  assert.deepEqual(await rest(stream), [])
+  await assert.rejects(follow(client), /token_invalid/)
+})
+
+test('the stream of a repository tells of its deletion, and ends', async () => {
+  const owner = await service.client({
+    username: 'ada',
+    permissions: ['repo:read', 'repo:write', 'repo:delete'],
+  })
+  await newRepository('ending', owner)
+  await using stream = await follow(owner, '?repository=ending')
+  await owner.patch('/repos/ending', { name: 'ended' })
+  await owner.delete('/repos/ended')
+  assert.deepEqual(
+    (await rest(stream)).map(({ kind }) => kind),
+    ['repository.renamed', 'repository.deleted'],
+  )
+})
+
+test('a token has so many that wait, and those that have gone make room', async () => {
+  const client = await service.client({ username: 'ada' })
+  const streams = await Promise.all(Array.from({ length: perToken }, () => follow(client)))
+  for (const path of ['/events?follow=true', '/events?after=latest&wait=1']) {
+    const refused = await client.get(path)
+    assert.deepEqual([refused.status, refused.body.code], [429, 'too_many_followers'])
+    assert.ok(Number(refused.headers.get('retry-after')) > 0)
+  }
+  assert.equal((await client.get('/events')).status, 200)
+  const other = await service.client({ username: 'grace' })
+  assert.equal((await other.get('/events?after=latest&wait=1')).status, 200)
+  for (const stream of streams) await stream[Symbol.asyncDispose]()
+  await until('all of them have gone', async () => {
+    const again = await Promise.allSettled(Array.from({ length: perToken }, () => follow(client)))
+    for (const one of again) if (one.status === 'fulfilled') await one.value[Symbol.asyncDispose]()
+    return again.every(({ status }) => status === 'fulfilled')
+  })
+})
+
+test('who asks for the head of a stream alone does not count as one who waits', async () => {
+  const client = await service.client({ username: 'ada' })
+  for (let count = 0; count <= perToken; count++) {
+    const head = await client.call('HEAD', '/events?follow=true')
+    assert.deepEqual([head.status, head.text], [200, ''])
+  }
+})
+
+test('what is forgotten is said to be, and the rest has no gap', async () => {
+  await using aged = await startInProcess()
+  const { admin, db } = aged
+  await admin.post('/repos', { name: 'site' })
+  const dayMs = 86_400_000
+  await db
+    .updateTable('events')
+    .set({ createdAt: Date.now() - 91 * dayMs })
+    .execute()
+  const old = await latest(admin)
+  await admin.put('/repos/site/protections/branches/a')
+  await admin.put('/repos/site/protections/branches/b')
+  // Maintenance and workflows read everything when they look.
+  await db
+    .updateTable('marks')
+    .set({ value: old + 2 })
+    .where('name', '!=', 'events')
+    .execute()
+  const clock = { now: () => Date.now() }
+  await forgetEvents({ db, clock, keptDays: 90, signal: new AbortController().signal })
+  const kept = (await admin.get('/events')).body
+  assert.deepEqual(
+    kept.map(({ seq }: Told) => seq),
+    [old + 1, old + 2],
+  )
+  assert.deepEqual((await admin.get('/events?after=0')).body, kept)
+  assert.deepEqual((await admin.get(`/events?after=${old}`)).body, kept)
+  const refused = await admin.get(`/events?after=${old - 1}`)
+  assert.deepEqual([refused.status, refused.body.code], [410, 'events_forgotten'])
+  assert.match(refused.body.detail, new RegExp(`The oldest event that is kept is ${old + 1};`))
+  const lost = followStream(admin, '/events', { 'last-event-id': String(old - 1) })
+  await assert.rejects(lost, /events_forgotten/)
+})
+
+test('what a command on the server does is told to those who follow, too', async () => {
+  await using running = await startService()
+  await using stream = await follow(running.admin)
+  const { PATH = '' } = process.env
+  const env = { PATH, SVC_DATA_DIR: running.dataDir }
+  await execute(launcher, ['tokens', 'create', '--name', 'ci'], { env })
+  const told = await tellNext(stream)
+  assert.deepEqual([told.kind, told.seq], ['token.created', stream.from + 1])
+})
+
+test('on PostgreSQL the same is told', { skip: without('postgres') }, async () => {
+  const { url, drop } = await createPostgresDatabase()
+  {
+    await using running = await startInProcess({ SVC_DATABASE_URL: url })
+    const { admin } = running
+    await newRepository('site', admin)
+    await admin.post('/repos/site/collaborators', { username: 'grace' })
+    const grace = await running.client({ username: 'grace' })
+    await using all = await follow(admin, '?kind=push')
+    await using hers = await follow(grace, '?after=0&kind=push')
+    const waiting = grace.get(`/events?wait=60&after=${all.from}&kind=push`)
+    const refs = ['refs/heads/a', 'refs/heads/b', 'refs/heads/c']
+    for (const ref of refs)
+      await project.git('push', '--quiet', admin.remote('site'), `main:${ref}`)
+    for (const ref of refs) {
+      const told = await tellNext(all)
+      assert.equal(told.data.ref, ref)
+      assert.deepEqual(await tellNext(hers), told)
+    }
+    assert.equal((await waiting).body[0].kind, 'push')
+    await admin.delete('/repos/site/collaborators/grace')
+    await admin.delete(`/tokens/${grace.id}`)
+    assert.deepEqual(await rest(hers), [])
+  }
+  await drop()
+})
+
+test('a stop of the server ends those who wait, each with where to go on', async () => {
+  const stopped = await startInProcess()
+  const { admin } = stopped
+  await using stream = await follow(admin)
+  const waiting = admin.get('/events?after=latest&wait=60')
+  const next = admin.get('/events?after=latest&wait=60')
+  await until('the server answers', async () => (await admin.get('/health')).status === 200)
+  await stopped[Symbol.asyncDispose]()
+  assert.deepEqual(await rest(stream), [])
+  for (const answer of [await waiting, await next]) {
+    assert.deepEqual([answer.status, answer.body], [200, []])
+    assert.match(nextOf(answer), /after=\d+/)
+  }
+})
+
+test('a client that goes on from its last id sees each push once, however often the server is killed', async () => {
+  await using first = await startService()
+  const { dataDir, adminToken } = first
+  let running = first
+  await running.admin.post('/repos', { name: 'site' })
+  let stream = await follow(running.admin, '?kind=push')
+  let lastId = String(stream.from)
+  const told: string[] = []
+  const read = async (count: number) => {
+    for (let read = 0; read < count; read++) {
+      const event = await tellNext(stream)
+      lastId = String(event.seq)
+      told.push(event.data.ref)
+    }
+  }
+  const pushed: string[] = []
+  const rounds = 4
+  for (let round = 0; round < rounds; round++) {
+    for (const name of ['a', 'b', 'c']) {
+      const ref = `refs/heads/${name}${round}`
+      await project.git('push', '--quiet', running.admin.remote('site'), `main:${ref}`)
+      pushed.push(ref)
+    }
+    await read(round % 3)
+    await running.end('SIGKILL')
+    await stream[Symbol.asyncDispose]()
+    running = await startService({ dataDir, env: { SVC_ADMIN_TOKEN: adminToken } })
+    stream = await follow(running.admin, '?kind=push', { 'last-event-id': lastId })
+    assert.equal(String(stream.from), lastId)
+  }
+  await read(pushed.length - told.length)
+  await running.end('SIGTERM')
+  assert.deepEqual(await rest(stream), [])
+  assert.deepEqual(told, pushed)
+})

@@ -1,0 +1,164 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { permissions as allPermissions } from '../../src/access/permissions.ts'
+import { type Event, eventKinds, publish } from '../../src/events/events.ts'
+import { sampleEvent } from '../support/event-kinds.ts'
+import { followStream } from '../support/event-stream.ts'
+import { type InProcess, startInProcess } from '../support/in-process.ts'
+import type { Client } from '../support/service.ts'
+
+type Kind = Event['kind']
+
+/** Who may see what, as docs/events.md says: a permission, `owner` where it needs that, too. */
+const expected: Record<Kind, string> = {
+  push: 'repo:read',
+  'repository.created': 'repo:read',
+  'repository.imported': 'repo:read',
+  'repository.renamed': 'repo:read',
+  'repository.deleted': 'repo:read',
+  'protection.added': 'repo:read',
+  'protection.removed': 'repo:read',
+  'collaborator.added': 'collaborator:read',
+  'collaborator.removed': 'collaborator:read',
+  'secret.saved': 'secrets:read',
+  'secret.deleted': 'secrets:read',
+  workflow: 'workflow:read',
+  'webhook.created': 'webhook:read owner',
+  'webhook.updated': 'webhook:read owner',
+  'webhook.disabled': 'webhook:read owner',
+  'webhook.deleted': 'webhook:read owner',
+  'token.created': 'nobody',
+  'token.deleted': 'nobody',
+  'ssh_key.added': 'ada',
+  'ssh_key.deleted': 'ada',
+}
+const reading = allPermissions.filter((permission) => permission.endsWith(':read'))
+
+let service: InProcess
+
+before(async () => {
+  service = await startInProcess()
+  const owner = await service.client({ username: 'ada', permissions: ['repo:write'] })
+  await owner.post('/repos', { name: 'site' })
+  await service.admin.post('/repos/site/collaborators', { username: 'grace' })
+})
+
+after(() => service[Symbol.asyncDispose]())
+
+/** What clients are told of events of every kind, by a look back and by a stream that was there before. */
+async function seenBy(clients: Client[], repositoryId: string): Promise<Kind[][]> {
+  const open = clients.map((client) => followStream(client, '/events'))
+  const streams = await Promise.all(open)
+  const start = await lastSeq()
+  const now = Date.now()
+  const events = eventKinds.map((kind) =>
+    sampleEvent(kind, /^(token|ssh_key)\./.test(kind) ? null : repositoryId),
+  )
+  await service.db.transaction().execute((tx) => publish(tx, now, events))
+  // Something that each of them sees at last, be it that it holds no permission.
+  const ends = clients.map(({ username }) => {
+    const end = sampleEvent('ssh_key.deleted', null)
+    return { ...end, data: { keyId: 'end', username } } as Event
+  })
+  await service.db.transaction().execute((tx) => publish(tx, now, ends))
+  const isEnd = ({ data }: { data: { keyId?: string } }) => data.keyId === 'end'
+  const seen = clients.map(async (client, index) => {
+    const answer = await client.get(`/events?after=${start}&limit=1000`)
+    const looked = answer.body.filter((event: never) => !isEnd(event))
+    const followed: typeof looked = []
+    for (;;) {
+      const told = await streams[index]?.next()
+      if (!told) assert.fail('the stream has ended')
+      if (told.data === '') continue
+      const event = JSON.parse(told.data)
+      assert.deepEqual([told.id, told.name], [String(event.seq), event.kind])
+      if (!isEnd(event)) followed.push(event)
+      else if (event.data.username === client.username) break
+    }
+    assert.deepEqual(followed, looked, client.username)
+    return looked.map(({ kind }: Event) => kind)
+  })
+  const kinds = await Promise.all(seen)
+  for (const stream of streams) await stream[Symbol.asyncDispose]()
+  return kinds
+}
+
+async function lastSeq(): Promise<number> {
+  const { value } = await service.db
+    .selectFrom('marks')
+    .select('value')
+    .where('name', '=', 'events')
+    .executeTakeFirstOrThrow()
+  return value
+}
+
+async function idOf(name: string): Promise<string> {
+  return (await service.admin.get(`/repos/${name}`)).body.id
+}
+
+function kindsFor(test: (needs: string) => boolean): Kind[] {
+  return eventKinds.filter((kind) => test(expected[kind]))
+}
+
+test('an admin is told everything', async () => {
+  const { admin } = service
+  assert.deepEqual(await seenBy([admin], await idOf('site')), [eventKinds])
+})
+
+test('an owner, a collaborator and a stranger are told what each permission lets them see', async () => {
+  const id = await idOf('site')
+  const all = { permissions: reading }
+  const [owner, collaborator, stranger] = await Promise.all([
+    service.client({ username: 'ada', ...all }),
+    service.client({ username: 'grace', ...all }),
+    service.client({ username: 'mallory', ...all }),
+  ])
+  assert.deepEqual(await seenBy([owner, collaborator, stranger], id), [
+    kindsFor((needs) => needs !== 'nobody'),
+    kindsFor((needs) => needs.endsWith(':read')),
+    [],
+  ])
+})
+
+for (const permission of reading) {
+  test(`with ${permission} alone, its kinds are told and no others`, async () => {
+    const id = await idOf('site')
+    const [owner, collaborator, without] = await Promise.all([
+      service.client({ username: 'ada', permissions: [permission] }),
+      service.client({ username: 'grace', permissions: [permission] }),
+      service.client({
+        username: 'grace',
+        permissions: allPermissions.filter((one) => one !== permission && one !== 'admin'),
+      }),
+    ])
+    assert.deepEqual(await seenBy([owner, collaborator, without], id), [
+      kindsFor((needs) => needs === 'ada' || needs.split(' ')[0] === permission),
+      kindsFor((needs) => needs === permission),
+      kindsFor((needs) => needs.endsWith(':read') && needs !== permission),
+    ])
+  })
+}
+
+test('of a repository that is gone, its former owner is told that alone, and an admin all', async () => {
+  const owner = await service.client({ username: 'ada', permissions: [...reading, 'repo:write'] })
+  const collaborator = await service.client({ username: 'grace', permissions: reading })
+  await owner.post('/repos', { name: 'gone' })
+  await service.admin.post('/repos/gone/collaborators', { username: 'grace' })
+  const id = await idOf('gone')
+  await service.admin.delete('/repos/gone')
+  const [byOwner, byCollaborator, byAdmin] = await seenBy([owner, collaborator, service.admin], id)
+  assert.deepEqual(byOwner, ['repository.deleted', 'ssh_key.added', 'ssh_key.deleted'])
+  assert.deepEqual(byCollaborator, [])
+  assert.deepEqual(byAdmin, eventKinds)
+})
+
+test('a repository that is not there and one that is not for the caller are the same', async () => {
+  const stranger = await service.client({ username: 'mallory', permissions: reading })
+  const there = await stranger.get('/events?repository=site')
+  const absent = await stranger.get('/events?repository=sites')
+  assert.deepEqual([there.status, there.body.code], [404, 'repository_not_found'])
+  assert.equal(there.text, absent.text.replaceAll('sites', 'site'))
+  const without = await service.client({ username: 'ada', permissions: ['repo:write'] })
+  assert.equal((await without.get('/events?repository=site')).body.code, 'permission_missing')
+  assert.equal((await without.get('/events')).status, 200)
+})
