@@ -8,9 +8,11 @@ import type { Repository } from '../src/repositories/repositories.ts'
 import { deleteRepository, insertRepository } from '../src/repositories/repository-store.ts'
 import { findUnknownKeys } from '../src/secrets/key-check.ts'
 import { createRotation } from '../src/secrets/rotation.ts'
-import { listKeyUses, listSealedOf, updateSealed } from '../src/secrets/secret-store.ts'
+import { listKeyUses, updateSealed } from '../src/secrets/sealed-store.ts'
+import { listSealedOf } from '../src/secrets/secret-store.ts'
 import { createSecrets } from '../src/secrets/secrets.ts'
 import { createVault, type Vault } from '../src/vault/vault.ts'
+import { disableWebhook } from '../src/webhooks/disabling.ts'
 import { onEachDatabase } from './support/databases.ts'
 
 const [old, next] = [randomBytes(32), randomBytes(32)]
@@ -23,7 +25,11 @@ const vaultOf = (...keys: Buffer[]) => createVault(new Sensitive(keys))
 function serve(db: Database, ...keys: Buffer[]) {
   const vault = vaultOf(...keys)
   const rest = { db, clock: { now: () => Date.now() }, vault: async () => vault }
-  return { ...createSecrets(rest), ...createRotation({ ...rest, faultPoint: () => {} }), vault }
+  return {
+    ...createSecrets(rest),
+    ...createRotation({ ...rest, faultPoint: () => {}, disableWebhook }),
+    vault,
+  }
 }
 
 async function addRepository(db: Database, name = newId()): Promise<Repository> {
@@ -146,8 +152,9 @@ onEachDatabase((fresh) => {
     const [from] = await listSealedOf(db, site.id)
     const [to] = await listSealedOf(db, page.id)
     assert.ok(from && to)
-    assert.equal(await updateSealed(db, to, from), true)
-    assert.equal(await updateSealed(db, to, from), false)
+    const row = { ...to, table: 'secrets' as const }
+    assert.equal(await updateSealed(db, row, from), true)
+    assert.equal(await updateSealed(db, row, from), false)
     const unreadable = {
       code: 'secret_unreadable',
       message: /^The secret TOKEN cannot be opened: what is stored/,

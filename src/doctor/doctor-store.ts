@@ -78,3 +78,27 @@ export async function readNewestTime(db: Db): Promise<number> {
   }
   return Math.max(...times)
 }
+
+type GivenUp = { id: string; repositoryName: string; disabledAt: number | null }
+
+/** Webhooks that were disabled because all deliveries failed. */
+export function listGivenUp(db: Db): Promise<GivenUp[]> {
+  return db
+    .selectFrom('webhooks')
+    .innerJoin('repositories', 'repositories.id', 'webhooks.repositoryId')
+    .select(['webhooks.id', 'repositories.name as repositoryName', 'disabledAt'])
+    .where('isEnabled', '=', 0)
+    .where('failingSince', 'is not', null)
+    .where('deletedAt', 'is', null)
+    .orderBy('webhooks.id')
+    .execute()
+}
+
+/** Since when the delivery waits that is due the longest; null when there is none. */
+export async function findOldestDue(db: Db): Promise<number | null> {
+  const row = await db
+    .selectFrom('webhooks')
+    .select((is) => is.fn.min('dueAt').as('dueAt'))
+    .executeTakeFirstOrThrow()
+  return row.dueAt === null ? null : Number(row.dueAt)
+}

@@ -13,6 +13,7 @@ import { sandboxCheck } from './sandbox-check.ts'
 import { secretsCheck } from './secrets-check.ts'
 import { settingsCheck } from './settings-check.ts'
 import { createSite, type Site, type SiteOptions } from './site.ts'
+import { webhooksCheck } from './webhooks-check.ts'
 
 /** Every check, in the order in which they are done. */
 export const checks: Check[] = [
@@ -35,6 +36,7 @@ export const checks: Check[] = [
   repositoriesCheck,
   repositoryFilesCheck,
   pushesCheck,
+  webhooksCheck,
   leftoversCheck,
   objectsCheck,
 ]

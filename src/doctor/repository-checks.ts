@@ -69,7 +69,7 @@ async function confirmUnknown(site: Site, suspects: Set<string>): Promise<Findin
     const path = folderOf(site.setting('dataDir'), id)
     const since = await placedAt(path)
     if (known.has(id) || since === undefined || since > before) continue
-    const isUsed = await hasRefs(path).catch(() => true)
+    const isUsed = await hasRefs(path, 'any').catch(() => true)
     const what = isUsed ? 'sets it aside in lost+found' : 'removes it, as it is empty'
     findings.push(
       warning(

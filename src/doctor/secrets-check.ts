@@ -1,6 +1,11 @@
 import { readEncryptionKeys } from '../config/encryption-keys.ts'
 import { describeUnknown, findUnknownKeys, unknownFix } from '../secrets/key-check.ts'
-import { listSealed } from '../secrets/secret-store.ts'
+import {
+  listSealed,
+  type SealedRow,
+  type SealedTable,
+  sealedTables,
+} from '../secrets/sealed-store.ts'
 import { createVault, type Vault } from '../vault/vault.ts'
 import { readVersion } from './doctor-store.ts'
 import { type Check, counted, type Finding, fault, firstOf, ok, orOk, Skip } from './finding.ts'
@@ -8,8 +13,6 @@ import { keySettings } from './keys-check.ts'
 import type { Site } from './site.ts'
 
 const rowsAtOnce = 50
-/** The first version of the database that has secrets. */
-const secretsVersion = 9
 
 /** Whether every secret can be opened. */
 export const secretsCheck: Check = {
@@ -18,37 +21,46 @@ export const secretsCheck: Check = {
   isLong: true,
   async run(site) {
     const version = (await site.read(readVersion)) ?? 0
-    if (version < secretsVersion) return [ok('There are none.')]
+    const tables = sealedTables.filter((one) => one.version <= version).map(({ table }) => table)
+    if (tables.length === 0) return [ok('There are none.')]
     const { keys } = await readEncryptionKeys(keySettings(site)).catch((error) => {
       throw new Skip('The encryption key cannot be read.', { cause: error })
     })
     const vault = createVault(keys)
-    const unknown = await site.read((db) => findUnknownKeys(db, vault))
+    const unknown = await site.read((db) => findUnknownKeys(db, vault, tables))
     if (unknown.length > 0) return [fault(describeUnknown(unknown), unknownFix)]
-    const { count, damaged } = await openAll(site, vault)
+    const { count, damaged } = await openAll(site, vault, tables)
     return orOk(firstOf(damaged), `${counted(count, 'secret')}, all of which can be opened.`)
   },
 }
 
-async function openAll(site: Site, vault: Vault) {
+async function openAll(site: Site, vault: Vault, tables: SealedTable[]) {
   const damaged: Finding[] = []
   let count = 0
-  for (let after = ''; ; ) {
-    const rows = await site.read((db) => listSealed(db, { after, limit: rowsAtOnce }))
-    for (const row of rows) {
-      const opened = vault.open(row.sealedValue, row)
-      if ('value' in opened) continue
-      const { repositoryName, name } = row
-      damaged.push(
-        fault(
-          `The secret ${name} of ${repositoryName} cannot be opened: ${opened.fault}.`,
-          `Set it again: svc secrets set ${repositoryName} ${name}`,
-        ),
-      )
+  for (const table of tables) {
+    for (let after: string | undefined = ''; after !== undefined; ) {
+      const page = { after, limit: rowsAtOnce }
+      const rows: SealedRow[] = await site.read((db) => listSealed(db, table, page))
+      for (const row of rows) {
+        const opened = vault.open(row.sealedValue, row)
+        if ('fault' in opened) damaged.push(unreadable(row, opened.fault))
+      }
+      count += rows.length
+      after = rows.length < rowsAtOnce ? undefined : rows.at(-1)?.id
     }
-    count += rows.length
-    const last = rows.at(-1)
-    if (!last || rows.length < rowsAtOnce) return { count, damaged }
-    after = last.id
   }
+  return { count, damaged }
+}
+
+function unreadable({ webhook, repositoryName, name }: SealedRow, why: string): Finding {
+  if (!webhook) {
+    return fault(
+      `The secret ${name} of ${repositoryName} cannot be opened: ${why}.`,
+      `Set it again: svc secrets set ${repositoryName} ${name}`,
+    )
+  }
+  return fault(
+    `A signing secret of the webhook ${webhook.id} of ${repositoryName} cannot be opened: ${why}.`,
+    `Set another: send it as "secret" by PATCH to /repos/${repositoryName}/webhooks/${webhook.id}`,
+  )
 }

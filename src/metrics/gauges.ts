@@ -1,12 +1,19 @@
+import type { Clock } from '../base/clock.ts'
 import type { FreeSpace } from '../config/free-space.ts'
 import type { Database } from '../database/database.ts'
 import type { Git } from '../git/git-process.ts'
 import type { Turns } from '../git/turns.ts'
 import type { LaterMetrics } from './later.ts'
-import { countRepositories, countUnfinishedPushes } from './metrics-store.ts'
+import {
+  countPendingDeliveries,
+  countRepositories,
+  countUnfinishedPushes,
+  findOldestDue,
+} from './metrics-store.ts'
 
 type Measured = {
   db: Database
+  clock: Clock
   git: Pick<Git, 'count'>
   freeSpace: Pick<FreeSpace, 'measure'>
   turns: Record<'fetch' | 'push', Pick<Turns, 'counts'>>
@@ -19,7 +26,7 @@ type Measured = {
 
 /** Adds what is read when it is asked for. */
 export function addGauges(metrics: Pick<LaterMetrics, 'gauge'>, measured: Measured): void {
-  const { db, git, freeSpace, turns, countSshGits, workflows } = measured
+  const { db, clock, git, freeSpace, turns, countSshGits, workflows } = measured
   const { fetch, push } = turns
   const ofTurns = (which: 'running' | 'waiting') => async () => ({
     fetch: fetch.counts()[which],
@@ -67,6 +74,16 @@ export function addGauges(metrics: Pick<LaterMetrics, 'gauge'>, measured: Measur
         const counts = (await workflows.count()).map(({ status, count }) => [status, Number(count)])
         return { queued: 0, running: 0, ...Object.fromEntries(counts) }
       },
+    },
+    {
+      name: 'svc_webhook_deliveries_pending',
+      help: 'Webhook deliveries that wait for their next attempt.',
+      read: () => countPendingDeliveries(db),
+    },
+    {
+      name: 'svc_webhook_deliveries_oldest_due_timestamp_seconds',
+      help: 'Since when the delivery waits that is due the longest; 0 when none is due.',
+      read: async () => ((await findOldestDue(db, clock.now())) ?? 0) / 1000,
     },
     {
       name: 'svc_disk_free_bytes',

@@ -22,7 +22,7 @@ export function createMetricsLater(options: { version: string }) {
     return loading
   }
 
-  function tell<K extends 'answered' | 'operated' | 'maintained' | 'gauge'>(kind: K) {
+  function tell<K extends 'answered' | 'operated' | 'attempted' | 'maintained' | 'gauge'>(kind: K) {
     return (said: Parameters<Metrics[K]>[0]): void => {
       // What is told is of the kind that the function takes; the two are bound by K.
       const act = (to: Metrics) => (to[kind] as (said: Parameters<Metrics[K]>[0]) => void)(said)
@@ -34,6 +34,7 @@ export function createMetricsLater(options: { version: string }) {
   return {
     answered: tell('answered'),
     operated: tell('operated'),
+    attempted: tell('attempted'),
     maintained: tell('maintained'),
     gauge: tell('gauge'),
     render: async () => (await load()).render(),

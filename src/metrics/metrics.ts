@@ -5,6 +5,7 @@ export type Metrics = ReturnType<typeof createMetrics>
 type Answered = { method: string; route: string; status: number; seconds: number }
 type Operation = { kind: string; door: string; outcome: string; seconds: number }
 type Maintained = { outcome: string; seconds: number }
+type Attempted = { event: string; outcome: string; seconds: number }
 
 type GaugeOptions<Label extends string> = {
   name: string
@@ -65,6 +66,19 @@ export function createMetrics({ version }: { version: string }) {
     buckets: requestBuckets,
     registers,
   })
+  const attempts = new Counter({
+    name: 'svc_webhook_attempts_total',
+    help: 'Attempts of webhook deliveries by event and outcome (success, failed).',
+    labelNames: ['event', 'outcome'],
+    registers,
+  })
+  const attemptSeconds = new Histogram({
+    name: 'svc_webhook_attempt_duration_seconds',
+    help: 'Time that attempts of webhook deliveries took.',
+    labelNames: ['outcome'],
+    buckets: requestBuckets,
+    registers,
+  })
   const maintenance = new Counter({
     name: 'svc_maintenance_runs_total',
     help: 'Maintenance of repositories by outcome (done, failed, interrupted, gone).',
@@ -92,6 +106,11 @@ export function createMetrics({ version }: { version: string }) {
     operated({ kind, door, outcome, seconds }: Operation): void {
       operations.inc({ kind, door, outcome })
       operationSeconds.observe({ kind, door }, seconds)
+    },
+
+    attempted({ event, outcome, seconds }: Attempted): void {
+      attempts.inc({ event, outcome })
+      attemptSeconds.observe({ outcome }, seconds)
     },
 
     maintained({ outcome, seconds }: Maintained): void {

@@ -4,13 +4,17 @@ import { type KeySettings, readEncryptionKeys, sourceOfKeys } from '../config/en
 import { SettingsError } from '../config/settings.ts'
 import type { Db } from '../database/schema.ts'
 import { createVault, type Vault } from '../vault/vault.ts'
-import { type KeyUse, listKeyUses } from './secret-store.ts'
+import { type KeyUse, listKeyUses, type SealedTable } from './sealed-store.ts'
 
 const namedAtMost = 3
 
 /** The keys with which secrets are sealed and which are not on the ring: with any, no server should start. */
-export async function findUnknownKeys(db: Db, { keyIds }: Vault): Promise<KeyUse[]> {
-  const uses = await listKeyUses(db)
+export async function findUnknownKeys(
+  db: Db,
+  { keyIds }: Vault,
+  tables?: readonly SealedTable[],
+): Promise<KeyUse[]> {
+  const uses = await listKeyUses(db, tables)
   return uses.filter(({ keyId }) => !keyIds.includes(keyId))
 }
 

@@ -1,9 +1,16 @@
 import type { Clock } from '../base/clock.ts'
 import type { FaultPoint } from '../base/fault-points.ts'
 import type { Database } from '../database/database.ts'
+import type { Db } from '../database/schema.ts'
 import { type Actor, publish } from '../events/events.ts'
 import type { Vault } from '../vault/vault.ts'
-import { deleteSealed, listSealed, type NamedSecret, updateSealed } from './secret-store.ts'
+import {
+  deleteSealed,
+  listSealed,
+  type SealedRow,
+  sealedTables,
+  updateSealed,
+} from './sealed-store.ts'
 import { keyMissing } from './secrets.ts'
 
 /** A secret that no key opens, and why, as the end of a sentence. */
@@ -22,6 +29,12 @@ type Dependencies = {
   clock: Clock
   vault: () => Promise<Vault>
   faultPoint: FaultPoint
+  /** Called when a webhook has lost its signing secret: what was to be signed must not be sent without. */
+  disableWebhook: (
+    tx: Db,
+    webhook: { id: string; repositoryId: string },
+    why: { reason: string; actor: Actor; now: number },
+  ) => Promise<boolean>
 }
 
 type Options = {
@@ -37,8 +50,13 @@ const rowsAtOnce = 50
 const passesAtMost = 10
 const namedAtMost = 10
 
-/** Brings all secrets to the first key, so that no other is needed any more. */
-export function createRotation({ db, clock, vault, faultPoint }: Dependencies) {
+const lostSecret =
+  'Its signing secret could not be opened any more and was deleted. Set another one, and enable it.'
+
+/** Brings all secrets, those of workflows and those of webhooks, to the first key, so that no other is needed any more. */
+export function createRotation(dependencies: Dependencies) {
+  const { db, clock, vault, faultPoint, disableWebhook } = dependencies
+
   /**
    * Seals every secret with the first key that another key has sealed. Each row is a transaction of its own,
    * and changes only if it is as it was read: so nothing is lost whenever this is killed, and whoever writes
@@ -75,23 +93,37 @@ export function createRotation({ db, clock, vault, faultPoint }: Dependencies) {
     )
   }
 
-  async function* rowsNotOf(keyId: string): AsyncGenerator<NamedSecret> {
-    for (let after = ''; ; ) {
-      const rows = await listSealed(db, { after, limit: rowsAtOnce, notOf: keyId })
-      yield* rows
-      const last = rows.at(-1)
-      if (!last || rows.length < rowsAtOnce) return
-      after = last.id
+  async function* rowsNotOf(keyId: string): AsyncGenerator<SealedRow> {
+    for (const { table } of sealedTables) {
+      for (let after: string | undefined = ''; after !== undefined; ) {
+        const rows: SealedRow[] = await listSealed(db, table, {
+          after,
+          limit: rowsAtOnce,
+          notOf: keyId,
+        })
+        yield* rows
+        after = rows.length < rowsAtOnce ? undefined : rows.at(-1)?.id
+      }
     }
   }
 
-  async function discard(actor: Actor, row: NamedSecret): Promise<boolean> {
-    const { repositoryId, name } = row
+  async function discard(actor: Actor, row: SealedRow): Promise<boolean> {
+    const { repositoryId, name, webhook } = row
+    const [now, about] = [clock.now(), { actor, repositoryId }]
     return db.transaction().execute(async (tx) => {
       if (!(await deleteSealed(tx, row))) return false
-      await publish(tx, clock.now(), [
-        { kind: 'secret.deleted', actor, repositoryId, data: { name } },
-      ])
+      if (!webhook) {
+        await publish(tx, now, [{ kind: 'secret.deleted', ...about, data: { name } }])
+      } else if (webhook.isReplaced) {
+        const data = { webhookId: webhook.id, changed: ['secret'] }
+        await publish(tx, now, [{ kind: 'webhook.updated', ...about, data }])
+      } else {
+        await disableWebhook(
+          tx,
+          { id: webhook.id, repositoryId },
+          { reason: lostSecret, actor, now },
+        )
+      }
       return true
     })
   }

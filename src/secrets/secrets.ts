@@ -6,6 +6,7 @@ import type { Database } from '../database/database.ts'
 import type { SecretRow } from '../database/schema.ts'
 import { type Actor, publish } from '../events/events.ts'
 import { invalid } from '../http/validation.ts'
+import { asGone, repositoryGone } from '../repositories/gone.ts'
 import type { Repository } from '../repositories/repositories.ts'
 import type { Vault } from '../vault/vault.ts'
 import { faultOfSecretName, isSecretName } from './secret-names.ts'
@@ -52,7 +53,7 @@ export function createSecrets({ db, clock, vault }: Dependencies) {
       const place = { repositoryId, name }
       const row = { id: newId(), ...place, ...seal(value, place), createdAt: now, updatedAt: now }
       await db.transaction().execute(async (tx) => {
-        await upsertSecret(tx, row).catch(asGone(repository))
+        await upsertSecret(tx, row).catch(asGone(() => repositoryGone(repository)))
         await publish(tx, now, [{ kind: 'secret.saved', actor, repositoryId, data: { name } }])
         // Counted last: who publishes waits for others that do, and then sees what they added.
         if ((await countSecrets(tx, repositoryId)) > secretsAtMost) throw tooMany(repository)
@@ -111,20 +112,6 @@ function assertValue(value: Sensitive<string>): void {
   const isFine = bytes > 0 && bytes <= valueMaxBytes && text.isWellFormed() && !text.includes('\0')
   if (!isFine)
     throw invalid([{ pointer: '/value', detail: `is not accepted; it takes ${valueForm}.` }])
-}
-
-// A repository may be deleted after it was opened; its row is then missing to the secret's.
-const foreignKeyViolations = new Set<unknown>(['23503', 787])
-
-function asGone({ name }: Repository): (error: unknown) => never {
-  return (error) => {
-    const { code, errcode } = error as { code?: unknown; errcode?: unknown }
-    if (!foreignKeyViolations.has(code) && !foreignKeyViolations.has(errcode)) throw error
-    throw new Problem(
-      'repository_not_found',
-      `There is no repository "${name}", or it is not yours to see.`,
-    )
-  }
 }
 
 /** What is told where a key is needed and there is none. */

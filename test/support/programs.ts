@@ -10,6 +10,7 @@ export const programs = {
   openssh: { find: findOpenSsh, install: 'apt-get install openssh-client' },
   'openssh-10': { find: findOpenSsh10, install: 'scripts/openssh-10.sh' },
   make: { find: () => onPath('make'), install: 'apt-get install make' },
+  openssl: { find: () => onPath('openssl'), install: 'apt-get install openssl' },
   python: { find: () => onPath('python3'), install: 'apt-get install python3' },
   bubblewrap: { find: () => onPath('bwrap'), install: 'apt-get install bubblewrap' },
   chromium: { find: () => onPath('chromium'), install: 'apt-get install chromium' },

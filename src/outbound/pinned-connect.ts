@@ -1,0 +1,54 @@
+import { connect as connectTcp, isIP, type Socket } from 'node:net'
+import { connect as connectTls } from 'node:tls'
+import { pinnedLookup } from './pinned-lookup.ts'
+
+type Destination = {
+  protocol: string
+  /** A name, or an address without brackets. */
+  hostname: string
+  port: number
+  /** The addresses of the host that were checked. */
+  addresses: readonly [string, ...string[]]
+  timeoutMs: number
+}
+
+/** There was no connection in time. */
+export class ConnectTimeout extends Error {
+  override readonly name = 'ConnectTimeout'
+}
+
+/**
+ * Connects to a host, but only to addresses of it that were checked; for https its certificate is that of the name,
+ * and the connection is there when TLS is.
+ */
+export async function connectPinned(destination: Destination): Promise<Socket> {
+  const { protocol, hostname, port, addresses, timeoutMs } = destination
+  const [first] = addresses
+  const isAddress = isIP(hostname) !== 0
+  const where = { host: isAddress ? first : hostname, port, lookup: pinnedLookup(addresses) }
+  const isTls = protocol === 'https:'
+  const socket = isTls
+    ? connectTls({
+        ...where,
+        ALPNProtocols: ['http/1.1'],
+        // An address is no name that TLS could ask for; its certificate is checked all the same.
+        ...(!isAddress && { servername: hostname }),
+      })
+    : connectTcp(where)
+  socket.setNoDelay(true)
+  const { promise, resolve, reject } = Promise.withResolvers<void>()
+  const timer = setTimeout(() => reject(new ConnectTimeout()), timeoutMs)
+  socket.once(isTls ? 'secureConnect' : 'connect', resolve)
+  socket.once('error', reject)
+  socket.once('close', () => reject(new Error('The connection was closed.')))
+  try {
+    await promise
+    socket.removeListener('error', reject)
+    return socket
+  } catch (error) {
+    socket.on('error', () => {}).destroy()
+    throw error
+  } finally {
+    clearTimeout(timer)
+  }
+}

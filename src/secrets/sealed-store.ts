@@ -1,0 +1,123 @@
+import type { Db } from '../database/schema.ts'
+
+/** The tables with sealed values, every one, and the version of the database that each came with. */
+export const sealedTables = [
+  { table: 'secrets', version: 9 },
+  { table: 'webhookSecrets', version: 11 },
+] as const
+
+export type SealedTable = (typeof sealedTables)[number]['table']
+
+/** Sealed values of one key, and how many of them there are. */
+export type KeyUse = { keyId: string; count: number }
+
+/** A value as it is stored; repository and name are the place that it is sealed for. */
+export type SealedRow = {
+  table: SealedTable
+  id: string
+  repositoryId: string
+  repositoryName: string
+  name: string
+  sealedValue: Uint8Array
+  keyId: string
+  /** Of a signing secret: whose, and whether a newer one has taken its place. */
+  webhook: { id: string; isReplaced: boolean } | undefined
+}
+
+/** The keys with which values are sealed, those of most values first. */
+export async function listKeyUses(
+  db: Db,
+  of: readonly SealedTable[] = allTables,
+): Promise<KeyUse[]> {
+  const counts = new Map<string, number>()
+  for (const table of of) {
+    const rows = await db
+      .selectFrom(table)
+      .select((select) => ['keyId', select.fn.countAll().as('count')])
+      .groupBy('keyId')
+      .execute()
+    for (const { keyId, count } of rows) counts.set(keyId, (counts.get(keyId) ?? 0) + Number(count))
+  }
+  const uses = [...counts].map(([keyId, count]) => ({ keyId, count }))
+  return uses.sort((one, other) => other.count - one.count || (one.keyId < other.keyId ? -1 : 1))
+}
+
+const allTables = sealedTables.map(({ table }) => table)
+
+type Page = { after: string; limit: number; notOf?: string }
+
+/** Values of a table after an id, with the names of their repositories; `notOf` leaves out those of one key. */
+export function listSealed(db: Db, table: SealedTable, page: Page): Promise<SealedRow[]> {
+  return table === 'secrets' ? listSecrets(db, page) : listSigningSecrets(db, page)
+}
+
+async function listSecrets(db: Db, { after, limit, notOf = '' }: Page): Promise<SealedRow[]> {
+  const rows = await db
+    .selectFrom('secrets')
+    .innerJoin('repositories', 'repositories.id', 'secrets.repositoryId')
+    .selectAll('secrets')
+    .select('repositories.name as repositoryName')
+    .where('secrets.id', '>', after)
+    .where('secrets.keyId', '!=', notOf)
+    .orderBy('secrets.id')
+    .limit(limit)
+    .execute()
+  return rows.map((row) => ({ ...row, table: 'secrets', webhook: undefined }))
+}
+
+async function listSigningSecrets(
+  db: Db,
+  { after, limit, notOf = '' }: Page,
+): Promise<SealedRow[]> {
+  const rows = await db
+    .selectFrom('webhookSecrets')
+    .innerJoin('repositories', 'repositories.id', 'webhookSecrets.repositoryId')
+    .selectAll('webhookSecrets')
+    .select('repositories.name as repositoryName')
+    .where('webhookSecrets.id', '>', after)
+    .where('webhookSecrets.keyId', '!=', notOf)
+    .orderBy('webhookSecrets.id')
+    .limit(limit)
+    .execute()
+  return rows.map(({ webhookId, expiresAt, ...row }) => ({
+    ...row,
+    table: 'webhookSecrets',
+    name: nameOfSigningSecret(webhookId),
+    webhook: { id: webhookId, isReplaced: expiresAt !== null },
+  }))
+}
+
+/** The name for which the signing secrets of a webhook are sealed; no secret of a workflow can have it. */
+export function nameOfSigningSecret(webhookId: string): string {
+  return `webhook ${webhookId}`
+}
+
+/** Seals a value anew, if it is still as it was read; what it says stays. */
+export async function updateSealed(
+  db: Db,
+  { table, id, sealedValue: former }: Pick<SealedRow, 'table' | 'id' | 'sealedValue'>,
+  { sealedValue, keyId }: Pick<SealedRow, 'sealedValue' | 'keyId'>,
+): Promise<boolean> {
+  const row = await db
+    .updateTable(table)
+    .set({ sealedValue, keyId })
+    .where('id', '=', id)
+    .where('sealedValue', '=', former)
+    .returning('id')
+    .executeTakeFirst()
+  return row !== undefined
+}
+
+/** Deletes a value, if it is still as it was read. */
+export async function deleteSealed(
+  db: Db,
+  { table, id, sealedValue }: Pick<SealedRow, 'table' | 'id' | 'sealedValue'>,
+): Promise<boolean> {
+  const row = await db
+    .deleteFrom(table)
+    .where('id', '=', id)
+    .where('sealedValue', '=', sealedValue)
+    .returning('id')
+    .executeTakeFirst()
+  return row !== undefined
+}

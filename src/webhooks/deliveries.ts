@@ -1,0 +1,85 @@
+import type { Clock } from '../base/clock.ts'
+import { isId } from '../base/ids.ts'
+import { Problem } from '../base/problem.ts'
+import type { Database } from '../database/database.ts'
+import type { DeliveryRow, WebhookRow } from '../database/schema.ts'
+import type { Repository } from '../repositories/repositories.ts'
+import {
+  type DeliveryFilter,
+  findBody,
+  findDelivery,
+  listAttempts,
+  listDeliveries,
+  wantAttempts,
+} from './delivery-store.ts'
+import { createReplay } from './replay.ts'
+import type { Schedule } from './retry-time.ts'
+import { webhookNotFound } from './subscriptions.ts'
+import { bringForward } from './webhook-store.ts'
+import { toAttempt, toDelivery } from './webhook-view.ts'
+
+export type Deliveries = ReturnType<typeof createDeliveries>
+
+type Dependencies = {
+  db: Database
+  clock: Clock
+  /** The delays before the attempts, one for each. */
+  schedule: Schedule
+  /** Called when something is due. */
+  wake: () => void
+}
+
+const attemptsShown = 100
+
+/** What was sent to webhooks, or is to be: to look at, and to have sent again. */
+export function createDeliveries({ db, clock, schedule, wake }: Dependencies) {
+  const replay = createReplay({ db, clock, wake })
+
+  async function find({ id: webhookId }: WebhookRow, id: string): Promise<DeliveryRow> {
+    const delivery = isId(id) ? await findDelivery(db, webhookId, id) : undefined
+    if (!delivery) throw notFound(id)
+    return delivery
+  }
+
+  const show = (repository: Repository, delivery: DeliveryRow) =>
+    toDelivery(repository, delivery, schedule)
+
+  return {
+    /** A delivery of a webhook; throws `delivery_not_found`. */
+    find,
+
+    show,
+
+    list: ({ id }: WebhookRow, page: DeliveryFilter & { before: string; limit: number }) =>
+      listDeliveries(db, id, page),
+
+    /** A delivery with its attempts, and what is sent. */
+    async showWhole(repository: Repository, delivery: DeliveryRow) {
+      const attempts = await listAttempts(db, delivery.id, attemptsShown)
+      const body = (await findBody(db, delivery.id)) ?? null
+      return { ...show(repository, delivery), history: attempts.map(toAttempt), body }
+    },
+
+    /**
+     * Has a delivery attempted at once, whatever has become of it: one that is being sent right now is sent again
+     * right after. It goes to the address that the webhook has now. Throws `delivery_not_found`, `webhook_not_found`.
+     */
+    async retry({ id: webhookId }: WebhookRow, id: string): Promise<DeliveryRow> {
+      const now = clock.now()
+      const row = await db.transaction().execute(async (tx) => {
+        await wantAttempts(tx, { webhookId, ids: [id], now })
+        if (!(await bringForward(tx, webhookId, now))) throw webhookNotFound(webhookId)
+        return findDelivery(tx, webhookId, id)
+      })
+      if (!row) throw notFound(id)
+      wake()
+      return row
+    },
+
+    replay,
+  }
+}
+
+function notFound(id: string): Problem {
+  return new Problem('delivery_not_found', `There is no delivery with the id "${id}".`)
+}

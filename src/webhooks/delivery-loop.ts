@@ -1,0 +1,283 @@
+import { type Clock, dayMs } from '../base/clock.ts'
+import type { FaultPoint } from '../base/fault-points.ts'
+import type { Log } from '../base/log.ts'
+import { Problem } from '../base/problem.ts'
+import { orAborted, within } from '../base/waiting.ts'
+import type { Database } from '../database/database.ts'
+import { createSlots } from '../engine/slots.ts'
+import type { EventBell } from '../events/event-bell.ts'
+import type { Outbound } from '../outbound/outbound.ts'
+import type { Composer } from './composer.ts'
+import { createConnections } from './connections.ts'
+import { deliveryHeaders } from './delivery-headers.ts'
+import { createLanes, type Place } from './lanes.ts'
+import { createDeliveryQueue, type Job, type Settled } from './queue.ts'
+import { findNextDue, listDueWebhooks } from './queue-store.ts'
+import type { Schedule } from './retry-time.ts'
+import { createSender, type Outcome } from './sender.ts'
+import { createShares } from './shares.ts'
+import type { SigningSecrets } from './signing-secrets.ts'
+
+type Dependencies = {
+  db: Database
+  bell: EventBell
+  composer: Composer
+  signing: Pick<SigningSecrets, 'open'>
+  outbound: Pick<Outbound, 'resolve'>
+  schedule: Schedule
+  clock: Clock
+  log: Log
+  faultPoint: FaultPoint
+  version: string
+  keptDays: number
+  /** The name of this server, which no other one has. */
+  holder: string
+  /** How long attempts that are under way are waited for at the end. */
+  stopMs: number
+  /** Called after each attempt. */
+  onAttempt?: OnAttempt
+}
+
+/** What came of an attempt, and how long it took. */
+export type OnAttempt = (attempt: {
+  event: string
+  outcome: 'success' | 'failed'
+  seconds: number
+}) => void
+
+// What other servers of the same database put there is seen by looking.
+const lookEveryMs = 2000
+const forgetEveryMs = 60 * 60 * 1000
+const lookedAtOnce = 64
+const composedAtOnce = 8
+const composeMs = 30_000
+const recordAgainMs = 500
+// An answer that takes longer is as little use to the others who wait as none.
+const slowMs = 2000
+
+/** Delivers what is due, as long as it lives: claims, composes, sends and records. */
+export function createDeliveryLoop(dependencies: Dependencies) {
+  const { db, bell, composer, signing, outbound, clock, log, faultPoint } = dependencies
+  const { schedule, version, keptDays, holder, stopMs, onAttempt } = dependencies
+  const queue = createDeliveryQueue({ db, clock, schedule, holder })
+  const connections = createConnections({ outbound })
+  const sender = createSender({ connections, clock })
+  const lanes = createLanes()
+  const shares = createShares()
+  const composing = createSlots(composedAtOnce)
+  const stopping = new AbortController()
+  const deliveries = new Set<Promise<void>>()
+  let isStopped = false
+  let looking: Promise<void> | undefined
+  let isAskedAgain = false
+  let timer: NodeJS.Timeout | undefined
+  let forgetAt = 0
+  let isRecovered = false
+
+  async function look(): Promise<void> {
+    if (!isRecovered) await queue.recover()
+    isRecovered = true
+    while (!isStopped) {
+      const now = clock.now()
+      const count = lanes.count()
+      if (count.isFull()) return
+      const closed = count.closed()
+      const due = await listDueWebhooks(db, { now, most: lookedAtOnce, closed })
+      const wanted = shares.share(due, count)
+      if (wanted.size === 0) return
+      const jobs = await queue.claim(wanted)
+      if (jobs.length === 0) return
+      faultPoint('delivery.claimed')
+      const openOnce = once(signing.open)
+      for (const job of jobs) start(job, openOnce)
+    }
+  }
+
+  function start(job: Job, open: SigningSecrets['open']): void {
+    const { id: webhookId, receiver, repositoryId } = job.target
+    const place = { webhookId, receiver, repositoryId }
+    lanes.start(place)
+    const work = deliver(job, { place, open })
+      .catch((error) => {
+        lanes.end(place, 'none')
+        log.error({ err: error, delivery: job.delivery.id }, 'a delivery could not be worked on')
+      })
+      .finally(() => {
+        deliveries.delete(work)
+        wake()
+      })
+    deliveries.add(work)
+  }
+
+  async function deliver(
+    claimed: Job,
+    { place, open }: { place: Place; open: SigningSecrets['open'] },
+  ): Promise<void> {
+    const composed = claimed.body === undefined ? await compose(claimed) : claimed
+    if (composed === undefined) return lanes.end(place, 'none')
+    if ('job' in composed) {
+      await settle(composed)
+      return lanes.end(place, 'none')
+    }
+    faultPoint('delivery.composed')
+    const slow = setTimeout(() => lanes.slow(place), slowMs)
+    const outcome = await attempt(composed, open).finally(() => clearTimeout(slow))
+    if (!outcome) {
+      await queue.release(composed)
+      return lanes.end(place, 'none')
+    }
+    faultPoint('delivery.answered')
+    // The next one of the webhook begins while this one is recorded, and is claimed in the same transaction.
+    lanes.end(place, resultOf(outcome))
+    wake()
+    await settle({ job: composed, outcome })
+    faultPoint('delivery.recorded')
+  }
+
+  /** The job with its body, which is kept; or what has become of it without one. Undefined when it is not ours any more. */
+  async function compose(job: Job): Promise<Job | Settled | undefined> {
+    const { delivery } = job
+    const startedAt = clock.now()
+    try {
+      using _slot = await composing.acquire(stopping.signal)
+      const body = await within(composeMs, composer.compose(delivery))
+      if (body === undefined) return { job, end: 'What it would tell of is gone.' }
+      return await queue.keepBody(job, body)
+    } catch (error) {
+      if (stopping.signal.aborted) {
+        await queue.release(job)
+        return undefined
+      }
+      return { job, outcome: ownFault(error, startedAt, delivery.id) }
+    }
+  }
+
+  /** Makes one attempt; undefined when it was cut off because the server stops. */
+  async function attempt(job: Job, open: SigningSecrets['open']): Promise<Outcome | undefined> {
+    const { delivery, target } = job
+    const { signal } = stopping
+    const startedAt = clock.now()
+    try {
+      const body = Buffer.from(job.body ?? '')
+      const secrets = await orAborted(open(target), signal)
+      const headers = deliveryHeaders(job, { body, secrets, now: startedAt, version })
+      return await sender.send({ url: target.url, headers, body, signal })
+    } catch (error) {
+      return signal.aborted ? undefined : ownFault(error, startedAt, delivery.id)
+    }
+  }
+
+  function ownFault(error: unknown, startedAt: number, delivery: string): Outcome {
+    log.error({ err: error, delivery }, 'a delivery could not be made ready')
+    return {
+      startedAt,
+      duration: Math.max(0, clock.now() - startedAt),
+      requestHeaders: {},
+      responseStatus: null,
+      responseHeaders: {},
+      responseBody: '',
+      fault:
+        error instanceof Problem ? error.message : 'The server could not make it ready to send.',
+      isOwnFault: true,
+      retryAfterMs: undefined,
+    }
+  }
+
+  /** Records what has become of a job, for as long as it is ours; after that somebody attempts it again. */
+  async function settle(settled: Settled): Promise<void> {
+    for (;;) {
+      try {
+        await queue.record(settled)
+        break
+      } catch (error) {
+        const isOver = clock.now() + recordAgainMs >= settled.job.lease.leaseUntil
+        if (isOver || stopping.signal.aborted) throw error
+        log.warn({ err: error }, 'an attempt of a delivery could not be recorded yet')
+        await new Promise((resolve) => setTimeout(resolve, recordAgainMs))
+      }
+    }
+    if (!('outcome' in settled)) return
+    const { fault, duration } = settled.outcome
+    const { event } = settled.job.delivery
+    onAttempt?.({ event, outcome: fault === '' ? 'success' : 'failed', seconds: duration / 1000 })
+  }
+
+  async function forget(): Promise<void> {
+    if (performance.now() < forgetAt) return
+    forgetAt = performance.now() + forgetEveryMs
+    while (!isStopped && (await queue.forget(clock.now() - keptDays * dayMs))) {
+      // In pieces, so that nobody waits for long.
+    }
+  }
+
+  function wake(): void {
+    if (isStopped) return
+    isAskedAgain = looking !== undefined
+    looking ??= look()
+      .then(() => untilNextDue())
+      .catch((error) => {
+        log.error({ err: error }, 'deliveries could not be looked at')
+        return lookEveryMs
+      })
+      .then((waitMs) => {
+        looking = undefined
+        if (isStopped) return
+        clearTimeout(timer)
+        if (isAskedAgain) wake()
+        else timer = setTimeout(wake, waitMs)
+      })
+  }
+
+  async function untilNextDue(): Promise<number> {
+    const now = clock.now()
+    const next = await findNextDue(db, now)
+    return next === undefined ? lookEveryMs : Math.min(next - now + 1, lookEveryMs)
+  }
+
+  const listening = bell.onEvents(wake)
+  const forgetting = setInterval(() => {
+    forget().catch((error) => log.error({ err: error }, 'old deliveries could not be forgotten'))
+  }, lookEveryMs)
+  forgetting.unref()
+  wake()
+
+  return {
+    /** Looks at once: something has become due. */
+    wake,
+
+    countInFlight: lanes.countInFlight,
+
+    /** Begins nothing any more, waits a while for what is under way, and gives back what is not done by then. */
+    async [Symbol.asyncDispose]() {
+      isStopped = true
+      listening[Symbol.dispose]()
+      clearTimeout(timer)
+      clearInterval(forgetting)
+      await looking
+      const cutting = setTimeout(() => stopping.abort(new Error('The server stops.')), stopMs)
+      await Promise.all(deliveries)
+      clearTimeout(cutting)
+      await connections[Symbol.asyncDispose]()
+    },
+  }
+}
+
+/** Opens the secrets of each webhook once. */
+function once(open: SigningSecrets['open']): SigningSecrets['open'] {
+  const opened = new Map<string, ReturnType<SigningSecrets['open']>>()
+  return (webhook) => {
+    const secrets = opened.get(webhook.id) ?? open(webhook)
+    opened.set(webhook.id, secrets)
+    return secrets
+  }
+}
+
+function resultOf({
+  fault,
+  isOwnFault,
+  duration,
+}: Outcome): Parameters<ReturnType<typeof createLanes>['end']>[1] {
+  if (isOwnFault) return 'none'
+  if (fault !== '') return 'failure'
+  return duration > slowMs ? 'slow' : 'success'
+}

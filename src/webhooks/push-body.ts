@@ -1,0 +1,34 @@
+import type { EventData } from '../events/events.ts'
+import type { PushedCommits } from '../git/pushed-commits.ts'
+import { type About, type Payload, urlOf } from '../payloads/about.ts'
+import { toCommit } from '../payloads/commits.ts'
+import { fitNewest } from '../payloads/fit-newest.ts'
+import { pushPayload } from '../payloads/push-payload.ts'
+import { byteLength, sharedMaxBytes } from './body-size.ts'
+import { type Mask, maskCommit } from './mask.ts'
+
+const noFiles = { added: [], removed: [], modified: [] }
+
+/** The body of a push without `svc`. What does not fit is left out, the oldest first. */
+export function pushBody(
+  { update, pushed }: { update: EventData['push']; pushed: PushedCommits },
+  { about, mask }: { about: About; mask: Mask },
+): Payload {
+  const head = pushed.head && maskCommit(pushed.head, mask)
+  const baseRef = baseOf(pushed.branches, update.ref, about.repository.defaultBranch)
+  const payload = pushPayload(update, { commits: [], head, baseRef }, about)
+  const url = urlOf(about)
+  const told = pushed.commits.map((commit) => {
+    const masked = commit === pushed.head && head ? head : maskCommit(commit, mask)
+    return { whole: toCommit(masked, url), short: toCommit({ ...masked, files: noFiles }, url) }
+  })
+  const { items, isWhole } = fitNewest(told, sharedMaxBytes - byteLength(payload))
+  return { ...payload, commits: items, truncated: !(pushed.isWhole && isWhole) }
+}
+
+// The branch that a new ref was most likely made from.
+function baseOf(branches: string[], ref: string, defaultBranch: string): string | undefined {
+  const others = branches.filter((branch) => branch !== ref).sort()
+  const usual = `refs/heads/${defaultBranch}`
+  return others.includes(usual) ? usual : others[0]
+}

@@ -1,0 +1,112 @@
+import type { Clock } from '../base/clock.ts'
+import { orAborted } from '../base/waiting.ts'
+import { readAnswer, toRecorded } from './answer.ts'
+import { AttemptTimeout, attemptFault, attemptSeconds, statusFault } from './attempt-fault.ts'
+import type { createConnections } from './connections.ts'
+import { parseRetryAfter } from './retry-time.ts'
+
+/** What came of one attempt. The fault is a sentence; empty when the receiver took it. */
+export type Outcome = {
+  startedAt: number
+  /** In milliseconds, to the head of the answer. */
+  duration: number
+  /** By name, with signatures hidden. */
+  requestHeaders: Record<string, string>
+  responseStatus: number | null
+  responseHeaders: Record<string, string>
+  /** The first bytes of the answer, as text. */
+  responseBody: string
+  fault: string
+  /** Whether the fault is this server's, and says nothing of the receiver. */
+  isOwnFault: boolean
+  /** How long the receiver asks not to be sent it again; undefined when it does not say. */
+  retryAfterMs: number | undefined
+}
+
+type Request = {
+  url: string
+  headers: Record<string, string>
+  body: Uint8Array
+  /** Cuts the attempt off; then `send` rejects with its reason. */
+  signal: AbortSignal
+}
+
+type Dependencies = { connections: ReturnType<typeof createConnections>; clock: Clock }
+
+/** Makes attempts: one request each, without redirects, and within limits of time and size whatever the receiver does. */
+export function createSender({ connections, clock }: Dependencies) {
+  async function post({ url, headers, body }: Request, signal: AbortSignal) {
+    const at = new URL(url)
+    const opening = connections.open(at)
+    // When it is given up, what opens afterwards is closed.
+    const late = () => opening.then((open) => open[Symbol.dispose]()).catch(() => {})
+    const open = await orAborted(opening, signal).catch((error) => {
+      void late()
+      throw error
+    })
+    try {
+      const path = at.pathname + at.search
+      return {
+        open,
+        answer: await open.pool.request({ method: 'POST', path, headers, body, signal }),
+      }
+    } catch (error) {
+      open[Symbol.dispose]()
+      throw error
+    }
+  }
+
+  return {
+    async send(request: Request): Promise<Outcome> {
+      const { signal: stop } = request
+      const { hostname } = new URL(request.url)
+      const startedAt = clock.now()
+      const began = performance.now()
+      const timeout = new AbortController()
+      const timer = setTimeout(() => timeout.abort(new AttemptTimeout()), attemptSeconds * 1000)
+      const signal = AbortSignal.any([stop, timeout.signal])
+      const duration = () => Math.round(performance.now() - began)
+      const requestHeaders = toRecordedRequest(request.headers)
+      const about = { startedAt, requestHeaders, isOwnFault: false }
+      try {
+        const { open, answer } = await post(request, signal)
+        using _open = open
+        const { statusCode, headers } = answer
+        const fault = statusFault(statusCode)
+        return {
+          ...about,
+          duration: duration(),
+          responseStatus: statusCode,
+          responseHeaders: toRecorded(headers),
+          fault,
+          retryAfterMs: fault === '' ? undefined : retryAfter(headers['retry-after'], clock.now()),
+          responseBody: await readAnswer(answer.body, stop),
+        }
+      } catch (error) {
+        if (stop.aborted) throw stop.reason
+        return {
+          ...about,
+          duration: duration(),
+          responseStatus: null,
+          responseHeaders: {},
+          responseBody: '',
+          fault: attemptFault(timeout.signal.aborted ? timeout.signal.reason : error, hostname),
+          retryAfterMs: undefined,
+        }
+      } finally {
+        clearTimeout(timer)
+      }
+    },
+  }
+}
+
+function retryAfter(value: string | string[] | undefined, now: number): number | undefined {
+  return typeof value === 'string' ? parseRetryAfter(value, now) : undefined
+}
+
+function toRecordedRequest(headers: Record<string, string>): Record<string, string> {
+  const names = Object.entries(headers)
+  return Object.fromEntries(
+    names.map(([name, value]) => [name, name.includes('signature') ? '[hidden]' : value]),
+  )
+}

@@ -1,0 +1,139 @@
+import { Type } from 'typebox'
+import { Sensitive } from '../base/sensitive.ts'
+import { subscribableKinds } from '../events/fan-out.ts'
+import { PageQuery, paged } from '../http/pages.ts'
+import { type Asked, closed, nothing, route } from '../http/route.ts'
+import type { Repositories } from '../repositories/repositories.ts'
+import { secretMaxLength } from './signing-secrets.ts'
+import { keepPreviousUsualSeconds, type Subscriptions, webhooksAtMost } from './subscriptions.ts'
+import { addressForm, addressMaxLength } from './webhook-address.ts'
+import { Webhook } from './webhook-schemas.ts'
+
+type Dependencies = { repositories: Repositories; subscriptions: Subscriptions }
+
+const missing = ['repository_not_found', 'owner_required', 'repository_importing'] as const
+const webhookMissing = [...missing, 'webhook_not_found'] as const
+const keepAtMostSeconds = 604_800
+
+/** The routes of webhooks themselves. None of them answers a secret. */
+export function webhookRoutes({ repositories, subscriptions }: Dependencies) {
+  const open = ({ principal, permission, params }: Asked<{ name: string }>) =>
+    repositories.open(principal, params.name, permission, 'owner')
+
+  async function find(asked: Asked<{ name: string; id: string }>) {
+    const repository = await open(asked)
+    return { repository, webhook: await subscriptions.find(repository, asked.params.id) }
+  }
+
+  return [
+    route('GET', '/repos/:name/webhooks', {
+      summary: 'List the webhooks, oldest first',
+      description: 'Their secrets are never answered.',
+      permission: 'webhook:read',
+      find: open,
+      query: PageQuery,
+      reply: { 200: Type.Array(Webhook) },
+      problems: [...missing],
+      handle: (request) => paged(request, (page) => subscriptions.list(request.found, page)),
+    }),
+    route('POST', '/repos/:name/webhooks', {
+      summary: 'Create a webhook',
+      description:
+        'What happens from now on is sent to the address. With a secret, which needs an encryption key of the ' +
+        `server, deliveries are signed. A repository has at most ${webhooksAtMost} webhooks.`,
+      permission: 'webhook:write',
+      find: open,
+      body: Type.Object({ url: Url, events: Events, secret: Type.Optional(Secret) }, closed),
+      reply: { 201: Webhook },
+      problems: [
+        ...missing,
+        'outbound_forbidden',
+        'outbound_unresolved',
+        'too_many_webhooks',
+        'encryption_key_missing',
+      ],
+      handle: async ({ principal, found, body, setHeader }) => {
+        const { url, events } = body
+        const secret = body.secret === undefined ? undefined : new Sensitive(body.secret)
+        const webhook = await subscriptions.create(principal, found, { url, events, secret })
+        setHeader('location', `/repos/${found.name}/webhooks/${webhook.id}`)
+        return webhook
+      },
+    }),
+    route('GET', '/repos/:name/webhooks/:id', {
+      summary: 'Get a webhook',
+      permission: 'webhook:read',
+      find,
+      reply: { 200: Webhook },
+      problems: [...webhookMissing],
+      handle: ({ found: { repository, webhook } }) => subscriptions.show(repository, webhook),
+    }),
+    route('PATCH', '/repos/:name/webhooks/:id', {
+      summary: 'Change a webhook',
+      description:
+        'What is left out stays. While it is disabled no deliveries are made, and those that waited are given up; ' +
+        'a replay makes them later. With another address, what waits is sent there.',
+      permission: 'webhook:write',
+      find,
+      body: Type.Object(
+        {
+          url: Type.Optional(Url),
+          events: Type.Optional(Events),
+          secret: Type.Optional(
+            Type.Union([Secret, Type.Null()], {
+              description: `${secretForm}; null signs no more`,
+            }),
+          ),
+          keepPreviousSecretSeconds: Type.Optional(
+            Type.Integer({
+              description:
+                `for how long deliveries are signed with the secret before, too, 0 to ${keepAtMostSeconds} seconds; ` +
+                `${keepPreviousUsualSeconds} when left out`,
+              minimum: 0,
+              maximum: keepAtMostSeconds,
+            }),
+          ),
+          enabled: Type.Optional(
+            Type.Boolean({ description: 'true or false: whether deliveries are made' }),
+          ),
+        },
+        closed,
+      ),
+      reply: { 200: Webhook },
+      problems: [
+        ...webhookMissing,
+        'outbound_forbidden',
+        'outbound_unresolved',
+        'encryption_key_missing',
+      ],
+      handle: ({ principal, found: { repository, webhook }, body }) => {
+        const { secret: text, ...rest } = body
+        const secret = typeof text === 'string' ? new Sensitive(text) : text
+        return subscriptions.change(principal, repository, webhook, { ...rest, secret })
+      },
+    }),
+    route('DELETE', '/repos/:name/webhooks/:id', {
+      summary: 'Delete a webhook, with its deliveries',
+      permission: 'webhook:write',
+      find,
+      reply: { 204: nothing },
+      problems: [...webhookMissing],
+      handle: async ({ principal, found: { webhook } }) => {
+        await subscriptions.remove(principal, webhook)
+        return undefined
+      },
+    }),
+  ]
+}
+
+const Url = Type.String({ description: addressForm, minLength: 1, maxLength: addressMaxLength })
+
+const Events = Type.Array(Type.Enum([...subscribableKinds]), {
+  description: `some of ${subscribableKinds.join(', ')}, each once`,
+  minItems: 1,
+  maxItems: subscribableKinds.length,
+  uniqueItems: true,
+})
+
+const secretForm = `a signing secret of 1 to ${secretMaxLength} characters`
+const Secret = Type.String({ description: secretForm, minLength: 1, maxLength: secretMaxLength })

@@ -1,0 +1,66 @@
+import type { Clock } from '../base/clock.ts'
+import type { FaultPoint } from '../base/fault-points.ts'
+import type { Log } from '../base/log.ts'
+import type { Settings } from '../config/settings.ts'
+import type { Database } from '../database/database.ts'
+import type { EventBell } from '../events/event-bell.ts'
+import type { Git } from '../git/git-process.ts'
+import type { Outbound } from '../outbound/outbound.ts'
+import type { Repositories } from '../repositories/repositories.ts'
+import type { Vault } from '../vault/vault.ts'
+import { type ComposerSources, createComposer } from './composer.ts'
+import { createDeliveries } from './deliveries.ts'
+import { createDeliveryLoop, type OnAttempt } from './delivery-loop.ts'
+import { deliveryRoutes } from './delivery-routes.ts'
+import { createSigningSecrets } from './signing-secrets.ts'
+import { createSubscriptions } from './subscriptions.ts'
+import { webhookRoutes } from './webhook-routes.ts'
+
+type Dependencies = ComposerSources & {
+  db: Database
+  git: Git
+  bell: EventBell
+  vault: () => Promise<Vault>
+  outbound: Outbound
+  repositories: Repositories
+  settings: Settings
+  clock: Clock
+  faultPoint: FaultPoint
+  log: Log
+  version: string
+  /** Names this server among those of one database, before and after it is started again. */
+  holder: string
+}
+
+/** Webhooks: who is told of what happens in a repository, and how it gets there. */
+export function createWebhooks({ settings, ...dependencies }: Dependencies) {
+  const { repositories } = dependencies
+  const schedule = settings.webhookRetrySchedule
+  let loop: ReturnType<typeof createDeliveryLoop> | undefined
+  const wake = () => loop?.wake()
+  const signing = createSigningSecrets(dependencies)
+  const composer = createComposer(dependencies)
+  const subscriptions = createSubscriptions({ ...dependencies, signing, wake })
+  const deliveries = createDeliveries({ ...dependencies, schedule, wake })
+
+  return {
+    routes: [
+      ...webhookRoutes({ repositories, subscriptions }),
+      ...deliveryRoutes({ repositories, subscriptions, deliveries }),
+    ],
+
+    /** Clears away what is left of deleted webhooks. */
+    purge: subscriptions.purge,
+
+    /** Clears away the webhooks of a repository that is about to be deleted. */
+    purgeRepository: subscriptions.purgeRepository,
+
+    /** Starts to deliver what is due; ends with what it returns. */
+    start({ onAttempt, stopMs }: { onAttempt: OnAttempt; stopMs: number }): AsyncDisposable {
+      const keptDays = settings.deliveriesKeptDays
+      const needed = { ...dependencies, composer, signing, schedule, keptDays }
+      loop = createDeliveryLoop({ ...needed, onAttempt, stopMs })
+      return loop
+    },
+  }
+}

@@ -1,0 +1,61 @@
+import type { About, Payload } from '../payloads/about.ts'
+import type { ToldCommit } from '../payloads/commits.ts'
+import { fitNewest } from '../payloads/fit-newest.ts'
+import type { ToldRun, ToldStep } from '../payloads/told-run.ts'
+import { workflowRunPayload } from '../payloads/workflow-run-payload.ts'
+import { byteLength, sharedMaxBytes } from './body-size.ts'
+import { type Mask, maskCommit } from './mask.ts'
+
+type Told = {
+  action: 'queued' | 'running' | 'completed'
+  run: ToldRun
+  head: ToldCommit | undefined
+  /** When it came to this state. */
+  at: number
+}
+
+/** The body of a run without `svc`. Output that does not fit is left out, then steps, the oldest first. */
+export function workflowBody(
+  { action, run, head, at }: Told,
+  { about, mask }: { about: About; mask: Mask },
+): Payload {
+  const told = maskRun(run, mask)
+  const commit = head && maskCommit(head, mask)
+  const payload = workflowRunPayload({ action, run: told, head: commit, at }, about)
+  const without = { ...payload, run: withSteps(told, []) }
+  const steps = (told.result?.steps ?? told.steps ?? []).map((step) => ({
+    whole: step,
+    short: { ...step, output: '' },
+  }))
+  const { items, isWhole } = fitNewest(steps, sharedMaxBytes - byteLength(without))
+  return { ...payload, run: withSteps(told, items), truncated: !isWhole }
+}
+
+function withSteps(run: ToldRun, steps: ToldStep[]): ToldRun {
+  return run.result ? { ...run, result: { ...run.result, steps } } : { ...run, steps }
+}
+
+// What steps wrote was masked as it came; a secret may be younger than that.
+function maskRun(run: ToldRun, mask: Mask): ToldRun {
+  const steps = (run.result?.steps ?? run.steps ?? []).map((step) => ({
+    ...step,
+    name: mask(step.name),
+    workflow: mask(step.workflow),
+    job: mask(step.job),
+    output: mask(step.output),
+    fault: step.fault === null ? null : mask(step.fault),
+  }))
+  const inputs = Object.entries(run.inputs).map(([name, value]) => [
+    name,
+    typeof value === 'string' ? mask(value) : value,
+  ])
+  return withSteps(
+    {
+      ...run,
+      name: mask(run.name),
+      fault: run.fault === null ? null : mask(run.fault),
+      inputs: Object.fromEntries(inputs),
+    },
+    steps,
+  )
+}

@@ -1,0 +1,127 @@
+import { createChanges } from '../../src/base/changes.ts'
+import type { Clock } from '../../src/base/clock.ts'
+import type { FaultStep } from '../../src/base/fault-points.ts'
+import { newId } from '../../src/base/ids.ts'
+import { createLog } from '../../src/base/log.ts'
+import { Sensitive } from '../../src/base/sensitive.ts'
+import type { Database } from '../../src/database/database.ts'
+import type { WebhookRow } from '../../src/database/schema.ts'
+import { createEventBell } from '../../src/events/event-bell.ts'
+import { publish } from '../../src/events/events.ts'
+import { parseAllowed } from '../../src/outbound/allowed-ranges.ts'
+import { createOutbound } from '../../src/outbound/outbound.ts'
+import type { Composed } from '../../src/webhooks/composer.ts'
+import { createDeliveryLoop } from '../../src/webhooks/delivery-loop.ts'
+
+type Options = {
+  schedule?: readonly [number, ...number[]]
+  clock?: Clock
+  secrets?: string[]
+  holder?: string
+  allow?: string
+  lookup?: (name: string) => Promise<{ address: string }[]>
+  compose?: (delivery: Composed) => Promise<string | undefined>
+  onStep?: (step: FaultStep) => void
+  stopMs?: number
+  keptDays?: number
+}
+
+/** The loop that delivers, on a database with repositories and webhooks of its own; only composing is not the service's. */
+export function startDelivering(db: Database, options: Options = {}) {
+  const clock = options.clock ?? { now: () => Date.now() }
+  const { compose = composePlainly, onStep = () => {} } = options
+  const bell = createEventBell({ db: () => db, changes: createChanges() })
+  const outbound = createOutbound({
+    allow: parseAllowed(options.allow ?? 'loopback') ?? { classes: [], ranges: [], names: [] },
+    lookup: options.lookup ?? (async () => [{ address: '127.0.0.1' }]),
+  })
+  const loop = createDeliveryLoop({
+    db,
+    bell,
+    composer: { compose },
+    signing: { open: async () => (options.secrets ?? []).map((secret) => new Sensitive(secret)) },
+    outbound,
+    schedule: options.schedule ?? [0, 5, 300],
+    clock,
+    log: createLog({ level: process.env.SVC_LOG_LEVEL ?? 'silent', output: process.stderr }),
+    faultPoint: onStep,
+    version: '0.0.0',
+    keptDays: options.keptDays ?? 90,
+    holder: options.holder ?? 'here',
+    stopMs: options.stopMs ?? 1000,
+  })
+  return loop
+}
+
+/** What a delivery tells of, and no more. */
+export async function composePlainly({
+  id,
+  webhookId,
+  seq,
+  previousSeq,
+}: Composed): Promise<string> {
+  return JSON.stringify({ svc: { delivery: id, webhook: webhookId, seq, previousSeq } })
+}
+
+/** Adds a repository to a database. */
+export async function addRepository(db: Database, name = newId()): Promise<string> {
+  const id = newId()
+  const owner = { ownerTokenId: '', ownerUsername: 'ada' }
+  await db
+    .insertInto('repositories')
+    .values({ id, name, nameKey: name.toLowerCase(), createdAt: 0, state: 'ready', ...owner })
+    .execute()
+  return id
+}
+
+/** Adds a webhook for pushes to a repository. */
+export async function addWebhook(
+  db: Database,
+  repositoryId: string,
+  url: string,
+  more: Partial<WebhookRow> = {},
+): Promise<string> {
+  const id = newId()
+  const { host, port, protocol } = new URL(url)
+  const receiver = port === '' ? `${host}:${protocol === 'https:' ? 443 : 80}` : host
+  const row = {
+    id,
+    repositoryId,
+    url,
+    receiver,
+    events: 'push workflow',
+    createdAt: 0,
+    updatedAt: 0,
+  }
+  await db
+    .insertInto('webhooks')
+    .values({ ...row, ...more })
+    .execute()
+  return id
+}
+
+/** Publishes as many pushes to a repository, all in one transaction. */
+export async function publishPushes(
+  db: Database,
+  repositoryId: string,
+  count: number,
+  now: number,
+): Promise<void> {
+  const data = {
+    ref: 'refs/heads/main',
+    before: '0'.repeat(40),
+    after: '1'.repeat(40),
+    forced: false,
+    pushId: 'p',
+    door: 'http',
+    repositoryName: 'site',
+  }
+  const event = { kind: 'push' as const, actor: { id: 'a', username: 'ada' }, repositoryId, data }
+  await db.transaction().execute((tx) =>
+    publish(
+      tx,
+      now,
+      Array.from({ length: count }, () => event),
+    ),
+  )
+}
