@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { createInterface } from 'node:readline/promises'
 import { Writable } from 'node:stream'
-import { type App, createTools, openExistingApp, startService, type Tools } from './app.ts'
+import { type App, createTools, openExistingApp, type Tools } from './app.ts'
 import { BackupError } from './backup/manifest.ts'
 import { printable } from './base/columns.ts'
 import { createLog } from './base/log.ts'
@@ -17,6 +17,7 @@ import { toWelcome } from './commands/welcome.ts'
 import { DataDirectoryError } from './config/data-directory.ts'
 import { readSettings, SettingsError } from './config/settings.ts'
 import { RunnerFault } from './runner/runner-fault.ts'
+import { startService } from './service.ts'
 
 const version: string = JSON.parse(
   readFileSync(new URL('../package.json', import.meta.url), 'utf8'),

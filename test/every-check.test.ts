@@ -494,6 +494,20 @@ const examples: Record<string, Example[]> = {
       found: /^The secret OTHER of site cannot be opened: what is stored is not what was sealed/,
       fix: /svc secrets set site OTHER/,
     },
+    {
+      when: 'the signing secret of a webhook was sealed elsewhere',
+      arrange: ({ database }) =>
+        query(
+          database,
+          `insert into webhooks (id, repository_id, url, events, receiver, created_at, updated_at)
+            select 'w1', id, 'http://127.0.0.1:9/', 'push', '127.0.0.1:9', 1, 1 from repositories;
+          insert into webhook_secrets (id, webhook_id, repository_id, sealed_value, key_id, created_at)
+            select 's1', 'w1', repository_id, sealed_value, key_id, 1 from secrets`,
+        ),
+      level: 'fault',
+      found: /^A signing secret of the webhook w1 of site cannot be opened: what is stored is not/,
+      fix: /PATCH to \/repos\/site\/webhooks\/w1$/,
+    },
   ],
   clock: [
     {
@@ -652,12 +666,27 @@ const examples: Record<string, Example[]> = {
         const service = scene.use(await startService({ dataDir }))
         const [repository] = (await service.admin.get('/repos')).body
         // No sweep can finish it: what it was to change cannot be read.
-        const values = `'push', '${repository.id}', 'a', 'admin', 'damaged', 1, null`
-        return query(database, `insert into pushes values (${values})`)
+        const columns = 'id, repository_id, actor_id, actor_username, updates, judged_at'
+        const values = `'push', '${repository.id}', 'a', 'admin', 'damaged', 1`
+        return query(database, `insert into pushes (${columns}) values (${values})`)
       },
       level: 'warning',
       found: /^1, the oldest since 1970-01-01T/,
       fix: /log .*start it again/,
+    },
+  ],
+  webhooks: [
+    {
+      when: 'a webhook was disabled as its receiver took nothing',
+      arrange: ({ database }) =>
+        query(
+          database,
+          `insert into webhooks (id, repository_id, url, events, receiver, created_at, updated_at, is_enabled, failing_since, disabled_at)
+            select 'w1', id, 'http://127.0.0.1:9/', 'push', '127.0.0.1:9', 1, 1, 0, 1, 2 from repositories`,
+        ),
+      level: 'warning',
+      found: /^The webhook w1 of site is disabled since 1970-01-01T/,
+      fix: /PATCH to \/repos\/site\/webhooks\/w1/,
     },
   ],
   leftovers: [

@@ -14,6 +14,7 @@ import { statuses } from '../src/http/problem-response.ts'
 import { createOutbound } from '../src/outbound/outbound.ts'
 import { createProject, type Project, temporaryFolder } from './support/git.ts'
 import { type InProcess, startInProcess } from './support/in-process.ts'
+import { finishedPushes } from './support/pushes.ts'
 import { cloneBody, gitHeaders } from './support/raw-git.ts'
 import { type Answer, type Client, createClient, toAnswer } from './support/service.ts'
 import { newKeyLine } from './support/ssh-keys.ts'
@@ -49,6 +50,11 @@ async function cancelledRun(): Promise<{ id: string }> {
   const { body } = await admin.post('/repos/small/workflows', {})
   await admin.post(`/repos/small/workflows/${body.id}/cancel`)
   return body
+}
+
+async function addWebhook(name: string): Promise<Answer> {
+  await admin.post('/repos', { name })
+  return admin.post(`/repos/${name}/webhooks`, { url: 'http://127.0.0.1:9/', events: ['push'] })
 }
 
 /** Brings about each problem: over HTTP it gives the answer, over Git or in a command what was said. */
@@ -123,6 +129,21 @@ const scenarios: Record<ProblemCode, () => Promise<Answer | string>> = {
     )
     return answers.find(({ status }) => status === 503) ?? assert.fail('none was refused')
   },
+  push_not_found: () => admin.get('/repos/site/pushes/nothing'),
+  push_not_undoable: async () => {
+    await admin.post('/repos', { name: 'moved' })
+    await project.git('push', '--quiet', admin.remote('moved'), 'HEAD:main')
+    const [made] = await finishedPushes(service, admin, 'moved')
+    const { path } = (await admin.get('/repos/moved')).body
+    await project.git(`--git-dir=${path}`, 'update-ref', '-d', 'refs/heads/main')
+    return admin.post(`/repos/moved/pushes/${made?.id}/undo`)
+  },
+  events_forgotten: async () => {
+    for (const name of ['first', 'second', 'third']) await admin.post('/tokens', { name })
+    const [, second] = (await admin.get('/events?kind=token.created')).body
+    await service.db.deleteFrom('events').where('seq', '<=', second.seq).execute()
+    return admin.get('/events?after=1')
+  },
   run_not_found: () => admin.get('/repos/site/workflows/nothing'),
   run_completed: async () => {
     const { id } = await cancelledRun()
@@ -156,6 +177,18 @@ const scenarios: Record<ProblemCode, () => Promise<Answer | string>> = {
     await damaged.admin.put('/repos/site/secrets/TOKEN', { value: 'hush' })
     await sql`update secrets set name = 'OTHER'`.execute(damaged.db)
     return await refusal(damaged.secrets.open(body.id))
+  },
+  webhook_not_found: () => admin.get('/repos/site/webhooks/nothing'),
+  delivery_not_found: async () => {
+    const { body } = await addWebhook('hooked')
+    return admin.post(`/repos/hooked/webhooks/${body.id}/deliveries/nothing/retry`)
+  },
+  too_many_webhooks: async () => {
+    const made = await Promise.all(Array.from({ length: 22 }, () => addWebhook('crowded')))
+    const [refused, ...others] = made.filter(({ status }) => status !== 201)
+    assert.ok(refused && others.length === 1)
+    assert.equal((await admin.get('/repos/crowded/webhooks')).body.length, 20)
+    return refused
   },
   token_not_found: () => admin.delete('/tokens/nothing'),
   ssh_key_not_found: () => member.delete('/keys/nothing'),
@@ -246,6 +279,21 @@ const scenarios: Record<ProblemCode, () => Promise<Answer | string>> = {
     other.close()
     assertRetryAfter(answer)
     assert.equal((await locked.admin.post('/repos', { name: 'site' })).status, 201)
+    return answer
+  },
+  too_many_followers: async () => {
+    const [client, gone] = [await service.client(), new AbortController()]
+    const headers = { authorization: `Bearer ${client.token}` }
+    const init = { headers, signal: gone.signal }
+    const followed = Array.from({ length: 100 }, () =>
+      fetch(`${service.url}/events?follow=true`, init),
+    )
+    // The body of a response that is let go of is cancelled.
+    const held = await Promise.all(followed)
+    const answer = await client.get('/events?wait=1')
+    assert.ok(held.every(({ status }) => status === 200))
+    gone.abort()
+    assertRetryAfter(answer)
     return answer
   },
   storage_full: async () => {

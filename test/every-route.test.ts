@@ -4,9 +4,13 @@ import { Validator } from '@seriousme/openapi-schema-validator'
 import { Ajv } from 'ajv'
 import type { TSchema } from 'typebox'
 import { permissions } from '../src/access/permissions.ts'
+import type { FieldError, Problem } from '../src/base/problem.ts'
 import type { JsonRoute, Route, StreamRoute } from '../src/http/route.ts'
+import { checkBody, checkQuery } from '../src/http/validation.ts'
+import { until } from './support/condition.ts'
 import { createProject } from './support/git.ts'
 import { type InProcess, startInProcess } from './support/in-process.ts'
+import { finishedPushes } from './support/pushes.ts'
 import { type Answer, type Client, createClient, toAnswer } from './support/service.ts'
 import { newKeyLine } from './support/ssh-keys.ts'
 import { oneStep, pushFiles } from './support/workflow-site.ts'
@@ -32,11 +36,31 @@ async function makeRun(owner: Client): Promise<Record<string, string>> {
   return { id: (await owner.post('/repos/site/workflows', {})).body.id }
 }
 
+async function makePush(owner: Client): Promise<Record<string, string>> {
+  await project.git('push', '--quiet', owner.remote('site'), 'main')
+  return { id: (await finishedPushes(service, owner, 'site'))[0]?.id ?? '' }
+}
+
 async function claimRun(owner: Client): Promise<Record<string, string>> {
   const { id = '' } = await makeRun(owner)
   const { body } = await owner.post('/runner/claim', claimBody)
   assert.equal(body.plan.runId, id)
   return { id, token: body.runToken }
+}
+
+// Nobody listens at this address.
+const webhookBody = { url: 'http://127.0.0.1:9/', events: ['push', 'workflow'], secret: 'hush' }
+
+async function addWebhook(owner: Client): Promise<Record<string, string>> {
+  return { id: (await owner.post('/repos/site/webhooks', webhookBody)).body.id }
+}
+
+async function failedDelivery(owner: Client): Promise<Record<string, string>> {
+  const { id = '' } = await addWebhook(owner)
+  const { body } = await owner.post(`/repos/site/webhooks/${id}/ping`)
+  const path = `/repos/site/webhooks/${id}/deliveries/${body.id}`
+  await until('the ping has failed', async () => (await owner.get(path)).body.status === 'failed')
+  return { id, deliveryId: body.id }
 }
 
 const examples: Record<string, Example> = {
@@ -115,6 +139,12 @@ const examples: Record<string, Example> = {
       id: (await owner.post('/keys', { name: 'old', publicKey: newKeyLine() })).body.id,
     }),
   },
+  'GET /repos/:name/pushes': { path: '/repos/site/pushes', prepare: makePush },
+  'GET /repos/:name/pushes/:id': { path: '/repos/site/pushes/{id}', prepare: makePush },
+  'POST /repos/:name/pushes/:id/undo': {
+    path: '/repos/site/pushes/{id}/undo',
+    prepare: makePush,
+  },
   'GET /repos/:name/workflows': { path: '/repos/site/workflows', prepare: makeRun },
   'POST /repos/:name/workflows': {
     path: '/repos/site/workflows',
@@ -144,6 +174,37 @@ const examples: Record<string, Example> = {
       return { id }
     },
   },
+  'GET /repos/:name/webhooks': { path: '/repos/site/webhooks', prepare: addWebhook },
+  'POST /repos/:name/webhooks': { path: '/repos/site/webhooks', body: webhookBody },
+  'GET /repos/:name/webhooks/:id': { path: '/repos/site/webhooks/{id}', prepare: addWebhook },
+  'PATCH /repos/:name/webhooks/:id': {
+    path: '/repos/site/webhooks/{id}',
+    body: { events: ['push'], secret: 'other', enabled: false },
+    prepare: addWebhook,
+  },
+  'DELETE /repos/:name/webhooks/:id': { path: '/repos/site/webhooks/{id}', prepare: addWebhook },
+  'POST /repos/:name/webhooks/:id/ping': {
+    path: '/repos/site/webhooks/{id}/ping',
+    prepare: addWebhook,
+  },
+  'POST /repos/:name/webhooks/:id/replay': {
+    path: '/repos/site/webhooks/{id}/replay',
+    body: { since: 0 },
+    prepare: addWebhook,
+  },
+  'GET /repos/:name/webhooks/:id/deliveries': {
+    path: '/repos/site/webhooks/{id}/deliveries?status=failed',
+    prepare: failedDelivery,
+  },
+  'GET /repos/:name/webhooks/:id/deliveries/:deliveryId': {
+    path: '/repos/site/webhooks/{id}/deliveries/{deliveryId}',
+    prepare: failedDelivery,
+  },
+  'POST /repos/:name/webhooks/:id/deliveries/:deliveryId/retry': {
+    path: '/repos/site/webhooks/{id}/deliveries/{deliveryId}/retry',
+    prepare: failedDelivery,
+  },
+  'GET /events': { path: '/events?repository=site&kind=push,repository.created' },
   'POST /runner/claim': { path: '/runner/claim', body: claimBody, prepare: makeRun },
   'GET /runner/runs/:id/source': {
     path: '/runner/runs/{id}/source',
@@ -326,6 +387,93 @@ test('every field of a request says what it accepts', () => {
     }
   }
 })
+
+test('a body that is no object, and a word that is none of those that are taken, are told what is accepted', () => {
+  let words = 0
+  for (const route of routes) {
+    if (route.kind !== 'json') continue
+    if (route.body) {
+      for (const body of [[], 'text', 1, null]) {
+        const { detail = '', pointer } = faultOf(() => checkBody(route.body, body))
+        assert.equal(pointer, '', nameOf(route))
+        assert.match(detail, /^must be a JSON object; its fields are /, nameOf(route))
+        for (const name of Object.keys(propertiesOf(route.body)))
+          assert.ok(detail.includes(name), nameOf(route))
+      }
+    }
+    const check = {
+      body: (name: string, value: unknown) => checkBody(route.body, { [name]: value }),
+      query: (name: string, value: unknown) =>
+        checkQuery(route.query, new URLSearchParams([[name, String(value)]])),
+    }
+    for (const place of ['body', 'query'] as const) {
+      for (const [name, field] of Object.entries<Field>(propertiesOf(route[place]))) {
+        const taken: string[] | undefined = field.enum ?? field.items?.enum
+        if (!taken) continue
+        const value = field.enum ? 'no such word' : ['no such word']
+        const pointer = field.enum ? `/${name}` : `/${name}/0`
+        const { detail = '' } = faultOf(() => check[place](name, value), pointer)
+        for (const word of taken) assert.ok(detail.includes(word), `${nameOf(route)}: ${detail}`)
+        words++
+      }
+    }
+  }
+  assert.ok(words > 3)
+})
+
+type Field = { description?: string; enum?: string[]; items?: { enum?: string[] } }
+
+function propertiesOf(schema: TSchema | undefined): Record<string, Field> {
+  // What a schema is by JSON Schema, whatever TypeBox knows of it.
+  return (schema as { properties?: Record<string, Field> } | undefined)?.properties ?? {}
+}
+
+function faultOf(act: () => unknown, pointer?: string): Partial<FieldError> {
+  try {
+    act()
+  } catch (error) {
+    const { errors = [] } = error as Problem
+    return errors.find((one) => pointer === undefined || one.pointer === pointer) ?? {}
+  }
+  return assert.fail('it was accepted')
+}
+
+test('every field of what webhooks, deliveries, events and pushes answer says what it is', async () => {
+  const { paths } = (await toAnswer(await fetch(`${service.url}/openapi.json`))).body
+  let fields = 0
+  const walk = (schema: Answered, place: string): void => {
+    for (const [name, field] of Object.entries(schema.properties ?? {})) {
+      const parts = [field, ...(field.anyOf ?? [])]
+      const described = parts.map(({ description = '' }) => description).join(' ')
+      assert.ok(described.trim(), `${place}.${name}`)
+      const isTime = /(At|Since|Until)$/.test(name)
+      if (isTime) assert.match(described, /milliseconds since the Unix epoch/, `${place}.${name}`)
+      const mayBeNull = parts.some(({ type }) => type === 'null')
+      if (mayBeNull) assert.match(described, /\bnull\b/, `${place}.${name}`)
+      fields++
+      walk(field, `${place}.${name}`)
+    }
+    for (const part of [schema.items, ...(schema.anyOf ?? [])]) if (part) walk(part, place)
+  }
+  for (const [path, operations] of Object.entries<object>(paths)) {
+    if (!/^\/events$|\/(webhooks|pushes)(\/|$)/.test(path)) continue
+    for (const [method, { responses }] of Object.entries(operations)) {
+      for (const status of [200, 201, 202]) {
+        const schema = responses[status]?.content?.['application/json']?.schema
+        if (schema) walk(schema, `${method} ${path}`)
+      }
+    }
+  }
+  assert.ok(fields > 100, String(fields))
+})
+
+type Answered = {
+  type?: string
+  description?: string
+  properties?: Record<string, Answered>
+  items?: Answered
+  anyOf?: Answered[]
+}
 
 type Clients = Awaited<ReturnType<typeof makeClients>>
 

@@ -42,7 +42,9 @@ test('the forms in which programs write a value are masked', () => {
 
 test('what real programs write is masked', () => {
   const run = (command: string) =>
-    execFileSync('bash', ['-c', command], { env: { ...process.env, SECRET: secret } }).toString()
+    execFileSync('bash', ['-c', command], {
+      env: { ...process.env, LC_ALL: 'C.UTF-8', SECRET: secret },
+    }).toString()
   const commands = [
     'printf %s "$SECRET"',
     'printf %s "$SECRET" | base64 -w0',

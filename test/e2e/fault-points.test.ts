@@ -29,6 +29,9 @@ const walkers: Record<string, string> = {
   restore: 'backup-crash.test.ts',
   secrets: 'secret-keys.test.ts',
   run: 'workflow-fault-points.test.ts',
+  push: 'push-fault-points.test.ts',
+  undo: 'push-fault-points.test.ts',
+  delivery: 'webhook-crash.test.ts',
 }
 
 /** What is done when the program ends, by HTTP or by a command, and what is there after the next start. */

@@ -10,6 +10,7 @@ import { promisify } from 'node:util'
 import { gzipSync } from 'node:zlib'
 import { flushPacket, packet } from '../../src/git/pkt-line.ts'
 import { until } from '../support/condition.ts'
+import { freePort } from '../support/free-port.ts'
 import { git, spawnGit } from '../support/git.ts'
 import { createSource, writeBranch, writeObject, writeTree } from '../support/hostile-objects.ts'
 import { type ImportSite, startImportSite } from '../support/import-site.ts'
@@ -495,8 +496,3 @@ describe('hostile hosts of git:// as sources of imports', () => {
     }
   })
 })
-
-async function freePort(): Promise<number> {
-  using host = await startTcpHost(() => {})
-  return host.port
-}

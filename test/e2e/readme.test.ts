@@ -4,6 +4,7 @@ import { readFile } from 'node:fs/promises'
 import { after, before, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import { freePort } from '../support/free-port.ts'
 import { without } from '../support/programs.ts'
 import { type Service, startService } from '../support/service.ts'
 
@@ -29,6 +30,7 @@ test('the tour of the README does what it says, pasted as it is', {
     .join('')
     .replace('http://127.0.0.1:8080', service.url)
     .replace('ssh://svc@127.0.0.1:2222', service.ssh)
+    .replaceAll('8081', String(await freePort()))
   const env = { PATH: process.env.PATH, HOME: '/nonexistent', SVC_DATA_DIR: service.dataDir }
   const { stdout, stderr } = await execute('bash', ['-c', `${script}\npwd`], { cwd: root, env })
   assert.match(stdout, /"name":"tour"/)
@@ -45,6 +47,10 @@ test('the tour of the README does what it says, pasted as it is', {
   assert.match(stdout, /\{"repoName":"tour","collaborators":\["grace"\]\}/)
   assert.match(stderr, /\[new branch\] +HEAD -> idea/)
   assert.match(stderr, /The branch "main" is protected by the rule "main"/)
+  assert.match(stdout, /^received: push$/m)
+  assert.match(stdout, /"event":"push","url":"[^"]+","status":"success","attempts":1/)
+  assert.match(stdout, /"door":"undo".*"ref":"refs\/heads\/mistake".*"deleted":true/)
+  assert.match(stdout, /"kind":"push".*"ref":"refs\/heads\/mistake"/)
   assert.match(stdout, /"name":"journey"/)
   assert.match(stdout, /\trefs\/heads\/idea/)
   assert.match(stdout, /\/colour is not a field of this request; it takes name\./)

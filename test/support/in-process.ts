@@ -1,10 +1,10 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { startService } from '../../src/app.ts'
 import { createLog } from '../../src/base/log.ts'
 import { newTokenString } from '../../src/base/token-string.ts'
 import { readSettings } from '../../src/config/settings.ts'
+import { startService } from '../../src/service.ts'
 import { createClient } from './service.ts'
 
 export type InProcess = Awaited<ReturnType<typeof startInProcess>>
