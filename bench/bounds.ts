@@ -16,6 +16,9 @@ const bounds = {
   firstStepMs: 150,
   /** Of queued runs to as many clones and bubblewraps: svc keeps a record of each step, and what it wrote. */
   queueRatio: 8,
+  toReceiverMs: 50,
+  deliveriesPerSecond: 1000,
+  deliveryListMs: 20,
   startMs: 1000,
   idleBytes: 120 * mb,
   growthBytes: 64 * mb,
@@ -71,6 +74,38 @@ export function workflowRows({ firstStep, queue, output: { result, growth } }: W
     comparisonRow(result, 'workflows', undefined),
     boundedBytes('1 GB of output: growth of svc itself', growth.own, bounds.growthBytes),
     ...largestRows(growth),
+  ]
+}
+
+type Webhooks = {
+  toReceiver: { ms: number; rounds: number }
+  delivered: { result: Result; count: number }
+  list: { ms: number; rounds: number }
+}
+
+export function webhookRows({ toReceiver, delivered, list }: Webhooks): Row[] {
+  const { result, count } = delivered
+  const perSecond = (ms: number) => (count / ms) * 1000
+  return [
+    boundedTime(
+      `webhooks: answer of a push to its delivery (median of ${toReceiver.rounds})`,
+      toReceiver.ms,
+      bounds.toReceiverMs,
+    ),
+    comparisonRow(result, 'webhooks', undefined),
+    {
+      what: 'webhooks: deliveries a second',
+      svc: perSecond(result.svc).toFixed(0),
+      peer: perSecond(result.peer).toFixed(0),
+      ratio: (result.peer / result.svc).toFixed(2),
+      bound: `>= ${bounds.deliveriesPerSecond}`,
+      isKept: perSecond(result.svc) >= bounds.deliveriesPerSecond,
+    },
+    boundedTime(
+      `webhooks: first page of 100,000 deliveries (median of ${list.rounds})`,
+      list.ms,
+      bounds.deliveryListMs,
+    ),
   ]
 }
 

@@ -1,8 +1,9 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
+import { freePort } from '../test/support/free-port.ts'
 import { bareHosts } from './bare-host.ts'
-import { freePort, untilListening } from './listening.ts'
+import { untilListening } from './listening.ts'
 import { start } from './program.ts'
 import type { Workspace } from './workspace.ts'
 

@@ -1,19 +1,8 @@
-import { connect, createServer, type NetConnectOpts } from 'node:net'
+import { connect, type NetConnectOpts } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 
 const startsWithinMs = 5000
 const lookEveryMs = 20
-
-/** A port of the loopback address that nobody listens on. */
-export function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer().on('error', reject)
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address()
-      server.close(() => resolve(typeof address === 'object' && address ? address.port : 0))
-    })
-  })
-}
 
 /** Waits until somebody listens at each of the addresses. */
 export async function untilListening(

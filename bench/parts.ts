@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { newSshKey, sshCommand } from '../test/support/openssh.ts'
 import { measureHugePush, measureIdle, measureStart } from './alone.ts'
-import { aloneRows, httpRows, importRows, sshRows, workflowRows } from './bounds.ts'
+import { aloneRows, httpRows, importRows, sshRows, webhookRows, workflowRows } from './bounds.ts'
 import { compareOverHttp, compareOverSsh, type HttpEffort, type SshEffort } from './comparison.ts'
 import { type Fixtures, makeProject } from './fixtures.ts'
 import { measureHealth } from './health.ts'
@@ -13,6 +13,13 @@ import { installPeer } from './peer-programs.ts'
 import { startSshPeer } from './ssh-peer.ts'
 import { startSubject } from './subject.ts'
 import type { Row } from './table.ts'
+import {
+  addWebhook,
+  fillDeliveries,
+  measureDeliveries,
+  measureDeliveryList,
+  measureToReceiver,
+} from './webhooks.ts'
 import { measureFirstStep, measureOutput, measureQueue, workflowFiles } from './workflows.ts'
 import { type Workspace, withSsh } from './workspace.ts'
 
@@ -101,6 +108,35 @@ export async function measureWorkflows(
   const queue = await measureQueue(workspace, confined, project, upTo(queues))
   await confined.stop()
   return workflowRows({ firstStep, queue, output })
+}
+
+/** Measures deliveries to a receiver that answers at once. */
+export async function measureWebhooks(
+  workspace: Workspace,
+  effort: { toReceivers: number; deliveries: number; lists: number; seconds: number },
+): Promise<Row[]> {
+  const { toReceivers, deliveries, lists, seconds } = effort
+  const name = 'webhooks'
+  const dataDir = join(workspace.folder, 'data-webhooks')
+  const { path } = await makeProject(workspace, name, { 'readme.txt': 'Hello\n' })
+  const project = { name, path }
+  const upTo = (rounds: number) => ({ rounds, seconds })
+  await using subject = await startSubject({ dataDir })
+  await subject.host.create(name)
+  const toReceiver = await measureToReceiver(subject, project, upTo(toReceivers))
+  await subject.stop()
+  // One that has used all cores would know no better.
+  await using confined = await startSubject({ dataDir })
+  const delivered = await measureDeliveries(workspace, confined, project, upTo(deliveries))
+  await confined.host.remove(name)
+  await confined.host.create(name)
+  const webhookId = await addWebhook(confined, name, 'http://127.0.0.1:9/')
+  await confined.stop()
+  fillDeliveries(dataDir, webhookId)
+  await using filled = await startSubject({ dataDir })
+  const list = await measureDeliveryList(filled, { name, webhookId }, upTo(lists))
+  await filled.stop()
+  return webhookRows({ toReceiver, delivered, list })
 }
 
 /** Measures svc by itself, after the comparison over HTTP. */

@@ -50,6 +50,9 @@ export async function startSubject({ dataDir, env }: Options) {
 
     pid: service.pid,
     url: service.url,
+    adminToken: service.adminToken,
+    /** Calls the API as an admin; what it answers. */
+    call: (method: string, path: string, body?: object) => call(admin.call(method, path, body)),
 
     /** The same server over SSH, for whoever has the key. */
     async overSsh({ publicKey }: SshKey): Promise<Host> {

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { firstCores } from './cores.ts'
 import { interleave } from './measure.ts'
 import { type Growth, watchGrowth } from './memory.ts'
 import { contest, type Effort, type Result } from './operations.ts'
@@ -96,15 +96,4 @@ export async function measureOutput(
   }
   const result = await contest('1 GB of output by a step', contestants, effort)
   return { result, growth: watched.growth }
-}
-
-/** Some of the cores that this process may use, as taskset(1) takes them. */
-function firstCores(count: number): string {
-  const status = readFileSync('/proc/self/status', 'latin1')
-  const [, list = ''] = /^Cpus_allowed_list:\s*(\S+)$/m.exec(status) ?? []
-  const all = list.split(',').flatMap((range) => {
-    const [from = 0, to = from] = range.split('-').map(Number)
-    return Array.from({ length: to - from + 1 }, (_, index) => from + index)
-  })
-  return all.slice(0, count).join(',')
 }
