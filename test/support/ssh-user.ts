@@ -71,7 +71,9 @@ export async function toEnded(attempt: ReturnType<typeof git>): Promise<Ended> {
 /** Runs a program, with nothing to read, to its end. */
 export function run(program: string, args: string[]): Promise<Ended> {
   return new Promise((resolve) => {
-    const child = execFile(program, args, { timeout: 60_000 }, (error, stdout, stderr) => {
+    // In other locales ssh shows as bytes what is not ASCII.
+    const env = { ...process.env, LC_ALL: 'C.UTF-8' }
+    const child = execFile(program, args, { timeout: 60_000, env }, (error, stdout, stderr) => {
       resolve({ exitCode: error ? Number(child.exitCode ?? -1) : 0, stdout, stderr })
     })
     child.stdin?.end()
