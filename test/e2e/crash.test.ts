@@ -17,7 +17,7 @@ import { createLedger } from '../support/ledger.ts'
 import { leftoversIn, repositoryFolders, untilTidy } from '../support/leftovers.ts'
 import { copyPrefix, createLoad, type Session } from '../support/load.ts'
 import { newSshKey, sshCommand } from '../support/openssh.ts'
-import { importingGits, killTree, processesIn, signal } from '../support/processes.ts'
+import { importingGits, killTree, leftBehind, processesIn, signal } from '../support/processes.ts'
 import { without } from '../support/programs.ts'
 import { openPushRecords } from '../support/push-records.ts'
 import { createRandom, type Random } from '../support/random.ts'
@@ -93,7 +93,7 @@ test('a git that outlives its server moves no ref behind the back of the next on
   await service.end('SIGKILL')
 
   await using again = await startService(kept)
-  assert.deepEqual(processesIn(kept.dataDir), [])
+  assert.deepEqual(leftBehind(again), [])
   const told = records.eventsAfter(0).pushes.map(({ ref, after }) => `${after}\t${ref}`)
   const { stdout } = await git('/', ['ls-remote', again.admin.remote('site'), 'refs/*'])
   assert.equal(stdout.split('\n').sort().join('\n'), told.sort().join('\n'))
@@ -117,7 +117,7 @@ test('a start ends the gits that a killed server left in the middle of a push', 
   await service.end('SIGKILL')
 
   await using again = await startService(kept)
-  assert.deepEqual(processesIn(kept.dataDir), [])
+  assert.deepEqual(leftBehind(again), [])
   await untilTidy(kept.dataDir)
   assert.equal((await again.admin.get('/repos/site')).body.empty, true)
 })
@@ -176,10 +176,11 @@ function createCheck(
 ) {
   let lastEvent = 0
 
-  return async function check({ admin, dataDir, log }: Service): Promise<void> {
+  return async function check(service: Service): Promise<void> {
+    const { admin, dataDir, log } = service
     using records = openPushRecords(dataDir)
     assert.deepEqual(records.unfinished(), [], 'pushes are unfinished after the start')
-    assert.deepEqual(processesIn(dataDir), [], 'gits of the killed server still run')
+    assert.deepEqual(leftBehind(service), [], 'gits of the killed server still run')
     assert.deepEqual(importingGits(dataDir), [], 'imports of the killed server still run')
     await untilTidy(dataDir)
 

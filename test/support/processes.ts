@@ -41,6 +41,14 @@ export function orphansOf({ dataDir, pid: server }: { dataDir: string; pid: numb
   return gits.filter((pid) => !family.has(pid))
 }
 
+/** Processes in a data directory that its server has not started: what is left of another one. */
+export function leftBehind({ dataDir, pid: server }: { dataDir: string; pid: number }): number[] {
+  const all = processesIn(dataDir)
+  const family = new Set(familyOf(server))
+  // One that has ended since was nobody's, or the server's.
+  return all.filter((pid) => !family.has(pid) && commandOf(pid) !== '')
+}
+
 // See git/orphans.ts for the mark.
 function gitsOf(dataDir: string, owner: string): number[] {
   return allProcesses().filter((pid) => {
