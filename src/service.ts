@@ -184,6 +184,7 @@ export async function startService(options: Options) {
     'forgetting old pushes': pushJournal.forget,
     'the sweep of imports': imports.sweep,
     'clearing away deleted webhooks': webhooks.purge,
+    'forgetting old deliveries': () => webhooks.forget(background.signal),
     'emptying the trash': directories.emptyTrash,
     'forgetting old events': () =>
       forgetEvents({ ...app, keptDays: settings.eventsKeptDays, signal: background.signal }),

@@ -1,6 +1,7 @@
 import { setImmediate as breathe, setTimeout as sleep } from 'node:timers/promises'
 import { holds, isAdmin, maySee } from '../access/may.ts'
 import type { Principal } from '../access/principal.ts'
+import { createOneByOne } from '../base/one-by-one.ts'
 import { Problem } from '../base/problem.ts'
 import type { Database } from '../database/database.ts'
 import type { EventBell } from '../events/event-bell.ts'
@@ -58,7 +59,7 @@ const pauseInVain = () => sleep(pauseInVainMs)
 /** The event log, as far as each caller may see it, from any number on. */
 export function createEventLog({ db, bell, repositories, refresh }: Dependencies) {
   const tail = createEventTail({ db, bell, refresh })
-  const lanes = new Map<string, Promise<void>>()
+  const oneByOne = createOneByOne()
 
   async function look({ principal, repositoryId, kinds }: Selection, after: number, limit: number) {
     const caller = requireAlive(await refresh(principal))
@@ -128,18 +129,8 @@ export function createEventLog({ db, bell, repositories, refresh }: Dependencies
   }
 
   /** Looks at what is behind the end when it is the token's turn, one at a time: others get theirs, and all requests, in between. */
-  async function inTurn<T>({ id }: Principal, pause: () => Promise<void>, act: () => Promise<T>) {
-    const own = (lanes.get(id) ?? Promise.resolve()).then(pause).then(act)
-    const ended = own.then(
-      () => {},
-      () => {},
-    )
-    lanes.set(id, ended)
-    try {
-      return await own
-    } finally {
-      if (lanes.get(id) === ended) lanes.delete(id)
-    }
+  function inTurn<T>({ id }: Principal, pause: () => Promise<void>, act: () => Promise<T>) {
+    return oneByOne(id, () => pause().then(act))
   }
 
   /**

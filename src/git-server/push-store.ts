@@ -81,16 +81,6 @@ export function listSince(db: Db, { id, repositoryId, judgedAt }: PushRow): Prom
     .execute()
 }
 
-/** The present name of a repository. */
-export async function nameOf(db: Db, repositoryId: string): Promise<string | undefined> {
-  const row = await db
-    .selectFrom('repositories')
-    .select('name')
-    .where('id', '=', repositoryId)
-    .executeTakeFirst()
-  return row?.name
-}
-
 /** The journal of a repository: which of its pushes, and those of one ref alone. */
 type Page = { before: string; limit: number; ref?: string | undefined }
 

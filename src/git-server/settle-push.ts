@@ -8,11 +8,12 @@ import { findForced } from '../git/forced.ts'
 import { type Git, GitFailure } from '../git/git-process.ts'
 import type { RefUpdate } from '../git/refs.ts'
 import type { Directories } from '../repositories/directories.ts'
+import { findPlace } from '../repositories/place-store.ts'
 import type { Tidying } from '../repositories/tidying.ts'
 import { findApplied, intendedOf } from './applied-updates.ts'
 import type { KeptTips } from './kept-tips.ts'
 import { moveAsVisitor } from './move-as-visitor.ts'
-import { deleteUnfinished, markFinished, nameOf } from './push-store.ts'
+import { deleteUnfinished, markFinished } from './push-store.ts'
 
 type Dependencies = {
   db: Database
@@ -66,7 +67,7 @@ export function createSettlePush(dependencies: Dependencies) {
     await db.transaction().execute(async (tx) => {
       const now = clock.now()
       if (!(await markFinished(tx, id, { updates, keptUntil, now }))) return
-      const repositoryName = (await nameOf(tx, repositoryId)) ?? ''
+      const { name: repositoryName = '' } = (await findPlace(tx, repositoryId)) ?? {}
       const events = updates.map((update) => {
         const data = { ...update, pushId: id, door: push.door, repositoryName }
         return { kind: 'push', actor, repositoryId, data } as const

@@ -3,9 +3,9 @@ import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 /** A process of which the number may belong to another one by now: proc(5). */
 export type Process = { pid: number; parent: number; startedAt: string; isGone: boolean }
 
-/** All processes that can be seen. `proc` is where a proc(5) file system is mounted. */
+/** All processes that can be seen. `proc` is where a proc(5) file system is mounted; none when it has gone with its room. */
 export function processIds(proc = '/proc'): number[] {
-  return readdirSync(proc)
+  return namesIn(proc)
     .filter((name) => /^\d+$/.test(name))
     .map(Number)
 }
@@ -80,6 +80,14 @@ function readOrNothing(path: string): string {
   } catch {
     // It has ended, or is somebody else's.
     return ''
+  }
+}
+
+function namesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder)
+  } catch {
+    return []
   }
 }
 

@@ -1,4 +1,3 @@
-import { errors } from 'undici'
 import { Problem } from '../base/problem.ts'
 import { ConnectTimeout } from '../outbound/pinned-connect.ts'
 import { AnswerTooLong } from './answer-limit.ts'
@@ -64,9 +63,11 @@ export function attemptFault(error: unknown, host: string): string {
 function isNoHttp(error: unknown): boolean {
   // Headers that are too long have a sentence of their own.
   if (codeOf(error) === 'HPE_HEADER_OVERFLOW') return false
-  if (error instanceof errors.HTTPParserError) return true
+  if (!(error instanceof Error)) return false
+  // By their names: undici is not loaded for them.
+  if (error.name === 'HTTPParserError') return true
   // An answer in the wrong place: `bad response`, `bad upgrade`.
-  if (error instanceof errors.SocketError) return error.message.startsWith('bad ')
+  if (error.name === 'SocketError') return error.message.startsWith('bad ')
   // A length that is none, or told twice; and a status below 100, which undici holds to be impossible.
   const code = codeOf(error)
   return code.startsWith('HPE_') || code.startsWith('UND_ERR_RES') || code === 'ERR_ASSERTION'

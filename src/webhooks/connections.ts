@@ -1,4 +1,4 @@
-import { Pool } from 'undici'
+import type { Pool } from 'undici'
 import type { Outbound } from '../outbound/outbound.ts'
 import { connectPinned } from '../outbound/pinned-connect.ts'
 import { limitAnswer } from './answer-limit.ts'
@@ -10,6 +10,7 @@ import { windowMost } from './lanes.ts'
 type Open = Disposable & { pool: Pool }
 
 type Entry = { pool: Pool; users: number }
+type Undici = typeof import('undici')
 
 const idleMs = 2000
 const idleMostMs = 10_000
@@ -25,7 +26,7 @@ export function createConnections({ outbound }: { outbound: Pick<Outbound, 'reso
   const entries = new Map<string, Entry>()
   const addressesOf = createHostAddresses({ outbound })
 
-  function openPool(url: URL, addresses: [string, ...string[]]): Pool {
+  function openPool(Pool: Undici['Pool'], url: URL, addresses: [string, ...string[]]): Pool {
     const { protocol, hostname } = url
     const destination = {
       protocol,
@@ -63,11 +64,13 @@ export function createConnections({ outbound }: { outbound: Pick<Outbound, 'reso
   return {
     /** Opens what leads to an address, to be disposed of after use. Throws the Problems of the outbound policy. */
     async open(url: URL): Promise<Open> {
+      // Loaded by the first delivery: many servers never make one.
+      const { Pool } = await import('undici')
       const addresses = await addressesOf(withoutBrackets(url.hostname))
       const key = `${url.origin} ${addresses.toSorted().join()}`
       let entry = entries.get(key)
       if (!entry) {
-        entry = { pool: openPool(url, addresses), users: 0 }
+        entry = { pool: openPool(Pool, url, addresses), users: 0 }
         entries.set(key, entry)
         entry.pool.on('disconnect', () => dropUnused(key))
       }

@@ -1,4 +1,4 @@
-import { type Clock, dayMs } from '../base/clock.ts'
+import type { Clock } from '../base/clock.ts'
 import type { FaultPoint } from '../base/fault-points.ts'
 import type { Log } from '../base/log.ts'
 import { Problem } from '../base/problem.ts'
@@ -29,7 +29,6 @@ type Dependencies = {
   log: Log
   faultPoint: FaultPoint
   version: string
-  keptDays: number
   /** The name of this server, which no other one has. */
   holder: string
   /** How long attempts that are under way are waited for at the end. */
@@ -47,7 +46,6 @@ export type OnAttempt = (attempt: {
 
 // What other servers of the same database put there is seen by looking.
 const lookEveryMs = 2000
-const forgetEveryMs = 60 * 60 * 1000
 const lookedAtOnce = 64
 const composedAtOnce = 8
 const composeMs = 30_000
@@ -58,7 +56,7 @@ const slowMs = 2000
 /** Delivers what is due, as long as it lives: claims, composes, sends and records. */
 export function createDeliveryLoop(dependencies: Dependencies) {
   const { db, bell, composer, signing, outbound, clock, log, faultPoint } = dependencies
-  const { schedule, version, keptDays, holder, stopMs, onAttempt } = dependencies
+  const { schedule, version, holder, stopMs, onAttempt } = dependencies
   const queue = createDeliveryQueue({ db, clock, schedule, holder })
   const connections = createConnections({ outbound })
   const sender = createSender({ connections, clock })
@@ -71,7 +69,6 @@ export function createDeliveryLoop(dependencies: Dependencies) {
   let looking: Promise<void> | undefined
   let isAskedAgain = false
   let timer: NodeJS.Timeout | undefined
-  let forgetAt = 0
   let isRecovered = false
 
   async function look(): Promise<void> {
@@ -202,14 +199,6 @@ export function createDeliveryLoop(dependencies: Dependencies) {
     onAttempt?.({ event, outcome: fault === '' ? 'success' : 'failed', seconds: duration / 1000 })
   }
 
-  async function forget(): Promise<void> {
-    if (performance.now() < forgetAt) return
-    forgetAt = performance.now() + forgetEveryMs
-    while (!isStopped && (await queue.forget(clock.now() - keptDays * dayMs))) {
-      // In pieces, so that nobody waits for long.
-    }
-  }
-
   function wake(): void {
     if (isStopped) return
     isAskedAgain = looking !== undefined
@@ -235,10 +224,6 @@ export function createDeliveryLoop(dependencies: Dependencies) {
   }
 
   const listening = bell.onEvents(wake)
-  const forgetting = setInterval(() => {
-    forget().catch((error) => log.error({ err: error }, 'old deliveries could not be forgotten'))
-  }, lookEveryMs)
-  forgetting.unref()
   wake()
 
   return {
@@ -252,7 +237,6 @@ export function createDeliveryLoop(dependencies: Dependencies) {
       isStopped = true
       listening[Symbol.dispose]()
       clearTimeout(timer)
-      clearInterval(forgetting)
       await looking
       const cutting = setTimeout(() => stopping.abort(new Error('The server stops.')), stopMs)
       await Promise.all(deliveries)

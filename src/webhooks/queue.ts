@@ -1,11 +1,9 @@
 import { createBatches } from '../base/batches.ts'
 import { type Clock, dayMs } from '../base/clock.ts'
-import { idBefore } from '../base/ids.ts'
 import type { Database } from '../database/database.ts'
 import type { Db, DeliveryAttemptRow, DeliveryRow } from '../database/schema.ts'
 import { disableWebhook, giveUpWaiting } from './disabling.ts'
 import {
-  deleteOldDeliveries,
   endLeases,
   insertAttempts,
   insertBodies,
@@ -61,7 +59,6 @@ type Targets = Map<string, Target>
 export const leaseMs = 60_000
 const failingMostMs = 5 * dayMs
 const disabledReason = 'All attempts have failed for five days.'
-const forgottenAtOnce = 500
 const writtenAtOnce = 256
 const writtenApartMs = 4
 
@@ -257,12 +254,6 @@ export function createDeliveryQueue({ db, clock, schedule, holder }: Dependencie
           await refreshDue(tx, [webhookId])
         })
       }
-    },
-
-    /** Forgets some of the deliveries that were made before a time; whether there may be more. */
-    async forget(before: number): Promise<boolean> {
-      const count = await deleteOldDeliveries(db, idBefore(before), forgottenAtOnce)
-      return count === forgottenAtOnce
     },
   }
 }

@@ -12,6 +12,7 @@ import { type ComposerSources, createComposer } from './composer.ts'
 import { createDeliveries } from './deliveries.ts'
 import { createDeliveryLoop, type OnAttempt } from './delivery-loop.ts'
 import { deliveryRoutes } from './delivery-routes.ts'
+import { forgetDeliveries } from './forgetting.ts'
 import { createSigningSecrets } from './signing-secrets.ts'
 import { createSubscriptions } from './subscriptions.ts'
 import { webhookRoutes } from './webhook-routes.ts'
@@ -55,10 +56,13 @@ export function createWebhooks({ settings, ...dependencies }: Dependencies) {
     /** Clears away the webhooks of a repository that is about to be deleted. */
     purgeRepository: subscriptions.purgeRepository,
 
+    /** Forgets deliveries that are older than the settings say. */
+    forget: (signal: AbortSignal) =>
+      forgetDeliveries({ ...dependencies, keptDays: settings.deliveriesKeptDays, signal }),
+
     /** Starts to deliver what is due; ends with what it returns. */
     start({ onAttempt, stopMs }: { onAttempt: OnAttempt; stopMs: number }): AsyncDisposable {
-      const keptDays = settings.deliveriesKeptDays
-      const needed = { ...dependencies, composer, signing, schedule, keptDays }
+      const needed = { ...dependencies, composer, signing, schedule }
       loop = createDeliveryLoop({ ...needed, onAttempt, stopMs })
       return loop
     },

@@ -23,7 +23,6 @@ type Options = {
   compose?: (delivery: Composed) => Promise<string | undefined>
   onStep?: (step: FaultStep) => void
   stopMs?: number
-  keptDays?: number
 }
 
 /** The loop that delivers, on a database with repositories and webhooks of its own; only composing is not the service's. */
@@ -46,7 +45,6 @@ export function startDelivering(db: Database, options: Options = {}) {
     log: createLog({ level: process.env.SVC_LOG_LEVEL ?? 'silent', output: process.stderr }),
     faultPoint: onStep,
     version: '0.0.0',
-    keptDays: options.keptDays ?? 90,
     holder: options.holder ?? 'here',
     stopMs: options.stopMs ?? 1000,
   })

@@ -1,0 +1,9 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { findProcess, processIds } from './processes.ts'
+
+test('a room that has gone between two looks has no processes', () => {
+  assert.deepEqual(processIds('/proc/0/gone'), [])
+  assert.equal(findProcess(1, '/proc/0/gone'), undefined)
+  assert.ok(processIds().includes(process.pid))
+})
