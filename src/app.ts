@@ -14,6 +14,7 @@ import { type Database, openDatabase } from './database/database.ts'
 import { createEventBell } from './events/event-bell.ts'
 import { createGit } from './git/git-process.ts'
 import { endOrphans } from './git/orphans.ts'
+import type { Starter } from './git/starter.ts'
 import { sshOwner } from './git-server/ssh-process.ts'
 import { toSshUrl } from './git-server/ssh-url.ts'
 import { createMaintenance } from './maintenance/maintenance.ts'
@@ -48,14 +49,16 @@ export type Options = {
   /** The environment in which further processes of the program itself start. */
   environment: Record<string, string | undefined>
   version: string
+  /** What starts gits in place of this process. */
+  starter?: Starter
 }
 
 const lockWaitMs = 5000
 
 /** What needs no database: what commands work with that make a data directory, or have none. */
-export function createTools({ settings, log, path, version }: Options) {
+export function createTools({ settings, log, path, version, starter }: Options) {
   const { dataDir, databaseUrl } = settings
-  const git = createGit({ ...settings, owner: dataDir, path })
+  const git = createGit({ ...settings, owner: dataDir, path, starter })
   const faultPoint = createFaultPoint(settings.faultPoint)
   const directories = createDirectories({ dataDir, git, faultPoint })
   const database = { dataDir, url: databaseUrl?.reveal(), log }

@@ -167,7 +167,7 @@ type Fsck = {
 /** What git finds wrong with a repository. */
 async function fsck(git: Git, { directory, scratch, signal, objects }: Fsck): Promise<string[]> {
   const options = { variables: objects, owner: scratch }
-  await using child = git.start(gitCommands.fsck(directory), options)
+  await using child = await git.start(gitCommands.fsck(directory), options)
   const stop = () => child[Symbol.asyncDispose]()
   signal.addEventListener('abort', stop, { once: true })
   child.stdin.end()

@@ -217,7 +217,7 @@ async function toPlan(
 // As if the last commit alone had been pushed.
 async function readHead(git: Git, { gitFolder, commit }: WorkingTree) {
   if (commit === undefined) return { head: undefined, before: noCommit }
-  await using objects = openObjects(git, gitFolder)
+  await using objects = await openObjects(git, gitFolder)
   const last = await openCommit(objects, commit)
   const parent = await openCommit(objects, `${commit}^`)
   return { head: last.commit, before: parent.commit?.id ?? noCommit }

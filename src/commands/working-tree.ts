@@ -45,7 +45,7 @@ export async function writePack(
   commit: string,
   file: string,
 ): Promise<void> {
-  await using child = git.start(gitCommands.packCommit(gitFolder))
+  await using child = await git.start(gitCommands.packCommit(gitFolder))
   child.stdin.end(`--shallow ${commit}\n${commit}\n`)
   await pipeline(child.stdout, createWriteStream(file))
   const { exitCode, complaint } = await child.ended

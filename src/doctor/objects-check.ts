@@ -96,7 +96,7 @@ function describe(
 const malformed = /^(error|warning) in (commit|tree|blob|tag) [0-9a-f]+: \w+: /
 
 async function runFsck(site: Site, path: string) {
-  await using git = site.git.start(gitCommands.fsck(path), { isIdle: true })
+  await using git = await site.git.start(gitCommands.fsck(path), { isIdle: true })
   git.stdin.end()
   const [output, { exitCode, complaint }] = await Promise.all([head(git.stdout), git.ended])
   return { exitCode, complaints: complaintsIn(`${complaint}\n${output}`) }

@@ -8,6 +8,7 @@ export async function* chunksOf(
   source: Readable,
   signal: AbortSignal,
 ): AsyncGenerator<Buffer, void, undefined> {
+  using changes = watchChanges(source, ['readable', 'end', 'error', 'close'], signal)
   for (;;) {
     signal.throwIfAborted()
     const chunk: Buffer | null = source.read()
@@ -15,29 +16,42 @@ export async function* chunksOf(
     else if (source.errored) throw source.errored
     else if (source.readableEnded) return
     else if (source.destroyed) throw new Error('The stream was closed before its end.')
-    else await oneOf(source, ['readable', 'end', 'error', 'close'], signal)
+    else await changes.next()
   }
 }
 
-/** Waits until a stream takes more, or never will, or a signal is aborted. */
-export async function drained(stream: Writable, signal: AbortSignal): Promise<void> {
-  if (stream.destroyed || signal.aborted) return
-  await oneOf(stream, ['drain', 'error', 'close'], signal)
+/** Waits, as often as it is asked to, until a stream takes more, or never will, or a signal is aborted. */
+export function watchDrain(
+  stream: Writable,
+  signal: AbortSignal,
+): Disposable & { wait: () => Promise<void> } {
+  const changes = watchChanges(stream, ['drain', 'error', 'close'], signal)
+  return {
+    async wait() {
+      if (!stream.destroyed && !signal.aborted) await changes.next()
+    },
+    [Symbol.dispose]: () => changes[Symbol.dispose](),
+  }
 }
 
-/** Waits for one of several events; none of them is a failure. */
-function oneOf(
+/** Has the next of several events waited for, none of which is a failure. Listens once: packs come in many pieces. */
+function watchChanges(
   stream: Readable | Writable,
   events: readonly string[],
   signal: AbortSignal,
-): Promise<void> {
-  return new Promise((resolve) => {
-    function end() {
-      for (const event of events) stream.off(event, end)
-      signal.removeEventListener('abort', end)
-      resolve()
-    }
-    for (const event of events) stream.on(event, end)
-    signal.addEventListener('abort', end)
-  })
+): Disposable & { next: () => Promise<void> } {
+  let wake = () => {}
+  const change = () => wake()
+  for (const event of events) stream.on(event, change)
+  signal.addEventListener('abort', change)
+  return {
+    next: () =>
+      new Promise((resolve) => {
+        wake = resolve
+      }),
+    [Symbol.dispose]() {
+      for (const event of events) stream.off(event, change)
+      signal.removeEventListener('abort', change)
+    },
+  }
 }

@@ -67,7 +67,7 @@ async function findReplacedTags(
 }
 
 async function isAncestor(git: Git, directory: string, { before, after }: Pair): Promise<boolean> {
-  await using child = git.start(gitCommands.isAncestor(directory, before, after))
+  await using child = await git.start(gitCommands.isAncestor(directory, before, after))
   child.stdin.end()
   child.stdout.resume()
   const ended = await child.ended

@@ -1,8 +1,9 @@
-import { type ChildProcess, spawn } from 'node:child_process'
 import type { Duplex, Readable, Writable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import { gitCommands, gitConfig } from './commands.ts'
 import { ownerVariable } from './orphans.ts'
+import { type Limits, openSeat, type Seat, type Seats, seatsHere, toOrder } from './seats.ts'
+import type { Starter } from './starter.ts'
 
 export type Git = ReturnType<typeof createGit>
 
@@ -56,19 +57,21 @@ type Options = {
   pushMemoryMaxBytes: number
   /** Where programs are looked for. */
   path: string
+  /** What starts processes, if this one shall not. */
+  starter?: Pick<Starter, 'seatsWith'> | undefined
 }
 
 type StartOptions = {
   /** `version=0`, `1` or `2` of Git's protocol. */
   protocol?: string
   /** Settings for this command alone. */
-  config?: Record<string, string>
+  config?: Record<string, string> | undefined
   /** Further variables for this command alone. */
   variables?: Record<string, string>
   /** What marks this command for endOrphans, in place of what marks the others. */
   owner?: string
   /** What each of its processes may take: setrlimit(2). */
-  limits?: Limits
+  limits?: Partial<Limits>
   /** Whether it gets only what time of processors and disks nobody else wants. */
   isIdle?: boolean
   /** A file's descriptor or another git's output that it reads by itself: nobody else can, and `stdin` is none. */
@@ -79,19 +82,13 @@ type StartOptions = {
 
 type RunOptions = StartOptions & { input?: string }
 
-type Limits = {
-  /** Bytes of memory: RLIMIT_DATA. */
-  memoryMaxBytes: number
-  /** Bytes of each file that is written: RLIMIT_FSIZE. */
-  fileMaxBytes: number
-}
+// A shell says by it that there is no such program: POSIX, exec.
+const notFound = 127
 
-// The processes of a push have done their starting by then.
-const prepareAfterMs = 60
-
-/** Starts git processes: the one place where git is spawned. */
-export function createGit({ owner, pushMaxBytes, pushMemoryMaxBytes, path }: Options) {
-  const running = new Set<ChildProcess>()
+/** Starts git processes: the one place where git is started. */
+export function createGit({ owner, pushMaxBytes, pushMemoryMaxBytes, path, starter }: Options) {
+  const running = new Set<number>()
+  const configuration = gitConfig({ hooksPath, pushMaxBytes })
   const environment = {
     PATH: path,
     HOME: '/nonexistent',
@@ -102,88 +99,78 @@ export function createGit({ owner, pushMaxBytes, pushMemoryMaxBytes, path }: Opt
     GIT_NO_REPLACE_OBJECTS: '1',
     GIT_NO_LAZY_FETCH: '1',
     GIT_OPTIONAL_LOCKS: '0',
+    ...asVariables(configuration),
   }
-  const configuration = gitConfig({ hooksPath, pushMaxBytes })
-  const usual = asVariables(configuration)
-  const pushOptions = gitCommands.push('').slice(0, -1)
-  let prepared: GitProcess | undefined
-  let stopped = false
+  const seats: Seats = starter?.seatsWith(environment) ?? seatsHere(environment)
 
-  function spawnGroup(command: readonly [string, ...string[]], options: StartOptions): GitProcess {
-    const [program, ...args] = command
-    const { protocol = '', config, variables } = options
-    const child = spawn(program, args, {
-      env: {
-        ...environment,
-        ...(config ? asVariables({ ...configuration, ...config }) : usual),
+  async function start(
+    command: readonly string[],
+    options: StartOptions = {},
+  ): Promise<GitProcess> {
+    const { protocol = '', config, variables, reads, limits, isIdle } = options
+    const order = toOrder({
+      command: ['git', ...command],
+      variables: {
+        ...(config && asVariables({ ...configuration, ...config })),
         ...variables,
         [ownerVariable]: options.owner ?? owner,
         ...(protocol && { GIT_PROTOCOL: protocol }),
       },
-      stdio: [options.reads ?? 'pipe', 'pipe', 'pipe', 'pipe'],
-      cwd: '/',
-      detached: true,
+      limits,
+      isIdle,
     })
-    // With a second reader, who writes would not learn of the first one's end.
-    if (typeof options.reads === 'object') options.reads.destroy()
-    running.add(child)
-    const ended = untilEnd(child, options.onProgress).finally(() => running.delete(child))
+    const seat =
+      reads === undefined ? await seats.take() : openSeat({ variables: environment, reads })
+    seat.channel.write(order)
+    return toProcess(seat, options.onProgress)
+  }
+
+  function toProcess(seat: Seat, onProgress?: (line: string) => void): GitProcess {
+    const { pid, stdin, stdout, channel } = seat
+    let isRunning = true
+    if (pid !== undefined) running.add(pid)
+    const ended = untilEnd(seat, onProgress).finally(() => {
+      isRunning = false
+      if (pid !== undefined) running.delete(pid)
+      // What was not read by its end never will be.
+      stdin?.destroy()
+    })
     // Whoever awaits `ended` learns of a failure; without this line it would also end the program.
     ended.catch(() => {})
-    // Four pipes were asked for, so they are there; Node makes those beyond the third sockets.
-    const [stdin, stdout, , channel] = child.stdio as unknown as [
-      Writable,
-      Readable,
-      Readable,
-      Duplex,
-    ]
     return {
       stdin,
       stdout,
       channel,
       ended,
-      isRunning: () => running.has(child),
+      isRunning: () => isRunning,
       async [Symbol.asyncDispose]() {
-        if (running.has(child)) await endGroup(child, ended)
+        if (isRunning) await endGroup(pid, ended)
+        for (const stream of [stdin, stdout, channel]) stream?.destroy()
       },
     }
   }
 
-  // To start a program takes a server longer than to have one waiting that becomes git when it is told
-  // which repository it is for.
-  function preparePush(): GitProcess {
-    const script =
-      `ulimit -d ${kibOf(pushMemoryMaxBytes)} && IFS= read -r GIT_PROTOCOL && ` +
-      'IFS= read -r directory && export GIT_PROTOCOL && exec git "$@" "$directory"'
-    return spawnGroup(['sh', '-c', script, 'sh', ...pushOptions], {})
-  }
-
-  function prepareNext(): void {
-    setTimeout(() => {
-      if (!stopped && !prepared?.isRunning()) prepared = preparePush()
-    }, prepareAfterMs).unref()
-  }
-
   return {
     /** Starts git in a process group of its own. Disposing of the process ends the group and waits for it. */
-    start: (command: readonly string[], options: StartOptions = {}): GitProcess =>
-      spawnGroup(wrapped(['git', ...command], options), options),
+    start,
 
-    /** Starts git for a push into a repository, which must not have a line end in its path. */
-    startPush(directory: string, { protocol = '' }: StartOptions = {}): GitProcess {
-      const child = prepared?.isRunning() ? prepared : preparePush()
-      prepared = undefined
-      child.stdin.write(`${protocol}\n${directory}\n`)
-      prepareNext()
-      return child
-    },
+    /** Starts git for a push into a repository. */
+    startPush: (
+      directory: string,
+      { protocol = '', config }: StartOptions = {},
+    ): Promise<GitProcess> =>
+      start(gitCommands.push(directory), {
+        protocol,
+        config,
+        limits: { memoryMaxBytes: pushMemoryMaxBytes },
+      }),
 
-    /** Has the first push not wait for more than those after it. */
-    prepare: prepareNext,
+    /** Has the first request not wait for more than those after it. */
+    prepare: seats.prepare,
 
     /** Runs a short command to its end. Throws a GitFailure when it fails. */
     async run(command: readonly string[], options: RunOptions = {}): Promise<string> {
-      await using child = this.start(command, options)
+      await using child = await start(command, options)
       child.stdin.end(options.input)
       const [output, ended] = await Promise.all([text(child.stdout), child.ended])
       if (ended.exitCode !== 0) throw new GitFailure(command[0] ?? '', ended)
@@ -196,7 +183,7 @@ export function createGit({ owner, pushMaxBytes, pushMemoryMaxBytes, path }: Opt
       command: readonly string[],
       options: StartOptions = {},
     ): Promise<string | undefined> {
-      await using child = this.start(command, options)
+      await using child = await start(command, options)
       child.stdin.end()
       const chunks: Buffer[] = []
       let bytes = 0
@@ -210,53 +197,28 @@ export function createGit({ owner, pushMaxBytes, pushMemoryMaxBytes, path }: Opt
       return Buffer.concat(chunks).toString('utf8')
     },
 
-    /** How many run; the one that waits for the next push does not count. */
-    count: () => running.size - (prepared?.isRunning() ? 1 : 0),
+    /** How many run. */
+    count: () => running.size,
 
     /** Ends whatever still runs, without waiting: for a program that is about to exit. */
     killAll(): void {
-      stopped = true
-      for (const child of running) killGroup(child.pid, 'SIGKILL')
+      for (const pid of running) killGroup(pid, 'SIGKILL')
     },
   }
 }
 
-// A process can only limit itself, so it does so on its way to becoming git.
-function wrapped(
-  command: [string, ...string[]],
-  { limits, isIdle }: StartOptions,
-): [string, ...string[]] {
-  if (!limits && !isIdle) return command
-  const steps = [
-    ...(limits ? [`ulimit -d ${kibOf(limits.memoryMaxBytes)}`] : []),
-    // The shell counts files in blocks of 512 bytes: POSIX, ulimit.
-    ...(limits ? [`ulimit -f ${Math.ceil(limits.fileMaxBytes / 512)}`] : []),
-    ...(isIdle ? [becomeIdle] : []),
-    `exec ${isIdle ? 'nice -n 19 ' : ''}"$@"`,
-  ]
-  return ['sh', '-c', steps.join(' && '), 'sh', ...command]
-}
-
-// Where sessions are groups of their own to the scheduler (sched(7), autogroup), nice(1) counts only within them.
-const becomeIdle = '{ echo 19 >/proc/self/autogroup; ionice -c 3 -p $$; :; } >/dev/null 2>&1'
-
-function kibOf(bytes: number): number {
-  return Math.floor(bytes / 1024)
-}
-
-function untilEnd(child: ChildProcess, onProgress?: (line: string) => void): Promise<Ended> {
-  return new Promise((resolve, reject) => {
-    let complaint = ''
-    const complain = (text: string) => {
-      complaint = (complaint + text).slice(0, complaintMaxLength)
-    }
-    const listen = onProgress ? splitProgress(complain, onProgress) : complain
-    child.stderr?.setEncoding('utf8').on('data', listen)
-    child.on('error', reject)
-    child.on('close', (exitCode) => resolve({ exitCode, complaint }))
-    // A git that ends early breaks these pipes; its exit code says why, the broken pipe does not.
-    for (const stream of child.stdio) stream?.on('error', () => {})
-  })
+async function untilEnd(seat: Seat, onProgress?: (line: string) => void): Promise<Ended> {
+  let complaint = ''
+  const complain = (text: string) => {
+    complaint = (complaint + text).slice(0, complaintMaxLength)
+  }
+  seat.listen(onProgress ? splitProgress(complain, onProgress) : complain)
+  // A git that ends early breaks these pipes; its exit code says why, the broken pipe does not. There is no
+  // standard input where it reads by itself.
+  for (const stream of [seat.stdin, seat.stdout, seat.channel]) stream?.on('error', () => {})
+  const exitCode = await seat.ended
+  if (exitCode === notFound) throw Object.assign(new Error(complaint.trim()), { code: 'ENOENT' })
+  return { exitCode, complaint }
 }
 
 // Progress overwrites itself on a terminal: such a line ends in a carriage return, and in `, done.` at last.
@@ -279,11 +241,9 @@ function splitProgress(complain: (text: string) => void, onProgress: (line: stri
   }
 }
 
-async function endGroup(child: ChildProcess, ended: Promise<Ended>): Promise<void> {
-  killGroup(child.pid, 'SIGTERM')
-  const timer = setTimeout(() => killGroup(child.pid, 'SIGKILL'), killAfterMs)
-  // Unread output would keep `close` from coming.
-  for (const stream of child.stdio) stream?.destroy()
+async function endGroup(pid: number | undefined, ended: Promise<Ended>): Promise<void> {
+  killGroup(pid, 'SIGTERM')
+  const timer = setTimeout(() => killGroup(pid, 'SIGKILL'), killAfterMs)
   await ended.catch(() => {})
   clearTimeout(timer)
 }

@@ -30,14 +30,14 @@ export async function mirrorCopy(
   directory: string,
   mirroring: Mirroring,
 ): Promise<void> {
-  const all = (await readAllRefs(copy, Number.POSITIVE_INFINITY)) ?? new Map<string, string>()
+  const all = await readAllRefs(copy)
   const refs = [...all].filter(([name]) => refNameFault(name) === undefined)
   if (refs.length === 0) return
   const wanted = new Set(refs.map(([, id]) => id))
   const commands = refs.map(([name, id]) => `create ${name} ${id}\n`)
   const { git, signal } = mirroring
   // Started now, it waits for what it is to do.
-  await using updater = git.start(gitCommands.updateRefs(directory), optionsOf(mirroring))
+  await using updater = await git.start(gitCommands.updateRefs(directory), optionsOf(mirroring))
   updater.stdout.resume()
   try {
     await takeObjects(copy, directory, wanted, mirroring)
@@ -80,14 +80,14 @@ async function takePacks(
   mirroring: Mirroring,
 ): Promise<boolean> {
   const { git, signal } = mirroring
-  await using counter = git.start(gitCommands.listReachable(copy), optionsOf(mirroring))
+  await using counter = await git.start(gitCommands.listReachable(copy), optionsOf(mirroring))
   counter.stdin.end(wanted)
   const counting = Promise.all([countLines(counter.stdout), endOf(counter)])
   let expected = 0
   for (const [index, pack] of packs.entries()) {
     await using file = await open(pack)
     expected += await countOf(file)
-    await using receiver = startTaking(directory, file.fd, mirroring)
+    await using receiver = await startTaking(directory, file.fd, mirroring)
     if (index === packs.length - 1) {
       // To count takes less time than to take.
       const [count, counted] = await orAborted(counting, signal)
@@ -111,8 +111,8 @@ async function takeReachable(
 ): Promise<void> {
   const { git, onProgress } = mirroring
   const sending = { ...optionsOf(mirroring), onProgress }
-  await using sender = git.start(gitCommands.packReachable(copy), sending)
-  await using receiver = startTaking(directory, sender.stdout, mirroring)
+  await using sender = await git.start(gitCommands.packReachable(copy), sending)
+  await using receiver = await startTaking(directory, sender.stdout, mirroring)
   sender.stdin.end(wanted)
   const ending = Promise.all([endOf(sender), endOf(receiver)])
   const [sent, received] = await orAborted(ending, mirroring.signal)
@@ -122,14 +122,14 @@ async function takeReachable(
   await requireTaken(received, directory, mirroring)
 }
 
-function startTaking(
+async function startTaking(
   directory: string,
   reads: number | Readable,
   mirroring: Mirroring,
-): GitProcess {
+): Promise<GitProcess> {
   const { git, limits, onProgress } = mirroring
   const take = gitCommands.takePack(directory, String(limits.fileMaxBytes))
-  const receiver = git.start(take, { ...optionsOf(mirroring), onProgress, reads })
+  const receiver = await git.start(take, { ...optionsOf(mirroring), onProgress, reads })
   receiver.stdout.resume()
   return receiver
 }
@@ -177,7 +177,10 @@ async function countLines(stream: Readable): Promise<number> {
 }
 
 async function packRefs(directory: string, mirroring: Mirroring): Promise<void> {
-  await using child = mirroring.git.start(gitCommands.packRefs(directory), optionsOf(mirroring))
+  await using child = await mirroring.git.start(
+    gitCommands.packRefs(directory),
+    optionsOf(mirroring),
+  )
   child.stdout.resume()
   const ended = await orAborted(endOf(child), mirroring.signal)
   if (ended.exitCode !== 0) throw toImportFault(ended, [])

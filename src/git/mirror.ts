@@ -85,7 +85,7 @@ async function runFetching(
 ): Promise<{ output: string; trace: string }> {
   signal.throwIfAborted()
   const said: string[] = []
-  await using child = git.start(command, {
+  await using child = await git.start(command, {
     owner,
     limits,
     variables: { ...variables },

@@ -17,7 +17,7 @@ export async function moveRefs(
   { directory, watch }: Options,
   moves: RefMove[],
 ): Promise<void> {
-  await using child = git.start(gitCommands.updateRefs(directory))
+  await using child = await git.start(gitCommands.updateRefs(directory))
   watch(child.ended)
   child.stdin.end(moves.map(toLine).join(''))
   child.stdout.resume()

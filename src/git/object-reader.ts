@@ -22,8 +22,8 @@ const newline = 0x0a
 const idBytes = 20
 
 /** Reads objects of a repository, one after the other, by a single process. */
-export function openObjects(git: Git, directory: string): ObjectReader {
-  const child = git.start(gitCommands.readObjects(directory))
+export async function openObjects(git: Git, directory: string): Promise<ObjectReader> {
+  const child = await git.start(gitCommands.readObjects(directory))
   const output = createTaker(child.stdout)
 
   async function ask(request: string): Promise<{ id: string; type: string; bytes: number }> {
@@ -67,7 +67,7 @@ export function keepObjects(git: Git): KeptObjects {
     async of(directory) {
       if (kept?.directory !== directory) {
         await close()
-        kept = { directory, reader: openObjects(git, directory) }
+        kept = { directory, reader: await openObjects(git, directory) }
       }
       return kept.reader
     },

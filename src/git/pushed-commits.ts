@@ -103,7 +103,7 @@ async function readRange(git: Git, directory: string, ends: string[]) {
 
 async function readLog(git: Git, command: readonly string[], maxLength: number): Promise<Log> {
   const fields = createLogFields()
-  await using child = git.start(command, { limits })
+  await using child = await git.start(command, { limits })
   child.stdin.end()
   const signal = AbortSignal.timeout(readMostMs)
   let received = 0

@@ -1,6 +1,6 @@
 import type { Writable } from 'node:stream'
 import type { Body } from './body.ts'
-import { chunksOf, drained } from './chunks.ts'
+import { chunksOf, watchDrain } from './chunks.ts'
 import type { Ended, GitProcess } from './git-process.ts'
 
 type Streams = {
@@ -33,8 +33,9 @@ export async function converse(child: GitProcess, streams: Streams): Promise<End
 }
 
 async function give(input: Body, stdin: Writable, signal: AbortSignal): Promise<void> {
+  using draining = watchDrain(stdin, signal)
   for await (const chunk of input) {
-    if (stdin.writable && !stdin.write(chunk)) await drained(stdin, signal)
+    if (stdin.writable && !stdin.write(chunk)) await draining.wait()
   }
   stdin.end()
 }
@@ -42,21 +43,17 @@ async function give(input: Body, stdin: Writable, signal: AbortSignal): Promise<
 async function take(child: GitProcess, streams: Streams): Promise<void> {
   const { output, signal, onBegin, onProgress } = streams
   let begun = false
-  // Node sets the output of a child that has exited flowing unless somebody listens for `readable`, and
-  // what flows while nobody reads is lost.
-  const stayPaused = () => {}
-  child.stdout.on('readable', stayPaused)
+  using draining = watchDrain(output, signal)
   try {
     for await (const chunk of chunksOf(child.stdout, signal)) {
       if (!begun) onBegin()
       begun = true
       onProgress()
-      if (!output.write(chunk)) await drained(output, signal)
+      if (!output.write(chunk)) await draining.wait()
       onProgress()
       signal.throwIfAborted()
     }
   } finally {
-    child.stdout.off('readable', stayPaused)
     // A push that was allowed goes on without its client; it must not fail on a full pipe.
     child.stdout.resume()
   }

@@ -89,8 +89,9 @@ export function createRunnerDesk(dependencies: Dependencies) {
     /** The commit of a run with its trees and blobs, as a pack. Throws `ref_not_found` when it is gone. */
     async source(by: Claimant, signal: AbortSignal): Promise<AsyncIterable<Buffer>> {
       const { repositoryId, commitId } = await queue.held(by)
-      const child = git.start(gitCommands.packCommit(pathOf(repositoryId)))
+      const child = await git.start(gitCommands.packCommit(pathOf(repositoryId)))
       signal.addEventListener('abort', () => void child[Symbol.asyncDispose]())
+      if (signal.aborted) await child[Symbol.asyncDispose]()
       child.stdin.end(`--shallow ${commitId}\n${commitId}\n`)
       const chunks: AsyncIterator<Buffer> = child.stdout[Symbol.asyncIterator]()
       const first = await chunks.next()

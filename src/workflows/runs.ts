@@ -80,7 +80,7 @@ export function createRuns(dependencies: Dependencies) {
     async start(actor: Principal, repository: Repository, wanted: Wanted) {
       const named = wanted.files && toWorkflowPaths(wanted.files)
       const { ref, target } = await resolve(repository, wanted.branch)
-      await using objects = openObjects(git, repository.path)
+      await using objects = await openObjects(git, repository.path)
       const commit = await openCommit(objects, target)
       // A tag has an object of its own, and may be of something else than a commit.
       if (!commit.commit) throw new Problem('ref_not_found', `${ref} is of no commit.`)
@@ -228,7 +228,7 @@ export function createRuns(dependencies: Dependencies) {
         throw error
       })
       if (!at) return (await checkSources(checker, given, async () => undefined)).faults
-      await using objects = openObjects(git, repository.path)
+      await using objects = await openObjects(git, repository.path)
       const commit = await openCommit(objects, at.target)
       if (given.length > 0) return (await checkSources(checker, given, commit.read)).faults
       const named = paths.length > 0 ? paths : await commit.listWorkflows()

@@ -286,7 +286,7 @@ export function createTriggers(dependencies: Dependencies) {
     const about = toStart(place, ref, tip, actor)
     const told = await tellAbout(place, { directory, sender: actor.username, baseUrl: baseUrl() })
     const payload = schedulePayload(schedule.cron, told)
-    await using objects = openObjects(git, directory)
+    await using objects = await openObjects(git, directory)
     const commit = await openCommit(objects, tip)
     const sources = await readSourcesOrFault(commit, schedule.file)
     if ('fault' in sources) {

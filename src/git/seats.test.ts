@@ -1,0 +1,76 @@
+import assert from 'node:assert/strict'
+import type { Readable } from 'node:stream'
+import { test } from 'node:test'
+import { openSeat, toOrder } from './seats.ts'
+
+const path = process.env.PATH ?? ''
+
+async function textOf(stream: Readable): Promise<string> {
+  let text = ''
+  for await (const chunk of stream.setEncoding('utf8')) text += chunk
+  return text
+}
+
+async function become(wanted: Parameters<typeof toOrder>[0]) {
+  const seat = openSeat({ variables: { PATH: path, KEPT: 'kept' } })
+  let complaint = ''
+  seat.listen((text) => {
+    complaint += text
+  })
+  seat.channel.write(toOrder(wanted))
+  const output = await textOf(seat.stdout)
+  return { output, exitCode: await seat.ended, complaint }
+}
+
+test('a seat becomes a program with exactly these words and variables, whatever is in them', async () => {
+  const odd = [
+    '',
+    ' a  b ',
+    '\\n $HOME `id` "\'',
+    'one\ntwo\n\nthree\n',
+    '\n',
+    'go',
+    'Á…é\u0081\t\r',
+    '-n',
+  ]
+  const words = odd.map((word) => `${word}|`)
+  const { output } = await become({
+    command: ['printf', '%s', ...words],
+    variables: {},
+  })
+  assert.equal(output, words.join(''))
+  const variables = { ODD: odd.join('='), OTHER: '' }
+  const shown = await become({
+    command: ['sh', '-c', 'printf %s "$ODD|$OTHER|$KEPT"'],
+    variables,
+  })
+  assert.equal(shown.output, `${variables.ODD}||kept`)
+})
+
+test('a seat limits itself before it becomes a program', async () => {
+  const limits = { memoryMaxBytes: 512 * 1024 * 1024, fileMaxBytes: 1024 * 1024 }
+  const command = ['sh', '-c', 'ulimit -d; ulimit -f; nice']
+  const limited = await become({ command, variables: {}, limits, isIdle: true })
+  assert.equal(limited.output, '524288\n2048\n19\n')
+})
+
+test('the channel is the program’s once it is there, and its input is read by it alone', async () => {
+  const seat = openSeat({ variables: { PATH: path } })
+  const script = 'cat; IFS= read -r line <&3; echo "$line back" >&3'
+  seat.channel.write(toOrder({ command: ['sh', '-c', script], variables: {} }))
+  seat.channel.write('to and\n')
+  seat.stdin.end('through')
+  assert.equal(await textOf(seat.stdout), 'through')
+  assert.equal(await textOf(seat.channel), 'to and back\n')
+})
+
+test('a seat that is told of no program, or left alone, ends', async () => {
+  const missing = await become({ command: ['svc-no-such-program'], variables: {} })
+  assert.equal(missing.exitCode, 127)
+  assert.match(missing.complaint, /not found/)
+  const seat = openSeat({ variables: { PATH: path } })
+  seat.listen(() => {})
+  seat.channel.destroy()
+  assert.equal(await seat.ended, 1)
+  assert.throws(() => toOrder({ command: ['a\0b'], variables: {} }), /NUL/)
+})

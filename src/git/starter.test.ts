@@ -1,0 +1,101 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { until } from '../../test/support/condition.ts'
+import { temporaryFolder } from '../../test/support/git.ts'
+import { commandOf, familyOf, signal } from '../../test/support/processes.ts'
+import { createLog } from '../base/log.ts'
+import { gitCommands } from './commands.ts'
+import { createGit } from './git-process.ts'
+import { createStarter } from './starter.ts'
+
+const path = process.env.PATH ?? ''
+const silent = createLog({ level: 'silent', output: process.stderr })
+
+async function createSite() {
+  await using resources = new AsyncDisposableStack()
+  const { path: owner } = resources.use(await temporaryFolder())
+  const starter = resources.use(createStarter({ owner, path, environment: {}, log: silent }))
+  const limits = { pushMaxBytes: 1e9, pushMemoryMaxBytes: 1e9 }
+  const git = createGit({ ...limits, owner, path, starter })
+  const directory = `${owner}/site.git`
+  await git.run(gitCommands.init(directory))
+  const all = resources.move()
+  return { git, directory, [Symbol.asyncDispose]: () => all.disposeAsync() }
+}
+
+function startersHere(): number[] {
+  return familyOf(process.pid).filter((pid) => /starter-main/.test(commandOf(pid)))
+}
+
+function onlyStarter(): number {
+  const [pid, ...others] = startersHere()
+  assert.ok(pid !== undefined && others.length === 0)
+  return pid
+}
+
+test('gits are children of the starter, talk with this process, and tell how they ended', async () => {
+  await using site = await createSite()
+  await using reader = await site.git.start(gitCommands.readObjects(site.directory))
+  const gits = () => familyOf(onlyStarter()).filter((pid) => /^git .*cat-file/.test(commandOf(pid)))
+  await until('git runs', () => gits().length === 1)
+  assert.equal(site.git.count(), 1)
+  reader.stdin.write('info HEAD\n')
+  for await (const answer of reader.stdout) {
+    assert.equal(String(answer), 'HEAD missing\n')
+    break
+  }
+  reader.stdin.end()
+  assert.deepEqual(await reader.ended, { exitCode: 0, complaint: '' })
+  assert.equal(site.git.count(), 0)
+  await assert.rejects(site.git.run(gitCommands.packRefs('/nonexistent')), {
+    isRefusal: true,
+    message: /not a git repository/,
+  })
+})
+
+test('more gits than there are seats ready are all started', async () => {
+  await using site = await createSite()
+  const runs = Array.from({ length: 40 }, () => site.git.run(gitCommands.version()))
+  for (const text of await Promise.all(runs)) assert.match(text, /^git version/)
+})
+
+test('a git that is disposed of is ended with all that it started', async () => {
+  await using site = await createSite()
+  const reader = await site.git.start(gitCommands.readObjects(site.directory))
+  await reader[Symbol.asyncDispose]()
+  assert.equal((await reader.ended).exitCode, null)
+  assert.equal(site.git.count(), 0)
+})
+
+test('a starter that is killed takes its gits with it, and another starts the next', async () => {
+  await using site = await createSite()
+  await using reader = await site.git.start(gitCommands.readObjects(site.directory))
+  const before = onlyStarter()
+  const family = familyOf(before)
+  await until('git runs', () => family.some((pid) => /^git /.test(commandOf(pid))))
+  signal(before, 'SIGKILL')
+  assert.equal((await reader.ended).exitCode, null)
+  await until('none is left', () => family.every((pid) => commandOf(pid) === ''))
+  assert.match(await site.git.run(gitCommands.version()), /^git version/)
+  assert.notEqual(onlyStarter(), before)
+})
+
+test('a seat that is killed while it waits is not given to anybody', async () => {
+  await using site = await createSite()
+  const seats = () => familyOf(onlyStarter()).filter((pid) => /^\/bin\/sh/.test(commandOf(pid)))
+  await until('seats are ready', () => seats().length > 0)
+  const killed = seats()
+  for (const pid of killed) signal(pid, 'SIGKILL')
+  await until('they are gone', () => killed.every((pid) => commandOf(pid) === ''))
+  // The first may come before this process is told of the end.
+  await site.git.run(gitCommands.version()).catch(() => {})
+  assert.match(await site.git.run(gitCommands.version()), /^git version/)
+})
+
+test('nothing is left of a starter that is disposed of', async () => {
+  const site = await createSite()
+  const family = familyOf(onlyStarter())
+  await site[Symbol.asyncDispose]()
+  await until('none is left', () => family.every((pid) => commandOf(pid) === ''))
+  await assert.rejects(site.git.run(gitCommands.version()), /stopping/)
+})
