@@ -3,3 +3,9 @@ export function ignoreAbsence(error: unknown): undefined {
   if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined
   throw error
 }
+
+/** Whether an error says that a file is not there, or a folder in its place, or a file in the place of its folder. */
+export function isAbsence(error: unknown): boolean {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined
+  return code === 'ENOENT' || code === 'ENOTDIR' || code === 'EISDIR'
+}

@@ -1,35 +1,32 @@
+import { withCapabilities } from './fetch-offer.ts'
 import { flushPacket, packet } from './pkt-line.ts'
 import { zeroId } from './ref-name.ts'
-import { readAllRefs } from './refs.ts'
+import type { RefSnapshots } from './ref-snapshots.ts'
+import { noTags } from './tag-objects.ts'
 
 /**
- * What `git receive-pack --http-backend-info-refs` prints, byte for byte: each ref, the first with the
- * capabilities. Undefined for a repository with so many loose refs that git reads them faster.
- * See "Reference Discovery" in https://git-scm.com/docs/pack-protocol
+ * What `git receive-pack` begins with in version 0, byte for byte, in few pieces: each ref, the first with the
+ * capabilities. Undefined where git must say it. See "Reference Discovery" in
+ * https://git-scm.com/docs/pack-protocol
  */
 export async function pushOffer(
+  snapshots: RefSnapshots,
   directory: string,
   capabilities: string,
-): Promise<Buffer | undefined> {
-  const refs = await readAllRefs(directory, looseAtMost, 'visible')
-  if (refs === undefined) return undefined
-  const names = [...refs.keys()].sort(byBytes)
-  const [first = 'capabilities^{}', ...rest] = names
-  return Buffer.concat([
-    packet(`${refs.get(first) ?? zeroId} ${first}\0${capabilities}\n`),
-    ...rest.map((name) => packet(`${refs.get(name)} ${name}\n`)),
-    flushPacket,
-  ])
+): Promise<Buffer[] | undefined> {
+  const snapshot = await snapshots.of(directory)
+  const lines = await snapshot?.lines({
+    style: 'plain',
+    prefixes: [''],
+    symrefs: false,
+    peeled: noTags,
+  })
+  if (!lines) return undefined
+  const nothing = [packet(`${zeroId} capabilities^{}\0${capabilities}\n`), flushPacket]
+  return withCapabilities(lines, capabilities) ?? nothing
 }
-
-const looseAtMost = 200
 
 /** The capabilities in what receive-pack printed: what follows the first NUL, to the end of its line. */
 export function capabilitiesIn(offer: string): string {
   return /\0([^\n]*)\n/.exec(offer)?.[1] ?? ''
-}
-
-// Git sorts refs by their bytes; the order of UTF-16 is another beyond U+D7FF.
-function byBytes(one: string, other: string): number {
-  return Buffer.compare(Buffer.from(one), Buffer.from(other))
 }

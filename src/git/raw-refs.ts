@@ -1,5 +1,6 @@
 import { open, readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { isAbsence } from '../base/absence.ts'
 import { eachAtOnce } from '../base/at-once.ts'
 import { isRefName } from './ref-name.ts'
 
@@ -100,6 +101,5 @@ function rawPath(directory: string, name: string): Buffer {
 
 // Files of a live repository come and go between two looks; a ref may also be the folder of others.
 function absence(error: unknown): undefined {
-  const code = error instanceof Error && 'code' in error ? error.code : undefined
-  if (code !== 'ENOENT' && code !== 'ENOTDIR' && code !== 'EISDIR') throw error
+  if (!isAbsence(error)) throw error
 }

@@ -3,7 +3,7 @@ import { mkdir, readdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { temporaryFolder } from '../../test/support/git.ts'
-import { hasRefs, readAllRefs, readRefs } from './refs.ts'
+import { hasRefs, readRefs } from './refs.ts'
 
 test('a look at the first of many packed refs leaves no file open', async () => {
   await using folder = await temporaryFolder()
@@ -38,7 +38,6 @@ test('a repository with hidden refs alone looks empty, and is not', async () => 
   await rm(join(folder.path, hidden))
   await writeFile(join(folder.path, 'packed-refs'), `${'a'.repeat(40)} ${hidden}\n`)
   assert.deepEqual(await looks(), [true, false])
-  assert.deepEqual(await readAllRefs(folder.path, 0, 'visible'), new Map())
   // Its name only begins alike.
   await mkdir(join(folder.path, 'refs/svcs'))
   await writeFile(join(folder.path, 'refs/svcs/x'), `${'a'.repeat(40)}\n`)
@@ -53,4 +52,31 @@ test('a ref that stands for a packed one has its value', async () => {
   const names = ['refs/heads/alias', 'refs/heads/main']
   const read = await readRefs(folder.path, names)
   assert.deepEqual(new Map([...read].sort()), new Map(names.map((name) => [name, 'a'.repeat(40)])))
+})
+
+test('few of many packed refs are found where they are, and none where they are not', async () => {
+  await using folder = await temporaryFolder()
+  const idOf = (number: number) => number.toString(16).padStart(40, '0')
+  const names = Array.from(
+    { length: 3000 },
+    (_, number) => `refs/tags/é${'x'.repeat(number % 90)}/${number}`,
+  )
+  const sorted = names.sort((one, other) => Buffer.compare(Buffer.from(one), Buffer.from(other)))
+  const lines = sorted.map(
+    (name, at) => `${idOf(at + 1)} ${name}\n${at % 3 ? '' : `^${idOf(at)}\n`}`,
+  )
+  const path = join(folder.path, 'packed-refs')
+  for (const header of ['# pack-refs with: peeled fully-peeled sorted \n', '']) {
+    await writeFile(path, `${header}${lines.join('')}`)
+    for (const [at, name] of sorted.entries()) {
+      if (at > 3 && at < sorted.length - 3 && at % 250 !== 0) continue
+      const asked = [name, `${name}0`, name.slice(0, -1), `${name}/a`]
+      const expected = asked.map((one) => [one, idOf(sorted.indexOf(one) + 1)])
+      assert.deepEqual([...(await readRefs(folder.path, asked))].sort(), expected.sort())
+    }
+    const all = await readRefs(folder.path, sorted)
+    assert.equal(all.get(sorted[1234] ?? ''), idOf(1235))
+  }
+  await writeFile(path, '')
+  assert.equal((await readRefs(folder.path, ['refs/tags/a'])).get('refs/tags/a'), idOf(0))
 })

@@ -1,7 +1,9 @@
 import { open, readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import { isAbsence } from '../base/absence.ts'
 import { eachAtOnce } from '../base/at-once.ts'
 import { Problem } from '../base/problem.ts'
+import { lookUpPacked } from './packed-lookup.ts'
 import { isRefName, zeroId } from './ref-name.ts'
 
 /** What a ref was changed from and to, as hex object ids; all zeros stand for a ref that is not there. */
@@ -12,6 +14,9 @@ export type PushedUpdate = RefUpdate & { forced: boolean }
 
 const symbolicDepth = 5
 const readsAtOnce = 32
+// More of them are found sooner by reading the whole file once.
+const lookUpsAtMost = 64
+const noRefs: ReadonlyMap<string, string> = new Map()
 
 /** The full name of the ref that would really move when `ref` is written: gitglossary, "symref". */
 export async function resolveSymbolicRef(directory: string, ref: string): Promise<string> {
@@ -26,6 +31,18 @@ export async function resolveSymbolicRef(directory: string, ref: string): Promis
   return name
 }
 
+/** The same of many. */
+export async function resolveSymbolicRefs(
+  directory: string,
+  refs: string[],
+): Promise<Map<string, string>> {
+  const targets = new Map<string, string>()
+  await eachAtOnce(readsAtOnce, new Set(refs), async (ref) => {
+    targets.set(ref, await resolveSymbolicRef(directory, ref))
+  })
+  return targets
+}
+
 /** The values of refs by full name, read from a repository of the "files" format: gitrepository-layout(5). */
 export async function readRefs(directory: string, refs: string[]): Promise<Map<string, string>> {
   const values = new Map<string, string>()
@@ -37,8 +54,7 @@ export async function readRefs(directory: string, refs: string[]): Promise<Map<s
     else rest.set(ref, name)
   })
   if (rest.size === 0) return values
-  const wanted = new Set(rest.values())
-  const packed = await readPacked(directory, (ref) => wanted.has(ref), wanted.size)
+  const packed = await readSomePacked(directory, new Set(rest.values()))
   for (const [ref, name] of rest) values.set(ref, packed.get(name) ?? zeroId)
   return values
 }
@@ -88,15 +104,9 @@ export async function hasIndexedPack(directory: string): Promise<boolean> {
   return names.some((name) => name.endsWith('.idx'))
 }
 
-/** All refs with their values, sorted in no way; undefined when there are more loose ones than `looseAtMost`. */
-export async function readAllRefs(
-  directory: string,
-  looseAtMost: number,
-  which: Which = 'any',
-): Promise<Map<string, string> | undefined> {
-  const isWanted = isAmong(which)
-  const names = await looseNames(directory, 'refs', { isWanted, most: looseAtMost })
-  if (names.length > looseAtMost) return undefined
+/** All refs with their values, sorted in no way. */
+export async function readAllRefs(directory: string): Promise<Map<string, string>> {
+  const names = await looseNames(directory, 'refs')
   // Loose before packed: a ref that is being packed is then seen in one place at least.
   const loose = await Promise.all(
     names.map(async (name) => {
@@ -104,7 +114,7 @@ export async function readAllRefs(
       return { name, target, id: (await readLoose(directory, target)).trim() }
     }),
   )
-  const packed = await readPacked(directory, isWanted, Number.POSITIVE_INFINITY)
+  const packed = await readPacked(directory, () => true, Number.POSITIVE_INFINITY)
   const all = new Map(packed)
   for (const { name, target, id } of loose) {
     const value = isObjectId(id) ? id : packed.get(target)
@@ -115,26 +125,19 @@ export async function readAllRefs(
 
 /** The full names of all refs, sorted in no way. */
 export async function listRefs(directory: string): Promise<string[]> {
-  const all = await readAllRefs(directory, Number.POSITIVE_INFINITY)
-  return [...(all?.keys() ?? [])]
+  return [...(await readAllRefs(directory)).keys()]
 }
 
-async function looseNames(
-  directory: string,
-  folder: string,
-  { isWanted, most }: { isWanted: (ref: string) => boolean; most: number },
-): Promise<string[]> {
+async function looseNames(directory: string, folder: string): Promise<string[]> {
   const entries = await readdir(join(directory, folder), { withFileTypes: true }).catch(
     absentAs([]),
   )
   const names: string[] = []
   for (const entry of entries) {
     const name = `${folder}/${entry.name}`
-    if (!isWanted(name)) continue
-    if (entry.isDirectory()) names.push(...(await looseNames(directory, name, { isWanted, most })))
+    if (entry.isDirectory()) names.push(...(await looseNames(directory, name)))
     // A lock has the name of no ref, though it may hold what a ref is about to become.
     else if (isRefName(name)) names.push(name)
-    if (names.length > most) break
   }
   return names
 }
@@ -149,6 +152,17 @@ function isObjectId(text: string): boolean {
 
 function readLoose(directory: string, ref: string): Promise<string> {
   return readFile(join(directory, ref), 'utf8').catch(absentAs(''))
+}
+
+async function readSomePacked(
+  directory: string,
+  wanted: Set<string>,
+): Promise<ReadonlyMap<string, string>> {
+  const lookedUp =
+    wanted.size <= lookUpsAtMost
+      ? await lookUpPacked(join(directory, 'packed-refs'), wanted).catch(absentAs(noRefs))
+      : undefined
+  return lookedUp ?? readPacked(directory, (ref) => wanted.has(ref), wanted.size)
 }
 
 async function readPacked(
@@ -185,8 +199,7 @@ async function hasFile(
 // Files of a live repository come and go between two looks; a ref may also be the folder of others.
 function absentAs<T>(value: T): (error: unknown) => T {
   return (error) => {
-    const code = error instanceof Error && 'code' in error ? error.code : undefined
-    if (code === 'ENOENT' || code === 'ENOTDIR' || code === 'EISDIR') return value
+    if (isAbsence(error)) return value
     throw error
   }
 }

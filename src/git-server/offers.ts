@@ -1,0 +1,140 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Log } from '../base/log.ts'
+import type { FreeSpace } from '../config/free-space.ts'
+import type { Door } from '../database/schema.ts'
+import { bodyOf } from '../git/body.ts'
+import { gitCommands } from '../git/commands.ts'
+import { fetchCapabilitiesIn, fetchOffer } from '../git/fetch-offer.ts'
+import type { Git } from '../git/git-process.ts'
+import { answerLsRefs } from '../git/ls-refs.ts'
+import { flushPacket, packet } from '../git/pkt-line.ts'
+import { capabilitiesIn, pushOffer } from '../git/push-offer.ts'
+import type { RefSnapshots } from '../git/ref-snapshots.ts'
+import { assertRepository } from '../git/refs.ts'
+import { type GitRequest, keysOf, type Outcome, type Service } from './git-request.ts'
+import type { GitTurns } from './git-turns.ts'
+import { say } from './say.ts'
+import { talk, type Watched, watchRequest } from './talk.ts'
+
+type Dependencies = {
+  git: Git
+  turns: GitTurns
+  snapshots: RefSnapshots
+  door: Door
+  freeSpace: FreeSpace
+  stallMs: number
+  log: Log
+}
+
+const versionOne = packet('version 1\n')
+
+/** What fetches and pushes begin with, and lists of refs. */
+export function createOffers({
+  git,
+  turns,
+  snapshots,
+  door,
+  freeSpace,
+  stallMs,
+  log,
+}: Dependencies) {
+  // What a server offers does not depend on the repository, so it is asked for once.
+  const versionTwoOffer = once(async (path) =>
+    Buffer.from(await git.run(gitCommands.advertiseFetch(path), { protocol: 'version=2' })),
+  )
+  const pushCapabilities = once(async (path) =>
+    capabilitiesIn(await git.run(gitCommands.advertisePush(path))),
+  )
+  const fetchCapabilities = once(async (path) => {
+    // Over HTTP each request of a fetch stands alone, and may say that it is the last.
+    const command =
+      door === 'http' ? gitCommands.advertiseFetch(path) : gitCommands.fetchSession(path)
+    return fetchCapabilitiesIn(await git.run(command, { input: flushPacket.toString() }))
+  })
+
+  async function fetchOfferOf(path: string, protocol: string): Promise<Buffer[] | undefined> {
+    // Told here, it is shown to the user; git says nothing of why a later request fails.
+    if (!(await snapshots.of(path))) await assertRepository(path)
+    if (protocol === 'version=2') return [await versionTwoOffer(path)]
+    const capabilities = isShallow(path) ? undefined : await fetchCapabilities(path)
+    return capabilities && fetchOffer(snapshots, path, capabilities)
+  }
+
+  async function pushOfferOf(path: string): Promise<Buffer[] | undefined> {
+    if (!(await snapshots.of(path))) await assertRepository(path)
+    // Told before the client sends anything.
+    await freeSpace.require()
+    if (isShallow(path)) return undefined
+    return pushOffer(snapshots, path, await pushCapabilities(path))
+  }
+
+  /** Says what a fetch or a push begins with where that takes no git; else says nothing, and is false. */
+  async function offerAtHand(
+    service: Service,
+    request: GitRequest,
+    heading?: Buffer,
+  ): Promise<boolean> {
+    const { repository, protocol } = request
+    const isFetch = service === 'git-upload-pack'
+    const offer = isFetch
+      ? await fetchOfferOf(repository.path, protocol)
+      : await pushOfferOf(repository.path)
+    if (!offer) return false
+    const version = protocol === 'version=1' ? [versionOne] : []
+    await say(request, [...(heading ? [heading] : []), ...version, ...offer], stallMs)
+    return true
+  }
+
+  return {
+    offerAtHand,
+
+    /** Says what a fetch or a push begins with: the server's capabilities, and mostly all refs. */
+    async offer(service: Service, request: GitRequest, heading?: Buffer): Promise<Outcome> {
+      if (await offerAtHand(service, request, heading)) return 0
+      using watched = watchRequest(request, stallMs)
+      using _turn = await turns.fetch.take(keysOf(watched), watched.signal)
+      const command =
+        service === 'git-upload-pack' ? gitCommands.advertiseFetch : gitCommands.advertisePush
+      await using child = await git.start(command(request.repository.path), request)
+      return await talk(watched, { child, input: bodyOf(), heading }, log)
+    },
+
+    /** Answers `ls-refs`. */
+    async list(watched: Watched, input: Buffer): Promise<Outcome> {
+      const { repository, protocol } = watched
+      const lines =
+        protocol === 'version=2' ? await answerLsRefs(snapshots, repository.path, input) : undefined
+      if (lines) return say(watched, lines, stallMs)
+      using _turn = await turns.fetch.take(keysOf(watched), watched.signal)
+      await using child = await git.start(gitCommands.fetch(repository.path), watched)
+      return await talk(watched, { child, input: bodyOf(input) }, log)
+    },
+  }
+}
+
+// Git lists the commits whose parents a repository lacks.
+function isShallow(path: string): boolean {
+  return existsSync(join(path, 'shallow'))
+}
+
+/** Asks until there is an answer, by the first repository that gives one. */
+function once<T>(ask: (path: string) => Promise<T>): (path: string) => Promise<T> {
+  let known: Promise<T> | undefined
+  return async (path) => {
+    known ??= ask(path)
+    const asked = known
+    const forget = () => {
+      if (known === asked) known = undefined
+    }
+    try {
+      const answer = await asked
+      if (answer === undefined) forget()
+      return answer
+    } catch (error) {
+      forget()
+      await assertRepository(path)
+      throw error
+    }
+  }
+}

@@ -1,0 +1,77 @@
+import { type FileHandle, open } from 'node:fs/promises'
+
+// Longer than any line; a block holds the whole of at least one record.
+const blockBytes = 8192
+const scannedBytes = 4 * blockBytes
+const idLength = 40
+const newline = 0x0a
+const caret = 0x5e
+
+/**
+ * The values of refs in a file of packed refs, for those that are in it: the second half of
+ * refs/packed-backend.c in Git says what it looks like. Undefined for a file whose lines are not sorted.
+ * A sorted one is halved until the line is found, so that the look-up does not grow with the file.
+ */
+export async function lookUpPacked(
+  path: string,
+  names: Iterable<string>,
+): Promise<Map<string, string> | undefined> {
+  await using file = await open(path)
+  const { size } = await file.stat()
+  const head = await readAt(file, 0, blockBytes)
+  const start = head.indexOf(newline) + 1
+  const header = head.toString('latin1', 0, start)
+  if (!header.startsWith('# pack-refs with: ') || !/ sorted\b/.test(header)) return undefined
+  const found = new Map<string, string>()
+  for (const name of names) {
+    const value = await lookUp(file, { start, end: size }, Buffer.from(name))
+    if (value !== undefined) found.set(name, value)
+  }
+  return found
+}
+
+/** Bytes of a file, from the start of a line on. */
+type Range = { start: number; end: number }
+
+async function lookUp(file: FileHandle, range: Range, name: Buffer): Promise<string | undefined> {
+  const { start, end } = await narrowed(file, range, name)
+  const lines = await readAt(file, start, end - start)
+  const wanted = Buffer.concat([Buffer.from(' '), name, Buffer.from('\n')])
+  const at = lines.indexOf(wanted) - idLength
+  if (at < 0 || (at > 0 && lines[at - 1] !== newline)) return undefined
+  const id = lines.toString('latin1', at, at + idLength)
+  return /^[0-9a-f]{40}$/.test(id) ? id : undefined
+}
+
+// The line of a ref, if there is one, is always in the range.
+async function narrowed(file: FileHandle, { start, end }: Range, name: Buffer): Promise<Range> {
+  let [low, high] = [start, end]
+  while (high - low > scannedBytes) {
+    const middle = low + Math.floor((high - low) / 2)
+    const record = firstRecord(await readAt(file, middle, blockBytes))
+    if (!record) break
+    if (Buffer.compare(name, record.name) < 0) high = middle + record.at
+    else low = middle + record.at
+  }
+  return { start: low, end: high }
+}
+
+function firstRecord(block: Buffer): { at: number; name: Buffer } | undefined {
+  let at = block.indexOf(newline) + 1
+  // What a tag stands for is on a line of its own.
+  if (block[at] === caret) at = block.indexOf(newline, at) + 1
+  const end = block.indexOf(newline, at)
+  if (at === 0 || end === -1) return undefined
+  return { at, name: block.subarray(at + idLength + 1, end) }
+}
+
+async function readAt(file: FileHandle, position: number, length: number): Promise<Buffer> {
+  const buffer = Buffer.allocUnsafe(length)
+  let filled = 0
+  while (filled < length) {
+    const { bytesRead } = await file.read(buffer, filled, length - filled, position + filled)
+    if (bytesRead === 0) break
+    filled += bytesRead
+  }
+  return buffer.subarray(0, filled)
+}
