@@ -5,6 +5,7 @@ import { gitCommands, maintenanceConfig } from './commands.ts'
 import { dropExpired, expiredFolder, hasExpired, restoreExpired } from './expired.ts'
 import { type Ended, type Git, GitFailure } from './git-process.ts'
 import { readAllRefs } from './refs.ts'
+import { markPruned } from './stamps.ts'
 
 /** What a repository's objects are kept in. */
 export type Storage = { packs: number; bytes: number; largest: number; hasCruft: boolean }
@@ -74,16 +75,22 @@ export async function readStorage(directory: string): Promise<Storage> {
 async function repackAll(directory: string, options: Options): Promise<void> {
   const { expireBefore, faultPoint } = options
   await restoreExpired(directory)
-  const known = await readAllRefs(directory, Number.POSITIVE_INFINITY)
+  const known = await readAllRefs(directory)
   await makePacksYoung(directory)
   const expired = join(directory, expiredFolder)
   await mkdir(expired, { recursive: true })
   const seconds = String(Math.floor(expireBefore / 1000))
-  await repack(gitCommands.repackAll(directory, seconds, join(expired, 'pack')), options)
+  // Before, so that it is known to be possible after.
+  await markPruned(directory)
+  try {
+    await repack(gitCommands.repackAll(directory, seconds, join(expired, 'pack')), options)
+  } finally {
+    await markPruned(directory)
+  }
   faultPoint('maintenance.repacked')
   if (await hasExpired(directory)) {
     faultPoint('maintenance.expired')
-    await restoreIfNeeded(directory, known ?? new Map(), options)
+    await restoreIfNeeded(directory, known, options)
   }
   await dropExpired(directory)
   faultPoint('maintenance.pruned')
@@ -135,7 +142,7 @@ async function repack(command: string[], options: Options): Promise<void> {
 async function run(command: string[], options: Options, { isIdle, input }: Step): Promise<void> {
   const { git, memoryMaxBytes, signal, watch } = options
   signal.throwIfAborted()
-  await using child = git.start(command, {
+  await using child = await git.start(command, {
     config: maintenanceConfig,
     limits: { memoryMaxBytes, fileMaxBytes },
     isIdle,

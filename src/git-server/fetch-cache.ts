@@ -1,0 +1,165 @@
+import { createHash, randomUUID } from 'node:crypto'
+import { type FileHandle, open, unlink } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Clock } from '../base/clock.ts'
+import type { Log } from '../base/log.ts'
+import type { FreeSpace } from '../config/free-space.ts'
+import type { PlainSettings } from '../config/settings.ts'
+import { bodyOf } from '../git/body.ts'
+import { watchDrain } from '../git/chunks.ts'
+import { createStamps } from '../git/stamps.ts'
+import type { AnswerReader, AnswerSpool } from './answer-spool.ts'
+import { readFetchRequest } from './fetch-request.ts'
+import { createFlights, type Production } from './flights.ts'
+import type { Outcome } from './git-request.ts'
+import { createKeptAnswers } from './kept-answers.ts'
+import { conclude, talk, type Watched } from './talk.ts'
+
+export type FetchCache = ReturnType<typeof createFetchCache>
+
+/**
+ * Where the answer to a fetch comes from: it was kept; git was just giving it to another client; git gives it. Those
+ * that are `passed` depend on more than is known here.
+ */
+export type FetchSource = 'hit' | 'joined' | 'missed' | 'passed'
+
+type Dependencies = {
+  settings: PlainSettings
+  freeSpace: Pick<FreeSpace, 'isShort' | 'require'>
+  clock: Clock
+  log: Log
+  /** Called for each fetch. */
+  onFetch: (source: FetchSource) => void
+}
+
+const seenMost = 4096
+const sweepEveryMs = 60_000
+
+/**
+ * Has git answer fetches that are alike once. Whoever asks for what it is just answering reads along, and from the
+ * second time on the answer is kept: under all that it depends on, so that it need never be withdrawn.
+ */
+export function createFetchCache({ settings, freeSpace, clock, log, onFetch }: Dependencies) {
+  const stamps = createStamps()
+  const flights = createFlights(openUnnamed)
+  const kept = createKeptAnswers({
+    maxBytes: settings.fetchCacheBytes,
+    maxAgeMs: settings.fetchCacheSeconds * 1000,
+    clock,
+  })
+  // What was asked for lately, and whether more than once.
+  const seen = new Map<string, boolean>()
+  const sweeping = setInterval(() => void kept.sweep(), sweepEveryMs).unref()
+
+  /** What an answer depends on, in few bytes; undefined when nobody else may have it. */
+  function keyOf({ protocol, repository }: Watched, input: Buffer): string | undefined {
+    const request = protocol === 'version=2' ? readFetchRequest(input) : undefined
+    if (!request) return undefined
+    const { canonical, hasHaves, includesTags } = request
+    const stamp = stamps.stamp(repository.path, { objects: hasHaves, tags: includesTags })
+    if (stamp === undefined) return undefined
+    const hash = createHash('sha256').update(`${repository.id} ${stamp}\n`)
+    return hash.update(canonical).digest('base64')
+  }
+
+  function note(key: string): void {
+    const wasSeen = seen.delete(key)
+    seen.set(key, wasSeen)
+    const [oldest] = seen.keys()
+    if (seen.size > seenMost && oldest !== undefined) seen.delete(oldest)
+  }
+
+  // Each answer is read as soon as it is found: it may be gone a moment later.
+  async function beginToRead(
+    key: string,
+    watched: Watched,
+    production: Production,
+  ): Promise<{ source: FetchSource; reader: AnswerReader }> {
+    for (;;) {
+      const hit = kept.find(key)
+      if (hit) return { source: 'hit', reader: hit.read() }
+      const joined = flights.find(key)
+      if (joined) return { source: 'joined', reader: joined.read() }
+      const turn = await flights.takeTurn(key, production, watched.signal)
+      if (!turn) continue
+      if (!kept.find(key) && !flights.find(key)) {
+        return { source: 'missed', reader: lead(key, watched, production, turn).read() }
+      }
+      turn[Symbol.dispose]()
+    }
+  }
+
+  function lead(
+    key: string,
+    { repository }: Watched,
+    production: Production,
+    turn: Disposable,
+  ): AnswerSpool {
+    const isRepeated = () => seen.get(key) === true
+    return flights.start({
+      key,
+      production,
+      turn,
+      isWanted: (spool) =>
+        (spool.readers() > 1 || (isRepeated() && kept.takes(spool.size()))) && !freeSpace.isShort(),
+      async onEnd(spool, { exitCode, complaint }) {
+        if (exitCode !== 0) {
+          log.warn({ repositoryId: repository.id, exitCode, complaint }, 'git failed')
+        } else if (spool.isWhole() && kept.takes(spool.size())) {
+          const { path } = repository
+          await kept.put(key, spool, { directory: path, isRepeated: isRepeated() })
+        }
+      },
+    })
+  }
+
+  async function openUnnamed(): Promise<FileHandle> {
+    await freeSpace.require()
+    const path = join(settings.dataDir, 'staging', `${randomUUID()}.answer`)
+    const file = await open(path, 'wx+', 0o600)
+    // It goes when it is closed, however the program ends.
+    await unlink(path)
+    return file
+  }
+
+  return {
+    /** Answers a fetch. */
+    async answer(watched: Watched, production: Production): Promise<Outcome> {
+      const key = keyOf(watched, production.input)
+      if (key === undefined) {
+        onFetch('passed')
+        using _turn = await production.takeTurn(watched.signal)
+        await using child = await production.start()
+        return await talk(watched, { child, input: bodyOf(production.input) }, log)
+      }
+      note(key)
+      const { source, reader } = await beginToRead(key, watched, production)
+      onFetch(source)
+      return await readTo(watched, reader)
+    },
+
+    /** What is kept. */
+    count: kept.count,
+
+    [Symbol.dispose](): void {
+      clearInterval(sweeping)
+      kept.clear()
+    },
+  }
+}
+
+async function readTo(watched: Watched, reading: AnswerReader): Promise<Outcome> {
+  using reader = reading
+  const { answer, signal, onProgress } = watched
+  const { output } = answer
+  using draining = watchDrain(output, signal)
+  for (let isFirst = true; ; isFirst = false) {
+    const piece = await reader.next(signal)
+    if (!piece) return conclude(watched, reader.outcome())
+    if (isFirst) answer.begin()
+    onProgress()
+    const goesOn = output.write(piece.bytes, (error) => error || piece.done())
+    if (!goesOn) await draining.wait()
+    onProgress()
+  }
+}

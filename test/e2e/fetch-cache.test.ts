@@ -1,0 +1,363 @@
+import assert from 'node:assert/strict'
+import { readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { dayMs } from '../../src/base/clock.ts'
+import { createGit } from '../../src/git/git-process.ts'
+import { type Extent, maintain } from '../../src/git/maintenance.ts'
+import { until } from '../support/condition.ts'
+import {
+  cloneOf,
+  type Fetched,
+  type FetchSite,
+  fetchBody,
+  readWhole,
+  startFetchSite,
+} from '../support/fetch-site.ts'
+import { git, temporaryFolder } from '../support/git.ts'
+import { importHistory, updateRefs } from '../support/history.ts'
+import { processesIn, signal } from '../support/processes.ts'
+import { without } from '../support/programs.ts'
+import { smallDisk, withoutMounts } from '../support/small-disk.ts'
+import { createLargeProject } from '../support/ssh-site.ts'
+import { createSshUser } from '../support/ssh-user.ts'
+
+const mib = 1024 * 1024
+
+test('a storm of clones costs one pack, and each of them is whole', async () => {
+  await using site = await startFetchSite()
+  await pushHistory(site)
+  const before = await site.packs()
+  await Promise.all(Array.from({ length: 32 }, (_, n) => cloneTo(site.folder, site.remote, n)))
+  assert.equal((await site.packs()) - before, 1)
+  const { missed, passed = 0 } = await site.sources()
+  assert.deepEqual([missed, passed], [1, 0])
+  for (let n = 0; n < 32; n++) await git(join(site.folder, `copy-${n}`), ['fsck', '--strict'])
+})
+
+test('over SSH, too', { skip: without('openssh') }, async () => {
+  await using site = await startFetchSite()
+  await pushHistory(site)
+  await using user = await createSshUser(site.service, site.service.admin)
+  const before = await site.packs()
+  await Promise.all(
+    Array.from({ length: 8 }, (_, n) =>
+      user.git(site.folder, 'clone', '--quiet', user.remote('site'), `copy-${n}`),
+    ),
+  )
+  assert.equal((await site.packs()) - before, 1)
+  await until('all are counted', async () => {
+    const { hit = 0, joined = 0, missed } = await site.sources('ssh')
+    return missed === 1 && hit + joined === 7
+  })
+  for (let n = 0; n < 8; n++) await git(join(site.folder, `copy-${n}`), ['fsck', '--strict'])
+  const { text } = await site.service.admin.get('/metrics')
+  assert.match(text, /^svc_fetch_cache_entries\{process="ssh"\} 1$/m)
+  assert.match(text, /^svc_fetch_cache_bytes\{process="ssh"\} [1-9]\d+$/m)
+})
+
+test('the same shallow clone again is no work for git, whoever asks', async () => {
+  await using site = await startFetchSite()
+  await pushHistory(site)
+  const reader = await site.service.client({ permissions: ['repo:read', 'admin'] })
+  const clone = (n: number, ...args: string[]) => cloneTo(site.folder, site.remote, n, ...args)
+  await clone(0, '--depth=1')
+  const before = await site.packs()
+  await clone(1, '--depth=1')
+  await git(site.folder, ['clone', '--quiet', '--depth=1', reader.remote('site'), 'theirs'])
+  assert.equal(await site.packs(), before)
+  await clone(2, '--depth=2')
+  assert.equal(await site.packs(), before + 1)
+  for (const name of ['copy-1', 'copy-2', 'theirs']) {
+    await git(join(site.folder, name), ['fsck', '--strict'])
+  }
+})
+
+test('what was pushed meanwhile is cloned and fetched, with its tags', async () => {
+  await using site = await startFetchSite()
+  await site.push('HEAD:main')
+  await site.settle()
+  await cloneTo(site.folder, site.remote, 0)
+  for (let n = 1; n < 6; n++) {
+    const id = await site.project.commit(`file-${n}`)
+    await site.project.git('tag', '-m', 'a tag', `v${n}`)
+    await site.push('HEAD:main', `v${n}`)
+    if (n % 2 === 0) await site.settle()
+    await cloneTo(site.folder, site.remote, n)
+    await git(join(site.folder, 'copy-0'), ['pull', '--quiet'])
+    for (const name of ['copy-0', `copy-${n}`]) {
+      const { stdout } = await git(join(site.folder, name), ['rev-parse', 'HEAD', `v${n}^{commit}`])
+      assert.equal(stdout, `${id}\n${id}`)
+    }
+  }
+})
+
+test('a tag that is new comes with a clone of what was cloned before', async () => {
+  await using site = await startFetchSite()
+  await site.push('HEAD:main')
+  const id = await site.project.git('rev-parse', 'HEAD')
+  await site.settle()
+  const before = await site.fetch(cloneOf(id))
+  assert.equal((await site.fetch(cloneOf(id))).said, before.said)
+  await site.project.git('tag', '-m', 'heavy', 'v1')
+  await site.push('v1')
+  const after = await site.fetch(cloneOf(id))
+  assert.notEqual(after.said, before.said)
+  await site.settle()
+  assert.equal((await site.fetch(cloneOf(id))).said, after.said)
+})
+
+test('what the server has got meanwhile it says to have', async () => {
+  await using site = await startFetchSite()
+  await site.push('HEAD:main')
+  const main = await site.project.git('rev-parse', 'HEAD')
+  const ahead = await site.project.commit('ahead')
+  const body = fetchBody(`want ${main}`, `have ${ahead}`)
+  await site.settle()
+  for (let n = 0; n < 3; n++) assert.doesNotMatch((await site.fetch(body)).said, /ACK/)
+  assert.equal((await site.sources()).hit, 2)
+  await site.push('HEAD:ahead')
+  assert.match((await site.fetch(body)).said, new RegExp(`ACK ${ahead}`))
+})
+
+test('when the first of many clones goes, the others get all of it', async () => {
+  await using site = await startFetchSite()
+  const body = await pushLarge(site, 24 * mib)
+  const { leader, followers } = await shareOne(site, body, 4)
+  leader.leave()
+  await site.release()
+  const whole = (await site.fetch(body)).said
+  for (const { status, said, isCut } of await Promise.all(followers.map(readAll))) {
+    assert.deepEqual([status, isCut, said], [200, false, whole])
+  }
+  assert.equal((await site.sources()).missed, 1)
+})
+
+test('when the last of many clones goes, git ends', async () => {
+  await using site = await startFetchSite()
+  const body = await pushLarge(site, 24 * mib)
+  const { leader, followers } = await shareOne(site, body, 2)
+  leader.leave()
+  followers[0]?.leave()
+  assert.notDeepEqual(site.gits(), [])
+  followers[1]?.leave()
+  await until('no git is left', () => processesIn(site.service.dataDir).length === 0)
+  await site.release()
+  assert.equal((await site.fetch(body)).isCut, false)
+  assert.equal((await site.sources()).missed, 2)
+})
+
+test('when git is killed, all its clones are cut, and nothing of them is kept', async () => {
+  await using site = await startFetchSite()
+  const body = await pushLarge(site, 24 * mib)
+  const { leader, followers } = await shareOne(site, body, 2)
+  const answers = [leader, ...followers].map(readAll)
+  for (const pid of site.gits()) signal(pid, 'SIGKILL')
+  for (const { status, isCut, bytes } of await Promise.all(answers)) {
+    assert.deepEqual([status, isCut], [200, true])
+    assert.ok(bytes.length <= mib)
+  }
+  assert.match(await metrics(site), /^svc_fetch_cache_entries\{process="main"\} 0$/m)
+  await site.release()
+  assert.equal((await site.fetch(body)).isCut, false)
+  assert.equal((await site.sources()).missed, 2)
+})
+
+test('a client that stops reading is cut off, and the others are not', async () => {
+  await using site = await startFetchSite({ env: { SVC_GIT_STALL_SECONDS: '1' } })
+  const body = await pushLarge(site, 48 * mib)
+  const { leader, followers } = await shareOne(site, body, 2)
+  await site.release()
+  const others = await Promise.all(followers.map(readAll))
+  assert.deepEqual(
+    others.map(({ isCut }) => isCut),
+    [false, false],
+  )
+  await until('it is counted', async () =>
+    /operations_total\{kind="fetch",door="http",outcome="(refused|failed)"\} 1/.test(
+      await metrics(site),
+    ),
+  )
+  assert.equal((await readAll(leader)).isCut, true)
+})
+
+test('an answer that says no is given to each who asks, and never kept', async () => {
+  await using site = await startFetchSite()
+  await site.push('HEAD:main')
+  await site.settle()
+  for (let n = 1; n <= 3; n++) {
+    const { bytes } = await site.fetch(cloneOf('1'.repeat(40)))
+    assert.match(bytes.toString(), /ERR upload-pack: not our ref/)
+    assert.deepEqual(await site.sources(), { missed: n })
+  }
+})
+
+test('objects that were pruned are served no more, whoever pruned them', async () => {
+  await using site = await startFetchSite()
+  await site.push('HEAD:main')
+  const main = cloneOf(await site.project.git('rev-parse', 'HEAD'))
+  const lost = await site.project.commit('lost')
+  await site.push('HEAD:side')
+  await site.push(':side')
+  const { stdout } = await git(site.directory, [
+    'for-each-ref',
+    '--format=delete %(refname)',
+    'refs/svc',
+  ])
+  await updateRefs(site.directory, stdout.split('\n'))
+  await site.settle()
+  for (let n = 0; n < 3; n++) {
+    for (const body of [main, cloneOf(lost)])
+      assert.match((await site.fetch(body)).said, /packfile/)
+  }
+  assert.equal((await site.sources()).hit, 4)
+  await maintainAt(site, 'quick', Date.now())
+  await site.settle()
+  assert.match((await site.fetch(cloneOf(lost))).said, /packfile/)
+  await maintainAt(site, 'full', Date.now() + dayMs)
+  for (let n = 0; n < 3; n++) {
+    assert.match((await site.fetch(cloneOf(lost))).said, new RegExp(`not our ref ${lost}`))
+    assert.match((await site.fetch(main)).said, /packfile/)
+    await site.settle()
+  }
+})
+
+test('who may not read a repository does not get what is kept of it', async () => {
+  await using site = await startFetchSite()
+  await site.push('HEAD:main')
+  const body = cloneOf(await site.project.git('rev-parse', 'HEAD'))
+  await site.settle()
+  for (let n = 0; n < 2; n++) assert.equal((await site.fetch(body)).status, 200)
+  const stranger = await site.service.client({ permissions: ['repo:read'] })
+  assert.equal((await site.fetch(body, stranger)).status, 404)
+  const nobody = await site.service.client({ permissions: ['webhook:read'] })
+  assert.equal((await site.fetch(body, nobody)).status, 403)
+  await site.service.admin.delete('/repos/site')
+  assert.equal((await site.fetch(body)).status, 404)
+  await site.service.admin.post('/repos', { name: 'site' })
+  assert.match((await site.fetch(body)).bytes.toString(), /not our ref/)
+})
+
+test('who joins takes no turn, though it may have waited for one', async () => {
+  await using site = await startFetchSite({
+    env: { SVC_FETCHES_AT_ONCE: '1', SVC_GIT_WAITING: '2' },
+  })
+  await site.push('HEAD:main')
+  const body = cloneOf(await site.project.git('rev-parse', 'HEAD'))
+  await site.settle()
+  await site.hold(0)
+  const other = site.ask(fetchBody(`want ${'2'.repeat(40)}`, 'done'))
+  await until('it has the turn', () => site.gits().length > 0)
+  const waiting = [site.fetch(body), site.fetch(body)]
+  await until('two wait', async () => /turns_waiting\{kind="fetch"\} 2/.test(await metrics(site)))
+  other.leave()
+  await until('one has its turn, and the other has joined', async () => {
+    const { missed, joined } = await site.sources()
+    return missed === 2 && joined === 1
+  })
+  const [third, fourth] = [site.fetch(body), site.fetch(body)]
+  await until('others have joined', async () => (await site.sources()).joined === 3)
+  await site.release()
+  const answers = await Promise.all([...waiting, third, fourth])
+  assert.deepEqual(
+    answers.map(({ status }) => status),
+    [200, 200, 200, 200],
+  )
+  assert.equal(new Set(answers.map(({ said }) => said)).size, 1)
+})
+
+test('with no room on the disk clones go on', {
+  skip: await withoutMounts(),
+}, async () => {
+  await using disk = await smallDisk('96m')
+  await using site = await startFetchSite({ dataDir: join(disk.path, 'data') })
+  const body = await pushLarge(site, 24 * mib)
+  await disk.fill(4 * mib)
+  const answers = await Promise.all(Array.from({ length: 4 }, () => site.fetch(body)))
+  for (const { status, isCut, said } of answers) {
+    assert.deepEqual([status, isCut, said], [200, false, answers[0]?.said])
+  }
+  await disk.empty()
+  assert.equal((await site.fetch(body)).said, answers[0]?.said)
+})
+
+test('a server that is killed leaves no file of an answer', async () => {
+  await using folder = await temporaryFolder()
+  await using site = await startFetchSite({ dataDir: join(folder.path, 'data') })
+  const body = await pushLarge(site, 8 * mib)
+  for (let n = 0; n < 3; n++) await site.fetch(body)
+  assert.match(await metrics(site), /^svc_fetch_cache_bytes\{process="main"\} 8\d{6}$/m)
+  const staging = join(site.service.dataDir, 'staging')
+  assert.deepEqual(await readdir(staging), [])
+  await site.service.end('SIGKILL')
+  assert.deepEqual(await readdir(staging), [])
+})
+
+test('with a size of 0 nothing is kept, and who comes at once still shares', async () => {
+  await using site = await startFetchSite({ env: { SVC_FETCH_CACHE_SIZE: '0' } })
+  await site.push('HEAD:main')
+  const body = cloneOf(await site.project.git('rev-parse', 'HEAD'))
+  await site.settle()
+  for (let n = 0; n < 3; n++) await site.fetch(body)
+  assert.deepEqual(await site.sources(), { missed: 3 })
+  await site.hold(0)
+  const { leader, followers } = await shareOne(site, body, 1)
+  await site.release()
+  const [one, other] = await Promise.all([leader, ...followers].map(readAll))
+  assert.equal(one?.said, other?.said)
+})
+
+type Asked = ReturnType<FetchSite['ask']>
+
+/** One clone for which git has said 1 MiB, and others that share it. */
+async function shareOne(site: FetchSite, body: Buffer, count: number) {
+  await site.hold(mib)
+  const leader = site.ask(body)
+  await until('the first has its git', () => site.gits().length > 0)
+  const followers = Array.from({ length: count }, () => site.ask(body))
+  await until('the others have joined', async () => (await site.sources()).joined === count)
+  return { leader, followers }
+}
+
+async function readAll({ answered }: Asked): Promise<Fetched> {
+  return readWhole(await answered)
+}
+
+/** Pushes a commit with files of so many bytes; what a clone of it asks for. */
+async function pushLarge(site: FetchSite, bytes: number): Promise<Buffer> {
+  await using project = await createLargeProject(bytes)
+  await project.git('push', '--quiet', site.remote, '+HEAD:main')
+  await site.settle()
+  return cloneOf(await project.git('rev-parse', 'HEAD'))
+}
+
+async function pushHistory(site: FetchSite): Promise<void> {
+  await using folder = await temporaryFolder()
+  await git(folder.path, ['init', '--quiet', '--bare'])
+  await importHistory(folder.path, { commits: 1000 })
+  await git(folder.path, ['push', '--quiet', site.remote, 'main'])
+  await site.settle()
+}
+
+function cloneTo(folder: string, remote: string, n: number, ...args: string[]) {
+  return git(folder, ['clone', '--quiet', ...args, remote, `copy-${n}`])
+}
+
+async function metrics({ service }: FetchSite): Promise<string> {
+  return (await service.admin.get('/metrics')).text
+}
+
+/** Does a maintenance's work beside the server. */
+function maintainAt(site: FetchSite, extent: Extent, expireBefore: number): Promise<void> {
+  const limits = { pushMaxBytes: 2 ** 30, pushMemoryMaxBytes: 2 ** 30 }
+  return maintain(site.directory, {
+    git: createGit({ ...limits, owner: site.folder, path: process.env.PATH ?? '' }),
+    extent,
+    expireBefore,
+    memoryMaxBytes: 2 ** 30,
+    watch: () => {},
+    untilOthersLeft: async () => true,
+    faultPoint: () => {},
+    signal: new AbortController().signal,
+  })
+}

@@ -1,0 +1,181 @@
+import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
+import { once } from 'node:events'
+import { chmod, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { type IncomingMessage, request } from 'node:http'
+import { delimiter, join } from 'node:path'
+import { firstPacket, flushPacket, packet } from '../../src/git/pkt-line.ts'
+import { createStamps } from '../../src/git/stamps.ts'
+import { until } from './condition.ts'
+import { createProject, temporaryFolder } from './git.ts'
+import { parseMetrics } from './metrics-text.ts'
+import { commandOf, processesIn } from './processes.ts'
+import { gitHeaders } from './raw-git.ts'
+import { type Client, startService } from './service.ts'
+
+export type FetchSite = Awaited<ReturnType<typeof startFetchSite>>
+
+type Options = {
+  env?: Record<string, string>
+  dataDir?: string
+}
+
+/** A service with the repository `site`, whose gits can be counted and held up. */
+export async function startFetchSite({ env = {}, ...options }: Options = {}) {
+  await using starting = new AsyncDisposableStack()
+  const folder = starting.use(await temporaryFolder())
+  const [programs, traces, gate] = ['bin', 'traces', 'gate'].map((name) => join(folder.path, name))
+  assert.ok(programs && traces && gate)
+  await mkdir(programs)
+  await mkdir(traces)
+  await writeFile(
+    join(programs, 'git'),
+    `#!/bin/sh
+PATH='${process.env.PATH}'
+export PATH GIT_TRACE2_EVENT='${traces}'
+[ -e '${gate}' ] || exec git "$@"
+git "$@" | {
+  head -c "$(cat '${gate}')"
+  while [ -e '${gate}' ]; do sleep 0.02; done
+  cat
+}
+`,
+  )
+  await chmod(join(programs, 'git'), 0o755)
+  const path = [programs, process.env.PATH].join(delimiter)
+  const service = starting.use(await startService({ ...options, env: { PATH: path, ...env } }))
+  const project = starting.use(await createProject())
+  const { body } = await service.admin.post('/repos', { name: 'site' })
+  const directory: string = body.path
+  const started = starting.move()
+
+  return {
+    service,
+    project,
+    folder: folder.path,
+    remote: service.admin.remote('site'),
+    /** The repository's directory. */
+    directory,
+
+    push: (...args: string[]) =>
+      project.git('push', '--quiet', service.admin.remote('site'), ...args),
+
+    /** Waits until the repository has been left alone for long enough that its state can be told from others. */
+    async settle(): Promise<void> {
+      const stamps = createStamps()
+      const everything = { objects: true, tags: true }
+      await until('the state can be told', () => stamps.stamp(directory, everything) !== undefined)
+    },
+
+    /** Starts a fetch. */
+    ask(body: Buffer, { token }: Pick<Client, 'token'> = service.admin) {
+      const headers = gitHeaders('git-upload-pack', token, body.length)
+      const sent = request(`${service.url}/repos/site.git/git-upload-pack`, {
+        method: 'POST',
+        headers: { ...headers, 'git-protocol': 'version=2' },
+        agent: false,
+      })
+      const answered = once(sent, 'response').then(([response]) => response as IncomingMessage)
+      // Who leaves before does not wait for it.
+      answered.catch(() => {})
+      sent.end(body)
+      return { answered, leave: () => sent.destroy() }
+    },
+
+    /** Fetches; all of the answer. */
+    async fetch(body: Buffer, by?: Pick<Client, 'token'>): Promise<Fetched> {
+      return readWhole(await this.ask(body, by).answered)
+    },
+
+    /** Has every git that is started from now on say so many bytes and no more. */
+    hold: (bytes: number) => writeFile(gate, String(bytes)),
+    /** Has them all say the rest. */
+    release: () => rm(gate),
+
+    /** The gits that answer somebody. */
+    gits: () => processesIn(service.dataDir).filter((pid) => /upload-pack/.test(commandOf(pid))),
+
+    /** How many packs were made for clients so far. */
+    async packs(): Promise<number> {
+      const texts = await Promise.all(
+        (await readdir(traces)).map((name) => readFile(join(traces, name), 'utf8')),
+      )
+      const starts = texts.flatMap((text) => text.match(/"event":"start".*"pack-objects".*/g) ?? [])
+      return starts.filter((line) => line.includes('"--stdout"')).length
+    },
+
+    /** How many fetches got their answers from where, over a door. */
+    async sources(door = 'http'): Promise<Record<string, number>> {
+      const { samples } = parseMetrics((await service.admin.get('/metrics')).text)
+      const found = samples.filter(
+        ({ name, labels }) => name === 'svc_fetch_cache_total' && labels.door === door,
+      )
+      return Object.fromEntries(found.map(({ labels, value }) => [labels.result, value]))
+    },
+
+    [Symbol.asyncDispose]: () => started.disposeAsync(),
+  }
+}
+
+export type Fetched = {
+  status: number
+  bytes: Buffer
+  /** What the answer says, however it is cut into pieces: that depends on git's pipes. */
+  said: string
+  isCut: boolean
+}
+
+/** All of an answer, or what comes of it until it is cut. */
+export async function readWhole(response: IncomingMessage): Promise<Fetched> {
+  const pieces: Buffer[] = []
+  let isCut = false
+  try {
+    for await (const piece of response) pieces.push(piece)
+  } catch {
+    isCut = true
+  }
+  const bytes = Buffer.concat(pieces)
+  const status = response.statusCode ?? 0
+  return { status, bytes, said: isCut || status !== 200 ? '' : saidBy(bytes), isCut }
+}
+
+/** The lines of an answer, and a hash of its pack. */
+export function saidBy(bytes: Buffer): string {
+  const { lines, pack } = parseAnswer(bytes)
+  return [...lines, createHash('sha256').update(pack).digest('hex')].join('|')
+}
+
+/** The lines of an answer, without its pack, and the pack. */
+export function parseAnswer(bytes: Buffer): { lines: string[]; pack: Buffer } {
+  const lines: string[] = []
+  const pack: Buffer[] = []
+  let isPack = false
+  for (let at = 0; at < bytes.length; ) {
+    const found = firstPacket(bytes.subarray(at))
+    if (typeof found !== 'object') throw new Error(`The answer is ${found} at ${at}.`)
+    at += found.length
+    const line = found.packet.kind === 'data' ? found.packet.payload : undefined
+    if (isPack && line?.[0] === 1) pack.push(line.subarray(1))
+    else lines.push(line ? line.toString('latin1') : found.packet.kind)
+    isPack ||= line?.toString() === 'packfile\n'
+  }
+  return { lines, pack: Buffer.concat(pack) }
+}
+
+/** A `fetch` command of version 2. */
+export function fetchBody(...args: string[]): Buffer {
+  return Buffer.concat([
+    packet('command=fetch'),
+    packet(`agent=test/${Math.random()}`),
+    packet('object-format=sha1'),
+    Buffer.from('0001'),
+    ...args.map((arg) => packet(`${arg}\n`)),
+    flushPacket,
+  ])
+}
+
+/** The `fetch` command of a clone of commits. */
+export function cloneOf(...ids: string[]): Buffer {
+  const wants = ids.map((id) => `want ${id}`)
+  return fetchBody('thin-pack', 'no-progress', 'include-tag', 'ofs-delta', ...wants, 'done')
+}
