@@ -6,6 +6,7 @@ const randomLength = 16
 
 let lastTime = 0
 let lastRandom: number[] = []
+let random = randomBytes(0)
 
 /**
  * A new id: 26 characters of Crockford's base32 in lower case, sortable by creation time like a ULID
@@ -14,7 +15,7 @@ let lastRandom: number[] = []
 export function newId(now = Date.now()): string {
   if (now > lastTime) {
     lastTime = now
-    lastRandom = Array.from(randomBytes(randomLength), (byte) => byte & 31)
+    lastRandom = Array.from(nextRandom(), (byte) => byte & 31)
   } else {
     increment(lastRandom)
   }
@@ -29,6 +30,14 @@ export function idBefore(time: number): string {
 /** Whether a text has the form of an id. */
 export function isId(text: string): boolean {
   return /^[0-9a-hjkmnp-tv-z]{26}$/.test(text)
+}
+
+// Each request asks for an id, and many small requests for randomness take longer than a few large ones.
+function nextRandom(): Buffer {
+  if (random.length < randomLength) random = randomBytes(randomLength * 256)
+  const next = random.subarray(0, randomLength)
+  random = random.subarray(randomLength)
+  return next
 }
 
 function increment(digits: number[]): void {

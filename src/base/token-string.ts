@@ -1,4 +1,4 @@
-import { createHash, randomInt } from 'node:crypto'
+import { hash, randomInt } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 
 const prefix = 'svc_'
@@ -24,7 +24,7 @@ export function isTokenString(text: string): boolean {
 
 /** The form in which a token is stored: its SHA-256 in hex. The token is too random to be guessed from it. */
 export function hashToken(token: string): string {
-  return createHash('sha256').update(token).digest('hex')
+  return hash('sha256', token)
 }
 
 function checksum(random: string): string {

@@ -9,6 +9,7 @@ import { zeroId } from '../git/ref-name.ts'
 import { type RefUpdate, resolveSymbolicRef } from '../git/refs.ts'
 import type { Repository } from '../repositories/repositories.ts'
 import type { Tidying } from '../repositories/tidying.ts'
+import { keysOf } from './git-request.ts'
 import type { GitTurns } from './git-turns.ts'
 import type { Obstacle, PushJournal } from './push-journal.ts'
 import { type FinishedPush, isUnfinished } from './push-store.ts'
@@ -109,7 +110,7 @@ export function createUndo(dependencies: Dependencies) {
    * whatever a push is refused with.
    */
   return async (principal: Principal, repository: Repository, id: string, signal: AbortSignal) => {
-    using _turn = await turns.push.take([repository.id, principal.id], signal)
+    using _turn = await turns.push.take(keysOf({ principal, repository }), signal)
     const push: Push = { principal, repository, door: 'undo', undoes: id }
     let problem: Problem | undefined
     try {

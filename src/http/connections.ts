@@ -57,14 +57,30 @@ export function closeUnlessRead(request: IncomingMessage): void {
   request.resume()
 }
 
-/** Aborted when a client goes away before its answer is complete. */
-export function goneSignal(response: ServerResponse): AbortSignal {
-  const gone = new AbortController()
-  const onClose = () => {
-    if (response.writableFinished) return
-    gone.abort(new Problem('malformed_request', 'The client went away before it was answered.'))
+/** Tells of clients that go away before their answers are complete, and gives up all that are left. */
+export function createDepartures() {
+  const open = new Set<AbortController>()
+  let isOver = false
+  return {
+    /** Aborted when the client of an answer is gone or given up. */
+    signalOf(response: ServerResponse): AbortSignal {
+      const gone = new AbortController()
+      const onClose = () => {
+        open.delete(gone)
+        if (response.writableFinished) return
+        gone.abort(new Problem('malformed_request', 'The client went away before it was answered.'))
+      }
+      open.add(gone)
+      if (isOver) gone.abort()
+      if (response.closed) onClose()
+      response.on('close', onClose)
+      return gone.signal
+    },
+
+    /** Gives up all clients there are and that come. */
+    giveUp(): void {
+      isOver = true
+      for (const gone of open) gone.abort()
+    },
   }
-  if (response.closed) onClose()
-  response.on('close', onClose)
-  return gone.signal
 }

@@ -13,8 +13,8 @@ import { answerClientError, headersMaxBytes } from './client-error.ts'
 import {
   closeGently,
   closeUnlessRead,
+  createDepartures,
   expectsContinue,
-  goneSignal,
   isUnread,
 } from './connections.ts'
 import { readJsonBody } from './json-body.ts'
@@ -77,7 +77,7 @@ export function createHttpServer(options: Options) {
     maxBytes: settings.jsonBodyMaxBytes,
     timeoutMs: settings.bodySeconds * 1000,
   }
-  const streams = new AbortController()
+  const departures = createDepartures()
   const stopping = new AbortController()
 
   const app = fastify({
@@ -179,8 +179,8 @@ export function createHttpServer(options: Options) {
       setHeader: (name, value) => void reply.header(name, value),
       setStatus: (status) => void reply.status(status),
       setType: (type) => void reply.type(type),
-      untilGone: () => AbortSignal.any([streams.signal, goneSignal(reply.raw)]),
-      untilStopping: () => AbortSignal.any([stopping.signal, goneSignal(reply.raw)]),
+      untilGone: () => departures.signalOf(reply.raw),
+      untilStopping: () => AbortSignal.any([stopping.signal, departures.signalOf(reply.raw)]),
     })
     if (route.reply === undefined || reply.statusCode === 204)
       return reply.removeHeader('content-type').send()
@@ -225,7 +225,7 @@ export function createHttpServer(options: Options) {
     for (const [name, value] of Object.entries(reply.getHeaders())) {
       if (value !== undefined) response.setHeader(name, value)
     }
-    const signal = AbortSignal.any([streams.signal, goneSignal(response)])
+    const signal = departures.signalOf(response)
     await route.serve({ request: raw, response, query, principal, found, signal })
     return reply.hijack()
   }
@@ -297,7 +297,7 @@ export function createHttpServer(options: Options) {
     async stop(timeoutMs: number): Promise<void> {
       stopping.abort()
       const timer = setTimeout(() => {
-        streams.abort()
+        departures.giveUp()
         app.server.closeAllConnections()
       }, timeoutMs)
       await app.close()

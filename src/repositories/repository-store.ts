@@ -1,3 +1,4 @@
+import { prepared } from '../database/prepared.ts'
 import type { Db, RepositoryRow, RepositoryState } from '../database/schema.ts'
 
 export type VisibleRow = RepositoryRow & { isCollaborator: boolean }
@@ -16,13 +17,8 @@ export async function insertRepository(db: Db, repository: RepositoryRow): Promi
   return row !== undefined
 }
 
-/** A repository by its exact name or its id, with whether a username is a collaborator of it. */
-export async function findRepository(
-  db: Db,
-  by: { name: string } | { id: string },
-  username: string,
-): Promise<VisibleRow | undefined> {
-  const query = db
+const withCollaborator = (db: Db, username: string) =>
+  db
     .selectFrom('repositories')
     .leftJoin('collaborators', (join) =>
       join
@@ -31,12 +27,26 @@ export async function findRepository(
     )
     .selectAll('repositories')
     .select('collaborators.username as collaborator')
-  const row = await ('id' in by
-    ? query.where('repositories.id', '=', by.id)
-    : query
-        .where('repositories.nameKey', '=', by.name.toLowerCase())
-        .where('repositories.name', '=', by.name)
-  ).executeTakeFirst()
+
+const byName = prepared((db, by: { name: string; nameKey: string; username: string }) =>
+  withCollaborator(db, by.username)
+    .where('repositories.nameKey', '=', by.nameKey)
+    .where('repositories.name', '=', by.name),
+)
+
+const byId = prepared((db, by: { id: string; username: string }) =>
+  withCollaborator(db, by.username).where('repositories.id', '=', by.id),
+)
+
+/** A repository by its exact name or its id, with whether a username is a collaborator of it. */
+export async function findRepository(
+  db: Db,
+  by: { name: string } | { id: string },
+  username: string,
+): Promise<VisibleRow | undefined> {
+  const [row] = await ('id' in by
+    ? byId(db, { id: by.id, username })
+    : byName(db, { name: by.name, nameKey: by.name.toLowerCase(), username }))
   if (!row) return undefined
   const { collaborator, ...repository } = row
   return { ...repository, isCollaborator: collaborator !== null }

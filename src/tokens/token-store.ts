@@ -1,3 +1,4 @@
+import { prepared } from '../database/prepared.ts'
 import type { Db, TokenRow } from '../database/schema.ts'
 
 export async function insertToken(db: Db, token: TokenRow): Promise<void> {
@@ -15,12 +16,22 @@ export async function insertTokenOnce(db: Db, token: TokenRow): Promise<boolean>
   return row !== undefined
 }
 
-export function findTokenByHash(db: Db, tokenHash: string): Promise<TokenRow | undefined> {
-  return db.selectFrom('tokens').selectAll().where('tokenHash', '=', tokenHash).executeTakeFirst()
+const byHash = prepared((db, { tokenHash }: { tokenHash: string }) =>
+  db.selectFrom('tokens').selectAll().where('tokenHash', '=', tokenHash),
+)
+
+export async function findTokenByHash(db: Db, tokenHash: string): Promise<TokenRow | undefined> {
+  const [row] = await byHash(db, { tokenHash })
+  return row
 }
 
-export function findToken(db: Db, id: string): Promise<TokenRow | undefined> {
-  return db.selectFrom('tokens').selectAll().where('id', '=', id).executeTakeFirst()
+const byId = prepared((db, { id }: { id: string }) =>
+  db.selectFrom('tokens').selectAll().where('id', '=', id),
+)
+
+export async function findToken(db: Db, id: string): Promise<TokenRow | undefined> {
+  const [row] = await byId(db, { id })
+  return row
 }
 
 /** The newest token of a username that has not expired. */

@@ -1,0 +1,43 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { withDialect } from './database.ts'
+import { prepared } from './prepared.ts'
+import { sqliteDialect } from './sqlite.ts'
+
+const byName = prepared((db, { name, least }: { name: string; least: number }) =>
+  db
+    .selectFrom('marks')
+    .select(['name', 'value'])
+    .where('value', '>=', least)
+    .where('name', '=', name),
+)
+
+async function openMarks() {
+  const db = withDialect(sqliteDialect(':memory:'))
+  await db.schema
+    .createTable('marks')
+    .addColumn('name', 'text')
+    .addColumn('value', 'integer')
+    .execute()
+  return db
+}
+
+test('a prepared query takes its values anew each time, in the database or the transaction that it is given', async () => {
+  await using db = await openMarks()
+  await using other = await openMarks()
+  await db
+    .insertInto('marks')
+    .values([
+      { name: 'a', value: 1 },
+      { name: 'b', value: 2 },
+    ])
+    .execute()
+  assert.deepEqual(await byName(db, { name: 'a', least: 1 }), [{ name: 'a', value: 1 }])
+  assert.deepEqual(await byName(db, { name: 'b', least: 1 }), [{ name: 'b', value: 2 }])
+  assert.deepEqual(await byName(db, { name: 'a', least: 2 }), [])
+  assert.deepEqual(await byName(other, { name: 'a', least: 1 }), [])
+  await db.transaction().execute(async (tx) => {
+    await tx.updateTable('marks').set({ value: 3 }).where('name', '=', 'a').execute()
+    assert.deepEqual(await byName(tx, { name: 'a', least: 3 }), [{ name: 'a', value: 3 }])
+  })
+})
