@@ -54,6 +54,16 @@ onEachDatabase((fresh) => {
     assert.deepEqual([later.pushes, later.pushedAt], [4, start])
   })
 
+  test('a push of many refs counts for each four of them, since each is a file until refs are packed', async () => {
+    await using database = await fresh()
+    const db = await database.open()
+    const site = await add(db)
+    for (let number = 0; number < 5; number++) await pushed(db, site, 'push-of-many')
+    for (let number = 0; number < 2; number++) await pushed(db, site, 'push-of-four')
+    await countPushes({ db, clock: { now: () => start }, dueAfter: 50 })
+    assert.equal((await find(db, site)).pushes, 3 + 1)
+  })
+
   test('a repository is due after many pushes, a day after one, and when it is asked for', async () => {
     await using database = await fresh()
     const db = await database.open()

@@ -1,7 +1,6 @@
-import { eachAtOnce } from '../base/at-once.ts'
 import type { Db, PushRow } from '../database/schema.ts'
 import { zeroId } from '../git/ref-name.ts'
-import { type RefUpdate, readRefs, resolveSymbolicRef } from '../git/refs.ts'
+import { type RefUpdate, readRefs, resolveSymbolicRefs } from '../git/refs.ts'
 import { listSince } from './push-store.ts'
 
 /** What a push wants to do to a ref, as its intent is recorded. */
@@ -9,8 +8,6 @@ export type IntendedUpdate = RefUpdate & {
   /** The ref was something else than `before` when the push was judged. */
   isStale?: true
 }
-
-const readsAtOnce = 32
 
 /**
  * Which of a push's intended updates came to pass, of a push whose git has ended: the ref has the new value, or another
@@ -28,7 +25,7 @@ export async function findApplied(db: Db, directory: string, push: PushRow): Pro
   )
   // A ref has several names where some are symbolic.
   const names = others.length > 0 ? [...intended, ...others].map(({ ref }) => ref) : []
-  const targets = await resolveAll(directory, names)
+  const targets = await resolveSymbolicRefs(directory, names)
   const byTarget = Map.groupBy(others, ({ ref }) => targets.get(ref))
   return intended
     .filter((update) => {
@@ -57,12 +54,4 @@ function leadsTo(other: RefUpdate, update: RefUpdate): boolean {
 
 function isSame(one: RefUpdate, other: RefUpdate): boolean {
   return one.before === other.before && one.after === other.after
-}
-
-async function resolveAll(directory: string, names: string[]): Promise<Map<string, string>> {
-  const targets = new Map<string, string>()
-  await eachAtOnce(readsAtOnce, new Set(names), async (name) => {
-    targets.set(name, await resolveSymbolicRef(directory, name))
-  })
-  return targets
 }

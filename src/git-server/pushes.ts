@@ -10,7 +10,7 @@ import type { Database } from '../database/database.ts'
 import type { Door } from '../database/schema.ts'
 import type { Git } from '../git/git-process.ts'
 import { isRefName, refNameFault, zeroId } from '../git/ref-name.ts'
-import { type RefUpdate, readRefs, resolveSymbolicRef } from '../git/refs.ts'
+import { type RefUpdate, readRefs, resolveSymbolicRefs } from '../git/refs.ts'
 import type { Directories } from '../repositories/directories.ts'
 import type { Protections } from '../repositories/protections.ts'
 import type { Repositories, Repository } from '../repositories/repositories.ts'
@@ -74,10 +74,14 @@ export function createPushes(dependencies: Dependencies) {
     }
     const repository = await repositories.reopen(principal, push.repository, 'repo:write')
     const ruleFor = await protections.ruleFor(repository)
-    for (const { ref } of updates) {
-      if (!isRefName(ref)) throw new Problem('ref_name_refused', `"${ref}" is not a ref name.`)
-      // A push to a symbolic ref moves the ref that it points to.
-      for (const name of new Set([ref, await resolveSymbolicRef(repository.path, ref)])) {
+    const names = updates.map(({ ref }) => ref)
+    for (const name of names) {
+      if (!isRefName(name)) throw new Problem('ref_name_refused', `"${name}" is not a ref name.`)
+    }
+    // A push to a symbolic ref moves the ref that it points to.
+    const targets = await resolveSymbolicRefs(repository.path, names)
+    for (const ref of names) {
+      for (const name of new Set([ref, targets.get(ref) ?? ref])) {
         refuseBadName(name)
         if (!repository.asOwner) refuseProtected(name, ruleFor)
       }

@@ -4,12 +4,19 @@ import { firstPacket } from './pkt-line.ts'
 import { isRefName } from './ref-name.ts'
 import type { RefUpdate } from './refs.ts'
 
-/** What a push asks for before its pack comes, and the whole body still to be read. */
-export type PushRequest = { updates: RefUpdate[]; capabilities: Set<string>; whole: Body }
+/** What a push asks for before its pack comes, the bytes that say so, and the whole body still to be read. */
+export type PushRequest = {
+  updates: RefUpdate[]
+  capabilities: Set<string>
+  commandBytes: number
+  whole: Body
+}
 
 // A line is two ids, a ref name and, in the first one, capabilities; `shallow` lines come before them.
 const lineMaxBytes = 4096
 const otherLines = 1000
+// Whoever sends in crumbs has nobody look at each.
+const looksAtMost = 16
 
 /**
  * Reads the commands of a push: "Reference Update Request" in https://git-scm.com/docs/pack-protocol.
@@ -40,16 +47,42 @@ export async function readPushRequest(
     lines.push(found.packet.payload)
     if (lines.length > maxUpdates + otherLines) break
   }
+  const commandBytes = sizeOf(chunks) - rest.length
   const whole = prepend(chunks, body)
   const [first = ''] = lines.map((line) => line.toString('latin1')).filter(isCommand)
   const capabilities = new Set((first.split('\0')[1] ?? '').trim().split(' '))
   try {
     const updates = toUpdates(lines, maxUpdates)
-    return { updates, capabilities, whole, refusal: undefined }
+    return { updates, capabilities, commandBytes, whole, refusal: undefined }
   } catch (error) {
     if (!(error instanceof Problem)) throw error
-    return { updates: [], capabilities, whole, refusal: error }
+    return { updates: [], capabilities, commandBytes, whole, refusal: error }
   }
+}
+
+/**
+ * Reads on in what a push sends after its commands, until a look at it finds something, or it is not to be waited for any
+ * longer. What was found, and the whole body as it was.
+ */
+export async function readAhead<T>(
+  { commandBytes, whole }: Pick<PushRequest, 'commandBytes' | 'whole'>,
+  { look, maxBytes }: { look: (pack: Buffer) => T | undefined; maxBytes: number },
+): Promise<{ found: T | undefined; whole: Body }> {
+  const chunks: Buffer[] = []
+  let found: T | undefined
+  for (let looks = 0; looks < looksAtMost && found === undefined; looks++) {
+    const { value } = await whole.next()
+    if (!value) break
+    chunks.push(value)
+    const pack = Buffer.concat(chunks).subarray(commandBytes)
+    if (pack.length > maxBytes) break
+    found = look(pack)
+  }
+  return { found, whole: prepend(chunks, whole) }
+}
+
+function sizeOf(chunks: Buffer[]): number {
+  return chunks.reduce((sum, { length }) => sum + length, 0)
 }
 
 function toUpdates(lines: Buffer[], maxUpdates: number): RefUpdate[] {

@@ -10,6 +10,9 @@ type Options = {
   dueAfter: number
 }
 
+// Each ref that a push moves is a file of its own until refs are packed, and slows others as a further pack does.
+const refsOfOnePush = 4
+
 /**
  * Counts pushes and imports by what the event log says since the last time, so that a push itself has
  * nothing to write for it. Returns whether there was anything.
@@ -27,21 +30,25 @@ function countSome({ db, clock, dueAfter }: Options): Promise<boolean> {
     const events = await listEventsAfter(tx, counted)
     const last = events.at(-1)
     if (!last) return false
-    const pushes = new Map<string, Set<string>>()
+    const pushes = new Map<string, Map<string, number>>()
     const imported = new Set<string>()
     for (const { kind, repositoryId, data } of events) {
       if (repositoryId === null) continue
       if (kind === 'repository.imported') imported.add(repositoryId)
       // A push has an event for each ref that it moved.
       if (kind === 'push') {
-        const known = pushes.get(repositoryId) ?? new Set()
-        pushes.set(repositoryId, known.add(JSON.parse(data).pushId))
+        const { pushId } = JSON.parse(data)
+        const refs = pushes.get(repositoryId) ?? new Map<string, number>()
+        pushes.set(repositoryId, refs.set(pushId, (refs.get(pushId) ?? 0) + 1))
       }
     }
     const present = await presentAmong(tx, [...new Set([...pushes.keys(), ...imported])])
     for (const repositoryId of present) {
-      const weight =
-        (pushes.get(repositoryId)?.size ?? 0) + (imported.has(repositoryId) ? dueAfter : 0)
+      const counts = [...(pushes.get(repositoryId)?.values() ?? [])]
+      const weight = counts.reduce(
+        (sum, refs) => sum + Math.ceil(refs / refsOfOnePush),
+        imported.has(repositoryId) ? dueAfter : 0,
+      )
       await addPushes(tx, { repositoryId, pushes: weight, now: clock.now() })
     }
     await updateMark(tx, 'maintenance', last.seq)

@@ -12,6 +12,7 @@ export const programs = {
   make: { find: () => onPath('make'), install: 'apt-get install make' },
   openssl: { find: () => onPath('openssl'), install: 'apt-get install openssl' },
   python: { find: () => onPath('python3'), install: 'apt-get install python3' },
+  strace: { find: () => onPath('strace'), install: 'apt-get install strace' },
   bubblewrap: { find: () => onPath('bwrap'), install: 'apt-get install bubblewrap' },
   chromium: { find: () => onPath('chromium'), install: 'apt-get install chromium' },
 } satisfies Record<string, Program>

@@ -1,0 +1,86 @@
+import type { Log } from '../base/log.ts'
+import type { Problem } from '../base/problem.ts'
+import type { FreeSpace } from '../config/free-space.ts'
+import type { PlainSettings } from '../config/settings.ts'
+import type { Door } from '../database/schema.ts'
+import { type Body, limited } from '../git/body.ts'
+import type { Git } from '../git/git-process.ts'
+import { answerHook } from '../git/hook-channel.ts'
+import { flushPacket, packet } from '../git/pkt-line.ts'
+import { readPushRequest } from '../git/push-commands.ts'
+import type { Tidying } from '../repositories/tidying.ts'
+import { answerEmpty, type GitRequest, keysOf, type Outcome } from './git-request.ts'
+import type { GitTurns } from './git-turns.ts'
+import { narrowCheck } from './narrow-check.ts'
+import type { Push, Pushes } from './pushes.ts'
+import { talk, watchRequest } from './talk.ts'
+
+type Dependencies = {
+  git: Git
+  pushes: Pick<Pushes, 'judge' | 'finish'>
+  door: Door
+  tidying: Pick<Tidying, 'enter'>
+  turns: GitTurns
+  freeSpace: FreeSpace
+  settings: PlainSettings
+  stallMs: number
+  log: Log
+}
+
+/** Has git take what clients push. */
+export function createReceiving(dependencies: Dependencies) {
+  const { git, pushes, door, tidying, turns, freeSpace, settings, stallMs, log } = dependencies
+
+  return {
+    /**
+     * Answers a push, judged when git's hook asks and finished when git has ended. With `mayBeEmpty` a
+     * request that changes nothing is answered with nothing.
+     */
+    async push(request: GitRequest, body: Body, mayBeEmpty: boolean): Promise<Outcome> {
+      const { repository, principal, answer } = request
+      await freeSpace.require()
+      using watched = watchRequest(request, stallMs)
+      using _turn = await turns.push.take(keysOf(request), watched.signal)
+      const asked = await readPushRequest(
+        limited(body, { ...watched, maxBytes: settings.pushMaxBytes }),
+        settings.pushMaxRefs,
+      )
+      const { updates, refusal } = asked
+      if (refusal) return refuse(request, { ...asked, refusal })
+      if (mayBeEmpty && updates.length === 0) return answerEmpty(answer)
+      const { whole, config } = await narrowCheck(repository.path, asked)
+      await using visit = await tidying.enter(repository.id)
+      await using child = await git.startPush(repository.path, { ...request, config })
+      visit.watch(child.ended)
+      const push: Push = { principal, repository, door }
+      const judged = answerHook(child.channel, updates, (given) => pushes.judge(push, given)).catch(
+        (error) => log.error({ err: error }, 'a push could not be judged'),
+      )
+      try {
+        // The intent is on record, so the client need not wait for the events.
+        return await talk(watched, { child, input: whole, onSaid: answer.onSaid }, log)
+      } finally {
+        // A client that has gone does not stop a push that was allowed: git is given the time to end it.
+        if (push.id === undefined) await child[Symbol.asyncDispose]()
+        await child.ended
+        await judged
+        await pushes.finish(push)
+      }
+    },
+  }
+}
+
+// Told as Git's own fatal errors are (pack-protocol, "side-band"), which its client shows; older ones get the status.
+async function refuse(
+  { answer, sendsAllFirst }: GitRequest,
+  { whole, capabilities, refusal }: { whole: Body; capabilities: Set<string>; refusal: Problem },
+): Promise<Outcome> {
+  if (!capabilities.has('side-band-64k')) throw refusal
+  if (sendsAllFirst) {
+    for await (const _ of whole) {
+    }
+  }
+  answer.begin()
+  answer.output.write(Buffer.concat([packet(`\x03${refusal.message}`), flushPacket]))
+  return 1
+}

@@ -1,0 +1,141 @@
+import { createHash } from 'node:crypto'
+import { inflateSync } from 'node:zlib'
+
+/** Most bytes of a pack that are looked into; no others are served meanwhile. */
+export const packMaxBytes = 64 * 1024
+const objectsAtMost = 200
+const objectsMaxBytes = 1024 * 1024
+
+const headerBytes = 12
+const trailerBytes = 20
+const commitType = 1
+const ofsDeltaType = 6
+const refDeltaType = 7
+
+/** `unknown` when the pack does not tell; undefined while the rest of it is yet to come. */
+type Verdict = 'yes' | 'no' | 'unknown' | undefined
+
+/**
+ * Whether all that a commit builds on is another one, beyond what is new in a small pack.
+ * See https://git-scm.com/docs/pack-format
+ */
+export function buildsOn(
+  pack: Buffer,
+  { before, after }: Record<'before' | 'after', string>,
+): Verdict {
+  const parents = parentsIn(pack)
+  if (!(parents instanceof Map)) return parents
+  const waiting = [after]
+  const seen = new Set([before])
+  for (let id = waiting.pop(); id !== undefined; id = waiting.pop()) {
+    if (seen.has(id)) continue
+    seen.add(id)
+    const known = parents.get(id)
+    if (!known) return 'no'
+    waiting.push(...known)
+  }
+  return 'yes'
+}
+
+// The commits of a pack with their parents. One that is kept as a difference to an object elsewhere is not among them.
+function parentsIn(pack: Buffer): Map<string, string[]> | 'unknown' | undefined {
+  if (pack.length < headerBytes) return undefined
+  if (pack.toString('latin1', 0, 4) !== 'PACK' || pack.readUInt32BE(4) !== 2) return 'unknown'
+  const commits = new Map<number, Buffer>()
+  const objects = pack.readUInt32BE(8)
+  if (objects > objectsAtMost) return 'unknown'
+  let place = headerBytes
+  let bytes = 0
+  for (let number = 0; number < objects; number++) {
+    const header = readHeader(pack, place)
+    if (!header) return undefined
+    bytes += header.size
+    if (bytes > objectsMaxBytes) return 'unknown'
+    const found = inflate(pack.subarray(header.end), header.size)
+    if (!found || found === 'unknown') return found
+    const base = commits.get(place - header.back)
+    if (header.type === commitType) commits.set(place, found.content)
+    if (header.type === ofsDeltaType && base) {
+      const commit = patched(base, found.content, objectsMaxBytes - bytes)
+      if (!commit) return 'unknown'
+      bytes += commit.length
+      commits.set(place, commit)
+    }
+    place = header.end + found.length
+  }
+  if (pack.length < place + trailerBytes) return undefined
+  return new Map([...commits.values()].map((commit) => [idOf(commit), parentsOf(commit)]))
+}
+
+function readHeader(pack: Buffer, place: number) {
+  let end = place
+  const next = () => pack[end++] ?? 0
+  let byte = next()
+  const type = (byte >> 4) & 7
+  let size = byte & 15
+  for (let shift = 4; byte >= 128; shift += 7) {
+    byte = next()
+    size += (byte & 127) * 2 ** shift
+  }
+  if (type === refDeltaType) end += 20
+  // How far back the object is to which this one is the difference.
+  let back = 0
+  if (type === ofsDeltaType) {
+    byte = next()
+    back = byte & 127
+    while (byte >= 128) {
+      byte = next()
+      back = (back + 1) * 128 + (byte & 127)
+    }
+  }
+  return end < pack.length ? { type, size, back, end } : undefined
+}
+
+// A difference is a list of pieces to copy from the base, and of bytes to insert, after the two sizes.
+function patched(base: Buffer, delta: Buffer, maxBytes: number): Buffer | undefined {
+  let place = 0
+  let left = maxBytes
+  const next = () => delta[place++] ?? 0
+  for (let sizes = 0; sizes < 2; sizes++) while (next() >= 128);
+  const pieces: Buffer[] = []
+  const number = (bits: number, bytes: number) => {
+    let value = 0
+    for (let byte = 0; byte < bytes; byte++) if (bits & (1 << byte)) value += next() * 256 ** byte
+    return value
+  }
+  while (place < delta.length) {
+    const code = next()
+    const isCopy = code >= 128
+    const start = isCopy ? number(code, 4) : place
+    const length = isCopy ? number(code >> 4, 3) || 65_536 : code
+    const piece = (isCopy ? base : delta).subarray(start, start + length)
+    if (!isCopy) place += length
+    left -= piece.length
+    if (left < 0) return undefined
+    pieces.push(piece)
+  }
+  return Buffer.concat(pieces)
+}
+
+function inflate(bytes: Buffer, size: number) {
+  try {
+    // Node's types do not know what `info` asks for.
+    const { buffer, engine } = inflateSync(bytes, {
+      info: true,
+      maxOutputLength: Math.max(size, 1),
+    }) as unknown as { buffer: Buffer; engine: { bytesWritten: number } }
+    return { content: buffer, length: engine.bytesWritten }
+  } catch (error) {
+    const isCut = error instanceof Error && 'code' in error && error.code === 'Z_BUF_ERROR'
+    return isCut ? undefined : 'unknown'
+  }
+}
+
+function idOf(commit: Buffer): string {
+  return createHash('sha1').update(`commit ${commit.length}\0`).update(commit).digest('hex')
+}
+
+function parentsOf(commit: Buffer): string[] {
+  const [header = ''] = commit.toString('latin1').split('\n\n', 1)
+  return [...header.matchAll(/^parent ([0-9a-f]{40})$/gm)].map(([, id = '']) => id)
+}
