@@ -32,15 +32,19 @@ export function bareHosts(options: Options): { durable: Host; defaults: Host } {
 
 function bareHost({ workspace, folder, address, config = {} }: Options, kind: string): Host {
   const pathOf = (name: string) => join(folder, kind, `${name}.git`)
+  /** Has git make a repository. */
+  async function make(name: string, command: string[]) {
+    const path = pathOf(name)
+    await workspace.git([...command, path])
+    for (const [key, value] of Object.entries(config)) {
+      await workspace.git(['-C', path, 'config', key, value])
+    }
+    return `${address}/${kind}/${name}.git`
+  }
   return {
-    async create(name) {
-      const path = pathOf(name)
-      await workspace.git(['init', '--quiet', '--bare', '--initial-branch=main', path])
-      for (const [key, value] of Object.entries(config)) {
-        await workspace.git(['-C', path, 'config', key, value])
-      }
-      return `${address}/${kind}/${name}.git`
-    },
+    create: (name) => make(name, ['init', '--quiet', '--bare', '--initial-branch=main']),
+    // Unlike a fetch, a clone writes all refs into one file.
+    copy: (name, source) => make(name, ['clone', '--quiet', '--mirror', '--no-hardlinks', source]),
     remove: (name) => rm(pathOf(name), { recursive: true }),
   }
 }

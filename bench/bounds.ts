@@ -1,18 +1,39 @@
-import type { Health } from './health.ts'
+import { type Load, loadClones, loadPushes } from './load.ts'
 import type { Footprint, Growth } from './memory.ts'
 import type { Result } from './operations.ts'
+import {
+  boundedBytes,
+  boundedTime,
+  comparison,
+  idleRows,
+  largestRows,
+  type Medians,
+  perSecond,
+  timeRow,
+  toMs,
+} from './rows.ts'
+import { type Storm, stormSize } from './storm.ts'
 import type { Row } from './table.ts'
+import type { Sample, WireResult } from './wire.ts'
 
 const mb = 1e6
 
-/** What is promised. */
+/** What is promised. Ratios are of svc to its peer. */
 const bounds = {
   ratio: 1.1,
+  /** Of what is short over HTTP: most of the time is the client's own. */
+  http: {
+    'ls-remote': 1 / 1.25,
+    'fetch, nothing new': 1 / 1.25,
+    'push of a commit': 1 / 1.3,
+    'push of a commit into 100,000 refs': 1 / 2,
+  } as Record<string, number>,
+  toStaticReply: 1.1,
+  load: { mostMs: 5, mostRatio: 5 },
   /** Over SSH, of what is short: sshd starts some processes for each connection, svc does not. */
-  shortSshRatio: 0.5,
+  shortSshRatio: 1 / 3,
   /** Of an import to a clone and a check by git. */
   importRatio: 1.2,
-  healthRatio: 5,
   firstStepMs: 150,
   /** Of queued runs to as many clones and bubblewraps: svc keeps a record of each step, and what it wrote. */
   queueRatio: 8,
@@ -20,11 +41,21 @@ const bounds = {
   deliveriesPerSecond: 1000,
   deliveryListMs: 20,
   startMs: 1000,
-  idleBytes: 120 * mb,
+  idleBytes: 160 * mb,
   growthBytes: 64 * mb,
+  storm: {
+    cpu: 0.1,
+    /** To what the clients take when nobody could answer faster. */
+    toLimit: 1.15,
+    fresh: 1,
+    firstByte: 1 / 3,
+    again: 0.1,
+    heldBytes: 2 * mb,
+  },
+  wire: { pairs: 10, p50: 0.1, manyRefs: 5, prefix: 15, pushAdvertisement: 10 },
 }
 
-const short = new Set(['ls-remote', 'push of a commit'])
+const short = new Set(['ls-remote', 'fetch, nothing new', 'push of a commit'])
 
 type Alone = {
   start: Record<'fresh' | 'used', number>
@@ -33,30 +64,107 @@ type Alone = {
   growth: Growth | undefined
 }
 
-export function httpRows(results: Result[]): Row[] {
-  return results.map((result) => comparisonRow(result, 'HTTP', bounds.ratio))
-}
+export type Wire = Record<'one' | 'eight' | 'many' | 'manyRefs' | 'prefix' | 'push', WireResult>
 
-export function sshRows(results: Result[], health: Health): Row[] {
-  const boundOf = (what: string) => (short.has(what) ? bounds.shortSshRatio : bounds.ratio)
+export function wireRows({ one, eight, many, manyRefs, prefix, push }: Wire): Row[] {
+  const { pairs, p50, ...least } = bounds.wire
   return [
-    ...results.map((result) => comparisonRow(result, 'SSH', boundOf(result.operation))),
-    ...healthRows(health),
+    comparison(`wire: ${one.what}, p50 (median of ${one.rounds})`, ofEach(one, 'p50'), {
+      atMost: p50,
+      show: toMs,
+    }),
+    ...rateRows(eight, pairs),
+    ...rateRows(many, pairs),
+    ...rateRows(manyRefs, least.manyRefs),
+    ...rateRows(prefix, least.prefix),
+    ...rateRows(push, least.pushAdvertisement),
   ]
 }
 
+export type Clones = {
+  storm: Storm
+  fresh: WireResult
+  again: WireResult
+  /** Memory for each, in bytes. */
+  held: number
+  packs: Record<'before' | 'after', WireResult>
+}
+
+export function stormRows({ storm, fresh, again, held, packs }: Clones): Row[] {
+  const { wall, cpu, rounds } = storm
+  const what = `storm: ${stormSize} clones at once (median of ${rounds})`
+  const most = bounds.storm
+  return [
+    comparison(`${what}, server's CPU time`, toMedians(cpu), { atMost: most.cpu, show: toMs }),
+    againstLimit(comparison(what, toMedians(wall), { show: toMs }), wall, most.toLimit),
+    cpuRow(fresh, most.fresh),
+    comparison(`storm: ${fresh.what}, first byte`, ofEach(fresh, 'firstByte'), {
+      atMost: most.firstByte,
+      show: toMs,
+    }),
+    comparison('  last byte', ofEach(fresh, 'p50'), { show: toMs }),
+    cpuRow(again, most.again),
+    comparison('  last byte', ofEach(again, 'p50'), { show: toMs }),
+    cpuRow(packs.before),
+    cpuRow(packs.after),
+    boundedBytes('storm: memory for a further clone of what is kept', held, most.heldBytes),
+  ]
+}
+
+export function httpRows(results: Result[]): Row[] {
+  return results.flatMap((result) => [
+    timeRow(result, 'HTTP', bounds.http[result.operation] ?? bounds.ratio),
+    ...besideLimit(result),
+  ])
+}
+
+export function sshRows(results: Result[]): Row[] {
+  const boundOf = (what: string) => (short.has(what) ? bounds.shortSshRatio : bounds.ratio)
+  return results.map((result) => timeRow(result, 'SSH', boundOf(result.operation)))
+}
+
+/** How svc is with much, beside how it is with little. */
+export function growthRows(results: WireResult[]): Row[] {
+  return results.map((result) =>
+    comparison(`growth: ${result.what} (median of ${result.rounds}), p50`, ofEach(result, 'p50'), {
+      atMost: bounds.ratio,
+      show: toMs,
+    }),
+  )
+}
+
+export function loadRows({ answered, rounds, pushes }: Load): Row[] {
+  const during = `during ${loadClones} clones and ${loadPushes} pushes/s`
+  const { mostMs, mostRatio } = bounds.load
+  const show = toMs
+  const rows = answered.flatMap(({ what, idle, busy, beside }) => {
+    const most = Math.max(mostMs, idle.p99 * mostRatio)
+    const p99 = `load: ${what} ${during}, p99`
+    return [
+      { what: `load: ${what}, idle, p50 (median of ${rounds})`, svc: toMs(idle.p50) },
+      { what: `load: ${what}, idle, p99`, svc: toMs(idle.p99) },
+      comparison(`load: ${what} ${during}, p50`, { svc: busy.p50, peer: beside.p50 }, { show }),
+      {
+        ...comparison(p99, { svc: busy.p99, peer: beside.p99 }, { show }),
+        ...boundedTime(p99, busy.p99, most),
+      },
+    ]
+  })
+  const refused = `${pushes.refused} of ${pushes.all}`
+  const isKept = pushes.refused === 0
+  return [...rows, { what: 'load: pushes that were refused', svc: refused, bound: '0', isKept }]
+}
+
 export function importRows(results: Result[]): Row[] {
-  return results.map((result) => comparisonRow(result, 'import', bounds.importRatio))
+  return results.map((result) => timeRow(result, 'import', bounds.importRatio))
 }
 
 export function aloneRows({ start, idle, growth }: Alone): Row[] {
   return [
     boundedTime('start, new data directory', start.fresh, bounds.startMs),
     boundedTime('start, used data directory', start.used, bounds.startMs),
-    boundedBytes('idle: Pss if it is alone', idle.pssAlone, bounds.idleBytes),
-    { what: 'idle: Pss beside this bench', svc: toMb(idle.pss) },
-    { what: 'idle: Rss', svc: toMb(idle.rss) },
-    ...(growth ? growthRows(growth) : []),
+    ...idleRows(idle, bounds.idleBytes),
+    ...(growth ? hugePushRows(growth) : []),
   ]
 }
 
@@ -70,8 +178,8 @@ export function workflowRows({ firstStep, queue, output: { result, growth } }: W
   const what = `workflows: request to first step (median of ${firstStep.rounds})`
   return [
     boundedTime(what, firstStep.ms, bounds.firstStepMs),
-    comparisonRow(queue, 'workflows', bounds.queueRatio),
-    comparisonRow(result, 'workflows', undefined),
+    timeRow(queue, 'workflows', bounds.queueRatio),
+    timeRow(result, 'workflows'),
     boundedBytes('1 GB of output: growth of svc itself', growth.own, bounds.growthBytes),
     ...largestRows(growth),
   ]
@@ -85,21 +193,18 @@ type Webhooks = {
 
 export function webhookRows({ toReceiver, delivered, list }: Webhooks): Row[] {
   const { result, count } = delivered
-  const perSecond = (ms: number) => (count / ms) * 1000
+  const rates = { svc: (count / result.svc) * 1000, peer: (count / result.peer) * 1000 }
   return [
     boundedTime(
       `webhooks: answer of a push to its delivery (median of ${toReceiver.rounds})`,
       toReceiver.ms,
       bounds.toReceiverMs,
     ),
-    comparisonRow(result, 'webhooks', undefined),
+    timeRow(result, 'webhooks'),
     {
-      what: 'webhooks: deliveries a second',
-      svc: perSecond(result.svc).toFixed(0),
-      peer: perSecond(result.peer).toFixed(0),
-      ratio: (result.peer / result.svc).toFixed(2),
-      bound: `>= ${bounds.deliveriesPerSecond}`,
-      isKept: perSecond(result.svc) >= bounds.deliveriesPerSecond,
+      ...comparison('webhooks: deliveries a second', rates, { show: perSecond }),
+      bound: `>= ${perSecond(bounds.deliveriesPerSecond)}`,
+      isKept: rates.svc >= bounds.deliveriesPerSecond,
     },
     boundedTime(
       `webhooks: first page of 100,000 deliveries (median of ${list.rounds})`,
@@ -109,67 +214,56 @@ export function webhookRows({ toReceiver, delivered, list }: Webhooks): Row[] {
   ]
 }
 
-function comparisonRow(result: Result, door: string, bound: number | undefined): Row {
-  const { operation, svc, peer, defaults, rounds } = result
-  return {
-    what: `${door}: ${operation} (median of ${rounds})`,
-    svc: toMs(svc),
-    ...comparedTo(peer, svc),
-    ...(bound !== undefined && {
-      bound: `<= ${bound.toFixed(2)}`,
-      isKept: svc / peer <= bound,
-    }),
-    ...(defaults !== undefined && {
-      defaults: toMs(defaults),
-      defaultsRatio: (svc / defaults).toFixed(2),
-    }),
-  }
+function cpuRow(result: WireResult, atMost?: number): Row {
+  const what = `storm: ${result.what} (median of ${result.rounds}), server's CPU time`
+  return comparison(what, ofEach(result, 'cpu'), { atMost, show: toMs })
 }
 
-function healthRows({ idle, busy, beside, clones, rounds }: Health): Row[] {
-  const during = `GET /health during ${clones} clones over SSH`
+/** The bound of a row is what the client alone takes, when nobody could answer faster. */
+function againstLimit(row: Row, { svc = 0, limit = 0 }: Record<string, number>, most: number): Row {
+  return { ...row, bound: `<= limit x ${most}`, isKept: svc <= limit * most }
+}
+
+function rateRows(result: WireResult, atLeast: number): Row[] {
+  const { what, rounds } = result
   return [
-    { what: `GET /health, p50 (median of ${rounds})`, svc: toMs(idle.p50) },
-    { what: `GET /health, p99 (median of ${rounds})`, svc: toMs(idle.p99) },
-    { what: `${during}, p50`, svc: toMs(busy.p50), ...comparedTo(beside.p50, busy.p50) },
-    {
-      ...boundedTime(`${during}, p99`, busy.p99, idle.p99 * bounds.healthRatio),
-      ...comparedTo(beside.p99, busy.p99),
-    },
+    comparison(`wire: ${what} (median of ${rounds})`, ofEach(result, 'perSecond'), {
+      atLeast,
+      show: perSecond,
+    }),
+    comparison('  p50', ofEach(result, 'p50'), { show: toMs }),
+    comparison('  p99', ofEach(result, 'p99'), { show: toMs }),
+    comparison("  server's CPU time", ofEach(result, 'cpu'), { show: toMs }),
   ]
 }
 
-function comparedTo(peer: number, svc: number): Pick<Row, 'peer' | 'ratio'> {
-  return { peer: toMs(peer), ratio: (svc / peer).toFixed(2) }
+function ofEach({ of }: WireResult, measure: keyof Sample): Medians {
+  return toMedians(
+    Object.fromEntries(Object.entries(of).map(([name, sample]) => [name, sample[measure]])),
+  )
 }
 
-function growthRows(growth: Growth): Row[] {
+function toMedians({ svc = Number.NaN, ...others }: Record<string, number>): Medians {
+  return { svc, ...others }
+}
+
+/** What is short, beside the least that a client takes for it. */
+function besideLimit({ operation, svc, limit }: Result): Row[] {
+  if (limit === undefined || !short.has(operation)) return []
+  return [
+    comparison(
+      `HTTP: ${operation}, beside a static reply`,
+      { svc, peer: limit },
+      { atMost: bounds.toStaticReply, show: toMs },
+    ),
+  ]
+}
+
+function hugePushRows(growth: Growth): Row[] {
   const { own, tree } = growth
   return [
     boundedBytes('push of 2 GiB: growth of svc itself', own, bounds.growthBytes),
     boundedBytes('push of 2 GiB: growth with its gits', tree, bounds.growthBytes),
     ...largestRows(growth),
   ]
-}
-
-function largestRows({ largest }: Growth): Row[] {
-  return largest
-    .slice(0, 4)
-    .map(({ command, bytes }) => ({ what: `  at the peak: ${command}`, svc: toMb(bytes) }))
-}
-
-function boundedTime(what: string, ms: number, most: number): Row {
-  return { what, svc: toMs(ms), bound: `<= ${toMs(most)}`, isKept: ms <= most }
-}
-
-function boundedBytes(what: string, bytes: number, most: number): Row {
-  return { what, svc: toMb(bytes), bound: `< ${toMb(most)}`, isKept: bytes < most }
-}
-
-function toMs(ms: number): string {
-  return `${ms.toFixed(ms < 100 ? 1 : 0)} ms`
-}
-
-function toMb(bytes: number): string {
-  return `${(bytes / mb).toFixed(1)} MB`
 }

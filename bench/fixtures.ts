@@ -45,7 +45,7 @@ export async function makeFixtures(workspace: Workspace, stepCount: number): Pro
 
 async function makeHistory({ folder, git }: Workspace): Promise<Source> {
   const path = join(folder, 'history.git')
-  await git(['init', '--quiet', '--bare', path])
+  await git(['init', '--quiet', '--bare', '--initial-branch=main', path])
   await git(['-C', path, 'fast-import', '--quiet', '--date-format=raw'], { input: history() })
   await git(['-C', path, 'repack', '-adfq'], { config: { 'pack.threads': '1' } })
   return { name: 'history', path, ref: 'refs/heads/main', config: {} }
@@ -56,6 +56,7 @@ async function addSteps(workspace: Workspace, { path, ref }: Source, count: numb
   await git(['-C', path, 'fast-import', '--quiet', '--date-format=raw'], {
     input: steps(ref, count),
   })
+  await git(['-C', path, 'pack-refs', '--all'])
   const { output } = await git(['-C', path, 'rev-list', '--reverse', `${ref}..refs/heads/steps`])
   return output.split('\n')
 }
@@ -90,7 +91,7 @@ export async function makeProject(
 }
 
 /** Sizes in bytes: a file of 8 MiB, again and again. */
-function evenSizes(totalMib: number): number[] {
+export function evenSizes(totalMib: number): number[] {
   return Array<number>(totalMib / 8).fill(8 * mib)
 }
 

@@ -2,6 +2,8 @@
 export type Host = {
   /** Makes an empty repository; its address, which lets the client of the bench in. */
   create: (name: string) => Promise<string>
+  /** Makes a repository with all refs of one that is a folder; its address. */
+  copy: (name: string, source: string) => Promise<string>
   remove: (name: string) => Promise<unknown>
 }
 

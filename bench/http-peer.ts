@@ -1,8 +1,9 @@
 import { mkdir, writeFile } from 'node:fs/promises'
-import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { freePort } from '../test/support/free-port.ts'
 import { bareHosts } from './bare-host.ts'
+import { serverCoreCount } from './cores.ts'
+import { createEnclosure } from './enclosure.ts'
 import { untilListening } from './listening.ts'
 import { start } from './program.ts'
 import type { Workspace } from './workspace.ts'
@@ -27,12 +28,10 @@ export async function startHttpPeer(
   const { output: gitPrograms } = await workspace.git(['--exec-path'])
   await writeFile(config, nginxConfig({ folder, socket, port, gitPrograms }))
   const { env } = workspace
-  const fcgiwrap = starting.use(
-    start(programs.fcgiwrap, ['-c', String(workers), '-s', `unix:${socket}`], env),
-  )
-  const nginx = starting.use(
-    start(programs.nginx, ['-p', folder, '-c', config, '-e', 'stderr'], env),
-  )
+  const { prefix, cpuMs } = starting.use(createEnclosure())
+  const launch = (...words: string[]) => starting.use(start([...prefix, ...words], env))
+  const fcgiwrap = launch(programs.fcgiwrap, '-c', String(workers), '-s', `unix:${socket}`)
+  const nginx = launch(programs.nginx, '-p', folder, '-c', config, '-e', 'stderr')
   const listening = untilListening([{ path: socket }, { host: '127.0.0.1', port }], signal)
   await Promise.race([listening, fcgiwrap.failed, nginx.failed])
 
@@ -44,6 +43,11 @@ export async function startHttpPeer(
       address: `http://127.0.0.1:${port}`,
       config: { 'http.receivepack': 'true' },
     }),
+    /** Where all of its repositories are. */
+    folder,
+    url: `http://127.0.0.1:${port}`,
+    pids: [nginx.pid, fcgiwrap.pid],
+    cpuMs,
     [Symbol.asyncDispose]: () => running.disposeAsync(),
   }
 }
@@ -56,7 +60,7 @@ function nginxConfig({ folder, socket, port, gitPrograms }: Places): string {
   const user = process.getuid?.() === 0 ? 'user root;' : ''
   return `${user}
 daemon off;
-worker_processes ${availableParallelism()};
+worker_processes ${serverCoreCount};
 pid ${folder}/nginx.pid;
 error_log stderr warn;
 events { worker_connections 512; }
@@ -64,6 +68,7 @@ http {
   access_log off;
   gzip off;
   tcp_nodelay on;
+  keepalive_requests 1000000;
   client_max_body_size 0;
   client_body_temp_path ${folder}/bodies;
   fastcgi_temp_path ${folder}/answers;

@@ -1,8 +1,8 @@
-/** Does its part of a round, the number of which it is given; how long that took, in ms, if it took part. */
-export type Contestant = (round: number) => Promise<number | undefined>
+/** Does its part of a round, the number of which it is given; what it measured, if it took part. */
+export type Contestant<Sample = number> = (round: number) => Promise<Sample | undefined>
 
-type Contest<Name extends string> = {
-  contestants: Record<Name, Contestant>
+type Contest<Name extends string, Sample> = {
+  contestants: Record<Name, Contestant<Sample>>
   rounds: number
   /** No further round is begun after this time. */
   seconds: number
@@ -11,30 +11,39 @@ type Contest<Name extends string> = {
 const leastRounds = 3
 
 /**
- * The median time of each contestant, in ms. They take turns, so that what else goes on at the machine
+ * What each contestant measured. They take turns, so that what else goes on at the machine
  * falls on all of them; whoever comes first in a round comes later in the next. Round 0 warms up.
  */
-export async function interleave<Name extends string>({
+export async function takeTurns<Name extends string, Sample>({
   contestants,
   rounds,
   seconds,
-}: Contest<Name>): Promise<{ medians: Record<Name, number>; rounds: number }> {
+}: Contest<Name, Sample>): Promise<{ samples: Record<Name, Sample[]>; rounds: number }> {
   // `Object.keys` gives up the type of the keys that it returns.
   const names = Object.keys(contestants) as Name[]
-  const times = new Map(names.map((name) => [name, [] as number[]]))
+  const taken = new Map(names.map((name) => [name, [] as Sample[]]))
   const startedAt = performance.now()
   let round = 0
   for (; round <= rounds; round++) {
     const isLate = performance.now() - startedAt > seconds * 1000
     if (isLate && round > leastRounds) break
     for (const name of rotated(names, round)) {
-      const elapsedMs = await contestants[name](round)
-      if (round > 0 && elapsedMs !== undefined) times.get(name)?.push(elapsedMs)
+      const sample = await contestants[name](round)
+      if (round > 0 && sample !== undefined) taken.get(name)?.push(sample)
     }
   }
-  const medians = [...times].map(([name, values]) => [name, median(values)])
   // One entry for each of the names.
-  return { medians: Object.fromEntries(medians) as Record<Name, number>, rounds: round - 1 }
+  return { samples: Object.fromEntries(taken) as Record<Name, Sample[]>, rounds: round - 1 }
+}
+
+/** The median time of each contestant, in ms. */
+export async function interleave<Name extends string>(
+  contest: Contest<Name, number>,
+): Promise<{ medians: Record<Name, number>; rounds: number }> {
+  const { samples, rounds } = await takeTurns(contest)
+  const medians = Object.entries<number[]>(samples).map(([name, values]) => [name, median(values)])
+  // One entry for each of the names.
+  return { medians: Object.fromEntries(medians) as Record<Name, number>, rounds }
 }
 
 /** The middle of some numbers; the mean of the two in the middle when their count is even. */
@@ -42,6 +51,12 @@ export function median(values: number[]): number {
   const sorted = values.toSorted((a, b) => a - b)
   const middle = sorted.slice(Math.ceil(sorted.length / 2) - 1, Math.floor(sorted.length / 2) + 1)
   return middle.reduce((sum, value) => sum + value, 0) / middle.length
+}
+
+/** The value below which a share of them is. */
+export function percentile(values: number[], share: number): number {
+  const sorted = values.toSorted((a, b) => a - b)
+  return sorted[Math.ceil(sorted.length * share) - 1] ?? Number.NaN
 }
 
 function rotated<T>(items: T[], by: number): T[] {

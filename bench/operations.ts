@@ -4,24 +4,22 @@ import type { Source } from './fixtures.ts'
 import type { Host, Hosts } from './host.ts'
 import { type Contestant, interleave } from './measure.ts'
 import { say } from './output.ts'
+import type { Other } from './table.ts'
 import type { Workspace } from './workspace.ts'
 
-/** Medians in ms. */
+/** Medians in ms, of svc, its peer with the durability and the checks of svc, and whoever else was measured. */
 export type Result = {
   operation: string
-  svc: number
-  /** The peer with the durability and the checks of svc, where that makes a difference. */
-  peer: number
-  /** The peer with git's default configuration, where that makes a difference. */
-  defaults?: number
   rounds: number
-}
+  svc: number
+  peer: number
+} & Partial<Record<Other, number>>
 
 /** How often an operation is measured, unless that takes longer than about so many seconds. */
 export type Effort = { rounds: number; seconds: number }
 
-/** Of the same repository at svc and at its peer. */
-type Addresses = { svc: string; peer: string }
+/** Of the same repository at svc, at its peer and at others. */
+export type Addresses = { svc: string; peer: string } & Partial<Record<Other, string>>
 
 /** Pushes a source to a new repository; the address of that. */
 export async function publish(
@@ -38,54 +36,58 @@ export async function publish(
 
 export async function measureListing(
   { git }: Workspace,
-  { svc, peer }: Addresses,
+  addresses: Addresses,
   effort: Effort,
 ): Promise<Result> {
   const list = (address: string) => async () => (await git(['ls-remote', address])).elapsedMs
-  return contest('ls-remote', { svc: list(svc), peer: list(peer) }, effort)
+  return contest('ls-remote', eachOf(addresses, list), effort)
 }
 
 export async function measureFetch(
-  { git }: Workspace,
-  { svc, peer }: Addresses,
+  { git, folder }: Workspace,
+  addresses: Addresses,
   effort: Effort,
 ): Promise<Result> {
-  const fetch = async (address: string, copy: string) => {
+  const copies: string[] = []
+  for (const [name, address] of Object.entries(addresses)) {
+    const copy = join(folder, `copy-of-${name}`)
+    copies.push(copy)
     await git(['clone', '--quiet', '--mirror', address, copy])
-    return async () => (await git(['-C', copy, 'fetch', '--quiet'])).elapsedMs
+    await git(['-C', copy, 'fsck'])
   }
-  const contestants = {
-    svc: await fetch(svc, 'copy-of-svc'),
-    peer: await fetch(peer, 'copy-of-peer'),
-  }
-  return contest('fetch, nothing new', contestants, effort)
+  const fetch = (_address: string, name: string) => async () =>
+    (await git(['-C', join(folder, `copy-of-${name}`), 'fetch', '--quiet'])).elapsedMs
+  const result = await contest('fetch, nothing new', eachOf(addresses, fetch), effort)
+  for (const copy of copies) await rm(copy, { recursive: true })
+  return result
 }
 
 export async function measureClone(
   { git, folder }: Workspace,
-  { svc, peer }: Addresses,
+  addresses: Addresses,
   { operation, ...effort }: Effort & { operation: string },
 ): Promise<Result> {
   const clone = (address: string) => async () => {
     const { elapsedMs } = await git(['clone', '--quiet', '--mirror', address, 'clone'])
+    await git(['-C', 'clone', 'fsck'])
     await rm(join(folder, 'clone'), { recursive: true })
     return elapsedMs
   }
-  return contest(operation, { svc: clone(svc), peer: clone(peer) }, effort)
+  return contest(operation, eachOf(addresses, clone), effort)
 }
 
 /** Pushes a further commit in each round: `steps`, one more than there are rounds. */
 export async function measureSmallPush(
   { git }: Workspace,
-  { svc, peer, defaults }: Addresses & { defaults: string },
-  { history, steps, ...effort }: Effort & { history: Source; steps: string[] },
+  addresses: Addresses,
+  options: Effort & { operation: string; history: Source; steps: string[] },
 ): Promise<Result> {
+  const { operation, history, steps, ...effort } = options
   const push = (address: string) => async (round: number) => {
     const update = `${steps[round]}:refs/heads/work`
     return (await git(['-C', history.path, 'push', '--quiet', address, update])).elapsedMs
   }
-  const contestants = { svc: push(svc), peer: push(peer), defaults: push(defaults) }
-  return contest('push of a commit', contestants, effort)
+  return contest(operation, eachOf(addresses, push), effort)
 }
 
 export async function measureBigPush(
@@ -122,4 +124,11 @@ export async function contest<Name extends string>(
   say(`Measuring: ${operation}`)
   const { medians, rounds } = await interleave({ contestants, ...effort })
   return { operation, rounds, ...medians }
+}
+
+/** The same made of each address; of svc and its peer there is always one. */
+function eachOf<T>(addresses: Addresses, make: (address: string, name: string) => T) {
+  const made = Object.entries(addresses).map(([name, address]) => [name, make(address, name)])
+  // One entry for each of the addresses.
+  return Object.fromEntries(made) as Record<'svc' | 'peer', T>
 }

@@ -1,16 +1,36 @@
 import { join } from 'node:path'
 import { newSshKey, sshCommand } from '../test/support/openssh.ts'
+import { pushBody } from '../test/support/raw-git.ts'
 import { measureHugePush, measureIdle, measureStart } from './alone.ts'
-import { aloneRows, httpRows, importRows, sshRows, webhookRows, workflowRows } from './bounds.ts'
-import { compareOverHttp, compareOverSsh, type HttpEffort, type SshEffort } from './comparison.ts'
-import { type Fixtures, makeProject } from './fixtures.ts'
-import { measureHealth } from './health.ts'
+import { startApachePeer } from './apache-peer.ts'
+import {
+  aloneRows,
+  httpRows,
+  importRows,
+  loadRows,
+  sshRows,
+  webhookRows,
+  workflowRows,
+} from './bounds.ts'
+import {
+  compareOverHttp,
+  compareOverSsh,
+  type HttpEffort,
+  publishHistory,
+  type SshEffort,
+} from './comparison.ts'
+import { startDaemonPeer } from './daemon-peer.ts'
+import { evenSizes, type Fixtures, makeBulk, makeProject } from './fixtures.ts'
+import type { Host } from './host.ts'
 import { startHttpPeer } from './http-peer.ts'
 import { measureImport } from './imports.ts'
+import { measureLoad, pushedName } from './load.ts'
 import { publish } from './operations.ts'
 import { say } from './output.ts'
 import { installPeer } from './peer-programs.ts'
+import { makeManyRefs } from './ref-fixtures.ts'
 import { startSshPeer } from './ssh-peer.ts'
+import { recordReplies, startStaticServer } from './static-replies.ts'
 import { startSubject } from './subject.ts'
 import type { Row } from './table.ts'
 import {
@@ -23,27 +43,47 @@ import {
 import { measureFirstStep, measureOutput, measureQueue, workflowFiles } from './workflows.ts'
 import { type Workspace, withSsh } from './workspace.ts'
 
-/** Compares svc with git http-backend. */
+// Enough for clones that go on for a second.
+const loadMib = 64
+
+/** Compares svc with git http-backend, as a git client sees it; reading with git daemon, too. */
 export async function measureOverHttp(
   workspace: Workspace,
   fixtures: Fixtures,
   effort: HttpEffort,
 ): Promise<Row[]> {
+  const manyRefs = await makeManyRefs(workspace, fixtures.history, 100_000)
   const programs = await installPeer('http')
-  say('Starting git http-backend behind nginx and fcgiwrap, and svc')
+  const { apache2 } = await installPeer('apache')
+  say('Starting git http-backend behind nginx and fcgiwrap, and below Apache; git daemon; and svc')
   await using peer = await startHttpPeer(workspace, programs)
+  await using apache = await startApachePeer(workspace, { apache2, repositories: peer.folder })
+  await using daemon = await startDaemonPeer(workspace, peer.folder)
   await using subject = await startSubject({ dataDir: usedDirOf(workspace) })
   const hosts = { svc: subject.host, peer: peer.durable, defaults: peer.defaults }
-  const results = await compareOverHttp(workspace, hosts, { fixtures, effort })
+  const addresses = await publishHistory(workspace, hosts, fixtures)
+  const replies = await recordReplies(subject.target('history'), await tipOf(workspace, fixtures))
+  await using limit = await startStaticServer(replies)
+  const readers = {
+    svc: addresses.svc,
+    peer: addresses.peer,
+    apache: `${apache.url}/durable/history.git`,
+    daemon: `${daemon.url}/durable/history.git`,
+    limit: limit.url,
+  }
+  const copyTo = (host: Host) => host.copy(manyRefs.name, manyRefs.path)
+  const ofManyRefs = { svc: await copyTo(hosts.svc), peer: await copyTo(hosts.peer) }
+  const all = { fixtures, effort, addresses, readers, manyRefs: ofManyRefs }
+  const results = await compareOverHttp(workspace, hosts, all)
   await subject.stop()
   return httpRows(results)
 }
 
-/** Compares svc with sshd, and sees whether HTTP suffers from what goes on over SSH. */
+/** Compares svc with sshd, as a git client sees it. */
 export async function measureOverSsh(
   workspace: Workspace,
   fixtures: Fixtures,
-  effort: SshEffort & { healths: number },
+  effort: SshEffort,
 ): Promise<Row[]> {
   const { folder } = workspace
   const { sshd } = await installPeer('ssh')
@@ -55,14 +95,32 @@ export async function measureOverSsh(
   await using subject = await startSubject({ dataDir: join(folder, 'data-ssh') })
   const svc = await subject.overSsh(key)
   const hosts = { svc, peer: peer.durable, defaults: peer.defaults }
-  const { results, bulk } = await compareOverSsh(client, hosts, { fixtures, effort })
-  const health = await measureHealth(client, {
-    url: subject.url,
-    addresses: bulk,
-    rounds: effort.healths,
-  })
+  const results = await compareOverSsh(client, hosts, { fixtures, effort })
   await subject.stop()
-  return sshRows(results, health)
+  return sshRows(results)
+}
+
+/** Measures how soon svc answers what is short while it has much to do. */
+export async function measureUnderLoad(
+  workspace: Workspace,
+  { rounds }: { rounds: number },
+): Promise<Row[]> {
+  const bulk = await makeBulk(workspace, { name: 'load', sizes: evenSizes(loadMib) })
+  const programs = await installPeer('http')
+  say('Starting git http-backend behind nginx and fcgiwrap, and svc')
+  await using peer = await startHttpPeer(workspace, programs)
+  await using subject = await startSubject({ dataDir: join(workspace.folder, 'data-load') })
+  const addresses = {
+    svc: await publish(workspace, subject.host, bulk),
+    peer: await publish(workspace, peer.durable, bulk),
+  }
+  const small = await makeProject(workspace, 'small', { 'readme.txt': 'Hello\n' })
+  await publish(workspace, subject.host, small)
+  const target = subject.target(small.name)
+  const body = await pushBody(small.path, pushedName)
+  const load = await measureLoad(workspace, { subject, addresses, push: { target, body }, rounds })
+  await subject.stop()
+  return loadRows(load)
 }
 
 /** Compares imports with `git clone --mirror` and `git fsck`: of a folder, and over HTTP from git http-backend. */
@@ -149,6 +207,10 @@ export async function measureAlone(
   const idle = await measureIdle(workspace, usedDir)
   const growth = hasHugePush ? await measureHugePush(workspace) : undefined
   return aloneRows({ start, idle, growth })
+}
+
+async function tipOf({ git }: Workspace, { history }: Fixtures): Promise<string> {
+  return (await git(['-C', history.path, 'rev-parse', history.ref])).output
 }
 
 function usedDirOf({ folder }: Workspace): string {

@@ -8,6 +8,7 @@ const peers = {
     programs: { nginx: '/usr/sbin/nginx', fcgiwrap: '/usr/sbin/fcgiwrap' },
     packages: ['nginx-light', 'fcgiwrap'],
   },
+  apache: { programs: { apache2: '/usr/sbin/apache2' }, packages: ['apache2-bin'] },
   ssh: { programs: { sshd: '/usr/sbin/sshd' }, packages: ['openssh-server', 'openssh-client'] },
 }
 const servicePolicy = '/usr/sbin/policy-rc.d'
@@ -20,7 +21,7 @@ export async function installPeer<Name extends keyof Peers>(
 ): Promise<Peers[Name]['programs']> {
   const { programs, packages } = peers[name]
   if (Object.values(programs).every((path) => existsSync(path))) return programs
-  const install = ['install', '-y', ...packages]
+  const install = ['install', '-y', '--no-install-recommends', ...packages]
   const command = `apt-get ${install.join(' ')}`
   if (process.getuid?.() !== 0) {
     throw new Error(`svc is compared with programs that are missing; as root: ${command}`)

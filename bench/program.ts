@@ -40,7 +40,7 @@ export async function run(command: string, args: string[], options: Options): Pr
 }
 
 /** Starts a program that runs until it is disposed of; all that it started goes with it. */
-export function start(command: string, args: string[], env: NodeJS.ProcessEnv) {
+export function start([command = '', ...args]: string[], env: NodeJS.ProcessEnv) {
   const child = spawn(command, args, { env, stdio: ['ignore', 'ignore', 'pipe'], detached: true })
   const complaint = text(child.stderr)
   const ended = once(child, 'exit')
@@ -50,6 +50,7 @@ export function start(command: string, args: string[], env: NodeJS.ProcessEnv) {
   // Its end is a failure only for whoever waits for it.
   failed.catch(() => {})
   return {
+    pid: child.pid ?? 0,
     /** Rejects when the program ends. */
     failed,
     async [Symbol.asyncDispose]() {

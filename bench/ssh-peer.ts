@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { freePort } from '../test/support/free-port.ts'
 import { newSshKey, type SshKey } from '../test/support/openssh.ts'
 import { bareHosts } from './bare-host.ts'
+import { createEnclosure } from './enclosure.ts'
 import { untilListening } from './listening.ts'
 import { start } from './program.ts'
 import type { Workspace } from './workspace.ts'
@@ -28,7 +29,9 @@ export async function startSshPeer(
   await writeFile(keys, `${gitOnly} ${key.publicKey}\n`)
   await writeFile(config, sshdConfig({ home, port, keys, hostKey, env: workspace.env }))
   starting.use(await privilegeSeparation())
-  const server = starting.use(start(sshd, ['-D', '-e', '-f', config], workspace.env))
+  const { prefix, cpuMs } = starting.use(createEnclosure())
+  const words = [...prefix, sshd, '-D', '-e', '-f', config]
+  const server = starting.use(start(words, workspace.env))
   const listening = untilListening([{ host: '127.0.0.1', port }], workspace.signal)
   await Promise.race([listening, server.failed])
 
@@ -36,6 +39,7 @@ export async function startSshPeer(
   const address = `ssh://${userInfo().username}@127.0.0.1:${port}${folder}`
   return {
     ...bareHosts({ workspace, folder, address }),
+    cpuMs,
     [Symbol.asyncDispose]: () => running.disposeAsync(),
   }
 }

@@ -1,7 +1,11 @@
+import { cp } from 'node:fs/promises'
+import { join } from 'node:path'
 import type { SshKey } from '../test/support/openssh.ts'
 import { killTree } from '../test/support/processes.ts'
-import { startService } from '../test/support/service.ts'
+import { launcher, startService } from '../test/support/service.ts'
+import { createEnclosure } from './enclosure.ts'
 import type { Host } from './host.ts'
+import { run } from './program.ts'
 
 type Options = { dataDir: string; env?: Record<string, string> }
 
@@ -12,8 +16,15 @@ type Run = { steps: { startedAt: number | null }[] }
 
 /** Starts svc, the subject of all measurements, on a data directory that outlives it. */
 export async function startSubject({ dataDir, env }: Options) {
-  const service = await startService({ dataDir, env: { ...settings, ...env } })
+  await using starting = new AsyncDisposableStack()
+  const enclosure = starting.use(createEnclosure())
+  const { prefix } = enclosure
+  const service = await startService({ dataDir, env: { ...settings, ...env }, prefix })
   const { admin } = service
+  starting.defer(async () => {
+    killTree(service.pid)
+    await service.end('SIGKILL')
+  })
 
   async function call(answer: ReturnType<typeof admin.get>) {
     const { status, text, body } = await answer
@@ -26,8 +37,17 @@ export async function startSubject({ dataDir, env }: Options) {
       await call(admin.post('/repos', { name }))
       return admin.remote(name)
     },
+    // As a restored backup comes: an import would have git write a file for each ref, which takes minutes.
+    async copy(name, source) {
+      const { id } = await call(admin.post('/repos', { name }))
+      const path = join(dataDir, 'repositories', id.slice(-2), `${id}.git`)
+      await cp(join(source, 'objects'), join(path, 'objects'), { recursive: true })
+      await cp(join(source, 'packed-refs'), join(path, 'packed-refs'))
+      return admin.remote(name)
+    },
     remove: (name) => call(admin.delete(`/repos/${name}`)),
   }
+  const running = starting.move()
   return {
     host,
     /** Imports a repository, and waits until it is there. */
@@ -49,8 +69,22 @@ export async function startSubject({ dataDir, env }: Options) {
     },
 
     pid: service.pid,
+    /** The processor time that it took so far, with all that it started, in ms. */
+    cpuMs: enclosure.cpuMs,
     url: service.url,
     adminToken: service.adminToken,
+    /** A repository of it, to be asked on the wire. */
+    target: (name: string) => ({
+      url: `${service.url}/repos/${name}.git`,
+      authorization: `Basic ${Buffer.from(`git:${service.adminToken}`).toString('base64')}`,
+      cpuMs: enclosure.cpuMs,
+    }),
+    /** Has the files of a repository put in order, as an administrator would. */
+    async maintain(name: string): Promise<void> {
+      const env = { PATH: process.env.PATH, SVC_DATA_DIR: dataDir }
+      await run(launcher, ['repos', 'maintain', name], { env })
+    },
+
     /** Calls the API as an admin; what it answers. */
     call: (method: string, path: string, body?: object) => call(admin.call(method, path, body)),
 
@@ -70,9 +104,6 @@ export async function startSubject({ dataDir, env }: Options) {
     /** Ends it as an administrator would. */
     stop: () => service.end('SIGTERM'),
 
-    async [Symbol.asyncDispose]() {
-      killTree(service.pid)
-      await service.end('SIGKILL')
-    },
+    [Symbol.asyncDispose]: () => running.disposeAsync(),
   }
 }

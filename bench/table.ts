@@ -7,8 +7,18 @@ export type Row = {
   bound?: string
   /** Whether the bound is kept; undefined where there is none. */
   isKept?: boolean
-  defaults?: string
-  defaultsRatio?: string
+  /** What others took, with the ratio of svc to each. */
+  others?: Partial<Record<Other, string>>
+}
+
+/** Further servers, and the least that any server could take. */
+export type Other = keyof typeof others
+
+const others = {
+  apache: 'Apache',
+  daemon: 'git daemon',
+  defaults: "peer, git's defaults",
+  limit: 'limit',
 }
 
 const columns = [
@@ -21,19 +31,21 @@ const columns = [
     title: '',
     of: ({ isKept }: Row) => (isKept === undefined ? '' : isKept ? 'kept' : 'NOT KEPT'),
   },
-  { title: "peer, git's defaults", of: (row: Row) => row.defaults },
-  { title: 'svc/that', of: (row: Row) => row.defaultsRatio },
+  ...Object.entries(others).map(([name, title]) => ({
+    title: `${title} (svc/that)`,
+    // `Object.entries` gives up the type of the keys that it returns.
+    of: (row: Row) => row.others?.[name as Other],
+  })),
 ]
 
 /** The result as text: names to the left, numbers to the right. */
 export function toTable(rows: Row[]): string {
+  const used = columns.filter(({ of }) => rows.some((row) => of(row)))
   const cells = [
-    columns.map(({ title }) => title),
-    ...rows.map((row) => columns.map(({ of }) => of(row) ?? '')),
+    used.map(({ title }) => title),
+    ...rows.map((row) => used.map(({ of }) => of(row) ?? '')),
   ]
-  const widths = columns.map((_, index) =>
-    Math.max(...cells.map((line) => line[index]?.length ?? 0)),
-  )
+  const widths = used.map((_, index) => Math.max(...cells.map((line) => line[index]?.length ?? 0)))
   const lines = cells.map((line) =>
     line
       .map((cell, index) =>

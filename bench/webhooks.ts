@@ -6,7 +6,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { newId } from '../src/base/ids.ts'
 import { gitHeaders, pushBody } from '../test/support/raw-git.ts'
-import { firstCores } from './cores.ts'
+import { serverCoreCount, serverCores } from './cores.ts'
 import { interleave, median } from './measure.ts'
 import { contest, type Effort, type Result } from './operations.ts'
 import { say } from './output.ts'
@@ -21,7 +21,6 @@ type Project = { name: string; path: string }
 
 const webhooks = 20
 const branches = 250
-const cores = 2
 const usualBytes = 3000
 const atOnce = 16
 const listed = 100_000
@@ -58,13 +57,11 @@ export async function measureDeliveries(
   effort: Effort,
 ): Promise<{ result: Result; count: number }> {
   const count = webhooks * branches
-  const twoCores = firstCores(cores)
-  await run('taskset', ['--all-tasks', '-cp', twoCores, `${subject.pid}`], { env, signal })
   await using receiver = await startReceiver()
   for (let index = 0; index < webhooks; index++) await addWebhook(subject, name, receiver.url)
   const bare = [
     '-c',
-    twoCores,
+    serverCores,
     process.execPath,
     fileURLToPath(new URL('bare-client.ts', import.meta.url)),
   ]
@@ -82,7 +79,7 @@ export async function measureDeliveries(
     },
   }
   return {
-    result: await contest(`${count} deliveries on ${cores} cores`, contestants, effort),
+    result: await contest(`${count} deliveries on ${serverCoreCount} cores`, contestants, effort),
     count,
   }
 }

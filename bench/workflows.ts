@@ -1,4 +1,4 @@
-import { firstCores } from './cores.ts'
+import { serverCoreCount, serverCores } from './cores.ts'
 import { interleave } from './measure.ts'
 import { type Growth, watchGrowth } from './memory.ts'
 import { contest, type Effort, type Result } from './operations.ts'
@@ -14,7 +14,6 @@ type Project = { name: string; path: string }
 
 const queued = 100
 const gigabyte = 1e9
-const cores = 2
 const lookEveryMs = 50
 
 // As wide as what programs write that are chatty.
@@ -54,8 +53,6 @@ export async function measureQueue(
   effort: Effort,
 ): Promise<Result> {
   const { env, folder, signal } = workspace
-  const twoCores = firstCores(cores)
-  await run('taskset', ['--all-tasks', '-cp', twoCores, `${subject.pid}`], { env, signal })
   const one = `git clone --quiet --depth 1 "file://$0" "$1" && ${bubblewrap} sh -e -c true && rm -r "$1"`
   const contestants = {
     async svc() {
@@ -68,12 +65,12 @@ export async function measureQueue(
     },
     async peer() {
       const folders = Array.from({ length: queued }, (_, index) => `${folder}/peer-${index}\n`)
-      const each = ['xargs', '-P', `${cores}`, '-I', '{}', 'sh', '-c', one, path, '{}']
+      const each = ['xargs', '-P', `${serverCoreCount}`, '-I', '{}', 'sh', '-c', one, path, '{}']
       const options = { env, signal, cwd: folder, input: folders }
-      return (await run('taskset', ['-c', twoCores, ...each], options)).elapsedMs
+      return (await run('taskset', ['-c', serverCores, ...each], options)).elapsedMs
     },
   }
-  return contest(`${queued} runs of true on ${cores} cores`, contestants, effort)
+  return contest(`${queued} runs of true on ${serverCoreCount} cores`, contestants, effort)
 }
 
 /** A step that writes 1 GB, beside the same in bubblewrap; and how much memory svc takes meanwhile. */

@@ -26,13 +26,17 @@ type Options = {
   dataDir?: string
   /** The launcher to start, by default the one of this checkout. */
   program?: string
+  /** A command that executes the program: the words before it. */
+  prefix?: string[]
 }
 
 /** Starts the real program on a free port, by default with a data directory of its own that goes with it. */
-export async function startService({ env = {}, dataDir, program = launcher }: Options = {}) {
+export async function startService({ env = {}, dataDir, ...rest }: Options = {}) {
+  const { program = launcher, prefix = [] } = rest
+  const [command = program, ...args] = [...prefix, program, 'serve']
   const folder = dataDir ?? (await mkdtemp(join(tmpdir(), 'svc-test-')))
   const adminToken = env.SVC_ADMIN_TOKEN ?? newTokenString()
-  const child = spawn(program, ['serve'], {
+  const child = spawn(command, args, {
     env: {
       PATH: process.env.PATH,
       SVC_PORT: '0',
