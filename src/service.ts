@@ -5,7 +5,10 @@ import { eventRoutes } from './event-log/event-routes.ts'
 import { forgetEvents } from './event-log/forgetting.ts'
 import { assertHooks } from './git/hook-channel.ts'
 import { endOrphans } from './git/orphans.ts'
+import { createRefSnapshots } from './git/ref-snapshots.ts'
+import { createStarter } from './git/starter.ts'
 import { assertGitVersion } from './git/version.ts'
+import { createFetchCache, type FetchSource } from './git-server/fetch-cache.ts'
 import { createGitEngine } from './git-server/git-engine.ts'
 import { gitRoutes } from './git-server/git-routes.ts'
 import { createGitTurns } from './git-server/git-turns.ts'
@@ -56,7 +59,8 @@ export async function startService(options: Options) {
     })
   })
   starting.use(await lockServer(settings.dataDir))
-  const app = starting.use(await openApp(options))
+  const starter = starting.use(createStarter({ ...options, owner: settings.dataDir }))
+  const app = starting.use(await openApp({ ...options, starter }))
   const { git, directories, freeSpace, clock, db, address } = app
   const { tokens, sshKeys, repositories, imports, workflows, webhooks } = app
   starting.defer(() => git.killAll())
@@ -90,8 +94,13 @@ export async function startService(options: Options) {
   const metrics = createMetricsLater({ version })
   const onOperation = (door: string) => (operation: Operation) =>
     metrics.operated({ ...operation, door })
+  const snapshots = createRefSnapshots({ git, maxBytes: settings.refsCacheBytes })
+  const onFetch = (door: string) => (source: FetchSource) => metrics.fetched({ door, source })
+  const fetchCache = starting.use(createFetchCache({ ...app.work, onFetch: onFetch('http') }))
   const gitEngine = createGitEngine({
     ...app,
+    snapshots,
+    fetchCache,
     pushes,
     door: 'http',
     tidying,
@@ -141,7 +150,14 @@ export async function startService(options: Options) {
   address.http = settings.baseUrl ?? reachable(listening)
 
   const createBackend = () =>
-    createSshBackend({ ...app, pushes, tidying, turns, onOperation: onOperation('ssh') })
+    createSshBackend({
+      ...app,
+      pushes,
+      tidying,
+      turns,
+      onOperation: onOperation('ssh'),
+      onFetch: onFetch('ssh'),
+    })
   const ssh =
     settings.sshPort === 'off'
       ? undefined
@@ -155,8 +171,10 @@ export async function startService(options: Options) {
   addGauges(metrics, {
     ...app,
     turns,
+    snapshots,
     countDue: maintenance.countDue,
-    countSshGits: ssh?.countGits,
+    fetchCache,
+    countSsh: ssh?.count,
   })
   const maintaining = starting.use(startMaintenanceLoop({ maintenance, log }))
 

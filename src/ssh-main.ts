@@ -1,7 +1,11 @@
+import { systemClock } from './base/clock.ts'
 import { createLog } from './base/log.ts'
 import { dropStartupGarbage } from './base/startup-garbage.ts'
 import { createFreeSpace } from './config/free-space.ts'
 import { createGit, type Git } from './git/git-process.ts'
+import { createRefSnapshots, type RefSnapshots } from './git/ref-snapshots.ts'
+import { createStarter } from './git/starter.ts'
+import { createFetchCache, type FetchCache } from './git-server/fetch-cache.ts'
 import { createGitEngine } from './git-server/git-engine.ts'
 import type { SshBackend } from './git-server/ssh-backend.ts'
 import { createSshDoor } from './git-server/ssh-door.ts'
@@ -14,8 +18,14 @@ import { createSshServer } from './ssh/ssh-server.ts'
 // The program of the SSH process, which the main process starts: it is told what to do by messages and
 // ends when the main process is gone, however that came.
 
-type Running = { git: Git; stop: (timeoutMs: number) => Promise<void> }
+type Running = {
+  git: Git
+  fetchCache: FetchCache
+  snapshots: RefSnapshots
+  stop: (timeoutMs: number) => Promise<void>
+}
 
+const { NODE_COMPILE_CACHE } = process.env
 let running: Running | undefined
 
 const { theirs: backend } = connectRemote<SshBackend>({
@@ -27,7 +37,11 @@ const { theirs: backend } = connectRemote<SshBackend>({
     start: (options: SshProcessOptions) =>
       start(options).catch((error: Error) => ({ fault: error.message })),
     stop: async (timeoutMs: number) => running?.stop(timeoutMs),
-    ping: async () => ({ gitProcesses: running?.git.count() ?? 0 }),
+    ping: async () => ({
+      gitProcesses: running?.git.count() ?? 0,
+      kept: running?.fetchCache.count() ?? { entries: 0, bytes: 0 },
+      refs: running?.snapshots.count() ?? { hit: 0, read: 0, git: 0, bytes: 0 },
+    }),
   },
   onFault: (error) => process.stderr.write(`${error}\n`),
 })
@@ -41,11 +55,19 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal
 
 async function start({ settings, port, path }: SshProcessOptions) {
   const log = createLog({ level: settings.logLevel, output: process.stderr })
-  const git = createGit({ ...settings, owner: sshOwner(settings.dataDir), path })
+  const owner = sshOwner(settings.dataDir)
+  const starter = createStarter({ owner, path, environment: { NODE_COMPILE_CACHE }, log })
+  const git = createGit({ ...settings, owner, path, starter })
   const freeSpace = createFreeSpace({ folder: settings.dataDir, least: settings.freeSpaceLeast })
+  const snapshots = createRefSnapshots({ git, maxBytes: settings.refsCacheBytes })
+  const frontend = createSshFrontend(backend)
+  const { onFetch } = frontend
+  const fetchCache = createFetchCache({ settings, freeSpace, clock: systemClock, log, onFetch })
   const engine = createGitEngine({
     git,
-    ...createSshFrontend(backend),
+    snapshots,
+    fetchCache,
+    ...frontend,
     door: 'ssh',
     freeSpace,
     settings,
@@ -59,6 +81,8 @@ async function start({ settings, port, path }: SshProcessOptions) {
   const listening = await server.listen(port)
   running = {
     git,
+    fetchCache,
+    snapshots,
     async stop(timeoutMs) {
       await server.stop(timeoutMs)
       await door.drain()

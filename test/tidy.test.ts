@@ -9,7 +9,7 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 
 /** The folders of src/ in rows: a folder may import from itself and from those of lower rows. */
 const rows = [
-  ['main', 'ssh-main', 'runner-main', 'service', 'app', 'commands'],
+  ['main', 'ssh-main', 'starter-main', 'runner-main', 'service', 'app', 'commands'],
   [
     'git-server',
     'maintenance',
@@ -41,7 +41,12 @@ const files = execFileSync('git', ['ls-files', '--cached', '--others', '--exclud
   .split('\n')
   .filter((path) => path !== '' && !isDeleted(path))
 const sources = files.filter((path) => path.endsWith('.ts'))
-const programs = new Set(['src/main.ts', 'src/ssh-main.ts', 'src/runner-main.ts'])
+const programs = new Set([
+  'src/main.ts',
+  'src/ssh-main.ts',
+  'src/starter-main.ts',
+  'src/runner-main.ts',
+])
 const isTest = (path: string) => path.endsWith('.test.ts') || path.startsWith('test/')
 
 test('folders import only from lower rows', () => {
@@ -74,7 +79,8 @@ test('programs are started in few places: git, the further processes of the serv
   )
   assert.deepEqual(spawners, [
     'src/git-server/ssh-process.ts',
-    'src/git/git-process.ts',
+    'src/git/seats.ts',
+    'src/git/starter.ts',
     'src/sandbox/launch.ts',
     'src/workflows/runner-process.ts',
   ])

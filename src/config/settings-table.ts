@@ -158,6 +158,13 @@ export const settings = {
     fallback: '10MiB',
     ...size(kib, gib),
   } satisfies Setting<number>,
+  refsCacheBytes: {
+    variable: 'SVC_REFS_CACHE',
+    description:
+      'Memory for the refs of repositories, in each of the two processes that serve Git.',
+    fallback: '64MiB',
+    ...size(0, 64 * gib),
+  } satisfies Setting<number>,
   gitStallSeconds: {
     variable: 'SVC_GIT_STALL_SECONDS',
     description: 'Time after which a Git request is ended whose client neither sends nor reads.',
@@ -168,7 +175,7 @@ export const settings = {
   fetchesAtOnce: {
     variable: 'SVC_FETCHES_AT_ONCE',
     description:
-      'Fetches and clones that are worked on at once; of these, no token and no repository gets more than three quarters. Default: 4 for each core.',
+      'Fetches and clones that are worked on at once; of these, no user and no repository gets more than three quarters. Default: 4 for each core.',
     accepts: 'a whole number from 1 to 10000',
     fallback: '',
     parse: wholeNumber(1, 10_000),
@@ -176,10 +183,24 @@ export const settings = {
   repositoryFetchesAtOnce: {
     variable: 'SVC_REPOSITORY_FETCHES_AT_ONCE',
     description:
-      'Fetches and clones that are worked on at once for one token, or of one repository.',
+      'Fetches and clones that are worked on at once for one user, or of one repository.',
     accepts: 'a whole number from 1 to 10000',
     fallback: '20',
     parse: wholeNumber(1, 10_000),
+  } satisfies Setting<number>,
+  fetchCacheBytes: {
+    variable: 'SVC_FETCH_CACHE_SIZE',
+    description:
+      'Space for answers of fetches and clones that may be given again, for HTTP and as much for SSH; with 0 none is kept, but who asks for the same at once still shares one.',
+    fallback: '1GiB',
+    ...size(0, 1024 * gib),
+  } satisfies Setting<number>,
+  fetchCacheSeconds: {
+    variable: 'SVC_FETCH_CACHE_SECONDS',
+    description: 'Time for which such an answer is kept.',
+    accepts: 'seconds from 1 to 604800',
+    fallback: '3600',
+    parse: wholeNumber(1, 604_800),
   } satisfies Setting<number>,
   pushMemoryMaxBytes: {
     variable: 'SVC_PUSH_MEMORY_MAX',
@@ -190,21 +211,22 @@ export const settings = {
   pushesAtOnce: {
     variable: 'SVC_PUSHES_AT_ONCE',
     description:
-      'Pushes that are received at once; of these, no token and no repository gets more than three quarters.',
+      'Pushes that are received at once; of these, no user and no repository gets more than three quarters.',
     accepts: 'a whole number from 1 to 10000',
     fallback: '64',
     parse: wholeNumber(1, 10_000),
   } satisfies Setting<number>,
   repositoryPushesAtOnce: {
     variable: 'SVC_REPOSITORY_PUSHES_AT_ONCE',
-    description: 'Pushes that are received at once from one token, or into one repository.',
+    description: 'Pushes that are received at once from one user, or into one repository.',
     accepts: 'a whole number from 1 to 10000',
     fallback: '20',
     parse: wholeNumber(1, 10_000),
   } satisfies Setting<number>,
   gitWaiting: {
     variable: 'SVC_GIT_WAITING',
-    description: 'Fetches, clones and pushes that may wait for their turn; further ones get 503.',
+    description:
+      'Fetches, clones and pushes that may wait for their turn; further ones get 503: the last ones of whoever has the most waiting.',
     accepts: 'a whole number from 0 to 100000',
     fallback: '100',
     parse: wholeNumber(0, 100_000),
@@ -247,7 +269,7 @@ export const settings = {
   importsAtOnce: {
     variable: 'SVC_IMPORTS_AT_ONCE',
     description:
-      'Imports that are worked on at once; of these, no token gets more than three quarters.',
+      'Imports that are worked on at once; of these, no user gets more than three quarters.',
     accepts: 'a whole number from 1 to 1000',
     fallback: '4',
     parse: wholeNumber(1, 1000),
@@ -344,7 +366,7 @@ export const settings = {
   maintenancePushes: {
     variable: 'SVC_MAINTENANCE_PUSHES',
     description:
-      'Pushes after which the files of a repository are put in order (after fewer, a day later); with off, only when `svc repos maintain` asks.',
+      'Pushes after which the files of a repository are put in order (after fewer, a day later; one that moves many refs counts for each four of them); with off, only when `svc repos maintain` asks.',
     accepts: 'a whole number from 1 to 1000000, or off',
     fallback: '50',
     parse: (text) => (text === 'off' ? text : wholeNumber(1, 1_000_000)(text)),

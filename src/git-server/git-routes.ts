@@ -2,7 +2,7 @@ import { Problem } from '../base/problem.ts'
 import type { Settings } from '../config/settings.ts'
 import type { Asked, StreamRoute } from '../http/route.ts'
 import type { Repositories, Repository } from '../repositories/repositories.ts'
-import type { Service } from './git-engine.ts'
+import type { Service } from './git-request.ts'
 import type { HttpDoor, HttpExchange } from './http-door.ts'
 
 type Dependencies = { repositories: Repositories; httpDoor: HttpDoor; settings: Settings }

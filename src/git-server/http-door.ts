@@ -3,14 +3,14 @@ import type { Principal } from '../access/principal.ts'
 import { readBody } from '../git/body.ts'
 import { flushPacket, packet } from '../git/pkt-line.ts'
 import type { Repository } from '../repositories/repositories.ts'
+import type { GitEngine } from './git-engine.ts'
 import {
   type Answer,
-  type GitEngine,
   type GitRequest,
   type Outcome,
   protocolIn,
   type Service,
-} from './git-engine.ts'
+} from './git-request.ts'
 
 export type HttpDoor = ReturnType<typeof createHttpDoor>
 
@@ -30,19 +30,11 @@ export function createHttpDoor(engine: GitEngine) {
     /** Answers `GET info/refs`: what the service offers and, before version 2, all refs. */
     async advertise(service: Service, exchange: HttpExchange): Promise<void> {
       const request = toGitRequest(exchange, `application/x-${service}-advertisement`)
-      const { repository, protocol, answer } = request
-      const isFetch = service === 'git-upload-pack'
-      if (isFetch && protocol === 'version=2') {
-        const offer = await engine.offerFetch(repository)
-        answer.begin()
-        exchange.response.end(offer)
-        return
-      }
-      const heading = Buffer.concat([packet(`# service=${service}\n`), flushPacket])
-      const offer = isFetch ? undefined : await engine.offerPush(repository, protocol)
-      if (!offer) return finish(exchange, await engine.advertise(service, request, heading))
-      answer.begin()
-      exchange.response.end(Buffer.concat([heading, offer]))
+      const isVersionTwo = service === 'git-upload-pack' && request.protocol === 'version=2'
+      const heading = isVersionTwo
+        ? undefined
+        : Buffer.concat([packet(`# service=${service}\n`), flushPacket])
+      finish(exchange, await engine.offer(service, request, heading))
     },
 
     /** Answers `POST git-upload-pack`. */

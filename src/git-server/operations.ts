@@ -7,6 +7,8 @@ export type Operation = {
   seconds: number
 }
 
+export type Measure = ReturnType<typeof createMeasure>
+
 /** Makes functions tell of each of their calls. They return git's exit code, null if it was killed, or an offer. */
 export function createMeasure(onOperation: (operation: Operation) => void) {
   return function measure<V extends unknown[], R>(

@@ -4,6 +4,7 @@ import type { RefUpdate } from '../git/refs.ts'
 import type { Repositories, Repository } from '../repositories/repositories.ts'
 import type { Tidying, Visit } from '../repositories/tidying.ts'
 import type { SshKeys } from '../ssh-keys/ssh-keys.ts'
+import type { FetchSource } from './fetch-cache.ts'
 import type { GitTurns, TurnKind } from './git-turns.ts'
 import type { Operation } from './operations.ts'
 import type { Push, Pushes } from './pushes.ts'
@@ -19,13 +20,15 @@ type Dependencies = {
   turns: GitTurns
   /** Called when a Git operation over SSH has ended. */
   onOperation: (operation: Operation) => void
+  /** Called for each fetch over SSH. */
+  onFetch: (source: FetchSource) => void
 }
 
 type Turn = { end: AbortController; held?: Disposable }
 
 /** The main process's side for one SSH process. What that holds here is named by numbers of its own. */
 export function createSshBackend(dependencies: Dependencies) {
-  const { sshKeys, repositories, pushes, tidying, turns, onOperation } = dependencies
+  const { sshKeys, repositories, pushes, tidying, turns, onOperation, onFetch } = dependencies
   const heldTurns = new Map<number, Turn>()
   const visits = new Map<number, Visit>()
   const openPushes = new Map<string, Push>()
@@ -92,6 +95,7 @@ export function createSshBackend(dependencies: Dependencies) {
     },
 
     observe: async (operation: Operation) => onOperation(operation),
+    observeFetch: async (source: FetchSource) => onFetch(source),
 
     async finish(pushId: string): Promise<void> {
       const push = openPushes.get(pushId)

@@ -2,7 +2,8 @@ import { requirePermission } from '../access/may.ts'
 import type { Principal } from '../access/principal.ts'
 import type { Body } from '../git/body.ts'
 import type { Key } from '../ssh-keys/ssh-keys.ts'
-import type { Answer, GitEngine, GitRequest, Outcome } from './git-engine.ts'
+import type { GitEngine } from './git-engine.ts'
+import type { Answer, GitRequest, Outcome } from './git-request.ts'
 import type { SshBackend } from './ssh-backend.ts'
 import { toCatalogue, toDetails, toHelp, toIdentity, toList, toSelf } from './ssh-output.ts'
 
@@ -86,9 +87,7 @@ export function createSshCommands({ engine, backend }: Dependencies) {
       async run(call) {
         const request = await open(call, 'repo:read')
         if (call.protocol !== 'version=2') return engine.fetchSession(request, call.input)
-        const offer = await engine.offerFetch(request.repository)
-        call.answer.begin()
-        call.answer.output.write(offer)
+        await engine.offer('git-upload-pack', request)
         return engine.fetchEach(request, call.input)
       },
     },
@@ -98,10 +97,7 @@ export function createSshCommands({ engine, backend }: Dependencies) {
       summary: 'what git push runs',
       async run(call) {
         const request = await open(call, 'repo:write')
-        const offer = await engine.offerPush(request.repository, call.protocol)
-        call.answer.begin()
-        if (offer) call.answer.output.write(offer)
-        else await engine.advertise('git-receive-pack', request)
+        await engine.offer('git-receive-pack', request)
         return engine.push(request, call.input, true)
       },
     },

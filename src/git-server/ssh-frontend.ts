@@ -1,4 +1,5 @@
 import type { Tidying } from '../repositories/tidying.ts'
+import type { FetchSource } from './fetch-cache.ts'
 import type { GitTurns, TurnKind } from './git-turns.ts'
 import type { Operation } from './operations.ts'
 import type { Pushes } from './pushes.ts'
@@ -56,6 +57,8 @@ export function createSshFrontend(backend: SshBackend) {
 
   // A count that is lost with the process is no loss.
   const onOperation = (operation: Operation) => void backend.observe(operation).catch(() => {})
+  const onFetch = (source: FetchSource) => void backend.observeFetch(source).catch(() => {})
 
-  return { turns: { fetch: turnsOf('fetch'), push: turnsOf('push') }, tidying, pushes, onOperation }
+  const turns = { fetch: turnsOf('fetch'), push: turnsOf('push') }
+  return { turns, tidying, pushes, onOperation, onFetch }
 }

@@ -5,7 +5,9 @@ import { fileURLToPath } from 'node:url'
 import type { Log } from '../base/log.ts'
 import { type PlainSettings, withoutSecrets } from '../config/settings.ts'
 import { endOrphans, ownerVariable } from '../git/orphans.ts'
+import type { RefCounts } from '../git/ref-snapshots.ts'
 import { connectRemote, type Wire } from '../remote/remote.ts'
+import type { Kept } from './kept-answers.ts'
 import type { createSshBackend } from './ssh-backend.ts'
 
 /** What the main process asks of the SSH process. */
@@ -14,8 +16,8 @@ export type SshProcessFunctions = {
   start: (options: SshProcessOptions) => Promise<Listening | { fault: string }>
   /** Ends when the last command has; those that last longer are cut off. */
   stop: (timeoutMs: number) => Promise<void>
-  /** Answers, and tells how many gits it runs. */
-  ping: () => Promise<{ gitProcesses: number }>
+  /** Answers, and tells how many gits it runs, and what it keeps. */
+  ping: () => Promise<{ gitProcesses: number; kept: Kept; refs: RefCounts }>
 }
 
 export type SshProcessOptions = { settings: PlainSettings; port: number; path: string }
@@ -158,8 +160,8 @@ export async function startSshProcess({ createBackend, log, environment, ...opti
 
     end,
 
-    /** How many git processes it runs. */
-    countGits: async () => (await current.theirs.ping()).gitProcesses,
+    /** How many git processes it runs, and what it keeps. */
+    count: () => current.theirs.ping(),
 
     /** Has it end at once, for a program that is about to exit. */
     abandon(): void {

@@ -11,6 +11,12 @@ import {
   findOldestDue,
 } from './metrics-store.ts'
 
+/** Answers of fetches that may be given again. */
+type Kept = { entries: number; bytes: number }
+
+/** Requests by where the refs came from that they ask for, and memory for refs. */
+type RefCounts = { hit: number; read: number; git: number; bytes: number }
+
 type Measured = {
   db: Database
   clock: Clock
@@ -19,25 +25,58 @@ type Measured = {
   turns: Record<'fetch' | 'push', Pick<Turns, 'counts'>>
   /** Repositories that wait for maintenance. */
   countDue: () => Promise<number>
-  /** The git processes of the SSH process; undefined when there is none. */
-  countSshGits: (() => Promise<number>) | undefined
+  fetchCache: { count: () => Kept }
+  snapshots: { count: () => RefCounts }
+  /** The git processes of the SSH process and what it keeps; undefined when there is none. */
+  countSsh: (() => Promise<{ gitProcesses: number; kept: Kept; refs: RefCounts }>) | undefined
   workflows: { count: () => Promise<{ status: string; count: number | string }[]> }
 }
 
 /** Adds what is read when it is asked for. */
-export function addGauges(metrics: Pick<LaterMetrics, 'gauge'>, measured: Measured): void {
-  const { db, clock, git, freeSpace, turns, countSshGits, workflows } = measured
+export function addGauges(
+  metrics: Pick<LaterMetrics, 'gauge' | 'counter'>,
+  measured: Measured,
+): void {
+  const { db, clock, git, freeSpace, turns, fetchCache, snapshots, countSsh, workflows } = measured
   const { fetch, push } = turns
   const ofTurns = (which: 'running' | 'waiting') => async () => ({
     fetch: fetch.counts()[which],
     push: push.counts()[which],
+  })
+  const ofKept = (which: keyof Kept) => async () => ({
+    main: fetchCache.count()[which],
+    ...(countSsh && { ssh: (await countSsh()).kept[which] }),
   })
   const gauges: Parameters<LaterMetrics['gauge']>[0][] = [
     {
       name: 'svc_git_processes',
       help: 'Git processes that run, by the process that started them.',
       label: 'process',
-      read: async () => ({ main: git.count(), ...(countSshGits && { ssh: await countSshGits() }) }),
+      read: async () => ({
+        main: git.count(),
+        ...(countSsh && { ssh: (await countSsh()).gitProcesses }),
+      }),
+    },
+    {
+      name: 'svc_fetch_cache_entries',
+      help: 'Answers of fetches that are kept to be given again, by the process that has them.',
+      label: 'process',
+      read: ofKept('entries'),
+    },
+    {
+      name: 'svc_fetch_cache_bytes',
+      help: 'Bytes of these answers.',
+      label: 'process',
+      read: ofKept('bytes'),
+    },
+    {
+      name: 'svc_refs_snapshots_bytes',
+      help: 'Memory for refs, about, by the process that has them.',
+      label: 'process',
+      read: async () => ({
+        main: snapshots.count().bytes,
+        ...(countSsh && { ssh: (await countSsh()).refs.bytes }),
+      }),
     },
     {
       name: 'svc_git_turns_running',
@@ -97,4 +136,14 @@ export function addGauges(metrics: Pick<LaterMetrics, 'gauge'>, measured: Measur
     },
   ]
   for (const gauge of gauges) metrics.gauge(gauge)
+  metrics.counter({
+    name: 'svc_refs_snapshots_total',
+    help: 'Requests for refs by where they came from: memory (hit), their files (read), or git (git).',
+    label: 'result',
+    read: async () => {
+      const [main, ssh] = [snapshots.count(), (await countSsh?.())?.refs]
+      const sum = (of: 'hit' | 'read' | 'git') => main[of] + (ssh?.[of] ?? 0)
+      return { hit: sum('hit'), read: sum('read'), git: sum('git') }
+    },
+  })
 }

@@ -22,7 +22,16 @@ export function createMetricsLater(options: { version: string }) {
     return loading
   }
 
-  function tell<K extends 'answered' | 'operated' | 'attempted' | 'maintained' | 'gauge'>(kind: K) {
+  function tell<
+    K extends
+      | 'answered'
+      | 'operated'
+      | 'fetched'
+      | 'attempted'
+      | 'maintained'
+      | 'gauge'
+      | 'counter',
+  >(kind: K) {
     return (said: Parameters<Metrics[K]>[0]): void => {
       // What is told is of the kind that the function takes; the two are bound by K.
       const act = (to: Metrics) => (to[kind] as (said: Parameters<Metrics[K]>[0]) => void)(said)
@@ -34,9 +43,11 @@ export function createMetricsLater(options: { version: string }) {
   return {
     answered: tell('answered'),
     operated: tell('operated'),
+    fetched: tell('fetched'),
     attempted: tell('attempted'),
     maintained: tell('maintained'),
     gauge: tell('gauge'),
+    counter: tell('counter'),
     render: async () => (await load()).render(),
 
     /** Loads them soon, unless the program ends before. */

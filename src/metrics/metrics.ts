@@ -4,15 +4,19 @@ export type Metrics = ReturnType<typeof createMetrics>
 
 type Answered = { method: string; route: string; status: number; seconds: number }
 type Operation = { kind: string; door: string; outcome: string; seconds: number }
+type Fetched = { door: string; source: string }
 type Maintained = { outcome: string; seconds: number }
 type Attempted = { event: string; outcome: string; seconds: number }
 
-type GaugeOptions<Label extends string> = {
+type Counts = Record<string, number>
+/** The value, or one for each value of the label. */
+type Read = number | Counts
+
+type ReadOptions<Label extends string, Value> = {
   name: string
   help: string
   label?: Label
-  /** The value, or one for each value of the label. */
-  read: () => Promise<number | Record<string, number>>
+  read: () => Promise<Value>
 }
 
 // Gauges that are called as counters are; `nodejs_active_handles` and the others beside them say more.
@@ -66,6 +70,12 @@ export function createMetrics({ version }: { version: string }) {
     buckets: requestBuckets,
     registers,
   })
+  const fetches = new Counter({
+    name: 'svc_fetch_cache_total',
+    help: 'Fetches and clones by door (http, ssh) and where their answer came from (hit, joined, missed, passed).',
+    labelNames: ['door', 'result'],
+    registers,
+  })
   const attempts = new Counter({
     name: 'svc_webhook_attempts_total',
     help: 'Attempts of webhook deliveries by event and outcome (success, failed).',
@@ -108,6 +118,8 @@ export function createMetrics({ version }: { version: string }) {
       operationSeconds.observe({ kind, door }, seconds)
     },
 
+    fetched: ({ door, source }: Fetched): void => fetches.inc({ door, result: source }),
+
     attempted({ event, outcome, seconds }: Attempted): void {
       attempts.inc({ event, outcome })
       attemptSeconds.observe({ outcome }, seconds)
@@ -120,7 +132,7 @@ export function createMetrics({ version }: { version: string }) {
     },
 
     /** Adds a value that is read at each scrape; one that cannot be read is NaN. */
-    gauge<Label extends string>({ name, help, label, read }: GaugeOptions<Label>): void {
+    gauge<Label extends string>({ name, help, label, read }: ReadOptions<Label, Read>): void {
       new Gauge({
         name,
         help,
@@ -132,6 +144,22 @@ export function createMetrics({ version }: { version: string }) {
           if (label !== undefined) this.reset()
           if (typeof value === 'number') return label === undefined ? this.set(value) : undefined
           for (const [of, one] of Object.entries(value)) this.labels(of).set(one)
+        },
+      })
+    },
+
+    /** Adds counts by the value of a label that are read at each scrape; those that cannot be read are left out. */
+    counter({ name, help, label, read }: Required<ReadOptions<string, Counts>>): void {
+      new Counter({
+        name,
+        help,
+        labelNames: [label],
+        registers,
+        async collect() {
+          const counts = await inTime<Counts>(read())
+          this.reset()
+          if (typeof counts === 'number') return
+          for (const [of, one] of Object.entries(counts)) this.labels(of).inc(one)
         },
       })
     },

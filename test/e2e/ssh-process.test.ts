@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { flushPacket, packet } from '../../src/git/pkt-line.ts'
 import { messages } from '../../src/ssh/messages.ts'
 import { message } from '../../src/ssh/wire.ts'
 import { until } from '../support/condition.ts'
@@ -30,7 +31,9 @@ test('an SSH process that is killed is started again, and its pushes are settled
     const { exitCode } = await user.tryGit(project.path, 'push', user.remote('site'), `HEAD:${ref}`)
     if (exitCode === 0) acknowledged.add(ref)
   })
-  await until('a push is under way', async () => (await leftoversIn(service.dataDir)).length > 0)
+  const isUnderWay = async () =>
+    acknowledged.size > 0 || (await leftoversIn(service.dataDir)).length > 0
+  await until('pushes are under way', isUnderWay)
   signal(before, 'SIGKILL')
   await Promise.all(pushing)
   await until('there is another', async () => (await user.ssh('whoami')).exitCode === 0)
@@ -59,13 +62,17 @@ test('the turns of an SSH process that is killed are free again', async () => {
   await service.admin.post('/repos', { name: 'site' })
   await using project = await createProject()
   await project.git('push', service.admin.remote('site'), 'HEAD:main')
-  // A session of version 0 lasts, and has its turn, until its client says what it wants.
+  // A session of version 0 lasts, and has its turn, while its client wants something and does not say what it has.
   const client = await letIn(service.sshPort)
   await client.openSession()
   client.send(message(messages.channelRequest, 0, 'exec', true, "git-upload-pack '/site.git'"))
   await client.next(messages.channelData)
+  const head = await project.git('rev-parse', 'HEAD')
+  const want = Buffer.concat([packet(`want ${head}\n`), flushPacket])
+  client.send(message(messages.channelData, 0, want))
   const clone = () =>
     project.git('clone', '--quiet', '--bare', service.admin.remote('site'), 'copy')
+  await until('git serves it', () => processesIn(service.dataDir).length > 0)
   await assert.rejects(clone(), /HTTP 503/)
   signal(sshProcessOf(service), 'SIGKILL')
   await client.closed

@@ -64,7 +64,8 @@ export async function createSshUser(service: Service, by?: Client, options: Opti
 export async function toEnded(attempt: ReturnType<typeof git>): Promise<Ended> {
   return attempt.then(
     (result) => ({ exitCode: 0, ...result }),
-    ({ code, stdout, stderr }) => ({ exitCode: Number(code), stdout, stderr }),
+    // One that a signal ended, as SIGPIPE does when its server is gone, has no code.
+    ({ code, stdout, stderr }) => ({ exitCode: Number(code ?? -1), stdout, stderr }),
   )
 }
 

@@ -1,0 +1,50 @@
+import type { Writable } from 'node:stream'
+import type { Principal } from '../access/principal.ts'
+import type { Repository } from '../repositories/repositories.ts'
+
+export type Service = 'git-upload-pack' | 'git-receive-pack'
+
+/** Where an answer goes, over either door. Whoever asked for it ends it. */
+export type Answer = {
+  output: Writable
+  /** Called before the first byte of output, or when there is none. */
+  begin: () => void
+  hasBegun: () => boolean
+  /** Called when all of a push's answer is said; git may take a moment more to end. */
+  onSaid: () => void
+}
+
+/** Git's exit code; null when it was killed, and has not said all that it had to say. */
+export type Outcome = number | null
+
+/** A Git request whose principal and repository are known. */
+export type GitRequest = {
+  principal: Principal
+  repository: Repository
+  /** Version of Git's protocol that the client asks for: `version=1`, `version=2` or nothing. */
+  protocol: string
+  answer: Answer
+  /** Whether the client has more to send, and git would take it. */
+  isReceiving: () => boolean
+  /** Whether the client reads an answer only after it has sent all: then the rest of a request is read and dropped. */
+  sendsAllFirst: boolean
+  /** Aborted when the client is gone. */
+  signal: AbortSignal
+}
+
+/** The highest version of Git's protocol in what a client asks for, as git takes it; anything else is not passed on. */
+export function protocolIn(asked: string): string {
+  const versions = asked.split(':').filter((key) => /^version=[012]$/.test(key))
+  return versions.sort().at(-1) ?? ''
+}
+
+/** Whose turn a request takes: all tokens and keys of a username share theirs. */
+export function keysOf(request: Pick<GitRequest, 'principal' | 'repository'>): string[] {
+  const { principal, repository } = request
+  return [principal.username || principal.id, repository.id]
+}
+
+export function answerEmpty(answer: Answer): Outcome {
+  answer.begin()
+  return 0
+}

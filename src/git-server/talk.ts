@@ -1,0 +1,74 @@
+import { stat } from 'node:fs/promises'
+import type { Log } from '../base/log.ts'
+import { Problem } from '../base/problem.ts'
+import type { Body } from '../git/body.ts'
+import type { GitProcess } from '../git/git-process.ts'
+import { assertRepository } from '../git/refs.ts'
+import { malformedRequest } from '../git/requests.ts'
+import { converse } from '../git/rpc.ts'
+import { watchStall } from '../git/stall.ts'
+import type { GitRequest, Outcome } from './git-request.ts'
+
+/** A request whose signal is aborted, too, when its client neither sends nor reads. */
+export type Watched = GitRequest & Disposable & { onProgress: () => void }
+
+type Talk = {
+  child: GitProcess
+  input: Body
+  /** What the answer begins with, before git's own output. */
+  heading?: Buffer | undefined
+  onSaid?: () => void
+}
+
+/** Watches a request for as long as it is not disposed of. */
+export function watchRequest(request: GitRequest, stallMs: number): Watched {
+  const { answer, isReceiving } = request
+  const isWaiting = () => isReceiving() || answer.output.writableNeedDrain
+  const stall = watchStall(stallMs, isWaiting, request.signal)
+  return {
+    ...request,
+    signal: stall.signal,
+    onProgress: stall.progress,
+    [Symbol.dispose]: () => stall[Symbol.dispose](),
+  }
+}
+
+/** Has a git process answer a request. */
+export async function talk(
+  watched: Watched,
+  { child, input, heading, onSaid }: Talk,
+  log: Log,
+): Promise<Outcome> {
+  const { answer, repository, signal, onProgress, sendsAllFirst } = watched
+  const { output } = answer
+  const onBegin = () => {
+    answer.begin()
+    if (heading) output.write(heading)
+  }
+  const { exitCode, complaint } = await converse(child, {
+    input,
+    output,
+    sendsAllFirst,
+    signal,
+    onBegin,
+    onProgress,
+    onSaid,
+  })
+  if (exitCode !== 0) log.warn({ repositoryId: repository.id, exitCode, complaint }, 'git failed')
+  if (!answer.hasBegun() && exitCode === 0) onBegin()
+  return await conclude(watched, exitCode)
+}
+
+/** What comes of a request when git has ended. Throws a Problem that says why it has said nothing. */
+export async function conclude(
+  { answer, repository }: Watched,
+  exitCode: Outcome,
+): Promise<Outcome> {
+  if (!answer.hasBegun() && exitCode === 0) answer.begin()
+  if (answer.hasBegun()) return exitCode
+  await stat(repository.path).catch(() => {
+    throw new Problem('repository_not_found', `The repository "${repository.name}" is gone.`)
+  })
+  await assertRepository(repository.path)
+  throw malformedRequest()
+}
