@@ -13,8 +13,8 @@ export type Look = {
   isSettled: boolean
 }
 
-// Times are those of the kernel's last tick, at most 10 ms ago.
-const settlesAfterMs = 50
+// Times are those of the kernel's last tick, at most 10 ms ago, but on a virtual machine that waited for a processor.
+const settlesAfterMs = 500
 // Where they are whole seconds, there may be two of them to a tick.
 const coarselyAfterMs = 3000
 
