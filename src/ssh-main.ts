@@ -77,7 +77,17 @@ async function start({ settings, port, path }: SshProcessOptions) {
   const hostKey = await openHostKey(settings.dataDir, (path) =>
     log.info({ path }, 'made a new SSH host key'),
   )
-  const server = createSshServer({ settings, hostKey, log, ...door })
+  const server = createSshServer({
+    settings,
+    hostKey,
+    log,
+    ...door,
+    decide(claim, address) {
+      // Whoever comes in may want a git next; until somebody does, there is nobody to start them.
+      git.prepare()
+      return door.decide(claim, address)
+    },
+  })
   const listening = await server.listen(port)
   running = {
     git,
@@ -88,7 +98,6 @@ async function start({ settings, port, path }: SshProcessOptions) {
       await door.drain()
     },
   }
-  git.prepare()
   dropStartupGarbage()
   return listening
 }

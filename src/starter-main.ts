@@ -23,18 +23,22 @@ process.stdin.resume().once('close', () => {
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})
 
 function start(id: number): void {
-  const seat = openSeat({ variables })
-  const { pid, ended, listen } = seat
-  if (pid !== undefined) running.add(pid)
-  // Nothing is read from them here: a seat says nothing before it is told what to become.
-  for (const pipe of pipes) tell({ id, pid, pipe }, seat[pipe] as Socket)
-  listen((said) => tell({ id, said }))
-  ended
-    .then(
-      (exitCode) => tell({ id, exitCode }),
-      (error: Error) => tell({ id, exitCode: null, fault: error.message }),
-    )
-    .finally(() => pid !== undefined && running.delete(pid))
+  try {
+    const seat = openSeat({ variables })
+    const { pid, ended, listen } = seat
+    if (pid !== undefined) running.add(pid)
+    // Nothing is read from them here: a seat says nothing before it is told what to become.
+    for (const pipe of pipes) tell({ id, pid, pipe }, seat[pipe] as Socket)
+    listen((said) => tell({ id, said }))
+    ended
+      .then(
+        (exitCode) => tell({ id, exitCode }),
+        (error: Error) => tell({ id, exitCode: null, fault: error.message }),
+      )
+      .finally(() => pid !== undefined && running.delete(pid))
+  } catch (error) {
+    tell({ id, exitCode: null, fault: String(error) })
+  }
 }
 
 function tell(message: Telling, handle?: Socket): void {

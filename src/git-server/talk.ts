@@ -70,5 +70,7 @@ export async function conclude(
     throw new Problem('repository_not_found', `The repository "${repository.name}" is gone.`)
   })
   await assertRepository(repository.path)
+  // That is nothing that the client has done.
+  if (exitCode === null) throw new Error('git was killed before it said anything')
   throw malformedRequest()
 }

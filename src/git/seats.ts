@@ -48,7 +48,7 @@ type Options = {
 
 const script = fileURLToPath(new URL('seat', import.meta.url))
 
-/** Starts a seat, in a process group of its own. */
+/** Starts a seat, in a process group of its own. Throws when too many files are open. */
 export function openSeat({ variables, reads }: Options): Seat {
   const child = spawn('/bin/sh', [script], {
     env: variables,
@@ -56,6 +56,11 @@ export function openSeat({ variables, reads }: Options): Seat {
     cwd: '/',
     detached: true,
   })
+  if (!child.stdio) {
+    // Which is told a moment later; without this line it would also end the program.
+    child.on('error', () => {})
+    throw new Error('No process could be started: too many files are open.')
+  }
   // With a second reader, who writes would not learn of the first one's end.
   if (typeof reads === 'object') reads.destroy()
   // Four pipes were asked for, so they are there; Node makes those beyond the third sockets.

@@ -92,6 +92,24 @@ test('a seat that is killed while it waits is not given to anybody', async () =>
   assert.match(await site.git.run(gitCommands.version()), /^git version/)
 })
 
+test('a starter that does not come up keeps nobody waiting', async () => {
+  const environment = { NODE_OPTIONS: '--no-such-option' }
+  await using starter = createStarter({ owner: 'nobody', path, environment, log: silent })
+  const { take } = starter.seatsWith({})
+  for (const outcome of await Promise.allSettled([take(), take(), take(), take(), take()])) {
+    assert.equal(outcome.status, 'rejected')
+  }
+  await assert.rejects(take(), /has ended/)
+})
+
+test('a starter that hangs is ended when it is disposed of', async () => {
+  const site = await createSite()
+  const family = familyOf(onlyStarter())
+  signal(onlyStarter(), 'SIGSTOP')
+  await site[Symbol.asyncDispose]()
+  await until('none is left', () => family.every((pid) => commandOf(pid) === ''))
+})
+
 test('nothing is left of a starter that is disposed of', async () => {
   const site = await createSite()
   const family = familyOf(onlyStarter())

@@ -46,6 +46,9 @@ const program = fileURLToPath(
 )
 // As many as one request with what follows from it takes at once.
 const spareSeats = 3
+const seatWithinMs = 15_000
+const exitWithinMs = 2000
+const hasEnded = 'The process that starts gits has ended.'
 
 /**
  * Starts processes from a small process of its own. To start one takes time in proportion to the memory of
@@ -78,22 +81,31 @@ export function createStarter({ owner, path, environment, log }: Options): Start
     current = child
     const theirs = new Map<number, Known>()
     known = theirs
-    child.on('error', (error) => log.error({ err: error }, 'the starter of gits has a fault'))
+    child.on('error', (error) => {
+      log.error({ err: error }, 'the starter of gits has a fault')
+      // Of one that could not be started nothing more is heard.
+      if (child.pid === undefined) end()
+    })
     child.on('message', (message, handle) => {
       // Said by starter-main.ts, which is a part of this program, and hands over nothing but sockets.
       receive(theirs, message as Telling, handle as Socket | undefined)
     })
     child.once('exit', (exitCode, signal) => {
       if (!isOver) log.error({ exitCode, signal }, 'the starter of gits ended by itself')
+      end()
+    })
+    child.send({ variables: { ...variables, [ownerVariable]: mark } } satisfies Told, () => {})
+
+    function end(): void {
       current = undefined
       beginning = undefined
       ready.clear()
       for (const [id, seat] of theirs) {
         killGroup(seat.pid)
-        lose(theirs, id, 'The process that starts gits has ended.')
+        lose(theirs, id, hasEnded)
       }
-    })
-    child.send({ variables: { ...variables, [ownerVariable]: mark } } satisfies Told)
+      for (const wanted of waiting.splice(0)) wanted.reject(new Error(hasEnded))
+    }
   }
 
   function ask(): void {
@@ -184,7 +196,9 @@ export function createStarter({ owner, path, environment, log }: Options): Start
     const wanted = Promise.withResolvers<Seat>()
     waiting.push(wanted)
     wake().catch((error) => wanted.reject(error))
-    return wanted.promise
+    // One that does not answer is as bad as one that has ended, and is made so.
+    const timer = setTimeout(() => current?.kill('SIGKILL'), seatWithinMs)
+    return wanted.promise.finally(() => clearTimeout(timer))
   }
 
   return {
@@ -198,7 +212,9 @@ export function createStarter({ owner, path, environment, log }: Options): Start
       const child = current
       if (!child) return
       child.stdin?.destroy()
+      const timer = setTimeout(() => child.kill('SIGKILL'), exitWithinMs)
       if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
+      clearTimeout(timer)
     },
   }
 }
