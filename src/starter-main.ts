@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net'
+import { killGroup } from './git/process-group.ts'
 import { openSeat } from './git/seats.ts'
 import type { Pipe, Telling, Told } from './git/starter.ts'
 
@@ -16,7 +17,7 @@ process.on('message', (told: Told) => {
 
 // By its input, not by `disconnect`, of which Node does not tell while a handle is on its way.
 process.stdin.resume().once('close', () => {
-  for (const pid of running) kill(pid)
+  for (const pid of running) killGroup(pid, 'SIGKILL')
   process.exit()
 })
 // Whoever stops the service may signal all of its processes; the main process says when this one ends.
@@ -43,12 +44,4 @@ function start(id: number): void {
 
 function tell(message: Telling, handle?: Socket): void {
   process.send?.(message, handle, {}, () => {})
-}
-
-function kill(pid: number): void {
-  try {
-    process.kill(-pid, 'SIGKILL')
-  } catch {
-    // ESRCH: it has ended.
-  }
 }

@@ -10,6 +10,7 @@ import type { Git } from '../git/git-process.ts'
 import { answerLsRefs } from '../git/ls-refs.ts'
 import { flushPacket, packet } from '../git/pkt-line.ts'
 import { capabilitiesIn, pushOffer } from '../git/push-offer.ts'
+import type { RefSnapshot } from '../git/ref-snapshot.ts'
 import type { RefSnapshots } from '../git/ref-snapshots.ts'
 import { assertRepository } from '../git/refs.ts'
 import { type GitRequest, keysOf, type Outcome, type Service } from './git-request.ts'
@@ -53,20 +54,28 @@ export function createOffers({
     return fetchCapabilitiesIn(await git.run(command, { input: flushPacket.toString() }))
   })
 
+  // A fault is told here, where it is shown to the user; git says nothing of why a later request fails.
+  async function snapshotOf(path: string): Promise<RefSnapshot | undefined> {
+    const snapshot = await snapshots.of(path)
+    if (!snapshot) await assertRepository(path)
+    return snapshot
+  }
+
   async function fetchOfferOf(path: string, protocol: string): Promise<Buffer[] | undefined> {
-    // Told here, it is shown to the user; git says nothing of why a later request fails.
-    if (!(await snapshots.of(path))) await assertRepository(path)
+    const snapshot = await snapshotOf(path)
     if (protocol === 'version=2') return [await versionTwoOffer(path)]
-    const capabilities = isShallow(path) ? undefined : await fetchCapabilities(path)
-    return capabilities && fetchOffer(snapshots, path, capabilities)
+    if (!snapshot || isShallow(path)) return undefined
+    const capabilities = await fetchCapabilities(path)
+    const peeled = capabilities && (await snapshots.peeled(path, snapshot))
+    return capabilities && peeled && fetchOffer(snapshot, peeled, capabilities)
   }
 
   async function pushOfferOf(path: string): Promise<Buffer[] | undefined> {
-    if (!(await snapshots.of(path))) await assertRepository(path)
+    const snapshot = await snapshotOf(path)
     // Told before the client sends anything.
     await freeSpace.require()
-    if (isShallow(path)) return undefined
-    return pushOffer(snapshots, path, await pushCapabilities(path))
+    if (!snapshot || isShallow(path)) return undefined
+    return pushOffer(snapshot, await pushCapabilities(path))
   }
 
   /** Says what a fetch or a push begins with where that takes no git; else says nothing, and is false. */

@@ -1,6 +1,6 @@
 import { flushPacket, packet } from './pkt-line.ts'
-import { bytesOf, joined, linesOf } from './ref-snapshot.ts'
-import type { RefSnapshots } from './ref-snapshots.ts'
+import { bytesOf, joined, linesOf, type RefSnapshot } from './ref-snapshot.ts'
+import type { Peeled } from './tag-objects.ts'
 
 /** What git can do in a fetch before version 2, as it stands before and after what it says of HEAD. */
 export type FetchCapabilities = { before: string; after: string }
@@ -11,13 +11,10 @@ export type FetchCapabilities = { before: string; after: string }
  * releases differ in that.
  */
 export async function fetchOffer(
-  snapshots: RefSnapshots,
-  directory: string,
+  snapshot: RefSnapshot,
+  peeled: Peeled,
   capabilities: FetchCapabilities,
 ): Promise<Buffer[] | undefined> {
-  const snapshot = await snapshots.of(directory)
-  const peeled = snapshot && (await snapshots.peeled(directory, snapshot))
-  if (!peeled) return undefined
   const style = 'doubled'
   const { head } = snapshot
   const lines = await snapshot.lines({ style, prefixes: [''], symrefs: false, peeled })

@@ -2,6 +2,7 @@ import type { Duplex, Readable, Writable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import { gitCommands, gitConfig } from './commands.ts'
 import { ownerVariable } from './orphans.ts'
+import { killGroup } from './process-group.ts'
 import { type Limits, openSeat, type Seat, type Seats, seatsHere, toOrder } from './seats.ts'
 import type { Starter } from './starter.ts'
 
@@ -246,16 +247,6 @@ async function endGroup(pid: number | undefined, ended: Promise<Ended>): Promise
   const timer = setTimeout(() => killGroup(pid, 'SIGKILL'), killAfterMs)
   await ended.catch(() => {})
   clearTimeout(timer)
-}
-
-/** Sends a signal to a process group; one that is gone already is fine. */
-function killGroup(pid: number | undefined, signal: NodeJS.Signals): void {
-  if (pid === undefined) return
-  try {
-    process.kill(-pid, signal)
-  } catch {
-    // ESRCH: nobody is left in the group.
-  }
 }
 
 function asVariables(config: Record<string, string>): Record<string, string> {

@@ -306,9 +306,11 @@ async function newSite() {
 
     async compareOffers(): Promise<number> {
       assert.ok(offers.fetch)
+      const snapshot = await snapshots.of(directory)
+      const peeled = snapshot && (await snapshots.peeled(directory, snapshot))
       const mine = [
-        await fetchOffer(snapshots, directory, offers.fetch),
-        await pushOffer(snapshots, directory, offers.push),
+        peeled && (await fetchOffer(snapshot, peeled, offers.fetch)),
+        snapshot && (await pushOffer(snapshot, offers.push)),
       ]
       const its = [
         await printed(gitCommands.advertiseFetch(directory), '', Buffer.alloc(0)),

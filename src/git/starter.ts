@@ -5,6 +5,7 @@ import { extname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Log } from '../base/log.ts'
 import { endOrphans, ownerVariable } from './orphans.ts'
+import { killGroup } from './process-group.ts'
 import type { Seat, Seats } from './seats.ts'
 
 /** What the starter is told: first the variables of all seats, then the number of each that it shall start. */
@@ -101,7 +102,7 @@ export function createStarter({ owner, path, environment, log }: Options): Start
       beginning = undefined
       ready.clear()
       for (const [id, seat] of theirs) {
-        killGroup(seat.pid)
+        killGroup(seat.pid, 'SIGKILL')
         lose(theirs, id, hasEnded)
       }
       for (const wanted of waiting.splice(0)) wanted.reject(new Error(hasEnded))
@@ -216,14 +217,5 @@ export function createStarter({ owner, path, environment, log }: Options): Start
       if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
       clearTimeout(timer)
     },
-  }
-}
-
-function killGroup(pid: number | undefined): void {
-  if (pid === undefined) return
-  try {
-    process.kill(-pid, 'SIGKILL')
-  } catch {
-    // ESRCH: nobody is left in the group.
   }
 }
