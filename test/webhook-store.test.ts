@@ -467,6 +467,51 @@ onEachDatabase((fresh, engine) => {
     assert.ok((await one.signing.open(webhook)).length <= 2)
   })
 
+  test('whoever sends does not wait for what others have locked, and of a disabled webhook takes only what was asked for', {
+    skip: engine === 'sqlite' && 'it has one writer at a time',
+  }, async () => {
+    await using one = await site()
+    const webhook = await one.add()
+    await happen(one.db, one.repository, start, 4)
+    const [first, second, third] = await one.list(webhook)
+    const clock = { now: () => start }
+    const queue = createDeliveryQueue({ db: one.db, clock, schedule, holder: 'a' })
+    const jobs = await queue.claim(new Map([[webhook.id, 4]]))
+    for (const job of jobs.slice(0, 3)) await queue.release(job)
+    await one.db
+      .updateTable('webhooks')
+      .set({ isEnabled: 0 })
+      .where('id', '=', webhook.id)
+      .execute()
+    await one.sent.retry(webhook, third?.id ?? '')
+    const [last] = jobs.slice(3)
+    assert.ok(last)
+    await (await one.open()).transaction().execute(async (tx) => {
+      await tx
+        .updateTable('deliveries')
+        .set({ url })
+        .where('id', '=', first?.id ?? '')
+        .execute()
+      const [claimed] = await Promise.all([
+        queue.claim(new Map([[webhook.id, 4]])),
+        queue.record({ job: last, outcome }),
+      ])
+      assert.deepEqual(
+        claimed.map(({ delivery }) => delivery.id),
+        [third?.id],
+      )
+    })
+    const statuses = (await one.list(webhook)).map(({ id, status }) => [id, status])
+    assert.deepEqual(statuses, [
+      [first?.id, 'pending'],
+      [second?.id, 'failed'],
+      [third?.id, 'pending'],
+      [last.delivery.id, 'failed'],
+    ])
+    await queue.claim(new Map([[webhook.id, 4]]))
+    assert.equal((await one.list(webhook))[0]?.status, 'failed')
+  })
+
   test('lists of deliveries are read from an index, whatever they are filtered by', {
     skip: engine !== 'sqlite' && 'plans of PostgreSQL depend on how much there is',
   }, async () => {

@@ -1,6 +1,5 @@
-import { hasRowLocks } from '../database/row-locks.ts'
 import type { Db, DeliveryAttemptRow, DeliveryRow, DeliveryStatus } from '../database/schema.ts'
-import { pending } from './queue-store.ts'
+import { inOrder, pending } from './queue-store.ts'
 
 /** What deliveries are listed: those in one state, of one kind of event. */
 export type DeliveryFilter = { status?: DeliveryStatus | undefined; event?: string | undefined }
@@ -100,35 +99,12 @@ export async function countPending(db: Db, webhookIds: string[]): Promise<Map<st
   return new Map(rows.map(({ webhookId, count }) => [webhookId, Number(count)]))
 }
 
-/**
- * Locks deliveries of a webhook, some or all that wait, until the transaction ends. In the order of their ids, as
- * everybody who locks several does: see disabling.ts.
- */
-export async function lockDeliveries(
-  tx: Db,
-  webhookId: string,
-  which: string[] | 'pending',
-): Promise<void> {
-  if (!hasRowLocks(tx)) return
-  const query = tx
-    .selectFrom('deliveries')
-    .select('id')
-    .where('webhookId', '=', webhookId)
-    .orderBy('id')
-    .forNoKeyUpdate()
-  await (which === 'pending'
-    ? query.where('status', '=', pending)
-    : query.where('id', 'in', which)
-  ).execute()
-}
-
 /** Has deliveries of a webhook attempted at once, to its address as it is now; the ids of those that are there. */
 export async function wantAttempts(
   db: Db,
   { webhookId, ids, now }: { webhookId: string; ids: string[]; now: number },
 ): Promise<string[]> {
   if (ids.length === 0) return []
-  await lockDeliveries(db, webhookId, ids)
   const rows = await db
     .updateTable('deliveries')
     .set((is) => ({
@@ -138,8 +114,7 @@ export async function wantAttempts(
       completedAt: null,
       url: is.selectFrom('webhooks').select('webhooks.url').where('webhooks.id', '=', webhookId),
     }))
-    .where('webhookId', '=', webhookId)
-    .where('id', 'in', ids)
+    .where('id', 'in', inOrder(db).where('webhookId', '=', webhookId).where('id', 'in', ids))
     .returning('id')
     .execute()
   return rows.map(({ id }) => id)
@@ -147,23 +122,13 @@ export async function wantAttempts(
 
 /** Sends what waits to another address. */
 export async function redirectPending(db: Db, webhookId: string, url: string): Promise<void> {
-  await lockDeliveries(db, webhookId, 'pending')
-  await db
-    .updateTable('deliveries')
-    .set({ url })
-    .where('webhookId', '=', webhookId)
-    .where('status', '=', pending)
-    .execute()
+  const waiting = inOrder(db).where('webhookId', '=', webhookId).where('status', '=', pending)
+  await db.updateTable('deliveries').set({ url }).where('id', 'in', waiting).execute()
 }
 
 /** Removes some deliveries of a webhook; how many. */
 export async function deleteDeliveries(db: Db, webhookId: string, most: number): Promise<number> {
-  const some = db
-    .selectFrom('deliveries')
-    .select('id')
-    .where('webhookId', '=', webhookId)
-    .orderBy('id')
-    .limit(most)
+  const some = inOrder(db).where('webhookId', '=', webhookId).limit(most)
   const { numDeletedRows } = await db
     .deleteFrom('deliveries')
     .where('id', 'in', some)

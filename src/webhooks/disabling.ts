@@ -1,6 +1,5 @@
 import type { Db } from '../database/schema.ts'
 import { type Actor, publish } from '../events/events.ts'
-import { lockDeliveries } from './delivery-store.ts'
 import { failWaiting } from './queue-store.ts'
 import { findWebhook, updateWebhook } from './webhook-store.ts'
 
@@ -22,15 +21,18 @@ export async function disableWebhook(
   if (!webhook?.isEnabled) return false
   const data = { webhookId: id, reason }
   await publish(tx, now, [{ kind: 'webhook.disabled', actor, repositoryId, data }])
-  await giveUpWaiting(tx, id, now)
+  await giveUpWaiting(tx, id, { now, hasLocks: false })
   const changes = { isEnabled: 0, disabledAt: now, disabledReason: reason }
   return (await updateWebhook(tx, { id, isEnabled: 1 }, changes)) !== undefined
 }
 
-/** Gives up what waits for a webhook that is disabled now, but what was asked for by hand or is just being sent. */
-export async function giveUpWaiting(tx: Db, id: string, now: number): Promise<void> {
-  await lockDeliveries(tx, id, 'pending')
-  await failWaiting(tx, id, { now, fault: disabledFault })
+/** Gives up what waits for a webhook that is disabled now: see `failWaiting`. */
+export async function giveUpWaiting(
+  tx: Db,
+  id: string,
+  at: { now: number; hasLocks: boolean },
+): Promise<void> {
+  await failWaiting(tx, id, { ...at, fault: disabledFault })
 }
 
 /** Why a delivery was given up whose webhook is disabled; why that is, the webhook tells. */

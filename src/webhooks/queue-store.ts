@@ -26,6 +26,19 @@ type Where = ExpressionBuilder<Schema, 'webhooks'>
 // More rows than one webhook can have under way, on a few servers.
 const leasedAtMost = 4 * windowMost
 
+/**
+ * Deliveries that are locked until the transaction ends, in the order of their ids as everybody does who waits for
+ * several: see disabling.ts. To be chosen further, within the statement that changes them: what matches only after
+ * a statement of its own would be locked behind the others.
+ */
+export function inOrder(tx: Db) {
+  return tx
+    .selectFrom('deliveries')
+    .select('id')
+    .orderBy('id')
+    .$if(hasRowLocks(tx), (rows) => rows.forUpdate())
+}
+
 /** Webhooks of which something may be due, the one first that waits the longest, but those that are closed. */
 export function listDueWebhooks(
   db: Db,
@@ -81,18 +94,22 @@ export function listTargets(tx: Db, ids: string[]): Promise<Target[]> {
     .execute()
 }
 
-/** Deliveries of a webhook that are due and that nobody has, the oldest first; nobody else is given them meanwhile. */
+/**
+ * Deliveries of a webhook that are due and that nobody has, the oldest first; nobody else is given them meanwhile.
+ * Of one that is disabled only what was asked for by hand.
+ */
 export function listClaimable(
   tx: Db,
-  { webhookId, now, most }: { webhookId: string; now: number; most: number },
+  { target, now, most }: { target: Target; now: number; most: number },
 ): Promise<DeliveryRow[]> {
   return tx
     .selectFrom('deliveries')
     .selectAll()
-    .where('webhookId', '=', webhookId)
+    .where('webhookId', '=', target.id)
     .where('status', '=', pending)
     .where('dueAt', '<=', now)
     .where('leaseUntil', '<=', now)
+    .$if(target.isEnabled === 0, (is) => is.where('isWanted', '=', 1))
     .orderBy('dueAt')
     .orderBy('id')
     .limit(most)
@@ -107,13 +124,10 @@ export async function lockLeases(
   leaseHolder: string,
 ): Promise<Map<string, number>> {
   if (ids.length === 0) return new Map()
-  const rows = await tx
-    .selectFrom('deliveries')
-    .select(['id', 'leaseUntil'])
+  const rows = await inOrder(tx)
+    .select('leaseUntil')
     .where('id', 'in', ids)
     .where('leaseHolder', '=', leaseHolder)
-    .orderBy('id')
-    .$if(hasRowLocks(tx), (some) => some.forNoKeyUpdate())
     .execute()
   return new Map(rows.map(({ id, leaseUntil }) => [id, leaseUntil]))
 }
@@ -241,19 +255,25 @@ export function listFailingSince(
     .execute()
 }
 
-/** Has what waits for a disabled webhook fail, but what was asked for by hand or is just being sent. */
+/**
+ * Has what waits for a disabled webhook fail, but what was asked for by hand or is just being sent. Whoever has
+ * locks already leaves out what others have locked, which is in their hands.
+ */
 export async function failWaiting(
   tx: Db,
   webhookId: string,
-  { now, fault }: { now: number; fault: string },
+  { now, fault, hasLocks }: { now: number; fault: string; hasLocks: boolean },
 ): Promise<void> {
-  await tx
-    .updateTable('deliveries')
-    .set({ status: 'failed', dueAt: null, completedAt: now, fault })
+  const waiting = inOrder(tx)
     .where('webhookId', '=', webhookId)
     .where('status', '=', pending)
     .where('isWanted', '=', 0)
     .where('leaseUntil', '<=', now)
+    .$if(hasLocks && hasRowLocks(tx), (rows) => rows.skipLocked())
+  await tx
+    .updateTable('deliveries')
+    .set({ status: 'failed', dueAt: null, completedAt: now, fault })
+    .where('id', 'in', waiting)
     .execute()
 }
 
@@ -274,24 +294,20 @@ export async function listLeased(db: Db, leaseHolder: string): Promise<string[]>
 
 /** Gives back what a holder has leased of a webhook. */
 export async function endLeases(tx: Db, webhookId: string, leaseHolder: string): Promise<void> {
-  await tx
-    .updateTable('deliveries')
-    .set({ leaseUntil: 0, leaseHolder: '' })
+  const leased = inOrder(tx)
     .where('webhookId', '=', webhookId)
     .where('status', '=', pending)
     .where('leaseHolder', '=', leaseHolder)
+  await tx
+    .updateTable('deliveries')
+    .set({ leaseUntil: 0, leaseHolder: '' })
+    .where('id', 'in', leased)
     .execute()
 }
 
 /** Forgets deliveries that were made before a time, but those that wait; how many. */
 export async function deleteOldDeliveries(db: Db, beforeId: string, most: number): Promise<number> {
-  const old = db
-    .selectFrom('deliveries')
-    .select('id')
-    .where('id', '<', beforeId)
-    .where('status', '<>', 'pending')
-    .orderBy('id')
-    .limit(most)
+  const old = inOrder(db).where('id', '<', beforeId).where('status', '<>', 'pending').limit(most)
   const { numDeletedRows } = await db
     .deleteFrom('deliveries')
     .where('id', 'in', old)

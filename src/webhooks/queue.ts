@@ -111,8 +111,8 @@ export function createDeliveryQueue({ db, clock, schedule, holder }: Dependencie
       const target = targets.get(webhookId)
       if (!target) continue
       // Somebody may have disabled it while a failure was being recorded.
-      if (target.isEnabled === 0) await giveUpWaiting(tx, webhookId, now)
-      for (const delivery of await listClaimable(tx, { webhookId, now, most })) {
+      if (target.isEnabled === 0) await giveUpWaiting(tx, webhookId, { now, hasLocks: true })
+      for (const delivery of await listClaimable(tx, { target, now, most })) {
         const lease = { id: delivery.id, leaseHolder: holder, leaseUntil }
         const isManual = delivery.isWanted === 1
         jobs.push({ delivery, target, isManual, body: undefined, lease })

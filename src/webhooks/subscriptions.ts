@@ -179,7 +179,7 @@ export function createSubscriptions({ db, clock, outbound, signing, wake }: Depe
         if (sealed) await signing.replace(tx, sealed, now + keptMs)
         if (secret === null) await signing.remove(tx, id)
         if (address) await redirectPending(tx, id, address.url)
-        if (isSwitched && !enabled) await giveUpWaiting(tx, id, now)
+        if (isSwitched && !enabled) await giveUpWaiting(tx, id, { now, hasLocks: false })
         const updated = await updateWebhook(tx, { id }, changes)
         if (!updated) throw webhookNotFound(id)
         return updated
