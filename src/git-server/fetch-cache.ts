@@ -9,7 +9,6 @@ import { bodyOf } from '../git/body.ts'
 import { watchDrain } from '../git/chunks.ts'
 import { createStamps } from '../git/stamps.ts'
 import type { AnswerReader, AnswerSpool } from './answer-spool.ts'
-import { readFetchRequest } from './fetch-request.ts'
 import { createFlights, type Production } from './flights.ts'
 import type { Outcome } from './git-request.ts'
 import { createKeptAnswers } from './kept-answers.ts'
@@ -52,8 +51,7 @@ export function createFetchCache({ settings, freeSpace, clock, log, onFetch }: D
   const sweeping = setInterval(() => void kept.sweep(), sweepEveryMs).unref()
 
   /** What an answer depends on, in few bytes; undefined when nobody else may have it. */
-  function keyOf({ protocol, repository }: Watched, input: Buffer): string | undefined {
-    const request = protocol === 'version=2' ? readFetchRequest(input) : undefined
+  function keyOf({ repository }: Watched, { request }: Production): string | undefined {
     if (!request) return undefined
     const { canonical, hasHaves, includesTags } = request
     const stamp = stamps.stamp(repository.path, { objects: hasHaves, tags: includesTags })
@@ -125,7 +123,7 @@ export function createFetchCache({ settings, freeSpace, clock, log, onFetch }: D
   return {
     /** Answers a fetch. */
     async answer(watched: Watched, production: Production): Promise<Outcome> {
-      const key = keyOf(watched, production.input)
+      const key = keyOf(watched, production)
       if (key === undefined) {
         onFetch('passed')
         using _turn = await production.takeTurn(watched.signal)
