@@ -57,7 +57,11 @@ export async function measureStorms(
   }
   const storm = await measureStorm(workspace, sources, { rounds: storms, seconds })
 
-  // In each round the clone of another commit: no server has seen it before.
+  // In each round the clone of another branch: no server has seen it before.
+  const branches = steps.map((step, number) => `${step}:refs/heads/unlike-${number}`)
+  for (const address of Object.values(addresses)) {
+    await workspace.git(['-C', history.path, 'push', '--quiet', address, ...branches])
+  }
   const unlike = { rounds: clones, seconds, connections: 1, ms: 0 }
   const fresh = await wireContest('a clone, nothing kept', targetsOf(history.name), {
     ...unlike,
