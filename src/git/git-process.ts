@@ -93,7 +93,8 @@ export function createGit({ owner, pushMaxBytes, pushMemoryMaxBytes, path, start
   const environment = {
     PATH: path,
     HOME: '/nonexistent',
-    LANG: 'C.UTF-8',
+    // To git names are bytes, and a locale with more letters takes a third of a millisecond to load.
+    LANG: 'C',
     GIT_CONFIG_NOSYSTEM: '1',
     GIT_CONFIG_GLOBAL: '/dev/null',
     GIT_TERMINAL_PROMPT: '0',
