@@ -1,7 +1,7 @@
 import type { Log } from '../base/log.ts'
 import type { PlainSettings } from '../config/settings.ts'
 import { readArchiveRequest } from '../git/archive-request.ts'
-import { type Body, bodyOf, collect, limited } from '../git/body.ts'
+import { type Body, bodyOf, collect, limited, tooLarge } from '../git/body.ts'
 import { gitCommands } from '../git/commands.ts'
 import { readWish, skipOffer } from '../git/fetch-session.ts'
 import type { Git } from '../git/git-process.ts'
@@ -28,7 +28,7 @@ type Dependencies = {
   stallMs: number
   measure: Measure
   /** Answers `ls-refs`. */
-  list: (watched: Watched, input: Buffer) => Promise<Outcome>
+  list: (request: GitRequest | Watched, input: Buffer) => Promise<Outcome>
   /** Says what a fetch begins with where that takes no git; else it is false. */
   offerAtHand: (service: 'git-upload-pack', request: GitRequest) => Promise<boolean>
   log: Log
@@ -60,27 +60,32 @@ export function createFetches(dependencies: Dependencies) {
     return snapshot?.hasIds(packOf) ?? false
   }
 
-  async function answerFetch(watched: Watched, input: Buffer): Promise<Outcome> {
+  async function answerFetch(request: GitRequest | Watched, input: Buffer): Promise<Outcome> {
     const first = firstPacket(input)
     if (typeof first !== 'object') throw malformedRequest()
-    if (first.packet.kind === 'flush') return answerEmpty(watched.answer)
-    return isListing(first.packet) ? answerList(watched, input) : answerPack(watched, input)
+    if (first.packet.kind === 'flush') return answerEmpty(request.answer)
+    if (isListing(first.packet)) return answerList(request, input)
+    using watched = watchRequest(request, stallMs)
+    return await answerPack(watched, input)
   }
 
   // Read to its end before it takes a turn: whoever sends slowly takes nobody else's.
-  async function readFetch(watched: Watched, body: Body): Promise<Buffer> {
+  async function readFetch(request: GitRequest, body: Body): Promise<Buffer> {
+    using watched = watchRequest(request, stallMs)
     using late = deadline(settings.bodySeconds * 1000, watched.signal)
     const { signal } = late
     using _turn = await readingTurns.take([watched.principal.id], signal)
     const maxBytes = settings.fetchRequestMaxBytes
-    return collect(limited(body, { ...watched, maxBytes, signal }))
+    return await collect(limited(body, { ...watched, maxBytes, signal }))
   }
 
   return {
     /** Answers one command of a fetch, clone or ls-remote that is whole in itself. */
-    async fetch(request: GitRequest, body: Body): Promise<Outcome> {
-      using watched = watchRequest(request, stallMs)
-      return await answerFetch(watched, await readFetch(watched, body))
+    async fetch(request: GitRequest, body: Body | Buffer): Promise<Outcome> {
+      const input = Buffer.isBuffer(body) ? body : await readFetch(request, body)
+      if (input.length > settings.fetchRequestMaxBytes)
+        throw tooLarge(settings.fetchRequestMaxBytes)
+      return await answerFetch(request, input)
     },
 
     /** Answers the commands of a client of version 2 one after another, until it ends. */

@@ -7,8 +7,10 @@ export type Service = 'git-upload-pack' | 'git-receive-pack'
 /** Where an answer goes, over either door. Whoever asked for it ends it. */
 export type Answer = {
   output: Writable
-  /** Called before the first byte of output, or when there is none. */
-  begin: () => void
+  /** Called before the first byte of output, or when there is none; with all their number if it is known. */
+  begin: (size?: number) => void
+  /** Begins and says all of an answer that is short, in place of `begin` and `output`. */
+  say: (bytes: Buffer) => void
   hasBegun: () => boolean
   /** Called when all of a push's answer is said; git may take a moment more to end. */
   onSaid: () => void
@@ -45,6 +47,6 @@ export function keysOf(request: Pick<GitRequest, 'principal' | 'repository'>): s
 }
 
 export function answerEmpty(answer: Answer): Outcome {
-  answer.begin()
+  answer.say(Buffer.alloc(0))
   return 0
 }

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Principal } from '../access/principal.ts'
-import { readBody } from '../git/body.ts'
+import { atTurnEnd } from '../base/turn-end.ts'
+import { readArrived, readBody } from '../git/body.ts'
 import { flushPacket, packet } from '../git/pkt-line.ts'
 import type { Repository } from '../repositories/repositories.ts'
 import type { GitEngine } from './git-engine.ts'
@@ -34,21 +35,21 @@ export function createHttpDoor(engine: GitEngine) {
       const heading = isVersionTwo
         ? undefined
         : Buffer.concat([packet(`# service=${service}\n`), flushPacket])
-      finish(exchange, await engine.offer(service, request, heading))
+      finish(exchange, request, await engine.offer(service, request, heading))
     },
 
     /** Answers `POST git-upload-pack`. */
     async fetch(exchange: HttpExchange): Promise<void> {
       const request = toGitRequest(exchange, 'application/x-git-upload-pack-result')
-      const body = readBody(exchange.request, exchange.signal)
-      finish(exchange, await engine.fetch(request, body))
+      const body = readArrived(exchange.request) ?? readBody(exchange.request, exchange.signal)
+      finish(exchange, request, await engine.fetch(request, body))
     },
 
     /** Answers `POST git-receive-pack`. */
     async push(exchange: HttpExchange): Promise<void> {
       const request = toGitRequest(exchange, 'application/x-git-receive-pack-result')
       const body = readBody(exchange.request, exchange.signal)
-      finish(exchange, await engine.push(request, body, mayBeProbe(exchange.request)))
+      finish(exchange, request, await engine.push(request, body, mayBeProbe(exchange.request)))
     },
   }
 }
@@ -67,23 +68,35 @@ function toGitRequest(exchange: HttpExchange, contentType: string): GitRequest {
 }
 
 function toAnswer(response: ServerResponse, contentType: string): Answer {
+  let isSaid = false
+
+  function begin(size?: number): void {
+    response.setHeader('content-type', contentType)
+    response.setHeader('cache-control', 'no-cache, max-age=0, must-revalidate')
+    if (size !== undefined) response.setHeader('content-length', size)
+    response.writeHead(200)
+  }
+
   return {
     output: response,
-    begin() {
-      response.setHeader('content-type', contentType)
-      response.setHeader('cache-control', 'no-cache, max-age=0, must-revalidate')
-      response.writeHead(200)
+    begin,
+    say(bytes) {
+      isSaid = true
+      atTurnEnd(() => {
+        begin(bytes.length)
+        response.end(bytes)
+      })
     },
-    hasBegun: () => response.headersSent,
+    hasBegun: () => isSaid || response.headersSent,
     onSaid() {
       if (response.headersSent) response.end()
     },
   }
 }
 
-function finish({ response }: HttpExchange, outcome: Outcome): void {
+function finish({ response }: HttpExchange, { answer }: GitRequest, outcome: Outcome): void {
   if (outcome === null) response.destroy()
-  else response.end()
+  else if (response.headersSent || !answer.hasBegun()) response.end()
 }
 
 // Git asks with an empty request whether a long one would be let in: remote-curl.c, probe_rpc.

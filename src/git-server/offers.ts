@@ -109,11 +109,12 @@ export function createOffers({
     },
 
     /** Answers `ls-refs`. */
-    async list(watched: Watched, input: Buffer): Promise<Outcome> {
-      const { repository, protocol } = watched
+    async list(request: GitRequest | Watched, input: Buffer): Promise<Outcome> {
+      const { repository, protocol } = request
       const lines =
         protocol === 'version=2' ? await answerLsRefs(snapshots, repository.path, input) : undefined
-      if (lines) return say(watched, lines, stallMs)
+      if (lines) return say(request, lines, stallMs)
+      using watched = watchRequest(request, stallMs)
       using _turn = await turns.fetch.take(keysOf(watched), watched.signal)
       await using child = await git.start(gitCommands.fetch(repository.path), watched)
       return await talk(watched, { child, input: bodyOf(input) }, log)

@@ -207,6 +207,10 @@ function toAnswer({ output }: Session<Identity>, onSaid: () => void): Answer {
     begin() {
       hasBegun = true
     },
+    say(bytes) {
+      hasBegun = true
+      output.write(bytes)
+    },
     hasBegun: () => hasBegun,
     onSaid,
   }

@@ -20,15 +20,18 @@ type Talk = {
   onSaid?: () => void
 }
 
-/** Watches a request for as long as it is not disposed of. */
-export function watchRequest(request: GitRequest, stallMs: number): Watched {
+/** Watches a request for as long as it is not disposed of. For one that is watched already, what moves is told there, too. */
+export function watchRequest(request: GitRequest | Watched, stallMs: number): Watched {
   const { answer, isReceiving } = request
   const isWaiting = () => isReceiving() || answer.output.writableNeedDrain
   const stall = watchStall(stallMs, isWaiting, request.signal)
   return {
     ...request,
     signal: stall.signal,
-    onProgress: stall.progress,
+    onProgress() {
+      stall.progress()
+      if ('onProgress' in request) request.onProgress()
+    },
     [Symbol.dispose]: () => stall[Symbol.dispose](),
   }
 }

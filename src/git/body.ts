@@ -25,10 +25,22 @@ export async function* readBody(request: IncomingMessage, signal: AbortSignal): 
   }
 }
 
+/** All of a body that has arrived whole together with the request, as short ones do; undefined for any other. */
+export function readArrived(request: IncomingMessage): Buffer | undefined {
+  const size = Number(request.headers['content-length'])
+  if (request.readableLength !== size || isEncoded(request)) return undefined
+  const body = request.read() ?? Buffer.alloc(0)
+  request.resume()
+  return body
+}
+
+function isEncoded({ headers }: IncomingMessage): boolean {
+  return (headers['content-encoding'] ?? 'identity') !== 'identity'
+}
+
 function inflated(request: IncomingMessage) {
-  const encoding = request.headers['content-encoding'] ?? 'identity'
-  if (encoding === 'identity') return request
-  if (!/^(x-)?gzip$/i.test(encoding)) {
+  if (!isEncoded(request)) return request
+  if (!/^(x-)?gzip$/i.test(request.headers['content-encoding'] ?? '')) {
     throw new Problem(
       'unsupported_media_type',
       'The Content-Encoding of a Git request is gzip or none.',

@@ -13,6 +13,8 @@ type Options = {
   clock: Clock
 }
 
+export type Identify = ReturnType<typeof createAuthentication>
+
 /** Tells who asks, and slows down an address that sends many bad tokens; good ones always work. */
 export function createAuthentication({ authenticate, badTokensPerMinute, clock }: Options) {
   const badTokens = createBuckets({

@@ -57,6 +57,8 @@ export function closeUnlessRead(request: IncomingMessage): void {
   request.resume()
 }
 
+export type Departures = ReturnType<typeof createDepartures>
+
 /** Tells of clients that go away before their answers are complete, and gives up all that are left. */
 export function createDepartures() {
   const open = new Set<AbortController>()

@@ -1,3 +1,4 @@
+import { createServer, type RequestListener, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { Readable } from 'node:stream'
 import fastify, { type FastifyReply, type FastifyRequest } from 'fastify'
@@ -6,7 +7,7 @@ import type { Principal } from '../access/principal.ts'
 import type { Clock } from '../base/clock.ts'
 import { newId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
-import { Problem, toProblem } from '../base/problem.ts'
+import { Problem } from '../base/problem.ts'
 import type { Settings } from '../config/settings.ts'
 import { challenge, createAuthentication } from './authentication.ts'
 import { answerClientError, headersMaxBytes } from './client-error.ts'
@@ -17,6 +18,7 @@ import {
   expectsContinue,
   isUnread,
 } from './connections.ts'
+import { commonHeaders } from './headers.ts'
 import { readJsonBody } from './json-body.ts'
 import { createBuckets } from './limits.ts'
 import { methodsAt } from './methods.ts'
@@ -26,13 +28,9 @@ import {
   statusOf,
   toProblemDocument,
 } from './problem-response.ts'
-import {
-  type JsonRoute,
-  jsonContentType,
-  type PublicRoute,
-  type Route,
-  type StreamRoute,
-} from './route.ts'
+import { type Answered, createRequestLog } from './request-log.ts'
+import { type JsonRoute, jsonContentType, type PublicRoute, type Route } from './route.ts'
+import { createStreams } from './streams.ts'
 import { checkBody, checkQuery } from './validation.ts'
 
 type Options = {
@@ -47,18 +45,12 @@ type Options = {
   log: Log
 }
 
-/** An answer; `route` is the template of its address, or `other` where there is nothing. */
-type Answered = { method: string; route: string; status: number; seconds: number }
-
 // What deletes makes room.
 const writing = new Set(['POST', 'PUT', 'PATCH'])
 const headersTimeoutMs = 15_000
 const keepAliveMs = 65_000
 const checkEveryMs = 5000
 const pathMaxLength = headersMaxBytes
-// The page of documentation brings its own style and needs nothing else.
-const contentSecurityPolicy =
-  "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
 
 /** The HTTP server: each route in turn checks token, permission, resource, query and body, then handles. */
 export function createHttpServer(options: Options) {
@@ -79,11 +71,14 @@ export function createHttpServer(options: Options) {
   }
   const departures = createDepartures()
   const stopping = new AbortController()
+  const requestLog = createRequestLog(log, onAnswered)
+  const serveStream = createStreams({ routes, identify, departures, requestLog })
 
   const app = fastify({
-    http: { maxHeaderSize: headersMaxBytes, connectionsCheckingInterval: checkEveryMs },
-    keepAliveTimeout: keepAliveMs,
-    requestTimeout: 0, // A push may take as long as it makes progress; JSON bodies have a limit of their own.
+    serverFactory: (listener) =>
+      toServer((request, response) => {
+        if (!serveStream(request, response)) listener(request, response)
+      }),
     forceCloseConnections: 'idle',
     return503OnClosing: false,
     routerOptions: { maxParamLength: pathMaxLength, ignoreDuplicateSlashes: false },
@@ -91,17 +86,10 @@ export function createHttpServer(options: Options) {
     clientErrorHandler: answerClientError,
     frameworkErrors: (error, request, reply) => sendProblem(request, reply, fromFastify(error)),
   })
-  app.server.headersTimeout = headersTimeoutMs
-  closeGently(app.server)
-  app.server.on('checkContinue', (request, response) =>
-    app.server.emit('request', request, response),
-  )
 
   app.addHook('onRequest', async (request, reply) => {
     reply.header('x-request-id', request.id)
-    reply.header('x-content-type-options', 'nosniff')
-    reply.header('content-security-policy', contentSecurityPolicy)
-    reply.header('cache-control', 'no-store')
+    for (const [name, value] of commonHeaders) reply.header(name, value)
   })
   app.addHook('onSend', async (request, reply) => {
     const isGivenUp = expectsContinue(request.raw) || reply.statusCode === 408
@@ -109,8 +97,9 @@ export function createHttpServer(options: Options) {
   })
   app.addHook('onResponse', async (request, reply) => {
     if (isUnread(request.raw)) closeUnlessRead(request.raw)
-    logRequest(request, reply)
-    onAnswered?.({
+    requestLog.tell({
+      requestId: request.id,
+      url: request.url,
       method: request.method,
       route: routeOf(request)?.path ?? 'other',
       status: reply.statusCode,
@@ -124,10 +113,11 @@ export function createHttpServer(options: Options) {
   app.setNotFoundHandler((request, reply) => answerUnknown(request, reply))
 
   for (const route of routes) {
+    if (route.kind === 'stream') continue
     app.route({
       method: route.method,
       url: toFastifyPath(route.path),
-      exposeHeadRoute: route.kind !== 'stream',
+      exposeHeadRoute: true,
       config: { route },
       // A route does all its work in the first hook, before a body is looked at in any way:
       // what is wrong with a body is told only to those who may send one.
@@ -136,14 +126,12 @@ export function createHttpServer(options: Options) {
     })
   }
 
-  function handlerOf(route: Route) {
+  function handlerOf(route: JsonRoute | PublicRoute) {
     switch (route.kind) {
       case 'json':
         return (request: FastifyRequest, reply: FastifyReply) => serveJson(route, request, reply)
       case 'public':
         return (_request: FastifyRequest, reply: FastifyReply) => servePublic(route, reply)
-      case 'stream':
-        return (request: FastifyRequest, reply: FastifyReply) => serveStream(route, request, reply)
     }
   }
 
@@ -205,49 +193,16 @@ export function createHttpServer(options: Options) {
     return reply.type(route.produces).send(content)
   }
 
-  async function serveStream(route: StreamRoute, request: FastifyRequest, reply: FastifyReply) {
-    const principal = await identify(request.headers.authorization, request.ip, 'basic-or-bearer')
-    const query = queryOf(request)
-    const permission = route.permissionFor(query)
-    requirePermission(principal, permission)
-    const params = paramsOf(route, request)
-    const found = await route.find({ principal, permission, params })
-    const contentType = request.headers['content-type']
-    if (route.consumes !== undefined && contentType !== route.consumes) {
-      throw new Problem('unsupported_media_type', `Send the body as ${route.consumes}.`)
-    }
-    if (Number(request.headers['content-length'] ?? 0) > route.maxBytes) {
-      throw new Problem('body_too_large', `The body may have at most ${route.maxBytes} bytes.`)
-    }
-    const { raw } = request
-    const response = reply.raw
-    if (expectsContinue(raw)) response.writeContinue()
-    for (const [name, value] of Object.entries(reply.getHeaders())) {
-      if (value !== undefined) response.setHeader(name, value)
-    }
-    const signal = departures.signalOf(response)
-    await route.serve({ request: raw, response, query, principal, found, signal })
-    return reply.hijack()
-  }
-
   function sendProblem(request: FastifyRequest, reply: FastifyReply, error: unknown) {
-    const problem = toProblem(error)
+    const problem = requestLog.problemOf(error, request.id)
     const status = statusOf(problem)
-    if (status >= 500 && problem.cause !== undefined) {
-      log.error({ err: problem.cause, requestId: request.id }, 'a request failed')
-    }
     if (reply.raw.headersSent || reply.raw.destroyed) {
       reply.hijack()
       reply.raw.destroy()
       return
     }
-    const route = routeOf(request)
-    const isGit = route?.kind === 'stream'
-    if (status === 401)
-      reply.header('www-authenticate', challenge(isGit ? 'basic-or-bearer' : 'bearer'))
+    if (status === 401) reply.header('www-authenticate', challenge('bearer'))
     reply.status(status).headers(problemHeaders(problem))
-    // Git shows its user what a plain text says, and nothing of any other type.
-    if (isGit) return reply.type('text/plain; charset=utf-8').send(`${problem.message}\n`)
     // A Buffer, since Fastify adds a charset to the type of text, and this type has none.
     const document = Buffer.from(`${JSON.stringify(toProblemDocument(problem))}\n`)
     return reply.type(problemContentType).send(document)
@@ -261,20 +216,6 @@ export function createHttpServer(options: Options) {
     if (request.method === 'OPTIONS')
       return reply.status(204).header('allow', allow.join(', ')).send()
     throw new Problem('method_not_allowed', `This address takes ${allow.join(', ')}.`, { allow })
-  }
-
-  function logRequest(request: FastifyRequest, reply: FastifyReply) {
-    log.info(
-      {
-        requestId: request.id,
-        method: request.method,
-        // The query stays out: a mistaken client may have put a token there.
-        path: request.url.split('?', 1)[0]?.slice(0, 500),
-        status: reply.statusCode,
-        ms: Math.round(reply.elapsedTime),
-      },
-      'request',
-    )
   }
 
   return {
@@ -304,6 +245,23 @@ export function createHttpServer(options: Options) {
       clearTimeout(timer)
     },
   }
+}
+
+function toServer(listener: RequestListener): Server {
+  const server = createServer(
+    {
+      maxHeaderSize: headersMaxBytes,
+      connectionsCheckingInterval: checkEveryMs,
+      headersTimeout: headersTimeoutMs,
+      keepAliveTimeout: keepAliveMs,
+      requestTimeout: 0, // A push may take as long as it makes progress; JSON bodies have a limit of their own.
+    },
+    listener,
+  )
+  closeGently(server)
+  return server.on('checkContinue', (request, response) => {
+    server.emit('request', request, response)
+  })
 }
 
 // Whoever executes runs has tokens for that alone, which no other route takes.

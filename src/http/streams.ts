@@ -1,0 +1,115 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { requirePermission } from '../access/may.ts'
+import { newId } from '../base/ids.ts'
+import { Problem } from '../base/problem.ts'
+import { challenge, type Identify } from './authentication.ts'
+import { closeUnlessRead, type Departures, expectsContinue, isUnread } from './connections.ts'
+import { commonHeaders } from './headers.ts'
+import { problemHeaders, statusOf } from './problem-response.ts'
+import type { RequestLog } from './request-log.ts'
+import type { Route, StreamRoute } from './route.ts'
+
+type Dependencies = {
+  routes: Route[]
+  identify: Identify
+  departures: Pick<Departures, 'signalOf'>
+  requestLog: RequestLog
+}
+
+/** A request with its route. */
+type Matched = { route: StreamRoute; params: Record<string, string>; query: URLSearchParams }
+
+/**
+ * Serves the routes that write their answers themselves. Git asks for little, and often: what a router and hooks for
+ * all that a route could be would take is more than such an answer takes. True for a request that is one of theirs.
+ */
+export function createStreams({ routes, identify, departures, requestLog }: Dependencies) {
+  const places = routes.flatMap((route) => (route.kind === 'stream' ? [toPlace(route)] : []))
+
+  function match({ method, url = '' }: IncomingMessage): Matched | undefined {
+    const end = url.indexOf('?')
+    const path = end === -1 ? url : url.slice(0, end)
+    for (const { route, pattern } of places) {
+      const params = route.method === method && pattern.exec(path)?.groups
+      if (!params) continue
+      const query = new URLSearchParams(end === -1 ? '' : url.slice(end + 1))
+      return path.includes('%') ? decoded({ route, params, query }) : { route, params, query }
+    }
+    return undefined
+  }
+
+  async function serve(
+    { route, params, query }: Matched,
+    request: IncomingMessage,
+    response: ServerResponse,
+  ): Promise<void> {
+    const { headers, socket } = request
+    const address = socket.remoteAddress ?? ''
+    const principal = await identify(headers.authorization, address, 'basic-or-bearer')
+    const permission = route.permissionFor(query)
+    requirePermission(principal, permission)
+    const found = await route.find({ principal, permission, params })
+    if (route.consumes !== undefined && headers['content-type'] !== route.consumes) {
+      throw new Problem('unsupported_media_type', `Send the body as ${route.consumes}.`)
+    }
+    if (Number(headers['content-length'] ?? 0) > route.maxBytes) {
+      throw new Problem('body_too_large', `The body may have at most ${route.maxBytes} bytes.`)
+    }
+    if (expectsContinue(request)) response.writeContinue()
+    const signal = departures.signalOf(response)
+    await route.serve({ request, response, query, principal, found, signal })
+  }
+
+  function refuse(request: IncomingMessage, response: ServerResponse, problem: Problem): void {
+    if (response.headersSent || response.destroyed) {
+      response.destroy()
+      return
+    }
+    const status = statusOf(problem)
+    const isGivenUp = expectsContinue(request) || status === 408
+    if (isUnread(request) && isGivenUp) response.setHeader('connection', 'close')
+    if (status === 401) response.setHeader('www-authenticate', challenge('basic-or-bearer'))
+    for (const [name, value] of Object.entries(problemHeaders(problem)))
+      response.setHeader(name, value)
+    // Git shows its user what a plain text says, and nothing of any other type.
+    const text = Buffer.from(`${problem.message}\n`)
+    response.setHeader('content-type', 'text/plain; charset=utf-8')
+    response.setHeader('content-length', text.length)
+    response.writeHead(status).end(text)
+  }
+
+  return function serveStream(request: IncomingMessage, response: ServerResponse): boolean {
+    const matched = match(request)
+    if (!matched) return false
+    const [requestId, startedAt] = [newId(), performance.now()]
+    for (const [name, value] of commonHeaders) response.setHeader(name, value)
+    response.setHeader('x-request-id', requestId)
+    response.on('close', () => {
+      if (isUnread(request) && response.writableFinished) closeUnlessRead(request)
+      const { method = '', url = '' } = request
+      const seconds = (performance.now() - startedAt) / 1000
+      const { statusCode: status } = response
+      requestLog.tell({ requestId, url, method, route: matched.route.path, status, seconds })
+    })
+    serve(matched, request, response).catch((error) =>
+      refuse(request, response, requestLog.problemOf(error, requestId)),
+    )
+    return true
+  }
+}
+
+function toPlace(route: StreamRoute): { route: StreamRoute; pattern: RegExp } {
+  const source = route.path.replace(/[.]/g, '\\.').replace(/:(\w+)/g, '(?<$1>[^/]+)')
+  return { route, pattern: new RegExp(`^${source}$`) }
+}
+
+// What is wrongly encoded has no route; whoever answers for those tells why.
+function decoded({ params, ...rest }: Matched): Matched | undefined {
+  try {
+    const entries = Object.entries(params)
+    const texts = entries.map(([name, text]) => [name, decodeURIComponent(text)])
+    return { ...rest, params: Object.fromEntries(texts) }
+  } catch {
+    return undefined
+  }
+}
