@@ -4,6 +4,7 @@ import type { Door } from '../database/schema.ts'
 import { bodyOf } from '../git/body.ts'
 import { gitCommands } from '../git/commands.ts'
 import { fetchCapabilitiesIn, fetchOffer } from '../git/fetch-offer.ts'
+import { lookAt } from '../git/file-looks.ts'
 import type { Git } from '../git/git-process.ts'
 import { answerLsRefs } from '../git/ls-refs.ts'
 import { flushPacket, packet } from '../git/pkt-line.ts'
@@ -61,8 +62,12 @@ export function createOffers({
   }
 
   async function fetchOfferOf(path: string, protocol: string): Promise<Buffer[] | undefined> {
+    if (protocol === 'version=2') {
+      const head = lookAt(`${path}/HEAD`)
+      if (head?.kind !== 'file' || head.size === 0) await assertRepository(path)
+      return [await versionTwoOffer(path)]
+    }
     const snapshot = await snapshotOf(path)
-    if (protocol === 'version=2') return [await versionTwoOffer(path)]
     if (!snapshot || isShallow(path)) return undefined
     const capabilities = await fetchCapabilities(path)
     const peeled = capabilities && (await snapshots.peeled(path, snapshot))
