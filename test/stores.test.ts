@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { sql } from 'kysely'
+import { SqliteAdapter, sql } from 'kysely'
 import { newId } from '../src/base/ids.ts'
 import { migrate } from '../src/database/migrate.ts'
 import { migrations } from '../src/database/migrations/migrations.ts'
@@ -68,9 +68,7 @@ onEachDatabase((fresh) => {
   test('a migration that fails leaves the database as it was', async () => {
     await using database = await fresh()
     const db = await database.open()
-    const engine = db.getExecutor().adapter.constructor.name.startsWith('Sqlite')
-      ? 'sqlite'
-      : 'postgres'
+    const engine = db.getExecutor().adapter instanceof SqliteAdapter ? 'sqlite' : 'postgres'
     const broken = [
       ...migrations,
       () => ['create table half (id integer)', 'create table half (id text)'],

@@ -1,7 +1,8 @@
 import { join } from 'node:path'
-import { CamelCasePlugin, type Dialect, Kysely } from 'kysely'
+import { type Dialect, Kysely } from 'kysely'
 import type { Log } from '../base/log.ts'
 import { type Engine, migrate } from './migrate.ts'
+import { Naming } from './naming.ts'
 import type { Schema } from './schema.ts'
 import { sqliteDialect } from './sqlite.ts'
 
@@ -39,7 +40,7 @@ export async function connect({ dataDir, url, log, onCommit }: DatabaseOptions):
 }
 
 export function withDialect(dialect: Dialect): Database {
-  return new Kysely<Schema>({ dialect, plugins: [new CamelCasePlugin()] })
+  return new Kysely<Schema>({ dialect, plugins: [new Naming()] })
 }
 
 function telling(dialect: Dialect, onCommit: () => void): Dialect {

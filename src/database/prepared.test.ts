@@ -7,7 +7,7 @@ import { sqliteDialect } from './sqlite.ts'
 const byName = prepared((db, { name, least }: { name: string; least: number }) =>
   db
     .selectFrom('marks')
-    .select(['name', 'value'])
+    .select(['name', 'value as lastValue'])
     .where('value', '>=', least)
     .where('name', '=', name),
 )
@@ -32,12 +32,24 @@ test('a prepared query takes its values anew each time, in the database or the t
       { name: 'b', value: 2 },
     ])
     .execute()
-  assert.deepEqual(await byName(db, { name: 'a', least: 1 }), [{ name: 'a', value: 1 }])
-  assert.deepEqual(await byName(db, { name: 'b', least: 1 }), [{ name: 'b', value: 2 }])
+  assert.deepEqual(await byName(db, { name: 'a', least: 1 }), [{ name: 'a', lastValue: 1 }])
+  assert.deepEqual(await byName(db, { name: 'b', least: 1 }), [{ name: 'b', lastValue: 2 }])
   assert.deepEqual(await byName(db, { name: 'a', least: 2 }), [])
   assert.deepEqual(await byName(other, { name: 'a', least: 1 }), [])
   await db.transaction().execute(async (tx) => {
     await tx.updateTable('marks').set({ value: 3 }).where('name', '=', 'a').execute()
-    assert.deepEqual(await byName(tx, { name: 'a', least: 3 }), [{ name: 'a', value: 3 }])
+    assert.deepEqual(await byName(tx, { name: 'a', least: 3 }), [{ name: 'a', lastValue: 3 }])
   })
+})
+
+test('a prepared query outside of a transaction sees nothing of it before its end', async () => {
+  await using db = await openMarks()
+  const transaction = await db.startTransaction().execute()
+  await transaction.insertInto('marks').values({ name: 'a', value: 1 }).execute()
+  const found = byName(db, { name: 'a', least: 1 })
+  assert.deepEqual(await byName(transaction, { name: 'a', least: 1 }), [
+    { name: 'a', lastValue: 1 },
+  ])
+  await transaction.rollback().execute()
+  assert.deepEqual(await found, [])
 })

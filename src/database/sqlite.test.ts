@@ -4,9 +4,30 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { createLog } from '../base/log.ts'
-import { openDatabase } from './database.ts'
+import { type Database, openDatabase } from './database.ts'
+import { prepared } from './prepared.ts'
+import type { Db } from './schema.ts'
 
-test('whoever asks for much, one after the other, lets everything else have its turn', async () => {
+const allMarks = prepared((db) => db.selectFrom('marks').selectAll())
+
+test('whoever asks for much in a transaction, one after the other, lets everything else have its turn', async () => {
+  await assertGivesWay(
+    (db) => db.selectFrom('marks').selectAll().execute(),
+    (db, work) => db.transaction().execute(work),
+  )
+})
+
+test('whoever asks for much that is prepared lets everything else have its turn', async () => {
+  await assertGivesWay(
+    (db) => allMarks(db, {}),
+    (db, work) => work(db),
+  )
+})
+
+async function assertGivesWay(
+  ask: (db: Db) => Promise<unknown>,
+  within: (db: Database, work: (db: Db) => Promise<void>) => Promise<void>,
+) {
   const dataDir = await mkdtemp(join(tmpdir(), 'svc-test-'))
   const log = createLog({ level: 'silent', output: process.stderr })
   const db = await openDatabase({ dataDir, url: undefined, log })
@@ -16,12 +37,10 @@ test('whoever asks for much, one after the other, lets everything else have its 
     if (turns < 3) setTimeout(take)
   }
   setTimeout(take)
-  await db.transaction().execute(async (tx) => {
-    for (let asked = 0; asked < 50_000 && turns < 3; asked++) {
-      await tx.selectFrom('marks').selectAll().execute()
-    }
+  await within(db, async (db) => {
+    for (let asked = 0; asked < 50_000 && turns < 3; asked++) await ask(db)
   })
   assert.equal(turns, 3)
   await db.destroy()
   await rm(dataDir, { recursive: true })
-})
+}

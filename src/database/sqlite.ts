@@ -8,11 +8,13 @@ import {
   type Dialect,
   type Driver,
   type QueryResult,
+  SqliteAdapter,
+  type SqliteDatabase,
   SqliteDialect,
-  type SqliteDialectConfig,
   SqliteDriver,
 } from 'kysely'
 import { isBusy } from '../base/sqlite-busy.ts'
+import { Naming } from './naming.ts'
 
 // How long one process waits for another (the command line, a server) to end its transaction.
 const busyTimeoutMs = 5000
@@ -60,71 +62,101 @@ function sizeOf(path: string): number {
 }
 
 function toDialect(database: DatabaseSync, transactions: Use['transactions']): Dialect {
-  const statements = new Map<string, ReturnType<typeof toKyselyStatement>>()
-  const config: SqliteDialectConfig = {
-    database: {
-      close: () => database.close(),
-      prepare(sql) {
-        const cached = statements.get(sql)
-        if (cached) return cached
-        if (statements.size >= cachedStatements) statements.clear()
-        const text = transactions === 'write' ? asImmediate(sql) : sql
-        const statement = toKyselyStatement(database.prepare(text))
-        statements.set(sql, statement)
-        return statement
-      },
+  const statements = new Map<string, Statement>()
+  return new PatientDialect({
+    database,
+    turn: new Turn(),
+    prepare(sql) {
+      const cached = statements.get(sql)
+      if (cached) return cached
+      if (statements.size >= cachedStatements) statements.clear()
+      const text = transactions === 'write' ? asImmediate(sql) : sql
+      const statement = toKyselyStatement(database.prepare(text))
+      statements.set(sql, statement)
+      return statement
     },
-  }
-  return new PatientDialect(config, database)
+  })
 }
 
-class PatientDialect extends SqliteDialect {
-  readonly #config: SqliteDialectConfig
-  readonly #database: DatabaseSync
+type Statement = ReturnType<typeof toKyselyStatement>
 
-  constructor(config: SqliteDialectConfig, database: DatabaseSync) {
-    super(config)
-    this.#config = config
-    this.#database = database
+type Opened = { database: DatabaseSync; prepare: (sql: string) => Statement; turn: Turn }
+
+class PatientDialect extends SqliteDialect {
+  readonly #opened: Opened
+
+  constructor(opened: Opened) {
+    super({ database: toKyselyDatabase(opened) })
+    this.#opened = opened
   }
 
   override createDriver(): Driver {
-    return new PatientDriver(this.#config, this.#database)
+    return new PatientDriver(this.#opened)
+  }
+
+  override createAdapter(): DirectAdapter {
+    return new DirectAdapter(this.#opened)
+  }
+}
+
+/** Reads rows without a promise on the way, when nobody else is at work. */
+export class DirectAdapter extends SqliteAdapter {
+  readonly #opened: Opened
+  readonly #naming = new Naming()
+
+  constructor(opened: Opened) {
+    super()
+    this.#opened = opened
+  }
+
+  /** What a query finds that is no part of a transaction; undefined when it has to wait, as all others do. */
+  read({ sql, parameters }: Pick<CompiledQuery, 'sql' | 'parameters'>): object[] | undefined {
+    const { database, prepare, turn } = this.#opened
+    // There is one connection: what it reads in a transaction may never be committed.
+    if (database.isTransaction || turn.isOver()) return undefined
+    try {
+      return prepare(sql)
+        .all(parameters)
+        .map((row) => this.#naming.mapRow(row))
+    } catch (error) {
+      if (isBusy(error)) return undefined
+      throw error
+    }
   }
 }
 
 class PatientDriver extends SqliteDriver {
-  readonly #database: DatabaseSync
+  readonly #opened: Opened
   #connection: DatabaseConnection | undefined
 
-  constructor(config: SqliteDialectConfig, database: DatabaseSync) {
-    super(config)
-    this.#database = database
+  constructor(opened: Opened) {
+    super({ database: toKyselyDatabase(opened) })
+    this.#opened = opened
   }
 
   override async acquireConnection(): Promise<DatabaseConnection> {
-    this.#connection ??= new PatientConnection(await super.acquireConnection())
+    this.#connection ??= new PatientConnection(await super.acquireConnection(), this.#opened.turn)
     return this.#connection
   }
 
   // On a full disk SQLite rolls back by itself: https://sqlite.org/lang_transaction.html, section 3.
   override async rollbackTransaction(connection: DatabaseConnection): Promise<void> {
-    if (this.#database.isTransaction) await super.rollbackTransaction(connection)
+    if (this.#opened.database.isTransaction) await super.rollbackTransaction(connection)
   }
 }
 
 /** Waits for its turn when another process is writing; SQLite's own waiting would block the whole program. */
 class PatientConnection implements DatabaseConnection {
   readonly #inner: DatabaseConnection
-  /** When this turn of the event loop asked first; undefined when it has not. */
-  #askedAt: number | undefined
+  readonly #turn: Turn
 
-  constructor(inner: DatabaseConnection) {
+  constructor(inner: DatabaseConnection, turn: Turn) {
     this.#inner = inner
+    this.#turn = turn
   }
 
   async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
-    await this.#giveWay()
+    if (this.#turn.isOver()) await this.#turn.next()
     const deadline = performance.now() + busyTimeoutMs
     for (;;) {
       try {
@@ -136,18 +168,30 @@ class PatientConnection implements DatabaseConnection {
     }
   }
 
-  async #giveWay(): Promise<void> {
-    const now = performance.now()
-    if (this.#askedAt === undefined) {
-      this.#askedAt = now
-      setImmediate(() => {
-        this.#askedAt = undefined
-      })
-    } else if (now - this.#askedAt > turnMs) await yieldTurn()
-  }
-
   streamQuery<R>(query: CompiledQuery, chunkSize: number): AsyncIterableIterator<QueryResult<R>> {
     return this.#inner.streamQuery<R>(query, chunkSize)
+  }
+}
+
+/** A turn of the event loop, as those see it who ask the database. */
+class Turn {
+  #number = -1
+  #askedAt = 0
+
+  /** Whether the database was first asked long ago in this turn. */
+  isOver(): boolean {
+    const { loopCount } = performance.nodeTiming.uvMetricsInfo
+    const now = performance.now()
+    if (loopCount === this.#number) return now - this.#askedAt > turnMs
+    this.#number = loopCount
+    this.#askedAt = now
+    return false
+  }
+
+  /** Lets everything else have its turn. */
+  async next(): Promise<void> {
+    await yieldTurn()
+    this.#askedAt = performance.now()
   }
 }
 
@@ -155,6 +199,10 @@ class PatientConnection implements DatabaseConnection {
 // one that asks for the right to write at its start waits for its turn.
 function asImmediate(sql: string): string {
   return sql === 'begin' ? 'begin immediate' : sql
+}
+
+function toKyselyDatabase({ database, prepare }: Opened): SqliteDatabase {
+  return { prepare, close: () => database.close() }
 }
 
 function toKyselyStatement(statement: StatementSync) {
