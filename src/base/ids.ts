@@ -5,8 +5,9 @@ const timeLength = 10
 const randomLength = 16
 
 let lastTime = 0
-let lastRandom: number[] = []
+const lastRandom: number[] = []
 let random = randomBytes(0)
+let taken = 0
 
 /**
  * A new id: 26 characters of Crockford's base32 in lower case, sortable by creation time like a ULID
@@ -15,11 +16,13 @@ let random = randomBytes(0)
 export function newId(now = Date.now()): string {
   if (now > lastTime) {
     lastTime = now
-    lastRandom = Array.from(nextRandom(), (byte) => byte & 31)
+    takeRandom()
   } else {
     increment(lastRandom)
   }
-  return toBase32(lastTime) + lastRandom.map((digit) => alphabet[digit]).join('')
+  let id = toBase32(lastTime)
+  for (const digit of lastRandom) id += alphabet[digit]
+  return id
 }
 
 /** What sorts before every id that was made at a time or later. */
@@ -33,11 +36,12 @@ export function isId(text: string): boolean {
 }
 
 // Each request asks for an id, and many small requests for randomness take longer than a few large ones.
-function nextRandom(): Buffer {
-  if (random.length < randomLength) random = randomBytes(randomLength * 256)
-  const next = random.subarray(0, randomLength)
-  random = random.subarray(randomLength)
-  return next
+function takeRandom(): void {
+  if (taken === random.length) {
+    random = randomBytes(randomLength * 256)
+    taken = 0
+  }
+  for (let place = 0; place < randomLength; place++) lastRandom[place] = (random[taken++] ?? 0) & 31
 }
 
 function increment(digits: number[]): void {

@@ -32,11 +32,12 @@ export function createMetricsLater(options: { version: string }) {
       | 'gauge'
       | 'counter',
   >(kind: K) {
+    // What is told is of the kind that the function takes; the two are bound by K.
+    const pass = (to: Metrics, said: Parameters<Metrics[K]>[0]) =>
+      (to[kind] as (said: Parameters<Metrics[K]>[0]) => void)(said)
     return (said: Parameters<Metrics[K]>[0]): void => {
-      // What is told is of the kind that the function takes; the two are bound by K.
-      const act = (to: Metrics) => (to[kind] as (said: Parameters<Metrics[K]>[0]) => void)(said)
-      if (metrics) act(metrics)
-      else waiting.push(act)
+      if (metrics) pass(metrics, said)
+      else waiting.push((to) => pass(to, said))
     }
   }
 

@@ -31,7 +31,7 @@ export function createDirectories({ dataDir, git, faultPoint }: Dependencies) {
   function pathOf(id: string): string {
     // What is moved and removed must be what was made here, whatever a database says.
     if (!isId(id)) throw new Error(`"${id}" is not the id of a repository`)
-    return join(root, id.slice(-2), `${id}.git`)
+    return `${root}/${id.slice(-2)}/${id}.git`
   }
 
   const lockOf = (id: string) => join(staging, `${id}.lock`)

@@ -25,6 +25,8 @@ import { createRuns } from './runs.ts'
 import { createTriggers } from './triggers.ts'
 import { startWorkflowLoop } from './workflow-loop.ts'
 
+const runnerPrefix = 'svcrunner_'
+
 type Dependencies = {
   db: Database
   git: Git
@@ -66,7 +68,7 @@ export function createWorkflows(dependencies: Dependencies) {
   })
   const views = createRunViews({ db, git })
   const logs = createLogReader({ db, changes })
-  const secret = new Sensitive(`svcrunner_${randomBytes(24).toString('base64url')}`)
+  const secret = new Sensitive(`${runnerPrefix}${randomBytes(24).toString('base64url')}`)
   // Several servers have a runner each, and none may take back what the others' have.
   const ownRunner = `local-${createHash('sha256').update(holder).digest('hex').slice(0, 8)}`
   const secretHash = hashToken(secret.reveal())
@@ -84,7 +86,7 @@ export function createWorkflows(dependencies: Dependencies) {
         const run = await findRunByToken(db, claim)
         return run && { kind: 'run', id: run.id, claim, username: '', permissions: new Set() }
       }
-      if (hashToken(token) !== secretHash) return undefined
+      if (!token.startsWith(runnerPrefix) || hashToken(token) !== secretHash) return undefined
       return { kind: 'runner', id: 'runner', username: '', permissions: new Set(['runner']) }
     },
 
