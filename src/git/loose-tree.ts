@@ -13,6 +13,7 @@ export type LooseTree = { head: LooseFile; refs: LooseFolder }
 type LooseFile = { look: Look; value: string }
 
 type LooseFolder = {
+  path: string | Buffer
   look: Look
   files: Map<string, LooseFile>
   folders: Map<string, LooseFolder>
@@ -50,13 +51,15 @@ export function readLooseTree(
   }
 
   function readFolder(name: string, known: LooseFolder | undefined): LooseFolder | undefined {
-    const path = pathOf(directory, name)
+    const path = known?.path ?? pathOf(directory, name)
     const look = lookAt(path)
     if (!look) return undefined
     if (look.kind !== 'folder') throw new LeftToGit(name)
     folders += 1
     const folder =
-      known && isUnchanged(known.look, look) ? entered(name, known) : listed(name, look, known)
+      known && isUnchanged(known.look, look)
+        ? entered(name, known)
+        : listed(name, path, look, known)
     files += folder?.files.size ?? 0
     if (files > filesAtMost || folders > foldersAtMost) throw new LeftToGit('so many loose refs')
     return folder
@@ -72,11 +75,15 @@ export function readLooseTree(
     return folder
   }
 
-  function listed(name: string, look: Look, known?: LooseFolder): LooseFolder | undefined {
-    const path = pathOf(directory, name)
+  function listed(
+    name: string,
+    path: string | Buffer,
+    look: Look,
+    known?: LooseFolder,
+  ): LooseFolder | undefined {
     const entries = present(() => readdirSync(path, { withFileTypes: true, encoding: 'latin1' }))
     if (!entries) return undefined
-    const folder: LooseFolder = { look, files: new Map(), folders: new Map() }
+    const folder: LooseFolder = { path, look, files: new Map(), folders: new Map() }
     for (const entry of entries) {
       const child = `${name}/${entry.name}`
       if (entry.name.startsWith('.') || entry.name.endsWith('.lock') || child === hiddenRefs)

@@ -1,4 +1,3 @@
-import { join } from 'node:path'
 import { isUnchanged, type Look, lookAt } from './file-looks.ts'
 import type { Git } from './git-process.ts'
 import { LeftToGit, type LooseTree, readLooseTree } from './loose-tree.ts'
@@ -69,7 +68,7 @@ export function createRefSnapshots({ git, maxBytes }: { git: Pick<Git, 'run'>; m
     const { tree, hasChanged } = readLooseTree(directory, known.tree)
     known.tree = tree
     if (hasChanged) delete known.snapshot
-    const path = join(directory, 'packed-refs')
+    const path = `${directory}/packed-refs`
     if (!known.packed || !isUnchanged(known.packed.look, lookAt(path))) {
       delete known.snapshot
       const reading = readPackedRefs(path)
