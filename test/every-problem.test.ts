@@ -8,10 +8,12 @@ import { DatabaseSync } from 'node:sqlite'
 import { after, before, test } from 'node:test'
 import { sql } from 'kysely'
 import { Problem, type ProblemCode, problems, toProblem } from '../src/base/problem.ts'
+import { isBusy } from '../src/base/sqlite-busy.ts'
 import { newTokenString } from '../src/base/token-string.ts'
 import { flushPacket, packet } from '../src/git/pkt-line.ts'
 import { statuses } from '../src/http/problem-response.ts'
 import { createOutbound } from '../src/outbound/outbound.ts'
+import { until } from './support/condition.ts'
 import { createProject, type Project, temporaryFolder } from './support/git.ts'
 import { type InProcess, startInProcess } from './support/in-process.ts'
 import { finishedPushes } from './support/pushes.ts'
@@ -50,6 +52,17 @@ async function cancelledRun(): Promise<{ id: string }> {
   const { body } = await admin.post('/repos/small/workflows', {})
   await admin.post(`/repos/small/workflows/${body.id}/cancel`)
   return body
+}
+
+// The service writes in this process: a connection that waited would wait for itself.
+function isBegun(database: DatabaseSync): boolean {
+  try {
+    database.exec('begin immediate')
+    return true
+  } catch (error) {
+    if (!isBusy(error)) throw error
+    return false
+  }
 }
 
 async function addWebhook(name: string): Promise<Answer> {
@@ -274,7 +287,7 @@ const scenarios: Record<ProblemCode, () => Promise<Answer | string>> = {
   database_unavailable: async () => {
     await using locked = await startInProcess()
     const other = new DatabaseSync(`${locked.dataDir}/svc.db`)
-    other.exec('begin immediate')
+    await until('nobody else writes', () => isBegun(other))
     const answer = await locked.admin.post('/repos', { name: 'site' })
     other.close()
     assertRetryAfter(answer)

@@ -71,8 +71,6 @@ test('a further backup copies what is new and nothing else, and removes what is 
   await using site = await createBackupSite()
   const first = await site.backUp()
   assert.equal(first.filesKept, 0)
-  const idle = await site.backUp()
-  assert.deepEqual([idle.filesCopied, idle.filesKept], [0, first.filesCopied])
   await site.push('site')
   await site.service.admin.delete('/repos/page')
   const before = await contentOf(site.backup)
@@ -87,6 +85,11 @@ test('a further backup copies what is new and nothing else, and removes what is 
   for (const path of before.keys()) {
     if (path !== 'manifest.json' && after.has(path)) assert.equal(after.get(path), before.get(path))
   }
+  // A server that nobody uses still writes down which pushes it has counted.
+  await site.service.end('SIGTERM')
+  const last = await site.backUp()
+  const idle = await site.backUp()
+  assert.deepEqual([idle.filesCopied, idle.filesKept], [0, last.filesCopied + last.filesKept])
 })
 
 test('a copy that was changed or cut short since is made anew; --recheck also finds what looks the same', async () => {

@@ -176,7 +176,8 @@ async function startClone(service: Service) {
 
 /** More rows than any socket holds in its buffers; nothing asks for their directories. */
 function fillWithRepositories(dataDir: string, count: number): void {
-  using database = new DatabaseSync(join(dataDir, 'svc.db'))
+  // The server writes, too: how far it has read its events.
+  using database = new DatabaseSync(join(dataDir, 'svc.db'), { timeout: 5000 })
   database.exec(`
     with recursive numbers (n) as (select 1 union all select n + 1 from numbers where n < ${count})
     insert into repositories (id, name, name_key, owner_token_id, owner_username, created_at)
