@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
+import { temporaryFolder } from '../../test/support/git.ts'
 import { withDialect } from './database.ts'
 import { prepared } from './prepared.ts'
 import { sqliteDialect } from './sqlite.ts'
@@ -12,8 +15,8 @@ const byName = prepared((db, { name, least }: { name: string; least: number }) =
     .where('name', '=', name),
 )
 
-async function openMarks() {
-  const db = withDialect(sqliteDialect(':memory:'))
+async function openMarks(path = ':memory:') {
+  const db = withDialect(sqliteDialect(path))
   await db.schema
     .createTable('marks')
     .addColumn('name', 'text')
@@ -52,4 +55,19 @@ test('a prepared query outside of a transaction sees nothing of it before its en
   ])
   await transaction.rollback().execute()
   assert.deepEqual(await found, [])
+})
+
+test('a prepared query is answered while somebody waits for another process to write', async () => {
+  await using folder = await temporaryFolder()
+  const path = join(folder.path, 'marks.db')
+  await using db = await openMarks(path)
+  using other = new DatabaseSync(path)
+  other.exec('begin immediate')
+  const written = db
+    .transaction()
+    .execute((tx) => tx.insertInto('marks').values({ name: 'a', value: 1 }).execute())
+  assert.deepEqual(await byName(db, { name: 'a', least: 1 }), [])
+  other.exec('commit')
+  await written
+  assert.deepEqual(await byName(db, { name: 'a', least: 1 }), [{ name: 'a', lastValue: 1 }])
 })

@@ -79,8 +79,9 @@ export function createTokens({ db, clock, log }: Dependencies) {
     async authenticate(token: string): Promise<Principal | undefined> {
       if (!isTokenString(token)) return undefined
       const row = await findTokenByHash(db, hashToken(token))
-      if (!row || isExpired(row, clock.now())) return undefined
-      if (clock.now() - (row.lastUsedAt ?? 0) >= lastUsedPrecisionMs) await touch(row.id)
+      const now = clock.now()
+      if (!row || isExpired(row, now)) return undefined
+      if (now - (row.lastUsedAt ?? 0) >= lastUsedPrecisionMs) await touch(row.id)
       return toPrincipal(row)
     },
 
