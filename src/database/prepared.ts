@@ -14,9 +14,9 @@ class Blank {
 }
 
 /**
- * A query that is built and compiled once for each database, which takes longer than to find a row by its key, as do the
- * promises of Kysely: SQLite is read without them. What `build` is given are no values yet: it may put each of them
- * where a value stands, and look at none.
+ * A query for rows that is built and compiled once for each database, which takes longer than to find a row by its
+ * key. On SQLite it waits for nobody who waits to write. What `build` is given are no values yet: it may put each of
+ * them where a value stands, and look at none.
  */
 export function prepared<V extends Values, R>(build: (db: Db, values: V) => Compilable<R>) {
   const queries = new WeakMap<object, CompiledQuery<R>>()
@@ -40,8 +40,8 @@ export function prepared<V extends Values, R>(build: (db: Db, values: V) => Comp
     )
     if (adapter instanceof DirectAdapter && !db.isTransaction) {
       // The rows are those that executeQuery below would find.
-      const rows = adapter.read({ sql: query.sql, parameters }) as R[] | undefined
-      if (rows) return rows
+      const rows = await adapter.read({ sql: query.sql, parameters })
+      if (rows) return rows as R[]
     }
     const { rows } = await db.executeQuery<R>({ ...query, parameters })
     return rows

@@ -99,7 +99,7 @@ class PatientDialect extends SqliteDialect {
   }
 }
 
-/** Reads rows without a promise on the way, when nobody else is at work. */
+/** Reads rows past Kysely, which lets one query at a time have the connection, be it only waiting to write. */
 export class DirectAdapter extends SqliteAdapter {
   readonly #opened: Opened
   readonly #naming = new Naming()
@@ -109,14 +109,15 @@ export class DirectAdapter extends SqliteAdapter {
     this.#opened = opened
   }
 
-  /** What a query finds that is no part of a transaction; undefined when it has to wait, as all others do. */
-  read({ sql, parameters }: Pick<CompiledQuery, 'sql' | 'parameters'>): object[] | undefined {
+  /** What a query finds that is no part of a transaction; undefined when it has to wait for one. */
+  async read(query: Pick<CompiledQuery, 'sql' | 'parameters'>): Promise<object[] | undefined> {
     const { database, prepare, turn } = this.#opened
+    if (turn.isOver()) await turn.next()
     // There is one connection: what it reads in a transaction may never be committed.
-    if (database.isTransaction || turn.isOver()) return undefined
+    if (database.isTransaction) return undefined
     try {
-      return prepare(sql)
-        .all(parameters)
+      return prepare(query.sql)
+        .all(query.parameters)
         .map((row) => this.#naming.mapRow(row))
     } catch (error) {
       if (isBusy(error)) return undefined
