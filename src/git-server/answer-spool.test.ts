@@ -116,9 +116,7 @@ async function readAll(reading: AnswerReader, random?: ReturnType<typeof createR
   for (;;) {
     const piece = await reader.next(signal)
     if (!piece) return Buffer.concat(pieces)
-    // Its bytes are another's once it is done with.
-    pieces.push(Buffer.from(piece.bytes))
-    piece.done()
+    pieces.push(piece)
     if (random?.chance(0.3)) await new Promise((resolve) => setImmediate(resolve))
   }
 }

@@ -156,8 +156,7 @@ async function readTo(watched: Watched, reading: AnswerReader): Promise<Outcome>
     if (!piece) return conclude(watched, reader.outcome())
     if (isFirst) answer.begin()
     onProgress()
-    const goesOn = output.write(piece.bytes, (error) => error || piece.done())
-    if (!goesOn) await draining.wait()
+    if (!output.write(piece)) await draining.wait()
     onProgress()
   }
 }

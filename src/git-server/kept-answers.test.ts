@@ -152,7 +152,6 @@ async function readAll(spool: ReturnType<typeof createAnswerSpool>): Promise<Buf
   for (;;) {
     const piece = await reader.next(new AbortController().signal)
     if (!piece) return Buffer.concat(pieces)
-    pieces.push(Buffer.from(piece.bytes))
-    piece.done()
+    pieces.push(piece)
   }
 }
