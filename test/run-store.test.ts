@@ -90,6 +90,26 @@ onEachDatabase((fresh, engine) => {
     assert.deepEqual(await listUnfinished(db, 'other'), [])
   })
 
+  test('a run that is just queued again is not forgotten', {
+    skip: engine === 'sqlite' && 'it has one writer at a time',
+  }, async () => {
+    await using database = await fresh()
+    const [db, other] = [await database.open(), await database.open()]
+    const repositoryId = await addRepository(db)
+    const old = { status: 'completed', completedAt: 1 } as const
+    const [again, gone] = [runRow(repositoryId, { number: 1, ...old }), runRow(repositoryId, old)]
+    await insertRun(db, again, [])
+    await insertRun(db, { ...gone, number: 2 }, [])
+    await other.transaction().execute(async (tx) => {
+      await updateRun(tx, { id: again.id, status: 'completed' }, { status: 'queued' })
+      assert.equal(await deleteOldRuns(db, 2, 10), 1)
+    })
+    assert.deepEqual(
+      (await listUnfinished(db)).map(({ id }) => id),
+      [again.id],
+    )
+  })
+
   test('times and counts beyond 32 bits are kept as numbers', async () => {
     await using database = await fresh()
     const db = await database.open()

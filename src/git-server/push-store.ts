@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import { hasRowLocks } from '../database/row-locks.ts'
 import type { Db, PushRow } from '../database/schema.ts'
 import type { PushedUpdate } from '../git/refs.ts'
 
@@ -157,21 +158,17 @@ export async function listKeeping(db: Db, repositoryId: string, now: number): Pr
   return rows.map(({ id }) => id)
 }
 
-/** Notes that nothing is kept any more of the pushes whose time is over. */
+/** Notes that nothing is kept any more of the pushes whose time is over, but those that go with their repository just now. */
 export async function clearKept(db: Db, repositoryId: string, now: number): Promise<void> {
-  await db
-    .updateTable('pushes')
-    .set({ keptUntil: null })
+  const over = nobodyElses(db)
     .where('repositoryId', '=', repositoryId)
     .where('keptUntil', '<=', now)
-    .execute()
+  await db.updateTable('pushes').set({ keptUntil: null }).where('id', 'in', over).execute()
 }
 
 /** Forgets some of the pushes that were finished before a time and of which nothing is kept; how many. */
 export async function deleteFinished(db: Db, before: number, limit: number): Promise<number> {
-  const old = db
-    .selectFrom('pushes')
-    .select('id')
+  const old = nobodyElses(db)
     .where('finishedAt', '<', before)
     .where('keptUntil', 'is', null)
     .limit(limit)
@@ -180,6 +177,14 @@ export async function deleteFinished(db: Db, before: number, limit: number): Pro
     .where('id', 'in', old)
     .executeTakeFirstOrThrow()
   return Number(numDeletedRows)
+}
+
+// A deletion of their repository locks them in an order of the database's own, so they are not waited for.
+function nobodyElses(db: Db) {
+  return db
+    .selectFrom('pushes')
+    .select('id')
+    .$if(hasRowLocks(db), (rows) => rows.forUpdate().skipLocked())
 }
 
 function toFinished(row: PushRow): FinishedPush {

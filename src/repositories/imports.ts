@@ -82,13 +82,14 @@ export function createImports(dependencies: Dependencies) {
     const { name, nameKey, ownerTokenId, ownerUsername, startedAt: createdAt } = row
     const repository = { name, nameKey, ownerTokenId, ownerUsername, createdAt }
     await db.transaction().execute(async (tx) => {
-      await deleteFailedImports(tx, name)
       const isFree = await insertRepository(tx, {
         ...repository,
         id: row.repositoryId,
         state: 'importing',
       })
       if (!isFree) throw nameTaken(name)
+      // In the order of `repositories.create`: whoever has the name may forget why others did not get it.
+      await deleteFailedImports(tx, name)
       await insertImport(tx, row)
     })
     faultPoint('import.reserved')

@@ -132,9 +132,9 @@ export function createSubscriptions({ db, clock, outbound, signing, wake }: Depe
       const row = { ...of, ...address, events: events.join(' '), createdAt: now, updatedAt: now }
       const data = { webhookId: row.id, events }
       await db.transaction().execute(async (tx) => {
-        await publish(tx, now, [{ kind: 'webhook.created', actor, repositoryId, data }])
         await insertWebhook(tx, row).catch(asGone(() => repositoryGone(repository)))
         if (sealed) await signing.replace(tx, sealed, now)
+        await publish(tx, now, [{ kind: 'webhook.created', actor, repositoryId, data }])
         // Counted last: who publishes waits for others that do, and then sees what they added.
         if ((await countWebhooks(tx, repositoryId)) > webhooksAtMost) throw tooMany(repository)
       })
@@ -179,7 +179,8 @@ export function createSubscriptions({ db, clock, outbound, signing, wake }: Depe
         if (sealed) await signing.replace(tx, sealed, now + keptMs)
         if (secret === null) await signing.remove(tx, id)
         if (address) await redirectPending(tx, id, address.url)
-        if (isSwitched && !enabled) await giveUpWaiting(tx, id, { now, hasLocks: false })
+        if (isSwitched && !enabled)
+          await giveUpWaiting(tx, id, { now, hasLocks: address !== undefined })
         const updated = await updateWebhook(tx, { id }, changes)
         if (!updated) throw webhookNotFound(id)
         return updated

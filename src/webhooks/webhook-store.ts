@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import { hasRowLocks } from '../database/row-locks.ts'
 import type { Db, WebhookRow } from '../database/schema.ts'
 
 type NewWebhook = Pick<
@@ -107,12 +108,15 @@ export async function markWebhooksDeleted(
   repositoryId: string,
   deletedAt: number,
 ): Promise<void> {
-  await db
-    .updateTable('webhooks')
-    .set({ deletedAt, dueAt: null })
+  // Whoever locks several webhooks locks them in the order of their ids.
+  const some = db
+    .selectFrom('webhooks')
+    .select('id')
     .where('repositoryId', '=', repositoryId)
     .where('deletedAt', 'is', null)
-    .execute()
+    .orderBy('id')
+    .$if(hasRowLocks(db), (rows) => rows.forNoKeyUpdate())
+  await db.updateTable('webhooks').set({ deletedAt, dueAt: null }).where('id', 'in', some).execute()
 }
 
 /** Ids of webhooks that were deleted, of all repositories or of one, those first that were so first. */

@@ -2,7 +2,7 @@ import { Problem } from '../base/problem.ts'
 import type { Db } from '../database/schema.ts'
 import { ExpressionFault } from '../workflow-syntax/expression-fault.ts'
 import { draftRun, type Start } from './new-run.ts'
-import { publishRun } from './run-events.ts'
+import { publishRun, type RunNews } from './run-events.ts'
 import {
   countQueued,
   insertRun,
@@ -16,8 +16,8 @@ const queuedAtMost = 500
 
 /**
  * Queues a run, in a transaction. Of each concurrency group no more than one run waits: the one that waited
- * gives way; where the workflow says so, the one that runs does, too. Returns the run and the ids of those
- * that were changed. Throws `too_many_runs` or `workflow_invalid`.
+ * gives way; where the workflow says so, the one that runs does, too. Returns the run, the ids of those that were
+ * changed, and what is to be published at the end of the transaction. Throws `too_many_runs` or `workflow_invalid`.
  */
 export async function enqueue(tx: Db, start: Start, now: number) {
   const repositoryId = start.repository.id
@@ -25,10 +25,14 @@ export async function enqueue(tx: Db, start: Start, now: number) {
   const number = await takeNumber(tx, repositoryId)
   await requireRoom(tx, repositoryId)
   const { run, groups, cancels } = await toDraft(start, now, number)
-  const changed = await makeWay(tx, { repositoryId, groups, cancels, name: run.name }, now)
+  const { changed, news } = await makeWay(
+    tx,
+    { repositoryId, groups, cancels, name: run.name },
+    now,
+  )
   await insertRun(tx, run, groups)
-  await publishRun(tx, now, 'queued', { ...run, attempt: 1 })
-  return { id: run.id, number, changed }
+  const queued: RunNews = { action: 'queued', run: { ...run, attempt: 1 } }
+  return { id: run.id, number, changed, news: [...news, queued] }
 }
 
 /** Refuses a further run of a repository that has too many waiting. Throws `too_many_runs`. */
@@ -42,17 +46,21 @@ export async function requireRoom(tx: Db, repositoryId: string): Promise<void> {
 
 type Way = { repositoryId: string; groups: string[]; cancels: string[]; name: string }
 
-/** Has those runs give way that stand in the way of a new one of their groups; their ids. */
-export async function makeWay(tx: Db, way: Way, now: number): Promise<string[]> {
+/** Has those runs give way that stand in the way of a new one of their groups; their ids, and what is to be published. */
+export async function makeWay(tx: Db, way: Way, now: number) {
   const { repositoryId, groups, cancels } = way
   const reason = `A newer run of the same concurrency group took its place: ${way.name}.`
   const waiting = await listInGroups(tx, { repositoryId, groups, status: 'queued' })
-  for (const id of waiting) await completeQueued(tx, id, reason, now)
+  const news: RunNews[] = []
+  for (const id of waiting) {
+    const run = await endQueued(tx, id, reason, now)
+    if (run) news.push({ action: 'completed', run })
+  }
   const running = await listInGroups(tx, { repositoryId, groups: cancels, status: 'running' })
   for (const id of running) {
     await updateRun(tx, { id, status: 'running' }, { cancelReason: reason, cancelledAt: now })
   }
-  return [...waiting, ...running]
+  return { changed: [...waiting, ...running], news }
 }
 
 /** Ends a run that nobody has begun; undefined when it is not queued. */
@@ -62,15 +70,20 @@ export async function completeQueued(
   reason: string,
   now: number,
 ): Promise<ListedRun | undefined> {
-  const end = { conclusion: 'cancelled', cancelReason: reason, fault: reason } as const
-  const times = { startedAt: now, completedAt: now, cancelledAt: now }
-  const ended = await updateRun(
-    tx,
-    { id, status: 'queued' },
-    { status: 'completed', ...end, ...times },
-  )
+  const ended = await endQueued(tx, id, reason, now)
   if (ended) await publishRun(tx, now, 'completed', ended)
   return ended
+}
+
+function endQueued(
+  tx: Db,
+  id: string,
+  reason: string,
+  now: number,
+): Promise<ListedRun | undefined> {
+  const end = { conclusion: 'cancelled', cancelReason: reason, fault: reason } as const
+  const times = { startedAt: now, completedAt: now, cancelledAt: now }
+  return updateRun(tx, { id, status: 'queued' }, { status: 'completed', ...end, ...times })
 }
 
 async function toDraft(start: Start, now: number, number: number) {

@@ -1,5 +1,5 @@
 import type { Db } from '../database/schema.ts'
-import { publish } from '../events/events.ts'
+import { type Event, publish } from '../events/events.ts'
 import { findPlace } from '../repositories/place-store.ts'
 import type { NewRun } from './run-store.ts'
 
@@ -27,13 +27,26 @@ type Told = Pick<
   | 'actorUsername'
 > & { attempt: number }
 
-/** Publishes that a run has come to a new state, with all that it is then, in the transaction that brings it there. */
-export async function publishRun(
-  tx: Db,
-  now: number,
-  action: 'queued' | 'running' | 'completed',
-  run: Told,
-): Promise<void> {
+type Action = 'queued' | 'running' | 'completed'
+
+/** That a run has come to a new state, to be published with all that it is then. */
+export type RunNews = { action: Action; run: Told }
+
+/**
+ * Publishes that runs have come to new states, in the transaction that brings them there. Comes last in it: whoever
+ * changes a run has locked it, and then waits for those who publish.
+ */
+export async function publishRuns(tx: Db, now: number, news: RunNews[]): Promise<void> {
+  const events: Event[] = []
+  for (const one of news) events.push(await toEvent(tx, one))
+  await publish(tx, now, events)
+}
+
+/** The same of one run. */
+export const publishRun = (tx: Db, now: number, action: Action, run: Told): Promise<void> =>
+  publishRuns(tx, now, [{ action, run }])
+
+async function toEvent(tx: Db, { action, run }: RunNews): Promise<Event> {
   const { id: runId, repositoryId, attempt, number, name, branch, ref, event } = run
   const { isolation = '', fault = '', createdAt, queuedAt } = run
   const repositoryName = (await findPlace(tx, repositoryId))?.name ?? ''
@@ -59,5 +72,5 @@ export async function publishRun(
     completedAt: run.completedAt ?? null,
   }
   const actor = { id: run.actorId, username: run.actorUsername }
-  await publish(tx, now, [{ kind: 'workflow', actor, repositoryId, data }])
+  return { kind: 'workflow', actor, repositoryId, data }
 }

@@ -1,6 +1,8 @@
 import type { Insertable, Updateable } from 'kysely'
 import { sql } from 'kysely'
+import { hasRowLocks } from '../database/row-locks.ts'
 import type { Db, RunAttemptRow, RunRow, Schema } from '../database/schema.ts'
+import { holdPlace } from '../repositories/place-store.ts'
 
 export type NewRun = Insertable<Schema['runs']>
 type Changes = Updateable<Schema['runs']>
@@ -18,6 +20,7 @@ const listed = [
 
 /** Counts a further run of a repository. Its counter stays locked until the transaction ends. */
 export async function takeNumber(tx: Db, repositoryId: string): Promise<number> {
+  await holdPlace(tx, repositoryId)
   const { last } = await tx
     .insertInto('runNumbers')
     .values({ repositoryId, last: 1 })
@@ -31,6 +34,7 @@ export async function takeNumber(tx: Db, repositoryId: string): Promise<number> 
 
 /** Has other changes to the runs of a repository wait until the transaction ends. */
 export async function lockRuns(tx: Db, repositoryId: string): Promise<void> {
+  await holdPlace(tx, repositoryId)
   await tx
     .updateTable('runNumbers')
     .set((is) => ({ last: is.ref('last') }))
@@ -211,7 +215,7 @@ export function listRunningOf(db: Db, runner: string): Promise<ListedRun[]> {
     .execute()
 }
 
-/** Forgets completed runs; how many. */
+/** Forgets completed runs, but those that somebody has just now; how many. */
 export async function deleteOldRuns(
   db: Db,
   completedBefore: number,
@@ -224,6 +228,7 @@ export async function deleteOldRuns(
     .where('completedAt', '<', completedBefore)
     .orderBy('completedAt')
     .limit(most)
+    .$if(hasRowLocks(db), (rows) => rows.forUpdate().skipLocked())
   const { numDeletedRows } = await db
     .deleteFrom('runs')
     .where('id', 'in', old)

@@ -20,9 +20,9 @@ import { openCommit } from './commit-files.ts'
 import { completeQueued, enqueue, makeWay, requireRoom } from './enqueue.ts'
 import { keptJobs } from './kept-jobs.ts'
 import { createNameMask } from './name-mask.ts'
-import { branchOf } from './new-run.ts'
+import { branchOf, type Start } from './new-run.ts'
 import type { Queue } from './queue.ts'
-import { publishRun } from './run-events.ts'
+import { publishRuns } from './run-events.ts'
 import { listJobs } from './run-job-store.ts'
 import {
   findRun,
@@ -102,23 +102,23 @@ export function createRuns(dependencies: Dependencies) {
       const { id: repositoryId, name, ownerUsername: owner, path: directory } = repository
       const from = { directory, sender: actor.username, baseUrl: baseUrl() }
       const about = await tellAbout(repository, from)
-      const queued = await db.transaction().execute((tx) =>
-        enqueue(
-          tx,
-          {
-            repository: { id: repositoryId, name, owner },
-            actor,
-            event: 'workflow_dispatch',
-            ref,
-            commit: commitId,
-            inputs,
-            payload: dispatchPayload(ref, inputs, about),
-            sources,
-            maskName,
-          },
-          clock.now(),
-        ),
-      )
+      const wantedRun: Start = {
+        repository: { id: repositoryId, name, owner },
+        actor,
+        event: 'workflow_dispatch',
+        ref,
+        commit: commitId,
+        inputs,
+        payload: dispatchPayload(ref, inputs, about),
+        sources,
+        maskName,
+      }
+      const queued = await db.transaction().execute(async (tx) => {
+        const now = clock.now()
+        const { news, ...made } = await enqueue(tx, wantedRun, now)
+        await publishRuns(tx, now, news)
+        return made
+      })
       faultPoint('run.queued')
       for (const name of [...queued.changed, 'queue']) changes.notify(name)
       return { id: queued.id, number: queued.number, status: 'queued' as const }
@@ -190,7 +190,7 @@ export function createRuns(dependencies: Dependencies) {
           logBytes,
         })
         const way = { repositoryId: repository.id, groups: await listGroups(tx, id) }
-        const gone = await makeWay(tx, { ...way, cancels: [], name: run.name }, now)
+        const { changed, news } = await makeWay(tx, { ...way, cancels: [], name: run.name }, now)
         const queued = await updateRun(
           tx,
           { id, status: 'completed', attempt },
@@ -204,8 +204,9 @@ export function createRuns(dependencies: Dependencies) {
             kept: JSON.stringify(kept),
           },
         )
-        if (queued) await publishRun(tx, now, 'queued', queued)
-        return gone
+        if (queued) news.push({ action: 'queued', run: queued })
+        await publishRuns(tx, now, news)
+        return changed
       })
       for (const name of [...changed, id, 'queue']) changes.notify(name)
       return find(repository, id)

@@ -18,7 +18,7 @@ import { zeroId } from '../git/ref-name.ts'
 import { type PushedUpdate, type RefUpdate, readDefaultBranch, readRefs } from '../git/refs.ts'
 import { pushPayload } from '../payloads/push-payload.ts'
 import { schedulePayload } from '../payloads/started-payloads.ts'
-import { findPlace, type Place } from '../repositories/place-store.ts'
+import { findPlace, holdPlace, type Place } from '../repositories/place-store.ts'
 import { tellAbout } from '../repositories/tell-about.ts'
 import type { Checker } from '../workflow-syntax/checker.ts'
 import { nextTime } from '../workflow-syntax/cron.ts'
@@ -28,7 +28,7 @@ import { type CommitFiles, openCommit } from './commit-files.ts'
 import { enqueue } from './enqueue.ts'
 import { createNameMask } from './name-mask.ts'
 import { draftFailedRun, type Start } from './new-run.ts'
-import { publishRun } from './run-events.ts'
+import { publishRuns, type RunNews } from './run-events.ts'
 import { addLog } from './run-logs.ts'
 import { insertRun, takeNumber } from './run-store.ts'
 import { listDue, moveOn, replaceSchedules } from './schedule-store.ts'
@@ -55,6 +55,9 @@ type Pushed = Awaited<ReturnType<typeof listEventsAfter>>[number]
 type Planned =
   | { start: Start }
   | { failed: Omit<Start, 'sources' | 'maskName'> & { files: string[]; fault: string } }
+
+/** What was made: whom it is to be told to in this process, and what is to be published when all is made. */
+type Made = { changed: string[]; news: RunNews[] }
 
 /** What an event asks for; `schedules` are those of the repository from now on. */
 type Reaction = { planned: Planned[]; schedules?: { repositoryId: string; rows: ScheduleRow[] } }
@@ -107,47 +110,49 @@ export function createTriggers(dependencies: Dependencies) {
   async function record(from: number, to: number, { planned, schedules }: Reaction): Promise<void> {
     const changed = await db.transaction().execute(async (tx) => {
       if ((await lockMark(tx, 'workflows')) !== from) return []
-      const notified: string[] = []
-      for (const one of planned) notified.push(...(await make(tx, one)))
-      if (schedules && (await findPlace(tx, schedules.repositoryId)))
+      if (schedules && (await holdPlace(tx, schedules.repositoryId)))
         await replaceSchedules(tx, schedules.repositoryId, schedules.rows)
+      const made: Made[] = []
+      for (const one of planned) made.push(await make(tx, one))
       await updateMark(tx, 'workflows', to)
-      return notified
+      await publishRuns(
+        tx,
+        clock.now(),
+        made.flatMap(({ news }) => news),
+      )
+      return made.flatMap(({ changed }) => changed)
     })
     for (const name of changed) changes.notify(name)
   }
 
-  async function make(tx: Db, planned: Planned): Promise<string[]> {
+  async function make(tx: Db, planned: Planned): Promise<Made> {
     const about = 'start' in planned ? planned.start : planned.failed
-    if (!(await findPlace(tx, about.repository.id))) return []
-    if ('failed' in planned) {
-      await fail(tx, planned.failed)
-      return []
-    }
+    if (!(await holdPlace(tx, about.repository.id))) return { changed: [], news: [] }
+    if ('failed' in planned) return fail(tx, planned.failed)
     try {
-      return [...(await enqueue(tx, planned.start, clock.now())).changed, 'queue']
+      const { changed, news } = await enqueue(tx, planned.start, clock.now())
+      return { changed: [...changed, 'queue'], news }
     } catch (error) {
       if (!(error instanceof Problem)) throw error
       const { sources, maskName: _, ...start } = planned.start
-      await fail(tx, {
+      return fail(tx, {
         ...start,
         files: sources.files.map(({ path }) => path),
         fault: error.message,
       })
-      return []
     }
   }
 
   async function fail(
     tx: Db,
     failed: Omit<Start, 'sources' | 'maskName'> & { files: string[]; fault: string },
-  ) {
+  ): Promise<Made> {
     const number = await takeNumber(tx, failed.repository.id)
     const run = await draftFailedRun(failed, clock.now(), number)
     await insertRun(tx, run, [])
     const text = `✗ failure: ${run.fault}\n`
     await addLog(tx, { ...run, attempt: 1, logBytes: 0 }, [{ step: null, prefix: '', text }])
-    await publishRun(tx, clock.now(), 'completed', { ...run, attempt: 1 })
+    return { changed: [], news: [{ action: 'completed', run: { ...run, attempt: 1 } }] }
   }
 
   // One event that cannot be reacted to must not keep all later ones from that. Whether it was recorded.
@@ -268,8 +273,11 @@ export function createTriggers(dependencies: Dependencies) {
     const planned = await planScheduled(schedule)
     const next = nextTime(schedule.cron, schedule.timezone || undefined, clock.now())
     const changed = await db.transaction().execute(async (tx) => {
-      if (!(await moveOn(tx, schedule, next))) return []
-      return planned ? make(tx, planned) : []
+      if (!(await holdPlace(tx, schedule.repositoryId))) return []
+      if (!(await moveOn(tx, schedule, next)) || !planned) return []
+      const { changed, news } = await make(tx, planned)
+      await publishRuns(tx, clock.now(), news)
+      return changed
     })
     for (const name of changed) changes.notify(name)
   }
