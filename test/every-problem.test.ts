@@ -343,6 +343,7 @@ test('what is thrown by the disk and the database becomes a problem of its own',
   assert.equal(codeOf({ code: 'ENOSPC' }), 'storage_full')
   assert.equal(codeOf({ code: '53100' }), 'storage_full')
   assert.equal(codeOf({ code: '57P01' }), 'database_unavailable')
+  assert.equal(codeOf({ code: '40P01' }), 'database_unavailable')
   assert.equal(codeOf({ code: 'ECONNREFUSED' }), 'database_unavailable')
   assert.equal(codeOf({ errcode: 5 }), 'database_unavailable')
   assert.equal(codeOf({}), 'internal_error')

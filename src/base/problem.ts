@@ -128,6 +128,11 @@ export function toProblem(error: unknown): Problem {
       retryAfterSeconds: 5,
     })
   }
+  if (undoneTransactionCodes.has(code)) {
+    const detail =
+      'The database was changed by somebody else meanwhile; nothing was done, try again.'
+    return new Problem('database_unavailable', detail, { cause: error, retryAfterSeconds: 1 })
+  }
   return new Problem('internal_error', 'The server failed; the fault is in its log.', {
     cause: error,
   })
@@ -146,6 +151,9 @@ const unreachableDatabaseCodes = new Set([
   '57P02',
   '57P03',
 ])
+
+// Serialization failure and deadlock: all that the transaction did is undone, and it may be tried again.
+const undoneTransactionCodes = new Set(['40001', '40P01'])
 
 // The PostgreSQL client gives these faults of its own no code.
 function isLostConnection(error: unknown): boolean {
