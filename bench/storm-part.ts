@@ -44,6 +44,16 @@ export async function measureStorms(
     (await workspace.git(['-C', path, 'rev-parse', ref])).output
 
   const { svc } = targetsOf(history.name)
+  // First, since it is what makes svc a server that has been at work for a while: the peer starts anew each time.
+  const shallow = wholeFetch(await tipOf(history), 1)
+  const again = await wireContest('a shallow clone again', targetsOf(history.name), {
+    rounds: storms,
+    seconds,
+    connections: 1,
+    ms,
+    requests: () => shallow,
+  })
+
   // Of the last of the commits: with it come all others.
   await using limit = await startStaticServer(await recordReplies(svc, steps.at(-1)))
   const pushTo = (address: string) => (round: number) => {
@@ -66,14 +76,6 @@ export async function measureStorms(
   const fresh = await wireContest('a clone, nothing kept', targetsOf(history.name), {
     ...unlike,
     requests: (round) => wholeFetch(steps[round] ?? ''),
-  })
-  const shallow = wholeFetch(await tipOf(history), 1)
-  const again = await wireContest('a shallow clone again', targetsOf(history.name), {
-    rounds: storms,
-    seconds,
-    connections: 1,
-    ms,
-    requests: () => shallow,
   })
   const held = await measureHeldClones(workspace, {
     pid: subject.pid,
