@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import type { Principal } from '../src/access/principal.ts'
 import { parsePublicKey } from '../src/ssh/public-key.ts'
 import { createSshKeys } from '../src/ssh-keys/ssh-keys.ts'
+import { until } from './support/condition.ts'
 import { onEachDatabase } from './support/databases.ts'
 import { newKeyLine } from './support/ssh-keys.ts'
 
@@ -70,7 +71,7 @@ onEachDatabase((fresh) => {
     ] as const) {
       time.now = start + after
       await keys.principalOf(id)
-      assert.equal(await lastUsed(), start + noted)
+      await until('the use is noted', async () => (await lastUsed()) === start + noted)
     }
   })
 })

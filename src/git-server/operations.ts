@@ -1,6 +1,6 @@
-import { Problem } from '../base/problem.ts'
+import { Problem, problems } from '../base/problem.ts'
 
-/** What a client had git do, and what came of it: `refused` was answered with a Problem. */
+/** What a client had git do, and what came of it: `refused` was answered with a Problem that is no fault of the server's. */
 export type Operation = {
   kind: 'offer' | 'list' | 'fetch' | 'archive' | 'push'
   outcome: 'done' | 'failed' | 'refused' | 'cut_off'
@@ -30,9 +30,23 @@ export function createMeasure(onOperation: (operation: Operation) => void) {
         )
         return result
       } catch (error) {
-        end(error instanceof Problem ? 'refused' : 'failed')
+        end(outcomeOf(error, values))
         throw error
       }
     }
   }
+}
+
+// A request's signal is aborted when its client has gone, or neither sends nor reads.
+function outcomeOf(error: unknown, values: unknown[]): Operation['outcome'] {
+  if (values.some((value) => signalIn(value)?.aborted)) return 'cut_off'
+  const isRefused = error instanceof Problem && problems[error.code].kind !== 'internal'
+  return isRefused ? 'refused' : 'failed'
+}
+
+function signalIn(value: unknown): AbortSignal | undefined {
+  const isObject = typeof value === 'object' && value !== null
+  return isObject && 'signal' in value && value.signal instanceof AbortSignal
+    ? value.signal
+    : undefined
 }

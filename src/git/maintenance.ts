@@ -5,7 +5,7 @@ import { gitCommands, maintenanceConfig } from './commands.ts'
 import { dropExpired, expiredFolder, hasExpired, restoreExpired } from './expired.ts'
 import { type Ended, type Git, GitFailure } from './git-process.ts'
 import { readAllRefs } from './refs.ts'
-import { markPruned } from './stamps.ts'
+import { renewStamps } from './stamps.ts'
 
 /** What a repository's objects are kept in. */
 export type Storage = { packs: number; bytes: number; largest: number; hasCruft: boolean }
@@ -47,6 +47,8 @@ export async function maintain(directory: string, options: Options): Promise<voi
   await run(graph(directory), options, { isIdle: true })
   faultPoint('maintenance.graphed')
   if ((await readStorage(directory)).packs === 0) return
+  // Whoever has mended files that were damaged does this next: no answer from before is then given again.
+  await renewStamps(directory)
   if (extent === 'full') return repackAll(directory, options)
   await repack(gitCommands.repack(directory), options)
   faultPoint('maintenance.repacked')
@@ -80,12 +82,10 @@ async function repackAll(directory: string, options: Options): Promise<void> {
   const expired = join(directory, expiredFolder)
   await mkdir(expired, { recursive: true })
   const seconds = String(Math.floor(expireBefore / 1000))
-  // Before, so that it is known to be possible after.
-  await markPruned(directory)
   try {
     await repack(gitCommands.repackAll(directory, seconds, join(expired, 'pack')), options)
   } finally {
-    await markPruned(directory)
+    await renewStamps(directory)
   }
   faultPoint('maintenance.repacked')
   if (await hasExpired(directory)) {

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { isAbsence } from '../base/absence.ts'
 import { type Look, lookAt } from './file-looks.ts'
 
-// The file whose times tell when objects were last taken away.
+// The file whose times tell when objects were last put in order, and those taken away that nothing leads to.
 const prunedFile = 'svc-pruned'
 const tagFoldersMost = 64
 const rememberedMost = 1000
@@ -66,8 +66,8 @@ export function createStamps() {
   }
 }
 
-/** Has all stamps of a repository differ from those before: objects are about to be taken away, or were. */
-export async function markPruned(directory: string): Promise<void> {
+/** Has all stamps of a repository differ from those before: its objects are about to be put in order, or some taken away, or were. */
+export async function renewStamps(directory: string): Promise<void> {
   await using file = await open(join(directory, prunedFile), 'a')
   const now = new Date()
   await file.utimes(now, now)

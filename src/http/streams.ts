@@ -26,7 +26,9 @@ type Matched = { route: StreamRoute; params: Record<string, string>; query: URLS
 export function createStreams({ routes, identify, departures, requestLog }: Dependencies) {
   const places = routes.flatMap((route) => (route.kind === 'stream' ? [toPlace(route)] : []))
 
-  function match({ method, url = '' }: IncomingMessage): Matched | undefined {
+  function match({ method, url: target = '' }: IncomingMessage): Matched | undefined {
+    // A proxy may send the whole address: RFC 9112, section 3.2.2.
+    const url = target.startsWith('/') ? target : target.replace(/^https?:\/\/[^/?]*/i, '')
     const end = url.indexOf('?')
     const path = end === -1 ? url : url.slice(0, end)
     for (const { route, pattern } of places) {

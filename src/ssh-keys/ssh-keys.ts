@@ -4,6 +4,7 @@ import type { Clock } from '../base/clock.ts'
 import { isId, newId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
 import { Problem } from '../base/problem.ts'
+import { createUseNotes } from '../base/use-notes.ts'
 import type { Database } from '../database/database.ts'
 import type { SshKeyRow } from '../database/schema.ts'
 import { type Actor, publish } from '../events/events.ts'
@@ -45,12 +46,17 @@ type Asked = { username?: string | undefined; page: Page }
 
 const keysAtMost = 100
 const nameMaxLength = 100
-const lastUsedPrecisionMs = 30_000
 
 type Dependencies = { db: Database; clock: Clock; log: Log }
 
 /** Public keys for Git over SSH: registered once, and turned into principals. */
 export function createSshKeys({ db, clock, log }: Dependencies) {
+  const noteUse = createUseNotes({
+    clock,
+    write: (id, at) => updateLastUsed(db, id, at),
+    onFault: (err, keyId) => log.warn({ err, keyId }, 'the last use of an SSH key was not noted'),
+  })
+
   return {
     /**
      * Registers a key. It grants no more than its adder holds at this moment. Throws
@@ -106,7 +112,7 @@ export function createSshKeys({ db, clock, log }: Dependencies) {
     async principalOf(keyId: string): Promise<{ principal: Principal; key: Key } | undefined> {
       const row = await findSshKey(db, keyId)
       if (!row) return undefined
-      if (clock.now() - (row.lastUsedAt ?? 0) >= lastUsedPrecisionMs) await touch(row.id)
+      noteUse(row)
       return { principal: toPrincipal(row), key: toKey(row) }
     },
 
@@ -115,13 +121,6 @@ export function createSshKeys({ db, clock, log }: Dependencies) {
       const row = await findSshKey(db, principal.id)
       return row && toPrincipal(row)
     },
-  }
-
-  // When a key was last used is not worth refusing its request, on a full disk for example.
-  async function touch(id: string): Promise<void> {
-    await updateLastUsed(db, id, clock.now()).catch((error) =>
-      log.warn({ err: error, keyId: id }, 'the last use of an SSH key was not recorded'),
-    )
   }
 }
 

@@ -5,6 +5,7 @@ import { isId, newId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
 import { Problem } from '../base/problem.ts'
 import { hashToken, isTokenString, newTokenString } from '../base/token-string.ts'
+import { createUseNotes } from '../base/use-notes.ts'
 import type { Database } from '../database/database.ts'
 import type { TokenRow } from '../database/schema.ts'
 import { type Actor, publish } from '../events/events.ts'
@@ -32,13 +33,18 @@ export type NewToken = {
 }
 
 const defaultExpiryDays = 365
-const lastUsedPrecisionMs = 30_000
 const setupActor: Actor = { id: 'local', username: 'admin' }
 
 type Dependencies = { db: Database; clock: Clock; log: Log }
 
 /** API tokens: made once, kept as a hash, and turned into principals. */
 export function createTokens({ db, clock, log }: Dependencies) {
+  const noteUse = createUseNotes({
+    clock,
+    write: (id, at) => updateLastUsed(db, id, at),
+    onFault: (err, tokenId) => log.warn({ err, tokenId }, 'the last use of a token was not noted'),
+  })
+
   async function create(actor: Actor, wanted: NewToken) {
     const token = newTokenString()
     const row = toRow(wanted, token, clock.now())
@@ -81,7 +87,7 @@ export function createTokens({ db, clock, log }: Dependencies) {
       const row = await findTokenByHash(db, hashToken(token))
       const now = clock.now()
       if (!row || isExpired(row, now)) return undefined
-      if (now - (row.lastUsedAt ?? 0) >= lastUsedPrecisionMs) await touch(row.id)
+      noteUse(row)
       return toPrincipal(row)
     },
 
@@ -121,13 +127,6 @@ export function createTokens({ db, clock, log }: Dependencies) {
         await publish(tx, clock.now(), [{ kind: 'token.deleted', ...event }])
       })
     },
-  }
-
-  // When a token was last used is not worth refusing its request, on a full disk for example.
-  async function touch(id: string): Promise<void> {
-    await updateLastUsed(db, id, clock.now()).catch((error) =>
-      log.warn({ err: error, tokenId: id }, 'the last use of a token was not recorded'),
-    )
   }
 }
 

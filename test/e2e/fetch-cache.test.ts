@@ -174,9 +174,7 @@ test('a client that stops reading is cut off, and the others are not', async () 
     [false, false],
   )
   await until('it is counted', async () =>
-    /operations_total\{kind="fetch",door="http",outcome="(refused|failed)"\} 1/.test(
-      await metrics(site),
-    ),
+    /operations_total\{kind="fetch",door="http",outcome="cut_off"\} 1/.test(await metrics(site)),
   )
   assert.equal((await readAll(leader)).isCut, true)
 })
@@ -220,6 +218,21 @@ test('objects that were pruned are served no more, whoever pruned them', async (
     assert.match((await site.fetch(main)).said, /packfile/)
     await site.settle()
   }
+})
+
+test('once a repository was put in order, whose files may have been damaged, answers are made anew', async () => {
+  await using site = await startFetchSite()
+  await site.push('HEAD:main')
+  const main = cloneOf(await site.project.git('rev-parse', 'HEAD'))
+  await site.settle()
+  for (let n = 0; n < 3; n++) await site.fetch(main)
+  const before = await site.packs()
+  await site.fetch(main)
+  assert.equal(await site.packs(), before)
+  await maintainAt(site, 'quick', Date.now())
+  await site.settle()
+  for (let n = 0; n < 3; n++) assert.match((await site.fetch(main)).said, /packfile/)
+  assert.equal(await site.packs(), before + 1)
 })
 
 test('who may not read a repository does not get what is kept of it', async () => {

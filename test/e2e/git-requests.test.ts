@@ -116,6 +116,8 @@ function answersIn(received: string) {
 
 test("an address may be encoded, and what is none of Git's is told as elsewhere", async () => {
   assert.equal((await ask(offer('%73ite%2Egit'))).status, 200)
+  const absolute = `GET ${service.url}/repos/site.git/info/refs?service=git-upload-pack`
+  assert.equal((await ask(toBytes(absolute))).status, 200)
   const cases: [Buffer, number, RegExp][] = [
     [offer('%zz.git'), 400, /malformed percent-encoding/],
     [offer('site'), 404, /ends in \.git: \/repos\/site\.git/],
