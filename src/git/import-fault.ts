@@ -95,7 +95,7 @@ const faults: Fault[] = [
   },
   {
     pattern:
-      /did not send all necessary objects|unexpected line in|packed-refs|missing (blob|tree|commit)|bad object|ignoring broken ref|unable to (read|parse)|not our ref|corrupt|inflate|bad (pack|tree)/i,
+      /did not send all necessary objects|unexpected line in|packed-refs|missing (blob|tree|commit)|bad object|ignoring broken ref|unable to (read|parse)|could not read [0-9a-f]{40}|failed to traverse|not our ref|corrupt|inflate|bad (pack|tree)/i,
     explain: () =>
       'The source is damaged, shallow or incomplete: objects of its history are missing or broken.',
   },
