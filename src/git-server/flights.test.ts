@@ -53,7 +53,7 @@ async function startWith(script: string) {
         for (;;) {
           const piece = await reader.next(signal)
           if (!piece) return { answer, fault: '', isKept: await kept.promise }
-          answer += piece.toString('latin1')
+          answer += piece.bytes.toString('latin1')
         }
       } catch (error) {
         return { answer, fault: (error as Error).message, isKept: false }
