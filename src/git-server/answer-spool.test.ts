@@ -116,7 +116,9 @@ async function readAll(reading: AnswerReader, random?: ReturnType<typeof createR
   for (;;) {
     const piece = await reader.next(signal)
     if (!piece) return Buffer.concat(pieces)
-    pieces.push(piece)
+    // Its bytes are another's once it is done with.
+    pieces.push(Buffer.from(piece.bytes))
+    piece.done()
     if (random?.chance(0.3)) await new Promise((resolve) => setImmediate(resolve))
   }
 }

@@ -3,14 +3,16 @@ import { Writable } from 'node:stream'
 import { orAborted } from '../base/waiting.ts'
 import type { Ended } from '../git/git-process.ts'
 import type { Outcome } from './git-request.ts'
-import { createSharedFile } from './shared-file.ts'
 
 export type AnswerSpool = ReturnType<typeof createAnswerSpool>
+
+/** A piece of an answer. Whoever has it calls `done` when its bytes are needed no more. */
+export type Piece = { bytes: Buffer; done: () => void }
 
 /** One who reads an answer from its start, at a speed of their own. */
 export type AnswerReader = Disposable & {
   /** The next piece, as soon as there is one; undefined at the end. */
-  next: (signal: AbortSignal) => Promise<Buffer | undefined>
+  next: (signal: AbortSignal) => Promise<Piece | undefined>
   /** How git has ended that gave the answer. Only at the end. */
   outcome: () => Outcome
 }
@@ -40,7 +42,7 @@ export function createAnswerSpool({ openFile, isWanted, onUnread }: Options) {
   // Where in the answer the first of them begins. Before it is what the file has, or nobody needs.
   let piecesAt = 0
   let size = 0
-  let file: ReturnType<typeof createSharedFile> | undefined
+  let file: FileHandle | undefined
   let isWhole = true
   let ended: Ended | undefined
   let fault: Error | undefined
@@ -77,8 +79,8 @@ export function createAnswerSpool({ openFile, isWanted, onUnread }: Options) {
     // Whoever else holds it may leave meanwhile.
     using _held = hold()
     try {
-      file ??= createSharedFile(await openFile())
-      await file.write(Buffer.concat(pieces), piecesAt)
+      file ??= await openFile()
+      await writeAll(file, Buffer.concat(pieces), piecesAt)
     } catch {
       // The disk may be full. What is in memory goes on to those who read.
       return false
@@ -105,13 +107,16 @@ export function createAnswerSpool({ openFile, isWanted, onUnread }: Options) {
     throw new RangeError(`There is no byte ${at} in an answer of ${size}.`)
   }
 
-  async function nextFor(reader: { at: number }, signal: AbortSignal): Promise<Buffer | undefined> {
+  async function nextFor(reader: { at: number }, signal: AbortSignal): Promise<Piece | undefined> {
     for (;;) {
       signal.throwIfAborted()
       if (reader.at < size) {
         const isFiled = reader.at < piecesAt
-        const piece = isFiled && file ? await file.read(reader.at, piecesAt) : pieceAt(reader.at)
-        reader.at += piece.length
+        const piece =
+          isFiled && file
+            ? await readPiece(file, reader.at, piecesAt)
+            : { bytes: pieceAt(reader.at), done() {} }
+        reader.at += piece.bytes.length
         tellWriter()
         return piece
       }
@@ -180,5 +185,25 @@ export function createAnswerSpool({ openFile, isWanted, onUnread }: Options) {
         },
       }
     },
+  }
+}
+
+async function writeAll(file: FileHandle, bytes: Buffer, at: number): Promise<void> {
+  for (let written = 0; written < bytes.length; ) {
+    const rest = bytes.length - written
+    written += (await file.write(bytes, written, rest, at + written)).bytesWritten
+  }
+}
+
+const spareMost = 8
+const spare: Buffer[] = []
+
+async function readPiece(file: FileHandle, from: number, to: number): Promise<Piece> {
+  const buffer = spare.pop() ?? Buffer.allocUnsafeSlow(batchBytes)
+  const { bytesRead } = await file.read(buffer, 0, Math.min(batchBytes, to - from), from)
+  if (bytesRead === 0) throw new Error('The file of an answer is shorter than it was.')
+  return {
+    bytes: buffer.subarray(0, bytesRead),
+    done: () => void (spare.length < spareMost && spare.push(buffer)),
   }
 }

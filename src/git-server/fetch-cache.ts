@@ -156,7 +156,8 @@ async function readTo(watched: Watched, reading: AnswerReader): Promise<Outcome>
     if (!piece) return conclude(watched, reader.outcome())
     if (isFirst) answer.begin()
     onProgress()
-    if (!output.write(piece)) await draining.wait()
+    const goesOn = output.write(piece.bytes, (error) => error || piece.done())
+    if (!goesOn) await draining.wait()
     onProgress()
   }
 }

@@ -152,6 +152,7 @@ async function readAll(spool: ReturnType<typeof createAnswerSpool>): Promise<Buf
   for (;;) {
     const piece = await reader.next(new AbortController().signal)
     if (!piece) return Buffer.concat(pieces)
-    pieces.push(piece)
+    pieces.push(Buffer.from(piece.bytes))
+    piece.done()
   }
 }
