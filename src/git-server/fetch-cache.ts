@@ -9,6 +9,7 @@ import { bodyOf } from '../git/body.ts'
 import { watchDrain } from '../git/chunks.ts'
 import { createStamps } from '../git/stamps.ts'
 import type { AnswerReader, AnswerSpool } from './answer-spool.ts'
+import { readFetchRequest } from './fetch-request.ts'
 import { createFlights, type Production } from './flights.ts'
 import type { Outcome } from './git-request.ts'
 import { createKeptAnswers } from './kept-answers.ts'
@@ -51,7 +52,8 @@ export function createFetchCache({ settings, freeSpace, clock, log, onFetch }: D
   const sweeping = setInterval(() => void kept.sweep(), sweepEveryMs).unref()
 
   /** What an answer depends on, in few bytes; undefined when nobody else may have it. */
-  function keyOf({ repository }: Watched, { request }: Production): string | undefined {
+  function keyOf({ protocol, repository }: Watched, input: Buffer): string | undefined {
+    const request = protocol === 'version=2' ? readFetchRequest(input) : undefined
     if (!request) return undefined
     const { canonical, hasHaves, includesTags } = request
     const stamp = stamps.stamp(repository.path, { objects: hasHaves, tags: includesTags })
@@ -123,7 +125,7 @@ export function createFetchCache({ settings, freeSpace, clock, log, onFetch }: D
   return {
     /** Answers a fetch. */
     async answer(watched: Watched, production: Production): Promise<Outcome> {
-      const key = keyOf(watched, production)
+      const key = keyOf(watched, production.input)
       if (key === undefined) {
         onFetch('passed')
         using _turn = await production.takeTurn(watched.signal)

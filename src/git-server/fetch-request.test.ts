@@ -29,26 +29,6 @@ test('what else the answer depends on is told', () => {
   assert.deepEqual(read(`have ${id}`), [true, false])
 })
 
-test('what is wanted is told when the answer is its pack alone', () => {
-  const read = (...args: string[]) => readFetchRequest(request(args))?.packOf
-  const other = '2'.repeat(40)
-  assert.deepEqual(read(`want ${id}`, `want ${other}\n`, 'done\n'), [id, other])
-  const options = ['thin-pack', 'include-tag', `have ${other}`, 'filter blob:limit=1m']
-  assert.deepEqual(read(...options, `want ${id}`, 'done'), [id])
-  for (const before of [
-    `shallow ${other}`,
-    'deepen 1',
-    'deepen-since 1700000000',
-    'wait-for-done',
-    'filter tree:99999999999999999999',
-  ]) {
-    assert.deepEqual(read(`want ${id}`, before, 'done'), [], before)
-  }
-  assert.deepEqual(read(`want ${id}`, 'filter tree:0', 'filter tree:0', 'done'), [])
-  assert.deepEqual(read(`want ${id}`), [])
-  assert.deepEqual(read('done'), [])
-})
-
 for (const known of [
   'thin-pack',
   'no-progress',

@@ -8,8 +8,6 @@ export type FetchRequest = {
   hasHaves: boolean
   /** Whether tags of what is sent come with it. */
   includesTags: boolean
-  /** What is wanted, if the answer is its pack alone, with no other section before that; else nothing. */
-  packOf: string[]
 }
 
 // Longer ones are rare, and nobody else is answered while they are read.
@@ -32,10 +30,6 @@ const known = new RegExp(
   `^(${flags.join('|')}|(want|have|shallow) [0-9a-f]{40}|deepen(-since)? \\d+|filter ${filter})\\n?$`,
 )
 
-const want = /^want ([0-9a-f]{40})/
-// What has a section before the pack, or may be refused: a number that git cannot hold, a second filter.
-const notPackAlone = /^(shallow|deepen|wait-for-done|filter .*\d{10})/
-
 /**
  * Reads a `fetch` command of version 2: https://git-scm.com/docs/protocol-v2. Undefined for one that is not
  * understood wholly, or whose answer depends on more than is in it, in the objects and in the tags.
@@ -45,7 +39,6 @@ export function readFetchRequest(input: Buffer): FetchRequest | undefined {
   let part: 'capabilities' | 'arguments' = 'capabilities'
   let hasHaves = false
   let includesTags = false
-  const args: string[] = []
   for (let at = 0, lines = 0; lines < linesAtMost; lines++) {
     const found = firstPacket(input.subarray(at))
     if (typeof found !== 'object') return undefined
@@ -60,23 +53,14 @@ export function readFetchRequest(input: Buffer): FetchRequest | undefined {
       if (!(part === 'capabilities' ? capabilities : known).test(line)) return undefined
       hasHaves ||= line.startsWith('have ')
       includesTags ||= line.startsWith('include-tag')
-      if (part === 'arguments') args.push(line)
     } else if (packet.kind === 'delimiter' && part === 'capabilities') {
       part = 'arguments'
     } else {
       // Git answers one command, and does not read what comes after.
       const isWhole = packet.kind === 'flush' && part === 'arguments' && at === input.length
-      if (!isWhole) return undefined
-      return { canonical: Buffer.concat(kept), hasHaves, includesTags, packOf: packOf(args) }
+      return isWhole ? { canonical: Buffer.concat(kept), hasHaves, includesTags } : undefined
     }
     kept.push(whole)
   }
   return undefined
-}
-
-function packOf(args: string[]): string[] {
-  const isDone = args.some((line) => line.startsWith('done'))
-  const filters = args.filter((line) => line.startsWith('filter ')).length
-  if (!isDone || filters > 1 || args.some((line) => notPackAlone.test(line))) return []
-  return args.flatMap((line) => want.exec(line)?.[1] ?? [])
 }

@@ -6,14 +6,11 @@ import { gitCommands } from '../git/commands.ts'
 import { readWish, skipOffer } from '../git/fetch-session.ts'
 import type { Git } from '../git/git-process.ts'
 import { firstPacket, type Packet } from '../git/pkt-line.ts'
-import type { RefSnapshots } from '../git/ref-snapshots.ts'
 import { assertRepository } from '../git/refs.ts'
 import { malformedRequest, requestsIn } from '../git/requests.ts'
-import { isShallow } from '../git/shallow.ts'
 import { deadline } from '../git/stall.ts'
 import { createTurns } from '../git/turns.ts'
 import type { FetchCache } from './fetch-cache.ts'
-import { type FetchRequest, readFetchRequest } from './fetch-request.ts'
 import { answerEmpty, type GitRequest, keysOf, type Outcome } from './git-request.ts'
 import type { GitTurns } from './git-turns.ts'
 import type { Measure } from './operations.ts'
@@ -22,7 +19,6 @@ import { talk, type Watched, watchRequest } from './talk.ts'
 type Dependencies = {
   git: Git
   turns: GitTurns
-  snapshots: Pick<RefSnapshots, 'of'>
   fetchCache: Pick<FetchCache, 'answer'>
   settings: PlainSettings
   stallMs: number
@@ -36,29 +32,17 @@ type Dependencies = {
 
 /** Fetches and clones, and the files of a commit as an archive. */
 export function createFetches(dependencies: Dependencies) {
-  const { git, turns, snapshots, fetchCache, settings, stallMs, measure, log } = dependencies
+  const { git, turns, fetchCache, settings, stallMs, measure, log } = dependencies
   const readingTurns = createTurns({ overall: 64, perKey: 16, waiting: 1000, waitMs: stallMs })
   const answerList = measure('list', dependencies.list)
 
-  const answerPack = measure('fetch', (watched: Watched, input: Buffer) => {
-    const { protocol, repository } = watched
-    const request = protocol === 'version=2' ? readFetchRequest(input) : undefined
-    return fetchCache.answer(watched, {
+  const answerPack = measure('fetch', (watched: Watched, input: Buffer) =>
+    fetchCache.answer(watched, {
       input,
-      request,
       takeTurn: (signal) => turns.fetch.take(keysOf(watched), signal),
-      start: () => git.start(gitCommands.fetch(repository.path), watched),
-      isPackAlone: () => isPackAlone(repository.path, request),
-    })
-  })
-
-  async function isPackAlone(path: string, request?: FetchRequest): Promise<boolean> {
-    const { packOf = [] } = request ?? {}
-    if (packOf.length === 0 || isShallow(path)) return false
-    // What refs lead to is there.
-    const snapshot = await snapshots.of(path)
-    return snapshot?.hasIds(packOf) ?? false
-  }
+      start: () => git.start(gitCommands.fetch(watched.repository.path), watched),
+    }),
+  )
 
   async function answerFetch(request: GitRequest | Watched, input: Buffer): Promise<Outcome> {
     const first = firstPacket(input)

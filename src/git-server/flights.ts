@@ -5,19 +5,13 @@ import { bodyOf } from '../git/body.ts'
 import type { Ended, GitProcess } from '../git/git-process.ts'
 import { converse } from '../git/rpc.ts'
 import { type AnswerSpool, createAnswerSpool } from './answer-spool.ts'
-import { sayHead } from './early-head.ts'
-import type { FetchRequest } from './fetch-request.ts'
 
 /** How git comes to answer a request. */
 export type Production = {
   input: Buffer
-  /** What it says, if it is understood. */
-  request: FetchRequest | undefined
   /** Waits until git may. */
   takeTurn: (signal: AbortSignal) => Promise<Disposable>
   start: () => Promise<GitProcess>
-  /** Whether git is certain to answer with a pack alone; asked once it starts. */
-  isPackAlone: () => Promise<boolean>
 }
 
 type Flight = {
@@ -35,36 +29,10 @@ type Flight = {
 export function createFlights(openFile: () => Promise<FileHandle>) {
   const flights = new Map<string, AnswerSpool>()
   const starts = new EventEmitter().setMaxListeners(0)
-  // Until git is seen to begin otherwise, though all is well with it.
-  let isHeadKnown = true
 
   function find(key: string): AnswerSpool | undefined {
     const spool = flights.get(key)
     return spool?.isWhole() ? spool : undefined
-  }
-
-  async function produce(
-    { output }: AnswerSpool,
-    { input, start, isPackAlone }: Production,
-    signal: AbortSignal,
-  ): Promise<Ended> {
-    await using child = await start()
-    const early = isHeadKnown && (await isPackAlone()) ? sayHead(output) : undefined
-    const all = early?.rest ?? output
-    const ended = await converse(child, {
-      input: bodyOf(input),
-      output: all,
-      sendsAllFirst: true,
-      signal,
-      onBegin() {},
-      onProgress() {},
-    })
-    await finished(all.end())
-    if (ended.exitCode === 0 && early?.isConfirmed() === false) {
-      isHeadKnown = false
-      throw new Error('Git has begun an answer otherwise than with its pack.')
-    }
-    return ended
   }
 
   async function fly(spool: AnswerSpool, flight: Flight, signal: AbortSignal): Promise<void> {
@@ -120,4 +88,22 @@ export function createFlights(openFile: () => Promise<FileHandle>) {
       return spool
     },
   }
+}
+
+async function produce(
+  { output }: AnswerSpool,
+  { input, start }: Production,
+  signal: AbortSignal,
+): Promise<Ended> {
+  await using child = await start()
+  const ended = await converse(child, {
+    input: bodyOf(input),
+    output,
+    sendsAllFirst: true,
+    signal,
+    onBegin() {},
+    onProgress() {},
+  })
+  await finished(output.end())
+  return ended
 }

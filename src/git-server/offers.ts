@@ -1,3 +1,5 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import type { Log } from '../base/log.ts'
 import type { FreeSpace } from '../config/free-space.ts'
 import type { Door } from '../database/schema.ts'
@@ -12,7 +14,6 @@ import { capabilitiesIn, pushOffer } from '../git/push-offer.ts'
 import type { RefSnapshot } from '../git/ref-snapshot.ts'
 import type { RefSnapshots } from '../git/ref-snapshots.ts'
 import { assertRepository } from '../git/refs.ts'
-import { isShallow } from '../git/shallow.ts'
 import { type GitRequest, keysOf, type Outcome, type Service } from './git-request.ts'
 import type { GitTurns } from './git-turns.ts'
 import { say } from './say.ts'
@@ -125,6 +126,11 @@ export function createOffers({
       return await talk(watched, { child, input: bodyOf(input) }, log)
     },
   }
+}
+
+// Git lists the commits whose parents a repository lacks.
+function isShallow(path: string): boolean {
+  return existsSync(join(path, 'shallow'))
 }
 
 /** Asks until there is an answer, by the first repository that gives one. */

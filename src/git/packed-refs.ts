@@ -169,12 +169,6 @@ function toPackedRefs(plain: RefLines, tags: readonly Tag[]) {
       return { at: found, id, peeled: peeledOf.get(found)?.toString('latin1') ?? '' }
     },
 
-    /** How many `hasId` reads. */
-    bytes: () => bytes.length,
-
-    /** Whether an object is the value of one of them. */
-    hasId: (id: string): boolean => bytes.includes(`${id} `, 0, 'latin1'),
-
     /** All of them; the styles are the same where no ref is a tag object's. */
     lines(style: Style): Promise<RefLines> {
       if (style === 'plain' || tags.length === 0) return Promise.resolve(plain)

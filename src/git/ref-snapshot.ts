@@ -33,8 +33,6 @@ type Wanted = {
 
 // SYMREF_MAXDEPTH in Git's refs/refs-internal.h.
 const readsAtMost = 5
-// Takes about a millisecond.
-const searchedMaxBytes = 8 * 1024 * 1024
 const joinedMaxBytes = 256 * 1024
 
 /**
@@ -105,17 +103,6 @@ export function createRefSnapshot(tree: LooseTree, packed: PackedRefs) {
       [head, ...loose].flatMap(({ id, peeled }) =>
         id !== undefined && peeled === undefined ? [id] : [],
       ),
-
-    /**
-     * Whether all of some objects are values of refs, or of packed refs that have another value by now. False, too,
-     * where it would take long to tell.
-     */
-    hasIds(ids: readonly string[]): boolean {
-      const missing = new Set(ids)
-      for (const { id = '' } of [head, ...loose]) missing.delete(id)
-      if (missing.size * packed.bytes() > searchedMaxBytes) return false
-      return missing.values().every(packed.hasId)
-    },
 
     /** pkt-lines of refs, in the order of their names, in few pieces. */
     async lines({ style, prefixes, symrefs, peeled }: Wanted): Promise<Buffer[]> {

@@ -163,32 +163,6 @@ test('many packed refs, with tags among them, are told as git tells them', async
   assert.equal(answered, 8)
 })
 
-test('what refs lead to is told from other objects, unless that takes long', async () => {
-  await using site = await newSite()
-  await site.packMany(1000)
-  await site.apply({ kind: 'set', name: 'refs/heads/loose', object: 3 })
-  // A name like an id, of a ref that leads elsewhere.
-  const named = '1'.repeat(40)
-  await site.apply({ kind: 'set', name: `refs/heads/${named}`, object: 0 })
-  const snapshot = await createRefSnapshots({ git, maxBytes: 1e8 }).of(site.directory)
-  assert.ok(snapshot)
-  const { stdout } = await realGit(site.directory, ['for-each-ref', '--format=%(objectname)'])
-  const ids = [...new Set(stdout.split('\n'))]
-  assert.equal(ids.length, 3)
-  assert.equal(snapshot.hasIds(ids), true)
-  for (const other of [named, '0'.repeat(40)]) {
-    assert.equal(snapshot.hasIds([...ids, other]), false, other)
-  }
-  for (const loose of ['main', 'loose', named]) {
-    await site.apply({ kind: 'delete', name: `refs/heads/${loose}` })
-  }
-  await site.packMany(100_000)
-  const large = await createRefSnapshots({ git, maxBytes: 1e8 }).of(site.directory)
-  const packed = ids.filter((id) => large?.hasIds([id]))
-  assert.equal(packed.length, 2)
-  assert.equal(large?.hasIds(packed), false)
-})
-
 test('what is not understood, or does not fit, is left to git', async () => {
   await using site = await newSite()
   const list = (...lines: string[]) =>
