@@ -40,6 +40,11 @@ const nightly = (hour: number) =>
 const startRun = async (admin: Client): Promise<string> =>
   (await admin.post('/repos/site/workflows', {})).body.id
 
+async function queueRun({ admin }: { admin: Client }): Promise<void> {
+  await pushFiles(admin, 'site', latestAlone)
+  await startRun(admin)
+}
+
 const cases = [
   // Renaming locks the repository and then the counter of events.
   of({
@@ -71,10 +76,7 @@ const cases = [
   // A deletion has the repository, and then all that goes with it.
   of({
     name: 'starts a run in a repository that is being deleted',
-    arrange: async ({ admin }) => {
-      await pushFiles(admin, 'site', latestAlone)
-      await startRun(admin)
-    },
+    arrange: queueRun,
     act: ({ admin }) => startRun(admin).then(assert.ok),
     locks: () => lockSite,
     waits: '',
@@ -82,10 +84,7 @@ const cases = [
   }),
   of({
     name: 'gives a run of a repository that is being deleted to a runner',
-    arrange: async ({ admin }) => {
-      await pushFiles(admin, 'site', latestAlone)
-      await startRun(admin)
-    },
+    arrange: queueRun,
     act: async ({ admin }) => void (await mustClaim(admin)),
     locks: () => `with site as (${lockSite}) select 1 from site, runs for update of runs`,
     waits: '',

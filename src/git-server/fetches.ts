@@ -1,7 +1,7 @@
 import type { Log } from '../base/log.ts'
 import type { PlainSettings } from '../config/settings.ts'
 import { readArchiveRequest } from '../git/archive-request.ts'
-import { type Body, bodyOf, collect, limited, tooLarge } from '../git/body.ts'
+import { type Body, bodyOf, collect, limited } from '../git/body.ts'
 import { gitCommands } from '../git/commands.ts'
 import { readWish, skipOffer } from '../git/fetch-session.ts'
 import type { Git } from '../git/git-process.ts'
@@ -64,11 +64,9 @@ export function createFetches(dependencies: Dependencies) {
   }
 
   return {
-    /** Answers one command of a fetch, clone or ls-remote that is whole in itself. */
+    /** Answers one command of a fetch, clone or ls-remote that is whole in itself. Bytes that are at hand are within its limit. */
     async fetch(request: GitRequest, body: Body | Buffer): Promise<Outcome> {
       const input = Buffer.isBuffer(body) ? body : await readFetch(request, body)
-      if (input.length > settings.fetchRequestMaxBytes)
-        throw tooLarge(settings.fetchRequestMaxBytes)
       return await answerFetch(request, input)
     },
 

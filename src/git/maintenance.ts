@@ -47,7 +47,8 @@ export async function maintain(directory: string, options: Options): Promise<voi
   await run(graph(directory), options, { isIdle: true })
   faultPoint('maintenance.graphed')
   if ((await readStorage(directory)).packs === 0) return
-  // Whoever has mended files that were damaged does this next: no answer from before is then given again.
+  // Whoever has mended files that were damaged does this next: no answer from before is then given again. And before
+  // anything is taken away, so that it is known to be possible after.
   await renewStamps(directory)
   if (extent === 'full') return repackAll(directory, options)
   await repack(gitCommands.repack(directory), options)

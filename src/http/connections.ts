@@ -44,6 +44,11 @@ export function isUnread(request: IncomingMessage): boolean {
   return !request.complete
 }
 
+/** Whether the body of a request that is answered so may never come, so that nothing can follow it on its connection. */
+export function isGivenUp(request: IncomingMessage, status: number): boolean {
+  return isUnread(request) && (expectsContinue(request) || status === 408)
+}
+
 /**
  * Reads and drops what is left of a body, for a while. A sender that is cut off at once would lose the
  * answer, one that is read to the end could send for ever.

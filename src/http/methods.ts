@@ -1,4 +1,5 @@
 import type { Route } from './route.ts'
+import { patternOf } from './route-pattern.ts'
 
 /** The methods that an address has, for `Allow` (RFC 9110, section 10.2.1); none for one where nothing is. */
 export function methodsAt(routes: Route[], url: string): string[] {
@@ -8,18 +9,4 @@ export function methodsAt(routes: Route[], url: string): string[] {
     method === 'GET' && kind !== 'stream' ? ['GET', 'HEAD'] : [method],
   )
   return methods.length === 0 ? [] : [...new Set([...methods, 'OPTIONS'])].sort()
-}
-
-const patterns = new Map<string, RegExp>()
-
-function patternOf(path: string): RegExp {
-  const known = patterns.get(path)
-  if (known) return known
-  const source = path
-    .replace(/[.]/g, '\\.')
-    .replace(/:\w+\*$/, '.+')
-    .replace(/:\w+/g, '[^/]+')
-  const pattern = new RegExp(`^${source}$`)
-  patterns.set(path, pattern)
-  return pattern
 }

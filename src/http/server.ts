@@ -16,6 +16,7 @@ import {
   closeUnlessRead,
   createDepartures,
   expectsContinue,
+  isGivenUp,
   isUnread,
 } from './connections.ts'
 import { commonHeaders } from './headers.ts'
@@ -92,8 +93,7 @@ export function createHttpServer(options: Options) {
     for (const [name, value] of commonHeaders) reply.header(name, value)
   })
   app.addHook('onSend', async (request, reply) => {
-    const isGivenUp = expectsContinue(request.raw) || reply.statusCode === 408
-    if (isUnread(request.raw) && isGivenUp) reply.header('connection', 'close')
+    if (isGivenUp(request.raw, reply.statusCode)) reply.header('connection', 'close')
   })
   app.addHook('onResponse', async (request, reply) => {
     if (isUnread(request.raw)) closeUnlessRead(request.raw)

@@ -3,11 +3,18 @@ import { requirePermission } from '../access/may.ts'
 import { newId } from '../base/ids.ts'
 import { Problem } from '../base/problem.ts'
 import { challenge, type Identify } from './authentication.ts'
-import { closeUnlessRead, type Departures, expectsContinue, isUnread } from './connections.ts'
+import {
+  closeUnlessRead,
+  type Departures,
+  expectsContinue,
+  isGivenUp,
+  isUnread,
+} from './connections.ts'
 import { commonHeaders } from './headers.ts'
 import { problemHeaders, statusOf } from './problem-response.ts'
 import type { RequestLog } from './request-log.ts'
 import type { Route, StreamRoute } from './route.ts'
+import { patternOf } from './route-pattern.ts'
 
 type Dependencies = {
   routes: Route[]
@@ -24,15 +31,15 @@ type Matched = { route: StreamRoute; params: Record<string, string>; query: URLS
  * all that a route could be would take is more than such an answer takes. True for a request that is one of theirs.
  */
 export function createStreams({ routes, identify, departures, requestLog }: Dependencies) {
-  const places = routes.flatMap((route) => (route.kind === 'stream' ? [toPlace(route)] : []))
+  const streams = routes.filter((route) => route.kind === 'stream')
 
   function match({ method, url: target = '' }: IncomingMessage): Matched | undefined {
     // A proxy may send the whole address: RFC 9112, section 3.2.2.
     const url = target.startsWith('/') ? target : target.replace(/^https?:\/\/[^/?]*/i, '')
     const end = url.indexOf('?')
     const path = end === -1 ? url : url.slice(0, end)
-    for (const { route, pattern } of places) {
-      const params = route.method === method && pattern.exec(path)?.groups
+    for (const route of streams) {
+      const params = route.method === method && patternOf(route.path).exec(path)?.groups
       if (!params) continue
       const query = new URLSearchParams(end === -1 ? '' : url.slice(end + 1))
       return path.includes('%') ? decoded({ route, params, query }) : { route, params, query }
@@ -68,8 +75,7 @@ export function createStreams({ routes, identify, departures, requestLog }: Depe
       return
     }
     const status = statusOf(problem)
-    const isGivenUp = expectsContinue(request) || status === 408
-    if (isUnread(request) && isGivenUp) response.setHeader('connection', 'close')
+    if (isGivenUp(request, status)) response.setHeader('connection', 'close')
     if (status === 401) response.setHeader('www-authenticate', challenge('basic-or-bearer'))
     for (const [name, value] of Object.entries(problemHeaders(problem)))
       response.setHeader(name, value)
@@ -98,11 +104,6 @@ export function createStreams({ routes, identify, departures, requestLog }: Depe
     )
     return true
   }
-}
-
-function toPlace(route: StreamRoute): { route: StreamRoute; pattern: RegExp } {
-  const source = route.path.replace(/[.]/g, '\\.').replace(/:(\w+)/g, '(?<$1>[^/]+)')
-  return { route, pattern: new RegExp(`^${source}$`) }
 }
 
 // What is wrongly encoded has no route; whoever answers for those tells why.
