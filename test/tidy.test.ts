@@ -4,6 +4,9 @@ import { readFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import type { Setting } from '../src/config/setting.ts'
+import { settings } from '../src/config/settings-table.ts'
+import { testSettings } from './support/test-settings.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 
@@ -107,6 +110,13 @@ test('nothing is left to do, and nothing speaks of where it was written', () => 
     if (path === 'package-lock.json' || path === 'test/tidy.test.ts') continue
     assert.ok(!unwanted.test(read(path)), `${path}: ${unwanted.exec(read(path))?.[0]}`)
   }
+})
+
+test('servers of tests leave no setting to the number of cores', () => {
+  const values = Object.values<Setting<unknown>>(settings)
+  const perCore = values.filter(({ description }) => /each core/.test(description))
+  assert.notDeepEqual(perCore, [])
+  for (const { variable } of perCore) assert.ok(variable in testSettings, variable)
 })
 
 test('no file is a drawer', () => {

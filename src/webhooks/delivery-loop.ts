@@ -33,6 +33,7 @@ type Dependencies = {
   holder: string
   /** How long attempts that are under way are waited for at the end. */
   stopMs: number
+  attemptTimeoutMs?: number
   /** Called after each attempt. */
   onAttempt?: OnAttempt
 }
@@ -56,10 +57,10 @@ const slowMs = 2000
 /** Delivers what is due, as long as it lives: claims, composes, sends and records. */
 export function createDeliveryLoop(dependencies: Dependencies) {
   const { db, bell, composer, signing, outbound, clock, log, faultPoint } = dependencies
-  const { schedule, version, holder, stopMs, onAttempt } = dependencies
+  const { schedule, version, holder, stopMs, attemptTimeoutMs, onAttempt } = dependencies
   const queue = createDeliveryQueue({ db, clock, schedule, holder })
   const connections = createConnections({ outbound })
-  const sender = createSender({ connections, clock })
+  const sender = createSender({ connections, clock, ...(attemptTimeoutMs && { attemptTimeoutMs }) })
   const lanes = createLanes()
   const shares = createShares()
   const composing = createSlots(composedAtOnce)

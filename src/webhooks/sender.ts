@@ -31,10 +31,17 @@ type Request = {
   signal: AbortSignal
 }
 
-type Dependencies = { connections: ReturnType<typeof createConnections>; clock: Clock }
+type Dependencies = {
+  connections: ReturnType<typeof createConnections>
+  clock: Clock
+  /** Time for one attempt, connection included. */
+  attemptTimeoutMs?: number
+}
 
 /** Makes attempts: one request each, without redirects, and within limits of time and size whatever the receiver does. */
-export function createSender({ connections, clock }: Dependencies) {
+export function createSender(dependencies: Dependencies) {
+  const { connections, clock, attemptTimeoutMs = attemptSeconds * 1000 } = dependencies
+
   async function post({ url, headers, body }: Request, signal: AbortSignal) {
     const at = new URL(url)
     const opening = connections.open(at)
@@ -63,7 +70,7 @@ export function createSender({ connections, clock }: Dependencies) {
       const startedAt = clock.now()
       const began = performance.now()
       const timeout = new AbortController()
-      const timer = setTimeout(() => timeout.abort(new AttemptTimeout()), attemptSeconds * 1000)
+      const timer = setTimeout(() => timeout.abort(new AttemptTimeout()), attemptTimeoutMs)
       const signal = AbortSignal.any([stop, timeout.signal])
       const duration = () => Math.round(performance.now() - began)
       const requestHeaders = toRecordedRequest(request.headers)

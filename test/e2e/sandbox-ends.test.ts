@@ -10,7 +10,7 @@ import { without } from '../support/programs.ts'
 import { openTestSandbox, runningIn, runScript, until } from '../support/sandbox.ts'
 
 const file = fileURLToPath(import.meta.url)
-const options = { skip: without('bubblewrap'), timeout: 120_000 }
+const options = { skip: without('bubblewrap'), timeout: 600_000 }
 const nothing = { processes: [], files: [] }
 
 test('a step has its exit code, and its output and errors in one order', options, async () => {

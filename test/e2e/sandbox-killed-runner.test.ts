@@ -19,7 +19,7 @@ import { pathWithoutBubblewrap, runningIn, systemPath, until } from '../support/
 
 const file = fileURLToPath(import.meta.url)
 const program = fileURLToPath(new URL('../support/sandbox-program.ts', import.meta.url))
-const options = { skip: without('bubblewrap'), timeout: 120_000 }
+const options = { skip: without('bubblewrap'), timeout: 600_000 }
 const script = `trap "" TERM HUP; (setsid sleep 1000 &) ; sleep 1000 & touch "$HOME/ready"; sleep 1000; sleep 1000`
 
 test('with a runner that is killed, all processes of its steps end', options, async () => {

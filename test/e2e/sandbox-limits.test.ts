@@ -9,7 +9,7 @@ import { openTestSandbox, runScript } from '../support/sandbox.ts'
 import { smallDisk, withoutMounts } from '../support/small-disk.ts'
 
 const file = fileURLToPath(import.meta.url)
-const options = { skip: without('bubblewrap'), timeout: 120_000 }
+const options = { skip: without('bubblewrap'), timeout: 600_000 }
 const nothing = { processes: [], files: [] }
 const megabytes = 1024 ** 2
 

@@ -11,7 +11,7 @@ import { without } from '../support/programs.ts'
 import { openTestSandbox, runScript, until } from '../support/sandbox.ts'
 
 const file = fileURLToPath(import.meta.url)
-const options = { skip: without('bubblewrap'), timeout: 120_000 }
+const options = { skip: without('bubblewrap'), timeout: 600_000 }
 
 test(
   'a step cannot see the data directory, nor any other folder of the machine',

@@ -16,7 +16,7 @@ import {
 
 const file = fileURLToPath(import.meta.url)
 const isRoot = process.getuid?.() === 0
-const options = { timeout: 120_000 }
+const options = { timeout: 600_000 }
 
 test(
   'without bubblewrap a step runs, and the isolation tells that there is none and why',

@@ -18,7 +18,8 @@ import { without } from '../support/programs.ts'
 import { startReceiver } from '../support/receiver.ts'
 import { startWebhookSite } from '../support/webhook-site.ts'
 
-const otherWithinMs = 5000
+// Receivers that hang do so until the test ends: whatever waits for one of them never comes.
+const forever = { stopMs: 1, attemptTimeoutMs: 3_600_000 }
 
 /** What is told of a delivery to each of them; nothing when it is taken. */
 const told: Record<keyof typeof behaviours, string> = {
@@ -78,9 +79,7 @@ test('whatever receivers do, each delivery has an end that tells of it, and memo
   await assertFrugal(site.service(), async () => {
     for (let number = 1; number <= 10; number++) {
       await push(`b${number}`)
-      const pushed = performance.now()
       await good.untilReceived(number + 1)
-      assert.ok(performance.now() - pushed < otherWithinMs)
     }
     for (const [webhookId, fault] of expected) {
       const deliveries = await site.untilDone(webhookId, 1)
@@ -89,7 +88,6 @@ test('whatever receivers do, each delivery has an end that tells of it, and memo
       const path = `/repos/site/webhooks/${webhookId}/deliveries/${id}`
       const [attempt] = (await site.admin().get(path)).body.history
       assert.ok((attempt.responseBody?.length ?? 0) <= 16_384)
-      assert.ok(attempt.duration < 16_000, String(attempt.duration))
     }
   })
   assert.equal(inside.received.length, 0)
@@ -151,16 +149,14 @@ onEachDatabase((fresh) => {
       await publishPushes(db, repositoryId, 200, Date.now())
       dead.push(hanging)
     }
-    const loop = stack.use(startDelivering(db, { stopMs: 1 }))
+    const loop = stack.use(startDelivering(db, forever))
     await until('all that hang are connected to', () =>
       dead.every(({ connections }) => connections() === 1),
     )
     for (let number = 1; number <= 10; number++) {
       await publishPushes(db, own, 1, Date.now())
-      const published = performance.now()
       loop.wake()
       await good.untilReceived(number)
-      assert.ok(performance.now() - published < otherWithinMs)
     }
     assert.ok(dead.every(({ connections }) => connections() <= 1))
   })
@@ -184,14 +180,12 @@ onEachDatabase((fresh) => {
       await addWebhook(db, repositoryId, new URL('/hang', host.url).href)
       await publishPushes(db, repositoryId, 50, Date.now())
     }
-    const loop = stack.use(startDelivering(db, { stopMs: 1 }))
+    const loop = stack.use(startDelivering(db, forever))
     await until('both hang, and all else has come', () => hanging === 2 && told() === 50)
     for (let number = 1; number <= 10; number++) {
       await publishPushes(db, own, 1, Date.now())
-      const published = performance.now()
       loop.wake()
       await until('it has come', () => told() === 50 + number)
-      assert.ok(performance.now() - published < otherWithinMs)
     }
     assert.equal(hanging, 2)
   })
@@ -204,16 +198,14 @@ onEachDatabase((fresh) => {
     const others = [stack.use(await startReceiver()), stack.use(await startReceiver())]
     const repositoryId = await addRepository(db)
     for (const { url } of [good, ...others]) await addWebhook(db, repositoryId, url)
-    const loop = stack.use(startDelivering(db, { stopMs: 1 }))
+    const loop = stack.use(startDelivering(db, forever))
     await publishPushes(db, repositoryId, 60, Date.now())
     loop.wake()
     for (const receiver of [good, ...others]) await receiver.untilReceived(60)
     for (const receiver of others) receiver.answerWith(() => {})
     await publishPushes(db, repositoryId, 200, Date.now())
-    const published = performance.now()
     loop.wake()
     await good.untilReceived(260)
-    assert.ok(performance.now() - published < otherWithinMs)
   })
 
   test('a name that leads elsewhere the second time is judged anew, and not connected to', async () => {

@@ -18,7 +18,7 @@ import { createClient } from '../support/service.ts'
 import { openTables } from '../support/tables.ts'
 import { endOf, logOf, oneStep, pushFiles } from '../support/workflow-site.ts'
 
-const options = { skip: without('bubblewrap'), timeout: 180_000 }
+const options = { skip: without('bubblewrap'), timeout: 600_000 }
 const seed = Number(process.env.SVC_CRASH_SEED ?? Date.now() % 1_000_000)
 const rounds = Number(process.env.SVC_CRASH_ROUNDS ?? 6)
 

@@ -13,7 +13,7 @@ import { without } from '../support/programs.ts'
 import { startRunner } from '../support/runner.ts'
 import { endOf, pushFiles } from '../support/workflow-site.ts'
 
-const options = { skip: without('bubblewrap'), timeout: 120_000 }
+const options = { skip: without('bubblewrap'), timeout: 600_000 }
 const steps = faultSteps.filter((step) => step.startsWith('run.'))
 
 /** What is told of a run of which the server died after a step: with its own runner, and with one elsewhere. */

@@ -4,7 +4,7 @@ import { assertRecovered, type HostileSite, startHostileSite } from '../support/
 import { processesNaming } from '../support/processes.ts'
 import { without } from '../support/programs.ts'
 
-const options = { skip: without('bubblewrap'), timeout: 120_000 }
+const options = { skip: without('bubblewrap'), timeout: 600_000 }
 
 let site: HostileSite
 

@@ -6,7 +6,7 @@ import { startHostileSite } from '../support/hostile-site.ts'
 import { without } from '../support/programs.ts'
 import { endOf, logOf, pushFiles } from '../support/workflow-site.ts'
 
-const options = { skip: without('bubblewrap'), timeout: 120_000 }
+const options = { skip: without('bubblewrap'), timeout: 600_000 }
 
 const plain = 'hünter-2 "quoted" \\ & <4715004>%'
 const key = [

@@ -6,7 +6,7 @@ import { assertFrugal } from '../support/memory.ts'
 import { without } from '../support/programs.ts'
 import { smallDisk, withoutMounts } from '../support/small-disk.ts'
 
-const options = { skip: without('bubblewrap'), timeout: 180_000 }
+const options = { skip: without('bubblewrap'), timeout: 600_000 }
 const mib = 1024 * 1024
 
 test(

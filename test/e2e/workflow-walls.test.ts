@@ -6,7 +6,7 @@ import { assertRecovered, type HostileSite, startHostileSite } from '../support/
 import { without } from '../support/programs.ts'
 import { pushFiles } from '../support/workflow-site.ts'
 
-const options = { skip: without('bubblewrap'), timeout: 120_000 }
+const options = { skip: without('bubblewrap'), timeout: 600_000 }
 const mark = 'mark-of-the-server-4715002'
 const otherSecret = 'secret-of-another-4715003'
 

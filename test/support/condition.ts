@@ -1,4 +1,5 @@
-const deadlineMs = 30_000
+// Generous, for slow and busy machines: a condition that holds ends the wait at once.
+const deadlineMs = 180_000
 const pauseMs = 5
 
 /** Waits until a condition gives something other than undefined or false; fails when it never does. */

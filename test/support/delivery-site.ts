@@ -23,6 +23,8 @@ type Options = {
   compose?: (delivery: Composed) => Promise<string | undefined>
   onStep?: (step: FaultStep) => void
   stopMs?: number
+  /** Time for one attempt; by default the service's own. */
+  attemptTimeoutMs?: number
 }
 
 /** The loop that delivers, on a database with repositories and webhooks of its own; only composing is not the service's. */
@@ -47,6 +49,7 @@ export function startDelivering(db: Database, options: Options = {}) {
     version: '0.0.0',
     holder: options.holder ?? 'here',
     stopMs: options.stopMs ?? 1000,
+    ...(options.attemptTimeoutMs && { attemptTimeoutMs: options.attemptTimeoutMs }),
   })
   return loop
 }

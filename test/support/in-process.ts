@@ -6,6 +6,7 @@ import { newTokenString } from '../../src/base/token-string.ts'
 import { readSettings } from '../../src/config/settings.ts'
 import { startService } from '../../src/service.ts'
 import { createClient } from './service.ts'
+import { testSettings } from './test-settings.ts'
 
 export type InProcess = Awaited<ReturnType<typeof startInProcess>>
 
@@ -14,17 +15,11 @@ export async function startInProcess(env: Record<string, string> = {}) {
   const dataDir = await mkdtemp(join(tmpdir(), 'svc-test-'))
   const adminToken = newTokenString()
   const settings = readSettings({
-    SVC_PORT: '0',
-    SVC_SSH_PORT: '0',
-    SVC_FREE_SPACE_MIN: '0',
-    SVC_MAINTENANCE_PUSHES: 'off',
+    ...testSettings,
     SVC_DATA_DIR: dataDir,
     SVC_ADMIN_TOKEN: adminToken,
     SVC_LOG_LEVEL: 'silent',
-    SVC_REQUESTS_PER_SECOND: '100000',
-    SVC_REQUEST_BURST: '100000',
     SVC_STOP_SECONDS: '1',
-    SVC_RUNNER: 'off',
     ...env,
   })
   const log = createLog({ level: settings.logLevel, output: process.stderr })

@@ -8,7 +8,7 @@ import { message, writeString } from '../../src/ssh/wire.ts'
 export type RawSsh = Awaited<ReturnType<typeof connectRawSsh>>
 
 const payloadStart = 5
-const patienceMs = 20_000
+const patienceMs = 180_000
 
 /** An SSH client that exchanges keys as it should and then sends whatever it is told to. */
 export async function connectRawSsh(port: number, from = '127.0.0.1') {

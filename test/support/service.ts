@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { newTokenString } from '../../src/base/token-string.ts'
+import { testSettings } from './test-settings.ts'
 
 export const launcher = fileURLToPath(new URL('../../bin/svc', import.meta.url))
 
@@ -39,15 +40,9 @@ export async function startService({ env = {}, dataDir, ...rest }: Options = {})
   const child = spawn(command, args, {
     env: {
       PATH: process.env.PATH,
-      SVC_PORT: '0',
-      SVC_SSH_PORT: '0',
-      SVC_FREE_SPACE_MIN: '0',
-      SVC_MAINTENANCE_PUSHES: 'off',
-      SVC_RUNNER: 'off',
+      ...testSettings,
       SVC_DATA_DIR: folder,
       SVC_ADMIN_TOKEN: adminToken,
-      SVC_REQUESTS_PER_SECOND: '100000',
-      SVC_REQUEST_BURST: '100000',
       ...env,
     },
     stdio: ['ignore', 'pipe', 'pipe'],

@@ -1,0 +1,12 @@
+/** Settings of every server that a test starts. None of them depends on the machine, as some defaults do on its cores. */
+export const testSettings = {
+  SVC_PORT: '0',
+  SVC_SSH_PORT: '0',
+  SVC_FREE_SPACE_MIN: '0',
+  SVC_MAINTENANCE_PUSHES: 'off',
+  SVC_REQUESTS_PER_SECOND: '100000',
+  SVC_REQUEST_BURST: '100000',
+  SVC_RUNNER: 'off',
+  SVC_RUNNER_JOBS: '4',
+  SVC_FETCHES_AT_ONCE: '16',
+}
