@@ -26,7 +26,13 @@ const oneWay = {
     'aes192-ctr',
     'aes256-ctr',
   ],
-  mac: ['hmac-sha2-256-etm@openssh.com', 'hmac-sha2-512-etm@openssh.com'],
+  mac: [
+    'hmac-sha2-256-etm@openssh.com',
+    'hmac-sha2-512-etm@openssh.com',
+    // libssh2 before 1.11 has no encrypt-then-MAC. Beside CTR these are sound, too, and CBC is not offered.
+    'hmac-sha2-256',
+    'hmac-sha2-512',
+  ],
   compress: ['none'],
   lang: [],
 }

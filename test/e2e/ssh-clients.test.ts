@@ -24,7 +24,10 @@ const offered = {
     ...['aes128-gcm@openssh.com', 'aes256-gcm@openssh.com', 'chacha20-poly1305@openssh.com'],
     ...['aes128-ctr', 'aes192-ctr', 'aes256-ctr'],
   ],
-  MACs: ['hmac-sha2-256-etm@openssh.com', 'hmac-sha2-512-etm@openssh.com'],
+  MACs: [
+    ...['hmac-sha2-256-etm@openssh.com', 'hmac-sha2-512-etm@openssh.com'],
+    ...['hmac-sha2-256', 'hmac-sha2-512'],
+  ],
   compression: ['none'],
 }
 const signatures = [

@@ -12,6 +12,8 @@ export const programs = {
   make: { find: () => onPath('make'), install: 'apt-get install make' },
   openssl: { find: () => onPath('openssl'), install: 'apt-get install openssl' },
   python: { find: () => onPath('python3'), install: 'apt-get install python3' },
+  curl: { find: () => onPath('curl'), install: 'apt-get install curl' },
+  pygit2: { find: findPygit2, install: 'apt-get install python3-pygit2' },
   strace: { find: () => onPath('strace'), install: 'apt-get install strace' },
   bubblewrap: { find: () => onPath('bwrap'), install: 'apt-get install bubblewrap' },
   chromium: { find: () => onPath('chromium'), install: 'apt-get install chromium' },
@@ -39,6 +41,12 @@ function findPostgres(): string | undefined {
   const versions = existsSync(root) ? readdirSync(root).sort() : []
   const folders = versions.map((version) => join(root, version, 'bin'))
   return folders.reverse().find((folder) => existsSync(join(folder, 'initdb')))
+}
+
+// Debian's package is for Debian's Python, which need not be the first on the PATH.
+function findPygit2(): string | undefined {
+  const isInstalled = existsSync('/usr/lib/python3/dist-packages/pygit2')
+  return isInstalled ? '/usr/bin/python3' : undefined
 }
 
 function findOpenSsh(): string | undefined {
