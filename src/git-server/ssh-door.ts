@@ -91,7 +91,7 @@ export function createSshDoor({ engine, backend, settings, log }: Dependencies) 
     if (parsed?.command.kind !== 'git') limit(identity)
     const visitor = await visitorOf(identity)
     if (!parsed) {
-      output.write(toGreeting(visitor, toHelp(commands)))
+      output.write(toLines(session, toGreeting(visitor, toHelp(commands))))
       return 0
     }
     const { command, repositoryName, isJson } = parsed
@@ -107,7 +107,7 @@ export function createSshDoor({ engine, backend, settings, log }: Dependencies) 
     }
     if (command.kind === 'print') {
       const { text, json } = await command.run(call)
-      output.write(isJson ? `${JSON.stringify(json)}\n` : text)
+      output.write(toLines(session, isJson ? `${JSON.stringify(json)}\n` : text))
       return 0
     }
     const ended = command.run(call).then((outcome) => outcome ?? exitCodes.git)
@@ -152,16 +152,17 @@ export function createSshDoor({ engine, backend, settings, log }: Dependencies) 
     return { command, isJson, repositoryName: toRepositoryName(others[0] ?? '') }
   }
 
-  function explain({ signal, errors, command = '' }: Session<Identity>, error: unknown): number {
+  function explain(session: Session<Identity>, error: unknown): number {
+    const { signal, errors, command = '' } = session
     if (signal.aborted) return exitCodes.git
     const isGit = /^git\b/.test(command)
     if (error instanceof CommandFault) {
-      errors.write(toComplaint(error.message))
+      errors.write(toLines(session, toComplaint(error.message)))
       return error.exitCode
     }
     const problem = toProblem(error)
     if (problem.cause !== undefined) log.error({ err: problem.cause }, 'an ssh command failed')
-    errors.write(toComplaint(problem.message))
+    errors.write(toLines(session, toComplaint(problem.message)))
     return isGit ? exitCodes.git : exitCodes.failure
   }
 
@@ -193,6 +194,11 @@ class CommandFault extends Error {
 
 function toComplaint(text: string): string {
   return `svc: ${printable(text)}\n`
+}
+
+// A terminal in raw mode does not return to the start of the line by itself.
+function toLines({ hasTerminal }: Session<Identity>, text: string): string {
+  return hasTerminal ? text.replaceAll('\n', '\r\n') : text
 }
 
 // Addresses are `/name.git` in URLs and `name.git` after a colon.

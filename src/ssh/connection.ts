@@ -12,6 +12,8 @@ export type Session<Identity> = Pick<Channel, 'input' | 'output' | 'errors' | 's
   command: string | undefined
   /** The variable of this name, the one that is accepted: gitprotocol-v2, "SSH and File Transport". */
   gitProtocol: string
+  /** Whether the client's terminal is in raw mode, so that a line must end in CR LF. */
+  hasTerminal: boolean
 }
 
 type Options<Identity> = {
@@ -32,6 +34,7 @@ type Options<Identity> = {
 type Entry = {
   channel: Channel
   gitProtocol: string
+  hasTerminal: boolean
   /** What was asked for runs at most once on a channel. */
   state: 'open' | 'serving' | 'served'
   /** Whether the client has closed it. */
@@ -43,7 +46,7 @@ const openFailures = { prohibited: 1, unknownType: 3, shortage: 4 } as const
 const packetLeastBytes = 1024
 const variableMaxBytes = 256
 
-/** The connection layer: RFC 4254, of which there are only sessions, and in them only `exec` and `shell`. */
+/** The connection layer: RFC 4254, of which there are only sessions, and in them only `exec` and `shell`, with or without a terminal. */
 export function createConnection<Identity>(options: Options<Identity>) {
   const { transport } = options
   const entries = new Map<number, Entry>()
@@ -116,7 +119,13 @@ export function createConnection<Identity>(options: Options<Identity>) {
     }
     const id = freeId()
     const channel = createChannel({ transport, remoteId, remoteWindow, remotePacketBytes })
-    entries.set(id, { channel, gitProtocol: '', state: 'open', isClosed: false })
+    entries.set(id, {
+      channel,
+      gitProtocol: '',
+      hasTerminal: false,
+      state: 'open',
+      isClosed: false,
+    })
     transport.send(
       message(messages.channelOpenConfirmation, remoteId, id, firstWindowBytes, packetMaxBytes),
     )
@@ -170,6 +179,11 @@ export function createConnection<Identity>(options: Options<Identity>) {
         entry.gitProtocol = value
         return true
       }
+      // Accepted, as clients warn of a refusal; there is nothing here that a terminal would be needed for.
+      case 'pty-req':
+        if (entry.state !== 'open') return false
+        entry.hasTerminal = true
+        return true
       case 'exec': {
         const command = reader.string()
         if (entry.state !== 'open') return false
@@ -186,14 +200,14 @@ export function createConnection<Identity>(options: Options<Identity>) {
   }
 
   function start(entry: Entry, command: string | undefined): void {
-    const { channel, gitProtocol } = entry
+    const { channel, gitProtocol, hasTerminal } = entry
     const { input, output, errors, signal } = channel
     entry.state = 'serving'
     serving += 1
     clearTimeout(idleTimer)
     const { identity, address } = options
     const streams = { input, output, errors, signal }
-    const session = { ...streams, identity, address, command, gitProtocol }
+    const session = { ...streams, identity, address, command, gitProtocol, hasTerminal }
     // The reply to the request goes first.
     queueMicrotask(async () => {
       const code = await options.serve(session)

@@ -137,17 +137,24 @@ describe('commands over SSH', { skip: without('openssh') }, () => {
     assert.doesNotMatch(ended.stderr, /[\u001b\u0007\u009b]/)
   })
 
-  test('whoever logs in at a terminal is greeted, gets no terminal, and is told what to do', async () => {
-    const login = `${ada.command} -p ${service.sshPort} svc@127.0.0.1`
+  test('an interactive login is greeted, with line ends for its terminal and no warning', async () => {
+    const login = `${ada.command} -tt -p ${service.sshPort} svc@127.0.0.1`
     const { exitCode, stdout } = await run('script', ['-qec', login, '/dev/null'])
-    const lines = stdout.replaceAll('\r', '').split('\n')
+    const lines = stdout.split('\r\n')
     assert.equal(exitCode, 0)
-    assert.deepEqual(lines.slice(0, 3), [
-      'PTY allocation request failed on channel 0',
+    assert.deepEqual(lines.slice(0, 2), [
       `Hello ada: your key "laptop" (${ada.fingerprint}) may read and push.`,
       'There is no shell here.',
     ])
     assert.ok(lines.some((line) => /^ {2}info <name>/.test(line)))
+    assert.doesNotMatch(stdout, /PTY|[^\r]\n/)
+  })
+
+  test('a command with a terminal has its line ends, and its errors have, too', async () => {
+    assert.match((await ada.ssh('whoami', '-tt')).stdout, /^Username: ada\r\nKey: [^\n]*\r\n/)
+    const failed = await ada.ssh('ls', '-tt')
+    assert.equal(failed.exitCode, 127)
+    assert.match(failed.stderr, /^svc: There is no command "ls" here; try help.\r\n/)
   })
 
   test('a greeting says what a key may not do', async () => {
