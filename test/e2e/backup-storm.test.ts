@@ -14,10 +14,11 @@ import { createLedger } from '../support/ledger.ts'
 import { createLoad, type Session } from '../support/load.ts'
 import { without } from '../support/programs.ts'
 import { createRandom } from '../support/random.ts'
+import { toRounds } from '../support/rounds.ts'
 import { startService } from '../support/service.ts'
 
 const seed = Number(process.env.SVC_CRASH_SEED ?? Date.now() % 1_000_000)
-const backups = Number(process.env.SVC_BACKUP_ROUNDS ?? 4)
+const backups = toRounds(2)
 const commitsPerBackup = 800
 const sharedRepositories = 3
 

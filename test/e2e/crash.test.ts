@@ -23,10 +23,11 @@ import { openPushRecords } from '../support/push-records.ts'
 import { createRandom, type Random } from '../support/random.ts'
 import { gitHeaders, pushBody } from '../support/raw-git.ts'
 import { connectRaw } from '../support/raw-http.ts'
+import { toRounds } from '../support/rounds.ts'
 import { launcher, type Service, startService } from '../support/service.ts'
 
 const seed = Number(process.env.SVC_CRASH_SEED ?? Date.now() % 1_000_000)
-const rounds = Number(process.env.SVC_CRASH_ROUNDS ?? 24)
+const rounds = toRounds(6)
 const sharedRepositories = 2
 const commitsPerRound = 200
 

@@ -14,9 +14,10 @@ import {
 } from '../support/fetch-site.ts'
 import { git, type Project, spawnGit, temporaryFolder } from '../support/git.ts'
 import { createRandom, type Random } from '../support/random.ts'
+import { toRounds } from '../support/rounds.ts'
 
 const seed = Number(process.env.SVC_FUZZ_SEED ?? Date.now() % 1_000_000)
-const rounds = Number(process.env.SVC_FETCH_ROUNDS ?? 25)
+const rounds = toRounds(8)
 
 test(`random fetches are answered as git itself would, however often they are made (SVC_FUZZ_SEED=${seed})`, async (t) => {
   await using site = await startFetchSite()

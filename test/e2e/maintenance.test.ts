@@ -17,12 +17,13 @@ import { importHistory } from '../support/history.ts'
 import { untilTidy } from '../support/leftovers.ts'
 import { commandOf, killTree, processesIn, signal } from '../support/processes.ts'
 import { createRandom } from '../support/random.ts'
+import { toRounds } from '../support/rounds.ts'
 import { launcher, type Service, startService } from '../support/service.ts'
 
 const execute = promisify(execFile)
 const limits = { pushMaxBytes: 2 ** 30, pushMemoryMaxBytes: 2 ** 30 }
 const seed = Number(process.env.SVC_CRASH_SEED ?? Date.now() % 1_000_000)
-const rounds = Number(process.env.SVC_CRASH_ROUNDS ?? 6)
+const rounds = toRounds(3)
 
 test('a command has the running server maintain a repository, and tells what came of it', async () => {
   await using service = await startService()

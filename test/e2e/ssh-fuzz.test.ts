@@ -10,10 +10,11 @@ import { until } from '../support/condition.ts'
 import { processesIn } from '../support/processes.ts'
 import { createRandom, type Random } from '../support/random.ts'
 import { connectRawSsh, type RawSsh, toLine, userauthRequest } from '../support/raw-ssh.ts'
+import { toRounds } from '../support/rounds.ts'
 import { type Service, startService } from '../support/service.ts'
 
 const seed = Number(process.env.SVC_TEST_SEED ?? 20_261_121)
-const rounds = Number(process.env.SVC_TEST_ROUNDS ?? 150)
+const rounds = toRounds(40)
 
 test(`whatever a client sends, it ends its own connection alone (seed ${seed})`, async () => {
   await using service = await startService({

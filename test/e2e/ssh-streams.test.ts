@@ -147,9 +147,9 @@ test('a damaged pack is refused with a sentence of git', options, async () => {
   assert.deepEqual(await site.refs(), [])
 })
 
-test('more than 200 MB come and go unharmed through every kind of cipher', options, async () => {
+test('large packs come and go unharmed through every kind of cipher', options, async () => {
   await using site = await startSshSite()
-  await using project = await createLargeProject(210 * mib)
+  await using project = await createLargeProject(48 * mib)
   const head = await project.git('rev-parse', 'HEAD')
   const ciphers = [
     ...['chacha20-poly1305@openssh.com', 'aes128-gcm@openssh.com'],

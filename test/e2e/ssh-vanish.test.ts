@@ -7,10 +7,11 @@ import { createProject, type Project } from '../support/git.ts'
 import { without } from '../support/programs.ts'
 import { openPushRecords } from '../support/push-records.ts'
 import { createRandom, type Random } from '../support/random.ts'
+import { toRounds } from '../support/rounds.ts'
 import { type SshSite, startSshSite } from '../support/ssh-site.ts'
 
 const seed = Number(process.env.SVC_TEST_SEED ?? 20_261_121)
-const cuts = Number(process.env.SVC_TEST_ROUNDS ?? 64)
+const cuts = toRounds(16)
 const atOnce = 8
 const skip = without('openssh')
 // The identification, the exchange of keys, authentication and what git says first take about so many bytes.

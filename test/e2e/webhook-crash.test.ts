@@ -8,11 +8,12 @@ import { git } from '../support/git.ts'
 import { openPushRecords } from '../support/push-records.ts'
 import { createRandom, type Random } from '../support/random.ts'
 import { type Received, startReceiver } from '../support/receiver.ts'
+import { toRounds } from '../support/rounds.ts'
 import type { Service } from '../support/service.ts'
 import { startWebhookSite } from '../support/webhook-site.ts'
 
 const seed = Number(process.env.SVC_CRASH_SEED ?? Date.now() % 1_000_000)
-const rounds = Number(process.env.SVC_CRASH_ROUNDS ?? 36)
+const rounds = toRounds(9)
 const pushers = 3
 const pushesPerRound = 60
 

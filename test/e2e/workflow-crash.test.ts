@@ -14,13 +14,14 @@ import {
 import { processesNaming, processesOfRooms, signal } from '../support/processes.ts'
 import { without } from '../support/programs.ts'
 import { createRandom } from '../support/random.ts'
+import { toRounds } from '../support/rounds.ts'
 import { createClient } from '../support/service.ts'
 import { openTables } from '../support/tables.ts'
 import { endOf, logOf, oneStep, pushFiles } from '../support/workflow-site.ts'
 
 const options = { skip: without('bubblewrap'), timeout: 600_000 }
 const seed = Number(process.env.SVC_CRASH_SEED ?? Date.now() % 1_000_000)
-const rounds = Number(process.env.SVC_CRASH_ROUNDS ?? 6)
+const rounds = toRounds(3)
 
 // Long enough to be killed in the middle of, short enough to be waited for.
 const passing = 'echo begun; (setsid sleep 4716001 &); sleep 2; echo done'
