@@ -1,5 +1,6 @@
 import { type Options, openApp } from './app.ts'
-import { lockServer, prepareDataDirectory } from './config/data-directory.ts'
+import { assertDataDirectory, lockServer, prepareDataDirectory } from './config/data-directory.ts'
+import { ping } from './database/ping.ts'
 import { createEventLog } from './event-log/event-log.ts'
 import { eventRoutes } from './event-log/event-routes.ts'
 import { forgetEvents } from './event-log/forgetting.ts'
@@ -23,6 +24,7 @@ import { sshUser } from './git-server/ssh-door.ts'
 import { sshOwner, startSshProcess } from './git-server/ssh-process.ts'
 import { reachable, toSshUrl } from './git-server/ssh-url.ts'
 import { createUndo } from './git-server/undo.ts'
+import { createHealthCheck } from './http/health.ts'
 import { withPublicRoutes } from './http/public-routes.ts'
 import { createHttpServer } from './http/server.ts'
 import { createMaintenance } from './maintenance/maintenance.ts'
@@ -118,7 +120,22 @@ export async function startService(options: Options) {
     .catch((error) => log.error({ err: error }, 'leftovers of a crash could not be cleared away'))
   await Promise.race([tidied, new Promise((resolve) => setTimeout(resolve, tidyBeforeAnswerMs))])
 
-  const health = () => (freeSpace.isShort() ? 'storage_full' : 'ok')
+  const requireParts = createHealthCheck([
+    {
+      code: 'database_unavailable',
+      detail: 'The database does not answer.',
+      probe: () => ping(db),
+    },
+    {
+      code: 'storage_unavailable',
+      detail: 'The data directory cannot be read.',
+      probe: () => assertDataDirectory(settings.dataDir),
+    },
+  ])
+  const health = async () => {
+    await requireParts()
+    return freeSpace.isShort() ? 'storage_full' : 'ok'
+  }
   const routes = withPublicRoutes(
     [
       ...repositoryRoutes(app),

@@ -294,6 +294,14 @@ const scenarios: Record<ProblemCode, () => Promise<Answer | string>> = {
     assert.equal((await locked.admin.post('/repos', { name: 'site' })).status, 201)
     return answer
   },
+  storage_unavailable: async () => {
+    await using astray = await startInProcess()
+    await rm(join(astray.dataDir, 'repositories'), { recursive: true })
+    return until('the data directory is missed', async () => {
+      const answer = await toAnswer(await fetch(`${astray.url}/health`))
+      return answer.status !== 200 && answer
+    })
+  },
   too_many_followers: async () => {
     const [client, gone] = [await service.client(), new AbortController()]
     const headers = { authorization: `Bearer ${client.token}` }

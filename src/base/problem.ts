@@ -76,6 +76,7 @@ export const problems = {
   checks_busy: { kind: 'unavailable', title: 'Too many workflow files at once' },
   git_busy: { kind: 'unavailable', title: 'Too many Git operations at once' },
   database_unavailable: { kind: 'unavailable', title: 'The database does not answer' },
+  storage_unavailable: { kind: 'unavailable', title: 'The data directory cannot be read' },
   encryption_key_missing: { kind: 'unavailable', title: 'The server has no encryption key' },
   storage_full: { kind: 'storage-full', title: 'The server has no space left' },
 } as const satisfies Record<string, { kind: ProblemKind; title: string }>

@@ -6,8 +6,8 @@ import { jsonContentType, type PublicRoute, type Route } from './route.ts'
 type Options = {
   version: string
   baseUrl: () => string
-  /** How the service is, in a word. */
-  health: () => string
+  /** The state of the service, in a word. Throws the problem of a part that is missing. */
+  health: () => Promise<string>
 }
 
 /** All routes, with those added that anybody may read: health and the documentation of all. */
@@ -16,12 +16,14 @@ export function withPublicRoutes(routes: Route[], { version, baseUrl, health }: 
     {
       ...page,
       path: '/health',
-      summary: 'Tell how the service is',
+      summary: 'Check the health of the service',
       description:
-        '`storage_full` when its disk has so little space left that only reading goes on.',
+        '`storage_full` when its disk has so little space left that only reading goes on. 503 when a part of the ' +
+        'service is missing, which `code` and `detail` name: the database, or the disk of the data directory.',
       produces: jsonContentType,
       reply: Health,
-      handle: () => ({ status: health() }),
+      problems: ['database_unavailable', 'storage_unavailable'],
+      handle: async () => ({ status: await health() }),
     },
     ...routes,
     {

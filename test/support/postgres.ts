@@ -5,7 +5,15 @@ import { join } from 'node:path'
 import { freePort } from './free-port.ts'
 import { programs } from './programs.ts'
 
-export type Postgres = { url: string; stop: () => void }
+export type Postgres = {
+  url: string
+  /** Ends it as a crash would; its data stays. */
+  halt: () => void
+  /** Starts it again, on the same port. */
+  resume: () => void
+  /** Ends it and removes its data. */
+  stop: () => void
+}
 
 /** Starts a PostgreSQL of its own on a free loopback port; undefined when the program is missing. */
 export async function startPostgres(): Promise<Postgres | undefined> {
@@ -27,14 +35,27 @@ export async function startPostgres(): Promise<Postgres | undefined> {
   ])
   const options = `-p ${port} -k ${folder} -c listen_addresses=127.0.0.1 -c fsync=off`
   const control = join(bin, 'pg_ctl')
-  runAsServer(control, ['-D', data, '-o', options, '-l', join(folder, 'log'), '-w', 'start'])
-  return {
+  const resume = () =>
+    runAsServer(control, ['-D', data, '-o', options, '-l', join(folder, 'log'), '-w', 'start'])
+  const halt = () => runAsServer(control, ['-D', data, '-m', 'immediate', '-w', 'stop'])
+  let isRunning = false
+  const postgres: Postgres = {
     url: `postgres://svc@127.0.0.1:${port}/postgres`,
+    halt() {
+      halt()
+      isRunning = false
+    },
+    resume() {
+      resume()
+      isRunning = true
+    },
     stop() {
-      runAsServer(control, ['-D', data, '-m', 'immediate', '-w', 'stop'])
+      if (isRunning) halt()
       rmSync(folder, { recursive: true, force: true })
     },
   }
+  postgres.resume()
+  return postgres
 }
 
 // PostgreSQL refuses to run as root; its package brings a user for it.

@@ -1,0 +1,9 @@
+import { prepared } from './prepared.ts'
+import type { Db } from './schema.ts'
+
+const anyRow = prepared((db) => db.selectFrom('instance').select('id').limit(1))
+
+/** Reads something from the database; rejects when it does not answer. */
+export async function ping(db: Db): Promise<void> {
+  await anyRow(db, {})
+}

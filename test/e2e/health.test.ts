@@ -1,0 +1,130 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { rename } from 'node:fs/promises'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { until } from '../support/condition.ts'
+import { createPostgresDatabase } from '../support/databases.ts'
+import { startPostgres } from '../support/postgres.ts'
+import { without } from '../support/programs.ts'
+import { type Answer, type Service, startService, toAnswer } from '../support/service.ts'
+
+const needed = { skip: without('postgres') }
+
+test('while PostgreSQL is stopped, health is 503 and names the database', needed, async () => {
+  const postgres = await startPostgres()
+  assert.ok(postgres)
+  try {
+    await using service = await startService({ env: { SVC_DATABASE_URL: postgres.url } })
+    await untilHealthy(service)
+    postgres.halt()
+    assertNamesDatabase(await untilMissing(service))
+    assert.equal((await fetch(`${service.url}/health`, { method: 'HEAD' })).status, 503)
+    postgres.resume()
+    await untilHealthy(service)
+    assert.equal((await service.admin.post('/repos', { name: 'after' })).status, 201)
+  } finally {
+    postgres.stop()
+  }
+})
+
+test('a PostgreSQL that hangs makes health 503, too, and not wait for it', needed, async () => {
+  const { url, drop } = await createPostgresDatabase()
+  {
+    using gate = await openGate(url)
+    await using service = await startService({ env: { SVC_DATABASE_URL: gate.url } })
+    await untilHealthy(service)
+    gate.shut()
+    assertNamesDatabase(await untilMissing(service))
+    // Nothing passes as long as the gate is shut: an answer that waited for the database would never come.
+    assertNamesDatabase(await health(service))
+    gate.open()
+    await untilHealthy(service)
+  }
+  await drop()
+})
+
+test('without its data directory, health is 503 and names that', async () => {
+  await using service = await startService()
+  await untilHealthy(service)
+  const [folder, elsewhere] = ['repositories', 'elsewhere'].map((name) =>
+    join(service.dataDir, name),
+  ) as [string, string]
+  await rename(folder, elsewhere)
+  const { body } = await untilMissing(service)
+  assert.equal(body.code, 'storage_unavailable')
+  assert.match(body.detail, /data directory/)
+  await rename(elsewhere, folder)
+  await untilHealthy(service)
+})
+
+async function health({ url }: Service): Promise<Answer> {
+  return toAnswer(await fetch(`${url}/health`))
+}
+
+function untilHealthy(service: Service): Promise<Answer> {
+  return untilStatus(service, 200)
+}
+
+function untilMissing(service: Service): Promise<Answer> {
+  return untilStatus(service, 503)
+}
+
+function untilStatus(service: Service, status: number): Promise<Answer> {
+  return until(`health is ${status}`, async () => {
+    const answer = await health(service)
+    assert.ok([200, 503].includes(answer.status), answer.text)
+    return answer.status === status && answer
+  })
+}
+
+function assertNamesDatabase({ headers, body }: Answer): void {
+  assert.equal(headers.get('content-type'), 'application/problem+json')
+  assert.match(headers.get('retry-after') ?? '', /^[1-9]\d*$/)
+  assert.equal(body.code, 'database_unavailable')
+  assert.match(body.detail, /The database does not answer/)
+}
+
+/** A way to a database that can be shut: connections stay, and nothing passes. */
+async function openGate(url: string) {
+  const { hostname, port } = new URL(url)
+  const sockets = new Set<Socket>()
+  let isShut = false
+  const server = createServer((client) => {
+    const target = connect(Number(port), hostname)
+    for (const [from, to] of [
+      [client, target],
+      [target, client],
+    ] as const) {
+      sockets.add(from)
+      from.on('error', () => {})
+      from.on('close', () => {
+        sockets.delete(from)
+        to.destroy()
+      })
+      from.pipe(to)
+      if (isShut) from.pause()
+    }
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const through = new URL(url)
+  // A TCP server's address is neither null nor a path once it listens.
+  through.port = String((server.address() as AddressInfo).port)
+  return {
+    url: through.href,
+    shut(): void {
+      isShut = true
+      for (const socket of sockets) socket.pause()
+    },
+    open(): void {
+      isShut = false
+      for (const socket of sockets) socket.resume()
+    },
+    [Symbol.dispose]() {
+      server.close()
+      for (const socket of sockets) socket.destroy()
+    },
+  }
+}
