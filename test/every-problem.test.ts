@@ -297,7 +297,7 @@ const scenarios: Record<ProblemCode, () => Promise<Answer | string>> = {
   storage_unavailable: async () => {
     await using astray = await startInProcess()
     await rm(join(astray.dataDir, 'repositories'), { recursive: true })
-    return until('the data directory is missed', async () => {
+    return await until('the data directory is missed', async () => {
       const answer = await toAnswer(await fetch(`${astray.url}/health`))
       return answer.status !== 200 && answer
     })
