@@ -4,6 +4,7 @@ import { Writable } from 'node:stream'
 import { type App, createTools, openExistingApp, type Tools } from './app.ts'
 import { BackupError } from './backup/manifest.ts'
 import { printable } from './base/columns.ts'
+import { closeInheritedDescriptors } from './base/inherited-descriptors.ts'
 import { createLog } from './base/log.ts'
 import { Problem } from './base/problem.ts'
 import { dropStartupGarbage } from './base/startup-garbage.ts'
@@ -60,6 +61,8 @@ try {
 async function serve(): Promise<void> {
   const options = toOptions()
   const service = await startService(options)
+  // Not before: a path of the settings may be one of them, /dev/fd/63 say.
+  closeInheritedDescriptors()
   let stopping = false
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     process.on(signal, () => {
@@ -93,12 +96,14 @@ async function serve(): Promise<void> {
 async function withApp(run: Parameters<Parameters<typeof createProgram>[0]['withApp']>[0]) {
   // A command says by itself how it ended.
   await using app = await openExistingApp(toOptions('warn'))
+  closeInheritedDescriptors()
   endOnSignal(app.git)
   await run(app)
 }
 
 async function withTools(run: (tools: Tools) => Promise<void>) {
   const tools = createTools(toOptions('warn'))
+  closeInheritedDescriptors()
   endOnSignal(tools.git)
   await run(tools)
 }

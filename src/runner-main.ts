@@ -1,4 +1,5 @@
 import { createInterface } from 'node:readline'
+import { closeInheritedDescriptors } from './base/inherited-descriptors.ts'
 import { createLog } from './base/log.ts'
 import { Sensitive } from './base/sensitive.ts'
 import { dropStartupGarbage } from './base/startup-garbage.ts'
@@ -8,6 +9,8 @@ import type { RunnerOrders } from './runner/runner-orders.ts'
 
 // The program of the runner beside a server, which starts it: it is told all it needs by a line of JSON on
 // standard input, where nobody else sees it, and ends when that ends, however that came.
+
+closeInheritedDescriptors()
 
 const exitMostMs = 3000
 const stop = new AbortController()

@@ -1,4 +1,5 @@
 import { systemClock } from './base/clock.ts'
+import { closeInheritedDescriptors } from './base/inherited-descriptors.ts'
 import { createLog } from './base/log.ts'
 import { dropStartupGarbage } from './base/startup-garbage.ts'
 import { createFreeSpace } from './config/free-space.ts'
@@ -17,6 +18,8 @@ import { createSshServer } from './ssh/ssh-server.ts'
 
 // The program of the SSH process, which the main process starts: it is told what to do by messages and
 // ends when the main process is gone, however that came.
+
+closeInheritedDescriptors()
 
 type Running = {
   git: Git

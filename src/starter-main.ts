@@ -1,10 +1,13 @@
 import type { Socket } from 'node:net'
+import { closeInheritedDescriptors } from './base/inherited-descriptors.ts'
 import { killGroup } from './git/process-group.ts'
 import { openSeat } from './git/seats.ts'
 import type { Pipe, Telling, Told } from './git/starter.ts'
 
 // The program of the process that starts gits for the main process, which tells it how many: see createStarter.
 // It ends, with all of them, when the main process is gone, however that came.
+
+closeInheritedDescriptors()
 
 const pipes: Pipe[] = ['stdin', 'stdout', 'channel']
 const running = new Set<number>()

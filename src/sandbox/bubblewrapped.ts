@@ -16,7 +16,15 @@ import {
 } from './processes.ts'
 import type { RoomPlace } from './room-place.ts'
 import type { RoomCommand, SandboxLimits } from './sandbox.ts'
-import { type Exit, exitOf, feed, notStarted, type Started, stdinOf, untilOver } from './started.ts'
+import {
+  type Exit,
+  exitOf,
+  feed,
+  notStarted,
+  openInput,
+  type Started,
+  untilOver,
+} from './started.ts'
 import type { Tools } from './tools.ts'
 
 export type BubblewrapSetup = {
@@ -37,7 +45,7 @@ const looksBetween = 5
 /** Starts a command in a room, with bubblewrap around it. */
 export function startBubblewrapped(
   setup: BubblewrapSetup,
-  { folder, user }: RoomPlace,
+  { folder, user, pipes }: RoomPlace,
   command: RoomCommand,
   writer: number,
 ): Started {
@@ -53,6 +61,7 @@ export function startBubblewrapped(
   })
   const fault = argumentFault([...args, ...command.command])
   if (fault) return notStarted(fault)
+  using input = openInput(command, pipes)
   const child = launch({
     command: bubblewrapCommand(tools, {
       bwrap,
@@ -63,7 +72,7 @@ export function startBubblewrapped(
     }),
     env: {},
     cwd: folder,
-    stdio: [stdinOf(command), writer, writer, 'pipe', 'pipe', 'pipe'],
+    stdio: [input.stdio, writer, writer, 'pipe', 'pipe', 'pipe'],
   })
   feed(child, command)
   // Three pipes beyond the third were asked for, so they are there.

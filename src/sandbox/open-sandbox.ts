@@ -3,6 +3,7 @@ import { mkdtemp } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { findProgram } from '../base/find-program.ts'
+import { closeInheritedDescriptors } from '../base/inherited-descriptors.ts'
 import { insideFolders } from './bubblewrap.ts'
 import { startBubblewrapped } from './bubblewrapped.ts'
 import { assertHidden, hidingMounts } from './hidden-paths.ts'
@@ -64,6 +65,7 @@ export async function probeSandbox(options: Omit<SandboxOptions, 'folder'>): Pro
 }
 
 async function tryOut(options: SandboxOptions): Promise<Probed> {
+  closeInheritedDescriptors()
   const fault = await trialFault(bubblewrapRooms(options))
   if (fault !== undefined && options.readOnlyPaths.length > 0) {
     // A setting that is wrong must not cost the sandbox.

@@ -1,6 +1,7 @@
-import { closeSync, constants, openSync } from 'node:fs'
+import { closeSync } from 'node:fs'
 import { Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { Pipe } from './pipes.ts'
 
 /** One pipe for standard output and standard error, so that both stay in order. */
 export type Output = {
@@ -18,13 +19,11 @@ export type Output = {
 const leftMaxBytes = 1_048_576
 const quietMs = 250
 
-/**
- * Opens a named pipe for one command. A socket, which is what Node makes, cannot be opened again as
- * /dev/stdout, and shell scripts do that.
- */
-export function openOutput(fifo: string): Output {
-  const reader = openSync(fifo, constants.O_RDONLY | constants.O_NONBLOCK)
-  const writer = openSync(fifo, constants.O_WRONLY)
+/** Opens the pipe of a job for one command. */
+export function openOutput(ofJob: Pipe): Output {
+  ofJob.drain()
+  const reader = ofJob.openReader()
+  const writer = ofJob.openOutput()
   const pipe = new Socket({ fd: reader, readable: true, writable: false })
   // It is read by the loop below, which sees the error.
   pipe.on('error', () => {})

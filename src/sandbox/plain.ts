@@ -21,8 +21,8 @@ import {
   feed,
   folderFault,
   notStarted,
+  openInput,
   type Started,
-  stdinOf,
   untilOver,
 } from './started.ts'
 import type { Tools } from './tools.ts'
@@ -42,6 +42,7 @@ export function startPlain(
     return notStarted(folderFault(command.cwd, 'No such file or directory'))
   }
   const others = place.user === undefined ? processIds().length : 0
+  using input = openInput(command, place.pipes)
   const child = launch({
     command: [
       ...([tools.prlimit, ...limitArguments(limits, { others }), '--'] as const),
@@ -51,7 +52,7 @@ export function startPlain(
     env: { ...command.env, [roomVariable]: nameOf(place) },
     user: place.user,
     cwd: command.cwd,
-    stdio: [stdinOf(command), writer, writer],
+    stdio: [input.stdio, writer, writer],
   })
   feed(child, command)
   const first = child.pid === undefined ? undefined : findProcess(child.pid)

@@ -3,7 +3,7 @@ import { chmodSync, chownSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { newId } from '../base/ids.ts'
 import { etcFiles } from './bubblewrap.ts'
-import { runTool } from './launch.ts'
+import { makePipes, type StepPipes } from './pipes.ts'
 import { removeTree } from './removal.ts'
 import type { Folders } from './sandbox.ts'
 import type { Tools } from './tools.ts'
@@ -15,8 +15,8 @@ export type RoomPlace = {
   /** The user who owns what is inside; undefined for the runner's own. */
   user: number | undefined
   outside: Folders
-  /** A named pipe for the output of commands. */
-  fifo: string
+  /** What its commands read and write. */
+  pipes: StepPipes
 }
 
 const roomPrefix = 'svc-room-'
@@ -52,11 +52,7 @@ export async function makeRoom(
     chmodSync(join(room, 'etc', name), 0o644)
   }
   chmodSync(inRoom('etc'), 0o755)
-  const fifo = inRoom('output')
-  const { exitCode, complaint } = await runTool([tools.mkfifo, '-m', '600', '--', fifo])
-  if (exitCode !== 0) throw new Error(`The pipe of a room could not be made: ${complaint}`)
-  giveTo(user, fifo)
-  return { folder: room, user, outside, fifo }
+  return { folder: room, user, outside, pipes: await makePipes(tools, user) }
 }
 
 /** Removes all that steps have made in a room, in which nothing may run any more. */

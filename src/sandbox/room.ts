@@ -20,7 +20,7 @@ const givenUp =
 
 /** A room in a place that has been made for it. One command runs in it at a time. */
 export function createRoom({ place, inside, limits, tools, start }: Options): Room {
-  const { folder, fifo, outside } = place
+  const { folder, pipes, outside } = place
   const closed = new AbortController()
   let running: Promise<unknown> | undefined
   let isGivenUp = false
@@ -42,7 +42,7 @@ export function createRoom({ place, inside, limits, tools, start }: Options): Ro
       const signal = AbortSignal.any([command.signal, closed.signal])
       const life = runCommand(
         {
-          ...{ fifo, limits, disk: folder },
+          ...{ pipe: pipes.output, limits, disk: folder },
           start: (writer) => start(place, command, writer),
           onDiskFull: giveUpFiles,
           hurry: closed.signal,
@@ -59,6 +59,7 @@ export function createRoom({ place, inside, limits, tools, start }: Options): Ro
       closed.abort()
       await running?.catch(() => {})
       await endProcesses(place, tools)
+      pipes[Symbol.dispose]()
       await removeTree(folder, tools)
     },
   }

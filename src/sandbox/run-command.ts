@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { openOutput } from './output.ts'
+import type { Pipe } from './pipes.ts'
 import { signal as send } from './processes.ts'
 import type { CommandEnd, RoomCommand, SandboxLimits } from './sandbox.ts'
 import { folderFault, type Started } from './started.ts'
@@ -12,7 +13,8 @@ const graceMs = { 'timed-out': 2000, cancelled: 5000 }
 const complaintMaxLength = 500
 
 type Options = {
-  fifo: string
+  /** Where the command writes. */
+  pipe: Pipe
   limits: SandboxLimits
   /** A folder on the disk of the rooms. */
   disk: string
@@ -25,13 +27,13 @@ type Options = {
 
 /** Runs a command from its start until the last of its processes has ended and all that it wrote was taken. */
 export async function runCommand(
-  { fifo, limits, disk, start, onDiskFull, hurry }: Options,
+  { pipe, limits, disk, start, onDiskFull, hurry }: Options,
   { timeoutMs, signal, onOutput }: RoomCommand,
 ): Promise<CommandEnd> {
   if (signal.aborted) return { exitCode: null, reason: 'cancelled', detail: '' }
   const full = await diskMet(disk, limits)
   if (full) return { exitCode: null, ...full }
-  const output = openOutput(fifo)
+  const output = openOutput(pipe)
   let head = ''
   const started = start(output.writer)
   output.closeWriter()

@@ -48,8 +48,8 @@ export type RoomCommand = {
   env: Record<string, string>
   /** A path as steps see it. */
   cwd: string
-  /** A descriptor or stream to read; nothing when left out. */
-  stdin?: number | Readable
+  /** What it reads; nothing when left out. */
+  stdin?: Readable
   timeoutMs: number
   signal: AbortSignal
   /** Called with what it writes, standard output and error in one; what it writes next waits for a promise. */

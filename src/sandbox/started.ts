@@ -1,8 +1,9 @@
+import { closeSync } from 'node:fs'
 import { constants } from 'node:os'
-import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Launched } from './launch.ts'
+import type { StepPipes } from './pipes.ts'
 import type { Process } from './processes.ts'
 import type { RoomCommand } from './sandbox.ts'
 
@@ -51,14 +52,20 @@ export function folderFault(folder: string, why: string): string {
     : `The working directory ${folder} cannot be entered: ${why}.`
 }
 
-/** What a command reads, as Node's spawn takes it. */
-export function stdinOf({ stdin }: RoomCommand): number | 'pipe' | 'ignore' {
-  return stdin instanceof Readable ? 'pipe' : (stdin ?? 'ignore')
+/** What a command reads, as Node's spawn takes it: by default the job's own pipe, which is at its end. */
+export function openInput(
+  { stdin }: RoomCommand,
+  { input }: StepPipes,
+): Disposable & { stdio: number | 'pipe' } {
+  if (stdin) return { stdio: 'pipe', [Symbol.dispose]() {} }
+  input.drain()
+  const descriptor = input.openInput()
+  return { stdio: descriptor, [Symbol.dispose]: () => closeSync(descriptor) }
 }
 
 /** Hands on what a command is to read, for as long as it reads. */
 export function feed(child: Launched, { stdin }: RoomCommand): void {
-  if (!(stdin instanceof Readable) || !child.stdin) return
+  if (!stdin || !child.stdin) return
   // Who ends before it has read all breaks the pipe; its exit code tells how it went.
   pipeline(stdin, child.stdin).catch(() => {})
 }

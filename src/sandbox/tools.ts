@@ -3,7 +3,6 @@ import { findProgram } from '../base/find-program.ts'
 /** Programs of the system, each with the package of Debian that has it. */
 const packages = {
   sh: 'dash',
-  mkfifo: 'coreutils',
   rm: 'coreutils',
   chmod: 'coreutils',
   prlimit: 'util-linux',

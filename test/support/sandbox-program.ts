@@ -16,4 +16,6 @@ const room = await sandbox.openRoom()
 process.stdout.write(
   `${JSON.stringify({ isolation: sandbox.isolation.kind, outside: room.outside })}\n`,
 )
-await runScript(room, script)
+const { output } = await runScript(room, script)
+await room[Symbol.asyncDispose]()
+process.stdout.write(`${JSON.stringify({ output })}\n`)

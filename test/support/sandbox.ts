@@ -91,7 +91,7 @@ export async function until(holds: () => boolean | Promise<boolean>): Promise<vo
 export async function pathWithoutBubblewrap(folder: string): Promise<string> {
   // Steps of another user start with these.
   await chmod(folder, 0o755)
-  const names = ['sh', 'mkfifo', 'rm', 'chmod', 'prlimit', 'setpriv', 'setsid', 'choom']
+  const names = ['sh', 'rm', 'chmod', 'prlimit', 'setpriv', 'setsid', 'choom']
   const tools = [...names, 'unshare', 'mount']
   for (const tool of tools) {
     await symlink(findProgram(tool, systemPath) ?? '', join(folder, tool))

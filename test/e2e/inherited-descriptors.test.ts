@@ -1,0 +1,44 @@
+import assert from 'node:assert/strict'
+import { readdirSync, readlinkSync } from 'node:fs'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { until } from '../support/condition.ts'
+import { temporaryFolder } from '../support/git.ts'
+import { inheriting } from '../support/inherited.ts'
+import { commandOf, familyOf } from '../support/processes.ts'
+import { startService } from '../support/service.ts'
+import { oneStep, pushFiles, runToEnd } from '../support/workflow-site.ts'
+
+const programs = [/src\/main\.ts/, /starter-main/, /ssh-main/, /runner-main/, /git\/seat$/]
+
+test('no process that a server starts has what the server inherited from its shell', async () => {
+  await using folder = await temporaryFolder()
+  const inherited = join(folder.path, 'inherited')
+  await writeFile(inherited, 'of the shell')
+  await using service = await startService({
+    prefix: inheriting(inherited),
+    env: { SVC_RUNNER: 'on' },
+  })
+  await pushFiles(service.admin, 'site', oneStep('true'))
+  await runToEnd(service.admin, 'site')
+  const family = await until('each of its programs runs', () => {
+    const pids = familyOf(service.pid)
+    const commands = pids.map(commandOf)
+    const isComplete = programs.every((program) => commands.some((one) => program.test(one)))
+    return isComplete ? pids : undefined
+  })
+  const started = family.filter((pid) => pid !== service.pid)
+  const holders = started.filter((pid) => filesOf(pid).includes(inherited))
+  assert.deepEqual(holders.map(commandOf), [])
+})
+
+function filesOf(pid: number): string[] {
+  const folder = `/proc/${pid}/fd`
+  try {
+    return readdirSync(folder).map((name) => readlinkSync(join(folder, name)))
+  } catch {
+    // The process, or the file, has been closed meanwhile.
+    return []
+  }
+}

@@ -1,0 +1,90 @@
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { chmod, mkdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { testAsNobody, withoutNobody } from '../support/as-nobody.ts'
+import { temporaryFolder } from '../support/git.ts'
+import { inheriting } from '../support/inherited.ts'
+import { without } from '../support/programs.ts'
+import { openTestSandbox, pathWithoutBubblewrap, systemPath } from '../support/sandbox.ts'
+
+const execute = promisify(execFile)
+const file = fileURLToPath(import.meta.url)
+const program = fileURLToPath(new URL('../support/sandbox-program.ts', import.meta.url))
+const options = { timeout: 120_000 }
+const withBubblewrap = { ...options, skip: without('bubblewrap') }
+const list = `exec perl -e 'for (0..1023) { $to = readlink "/proc/$$/fd/$_"; print "$_ $to\\n" if defined $to }'`
+const pipesAlone = /^0 pipe:\[\d+\]\n1 (pipe:\[\d+\])\n2 \1\n$/
+
+for (const [kind, skip] of [
+  ['in bubblewrap', without('bubblewrap')],
+  ['without bubblewrap', false],
+] as const) {
+  test(`a step ${kind} starts with three pipes and nothing else, whatever its runner inherited`, {
+    ...options,
+    skip,
+  }, async () => {
+    await using place = await createPlace(kind === 'in bubblewrap')
+    const [command, ...args] = inheriting(place.inherited)
+    const { stdout } = await execute(command, [
+      ...args,
+      ...[process.execPath, program, place.rooms, place.path, list],
+    ])
+    const [about = '', end = ''] = stdout.split('\n')
+    assert.equal(JSON.parse(about).isolation === 'bubblewrap', kind === 'in bubblewrap')
+    assert.match(JSON.parse(end).output, pipesAlone)
+  })
+}
+
+test(
+  'a step reads nothing, whatever one before it wrote to its input',
+  withBubblewrap,
+  async () => {
+    await using sandbox = await openTestSandbox()
+    await sandbox.run('echo left >/proc/self/fd/0')
+    assert.equal((await sandbox.run('cat; echo read')).output, 'read\n')
+  },
+)
+
+test(
+  'what one step leaves unread in its output is not told of the next',
+  withBubblewrap,
+  async () => {
+    await using sandbox = await openTestSandbox()
+    const refused = sandbox.run('yes', { onOutput: () => Promise.reject(new Error('refused')) })
+    await assert.rejects(refused, /refused/)
+    assert.equal((await sandbox.run('echo next')).output, 'next\n')
+  },
+)
+
+test('a step opens its output and its input again', withBubblewrap, async () => {
+  await using sandbox = await openTestSandbox()
+  const script =
+    'echo a >/dev/stdout; echo b >/dev/stderr; cat </dev/stdin; echo c >>/proc/self/fd/1'
+  assert.equal((await sandbox.run(script)).output, 'a\nb\nc\n')
+})
+
+test(
+  'all of this holds for an ordinary user',
+  { ...withBubblewrap, skip: withBubblewrap.skip || (await withoutNobody(file)) },
+  () => testAsNobody(file),
+)
+
+async function createPlace(hasBubblewrap: boolean) {
+  const folder = await temporaryFolder()
+  // Steps of another user start with the programs in it.
+  await chmod(folder.path, 0o755)
+  const [rooms, programs] = [join(folder.path, 'rooms'), join(folder.path, 'programs')]
+  for (const path of [rooms, programs]) await mkdir(path, { mode: 0o700 })
+  const inherited = join(folder.path, 'inherited')
+  await writeFile(inherited, 'of the shell')
+  return {
+    rooms,
+    inherited,
+    path: hasBubblewrap ? systemPath : await pathWithoutBubblewrap(programs),
+    [Symbol.asyncDispose]: folder[Symbol.asyncDispose],
+  }
+}
