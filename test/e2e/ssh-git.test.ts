@@ -204,6 +204,41 @@ describe('Git over SSH', { skip: without('openssh') }, () => {
     }
   })
 
+  test('git archive --remote takes the options that read nothing but the repository', async () => {
+    await using work = project
+    await using folder = await temporaryFolder()
+    await ada.git(work.path, 'push', remote, 'HEAD:main')
+    const [there, here] = [join(folder.path, 'there'), join(folder.path, 'here')]
+    const prefix = ['--prefix=site-1.0/', '--prefix', 'other/']
+    for (const options of [
+      ['--format=zip', '-9', ...prefix],
+      ['--format', 'tar', '-v', '--end-of-options'],
+      ['--format=tar.gz', '-0'],
+    ]) {
+      const what = ['archive', ...options, 'main']
+      const [command = '', ...rest] = what
+      await ada.git(work.path, command, `--remote=${remote}`, `--output=${there}`, ...rest)
+      await work.git(command, `--output=${here}`, ...rest)
+      assert.deepEqual(await readFile(there), await readFile(here), options.join(' '))
+    }
+    const list = await ada.git(work.path, 'archive', `--remote=${remote}`, '--list')
+    assert.match(list.stdout, /^tar$/m)
+  })
+
+  test('git archive --remote does not say whether a file of the server exists', async () => {
+    await using work = project
+    await ada.git(work.path, 'push', remote, 'HEAD:main')
+    const complaints = ['/etc/passwd', '/nonexistent'].map(async (path) => {
+      const option = `--add-file=${path}`
+      const refused = await ada.tryGit(work.path, 'archive', `--remote=${remote}`, option, 'main')
+      assert.notEqual(refused.exitCode, 0)
+      return refused.stderr.replace(path, '…').split('\n')[0]
+    })
+    const [one, other] = await Promise.all(complaints)
+    assert.match(one ?? '', /^svc: git archive does not take the option "--add-file=…" here; supp/)
+    assert.equal(one, other)
+  })
+
   test('a protected branch is refused with the sentence that HTTP has', async () => {
     await using work = project
     await client.put('/repos/site/protections/branches/main')
