@@ -22,10 +22,10 @@ import { insertRepository } from '../src/repositories/repository-store.ts'
 import { createTidying } from '../src/repositories/tidying.ts'
 import { onEachDatabase } from './support/databases.ts'
 import { createProject, git as runGit, temporaryFolder } from './support/git.ts'
+import { gitLimits } from './support/git-limits.ts'
 
 const start = 1_795_184_328_814
 const none = '0'.repeat(40)
-const limits = { pushMaxBytes: 1e9, pushMemoryMaxBytes: 1e9 }
 const log = createLog({ level: 'silent', output: process.stderr })
 
 onEachDatabase((fresh) => {
@@ -135,7 +135,7 @@ async function createSite(db: Database) {
   const folder = stack.use(await temporaryFolder())
   const project = stack.use(await createProject())
   const dataDir = join(folder.path, 'data')
-  const git = createGit({ owner: dataDir, path: process.env.PATH ?? '', ...limits })
+  const git = createGit({ owner: dataDir, path: process.env.PATH ?? '', ...gitLimits })
   const directories = createDirectories({ dataDir, git, faultPoint: () => {} })
   await directories.prepare(async () => {})
   const id = newId()

@@ -3,6 +3,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { gitLimits } from '../../test/support/git-limits.ts'
 import { newId } from '../base/ids.ts'
 import { lock } from '../config/data-directory.ts'
 import { createGit } from '../git/git-process.ts'
@@ -11,8 +12,7 @@ import { createBackupFolder } from './backup-folder.ts'
 import { addObjects } from './objects.ts'
 import { readTree } from './tree.ts'
 
-const limits = { pushMaxBytes: 1e9, pushMemoryMaxBytes: 1e9 }
-const git = createGit({ owner: '/nonexistent', path: process.env.PATH ?? '', ...limits })
+const git = createGit({ owner: '/nonexistent', path: process.env.PATH ?? '', ...gitLimits })
 
 test('objects of a repository that is deleted at any moment of their copying are in the backup', async () => {
   for (let moveAt = 1; moveAt <= 4; moveAt++) {

@@ -6,7 +6,7 @@ import { eachAtOnce } from '../base/at-once.ts'
 import type { Log } from '../base/log.ts'
 import { connect } from '../database/database.ts'
 import { gitCommands } from '../git/commands.ts'
-import type { Git } from '../git/git-process.ts'
+import { backgroundCpuSeconds, type Git } from '../git/git-process.ts'
 import { loadRows } from './load-rows.ts'
 import { type BackedUpRepository, BackupError, lockFiles, manifestFile } from './manifest.ts'
 import { lockFolder } from './open-folder.ts'
@@ -166,7 +166,8 @@ type Fsck = {
 
 /** What git finds wrong with a repository. */
 async function fsck(git: Git, { directory, scratch, signal, objects }: Fsck): Promise<string[]> {
-  const options = { variables: objects, owner: scratch }
+  const limits = { cpuMaxSeconds: backgroundCpuSeconds }
+  const options = { variables: objects, owner: scratch, limits }
   await using child = await git.start(gitCommands.fsck(directory), options)
   const stop = () => child[Symbol.asyncDispose]()
   signal.addEventListener('abort', stop, { once: true })

@@ -9,6 +9,7 @@ import {
   parseAllowed,
 } from '../outbound/allowed-ranges.ts'
 import { eventSettings } from './event-settings.ts'
+import { gitLimitSettings } from './git-limit-settings.ts'
 import type { Setting } from './setting.ts'
 import {
   encryptionKeyForm,
@@ -208,6 +209,7 @@ export const settings = {
     fallback: '1GiB',
     ...size(64 * mib, 1024 * gib),
   } satisfies Setting<number>,
+  ...gitLimitSettings,
   pushesAtOnce: {
     variable: 'SVC_PUSHES_AT_ONCE',
     description:

@@ -2,6 +2,7 @@ import type { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { shellWord } from '../base/shell-word.ts'
 import { gitCommands } from '../git/commands.ts'
+import { backgroundCpuSeconds } from '../git/git-process.ts'
 import { listRepositories } from './doctor-store.ts'
 import { type Check, counted, type Finding, fault, firstOf, ok, Skip, warning } from './finding.ts'
 import { folderOf, listFolders, placedAt } from './repository-folders.ts'
@@ -96,7 +97,8 @@ function describe(
 const malformed = /^(error|warning) in (commit|tree|blob|tag) [0-9a-f]+: \w+: /
 
 async function runFsck(site: Site, path: string) {
-  await using git = await site.git.start(gitCommands.fsck(path), { isIdle: true })
+  const options = { isIdle: true, limits: { cpuMaxSeconds: backgroundCpuSeconds } }
+  await using git = await site.git.start(gitCommands.fsck(path), options)
   git.stdin.end()
   const [output, { exitCode, complaint }] = await Promise.all([head(git.stdout), git.ended])
   return { exitCode, complaints: complaintsIn(`${complaint}\n${output}`) }

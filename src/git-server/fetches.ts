@@ -30,6 +30,9 @@ type Dependencies = {
   log: Log
 }
 
+// Git streams large files, so only what `export-subst` expands, and trees, take memory.
+const archiveMemoryMaxBytes = 512 * 1024 * 1024
+
 /** Fetches and clones, and the files of a commit as an archive. */
 export function createFetches(dependencies: Dependencies) {
   const { git, turns, fetchCache, settings, stallMs, measure, log } = dependencies
@@ -89,7 +92,10 @@ export function createFetches(dependencies: Dependencies) {
       const maxBytes = settings.fetchRequestMaxBytes
       const input = await readArchiveRequest(limited(body, { ...watched, maxBytes }), maxBytes)
       using _turn = await turns.fetch.take(keysOf(request), watched.signal)
-      await using child = await git.start(gitCommands.archive(path), request)
+      const { protocol } = request
+      const memoryMaxBytes = Math.min(archiveMemoryMaxBytes, settings.gitMemoryMaxBytes)
+      const options = { protocol, limits: { memoryMaxBytes } }
+      await using child = await git.start(gitCommands.archive(path), options)
       return await talk(watched, { child, input: bodyOf(input) }, log)
     }),
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { temporaryFolder } from '../../test/support/git.ts'
+import { gitLimits } from '../../test/support/git-limits.ts'
 import { createRandom } from '../../test/support/random.ts'
 import { gitCommands } from './commands.ts'
 import { findForced } from './forced.ts'
@@ -8,7 +9,6 @@ import { createGit } from './git-process.ts'
 import { zeroId } from './ref-name.ts'
 
 const seed = Number(process.env.SVC_TEST_SEED ?? Date.now() % 1_000_000)
-const limits = { pushMaxBytes: 2 ** 30, pushMemoryMaxBytes: 2 ** 30 }
 const commitCount = 60
 const missing = '1'.repeat(40)
 
@@ -19,7 +19,7 @@ let commits: { id: string; ancestors: Set<number> }[]
 
 before(async () => {
   folder = await temporaryFolder()
-  git = createGit({ owner: folder.path, path: process.env.PATH ?? '', ...limits })
+  git = createGit({ owner: folder.path, path: process.env.PATH ?? '', ...gitLimits })
   await git.run(gitCommands.init(folder.path))
   commits = await makeHistory()
 })

@@ -47,6 +47,9 @@ function codeOf(complaint: string): string | undefined {
 /** Where the hooks are. They are the gate of every push: see assertHooks. */
 export const hooksPath = fileURLToPath(new URL('hooks', import.meta.url))
 
+/** Processor time for work that takes as long as a repository is large, and for which no client takes a turn. */
+export const backgroundCpuSeconds = 86_400
+
 const complaintMaxLength = 16_384
 const killAfterMs = 5000
 
@@ -56,6 +59,10 @@ type Options = {
   pushMaxBytes: number
   /** Most memory that each process of a push may take: setrlimit(2), RLIMIT_DATA. */
   pushMemoryMaxBytes: number
+  /** The same for each process of every other command that is given no limit of its own. */
+  gitMemoryMaxBytes: number
+  /** Most processor time that each process may take, in seconds, unless its command is given another limit. */
+  gitCpuMaxSeconds: number
   /** Where programs are looked for. */
   path: string
   /** What starts processes, if this one shall not. */
@@ -71,7 +78,7 @@ type StartOptions = {
   variables?: Record<string, string>
   /** What marks this command for endOrphans, in place of what marks the others. */
   owner?: string
-  /** What each of its processes may take: setrlimit(2). */
+  /** What each of its processes may take, where that is not what all others may: setrlimit(2). */
   limits?: Partial<Limits>
   /** Whether it gets only what time of processors and disks nobody else wants. */
   isIdle?: boolean
@@ -87,7 +94,13 @@ type RunOptions = StartOptions & { input?: string }
 const notFound = 127
 
 /** Starts git processes: the one place where git is started. */
-export function createGit({ owner, pushMaxBytes, pushMemoryMaxBytes, path, starter }: Options) {
+export function createGit(options: Options) {
+  const { owner, pushMaxBytes, pushMemoryMaxBytes, path, starter } = options
+  // No command is without limits: what it works on was made by strangers.
+  const commonLimits = {
+    memoryMaxBytes: options.gitMemoryMaxBytes,
+    cpuMaxSeconds: options.gitCpuMaxSeconds,
+  }
   const running = new Set<number>()
   const configuration = gitConfig({ hooksPath, pushMaxBytes })
   const environment = {
@@ -118,7 +131,7 @@ export function createGit({ owner, pushMaxBytes, pushMemoryMaxBytes, path, start
         [ownerVariable]: options.owner ?? owner,
         ...(protocol && { GIT_PROTOCOL: protocol }),
       },
-      limits,
+      limits: { ...commonLimits, ...limits },
       isIdle,
     })
     const seat =

@@ -3,6 +3,7 @@ import { mkdir, readdir, readFile, rename, utimes, writeFile } from 'node:fs/pro
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { createProject, git, type Project, temporaryFolder } from '../../test/support/git.ts'
+import { gitLimits } from '../../test/support/git-limits.ts'
 import { updateRefs } from '../../test/support/history.ts'
 import { leftoversIn } from '../../test/support/leftovers.ts'
 import { dayMs } from '../base/clock.ts'
@@ -207,8 +208,7 @@ function maintainAt(
 ): Promise<void> {
   const program = {
     owner: path,
-    pushMaxBytes: mib,
-    pushMemoryMaxBytes: 512 * mib,
+    ...gitLimits,
     path: process.env.PATH ?? '',
   }
   return maintain(path, {

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { FaultPoint } from '../base/fault-points.ts'
 import { gitCommands, maintenanceConfig } from './commands.ts'
 import { dropExpired, expiredFolder, hasExpired, restoreExpired } from './expired.ts'
-import { type Ended, type Git, GitFailure } from './git-process.ts'
+import { backgroundCpuSeconds, type Ended, type Git, GitFailure } from './git-process.ts'
 import { readAllRefs } from './refs.ts'
 import { renewStamps } from './stamps.ts'
 
@@ -145,7 +145,7 @@ async function run(command: string[], options: Options, { isIdle, input }: Step)
   signal.throwIfAborted()
   await using child = await git.start(command, {
     config: maintenanceConfig,
-    limits: { memoryMaxBytes, fileMaxBytes },
+    limits: { memoryMaxBytes, fileMaxBytes, cpuMaxSeconds: backgroundCpuSeconds },
     isIdle,
   })
   watch(child.ended)

@@ -8,6 +8,7 @@ import type { Git } from './git-process.ts'
 import { importFailed, importTooLarge, requireUtf8, toImportFault } from './import-fault.ts'
 import { isRefName, refNameFault } from './ref-name.ts'
 import { listRefs, packBytes } from './refs.ts'
+import type { Limits } from './seats.ts'
 
 /** Where a repository is fetched from, as git is told. */
 export type MirrorSource = {
@@ -23,7 +24,7 @@ export type MirrorSource = {
 export type Mirroring = {
   git: Git
   owner: string
-  limits: { memoryMaxBytes: number; fileMaxBytes: number }
+  limits: Limits
   signal: AbortSignal
   /** Called with each line of git's progress. */
   onProgress: (line: string) => void

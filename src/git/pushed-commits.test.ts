@@ -4,12 +4,13 @@ import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { createProject, git as runGit, spawnGit } from '../../test/support/git.ts'
+import { gitLimits } from '../../test/support/git-limits.ts'
 import { importHistory } from '../../test/support/history.ts'
 import { createGit, type Git } from './git-process.ts'
 import { readHead, readPushedCommits } from './pushed-commits.ts'
 
 const zero = '0'.repeat(40)
-const options = { owner: 'test', pushMaxBytes: 1e9, pushMemoryMaxBytes: 1e9 }
+const options = { ...gitLimits, owner: 'test' }
 const path = process.env.PATH ?? ''
 
 /** A project, and what a push would bring to a ref of it; `count` is how many gits were started. */

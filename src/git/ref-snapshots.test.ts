@@ -6,6 +6,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { fuzzing } from '../../test/support/fuzz.ts'
 import { git as realGit, temporaryFolder } from '../../test/support/git.ts'
+import { gitLimits } from '../../test/support/git-limits.ts'
 import { gitCommands } from './commands.ts'
 import { fetchCapabilitiesIn, fetchOffer } from './fetch-offer.ts'
 import { createGit } from './git-process.ts'
@@ -17,8 +18,7 @@ import { createRefSnapshots } from './ref-snapshots.ts'
 const git = createGit({
   owner: '/nonexistent',
   path: process.env.PATH ?? '',
-  pushMaxBytes: 1e9,
-  pushMemoryMaxBytes: 1e9,
+  ...gitLimits,
 })
 const delimiter = Buffer.from('0001')
 

@@ -48,10 +48,10 @@ test('a seat becomes a program with exactly these words and variables, whatever 
 })
 
 test('a seat limits itself before it becomes a program', async () => {
-  const limits = { memoryMaxBytes: 512 * 1024 * 1024, fileMaxBytes: 1024 * 1024 }
-  const command = ['sh', '-c', 'ulimit -d; ulimit -f; nice']
+  const limits = { memoryMaxBytes: 512 * 1024 * 1024, fileMaxBytes: 1024 * 1024, cpuMaxSeconds: 7 }
+  const command = ['sh', '-c', 'ulimit -d; ulimit -f; ulimit -t; nice']
   const limited = await become({ command, variables: {}, limits, isIdle: true })
-  assert.equal(limited.output, '524288\n2048\n19\n')
+  assert.equal(limited.output, '524288\n2048\n7\n19\n')
 })
 
 test('the channel is the program’s once it is there, and its input is read by it alone', async () => {

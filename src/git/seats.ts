@@ -31,6 +31,8 @@ export type Limits = {
   memoryMaxBytes: number
   /** Bytes of each file that is written: RLIMIT_FSIZE. */
   fileMaxBytes: number
+  /** Seconds of processor time, those of all threads together: RLIMIT_CPU. Each child has as many of its own. */
+  cpuMaxSeconds: number
 }
 
 /** Where seats come from. */
@@ -90,11 +92,12 @@ export function openSeat({ variables, reads }: Options): Seat {
 
 /** What a seat is told by its channel, to become a program. */
 export function toOrder({ command, variables, limits, isIdle }: Order): string {
-  const { memoryMaxBytes, fileMaxBytes } = limits ?? {}
+  const { memoryMaxBytes, fileMaxBytes, cpuMaxSeconds } = limits ?? {}
   const steps = [
     ...(memoryMaxBytes === undefined ? [] : [step('memory', Math.floor(memoryMaxBytes / 1024))]),
     // The shell counts files in blocks of 512 bytes: POSIX, ulimit.
     ...(fileMaxBytes === undefined ? [] : [step('file', Math.ceil(fileMaxBytes / 512))]),
+    ...(cpuMaxSeconds === undefined ? [] : [step('cpu', Math.ceil(cpuMaxSeconds))]),
     ...(isIdle ? [step('nice', 19)] : []),
     ...Object.entries(variables).map(([name, value]) => step('variable', `${name}=${value}`)),
     ...command.map((word) => step('word', word)),

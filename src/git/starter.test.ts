@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { until } from '../../test/support/condition.ts'
 import { temporaryFolder } from '../../test/support/git.ts'
+import { gitLimits } from '../../test/support/git-limits.ts'
 import { commandOf, familyOf, signal } from '../../test/support/processes.ts'
 import { createLog } from '../base/log.ts'
 import { gitCommands } from './commands.ts'
@@ -15,8 +16,7 @@ async function createSite() {
   await using resources = new AsyncDisposableStack()
   const { path: owner } = resources.use(await temporaryFolder())
   const starter = resources.use(createStarter({ owner, path, environment: {}, log: silent }))
-  const limits = { pushMaxBytes: 1e9, pushMemoryMaxBytes: 1e9 }
-  const git = createGit({ ...limits, owner, path, starter })
+  const git = createGit({ ...gitLimits, owner, path, starter })
   const directory = `${owner}/site.git`
   await git.run(gitCommands.init(directory))
   const all = resources.move()

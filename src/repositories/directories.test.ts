@@ -3,12 +3,12 @@ import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { test } from 'node:test'
+import { gitLimits } from '../../test/support/git-limits.ts'
 import { newId } from '../base/ids.ts'
 import { createGit } from '../git/git-process.ts'
 import { createDirectories } from './directories.ts'
 
-const limits = { pushMaxBytes: 1e9, pushMemoryMaxBytes: 1e9 }
-const git = createGit({ owner: '/nonexistent', path: process.env.PATH ?? '', ...limits })
+const git = createGit({ owner: '/nonexistent', path: process.env.PATH ?? '', ...gitLimits })
 
 test('what a killed git leaves is cleared away, and what belongs to the repository is not', async () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'svc-test-'))

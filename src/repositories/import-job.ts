@@ -3,7 +3,7 @@ import type { FaultPoint } from '../base/fault-points.ts'
 import { Problem } from '../base/problem.ts'
 import type { FreeSpace } from '../config/free-space.ts'
 import type { PlainSettings } from '../config/settings.ts'
-import type { Git } from '../git/git-process.ts'
+import { backgroundCpuSeconds, type Git } from '../git/git-process.ts'
 import { importFailed, importTooLarge } from '../git/import-fault.ts'
 import { fetchMirror, type Mirroring, readSourceHead, setHead } from '../git/mirror.ts'
 import { mirrorCopy } from '../git/mirror-copy.ts'
@@ -59,6 +59,8 @@ export async function makeDraft(
     limits: {
       memoryMaxBytes: settings.pushMemoryMaxBytes,
       fileMaxBytes: settings.importMaxBytes,
+      // An import as a whole has a limit of time, which counts no threads.
+      cpuMaxSeconds: backgroundCpuSeconds,
     },
     signal: watched.signal,
     onProgress: watched.onProgress,

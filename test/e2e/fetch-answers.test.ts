@@ -13,6 +13,7 @@ import {
   startFetchSite,
 } from '../support/fetch-site.ts'
 import { git, type Project, spawnGit, temporaryFolder } from '../support/git.ts'
+import { gitLimits } from '../support/git-limits.ts'
 import { createRandom, type Random } from '../support/random.ts'
 import { toRounds } from '../support/rounds.ts'
 
@@ -154,6 +155,5 @@ async function objectsIn(project: Project, answer: Buffer): Promise<string[]> {
 }
 
 function createOwnGit() {
-  const limits = { pushMaxBytes: 2 ** 30, pushMemoryMaxBytes: 2 ** 30 }
-  return createGit({ ...limits, owner: 'test', path: process.env.PATH ?? '' })
+  return createGit({ ...gitLimits, owner: 'test', path: process.env.PATH ?? '' })
 }

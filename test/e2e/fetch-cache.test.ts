@@ -15,6 +15,7 @@ import {
   startFetchSite,
 } from '../support/fetch-site.ts'
 import { git, temporaryFolder } from '../support/git.ts'
+import { gitLimits } from '../support/git-limits.ts'
 import { importHistory, updateRefs } from '../support/history.ts'
 import { processesIn, signal } from '../support/processes.ts'
 import { without } from '../support/programs.ts'
@@ -362,9 +363,8 @@ async function metrics({ service }: FetchSite): Promise<string> {
 
 /** Does a maintenance's work beside the server. */
 function maintainAt(site: FetchSite, extent: Extent, expireBefore: number): Promise<void> {
-  const limits = { pushMaxBytes: 2 ** 30, pushMemoryMaxBytes: 2 ** 30 }
   return maintain(site.directory, {
-    git: createGit({ ...limits, owner: site.folder, path: process.env.PATH ?? '' }),
+    git: createGit({ ...gitLimits, owner: site.folder, path: process.env.PATH ?? '' }),
     extent,
     expireBefore,
     memoryMaxBytes: 2 ** 30,

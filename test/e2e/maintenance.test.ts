@@ -13,6 +13,7 @@ import { createGit } from '../../src/git/git-process.ts'
 import { maintain } from '../../src/git/maintenance.ts'
 import { until } from '../support/condition.ts'
 import { createProject, git, type Project, spawnGit, temporaryFolder } from '../support/git.ts'
+import { gitLimits } from '../support/git-limits.ts'
 import { importHistory } from '../support/history.ts'
 import { untilTidy } from '../support/leftovers.ts'
 import { commandOf, killTree, processesIn, signal } from '../support/processes.ts'
@@ -21,7 +22,6 @@ import { toRounds } from '../support/rounds.ts'
 import { launcher, type Service, startService } from '../support/service.ts'
 
 const execute = promisify(execFile)
-const limits = { pushMaxBytes: 2 ** 30, pushMemoryMaxBytes: 2 ** 30 }
 const seed = Number(process.env.SVC_CRASH_SEED ?? Date.now() % 1_000_000)
 const rounds = toRounds(3)
 
@@ -201,10 +201,10 @@ test('clones, pushes, forced pushes and deletions go on while a repository is ma
     await svc(service, 'repos', 'maintain', 'site', '--full')
     for (let round = 0; round < 16; round++) {
       await maintain(site.path, {
-        git: createGit({ ...limits, owner: service.dataDir, path: process.env.PATH ?? '' }),
+        git: createGit({ ...gitLimits, owner: service.dataDir, path: process.env.PATH ?? '' }),
         extent: round % 4 === 0 ? 'full' : 'quick',
         expireBefore: Date.now() - 14 * dayMs,
-        memoryMaxBytes: limits.pushMaxBytes,
+        memoryMaxBytes: gitLimits.gitMemoryMaxBytes,
         watch: () => {},
         untilOthersLeft: async () => true,
         faultPoint: () => {},

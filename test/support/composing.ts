@@ -6,10 +6,10 @@ import { createComposer } from '../../src/webhooks/composer.ts'
 import { createRunViews } from '../../src/workflows/run-view.ts'
 import { until } from './condition.ts'
 import { createProject } from './git.ts'
+import { gitLimits } from './git-limits.ts'
 import { type InProcess, startInProcess } from './in-process.ts'
 
 const log = createLog({ level: 'silent', output: process.stderr })
-const limits = { pushMaxBytes: 1e9, pushMemoryMaxBytes: 1e9 }
 
 /** What a service tells webhooks of, as far as it is composed; with a repository `site`, and a project that pushes to it. */
 export async function startComposingSite() {
@@ -93,7 +93,7 @@ export async function startComposingSite() {
 
 function composerOf(service: InProcess) {
   const { db, dataDir } = service
-  const git = createGit({ owner: dataDir, path: process.env.PATH ?? '', ...limits })
+  const git = createGit({ owner: dataDir, path: process.env.PATH ?? '', ...gitLimits })
   let gits = 0
   const counting: Git = {
     ...git,
