@@ -30,7 +30,14 @@ onEachDatabase((fresh) => {
     const { blob, fingerprint } = parsePublicKey(publicKey)
     assert.equal(await keys.identify(blob), undefined)
     const { id } = await keys.add(admin, { publicKey, name: 'laptop', username: 'ada' })
-    const key = { id, name: 'laptop', username: 'ada', fingerprint, keyType: 'ssh-ed25519' }
+    const key = {
+      id,
+      name: 'laptop',
+      username: 'ada',
+      fingerprint,
+      keyType: 'ssh-ed25519',
+      expiresAt: null,
+    }
     assert.deepEqual(await keys.identify(blob), key)
     const { principal, ...proven } = (await keys.principalOf(id)) ?? assert.fail()
     assert.deepEqual(proven, { key })
@@ -50,6 +57,7 @@ onEachDatabase((fresh) => {
       kind: 'ssh-key',
       id,
       username: 'admin',
+      expiresAt: null,
       permissions: new Set(['repo:read', 'repo:write']),
     })
     assert.equal(key.name, 'of laptop')

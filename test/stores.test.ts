@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { SqliteAdapter, sql } from 'kysely'
+import type { Principal } from '../src/access/principal.ts'
+import { dayMs } from '../src/base/clock.ts'
 import { newId } from '../src/base/ids.ts'
 import { migrate } from '../src/database/migrate.ts'
+import { sshKeyExpiry } from '../src/database/migrations/0012-ssh-key-expiry.ts'
 import { migrations } from '../src/database/migrations/migrations.ts'
 import type { RepositoryRow, SshKeyRow, TokenRow } from '../src/database/schema.ts'
 import { publish } from '../src/events/events.ts'
@@ -147,6 +150,75 @@ onEachDatabase((fresh) => {
     await addAll(Array.from({ length: 94 }, () => newKeyLine()))
     const last = await addAll(Array.from({ length: 10 }, () => newKeyLine()))
     assert.deepEqual(last.sort(), [...Array(5).fill('ok'), ...Array(5).fill('too_many_ssh_keys')])
+  })
+
+  test('SSH keys of an older database never expire', async () => {
+    await using database = await fresh()
+    const db = await database.open()
+    const engine = db.getExecutor().adapter instanceof SqliteAdapter ? 'sqlite' : 'postgres'
+    await insertSshKey(db, sshKeyRow('ada'))
+    await sql`alter table ssh_keys drop column expires_at`.execute(db)
+    await sql`update schema_version set version = ${migrations.indexOf(sshKeyExpiry)}`.execute(db)
+    await migrate(db, engine, migrations.slice(0, migrations.indexOf(sshKeyExpiry) + 1))
+    const [key] = await listSshKeys(db, 'all', wholeList)
+    assert.deepEqual([key?.username, key?.expiresAt], ['ada', null])
+  })
+
+  test('an SSH key ends with the token that added it, unless an admin says otherwise', async () => {
+    await using database = await fresh()
+    const db = await database.open()
+    let now = 1_795_184_328_814
+    const log = { debug() {}, info() {}, warn() {}, error() {} }
+    const keys = createSshKeys({ db, clock: { now: () => now }, log })
+    const token = {
+      kind: 'token',
+      id: 'token',
+      username: 'ada',
+      expiresAt: now + 2 * dayMs,
+    } as const
+    const ada = { ...token, permissions: new Set(['repo:read'] as const) }
+    const admin = { ...token, username: 'root', permissions: new Set(['admin'] as const) }
+    const add = (principal: Principal, expiresInDays?: number | null) =>
+      keys.add(principal, { publicKey: newKeyLine(), expiresInDays })
+    const key = await add(ada)
+    assert.equal(key.expiresAt, ada.expiresAt)
+    assert.equal((await add(ada, 1)).expiresAt, now + dayMs)
+    for (const longer of [3, null])
+      await assert.rejects(add(ada, longer), { code: 'permission_missing' })
+    assert.equal((await add({ ...ada, expiresAt: null }, null)).expiresAt, null)
+    assert.equal((await add(admin)).expiresAt, admin.expiresAt)
+    assert.equal((await add(admin, 30)).expiresAt, now + 30 * dayMs)
+    assert.equal((await add(admin, null)).expiresAt, null)
+
+    const blob = Buffer.from(key.publicKey.split(' ')[1] ?? '', 'base64')
+    const found = await keys.principalOf(key.id)
+    assert.equal((await keys.identify(blob))?.id, key.id)
+    assert.ok(found && (await keys.refresh(found.principal)))
+    now = ada.expiresAt
+    assert.equal(await keys.identify(blob), undefined)
+    assert.equal(await keys.principalOf(key.id), undefined)
+    assert.equal(await keys.refresh(found.principal), undefined)
+
+    // Whoever holds it now may register it again.
+    const grace = { ...admin, username: 'grace', expiresAt: null }
+    const again = await keys.add(grace, { publicKey: key.publicKey })
+    assert.equal((await keys.identify(blob))?.username, 'grace')
+    assert.notEqual(again.id, key.id)
+    assert.equal(await findSshKey(db, key.id), undefined)
+  })
+
+  test('expired SSH keys take no room from new ones', async () => {
+    await using database = await fresh()
+    const db = await database.open()
+    const now = Date.now()
+    const log = { debug() {}, info() {}, warn() {}, error() {} }
+    const keys = createSshKeys({ db, clock: { now: () => now }, log })
+    for (let count = 0; count < 100; count++)
+      await insertSshKey(db, { ...sshKeyRow('ada'), expiresAt: now })
+    const permissions = new Set(['repo:read'] as const)
+    const ada = { kind: 'token', id: 'token', username: 'ada', permissions } as const
+    await keys.add(ada, { publicKey: newKeyLine() })
+    assert.equal(await countSshKeys(db, 'ada'), 1)
   })
 
   test('a service is set up once', async () => {
@@ -328,7 +400,7 @@ function tokenRow(given: Partial<TokenRow>): TokenRow {
 function sshKeyRow(username: string): SshKeyRow {
   const id = newId()
   const key = { publicKey: 'ssh-ed25519 AAAA', keyType: 'ssh-ed25519', fingerprint: id }
-  const times = { createdAt: 1, lastUsedAt: null }
+  const times = { createdAt: 1, expiresAt: null, lastUsedAt: null }
   return { id, username, name: 'laptop', ...key, permissions: 'repo:read', ...times }
 }
 

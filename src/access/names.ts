@@ -52,3 +52,13 @@ export const tokenNameForm: TextForm = {
 
 export const Username = Type.String(usernameForm)
 export const TokenName = Type.String(tokenNameForm)
+
+/** How long a token or an SSH key may last. */
+export const maxExpiryDays = 3650
+
+export const ExpiresInDays = Type.Unsafe<number | null>({
+  type: ['integer', 'null'],
+  description: `1 to ${maxExpiryDays} days, or null for never`,
+  minimum: 1,
+  maximum: maxExpiryDays,
+})

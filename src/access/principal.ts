@@ -13,6 +13,8 @@ export type Principal = {
   /** Of whoever executes a run: the hash of the token, which is another one each time the run is given away. */
   claim?: string
   permissions: ReadonlySet<Permission>
+  /** When the token or the key expires; null, or absent, for never. */
+  expiresAt?: number | null
 }
 
 /**

@@ -6,9 +6,16 @@ import { toDate, toTable } from '../base/columns.ts'
 import { type KeyPermission, keyPermissions } from '../ssh-keys/ssh-keys.ts'
 import { assertForm } from './assert-form.ts'
 import { localPrincipal } from './local.ts'
+import { parseDays } from './parse-days.ts'
 import { type Terminal, toJson } from './terminal.ts'
 
-type AddOptions = { username: string; name?: string; permission?: string[]; json?: boolean }
+type AddOptions = {
+  username: string
+  name?: string
+  permission?: string[]
+  expiresInDays?: string
+  json?: boolean
+}
 
 const fileMaxBytes = 65_536
 const reasons: Record<string, string> = {
@@ -31,6 +38,7 @@ export async function addKey(
     username: options.username,
     name: options.name,
     permissions: options.permission?.map(parsePermission),
+    expiresInDays: parseDays(options.expiresInDays),
     publicKey: await readKey(key, terminal),
   })
   const { id, username, fingerprint } = added
@@ -52,10 +60,16 @@ export async function listKeys(
     key.name,
     key.username,
     key.fingerprint,
+    toDate(key.expiresAt),
     toDate(key.lastUsedAt),
     key.permissions.join(' '),
   ])
-  out(toTable([['ID', 'NAME', 'USERNAME', 'FINGERPRINT', 'LAST USED', 'PERMISSIONS'], ...rows]))
+  out(
+    toTable([
+      ['ID', 'NAME', 'USERNAME', 'FINGERPRINT', 'EXPIRES', 'LAST USED', 'PERMISSIONS'],
+      ...rows,
+    ]),
+  )
 }
 
 /** `svc keys remove` */

@@ -137,6 +137,7 @@ export function createProgram({
       .option('--username <username>', 'in whose name it acts', 'admin')
       .option('--name <name>', "what it is called (default: the key's comment)")
       .option('--permission <permission...>', 'what it may do (default: repo:read repo:write)')
+      .option('--expires-in-days <days>', '1 to 3650, or never (default: never)')
       .option(...json)
       .action((key, options) => withApp((app) => addKey(app, key, options, terminal)))
   }

@@ -4,6 +4,7 @@ import type { App } from '../app.ts'
 import { toDate, toTable } from '../base/columns.ts'
 import { assertForm } from './assert-form.ts'
 import { localPrincipal } from './local.ts'
+import { parseDays } from './parse-days.ts'
 import { type Terminal, toJson } from './terminal.ts'
 
 type CreateOptions = {
@@ -57,12 +58,4 @@ export async function revokeToken(
 function parsePermission(text: string): Permission {
   if (isPermission(text)) return text
   throw new Error(`"${text}" is not a permission; there are ${permissions.join(', ')}.`)
-}
-
-function parseDays(text: string | undefined): number | null | undefined {
-  if (text === undefined) return undefined
-  if (text === 'never') return null
-  const days = Number(text)
-  if (Number.isInteger(days) && days >= 1 && days <= 3650) return days
-  throw new Error(`--expires-in-days takes 1 to 3650, or never; not "${text}".`)
 }

@@ -56,6 +56,7 @@ export type SshKeyRow = {
   /** Permission names, separated by spaces. */
   permissions: string
   createdAt: number
+  expiresAt: number | null
   lastUsedAt: number | null
 }
 

@@ -29,6 +29,7 @@ export type EventData = {
     username: string
     fingerprint: string
     permissions: string[]
+    expiresAt: number | null
   }
   'ssh_key.deleted': { keyId: string; username: string }
 }

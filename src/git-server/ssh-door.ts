@@ -65,7 +65,7 @@ export function createSshDoor({ engine, backend, settings, log }: Dependencies) 
       return { principal: anonymousFrom(identity.anonymousFrom), key: undefined }
     }
     const visitor = await backend.principalOf(identity.keyId)
-    if (!visitor) throw new Problem('ssh_key_not_found', 'Your SSH key has been removed.')
+    if (!visitor) throw new Problem('ssh_key_not_found', 'Your SSH key was removed or has expired.')
     return visitor
   }
 

@@ -41,7 +41,13 @@ export function toIdentity({ principal, key }: Visitor) {
     username: usernameOf(principal),
     permissions: [...principal.permissions],
     key: key
-      ? { id: key.id, name: key.name, keyType: key.keyType, fingerprint: key.fingerprint }
+      ? {
+          id: key.id,
+          name: key.name,
+          keyType: key.keyType,
+          fingerprint: key.fingerprint,
+          expiresAt: key.expiresAt,
+        }
       : null,
   }
 }
@@ -52,6 +58,7 @@ export function toSelf({ principal, key }: Visitor): string {
     Username: usernameOf(principal),
     Key: key ? `${key.name} (${key.keyType} ${key.fingerprint})` : 'none',
     Permissions: [...principal.permissions].join(' ') || 'none',
+    ...(key?.expiresAt && { Expires: `${toDate(key.expiresAt)} UTC` }),
   })
 }
 

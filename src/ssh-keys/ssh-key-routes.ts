@@ -1,5 +1,5 @@
 import { type TProperties, Type } from 'typebox'
-import { TokenName, Username } from '../access/names.ts'
+import { ExpiresInDays, TokenName, Username } from '../access/names.ts'
 import { PageQuery, paged } from '../http/pages.ts'
 import { closed, nothing, route } from '../http/route.ts'
 import { type KeyPermission, keyPermissions, type SshKeys } from './ssh-keys.ts'
@@ -23,7 +23,8 @@ export function sshKeyRoutes(sshKeys: SshKeys) {
       summary: 'Add an SSH key',
       description:
         "It is the key of the token's username, and grants what the token holds of " +
-        `${keyPermissions.join(' and ')}. An admin token may name another \`username\`.`,
+        `${keyPermissions.join(' and ')}. It expires with the token, or sooner with \`expiresInDays\`. An admin token ` +
+        'may name another `username`, and let the key last longer or for ever. Deleting the token does not delete the key.',
       permission: 'any',
       body: NewSshKey,
       reply: { 201: SshKey },
@@ -47,6 +48,7 @@ const NewSshKey = Type.Object(
     publicKey: Type.String({ description: 'the line of a .pub file' }),
     name: TokenName,
     username: Type.Optional(Username),
+    expiresInDays: Type.Optional(ExpiresInDays),
     permissions: Type.Optional(
       Type.Array(
         Type.Unsafe<KeyPermission>({
@@ -73,6 +75,10 @@ const SshKey = Type.Object({
   fingerprint: Type.String({ description: '`SHA256:…`, as ssh-keygen prints it' }),
   permissions: Type.Array(Type.String(), { description: 'what it may do' }),
   createdAt: Type.Integer({ description: 'milliseconds since the Unix epoch' }),
+  expiresAt: Type.Unsafe<number | null>({
+    type: ['integer', 'null'],
+    description: 'when it expires, null for never',
+  }),
   lastUsedAt: Type.Unsafe<number | null>({
     type: ['integer', 'null'],
     description: 'when it was last used, to within 30 s; null for never',

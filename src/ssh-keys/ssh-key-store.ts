@@ -54,6 +54,20 @@ export async function updateLastUsed(db: Db, id: string, now: number): Promise<v
   await db.updateTable('sshKeys').set({ lastUsedAt: now }).where('id', '=', id).execute()
 }
 
+/** Deletes what has expired of a username's keys, or of all with a fingerprint; what was deleted. */
+export function deleteExpiredSshKeys(
+  db: Db,
+  which: { username: string } | { fingerprint: string },
+  now: number,
+): Promise<Pick<SshKeyRow, 'id' | 'username'>[]> {
+  const expired = db.deleteFrom('sshKeys').where('expiresAt', '<=', now)
+  const chosen =
+    'username' in which
+      ? expired.where('username', '=', which.username)
+      : expired.where('fingerprint', '=', which.fingerprint)
+  return chosen.returning(['id', 'username']).execute()
+}
+
 /** Deletes a key, if it is one of those; its username when it was. */
 export async function deleteSshKey(db: Db, whose: Whose, id: string): Promise<string | undefined> {
   let query = db.deleteFrom('sshKeys').where('id', '=', id)

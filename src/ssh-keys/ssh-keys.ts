@@ -1,6 +1,6 @@
 import { holds, isAdmin, requirePermission } from '../access/may.ts'
 import type { Principal } from '../access/principal.ts'
-import type { Clock } from '../base/clock.ts'
+import { type Clock, dayMs } from '../base/clock.ts'
 import { isId, newId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
 import { Problem } from '../base/problem.ts'
@@ -12,6 +12,7 @@ import { fingerprintOf, type PublicKey, parsePublicKey } from '../ssh/public-key
 import { PublicKeyFault } from '../ssh/public-key-fault.ts'
 import {
   countSshKeys,
+  deleteExpiredSshKeys,
   deleteSshKey,
   findSshKey,
   findSshKeyByFingerprint,
@@ -28,7 +29,10 @@ export const keyPermissions = ['repo:read', 'repo:write'] as const
 export type KeyPermission = (typeof keyPermissions)[number]
 
 /** A registered key, as far as a login is about it. */
-export type Key = Pick<SshKeyRow, 'id' | 'name' | 'username' | 'fingerprint' | 'keyType'>
+export type Key = Pick<
+  SshKeyRow,
+  'id' | 'name' | 'username' | 'fingerprint' | 'keyType' | 'expiresAt'
+>
 
 export type NewSshKey = {
   /** The line of a .pub file. */
@@ -39,6 +43,8 @@ export type NewSshKey = {
   username?: string | undefined
   /** All that the caller holds when nothing is said. */
   permissions?: KeyPermission[] | undefined
+  /** Null for a key that never expires; when nothing is said, it expires with the caller. */
+  expiresInDays?: number | null | undefined
 }
 
 type Page = { after: string; limit: number | undefined }
@@ -57,20 +63,34 @@ export function createSshKeys({ db, clock, log }: Dependencies) {
     onFault: (err, keyId) => log.warn({ err, keyId }, 'the last use of an SSH key was not noted'),
   })
 
+  function live(row: SshKeyRow | undefined): SshKeyRow | undefined {
+    return row && (row.expiresAt === null || row.expiresAt > clock.now()) ? row : undefined
+  }
+
   return {
     /**
-     * Registers a key. It grants no more than its adder holds at this moment. Throws
-     * `permission_missing`, `invalid_request`, `ssh_key_taken` and `too_many_ssh_keys`.
+     * Registers a key. It grants no more than its adder holds at this moment, and for no longer, unless an admin
+     * says otherwise. Throws `permission_missing`, `invalid_request`, `ssh_key_taken` and `too_many_ssh_keys`.
      */
     async add(principal: Principal, wanted: NewSshKey) {
       if (wanted.username !== undefined) requirePermission(principal, 'admin')
       for (const permission of wanted.permissions ?? []) requirePermission(principal, permission)
       const row = toRow(principal, wanted, clock.now())
+      if (endsLater(row, principal)) requirePermission(principal, 'admin')
       await db.transaction().execute(async (tx) => {
+        const now = clock.now()
+        const removed = ({ id, username }: Pick<SshKeyRow, 'id' | 'username'>) =>
+          keyDeleted(principal, id, username)
+        // A key that has expired may be registered again, by whoever holds it now.
+        const former = await deleteExpiredSshKeys(tx, { fingerprint: row.fingerprint }, now)
         if (!(await insertSshKey(tx, row))) throw taken()
-        await publish(tx, clock.now(), [keyAdded(principal, row)])
+        await publish(tx, now, [...former.map(removed), keyAdded(principal, row)])
         // Counted last: who publishes waits for others that do, and then sees what they added.
-        if ((await countSshKeys(tx, row.username)) > keysAtMost) throw tooMany(row.username)
+        const { username } = row
+        if ((await countSshKeys(tx, username)) <= keysAtMost) return
+        const expired = await deleteExpiredSshKeys(tx, { username }, now)
+        if ((await countSshKeys(tx, username)) > keysAtMost) throw tooMany(username)
+        await publish(tx, now, expired.map(removed))
       })
       return toSshKey(row)
     },
@@ -94,31 +114,30 @@ export function createSshKeys({ db, clock, log }: Dependencies) {
         const username = isId(id) ? await deleteSshKey(tx, whose, id) : undefined
         // The same answer for an id never used and one that the caller must not know of.
         if (username === undefined) throw notFound(id)
-        const about = { actor: principal, repositoryId: null, data: { keyId: id, username } }
-        await publish(tx, clock.now(), [{ kind: 'ssh_key.deleted', ...about }])
+        await publish(tx, clock.now(), [keyDeleted(principal, id, username)])
       })
     },
 
     /** The key of a wire form that a client shows; it has proven nothing by that. */
     async identify(blob: Buffer): Promise<Key | undefined> {
-      const row = await findSshKeyByFingerprint(db, fingerprintOf(blob))
+      const row = live(await findSshKeyByFingerprint(db, fingerprintOf(blob)))
       return row && toKey(row)
     },
 
     /**
      * The principal of a key whose holder has proven to have it, as the key is now; undefined when it
-     * was deleted. Counts as a use of the key.
+     * was deleted or has expired. Counts as a use of the key.
      */
     async principalOf(keyId: string): Promise<{ principal: Principal; key: Key } | undefined> {
-      const row = await findSshKey(db, keyId)
+      const row = live(await findSshKey(db, keyId))
       if (!row) return undefined
       noteUse(row)
       return { principal: toPrincipal(row), key: toKey(row) }
     },
 
-    /** The same principal as it is now, or undefined when its key was deleted. */
+    /** The same principal as it is now, or undefined when its key was deleted or has expired. */
     async refresh(principal: Principal): Promise<Principal | undefined> {
-      const row = await findSshKey(db, principal.id)
+      const row = live(await findSshKey(db, principal.id))
       return row && toPrincipal(row)
     },
   }
@@ -138,8 +157,22 @@ function toRow(principal: Principal, wanted: NewSshKey, now: number): SshKeyRow 
     fingerprint,
     permissions: granted.join(' '),
     createdAt: now,
+    expiresAt: expiryOf(principal, wanted, now),
     lastUsedAt: null,
   }
+}
+
+function expiryOf(
+  { expiresAt = null }: Principal,
+  { expiresInDays: days }: NewSshKey,
+  now: number,
+): number | null {
+  if (days === undefined) return expiresAt
+  return days === null ? null : now + days * dayMs
+}
+
+function endsLater({ expiresAt }: SshKeyRow, { expiresAt: end = null }: Principal): boolean {
+  return end !== null && (expiresAt === null || expiresAt > end)
 }
 
 function parse(text: string): PublicKey {
@@ -160,13 +193,13 @@ function toSshKey(row: SshKeyRow) {
   return { ...row, permissions: permissionsOf(row) }
 }
 
-function toKey({ id, name, username, fingerprint, keyType }: SshKeyRow): Key {
-  return { id, name, username, fingerprint, keyType }
+function toKey({ id, name, username, fingerprint, keyType, expiresAt }: SshKeyRow): Key {
+  return { id, name, username, fingerprint, keyType, expiresAt }
 }
 
 function toPrincipal(row: SshKeyRow): Principal {
-  const { id, username } = row
-  return { kind: 'ssh-key', id, username, permissions: new Set(permissionsOf(row)) }
+  const { id, username, expiresAt } = row
+  return { kind: 'ssh-key', id, username, expiresAt, permissions: new Set(permissionsOf(row)) }
 }
 
 function permissionsOf({ permissions }: SshKeyRow): KeyPermission[] {
@@ -175,9 +208,20 @@ function permissionsOf({ permissions }: SshKeyRow): KeyPermission[] {
 }
 
 function keyAdded(actor: Actor, row: SshKeyRow) {
-  const { id, name, username, fingerprint } = row
-  const data = { keyId: id, name, username, fingerprint, permissions: permissionsOf(row) }
+  const { id, name, username, fingerprint, expiresAt } = row
+  const data = {
+    keyId: id,
+    name,
+    username,
+    fingerprint,
+    permissions: permissionsOf(row),
+    expiresAt,
+  }
   return { kind: 'ssh_key.added', actor, repositoryId: null, data } as const
+}
+
+function keyDeleted(actor: Actor, keyId: string, username: string) {
+  return { kind: 'ssh_key.deleted', actor, repositoryId: null, data: { keyId, username } } as const
 }
 
 function taken(): Problem {

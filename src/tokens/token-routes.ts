@@ -1,11 +1,9 @@
 import { type TProperties, Type } from 'typebox'
-import { TokenName, Username } from '../access/names.ts'
+import { maxExpiryDays, TokenName, Username } from '../access/names.ts'
 import { type Permission, permissions } from '../access/permissions.ts'
 import { PageQuery, paged } from '../http/pages.ts'
 import { closed, nothing, route } from '../http/route.ts'
 import type { Tokens } from './tokens.ts'
-
-const maxExpiryDays = 3650
 
 /** The routes of API tokens. */
 export function tokenRoutes(tokens: Tokens) {

@@ -151,8 +151,8 @@ function toToken(row: TokenRow) {
 }
 
 function toPrincipal(row: TokenRow): Principal {
-  const { id, username } = row
-  return { kind: 'token', id, username, permissions: new Set(permissionsOf(row)) }
+  const { id, username, expiresAt } = row
+  return { kind: 'token', id, username, expiresAt, permissions: new Set(permissionsOf(row)) }
 }
 
 function permissionsOf({ permissions }: TokenRow): Permission[] {

@@ -26,7 +26,9 @@ test('a key of ssh-keygen is added, listed and deleted', { skip: without('openss
   const line = await generateKey(path, '-t', 'ed25519')
   const { status, body } = await ada.post('/keys', { name: 'laptop', publicKey: line })
   assert.equal(status, 201)
-  const { id, createdAt, fingerprint, ...rest } = body
+  const { id, createdAt, expiresAt, fingerprint, ...rest } = body
+  const [token] = (await admin.get('/tokens')).body.filter(({ id }: Client) => id === ada.id)
+  assert.equal(expiresAt, token.expiresAt)
   assert.equal(fingerprint, (await sshKeygen('-l', '-f', path)).split(' ')[1])
   assert.ok(Math.abs(createdAt - Date.now()) < 60_000)
   const named = { username: 'ada', name: 'laptop', publicKey: line.trim(), keyType: 'ssh-ed25519' }

@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { after, before, describe, test } from 'node:test'
 import { until } from '../support/condition.ts'
 import { temporaryFolder } from '../support/git.ts'
@@ -41,7 +42,7 @@ describe('logging in with the real ssh', { skip: without('openssh') }, () => {
       assert.deepEqual(JSON.parse(stdout), {
         username: 'ada',
         permissions: ['repo:read', 'repo:write'],
-        key: { id, name: 'laptop', keyType, fingerprint },
+        key: { id, name: 'laptop', keyType, fingerprint, expiresAt: user.expiresAt },
       })
     })
   }
@@ -111,12 +112,22 @@ describe('logging in with the real ssh', { skip: without('openssh') }, () => {
     assert.deepEqual(await user.ssh('whoami', '-S', path), {
       exitCode: 1,
       stdout: '',
-      stderr: 'svc: Your SSH key has been removed.\n',
+      stderr: 'svc: Your SSH key was removed or has expired.\n',
     })
     const git = await user.ssh("git-upload-pack '/site.git'", '-S', path)
     assert.deepEqual([git.exitCode, git.stdout], [128, ''])
     master.kill()
     await ended
+  })
+
+  test('a key that has expired is refused, and says when it will', async () => {
+    await using user = await createSshUser(service, ada)
+    const date = new Date(user.expiresAt ?? 0).toISOString().slice(0, 10)
+    assert.match((await user.ssh('whoami')).stdout, new RegExp(`^Expires: ${date} .* UTC$`, 'm'))
+    const database = new DatabaseSync(join(service.dataDir, 'svc.db'), { timeout: 60_000 })
+    database.prepare('update ssh_keys set expires_at = ? where id = ?').run(Date.now(), user.keyId)
+    database.close()
+    assertLockedOut(await user.ssh('whoami'))
   })
 
   for (const value of ['TRUE', '1', 'yes', 'on', ' true']) {

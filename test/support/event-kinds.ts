@@ -49,6 +49,7 @@ export const sampleData: EventData = {
   'token.created': { tokenId: 't', name: 'ci', username: 'ada', permissions: ['repo:read'] },
   'token.deleted': { tokenId: 't' },
   'ssh_key.added': {
+    expiresAt: null,
     keyId: 'k',
     name: 'laptop',
     username: 'ada',

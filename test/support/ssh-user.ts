@@ -43,6 +43,8 @@ export async function createSshUser(service: Service, by?: Client, options: Opti
     /** The key's id, if it was registered. */
     keyId: String(registered?.body.id),
     fingerprint: String(registered?.body.fingerprint),
+    /** When the key expires. */
+    expiresAt: registered?.body.expiresAt as number | null | undefined,
     /** For GIT_SSH_COMMAND. */
     command,
     remote: (name: string) => `ssh://${user}@127.0.0.1:${service.sshPort}/${name}.git`,

@@ -9,6 +9,7 @@ import { maintenanceTable } from './0008-maintenance.ts'
 import { secretsTable } from './0009-secrets.ts'
 import { runsTables } from './0010-runs.ts'
 import { webhooksTables } from './0011-webhooks.ts'
+import { sshKeyExpiry } from './0012-ssh-key-expiry.ts'
 
 /** The few types that differ between SQLite and PostgreSQL. */
 export type ColumnTypes = { milliseconds: string; sequence: string; bytes: string }
@@ -29,4 +30,5 @@ export const migrations: Migration[] = [
   secretsTable,
   runsTables,
   webhooksTables,
+  sshKeyExpiry,
 ]

@@ -1,0 +1,10 @@
+import { maxExpiryDays } from '../access/names.ts'
+
+/** The value of `--expires-in-days`: null for never, undefined when it is not given. */
+export function parseDays(text: string | undefined): number | null | undefined {
+  if (text === undefined) return undefined
+  if (text === 'never') return null
+  const days = Number(text)
+  if (Number.isInteger(days) && days >= 1 && days <= maxExpiryDays) return days
+  throw new Error(`--expires-in-days takes 1 to ${maxExpiryDays}, or never; not "${text}".`)
+}

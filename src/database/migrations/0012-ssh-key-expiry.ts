@@ -1,0 +1,6 @@
+import type { Migration } from './migrations.ts'
+
+// Keys from before it never expire.
+export const sshKeyExpiry: Migration = ({ milliseconds }) => [
+  `alter table ssh_keys add column expires_at ${milliseconds}`,
+]
