@@ -7,7 +7,7 @@ import { readWish, skipOffer } from '../git/fetch-session.ts'
 import type { Git } from '../git/git-process.ts'
 import { firstPacket, type Packet } from '../git/pkt-line.ts'
 import { assertRepository } from '../git/refs.ts'
-import { malformedRequest, requestsIn } from '../git/requests.ts'
+import { assertCommand, malformedRequest, requestsIn } from '../git/requests.ts'
 import { deadline } from '../git/stall.ts'
 import { createTurns } from '../git/turns.ts'
 import type { FetchCache } from './fetch-cache.ts'
@@ -51,6 +51,7 @@ export function createFetches(dependencies: Dependencies) {
     const first = firstPacket(input)
     if (typeof first !== 'object') throw malformedRequest()
     if (first.packet.kind === 'flush') return answerEmpty(request.answer)
+    if (request.protocol === 'version=2') assertCommand(input)
     if (isListing(first.packet)) return answerList(request, input)
     using watched = watchRequest(request, stallMs)
     return await answerPack(watched, input)

@@ -33,6 +33,23 @@ export async function* requestsIn(
   }
 }
 
+// What clients send before the arguments of a command: its name, a few capabilities, perhaps some server options.
+const capabilitiesMax = 4096
+
+/**
+ * Checks how a command of version 2 begins, up to its arguments or its end. Git takes a response-end packet there
+ * for a bug of its own, and aborts. Throws a Problem for what is malformed.
+ */
+export function assertCommand(request: Buffer): void {
+  for (let at = 0, count = 0; count < capabilitiesMax; count++) {
+    const found = firstPacket(request.subarray(at))
+    if (typeof found !== 'object' || found.packet.kind === 'response-end') throw malformedRequest()
+    if (found.packet.kind !== 'data') return
+    at += found.length
+  }
+  throw malformedRequest()
+}
+
 /** What a client is told whose request cannot be understood. */
 export function malformedRequest(): Problem {
   return new Problem('malformed_git_request', "The request is not one of Git's protocol.")

@@ -1,17 +1,22 @@
 import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
 import { writeFile } from 'node:fs/promises'
 import { test } from 'node:test'
 import { gzipSync } from 'node:zlib'
+import fc from 'fast-check'
 import { flushPacket, packet } from '../../src/git/pkt-line.ts'
 import { until } from '../support/condition.ts'
 import { createProject, git, temporaryFolder } from '../support/git.ts'
 import { leftoversIn, untilTidy } from '../support/leftovers.ts'
+import { sshCommand } from '../support/openssh.ts'
 import { commandOf, processesIn, signal } from '../support/processes.ts'
 import { openPushRecords } from '../support/push-records.ts'
 import { cloneBody, gitHeaders, pushBody } from '../support/raw-git.ts'
 import { connectRaw } from '../support/raw-http.ts'
 import { type Service, startService } from '../support/service.ts'
+import { startSshSite } from '../support/ssh-site.ts'
 
 const fetchPath = '/repos/site.git/git-upload-pack'
 const pushPath = '/repos/site.git/git-receive-pack'
@@ -207,6 +212,98 @@ test('nonsense in lines of Git never fails the server or goes unanswered', async
   }
   await untilNothingIsLeft(service)
   assert.deepEqual(await refsOf(service), [`${head}\trefs/heads/main`])
+})
+
+const pktLine = fc.oneof(
+  { weight: 6, arbitrary: fc.constantFrom('0000', '0001', '0002', '0003', '0004') },
+  {
+    weight: 6,
+    arbitrary: fc
+      .constantFrom(
+        'command=fetch',
+        'command=ls-refs',
+        'command=object-info',
+        'command=',
+        'agent=x',
+        'object-format=sha1',
+        'object-format=sha256',
+        'server-option=x',
+        'peel',
+        'symrefs',
+        'ref-prefix refs/',
+        'done',
+        'thin-pack',
+        `want ${'1'.repeat(40)}`,
+        `have ${'1'.repeat(40)}`,
+        `shallow ${'1'.repeat(40)}`,
+        'deepen 1',
+        'deepen 99999999999999999999',
+        'filter blob:none',
+        'filter combine:',
+        'want-ref refs/heads/main',
+        'packfile-uris https',
+        'argument HEAD',
+        `${'0'.repeat(40)} ${'1'.repeat(40)} refs/heads/x\0report-status`,
+        'push-option',
+      )
+      .map((line) => packet(`${line}\n`).toString('latin1')),
+  },
+  {
+    weight: 1,
+    arbitrary: fc
+      .string({ unit: 'binary', maxLength: 30 })
+      .map((line) => packet(line).toString('latin1')),
+  },
+  { weight: 1, arbitrary: fc.string({ unit: 'binary-ascii', maxLength: 8 }) },
+)
+const nonsense = fc
+  .array(pktLine, { maxLength: 8 })
+  .map((lines) => Buffer.from(lines.join(''), 'latin1'))
+const protocols = fc.constantFrom('version=0', 'version=1', 'version=2', '')
+
+test('no order of lines fails the server, over HTTP', async () => {
+  await using service = await startSite()
+  const check = async (body: Buffer, path: string, protocol: string) => {
+    const answer = await post(service, path, body, { 'git-protocol': protocol })
+    assert.ok(answer.status < 500, `${answer.status} ${path} ${protocol} ${body}`)
+  }
+  // A response-end packet is for responses alone; git takes it for a bug of its own.
+  for (const start of ['', 'command=fetch', 'command=ls-refs'].map((line) => line && packet(line)))
+    await check(Buffer.concat([Buffer.from(start), Buffer.from('0002')]), fetchPath, 'version=2')
+  const path = fc.constantFrom(fetchPath, pushPath)
+  await fc.assert(fc.asyncProperty(nonsense, path, protocols, check), { numRuns: 250 })
+  assert.doesNotMatch(service.log(), /"level":"error"|BUG:/)
+  await untilNothingIsLeft(service)
+})
+
+test('nor over SSH', async () => {
+  await using site = await startSshSite()
+  const { service, key } = site
+  const command = sshCommand({ key: key.path, knownHosts: `${key.path}-hosts` }).split(' ')
+  const check = async (body: Buffer, program: string, protocol: string) => {
+    const [ssh = '', ...options] = command
+    const target = ['-p', String(service.sshPort), 'svc@127.0.0.1', `${program} '/site.git'`]
+    const child = execFile(ssh, [...options, '-o', 'SendEnv=GIT_PROTOCOL', ...target], {
+      env: { ...process.env, GIT_PROTOCOL: protocol },
+      encoding: 'latin1',
+    })
+    let complaint = ''
+    child.stderr?.on('data', (text: string) => {
+      complaint += text
+    })
+    child.stdin?.on('error', () => {}).end(body)
+    await once(child, 'close')
+    assert.doesNotMatch(complaint, /The server failed/, `${program} ${protocol} ${body}`)
+  }
+  for (const start of ['', packet('command=fetch'), packet('command=ls-refs')])
+    await check(
+      Buffer.concat([Buffer.from(start), Buffer.from('00020000')]),
+      'git-upload-pack',
+      'version=2',
+    )
+  const programs = fc.constantFrom('git-upload-pack', 'git-receive-pack', 'git-upload-archive')
+  await fc.assert(fc.asyncProperty(nonsense, programs, protocols, check), { numRuns: 60 })
+  assert.doesNotMatch(service.log(), /"level":"error"|BUG:/)
 })
 
 test('a client that waits for 100-continue gets it only when it may send', async () => {
