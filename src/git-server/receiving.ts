@@ -41,10 +41,10 @@ export function createReceiving(dependencies: Dependencies) {
       await freeSpace.require()
       using watched = watchRequest(request, stallMs)
       using _turn = await turns.push.take(keysOf(request), watched.signal)
-      const asked = await readPushRequest(
-        limited(body, { ...watched, maxBytes: settings.pushMaxBytes }),
-        settings.pushMaxRefs,
-      )
+      const input = limited(body, { ...watched, maxBytes: settings.pushMaxBytes })
+      // What is refused is not read to its end: the rest of the body is left to whoever holds the connection.
+      using _input = { [Symbol.dispose]: () => void input.return().catch(() => {}) }
+      const asked = await readPushRequest(input, settings.pushMaxRefs)
       const { updates, refusal } = asked
       if (refusal) return refuse(request, { ...asked, refusal })
       if (mayBeEmpty && updates.length === 0) return answerEmpty(answer)

@@ -1,30 +1,70 @@
-import type { Socket } from 'node:net'
+import type { IncomingMessage } from 'node:http'
+import type { Duplex } from 'node:stream'
 import { Problem } from '../base/problem.ts'
-import { problemContentType, statusOf, toProblemDocument } from './problem-response.ts'
+import { methodProblem } from './methods.ts'
+import {
+  problemContentType,
+  problemHeaders,
+  statusOf,
+  toProblemDocument,
+} from './problem-response.ts'
+import type { Route } from './route.ts'
 
 /** The most bytes that the headers of a request may have. */
 export const headersMaxBytes = 16 * 1024
 
+type ClientError = Error & { code?: string; rawPacket?: unknown; bytesParsed?: number }
+
 /**
- * Answers a connection whose request Node could not parse. There is no route and no reply then, so the
- * answer is written by hand.
+ * Responds on connections whose request Node does not hand to a handler. There is no route and no reply
+ * then, so the response is written by hand, and the connection is closed.
  */
-export function answerClientError(error: Error & { code?: string }, socket: Socket) {
-  if (error.code === 'ECONNRESET' || !socket.writable) return socket.destroy()
-  const problem = toClientProblem(error.code)
-  const content = JSON.stringify(toProblemDocument(problem))
-  socket.end(
-    `HTTP/1.1 ${statusOf(problem)} ${problem.code}\r\nContent-Type: ${problemContentType}\r\n` +
-      `Content-Length: ${Buffer.byteLength(content)}\r\nConnection: close\r\n\r\n${content}`,
-  )
+export function createConnectionErrors(routes: Route[]) {
+  function respond(socket: Duplex, problem: Problem): void {
+    const content = JSON.stringify(toProblemDocument(problem))
+    const headers = Object.entries({
+      'Content-Type': problemContentType,
+      'Content-Length': Buffer.byteLength(content),
+      Connection: 'close',
+      ...problemHeaders(problem),
+    }).map((pair) => `${pair.join(': ')}\r\n`)
+    socket.end(`HTTP/1.1 ${statusOf(problem)} ${problem.code}\r\n${headers.join('')}\r\n${content}`)
+  }
+
+  return {
+    /** Responds to what Node's parser rejects. */
+    onClientError(error: ClientError, socket: Duplex): void {
+      if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy()
+      else respond(socket, toClientProblem(error, routes))
+    },
+
+    /** Responds to CONNECT, which asks for a tunnel (RFC 9110, section 9.3.6). */
+    onConnect({ url = '' }: IncomingMessage, socket: Duplex): void {
+      socket.on('error', () => socket.destroy())
+      respond(socket, methodProblem(routes, url))
+    },
+  }
 }
 
-function toClientProblem(code: string | undefined): Problem {
-  if (code === 'HPE_HEADER_OVERFLOW') {
+function toClientProblem(error: ClientError, routes: Route[]): Problem {
+  if (error.code === 'HPE_HEADER_OVERFLOW') {
     return new Problem('headers_too_large', `Headers may have at most ${headersMaxBytes} bytes.`)
   }
-  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') {
+  if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') {
     return new Problem('request_timed_out', 'The request headers did not arrive in time.')
   }
+  const target = error.code === 'HPE_INVALID_METHOD' ? targetOf(error) : undefined
+  if (target !== undefined) return methodProblem(routes, target)
   return new Problem('malformed_request', 'The request is not HTTP/1.1.')
+}
+
+// Node's parser knows the methods that it was built with; a method is any token (RFC 9110, section 9.1).
+const requestLine = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+ ([^ ]+) HTTP\/1\.[01]$/
+
+/** The target of a request whose method Node's parser does not know. */
+function targetOf({ rawPacket, bytesParsed = 0 }: ClientError): string | undefined {
+  if (!Buffer.isBuffer(rawPacket)) return undefined
+  const start = bytesParsed === 0 ? 0 : rawPacket.lastIndexOf('\n', bytesParsed - 1) + 1
+  const end = rawPacket.indexOf('\r\n', start)
+  return requestLine.exec(rawPacket.toString('latin1', start, end === -1 ? start : end))?.[1]
 }

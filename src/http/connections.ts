@@ -2,8 +2,10 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { Problem } from '../base/problem.ts'
 
-// How long the rest of a refused body is read and thrown away, so that its sender gets to read the answer.
+// For how long, and how much of, the rest of a refused body is read and discarded: a sender that has sent all
+// it has, or reads meanwhile, gets the response; anything longer ends with the connection.
 const lingerMs = 5000
+const lingerMaxBytes = 4 * 1024 * 1024
 
 /**
  * Makes a server that closes end each connection when its last answer has been sent. Node by itself cuts
@@ -44,21 +46,54 @@ export function isUnread(request: IncomingMessage): boolean {
   return !request.complete
 }
 
-/** Whether the body of a request that is answered so may never come, so that nothing can follow it on its connection. */
+/**
+ * Whether the body of a request that is answered so may never come, or is more than is worth reading, so that
+ * nothing can follow it on its connection.
+ */
 export function isGivenUp(request: IncomingMessage, status: number): boolean {
-  return isUnread(request) && (expectsContinue(request) || status === 408)
+  if (!isUnread(request)) return false
+  const declared = Number(request.headers['content-length'] ?? 0)
+  const isTooLong = status === 413 || declared > lingerMaxBytes
+  return isTooLong || expectsContinue(request) || status === 408
 }
 
 /**
- * Reads and drops what is left of a body, for a while. A sender that is cut off at once would lose the
- * answer, one that is read to the end could send for ever.
+ * Lets a connection that is to close after its response close for writing only. Node by itself closes it
+ * altogether, and the system then resets a connection on which something is unread: the response could be lost.
  */
-export function closeUnlessRead(request: IncomingMessage): void {
+export function closeAfterReading({ socket }: IncomingMessage): void {
+  socket.destroySoon = () => socket.end()
+}
+
+/**
+ * Discards what has arrived of a body and is not read by anything else. Of one that nothing was read of, Node would
+ * discard all by itself; `discardRest` has limits.
+ */
+export function discardArrived(request: IncomingMessage): void {
+  request.read()
+}
+
+/**
+ * Reads and discards what is left of a body whose response is sent, within limits. A sender that is cut off at
+ * once would lose the response, one that is read to the end could send for ever.
+ */
+export function discardRest(request: IncomingMessage): void {
+  if (!isUnread(request)) return
+  const { socket } = request
+  let left = lingerMaxBytes
   const timer = setTimeout(() => {
     // A later request on the same connection is none of this one's business.
-    if (!request.complete) request.socket.destroy()
+    if (!request.complete) socket.destroy()
   }, lingerMs)
-  request.on('end', () => clearTimeout(timer)).on('close', () => clearTimeout(timer))
+  request.on('data', (chunk: Buffer) => {
+    left -= chunk.length
+    if (left < 0) socket.destroy()
+  })
+  request.on('end', () => {
+    clearTimeout(timer)
+    if (socket.writableEnded) socket.destroy()
+  })
+  request.on('close', () => clearTimeout(timer))
   request.resume()
 }
 

@@ -20,9 +20,14 @@ export async function readJsonBody(request: IncomingMessage, limits: Limits): Pr
   if (request.headers['content-encoding'] !== undefined) {
     throw new Problem('unsupported_media_type', 'Send the body without a Content-Encoding.')
   }
-  if (Number(length ?? 0) > limits.maxBytes) throw tooLarge(limits)
+  assertDeclared(request, limits)
   const bytes = await collect(request, limits)
   return bytes.length === 0 ? undefined : parse(bytes)
+}
+
+/** Refuses a body that is declared to be too large. */
+export function assertDeclared({ headers }: IncomingMessage, limits: Limits): void {
+  if (Number(headers['content-length'] ?? 0) > limits.maxBytes) throw tooLarge(limits)
 }
 
 function collect(request: IncomingMessage, limits: Limits): Promise<Buffer> {

@@ -12,3 +12,29 @@ export function patternOf(path: string): RegExp {
   patterns.set(path, pattern)
   return pattern
 }
+
+type Template = { path: string }
+
+/**
+ * Whether an address that matches both templates belongs to the first: of two that overlap, that with a constant
+ * where the other has a parameter. `/repos/import` precedes `/repos/:name`.
+ */
+export function precedes(one: Template, other: Template): boolean {
+  const [own, others] = [one.path.split('/'), other.path.split('/')]
+  const isOpenEnded = `${one.path} ${other.path}`.includes('*')
+  if (own.length !== others.length && !isOpenEnded) return false
+  for (const [at, segment] of own.entries()) {
+    const against = others[at]
+    if (against === undefined) return false
+    const [rank, rankAgainst] = [rankOf(segment), rankOf(against)]
+    if (rank !== rankAgainst) return rank < rankAgainst
+    if (rank === 0 && segment !== against) return false
+  }
+  return false
+}
+
+// A constant, a parameter of one segment, one of all that is left.
+function rankOf(segment: string): number {
+  if (!segment.startsWith(':')) return 0
+  return segment.endsWith('*') ? 2 : 1
+}

@@ -10,19 +10,21 @@ import type { Log } from '../base/log.ts'
 import { Problem } from '../base/problem.ts'
 import type { Settings } from '../config/settings.ts'
 import { challenge, createAuthentication } from './authentication.ts'
-import { answerClientError, headersMaxBytes } from './client-error.ts'
+import { createConnectionErrors, headersMaxBytes } from './client-error.ts'
 import {
+  closeAfterReading,
   closeGently,
-  closeUnlessRead,
   createDepartures,
+  discardArrived,
+  discardRest,
   expectsContinue,
   isGivenUp,
   isUnread,
 } from './connections.ts'
 import { commonHeaders } from './headers.ts'
-import { readJsonBody } from './json-body.ts'
+import { assertDeclared, readJsonBody } from './json-body.ts'
 import { createBuckets } from './limits.ts'
-import { methodsAt } from './methods.ts'
+import { methodProblem, methodsAt } from './methods.ts'
 import {
   problemContentType,
   problemHeaders,
@@ -31,6 +33,7 @@ import {
 } from './problem-response.ts'
 import { type Answered, createRequestLog } from './request-log.ts'
 import { type JsonRoute, jsonContentType, type PublicRoute, type Route } from './route.ts'
+import { patternOf, precedes } from './route-pattern.ts'
 import { createStreams } from './streams.ts'
 import { checkBody, checkQuery } from './validation.ts'
 
@@ -73,30 +76,38 @@ export function createHttpServer(options: Options) {
   const departures = createDepartures()
   const stopping = new AbortController()
   const requestLog = createRequestLog(log, onAnswered)
+  const connectionErrors = createConnectionErrors(routes)
   const serveStream = createStreams({ routes, identify, departures, requestLog })
 
   const app = fastify({
     serverFactory: (listener) =>
       toServer((request, response) => {
         if (!serveStream(request, response)) listener(request, response)
-      }),
+      }).on('connect', connectionErrors.onConnect),
     forceCloseConnections: 'idle',
     return503OnClosing: false,
     routerOptions: { maxParamLength: pathMaxLength, ignoreDuplicateSlashes: false },
     genReqId: () => newId(),
-    clientErrorHandler: answerClientError,
+    clientErrorHandler: connectionErrors.onClientError,
     frameworkErrors: (error, request, reply) => sendProblem(request, reply, fromFastify(error)),
   })
 
   app.addHook('onRequest', async (request, reply) => {
     reply.header('x-request-id', request.id)
     for (const [name, value] of commonHeaders) reply.header(name, value)
+    // Before Fastify has a view of its own on methods and content types.
+    if (request.is404) return answerUnknown(request, reply)
   })
   app.addHook('onSend', async (request, reply) => {
-    if (isGivenUp(request.raw, reply.statusCode)) reply.header('connection', 'close')
+    if (isUnread(request.raw)) {
+      discardArrived(request.raw)
+      reply.raw.on('close', () => discardRest(request.raw))
+    }
+    if (!isGivenUp(request.raw, reply.statusCode)) return
+    reply.header('connection', 'close')
+    closeAfterReading(request.raw)
   })
   app.addHook('onResponse', async (request, reply) => {
-    if (isUnread(request.raw)) closeUnlessRead(request.raw)
     requestLog.tell({
       requestId: request.id,
       url: request.url,
@@ -107,10 +118,6 @@ export function createHttpServer(options: Options) {
     })
   })
   app.setErrorHandler((error, request, reply) => sendProblem(request, reply, fromFastify(error)))
-  // What has no route here has its body read by nobody.
-  app.removeAllContentTypeParsers()
-  app.addContentTypeParser('*', (_request, _payload, done) => done(null))
-  app.setNotFoundHandler((request, reply) => answerUnknown(request, reply))
 
   for (const route of routes) {
     if (route.kind === 'stream') continue
@@ -127,11 +134,13 @@ export function createHttpServer(options: Options) {
   }
 
   function handlerOf(route: JsonRoute | PublicRoute) {
-    switch (route.kind) {
-      case 'json':
-        return (request: FastifyRequest, reply: FastifyReply) => serveJson(route, request, reply)
-      case 'public':
-        return (_request: FastifyRequest, reply: FastifyReply) => servePublic(route, reply)
+    // The router goes by the method first: it would take GET /repos/import for the repository "import".
+    const others = routes.filter((other) => precedes(other, route))
+    const before = [...new Set(others.map(({ path }) => path))].map(patternOf)
+    return async (request: FastifyRequest, reply: FastifyReply) => {
+      const path = request.url.split('?', 1)[0] ?? ''
+      if (before.some((pattern) => pattern.test(path))) return answerUnknown(request, reply)
+      return route.kind === 'json' ? serveJson(route, request, reply) : servePublic(route, reply)
     }
   }
 
@@ -182,7 +191,10 @@ export function createHttpServer(options: Options) {
   }
 
   async function readBody(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
-    if (request.method === 'GET' || request.method === 'HEAD') return undefined
+    if (request.method === 'GET' || request.method === 'HEAD') {
+      assertDeclared(request.raw, bodyLimits)
+      return undefined
+    }
     if (expectsContinue(request.raw)) reply.raw.writeContinue()
     return readJsonBody(request.raw, bodyLimits)
   }
@@ -210,12 +222,8 @@ export function createHttpServer(options: Options) {
 
   function answerUnknown(request: FastifyRequest, reply: FastifyReply) {
     const allow = methodsAt(routes, request.url)
-    if (allow.length === 0) {
-      throw new Problem('route_not_found', 'There is nothing at this address; see /docs.')
-    }
-    if (request.method === 'OPTIONS')
-      return reply.status(204).header('allow', allow.join(', ')).send()
-    throw new Problem('method_not_allowed', `This address takes ${allow.join(', ')}.`, { allow })
+    if (allow.length === 0 || request.method !== 'OPTIONS') throw methodProblem(routes, request.url)
+    return reply.status(204).header('allow', allow.join(', ')).send()
   }
 
   return {

@@ -4,11 +4,12 @@ import { newId } from '../base/ids.ts'
 import { Problem } from '../base/problem.ts'
 import { challenge, type Identify } from './authentication.ts'
 import {
-  closeUnlessRead,
+  closeAfterReading,
   type Departures,
+  discardArrived,
+  discardRest,
   expectsContinue,
   isGivenUp,
-  isUnread,
 } from './connections.ts'
 import { commonHeaders } from './headers.ts'
 import { problemHeaders, statusOf } from './problem-response.ts'
@@ -75,7 +76,11 @@ export function createStreams({ routes, identify, departures, requestLog }: Depe
       return
     }
     const status = statusOf(problem)
-    if (isGivenUp(request, status)) response.setHeader('connection', 'close')
+    discardArrived(request)
+    if (isGivenUp(request, status)) {
+      response.setHeader('connection', 'close')
+      closeAfterReading(request)
+    }
     if (status === 401) response.setHeader('www-authenticate', challenge('basic-or-bearer'))
     for (const [name, value] of Object.entries(problemHeaders(problem)))
       response.setHeader(name, value)
@@ -93,7 +98,7 @@ export function createStreams({ routes, identify, departures, requestLog }: Depe
     for (const [name, value] of commonHeaders) response.setHeader(name, value)
     response.setHeader('x-request-id', requestId)
     response.on('close', () => {
-      if (isUnread(request) && response.writableFinished) closeUnlessRead(request)
+      if (response.writableFinished) discardRest(request)
       const { method = '', url = '' } = request
       const seconds = (performance.now() - startedAt) / 1000
       const { statusCode: status } = response
