@@ -21,12 +21,12 @@ export function toTime(seconds: string): string {
   return (Number.isNaN(at.getTime()) ? new Date(0) : at).toISOString()
 }
 
-/** A commit of a push. */
-export function toCommit(commit: ToldCommit, repositoryUrl: string): { [key: string]: Json } {
+/** A commit of a push; a commit has no address of its own, so `url` is that of the push. */
+export function toCommit(commit: ToldCommit, pushUrl: string): { [key: string]: Json } {
   return {
     ...toHeadCommit(commit),
     distinct: true,
-    url: `${repositoryUrl}/commit/${commit.id}`,
+    url: `${pushUrl}#${commit.id}`,
     ...commit.files,
   }
 }

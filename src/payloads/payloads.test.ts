@@ -18,7 +18,13 @@ const about = {
 }
 const zero = '0'.repeat(40)
 const person = { name: 'Ada', email: 'ada@svc.test', at: '2026-01-02T03:04:05.000Z' }
-const update = { ref: 'refs/heads/main', before: zero, after: 'a'.repeat(40), forced: false }
+const update = {
+  ref: 'refs/heads/main',
+  before: zero,
+  after: 'a'.repeat(40),
+  forced: false,
+  pushId: 'p1',
+}
 const head = {
   id: update.after,
   treeId: 'b'.repeat(40),
@@ -32,7 +38,7 @@ const commit = {
   distinct: true,
   message: 'Add it',
   timestamp: person.at,
-  url: `http://svc.test/repos/site/commit/${update.after}`,
+  url: `http://svc.test/repos/site/pushes/p1#${update.after}`,
   author: { name: 'Ada', email: 'ada@svc.test' },
   committer: { name: 'Ada', email: 'ada@svc.test' },
 }
@@ -41,10 +47,7 @@ test('a push has its commits and its head; files only where they are known', () 
   const files = { added: ['a'], removed: ['r'], modified: ['m'] }
   const payload = pushPayload(update, { commits: [head], head: { ...head, files } }, about)
   assert.deepEqual([payload.commits, payload.head_commit], [[commit], { ...commit, ...files }])
-  assert.equal(
-    payload.compare,
-    `http://svc.test/repos/site/compare/${update.before}...${update.after}`,
-  )
+  assert.equal(payload.compare, 'http://svc.test/repos/site/pushes/p1')
   assert.deepEqual(payload.pusher, { name: 'grace' })
 })
 

@@ -2,7 +2,13 @@ import { type About, type Payload, toCommon, urlOf } from './about.ts'
 import { type ToldCommit, toCommit } from './commits.ts'
 
 /** All zeros before or after it mean that there was no such ref. */
-type Update = { ref: string; before: string; after: string; forced: boolean }
+type Update = { ref: string; before: string; after: string; forced: boolean; pushId?: string }
+
+/** The address of a push; of one that is not on record, that of its repository. */
+export function pushUrlOf({ pushId }: Pick<Update, 'pushId'>, about: About): string {
+  const url = urlOf(about)
+  return pushId === undefined ? url : `${url}/pushes/${pushId}`
+}
 
 type Brought = {
   /** The oldest first. */
@@ -15,11 +21,12 @@ type Brought = {
 
 /** Of a change of one ref. */
 export function pushPayload(
-  { ref, before, after, forced }: Update,
+  update: Update,
   { commits, head, baseRef }: Brought,
   about: About,
 ): Payload {
-  const url = urlOf(about)
+  const { ref, before, after, forced } = update
+  const url = pushUrlOf(update, about)
   const { repository, ...common } = toCommon(about)
   return {
     ref,
@@ -29,7 +36,7 @@ export function pushPayload(
     deleted: isZero(after),
     forced,
     base_ref: baseRef ?? null,
-    compare: `${url}/compare/${before}...${after}`,
+    compare: url,
     commits: commits.map((commit) => toCommit(commit, url)),
     head_commit: head ? toCommit(head, url) : null,
     // Of all payloads, this one has the time in seconds.

@@ -46,9 +46,11 @@ export function repositoryRoutes({ repositories, protections, collaborators }: D
     route('GET', '/repos/:name', {
       summary: 'Get a repository',
       description:
-        'Also one that is being imported, with how far that is, and for a day why its import failed.',
+        'Also one that is being imported, with how far that is, and for a day why its import failed. ' +
+        'The address that Git clones, with `.git` at its end, leads here, too.',
       permission: 'repo:read',
-      find,
+      find: ({ principal, permission, params }) =>
+        repositories.find(principal, params.name.replace(/\.git$/, ''), permission),
       reply: { 200: DescribedRepository },
       problems: ['repository_not_found'],
       handle: ({ found }) => repositories.describe(found),

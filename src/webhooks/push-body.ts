@@ -1,9 +1,9 @@
 import type { EventData } from '../events/events.ts'
 import type { PushedCommits } from '../git/pushed-commits.ts'
-import { type About, type Payload, urlOf } from '../payloads/about.ts'
+import type { About, Payload } from '../payloads/about.ts'
 import { toCommit } from '../payloads/commits.ts'
 import { fitNewest } from '../payloads/fit-newest.ts'
-import { pushPayload } from '../payloads/push-payload.ts'
+import { pushPayload, pushUrlOf } from '../payloads/push-payload.ts'
 import { byteLength, sharedMaxBytes } from './body-size.ts'
 import { type Mask, maskCommit } from './mask.ts'
 
@@ -17,7 +17,7 @@ export function pushBody(
   const head = pushed.head && maskCommit(pushed.head, mask)
   const baseRef = baseOf(pushed.branches, update.ref, about.repository.defaultBranch)
   const payload = pushPayload(update, { commits: [], head, baseRef }, about)
-  const url = urlOf(about)
+  const url = pushUrlOf(update, about)
   const told = pushed.commits.map((commit) => {
     const masked = commit === pushed.head && head ? head : maskCommit(commit, mask)
     return { whole: toCommit(masked, url), short: toCommit({ ...masked, files: noFiles }, url) }

@@ -451,3 +451,43 @@ test('what a receiver gets is what was composed, push and run alike', async () =
   assert.deepEqual([queued?.json.action, queued?.json.run.id], ['requested', run.id])
   assert.equal(queued?.json.svc.previousSeq, push?.json.svc.seq)
 })
+
+test('every address in a payload leads somewhere', async () => {
+  await using receiver = await startReceiver()
+  await using service = await startInProcess()
+  const { admin } = service
+  await admin.post('/repos', { name: 'site' })
+  const { body: hook } = await admin.post('/repos/site/webhooks', {
+    url: receiver.url,
+    events: ['push', 'workflow'],
+  })
+  await pushFiles(admin, 'site', oneStep('true'), { message: 'One' })
+  await pushFiles(admin, 'site', { 'a.txt': 'a' }, { message: 'Two' })
+  const { body: run } = await admin.post('/repos/site/workflows', { branch: 'main' })
+  await admin.post(`/repos/site/workflows/${run.id}/cancel`)
+  await admin.post(`/repos/site/webhooks/${hook.id}/ping`)
+  await receiver.untilReceived(5)
+  const told = receiver.received.map(({ json }) => json.svc.event)
+  assert.deepEqual([...new Set(told)].sort(), ['ping', 'push', 'workflow'])
+  const addresses = new Map(receiver.received.flatMap(({ json }) => addressesIn(json)))
+  addresses.delete(receiver.url)
+  const headers = { authorization: `Bearer ${service.adminToken}` }
+  for (const [address, field] of addresses) {
+    const { status } = await fetch(address, { headers })
+    // Addresses that something is asked of have no other method.
+    const expected = /^(cancel|rerun|ping)_url$/.test(field) ? 405 : 200
+    assert.equal(status, expected, `${field}: ${address}`)
+    if (field !== 'clone_url') continue
+    const refs = await fetch(`${address}/info/refs?service=git-upload-pack`, { headers })
+    assert.equal(refs.status, 200)
+  }
+  const fields = ['compare', 'url', 'html_url', 'clone_url', 'logs_url', 'deliveries_url']
+  for (const field of fields) assert.ok([...addresses.values()].includes(field), field)
+})
+
+/** The addresses in a value, each with the name of its field. */
+function addressesIn(value: unknown, field = ''): [address: string, field: string][] {
+  if (typeof value === 'string') return /^\w+:\/\//.test(value) ? [[value, field]] : []
+  if (typeof value !== 'object' || value === null) return []
+  return Object.entries(value).flatMap(([name, one]) => addressesIn(one, name))
+}
