@@ -43,7 +43,7 @@ function serve(db: Database, keys = [old], clock = { time: start }) {
     woken,
     signing,
     ...createRotation({ ...rest, faultPoint: () => {}, disableWebhook }),
-    hooks: createSubscriptions({ ...rest, outbound, signing, wake }),
+    hooks: createSubscriptions({ ...rest, outbound, signing, wake, cutOff: async () => {} }),
     sent: createDeliveries({ ...rest, schedule, wake }),
   }
 }

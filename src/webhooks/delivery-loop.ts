@@ -66,6 +66,10 @@ export function createDeliveryLoop(dependencies: Dependencies) {
   const composing = createSlots(composedAtOnce)
   const stopping = new AbortController()
   const deliveries = new Set<Promise<void>>()
+  // What is being worked on, by webhook, and those of which nothing may begin any more.
+  const working = new Map<string, Set<{ end: AbortController; work: Promise<void> }>>()
+  const ended = new Set<string>()
+  let claiming: Promise<Job[]> | undefined
   let isStopped = false
   let looking: Promise<void> | undefined
   let isAskedAgain = false
@@ -83,7 +87,8 @@ export function createDeliveryLoop(dependencies: Dependencies) {
       const due = await listDueWebhooks(db, { now, most: lookedAtOnce, closed })
       const wanted = shares.share(due, count)
       if (wanted.size === 0) return
-      const jobs = await queue.claim(wanted)
+      claiming = queue.claim(wanted)
+      const jobs = await claiming
       if (jobs.length === 0) return
       faultPoint('delivery.claimed')
       const openOnce = once(signing.open)
@@ -94,24 +99,43 @@ export function createDeliveryLoop(dependencies: Dependencies) {
   function start(job: Job, open: SigningSecrets['open']): void {
     const { id: webhookId, receiver, repositoryId } = job.target
     const place = { webhookId, receiver, repositoryId }
+    const end = new AbortController()
+    if (ended.has(webhookId)) end.abort()
     lanes.start(place)
-    const work = deliver(job, { place, open })
+    const signal = AbortSignal.any([stopping.signal, end.signal])
+    const work = deliver(job, { place, open, signal })
       .catch((error) => {
         lanes.end(place, 'none')
         log.error({ err: error, delivery: job.delivery.id }, 'a delivery could not be worked on')
       })
       .finally(() => {
         deliveries.delete(work)
+        own.delete(one)
+        if (own.size === 0) working.delete(webhookId)
         wake()
       })
+    const own = working.get(webhookId) ?? new Set()
+    const one = { end, work }
+    working.set(webhookId, own.add(one))
     deliveries.add(work)
+  }
+
+  /** Cuts off what is on its way to a webhook; nothing more is sent to it when this returns. */
+  async function cutOff(webhookId: string): Promise<void> {
+    ended.add(webhookId)
+    // A claim may have been made before the webhook was deleted, and its jobs start only now.
+    await claiming?.catch(() => {})
+    const own = [...(working.get(webhookId) ?? [])]
+    for (const { end } of own) end.abort(new Error('The webhook was deleted.'))
+    await Promise.all(own.map(({ work }) => work))
+    ended.delete(webhookId)
   }
 
   async function deliver(
     claimed: Job,
-    { place, open }: { place: Place; open: SigningSecrets['open'] },
+    { place, open, signal }: { place: Place; open: SigningSecrets['open']; signal: AbortSignal },
   ): Promise<void> {
-    const composed = claimed.body === undefined ? await compose(claimed) : claimed
+    const composed = claimed.body === undefined ? await compose(claimed, signal) : claimed
     if (composed === undefined) return lanes.end(place, 'none')
     if ('job' in composed) {
       await settle(composed)
@@ -119,7 +143,7 @@ export function createDeliveryLoop(dependencies: Dependencies) {
     }
     faultPoint('delivery.composed')
     const slow = setTimeout(() => lanes.slow(place), slowMs)
-    const outcome = await attempt(composed, open).finally(() => clearTimeout(slow))
+    const outcome = await attempt(composed, { open, signal }).finally(() => clearTimeout(slow))
     if (!outcome) {
       await queue.release(composed)
       return lanes.end(place, 'none')
@@ -133,16 +157,16 @@ export function createDeliveryLoop(dependencies: Dependencies) {
   }
 
   /** The job with its body, which is kept; or what has become of it without one. Undefined when it is not ours any more. */
-  async function compose(job: Job): Promise<Job | Settled | undefined> {
+  async function compose(job: Job, signal: AbortSignal): Promise<Job | Settled | undefined> {
     const { delivery } = job
     const startedAt = clock.now()
     try {
-      using _slot = await composing.acquire(stopping.signal)
-      const body = await within(composeMs, composer.compose(delivery))
+      using _slot = await composing.acquire(signal)
+      const body = await orAborted(within(composeMs, composer.compose(delivery)), signal)
       if (body === undefined) return { job, end: 'What it would tell of is gone.' }
       return await queue.keepBody(job, body)
     } catch (error) {
-      if (stopping.signal.aborted) {
+      if (signal.aborted) {
         await queue.release(job)
         return undefined
       }
@@ -150,10 +174,12 @@ export function createDeliveryLoop(dependencies: Dependencies) {
     }
   }
 
-  /** Makes one attempt; undefined when it was cut off because the server stops. */
-  async function attempt(job: Job, open: SigningSecrets['open']): Promise<Outcome | undefined> {
+  /** Makes one attempt; undefined when it was cut off: the server stops, or the webhook is deleted. */
+  async function attempt(
+    job: Job,
+    { open, signal }: { open: SigningSecrets['open']; signal: AbortSignal },
+  ): Promise<Outcome | undefined> {
     const { delivery, target } = job
-    const { signal } = stopping
     const startedAt = clock.now()
     try {
       const body = Buffer.from(job.body ?? '')
@@ -230,6 +256,8 @@ export function createDeliveryLoop(dependencies: Dependencies) {
   return {
     /** Looks at once: something has become due. */
     wake,
+
+    cutOff,
 
     countInFlight: lanes.countInFlight,
 

@@ -42,6 +42,8 @@ type Dependencies = {
   signing: SigningSecrets
   /** Called when something is due. */
   wake: () => void
+  /** Cuts off what is on its way to a webhook. */
+  cutOff: (webhookId: string) => Promise<void>
 }
 
 /** What a webhook is made of. */
@@ -65,7 +67,9 @@ const deliveriesAtOnce = 500
 const piecesAtOnce = 100
 
 /** Who is told of a repository's events: webhooks, from their creation until nothing is left of them. */
-export function createSubscriptions({ db, clock, outbound, signing, wake }: Dependencies) {
+export function createSubscriptions(dependencies: Dependencies) {
+  const { db, clock, outbound, signing, wake, cutOff } = dependencies
+
   /** A webhook of a repository; throws `webhook_not_found`. */
   async function find(repository: Repository, id: string): Promise<WebhookRow> {
     const row = isId(id) ? await findWebhook(db, repository.id, id) : undefined
@@ -198,6 +202,7 @@ export function createSubscriptions({ db, clock, outbound, signing, wake }: Depe
         if (!(await updateWebhook(tx, { id }, { deletedAt: now, dueAt: null })))
           throw webhookNotFound(id)
       })
+      await cutOff(id)
     },
 
     /** Has something sent to a webhook to try it out. Throws `webhook_not_found`. */
@@ -224,7 +229,9 @@ export function createSubscriptions({ db, clock, outbound, signing, wake }: Depe
     /** Removes the webhooks of a repository that is about to be deleted, in pieces: there may be very much of them. */
     async purgeRepository(repositoryId: string): Promise<void> {
       await markWebhooksDeleted(db, repositoryId, clock.now())
-      await clear(await listDeletedWebhooks(db, repositoryId), Number.POSITIVE_INFINITY)
+      const deleted = await listDeletedWebhooks(db, repositoryId)
+      await Promise.all(deleted.map(cutOff))
+      await clear(deleted, Number.POSITIVE_INFINITY)
     },
   }
 }

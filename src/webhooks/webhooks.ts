@@ -39,9 +39,10 @@ export function createWebhooks({ settings, ...dependencies }: Dependencies) {
   const schedule = settings.webhookRetrySchedule
   let loop: ReturnType<typeof createDeliveryLoop> | undefined
   const wake = () => loop?.wake()
+  const cutOff = async (webhookId: string) => loop?.cutOff(webhookId)
   const signing = createSigningSecrets(dependencies)
   const composer = createComposer(dependencies)
-  const subscriptions = createSubscriptions({ ...dependencies, signing, wake })
+  const subscriptions = createSubscriptions({ ...dependencies, signing, wake, cutOff })
   const deliveries = createDeliveries({ ...dependencies, schedule, wake })
 
   return {
