@@ -42,6 +42,23 @@ export async function hasUnread(db: Db, reader: Reader): Promise<boolean> {
   return (values.get('events') ?? 0) > (values.get(reader) ?? 0)
 }
 
+/** Whether there are pushes to a repository that a reader has not read. */
+export async function hasUnreadPush(
+  db: Db,
+  reader: Reader,
+  repositoryId: string,
+): Promise<boolean> {
+  const row = await db
+    .selectFrom('events')
+    .select('seq')
+    .where('seq', '>', (is) => is.selectFrom('marks').select('value').where('name', '=', reader))
+    .where('kind', '=', 'push')
+    .where('repositoryId', '=', repositoryId)
+    .limit(1)
+    .executeTakeFirst()
+  return row !== undefined
+}
+
 /** The number of the oldest event that some reader has not read, be it yet to come. */
 export async function oldestUnread(db: Db): Promise<number> {
   const rows = await db.selectFrom('marks').select('value').where('name', 'in', readers).execute()

@@ -31,7 +31,8 @@ export function runRoutes({ repositories, runs, views, logs }: Dependencies) {
     route('GET', '/repos/:name/workflows', {
       summary: 'List the workflow runs, newest first',
       description:
-        'A page has 100 unless `limit` says otherwise, and fewer when they have very many steps.',
+        'A page has 100 unless `limit` says otherwise, and fewer when they have very many steps. The runs of every ' +
+        'push that was acknowledged before are among them.',
       permission: 'workflow:read',
       find: open,
       query: Type.Object({
@@ -43,14 +44,15 @@ export function runRoutes({ repositories, runs, views, logs }: Dependencies) {
       }),
       reply: { 200: Type.Array(ListedRun) },
       problems: [...missing],
-      handle: async ({ found, query, url, setHeader }) => {
+      handle: async ({ found, query, url, setHeader, untilStopping }) => {
         const { branch, status, limit = usualPage, cursor: before = '' } = query
-        const rows = await runs.list(found, { before, limit: limit + 1, branch, status })
-        const page = rows.slice(0, Math.min(limit, await views.countFitting(rows)))
-        const last = page.at(-1)
-        if (page.length < rows.length && last)
+        const page = { before, limit: limit + 1, branch, status }
+        const rows = await runs.list(found, { ...page, signal: untilStopping() })
+        const shown = rows.slice(0, Math.min(limit, await views.countFitting(rows)))
+        const last = shown.at(-1)
+        if (shown.length < rows.length && last)
           setHeader('link', linkToNext(url, { limit, cursor: last.id }))
-        return views.list(page, found)
+        return views.list(shown, found)
       },
     }),
     route('POST', '/repos/:name/workflows', {

@@ -6,6 +6,7 @@ import { isId } from '../base/ids.ts'
 import { Problem } from '../base/problem.ts'
 import type { Database } from '../database/database.ts'
 import type { Db } from '../database/schema.ts'
+import { hasUnreadPush } from '../events/event-reader.ts'
 import type { Git } from '../git/git-process.ts'
 import { openObjects } from '../git/object-reader.ts'
 import { isRefName, zeroId } from '../git/ref-name.ts'
@@ -36,6 +37,7 @@ import {
   type RunFilter,
   updateRun,
 } from './run-store.ts'
+import { reactedName } from './workflow-loop.ts'
 import { toGivenFiles, toWorkflowPaths, workflowsFolder } from './workflow-paths.ts'
 import { checkSources, invalid, readSources } from './workflow-sources.ts'
 
@@ -62,6 +64,8 @@ export type Wanted = {
 }
 
 const deletionWaitMs = 5_000
+// A push with very many workflow files is waited for no longer.
+const reactionWaitMs = 10_000
 // As on GitHub.
 const inputsMaxLength = 65_535
 
@@ -126,8 +130,17 @@ export function createRuns(dependencies: Dependencies) {
 
     find,
 
-    list: (repository: Repository, page: RunFilter & { before: string; limit: number }) =>
-      listRuns(db, repository.id, page),
+    /** The runs of a repository, newest first, with those of every push that came before this was asked for. */
+    async list(
+      repository: Repository,
+      { signal, ...page }: RunFilter & { before: string; limit: number; signal: AbortSignal },
+    ) {
+      const deadline = performance.now() + reactionWaitMs
+      await changes.until(reactedName, { deadline, signal }, async () =>
+        (await hasUnreadPush(db, 'workflows', repository.id)) ? undefined : true,
+      )
+      return listRuns(db, repository.id, page)
+    },
 
     /** The run when it has completed, or when the time is over. */
     async wait(

@@ -1,3 +1,4 @@
+import type { Changes } from '../base/changes.ts'
 import type { Clock } from '../base/clock.ts'
 import { dayMs } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
@@ -10,10 +11,14 @@ type Options = {
   db: Database
   triggers: Triggers
   queue: Queue
+  changes: Changes
   keptDays: number
   clock: Clock
   log: Log
 }
+
+/** What changes when pushes have been reacted to. */
+export const reactedName = 'reacted'
 
 const lookEveryMs = 2000
 const dueEveryMs = 10_000
@@ -21,7 +26,8 @@ const forgetEveryMs = 60 * 60 * 1000
 const forgottenAtOnce = 500
 
 /** Does from time to time what nobody asks for: reacts to pushes, starts what is due, takes back lost runs, forgets old ones. */
-export function startWorkflowLoop({ db, triggers, queue, keptDays, clock, log }: Options) {
+export function startWorkflowLoop(options: Options) {
+  const { db, triggers, queue, changes, keptDays, clock, log } = options
   let running: Promise<void> | undefined
   let isAskedAgain = false
   let isStopped = false
@@ -32,6 +38,7 @@ export function startWorkflowLoop({ db, triggers, queue, keptDays, clock, log }:
     await attempt('pushes could not be looked at for workflows', async () => {
       if (!(await triggers.react())) isAskedAgain = true
     })
+    changes.notify(reactedName)
     const now = performance.now()
     if (now < dueAt || isStopped) return
     dueAt = now + dueEveryMs

@@ -111,6 +111,7 @@ export function createWorkflows(dependencies: Dependencies) {
         db,
         triggers,
         queue,
+        changes,
         keptDays: settings.runsKeptDays,
         clock,
         log,
