@@ -32,6 +32,8 @@ export type Push = {
   door: Door
   /** The push that it undoes. */
   undoes?: string
+  /** Whether it is known to be one fast-forward. */
+  isFastForward?: boolean | undefined
   id?: string
 }
 
@@ -65,6 +67,8 @@ export function createPushes(dependencies: Dependencies) {
   const underWay = new Set<string>()
   // The same, and those that are being finished.
   const open = new Set<string>()
+  // Of those, the ones that are fast-forwards.
+  const fastForwards = new Set<string>()
 
   /** Decides about a push as the principal's rights and the protections are now, and records its intent. */
   async function judge(push: Push, updates: RefUpdate[]): Promise<void> {
@@ -109,6 +113,7 @@ export function createPushes(dependencies: Dependencies) {
     push.id = newId(judgedAt)
     underWay.add(push.id)
     open.add(push.id)
+    if (push.isFastForward) fastForwards.add(push.id)
     await insertPush(db, {
       id: push.id,
       repositoryId: repository.id,
@@ -123,17 +128,26 @@ export function createPushes(dependencies: Dependencies) {
     })
   }
 
-  /** Marks a push done and publishes what it changed, after its git process has ended. */
-  async function finish(push: Push): Promise<void> {
-    if (push.id === undefined) return // It never came to a verdict, or was refused.
+  /**
+   * Marks a push done and publishes what it changed, once git has moved its refs or has ended. False when that was not
+   * possible: it is tried again until it is.
+   */
+  async function finish(push: Push): Promise<boolean> {
+    if (push.id === undefined) return true // It never came to a verdict, or was refused.
     underWay.delete(push.id)
     faultPoint('push.moved')
-    await sweep(push.repository.id).catch((error) => {
-      // The refs have moved and the intent is recorded, so this can be done as soon as it is possible again.
-      log.error({ err: error, pushId: push.id }, 'a push will be finished later')
-      tryAgain.later(push.repository.id)
-    })
+    const isFinished = await sweep(push.repository.id).then(
+      () => true,
+      (error) => {
+        // The refs have moved and the intent is recorded, so this can be done as soon as it is possible again.
+        log.error({ err: error, pushId: push.id }, 'a push will be finished later')
+        tryAgain.later(push.repository.id)
+        return false
+      },
+    )
     open.delete(push.id)
+    fastForwards.delete(push.id)
+    return isFinished
   }
 
   /** Finishes or drops every push that has ended unfinished, of all repositories or of one. */
@@ -149,7 +163,7 @@ export function createPushes(dependencies: Dependencies) {
 
   async function settleEnded(repositoryId: string): Promise<void> {
     for (const push of await listUnfinished(db, repositoryId)) {
-      if (!underWay.has(push.id)) await settle(push)
+      if (!underWay.has(push.id)) await settle(push, fastForwards.has(push.id))
     }
   }
 
@@ -161,6 +175,7 @@ export function createPushes(dependencies: Dependencies) {
     } finally {
       underWay.delete(id)
       open.delete(id)
+      fastForwards.delete(id)
     }
   }
 

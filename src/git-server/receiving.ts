@@ -1,5 +1,6 @@
 import type { Log } from '../base/log.ts'
 import type { Problem } from '../base/problem.ts'
+import { within } from '../base/waiting.ts'
 import type { FreeSpace } from '../config/free-space.ts'
 import type { PlainSettings } from '../config/settings.ts'
 import type { Door } from '../database/schema.ts'
@@ -8,6 +9,7 @@ import type { Git } from '../git/git-process.ts'
 import { answerHook } from '../git/hook-channel.ts'
 import { flushPacket, packet } from '../git/pkt-line.ts'
 import { readPushRequest } from '../git/push-commands.ts'
+import { splitReport } from '../git/push-report.ts'
 import type { Tidying } from '../repositories/tidying.ts'
 import { answerEmpty, type GitRequest, keysOf, type Outcome } from './git-request.ts'
 import type { GitTurns } from './git-turns.ts'
@@ -27,14 +29,19 @@ type Dependencies = {
   log: Log
 }
 
+// Proxies give up after a minute without a byte.
+const finishMaxMs = 30_000
+const finishedLater =
+  'The push is stored. Its events and deliveries follow as soon as the database takes them.'
+
 /** Has git take what clients push. */
 export function createReceiving(dependencies: Dependencies) {
   const { git, pushes, door, tidying, turns, freeSpace, settings, stallMs, log } = dependencies
 
   return {
     /**
-     * Answers a push, judged when git's hook asks and finished when git has ended. With `mayBeEmpty` a
-     * request that changes nothing is answered with nothing.
+     * Answers a push, judged when git's hook asks and finished before the client has git's report. With `mayBeEmpty`
+     * a request that changes nothing is answered with nothing.
      */
     async push(request: GitRequest, body: Body, mayBeEmpty: boolean): Promise<Outcome> {
       const { repository, principal, answer } = request
@@ -48,26 +55,46 @@ export function createReceiving(dependencies: Dependencies) {
       const { updates, refusal } = asked
       if (refusal) return refuse(request, { ...asked, refusal })
       if (mayBeEmpty && updates.length === 0) return answerEmpty(answer)
-      const { whole, config } = await narrowCheck(repository.path, asked)
+      const { whole, config, isFastForward } = await narrowCheck(repository.path, asked)
       await using visit = await tidying.enter(repository.id)
       await using child = await git.startPush(repository.path, { ...request, config })
       visit.watch(child.ended)
-      const push: Push = { principal, repository, door }
+      const push: Push = { principal, repository, door, isFastForward }
+      const hasSideBands = asked.capabilities.has('side-band-64k')
       const judged = answerHook(child.channel, updates, (given) => pushes.judge(push, given)).catch(
         (error) => log.error({ err: error }, 'a push could not be judged'),
       )
+      let finished: Promise<boolean> | undefined
+      const finish = () => {
+        finished ??= judged.then(() => pushes.finish(push))
+        return finished
+      }
+      // Whoever learns that a push is done must find its events: the report waits for them.
+      const splitter = splitReport(hasSideBands)
+      const hold = {
+        splitter,
+        async release() {
+          // A report says that git has moved the refs; without one, only its end does.
+          if (!splitter.hasBegun()) await child.ended
+          const isFinished = await within(finishMaxMs, finish()).catch(() => false)
+          return isFinished || !hasSideBands ? Buffer.alloc(0) : notice(finishedLater)
+        },
+      }
       try {
-        // The intent is on record, so the client need not wait for the events.
-        return await talk(watched, { child, input: whole, onSaid: answer.onSaid }, log)
+        return await talk(watched, { child, input: whole, onSaid: answer.onSaid, hold }, log)
       } finally {
         // A client that has gone does not stop a push that was allowed: git is given the time to end it.
         if (push.id === undefined) await child[Symbol.asyncDispose]()
         await child.ended
-        await judged
-        await pushes.finish(push)
+        await finish()
       }
     },
   }
+}
+
+/** A line on the client's terminal: band 2 of "side-band". */
+function notice(line: string): Buffer {
+  return packet(`\x02${line}\n`)
 }
 
 // Told as Git's own fatal errors are (pack-protocol, "side-band"), which its client shows; older ones get the status.

@@ -53,13 +53,15 @@ export function createSettlePush(dependencies: Dependencies) {
     return [...applied, ...rest.map(({ ref, before, after }) => ({ ref, before, after }))]
   }
 
-  return async (push: PushRow): Promise<void> => {
+  return async (push: PushRow, isFastForward = false): Promise<void> => {
     const { id, repositoryId } = push
     const directory = directories.pathOf(repositoryId)
     const applied = await findApplied(db, directory, push)
     if (applied.length === 0) return deleteUnfinished(db, id)
     const moved = push.door === 'undo' ? await moveRest(push, applied) : applied
-    const updates = await findForced(git, directory, moved)
+    const updates = isFastForward
+      ? moved.map((update) => ({ ...update, forced: false }))
+      : await findForced(git, directory, moved)
     // Before anybody is told of the push: what it overwrote can be had back from then on.
     const keptUntil = await keptTips.keep(push, updates)
     faultPoint('push.kept')

@@ -82,8 +82,9 @@ export function createSshBackend(dependencies: Dependencies) {
       principal: Principal,
       repository: Repository,
       updates: RefUpdate[],
+      isFastForward: boolean | undefined,
     ): Promise<string | undefined> {
-      const push: Push = { principal, repository, door: 'ssh' }
+      const push: Push = { principal, repository, door: 'ssh', isFastForward }
       try {
         await pushes.judge(push, updates)
       } catch (error) {
@@ -97,10 +98,10 @@ export function createSshBackend(dependencies: Dependencies) {
     observe: async (operation: Operation) => onOperation(operation),
     observeFetch: async (source: FetchSource) => onFetch(source),
 
-    async finish(pushId: string): Promise<void> {
+    async finish(pushId: string): Promise<boolean> {
       const push = openPushes.get(pushId)
       openPushes.delete(pushId)
-      if (push) await pushes.finish(push)
+      return push ? pushes.finish(push) : true
     },
   }
 

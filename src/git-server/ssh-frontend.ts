@@ -47,12 +47,10 @@ export function createSshFrontend(backend: SshBackend) {
 
   const pushes: Pick<Pushes, 'judge' | 'finish'> = {
     async judge(push, updates) {
-      const id = await backend.judge(push.principal, push.repository, updates)
+      const id = await backend.judge(push.principal, push.repository, updates, push.isFastForward)
       if (id !== undefined) push.id = id
     },
-    async finish({ id }) {
-      if (id !== undefined) await backend.finish(id)
-    },
+    finish: async ({ id }) => id === undefined || backend.finish(id),
   }
 
   // A count that is lost with the process is no loss.

@@ -5,7 +5,7 @@ import type { Body } from '../git/body.ts'
 import type { GitProcess } from '../git/git-process.ts'
 import { assertRepository } from '../git/refs.ts'
 import { malformedRequest } from '../git/requests.ts'
-import { converse } from '../git/rpc.ts'
+import { converse, type Hold } from '../git/rpc.ts'
 import { watchStall } from '../git/stall.ts'
 import type { GitRequest, Outcome } from './git-request.ts'
 
@@ -18,6 +18,7 @@ type Talk = {
   /** What the answer begins with, before git's own output. */
   heading?: Buffer | undefined
   onSaid?: () => void
+  hold?: Hold
 }
 
 /** Watches a request for as long as it is not disposed of. For one that is watched already, what moves is told there, too. */
@@ -39,7 +40,7 @@ export function watchRequest(request: GitRequest | Watched, stallMs: number): Wa
 /** Has a git process answer a request. */
 export async function talk(
   watched: Watched,
-  { child, input, heading, onSaid }: Talk,
+  { child, input, heading, onSaid, hold }: Talk,
   log: Log,
 ): Promise<Outcome> {
   const { answer, repository, signal, onProgress, sendsAllFirst } = watched
@@ -56,6 +57,7 @@ export async function talk(
     onBegin,
     onProgress,
     onSaid,
+    hold,
   })
   if (exitCode !== 0) log.warn({ repositoryId: repository.id, exitCode, complaint }, 'git failed')
   if (!answer.hasBegun() && exitCode === 0) onBegin()

@@ -113,6 +113,7 @@ export function createUndo(dependencies: Dependencies) {
     using _turn = await turns.push.take(keysOf({ principal, repository }), signal)
     const push: Push = { principal, repository, door: 'undo', undoes: id }
     let problem: Problem | undefined
+    let isFinished = true
     try {
       await using visit = await tidying.enter(repository.id)
       const undone = await findPush(repository, id)
@@ -124,9 +125,11 @@ export function createUndo(dependencies: Dependencies) {
       if (!problem) faultPoint('undo.moved')
     } finally {
       // After the visit: what a git left that was killed halfway is then out of the way of the rest.
-      await (problem ? pushes.withdraw(push) : pushes.finish(push))
+      if (problem) await pushes.withdraw(push)
+      else isFinished = await pushes.finish(push)
     }
     if (problem) throw problem
+    if (!isFinished) throw finishedLater()
     return pushJournal.find(repository, push.id ?? '')
   }
 }
@@ -139,6 +142,12 @@ async function reversed({ updates }: FinishedPush, { path }: Repository): Promis
     byTarget.set(target, { ref: target, before: after, after: before })
   }
   return [...byTarget.values()]
+}
+
+function finishedLater(): Problem {
+  const detail =
+    'The push is undone. Its record and events follow as soon as the database takes them; there is nothing to repeat.'
+  return new Problem('database_unavailable', detail, { retryAfterSeconds: 5 })
 }
 
 function notUndoable(detail: string): Problem {

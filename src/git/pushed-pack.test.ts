@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { test } from 'node:test'
 import { createProject, type Project, spawnGit } from '../../test/support/git.ts'
@@ -25,6 +27,24 @@ test('what a small pack builds on is told from the pack alone', async () => {
   const withSide = await packOf(project, merge, [first])
   assert.equal(buildsOn(withSide, { before: first, after: merge }), 'yes')
   assert.equal(buildsOn(withSide, { before: second, after: merge }), 'no')
+
+  await project.git('checkout', '--quiet', '--orphan', 'apart')
+  const root = await project.commit('root.txt')
+  const apart = await packOf(project, root, [])
+  assert.equal(buildsOn(apart, { before: first, after: root }), 'apart')
+})
+
+test('a line that only looks like a parent is none', async () => {
+  await using project = await createProject()
+  const before = await project.git('rev-parse', 'HEAD')
+  const tree = await project.git('rev-parse', 'HEAD^{tree}')
+  const who = 'Ada <ada@example.com> 0 +0000'
+  const text = `tree ${tree}\nauthor ${who}\ncommitter ${who}\nparent ${before}\n\nOdd\n`
+  const path = join(project.path, 'odd')
+  await writeFile(path, text)
+  const after = await project.git('hash-object', '--literally', '-t', 'commit', '-w', path)
+  const pack = await packOf(project, after, [before])
+  assert.equal(buildsOn(pack, { before, after }), 'apart')
 })
 
 test('commits that are kept as differences to others are read, too', async () => {

@@ -12,12 +12,15 @@ const commitType = 1
 const ofsDeltaType = 6
 const refDeltaType = 7
 
-/** `unknown` when the pack does not tell; undefined while the rest of it is yet to come. */
-type Verdict = 'yes' | 'no' | 'unknown' | undefined
+/**
+ * `apart` when the commit builds on nothing but what is in the pack; `unknown` when the pack does not tell; undefined
+ * while the rest of it is yet to come.
+ */
+type Verdict = 'yes' | 'apart' | 'no' | 'unknown' | undefined
 
 /**
- * Whether all that a commit builds on is another one, beyond what is new in a small pack.
- * See https://git-scm.com/docs/pack-format
+ * Whether all that a commit builds on is another one, beyond what is new in a small pack. Then the update is a
+ * fast-forward. See https://git-scm.com/docs/pack-format
  */
 export function buildsOn(
   pack: Buffer,
@@ -26,15 +29,17 @@ export function buildsOn(
   const parents = parentsIn(pack)
   if (!(parents instanceof Map)) return parents
   const waiting = [after]
-  const seen = new Set([before])
+  const seen = new Set<string>()
+  let isReached = false
   for (let id = waiting.pop(); id !== undefined; id = waiting.pop()) {
-    if (seen.has(id)) continue
+    isReached ||= id === before
+    if (seen.has(id) || id === before) continue
     seen.add(id)
     const known = parents.get(id)
     if (!known) return 'no'
     waiting.push(...known)
   }
-  return 'yes'
+  return isReached ? 'yes' : 'apart'
 }
 
 // The commits of a pack with their parents. One that is kept as a difference to an object elsewhere is not among them.
@@ -135,7 +140,9 @@ function idOf(commit: Buffer): string {
   return createHash('sha1').update(`commit ${commit.length}\0`).update(commit).digest('hex')
 }
 
+// Like git's own parser, which takes a `parent` line for one only where it follows the tree or another parent.
 function parentsOf(commit: Buffer): string[] {
-  const [header = ''] = commit.toString('latin1').split('\n\n', 1)
-  return [...header.matchAll(/^parent ([0-9a-f]{40})$/gm)].map(([, id = '']) => id)
+  const [, lines = ''] =
+    /^tree [0-9a-f]{40}\n((?:parent [0-9a-f]{40}\n)*)/.exec(commit.toString('latin1')) ?? []
+  return [...lines.matchAll(/[0-9a-f]{40}/g)].map(([id]) => id)
 }

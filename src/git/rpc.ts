@@ -2,6 +2,7 @@ import type { Writable } from 'node:stream'
 import type { Body } from './body.ts'
 import { chunksOf, watchDrain } from './chunks.ts'
 import type { Ended, GitProcess } from './git-process.ts'
+import type { ReportSplitter } from './push-report.ts'
 
 type Streams = {
   input: Body
@@ -15,6 +16,15 @@ type Streams = {
   onProgress: () => void
   /** Called when all input is given and all output taken; git may take a moment more to end. */
   onSaid?: (() => void) | undefined
+  /** Holds the end of the output back. */
+  hold?: Hold | undefined
+}
+
+/** A report that the client gets only when what it reports has taken effect. */
+export type Hold = {
+  splitter: ReportSplitter
+  /** Called when the report begins, or at the end of the output; resolves with what precedes it once it may go. */
+  release: () => Promise<Buffer>
 }
 
 /**
@@ -41,17 +51,33 @@ async function give(input: Body, stdin: Writable, signal: AbortSignal): Promise<
 }
 
 async function take(child: GitProcess, streams: Streams): Promise<void> {
-  const { output, signal, onBegin, onProgress } = streams
+  const { output, signal, onBegin, onProgress, hold } = streams
   let begun = false
+  let released: Promise<Buffer> | undefined
   using draining = watchDrain(output, signal)
+
+  async function write(bytes: Buffer): Promise<void> {
+    if (bytes.length === 0) return
+    if (!begun) onBegin()
+    begun = true
+    onProgress()
+    if (!output.write(bytes)) await draining.wait()
+    onProgress()
+    signal.throwIfAborted()
+  }
+
   try {
     for await (const chunk of chunksOf(child.stdout, signal)) {
-      if (!begun) onBegin()
-      begun = true
-      onProgress()
-      if (!output.write(chunk)) await draining.wait()
-      onProgress()
-      signal.throwIfAborted()
+      if (!hold) await write(chunk)
+      else {
+        await write(hold.splitter.pass(chunk))
+        // Awaited below: git ends meanwhile.
+        if (hold.splitter.hasBegun()) released ??= hold.release()
+      }
+    }
+    if (hold) {
+      released ??= hold.release()
+      await write(Buffer.concat([await released, hold.splitter.rest()]))
     }
   } finally {
     // A push that was allowed goes on without its client; it must not fail on a full pipe.

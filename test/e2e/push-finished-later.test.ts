@@ -6,7 +6,7 @@ import pg from 'pg'
 import { newTokenString } from '../../src/base/token-string.ts'
 import { until } from '../support/condition.ts'
 import { createPostgresDatabase } from '../support/databases.ts'
-import { createProject, type Project, temporaryFolder } from '../support/git.ts'
+import { createProject, git, type Project, temporaryFolder } from '../support/git.ts'
 import { without } from '../support/programs.ts'
 import { openPushRecords } from '../support/push-records.ts'
 import { type Service, startService } from '../support/service.ts'
@@ -27,7 +27,11 @@ test('an acknowledged push that could not be finished is told of as soon as it c
   await service.admin.post('/repos', { name: 'site' })
   using records = openPushRecords(service.dataDir)
   refuse(service.dataDir)
-  await push(service)
+  // Its refs have moved, so it is no failure: the client's user is told what is missing yet.
+  assert.match(
+    await push(service),
+    /^remote: The push is stored\. Its events and deliveries follow/m,
+  )
   await until('a try after the first one has failed', () =>
     /pushes could still not be finished/.test(service.log()),
   )
@@ -43,6 +47,22 @@ test('an acknowledged push that could not be finished is told of as soon as it c
     ['refs/heads/main'],
   )
   assert.deepEqual(records.unfinished(), [])
+})
+
+test('an undo that could not be finished says so, and its record follows', async () => {
+  await using service = await startService()
+  await service.admin.post('/repos', { name: 'site' })
+  await push(service)
+  const { body: pushes } = await service.admin.get('/repos/site/pushes')
+  refuse(service.dataDir)
+  const { status, body } = await service.admin.post(`/repos/site/pushes/${pushes[0].id}/undo`)
+  assert.deepEqual([status, body.code], [503, 'database_unavailable'])
+  assert.match(body.detail, /^The push is undone\./)
+  allow(service.dataDir)
+  await until('the undo is in the journal', async () => {
+    const { body: listed } = await service.admin.get('/repos/site/pushes')
+    return listed[0].undoes === pushes[0].id
+  })
 })
 
 test('a server that cannot finish a push stops all the same, and the next one tells of it', async () => {
@@ -78,13 +98,14 @@ test('a push whose connections were ended while it waited to be told of is told 
     const count = async (query: string) => Number((await blocker.query(query)).rows[0].count)
     await blocker.query('begin')
     await blocker.query('lock table events in access exclusive mode')
-    await push(service)
+    const pushed = push(service)
     await until('it waits for the lock, and is ended', () =>
       count(
         `select count(pg_terminate_backend(pid)) from pg_stat_activity
             where datname = current_database() and wait_event_type = 'Lock'`,
       ).then((ended) => ended > 0 && later.test(service.log())),
     )
+    assert.match(await pushed, /^remote: The push is stored\./m)
     await blocker.query('commit')
     await until(
       'the push is told of',
@@ -95,8 +116,10 @@ test('a push whose connections were ended while it waited to be told of is told 
   await drop()
 })
 
-async function push({ admin }: Service): Promise<void> {
-  await project.git('push', '--quiet', admin.remote('site'), 'main')
+/** What git says on the terminal. */
+async function push({ admin }: Service): Promise<string> {
+  const args = ['push', '--quiet', admin.remote('site'), 'main']
+  return (await git(project.path, args)).stderr
 }
 
 /** Has the database refuse to finish pushes, as a full disk would. */
