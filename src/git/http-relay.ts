@@ -11,9 +11,12 @@ import {
 } from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import type { AddressInfo } from 'node:net'
+import { type Duplex, Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
+import { createGunzip, createInflate } from 'node:zlib'
+import { printable } from '../base/columns.ts'
 import { Problem } from '../base/problem.ts'
-import { importFailed } from './import-fault.ts'
+import { importFailed, refsMaxBytes, tooManyRefs } from './import-fault.ts'
 
 type Options = {
   /** The repository, without credentials, query or fragment. */
@@ -40,7 +43,16 @@ const advertisement = `application/x-${service}-advertisement`
 const result = `application/x-${service}-result`
 const redirections = new Set([301, 302, 303, 307, 308])
 const redirectsAtMost = 5
-const handedOn = ['accept', 'content-type', 'content-encoding', 'git-protocol', 'user-agent']
+const notGit = 'The source ended the connection, or does not speak the Git protocol.'
+const handedOn = [
+  'accept',
+  'content-type',
+  'content-encoding',
+  // Without it the request would be chunked, which HTTP/1.0 and many CGI programs do not know.
+  'content-length',
+  'git-protocol',
+  'user-agent',
+]
 
 /**
  * Stands between git and a repository that is served over smart HTTP: https://git-scm.com/docs/http-protocol.
@@ -98,7 +110,7 @@ export async function openHttpRelay(options: Options) {
       handedOn.flatMap((name) => (request.headers[name] ? [[name, request.headers[name]]] : [])),
     )
     if (request.url === `/${secret}/info/refs?service=${service}`) {
-      return handBack(await advertise(headers), response, onProgress)
+      return handBack(await advertise(headers), response, { onProgress, maxBytes: refsMaxBytes })
     }
     if (request.url !== `/${secret}/${service}` || request.method !== 'POST') {
       response.writeHead(404).end()
@@ -107,7 +119,7 @@ export async function openHttpRelay(options: Options) {
     const at = new URL(`${base.href}/${service}`)
     const answer = await ask(at, { method: 'POST', headers }, request)
     expect(answer, result, credentialsAt(at))
-    await handBack(answer, response, onProgress)
+    await handBack(answer, response, { onProgress, maxBytes: Number.POSITIVE_INFINITY })
   }
 
   const server = createServer((request, response) => {
@@ -140,25 +152,47 @@ export async function openHttpRelay(options: Options) {
 async function handBack(
   answer: IncomingMessage,
   response: ServerResponse,
-  onProgress: () => void,
+  { onProgress, maxBytes }: { onProgress: () => void; maxBytes: number },
 ): Promise<void> {
-  const { 'content-type': type, 'content-encoding': encoding } = answer.headers
-  response.writeHead(200, {
-    ...(type && { 'content-type': type }),
-    ...(encoding && { 'content-encoding': encoding }),
-  })
+  const { 'content-type': type } = answer.headers
+  response.writeHead(200, { ...(type && { 'content-type': type }) })
   let isOfSource = false
-  answer.on('data', onProgress)
+  let bytes = 0
   answer.once('error', () => {
     isOfSource = !response.destroyed
   })
-  await pipeline(answer, response).catch((error) => {
+  // Git reads an advertisement as a whole before it looks at it, so it is bounded here.
+  const bounded = new Transform({
+    transform(chunk: Buffer, _encoding, done) {
+      onProgress()
+      bytes += chunk.length
+      done(bytes > maxBytes ? tooManyRefs() : null, chunk)
+    },
+  })
+  await pipeline([answer, ...decoders(answer), bounded, response]).catch((error) => {
+    if (error instanceof Problem) throw error
+    if (isUndecodable(error)) throw importFailed(notGit, error)
     // A git that has enough of what it reads hangs up, and says why itself.
     if (!isOfSource) return
     throw error.code === 'ECONNRESET'
       ? importFailed('The source ended the connection in the middle of its answer.', error)
       : error
   })
+}
+
+// Decoded here and not by git: what counts is how large an answer really is.
+function decoders(answer: IncomingMessage): Duplex[] {
+  const encoding = answer.headers['content-encoding']?.trim().toLowerCase() ?? 'identity'
+  if (encoding === 'identity') return []
+  if (/^(x-)?gzip$/.test(encoding)) return [createGunzip()]
+  if (encoding === 'deflate') return [createInflate()]
+  throw importFailed(
+    `The source sends the encoding "${printable(encoding)}", which is not accepted.`,
+  )
+}
+
+function isUndecodable(error: NodeJS.ErrnoException): boolean {
+  return /^Z_/.test(error.code ?? '')
 }
 
 /** Whether the host of a repository has the credentials for it: not one that it only redirects to. */

@@ -11,6 +11,13 @@ export function importTooLarge(maxBytes: number): Problem {
   return importFailed(`The source is too large: an import may have at most ${maxBytes} bytes.`)
 }
 
+/** Most bytes that the list of a source's refs may have: about a million refs, all of which are held in memory at once. */
+export const refsMaxBytes = 64 * 1024 * 1024
+
+export function tooManyRefs(): Problem {
+  return importFailed('The list of refs in the source is too large.')
+}
+
 /** Throws an `import_failed` for a ref name that is not UTF-8, and was read as if it were. */
 export function requireUtf8(name: string): void {
   if (!name.includes('\ufffd')) return

@@ -2,7 +2,13 @@ import { mkdir, open, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { eachAtOnce } from '../base/at-once.ts'
 import { printable } from '../base/columns.ts'
-import { importFailed, importTooLarge, requireUtf8 } from './import-fault.ts'
+import {
+  importFailed,
+  importTooLarge,
+  refsMaxBytes,
+  requireUtf8,
+  tooManyRefs,
+} from './import-fault.ts'
 import { OddFile, type OpenedFolder } from './opened-folder.ts'
 import { isRefName } from './ref-name.ts'
 
@@ -24,8 +30,6 @@ type Copying = {
 
 const refMaxBytes = 4096
 const configMaxBytes = 1024 * 1024
-// About a million refs. All of them are held in memory at once.
-const packedRefsMaxBytes = 64 * 1024 * 1024
 const entriesAtMost = 2_000_000
 // No ref name is longer; see isRefName.
 const refPathMaxLength = 1024
@@ -129,9 +133,8 @@ async function copyPackedRefs(
   target: string,
   copying: Copying,
 ): Promise<void> {
-  const maxBytes = packedRefsMaxBytes
   await copyNamed(source, 'packed-refs', join(target, 'packed-refs'), copying, (bytes) => {
-    if (bytes > maxBytes) throw importFailed('The list of refs in the source is too large.')
+    if (bytes > refsMaxBytes) throw tooManyRefs()
   })
   await requirePackedRefs(join(target, 'packed-refs'))
 }

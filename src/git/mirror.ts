@@ -5,7 +5,14 @@ import { printable } from '../base/columns.ts'
 import { orAborted } from '../base/waiting.ts'
 import { gitCommands } from './commands.ts'
 import type { Git } from './git-process.ts'
-import { importFailed, importTooLarge, requireUtf8, toImportFault } from './import-fault.ts'
+import {
+  importFailed,
+  importTooLarge,
+  refsMaxBytes,
+  requireUtf8,
+  toImportFault,
+  tooManyRefs,
+} from './import-fault.ts'
 import { isRefName, refNameFault } from './ref-name.ts'
 import { listRefs, packBytes } from './refs.ts'
 import type { Limits } from './seats.ts'
@@ -33,6 +40,9 @@ export type Mirroring = {
 const startMaxLength = 65_536
 const saidLines = 5
 const shownMaxLength = 200
+// Time and source of a line take about as much as a ref.
+const traceMaxBytes = 2 * refsMaxBytes
+const tracePrefixMaxLength = 80
 const mainBranch = 'refs/heads/main'
 
 /**
@@ -55,11 +65,10 @@ export async function readSourceHead(
   source: MirrorSource,
   mirroring: Mirroring,
 ): Promise<string | undefined> {
-  // Git drops a symbolic ref that is no ref name without a word; its trace is where it can be seen.
-  const variables = { ...source.variables, GIT_TRACE_PACKET: '3' }
   const command = gitCommands.listHead(source.address)
-  const { output, trace } = await runFetching(command, { ...source, variables }, mirroring)
+  const { output, trace } = await runFetching(command, source, mirroring)
   const [, target] = /^ref: (.*)\tHEAD$/m.exec(output) ?? []
+  // Git drops a symbolic ref that is no ref name without a word; its trace is where it can be seen.
   return target ?? symbolicHeadIn(trace)
 }
 
@@ -89,7 +98,7 @@ async function runFetching(
   await using child = await git.start(command, {
     owner,
     limits,
-    variables: { ...variables },
+    variables: { ...variables, GIT_TRACE_PACKET: '3' },
     config: {
       [`protocol.${protocol}.allow`]: 'always',
       // All of it is synced at once when it is complete.
@@ -104,7 +113,7 @@ async function runFetching(
     },
   })
   child.stdin.end()
-  const outcome = Promise.all([child.ended, startOf(child.stdout), startOf(child.channel)])
+  const outcome = Promise.all([child.ended, startOf(child.stdout), readTrace(child.channel)])
   const [ended, output, trace] = await orAborted(outcome, signal)
   if (ended.exitCode !== 0 || isFunny(ended.complaint)) {
     // Who comes to the limit of a process's files is ended without a word: signal(7), SIGXFSZ.
@@ -150,4 +159,27 @@ async function startOf(stream: Readable): Promise<string> {
     if (text.length < startMaxLength) text += chunk
   }
   return text
+}
+
+/**
+ * The start of git's trace of packets, git(1), GIT_TRACE_PACKET. Throws an `import_failed` when the source lists refs
+ * without end: git would take them all into memory, whichever transport they come by.
+ */
+async function readTrace(stream: Readable): Promise<string> {
+  let start = ''
+  let rest = ''
+  let bytes = 0
+  for await (const chunk of stream.setEncoding('utf8')) {
+    if (start.length < startMaxLength) start += chunk
+    const lines = (rest + chunk).split('\n')
+    rest = lines.pop() ?? ''
+    for (const line of lines) if (isReceived(line)) bytes += line.length
+    if (bytes > traceMaxBytes) throw tooManyRefs()
+  }
+  return start
+}
+
+// What git itself receives, as opposed to what its helpers do, and to packs and progress.
+function isReceived(line: string): boolean {
+  return / (fetch|ls-remote)< /.test(line.slice(0, tracePrefixMaxLength))
 }

@@ -174,8 +174,9 @@ export function createImportSources({ git, dataDir, localRoots, outbound }: Depe
   }
 }
 
-// Between git and the relay.
-const relayed = { 'http.followRedirects': 'false', 'http.proxy': '', 'http.postBuffer': '1m' }
+// Between git and the relay. Git chunks what exceeds its buffer, and HTTP/1.0 knows no chunks: this much asks for half a
+// million refs.
+const relayed = { 'http.followRedirects': 'false', 'http.proxy': '', 'http.postBuffer': '32m' }
 
 async function repositoryIn(folder: OpenedFolder): Promise<OpenedFolder> {
   const found = await Promise.all(['HEAD', 'objects', 'refs'].map((part) => folder.find(part)))

@@ -1,10 +1,11 @@
+import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import { basename } from 'node:path'
+import { basename, join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { promisify } from 'node:util'
 import { gzipSync } from 'node:zlib'
@@ -14,10 +15,12 @@ import { freePort } from '../support/free-port.ts'
 import { git, spawnGit } from '../support/git.ts'
 import { createSource, writeBranch, writeObject, writeTree } from '../support/hostile-objects.ts'
 import { type ImportSite, startImportSite } from '../support/import-site.ts'
+import { contentOf } from '../support/import-sources.ts'
 import {
   advertised,
   serving,
   smartStart,
+  startCgiHost,
   startHttpHost,
   startTcpHost,
 } from '../support/remote-hosts.ts'
@@ -32,6 +35,8 @@ const ended = /ended the connection/
 let site: ImportSite
 /** Impatient with both, and small. */
 let brief: ImportSite
+/** As it is by default. */
+let ample: ImportSite
 let repository: string
 /** The commit of its branch. */
 let main: string
@@ -41,6 +46,7 @@ before(async () => {
     env: { SVC_IMPORT_STALL_SECONDS: '2', SVC_PUSH_MEMORY_MAX: '64MiB' },
   })
   brief = await startImportSite({ env: { SVC_IMPORT_SECONDS: '4', SVC_IMPORT_MAX: '1MiB' } })
+  ample = await startImportSite()
   repository = await createSource(site.path())
   main = (await git(repository, ['rev-parse', 'main'])).stdout
 })
@@ -48,7 +54,24 @@ before(async () => {
 after(async () => {
   await site[Symbol.asyncDispose]()
   await brief[Symbol.asyncDispose]()
+  await ample[Symbol.asyncDispose]()
 })
+
+/** Adds commits, each with a branch of its own. */
+async function addCommits(path: string, count: number): Promise<void> {
+  const child = spawnGit(path, ['fast-import', '--quiet'])
+  const end = once(child, 'close')
+  for (let number = 0; number < count; number++) {
+    const message = `Commit ${number}`
+    child.stdin.write(
+      `commit refs/heads/many/${number}\ncommitter Ada <ada@example.com> 1700000000 +0000\n` +
+        `data ${message.length}\n${message}\n`,
+    )
+  }
+  child.stdin.end()
+  const [exitCode] = await end
+  assert.equal(exitCode, 0)
+}
 
 function smart(response: ServerResponse): ServerResponse {
   response.setHeader('content-type', advertisement)
@@ -293,6 +316,48 @@ describe('hostile hosts of HTTP as sources of imports', () => {
     await git(other, ['update-ref', 'refs/heads/master', commit])
     using host = await startHttpHost(serving(other))
     await site.refused(`http://127.0.0.1:${host.port}/x.git`, { detail: /SHA-256/ })
+  })
+
+  test('a server of HTTP/1.0 is imported from, with a request of any size', async () => {
+    const folder = site.path()
+    const path = await createSource(join(folder, 'x.git'))
+    using host = await startCgiHost(folder)
+    const address = `http://127.0.0.1:${host.port}/x.git`
+    await site.imported(address)
+    // Git names each of these commits, in more bytes than it keeps by default before it sends them in chunks.
+    await addCommits(path, 25_000)
+    const name = await ample.imported(address)
+    const { body } = await ample.service.admin.get(`/repos/${name}`)
+    assert.equal(await contentOf(body.path), await contentOf(path))
+  })
+
+  test('a host that lists refs without end is refused before they take much memory', async () => {
+    const line = packet(`${id} refs/heads/${'x'.repeat(99)}\n`)
+    const lines = Buffer.concat(Array<Buffer>(500).fill(line))
+    const first = packet(`${id} refs/heads/main\0side-band-64k\n`)
+    const detail = /The list of refs in the source is too large/
+    using plain = await startHttpHost((_request, response) => {
+      smart(response).write(Buffer.concat([smartStart, first]))
+      repeat(response, lines)
+    })
+    await ample.refused(`http://127.0.0.1:${plain.port}/x.git`, { detail })
+    using compressed = await startHttpHost((_request, response) => {
+      smart(response).setHeader('content-encoding', 'gzip')
+      const all = Buffer.concat([smartStart, first, ...Array<Buffer>(1_200).fill(lines)])
+      response.end(gzipSync(all))
+    })
+    await ample.refused(`http://127.0.0.1:${compressed.port}/x.git`, { detail })
+    using versionTwo = await startHttpHost((request, response) => {
+      if (request.method === 'POST') {
+        response.setHeader('content-type', 'application/x-git-upload-pack-result')
+        return repeat(response, lines)
+      }
+      const capabilities = ['version 2\n', 'ls-refs\n', 'fetch\n'].map(packet)
+      smart(response).end(Buffer.concat([smartStart, ...capabilities, flushPacket]))
+    })
+    await ample.refused(`http://127.0.0.1:${versionTwo.port}/x.git`, { detail })
+    using daemon = await startTcpHost((socket) => repeat(socket, lines))
+    await ample.refused(`git://127.0.0.1:${daemon.port}/x.git`, { detail })
   })
 
   test('a host that serves a repository as it should is imported from', async () => {

@@ -1,3 +1,4 @@
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import {
   createServer as createHttpServer,
@@ -121,6 +122,70 @@ async function serveGit(
     pipeline(request, git.stdin).catch(() => {})
   }
   await pipeline(git.stdout, response).catch(() => git.kill())
+}
+
+/**
+ * Serves the repositories below a folder with git-http-backend(1) as a CGI program, by a server of HTTP/1.0 (RFC 1945): it
+ * knows neither chunks nor connections that stay open.
+ */
+export function startCgiHost(folder: string): Promise<RemoteHost> {
+  return startTcpHost((socket) => {
+    let received = Buffer.alloc(0)
+    const take = (chunk: Buffer) => {
+      received = Buffer.concat([received, chunk])
+      const end = received.indexOf('\r\n\r\n')
+      if (end === -1) return
+      const [line = '', ...lines] = received.toString('latin1', 0, end).split('\r\n')
+      const headers = new Map(
+        lines.map((header) => {
+          const [name = '', ...value] = header.split(':')
+          return [name.toLowerCase(), value.join(':').trim()] as const
+        }),
+      )
+      const length = headers.get('content-length')
+      if (line.startsWith('POST') && length === undefined) {
+        return void socket.end('HTTP/1.0 411 Length Required\r\n\r\n')
+      }
+      const body = received.subarray(end + 4)
+      if (body.length < Number(length ?? 0)) return
+      socket.off('data', take)
+      runCgi(folder, { line, headers, body }, socket)
+    }
+    socket.on('data', take)
+  })
+}
+
+type CgiRequest = { line: string; headers: Map<string, string>; body: Buffer }
+
+function runCgi(folder: string, { line, headers, body }: CgiRequest, socket: Socket): void {
+  const [method = '', address = ''] = line.split(' ')
+  const [path = '', query = ''] = address.split('?')
+  // RFC 3875: a header that is not there has no variable.
+  const variables = {
+    REQUEST_METHOD: method,
+    PATH_INFO: path,
+    QUERY_STRING: query,
+    CONTENT_TYPE: headers.get('content-type'),
+    CONTENT_LENGTH: headers.get('content-length'),
+    HTTP_CONTENT_ENCODING: headers.get('content-encoding'),
+    GIT_PROTOCOL: headers.get('git-protocol'),
+  }
+  const program = spawn('git', ['http-backend'], {
+    env: {
+      PATH: process.env.PATH,
+      GIT_PROJECT_ROOT: folder,
+      GIT_HTTP_EXPORT_ALL: '1',
+      GIT_CONFIG_COUNT: '1',
+      GIT_CONFIG_KEY_0: 'safe.directory',
+      GIT_CONFIG_VALUE_0: '*',
+      ...Object.fromEntries(Object.entries(variables).filter(([, value]) => value !== undefined)),
+    },
+    stdio: ['pipe', 'pipe', 'ignore'],
+  })
+  program.stdin.on('error', () => {})
+  program.stdin.end(body)
+  socket.write('HTTP/1.0 200 OK\r\n')
+  pipeline(program.stdout, socket).catch(() => program.kill())
 }
 
 /** What smart HTTP begins with. */
