@@ -396,7 +396,7 @@ test('an object that would take much memory is refused, however small it was mad
   await using project = await createProject()
   const tree = await project.git('rev-parse', 'HEAD^{tree}')
   const person = 'Ada <ada@example.com> 1700000000 +0000'
-  const message = 'x'.repeat(200 * mib)
+  const message = 'x'.repeat(100 * mib)
   await writeFile(
     `${project.path}/commit`,
     `tree ${tree}\nauthor ${person}\ncommitter ${person}\n\n${message}\n`,

@@ -152,11 +152,11 @@ test('refs that nobody may push stay behind', async () => {
   }
 })
 
-test('20,000 refs are imported, from a folder and over the network', async () => {
+test('thousands of refs are imported, from a folder and over the network', async () => {
   await using folder = await temporaryFolder()
   await using project = await createProject()
   const main = await project.git('rev-parse', 'HEAD')
-  const numbers = Array.from({ length: 20_000 }, (_, index) => index)
+  const numbers = Array.from({ length: 5000 }, (_, index) => index)
   await updateRefs(
     project.path,
     numbers.map((index) => `create refs/heads/part-${index % 100}/branch-${index} ${main}`),

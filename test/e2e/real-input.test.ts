@@ -4,6 +4,7 @@ import { after, before, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { git, temporaryFolder } from '../support/git.ts'
 import { importHistory, updateRefs } from '../support/history.ts'
+import { toRounds } from '../support/rounds.ts'
 import { type Service, startService } from '../support/service.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
@@ -29,7 +30,10 @@ test("the project's own repository comes back as it was", async () => {
   await assertSound(copy)
 })
 
-test('a repository of 3,000 commits and 20,000 refs comes back as it was', async () => {
+// Each of a thousand refs.
+const groups = toRounds(4)
+
+test('a repository of thousands of commits and refs comes back as it was', async () => {
   await using folder = await temporaryFolder()
   const [source, copy] = [join(folder.path, 'source'), join(folder.path, 'copy')]
   await git(folder.path, ['init', '--quiet', '--bare', '--initial-branch=main', source])
@@ -39,7 +43,7 @@ test('a repository of 3,000 commits and 20,000 refs comes back as it was', async
   await git(source, ['push', '--quiet', remote, 'main'])
   const commits = (await git(source, ['rev-list', 'main'])).stdout.split('\n')
   const expected = [`refs/heads/main ${commits[0]}`]
-  for (let group = 0; group < 20; group++) {
+  for (let group = 0; group < groups; group++) {
     const refs = Array.from({ length: 1000 }, (_, index) => {
       const kind = index % 2 ? 'heads' : 'tags'
       return `refs/${kind}/group-${group}/${index} ${commits[(group * 1000 + index) % commits.length]}`
