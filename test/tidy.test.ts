@@ -104,6 +104,14 @@ test('files are small enough to read at a sitting', () => {
   }
 })
 
+test('what a run says is shortened where it is masked, and nowhere else', () => {
+  const cut = /\.(slice|substring)\(0, [^)]*max/i
+  for (const path of sources.filter((source) => !isTest(source))) {
+    if (!/^src\/(engine|workflows|webhooks)\//.test(path)) continue
+    assert.ok(!cut.test(read(path)), `${path} shortens a text: use maskAndShorten`)
+  }
+})
+
 test('nothing is left to do, and nothing speaks of where it was written', () => {
   const unwanted = /\b(TODO|FIXME|XXX|HACK)\b|\/(work|root)\/|@ts-ignore|@ts-nocheck/
   for (const path of files.filter((file) => /\.(ts|md|json|sh)$|^bin\/|^\.ci\//.test(file))) {

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { assertMayBeSet, EnvFileFault, parseAssignments, parsePath } from './env-files.ts'
 
-const parse = (text: string) => Object.fromEntries(parseAssignments('GITHUB_OUTPUT', text))
+const quote = (text: string) => `\`${text}\``
+const parse = (text: string) => Object.fromEntries(parseAssignments('GITHUB_OUTPUT', text, quote))
 
 test('a line is a name and a value, which may hold anything but a line end', () => {
   assert.deepEqual(parse('a=1\n\nb=x=y <<z\r\nempty=\na=2'), { a: '2', b: 'x=y <<z', empty: '' })
@@ -14,7 +15,7 @@ test('a value of several lines stands before its delimiter', () => {
 })
 
 test('names like those of every object are names like others', () => {
-  const values = parseAssignments('GITHUB_ENV', '__proto__=1\nconstructor=2\n')
+  const values = parseAssignments('GITHUB_ENV', '__proto__=1\nconstructor=2\n', quote)
   assert.deepEqual(
     [...values],
     [

@@ -11,9 +11,14 @@ export class EnvFileFault extends Error {
 
 /**
  * Reads `name=value` lines and `name<<DELIMITER` with the value in the lines up to the delimiter, as GitHub does
- * for GITHUB_ENV and GITHUB_OUTPUT; the last value of a name counts. Throws an EnvFileFault.
+ * for GITHUB_ENV and GITHUB_OUTPUT; the last value of a name counts. `quote` shows a part of the text in a message.
+ * Throws an EnvFileFault.
  */
-export function parseAssignments(file: EnvFileName, text: string): Map<string, string> {
+export function parseAssignments(
+  file: EnvFileName,
+  text: string,
+  quote: (part: string) => string,
+): Map<string, string> {
   const values = new Map<string, string>()
   const lines = linesOf(text)
   for (let at = 0; at < lines.length; at++) {
@@ -69,8 +74,4 @@ function nameIn(text: string, where: string): string {
 
 function linesOf(text: string): string[] {
   return text.replace(/^\u{feff}/u, '').split(/\r\n|\n/)
-}
-
-function quote(text: string): string {
-  return `\`${text.length > 100 ? `${text.slice(0, 100)}…` : text}\``
 }

@@ -1,6 +1,6 @@
 import type { Json } from '../workflow-syntax/scope.ts'
 
-/** The values of one job of a matrix, by name. */
+/** The values of one job of a matrix, by name; and all of them in one line, unmasked and of any length. */
 export type Combination = { values: Record<string, Json>; label: string }
 
 /** A matrix that cannot be expanded; the message says why. */
@@ -9,7 +9,6 @@ export class MatrixFault extends Error {
 }
 
 const combinationsMax = 256
-const labelMaxLength = 100
 
 /**
  * The jobs of an evaluated matrix, as GitHub expands it: all combinations of the vectors in their order, without
@@ -87,8 +86,7 @@ function isSame(one: Json, other: Json): boolean {
 }
 
 function labelOf(values: Json[]): string {
-  const label = values.flatMap(leavesOf).join(', ')
-  return label.length > labelMaxLength ? `${label.slice(0, labelMaxLength - 1)}…` : label
+  return values.flatMap(leavesOf).join(', ')
 }
 
 function leavesOf(value: Json): string[] {

@@ -1,3 +1,4 @@
+import { maskAndShorten } from '../masking/mask-and-shorten.ts'
 import { evaluateText, evaluateTree, evaluateValue } from '../workflow-syntax/evaluate.ts'
 import type { Json, Scope } from '../workflow-syntax/scope.ts'
 import type { Job, Matrix, Workflow } from '../workflow-syntax/workflow.ts'
@@ -22,6 +23,7 @@ export type PlannedJob = {
 export type PlannedJobs = { jobs: PlannedJob[]; failFast: boolean; maxParallel: number }
 
 const matrixMaxLength = 60_000
+const labelMaxLength = 100
 
 /** Whether a job can only be planned when the jobs that it needs have ended. */
 export function isPlannedLater({ name, strategy }: Job): boolean {
@@ -55,11 +57,16 @@ export function planJobs(
         'max-parallel': maxParallel,
       },
     }
-    const name = nameOf(job, combination, scopeOf(own))
+    const name = nameOf(run, job, combination, scopeOf(own))
     return { contexts: own, name, matrix: textOf(combination) }
   })
   let steps = 0
-  planSteps(job.steps, { actions: run.actions, scope, announce: () => steps++ })
+  planSteps(job.steps, {
+    actions: run.actions,
+    scope,
+    masker: run.masker,
+    announce: () => steps++,
+  })
   run.assertRoomFor(total, total * steps)
   const jobs = drafts.map((draft) => announceJob({ run, workflow, job, draft }))
   return { jobs, failFast, maxParallel }
@@ -107,6 +114,7 @@ function announceJob({ run, workflow, job, draft }: Announced): PlannedJob {
   const steps = planSteps(job.steps, {
     actions: run.actions,
     scope: scopeOf(contexts),
+    masker: run.masker,
     announce(stepName) {
       const step = run.nextStep()
       void run.tell({ kind: 'step-planned', job: number, step, name: stepName })
@@ -137,8 +145,14 @@ function combinationsOf(matrix: Matrix | undefined, scope: Scope): Combination[]
 }
 
 // A name with expressions is taken to tell the jobs of a matrix apart by itself.
-function nameOf({ id, name }: Job, combination: Combination | undefined, scope: Scope): string {
+function nameOf(
+  { masker: { mask } }: RunState,
+  { id, name }: Job,
+  combination: Combination | undefined,
+  scope: Scope,
+): string {
   const own = name ? evaluateText(name, scope) : id
   const isWhole = !combination || combination.label === '' || name?.text.includes('${{')
-  return isWhole ? own : `${own} (${combination.label})`
+  if (isWhole) return own
+  return `${own} (${maskAndShorten(combination.label, { mask, maxLength: labelMaxLength })})`
 }

@@ -1,3 +1,5 @@
+import { maskAndShorten } from '../masking/mask-and-shorten.ts'
+import type { Masker } from '../masking/masker.ts'
 import { evaluateText } from '../workflow-syntax/evaluate.ts'
 import { ExpressionFault } from '../workflow-syntax/expression-fault.ts'
 import type { Scope } from '../workflow-syntax/scope.ts'
@@ -35,6 +37,7 @@ type Options = {
   actions: ReadonlyMap<string, Action>
   /** What is known before the job begins. */
   scope: Scope
+  masker: Masker
   /** Makes a step known; its number. */
   announce: (name: string) => number
 }
@@ -46,7 +49,7 @@ const nameMaxLength = 100
 /** Lists all steps of a job, those of actions within actions, too. Throws when there are too many, or an action is not there. */
 export function planSteps(
   steps: readonly Step[],
-  { actions, scope, announce }: Options,
+  { actions, scope, masker, announce }: Options,
 ): PlannedStep[] {
   let count = 0
 
@@ -55,7 +58,7 @@ export function planSteps(
   const innerScope = { ...scope, contexts }
 
   function plan(step: Step, outer: readonly string[], depth: number): PlannedStep {
-    const names = [...outer, nameOf(step, depth === 0 ? scope : innerScope)]
+    const names = [...outer, nameOf(step, depth === 0 ? scope : innerScope, masker)]
     if (step.kind !== 'action') {
       if (++count > stepsMax) {
         throw new StepFault(`The job has more than ${stepsMax} steps, with those of its actions.`)
@@ -80,15 +83,22 @@ export function commandsOf(planned: PlannedStep): PlannedCommand[] {
   return planned.kind === 'command' ? [planned] : planned.steps.flatMap(commandsOf)
 }
 
-/** What a step is called: its name, else as GitHub calls it. What is only known later stays as it was written. */
-export function nameOf(step: Step, scope: Scope): string {
+/**
+ * The masked name of a step: its own, else as GitHub calls it. An expression that is only known later stays as it was
+ * written.
+ */
+export function nameOf(step: Step, scope: Scope, { mask }: Masker): string {
   const own = step.name ? resolve(step.name, scope) : ''
-  if (own.trim() !== '') return own
+  if (own.trim() !== '') return mask(own)
   if (step.kind === 'checkout') return 'Run actions/checkout'
   if (step.kind === 'action') return `Run ./${step.path}`
-  const lines = resolve(step.run, scope).split('\n')
-  const first = lines.find((line) => line.trim() !== '')?.trim() ?? ''
-  return `Run ${first.length > nameMaxLength ? `${first.slice(0, nameMaxLength - 1)}…` : first}`
+  const script = resolve(step.run, scope)
+  return `Run ${maskAndShorten(script, { mask: (text) => firstLine(mask(text)), maxLength: nameMaxLength })}`
+}
+
+function firstLine(text: string): string {
+  const lines = text.split('\n')
+  return lines.find((line) => line.trim() !== '')?.trim() ?? ''
 }
 
 /** The name of a step of an action, after those of the steps that use it. */

@@ -52,7 +52,7 @@ export async function runAction(asked: Asked): Promise<StepEnd> {
           hard.abort(why)
         })
   const inner: StepList = {
-    names: [...list.names, nameOf(step, scope)],
+    names: [...list.names, nameOf(step, scope, running.run.masker)],
     results: {},
     failed: undefined,
     soft: soft.signal,

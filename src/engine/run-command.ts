@@ -29,13 +29,15 @@ type Asked = {
 }
 
 const minuteMs = 60_000
+/** Linux, PATH_MAX. */
+const pathMaxBytes = 4096
 
 /** Runs the script of a step, and tells what it does. */
 export async function runCommand(asked: Asked): Promise<StepEnd> {
   const { running, list, planned, isPassedOver } = asked
   const { run } = running
   const { number: step } = planned
-  const name = joinNames([...list.names, nameOf(planned.step, asked.scope)])
+  const name = joinNames([...list.names, nameOf(planned.step, asked.scope, run.masker)])
   const told = name === planned.name ? {} : { name }
   await run.tell({ kind: 'step-started', step, at: run.now(), ...told })
   const output = createStepOutput({
@@ -67,6 +69,10 @@ async function execute(
   const setting = (key: 'shell' | 'workingDirectory') => settingOf(step, list, scope, key)
   const shell = shellOf(setting('shell'))
   const cwd = posix.resolve(room.inside.workspace, setting('workingDirectory') ?? '')
+  // The message that it cannot be entered is kept whole, so that a secret in it is masked.
+  if (Buffer.byteLength(cwd) >= pathMaxBytes) {
+    throw new Error(`working-directory is longer than ${pathMaxBytes} bytes.`)
+  }
   const minutes = evaluateNumber(step.timeoutMinutes, scope) ?? Number.POSITIVE_INFINITY
   const timeoutMs = Math.min(minutes * minuteMs, run.plan.limits.stepTimeoutMs)
   const script = evaluateText(step.run, scope)
@@ -91,7 +97,7 @@ async function execute(
   })
   running.hashFiles = createHashFiles(room)
   const end = stepEndOf(commandEnd, { timeoutMs, stop: signal.aborted ? signal.reason : undefined })
-  const left = await files.read()
+  const left = await files.read(run.masker)
   running.lengthLeft -= JSON.stringify([left.env, left.path, left.outputs]).length
   if (running.lengthLeft < 0) throw new Error('The steps of the job leave too much to each other.')
   Object.assign(running.env, left.env)

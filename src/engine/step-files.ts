@@ -1,3 +1,5 @@
+import { maskAndShorten } from '../masking/mask-and-shorten.ts'
+import type { Masker } from '../masking/masker.ts'
 import { readSafely, writeFresh } from '../sandbox/room-files.ts'
 import type { Room } from '../sandbox/sandbox.ts'
 import {
@@ -31,6 +33,7 @@ const names = {
 }
 /** Bytes of a summary as JSON: it is told whole, in one report. */
 const summaryMaxBytes = 256 * 1024
+const quoteMaxLength = 100
 
 /** Writes the files of a step: its script, and those by which it can tell something. */
 export function openStepFiles(room: Room, number: number, scriptName: string, script: string) {
@@ -57,7 +60,7 @@ export function openStepFiles(room: Room, number: number, scriptName: string, sc
     github: Object.fromEntries(
       Object.entries(names).map(([key, name]) => [key, `${room.inside.files}/${nameOf(name)}`]),
     ),
-    async read(): Promise<Left> {
+    async read(masker: Masker): Promise<Left> {
       const left: Left = {
         env: {},
         outputs: {},
@@ -67,18 +70,17 @@ export function openStepFiles(room: Room, number: number, scriptName: string, sc
         fault: undefined,
       }
       try {
-        for (const [name, value] of parseAssignments(
-          'GITHUB_ENV',
-          await readText('GITHUB_ENV', names.env),
-        )) {
+        const env = await readText('GITHUB_ENV', names.env)
+        for (const [name, value] of parseAssignments('GITHUB_ENV', env, quoteFrom(env, masker))) {
           assertMayBeSet(name)
           if (isFixed(name))
             left.notes.push(`$GITHUB_ENV: ${name} stays as it is; nothing can change it.`)
           else left.env[name] = value
         }
         left.path = parsePath(await readText('GITHUB_PATH', names.path))
+        const output = await readText('GITHUB_OUTPUT', names.output)
         left.outputs = Object.fromEntries(
-          parseAssignments('GITHUB_OUTPUT', await readText('GITHUB_OUTPUT', names.output)),
+          parseAssignments('GITHUB_OUTPUT', output, quoteFrom(output, masker)),
         )
         left.summary = await readText('GITHUB_STEP_SUMMARY', names.step_summary)
         if (Buffer.byteLength(JSON.stringify(left.summary)) > summaryMaxBytes) {
@@ -94,4 +96,10 @@ export function openStepFiles(room: Room, number: number, scriptName: string, sc
       return left
     },
   }
+}
+
+// A line may be a part of a secret of several lines, so nothing of a file that holds a secret is quoted.
+function quoteFrom(text: string, { mask, finds }: Masker): (part: string) => string {
+  return (part) =>
+    `\`${finds(text) ? '***' : maskAndShorten(part, { mask, maxLength: quoteMaxLength })}\``
 }

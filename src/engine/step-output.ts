@@ -4,6 +4,8 @@ import { createHeadAndTail } from './head-and-tail.ts'
 
 /** Bytes of a line; a longer one goes on in the next. */
 const lineMaxBytes = 65_535
+/** Bytes of a line that masks a value: more than a masker takes, so that no rest of a value shows in a next line. */
+const maskLineMaxBytes = 1024 * 1024
 
 type Options = {
   masker: Masker
@@ -23,6 +25,8 @@ export function createStepOutput({ masker, outputMaxBytes, tell }: Options) {
   const advised = new Set<string>()
   let pieces: Buffer[] = []
   let pieceBytes = 0
+  /** After how many bytes the line that is being read is cut. */
+  let maxBytes = lineMaxBytes
 
   async function take(lines: Buffer): Promise<void> {
     let from = 0
@@ -50,15 +54,19 @@ export function createStepOutput({ masker, outputMaxBytes, tell }: Options) {
     async push(bytes: Buffer): Promise<void> {
       const end = bytes.lastIndexOf(0x0a) + 1
       const whole = end > 0 ? Buffer.concat([...pieces, bytes.subarray(0, end)]) : undefined
-      if (whole) [pieces, pieceBytes] = [[], 0]
+      if (whole) [pieces, pieceBytes, maxBytes] = [[], 0, lineMaxBytes]
       if (end < bytes.length) {
         pieces.push(bytes.subarray(end))
         pieceBytes += bytes.length - end
       }
       if (whole) await take(whole)
-      if (pieceBytes < lineMaxBytes) return
+      if (pieceBytes < maxBytes) return
       const long = Buffer.concat(pieces)
-      ;[pieces, pieceBytes] = [[], 0]
+      if (pieceBytes < maskLineMaxBytes && isMaskLine(long)) {
+        maxBytes = maskLineMaxBytes
+        return
+      }
+      ;[pieces, pieceBytes, maxBytes] = [[], 0, lineMaxBytes]
       await take(long)
     },
     /** A line of the runner's own among those of the step. */
@@ -72,6 +80,10 @@ export function createStepOutput({ masker, outputMaxBytes, tell }: Options) {
       await kept.end()
     },
   }
+}
+
+function isMaskLine(line: Buffer): boolean {
+  return line.toString('latin1', 0, lineMaxBytes).trimStart().startsWith('::add-mask::')
 }
 
 function* linesWithColons(bytes: Buffer): Generator<[start: number, end: number]> {

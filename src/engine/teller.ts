@@ -1,3 +1,4 @@
+import { maskAndShorten } from '../masking/mask-and-shorten.ts'
 import type { Masker } from '../masking/masker.ts'
 import type { Entry } from './plan.ts'
 
@@ -16,8 +17,10 @@ type Options = {
 
 /** Masks and shortens all that a run tells; what a step wrote has been masked before, as a stream. */
 export function createTeller({ report, masker, onFailure }: Options): Tell {
-  const name = (text: string) => shortened(oneLine(masker.mask(text)), nameMaxLength)
-  const fault = (text: string) => shortened(masker.mask(text), faultMaxLength)
+  const { mask } = masker
+  const name = (text: string) =>
+    maskAndShorten(text, { mask: (it) => oneLine(mask(it)), maxLength: nameMaxLength })
+  const fault = (text: string) => maskAndShorten(text, { mask, maxLength: faultMaxLength })
 
   function toSafe(entry: Entry): Entry {
     switch (entry.kind) {
@@ -62,9 +65,4 @@ function maskValues(values: Record<string, string>, masker: Masker): Record<stri
 
 function oneLine(text: string): string {
   return text.replaceAll(/[\s\0]+/g, ' ').trim()
-}
-
-function shortened(text: string, maxLength: number): string {
-  if (text.length <= maxLength) return text
-  return `${text.slice(0, maxLength - 1).replace(/[\ud800-\udbff]$/, '')}…`
 }

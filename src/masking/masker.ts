@@ -9,6 +9,8 @@ export type Masker = {
   add: (value: string) => void
   /** Masks a whole text. */
   mask: (text: string) => string
+  /** Masks the beginning of a text whose rest is not known, without what may be the beginning of a secret. */
+  maskBeginning: (text: string) => string
   /** Masks a stream of bytes, across the borders of its chunks. */
   stream: () => MaskedStream
   /** Whether a text holds anything that would be masked. */
@@ -43,6 +45,7 @@ export function createMasker(values: string[]): Masker {
       add(value)
     },
     mask: (text) => maskText(text).text,
+    maskBeginning: (text) => new MaskedBytes(index, words).push(Buffer.from(text)).toString(),
     stream: () => new MaskedBytes(index, words),
     finds: (text) => maskText(text).hasFound,
   }

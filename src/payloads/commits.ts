@@ -9,6 +9,8 @@ export type ToldCommit = {
   committer: Person
   /** Paths that it changed, as far as they are known. */
   files?: ChangedFiles
+  /** Whether nothing of its texts and files was left out as it was read. */
+  isWhole?: boolean
 }
 
 export type ChangedFiles = { added: string[]; removed: string[]; modified: string[] }

@@ -19,7 +19,8 @@ printf '%s\\n' "$4" >.git/shallow &&
 git index-pack --stdin >/dev/null &&
 exec git read-tree --reset -u HEAD`
 
-const outputMaxLength = 4096
+// Much more than is shown of it, so that whoever masks and shortens the message has it whole.
+const outputMaxLength = 256 * 1024
 
 type Options = {
   room: Room
@@ -67,7 +68,7 @@ export async function checkOut({ room, plan, pack, path, signal }: Options): Pro
   if (end.reason === 'exited' && end.exitCode === 0) return
   signal.throwIfAborted()
   await pack
-  const why = [end.detail, said.trim().slice(0, outputMaxLength)].filter(Boolean).join(' ')
+  const why = [end.detail, said.trim()].filter(Boolean).join(' ')
   throw new CheckOutFault(
     `The files of ${plan.commit} could not be put into the workspace: ${why || describe(end)}`,
   )

@@ -10,7 +10,8 @@ type Reason = CommandEnd['reason']
 
 /** How long a step has to end by itself when it is asked to: the longest wait of the two. */
 const graceMs = { 'timed-out': 2000, cancelled: 5000 }
-const complaintMaxLength = 500
+// More than a path has, so that the one in a complaint is whole and a secret in it is masked.
+const complaintMaxLength = 16_384
 
 type Options = {
   /** Where the command writes. */

@@ -1,19 +1,24 @@
+import type { Masker } from '../masking/masker.ts'
 import type { ToldCommit } from '../payloads/commits.ts'
 
-/** Replaces secrets in a text. */
-export type Mask = (text: string) => string
+/** Replaces secrets in texts. */
+export type Mask = Pick<Masker, 'mask' | 'maskBeginning'>
 
 export async function createMask(secrets: Record<string, string>): Promise<Mask> {
   const values = Object.values(secrets)
-  if (values.length === 0) return (text) => text
+  if (values.length === 0) return { mask: unchanged, maskBeginning: unchanged }
   // Loaded only where it is used: it takes memory and time at the start.
   const { createMasker } = await import('../masking/masker.ts')
-  return createMasker(values).mask
+  return createMasker(values)
 }
 
+const unchanged = (text: string) => text
+
 /** A commit with what its authors wrote masked, names of files included. */
-export function maskCommit<Commit extends ToldCommit>(commit: Commit, mask: Mask): Commit {
-  const { message, author, committer, files } = commit
+export function maskCommit<Commit extends ToldCommit>(commit: Commit, masks: Mask): Commit {
+  const { message, author, committer, files, isWhole = true } = commit
+  // A text that was shortened as it was read may end within a secret. Paths are read whole or not at all.
+  const mask = isWhole ? masks.mask : masks.maskBeginning
   return {
     ...commit,
     message: mask(message),
@@ -21,9 +26,9 @@ export function maskCommit<Commit extends ToldCommit>(commit: Commit, mask: Mask
     committer: { ...committer, name: mask(committer.name), email: mask(committer.email) },
     ...(files && {
       files: {
-        added: files.added.map(mask),
-        removed: files.removed.map(mask),
-        modified: files.modified.map(mask),
+        added: files.added.map(masks.mask),
+        removed: files.removed.map(masks.mask),
+        modified: files.modified.map(masks.mask),
       },
     }),
   }

@@ -36,7 +36,7 @@ function withSteps(run: ToldRun, steps: ToldStep[]): ToldRun {
 }
 
 // What steps wrote was masked as it came; a secret may be younger than that.
-function maskRun(run: ToldRun, mask: Mask): ToldRun {
+function maskRun(run: ToldRun, { mask }: Mask): ToldRun {
   const steps = (run.result?.steps ?? run.steps ?? []).map((step) => ({
     ...step,
     name: mask(step.name),

@@ -1,6 +1,7 @@
 import type { Principal } from '../access/principal.ts'
 import { newId } from '../base/ids.ts'
 import type { EventKind } from '../engine/plan.ts'
+import { maskAndShorten } from '../masking/mask-and-shorten.ts'
 import type { Json, Scope } from '../workflow-syntax/scope.ts'
 import type { Workflow } from '../workflow-syntax/workflow.ts'
 import type { RunNames } from './run-names.ts'
@@ -18,8 +19,8 @@ export type Start = {
   inputs: Record<string, string | number | boolean>
   payload: { [key: string]: Json }
   sources: Sources
-  /** Masks secrets in its name. */
-  maskName: (name: string) => string
+  /** Masks secrets in its name, its labels and its concurrency groups. */
+  mask: (text: string) => string
 }
 
 /** A run that is to be queued, with its concurrency groups; `cancels` are those whose running runs it ends. */
@@ -33,14 +34,14 @@ export async function draftRun(start: Start, now: number, number: number): Promi
   const { sources, repository, actor } = start
   const { workflows } = sources
   const scope = scopeOf(start, number)
-  const { names, groups, cancels, labels } = await evaluateNames(workflows, scope)
+  const { names, groups, cancels, labels } = await evaluateNames(workflows, scope, start.mask)
   return {
     run: {
       ...idle,
       id: newId(now),
       repositoryId: repository.id,
       number,
-      name: storable(start.maskName([...new Set(names)].join(', '))).slice(0, nameMaxLength),
+      name: shortName([...new Set(names)].join(', '), start.mask),
       branch: branchOf(start.ref),
       ref: start.ref,
       commitId: start.commit,
@@ -62,14 +63,18 @@ export async function draftRun(start: Start, now: number, number: number): Promi
   }
 }
 
-async function evaluateNames(workflows: Workflow[], scope: Scope): Promise<RunNames> {
+async function evaluateNames(
+  workflows: Workflow[],
+  scope: Scope,
+  mask: Start['mask'],
+): Promise<RunNames> {
   const isPlain = workflows.every(
     ({ runName, concurrency, jobs }) =>
       !runName && !concurrency && jobs.every(({ runsOn }) => runsOn === undefined),
   )
   if (!isPlain) {
     // Loaded only where it is used: it takes memory and time at the start.
-    return (await import('./run-names.ts')).evaluateRunNames(workflows, scope)
+    return (await import('./run-names.ts')).evaluateRunNames(workflows, scope, mask)
   }
   return { names: workflows.map(({ name }) => name), groups: [], cancels: [], labels: [] }
 }
@@ -85,15 +90,15 @@ const idle = {
 
 /** The row of a run that could not begin, for a file that is invalid. */
 export async function draftFailedRun(
-  start: Omit<Start, 'sources' | 'maskName'> & { files: string[]; fault: string },
+  start: Omit<Start, 'sources' | 'mask'> & { files: string[]; fault: string },
   now: number,
   number: number,
 ): Promise<NewRun> {
   const sources: Sources = { files: [], actions: [], workflows: [], faults: [] }
-  const { run } = await draftRun({ ...start, sources, maskName: (name) => name }, now, number)
+  const { run } = await draftRun({ ...start, sources, mask: unchanged }, now, number)
   return {
     ...run,
-    name: start.files.join(', ').slice(0, nameMaxLength),
+    name: shortName(start.files.join(', '), unchanged),
     files: JSON.stringify(start.files),
     status: 'completed',
     conclusion: 'failure',
@@ -102,6 +107,12 @@ export async function draftFailedRun(
     completedAt: now,
   }
 }
+
+function shortName(name: string, mask: Start['mask']): string {
+  return maskAndShorten(name, { mask: (text) => storable(mask(text)), maxLength: nameMaxLength })
+}
+
+const unchanged = (text: string) => text
 
 // PostgreSQL keeps no NUL.
 function storable(text: string): string {

@@ -1,3 +1,4 @@
+import { maskAndShorten } from '../masking/mask-and-shorten.ts'
 import { evaluateText, evaluateTree } from '../workflow-syntax/evaluate.ts'
 import { ExpressionFault } from '../workflow-syntax/expression-fault.ts'
 import type { Json, Scope } from '../workflow-syntax/scope.ts'
@@ -11,14 +12,24 @@ export type RunNames = { names: string[]; groups: string[]; cancels: string[]; l
 
 const groupMaxLength = 400
 
-/** Throws an ExpressionFault. */
-export function evaluateRunNames(workflows: Workflow[], scope: Scope): RunNames {
+/**
+ * Groups and labels are masked. The names are not: they are masked together. Groups that differ in secrets alone are one.
+ * Throws an ExpressionFault.
+ */
+export function evaluateRunNames(
+  workflows: Workflow[],
+  scope: Scope,
+  mask: (text: string) => string,
+): RunNames {
   const names = workflows.map(({ name, runName }) =>
     runName ? evaluateText(runName, scope).trim() || name : name,
   )
   const groups = workflows.flatMap(({ concurrency }) => {
-    const name = concurrency && evaluateText(concurrency.group, scope).trim().toLowerCase()
-    return concurrency && name ? [{ name: name.slice(0, groupMaxLength), ...concurrency }] : []
+    const group = concurrency && evaluateText(concurrency.group, scope).trim()
+    if (!concurrency || !group) return []
+    // A secret in lower case would not be found any more.
+    const name = maskAndShorten(group, { mask, maxLength: groupMaxLength }).toLowerCase()
+    return [{ name, ...concurrency }]
   })
   const isTrue = (value: Template | boolean) =>
     typeof value === 'boolean' ? value : evaluateText(value, scope) === 'true'
@@ -30,7 +41,9 @@ export function evaluateRunNames(workflows: Workflow[], scope: Scope): RunNames 
       .map(({ name }) => name),
     labels: [
       ...new Set(
-        workflows.flatMap(({ jobs }) => jobs.flatMap((job) => labelsOf(job.runsOn, scope))),
+        workflows.flatMap(({ jobs }) =>
+          jobs.flatMap((job) => labelsOf(job.runsOn, scope).map(mask)),
+        ),
       ),
     ],
   }

@@ -102,7 +102,7 @@ export function createRuns(dependencies: Dependencies) {
         const detail = `The inputs together have more than ${inputsMaxLength} characters.`
         throw new Problem('invalid_request', detail, { errors: [{ pointer: '/inputs', detail }] })
       }
-      const maskName = await createNameMask(openSecrets, repository.id, sources.workflows)
+      const mask = await createNameMask(openSecrets, repository.id, sources.workflows)
       const { id: repositoryId, name, ownerUsername: owner, path: directory } = repository
       const from = { directory, sender: actor.username, baseUrl: baseUrl() }
       const about = await tellAbout(repository, from)
@@ -115,7 +115,7 @@ export function createRuns(dependencies: Dependencies) {
         inputs,
         payload: dispatchPayload(ref, inputs, about),
         sources,
-        maskName,
+        mask,
       }
       const queued = await db.transaction().execute(async (tx) => {
         const now = clock.now()

@@ -54,7 +54,7 @@ type Pushed = Awaited<ReturnType<typeof listEventsAfter>>[number]
 /** A run that is to be made: one that waits, or one that has failed before it began. */
 type Planned =
   | { start: Start }
-  | { failed: Omit<Start, 'sources' | 'maskName'> & { files: string[]; fault: string } }
+  | { failed: Omit<Start, 'sources' | 'mask'> & { files: string[]; fault: string } }
 
 /** What was made: whom it is to be told to in this process, and what is to be published when all is made. */
 type Made = { changed: string[]; news: RunNews[] }
@@ -134,7 +134,7 @@ export function createTriggers(dependencies: Dependencies) {
       return { changed: [...changed, 'queue'], news }
     } catch (error) {
       if (!(error instanceof Problem)) throw error
-      const { sources, maskName: _, ...start } = planned.start
+      const { sources, mask: _, ...start } = planned.start
       return fail(tx, {
         ...start,
         files: sources.files.map(({ path }) => path),
@@ -145,7 +145,7 @@ export function createTriggers(dependencies: Dependencies) {
 
   async function fail(
     tx: Db,
-    failed: Omit<Start, 'sources' | 'maskName'> & { files: string[]; fault: string },
+    failed: Omit<Start, 'sources' | 'mask'> & { files: string[]; fault: string },
   ): Promise<Made> {
     const number = await takeNumber(tx, failed.repository.id)
     const run = await draftFailedRun(failed, clock.now(), number)
@@ -207,8 +207,8 @@ export function createTriggers(dependencies: Dependencies) {
       }
       if (isDefault) schedules.push(...toSchedules(place, workflow, actor))
       if (isSkipped || !(await isStarted(workflow, update, changed))) continue
-      const maskName = await createNameMask(openSecrets, place.id, sources.workflows)
-      planned.push({ start: { ...about, event: 'push', payload, sources, maskName } })
+      const mask = await createNameMask(openSecrets, place.id, sources.workflows)
+      planned.push({ start: { ...about, event: 'push', payload, sources, mask } })
     }
     return isDefault
       ? { planned, schedules: { repositoryId: place.id, rows: schedules } }
@@ -301,8 +301,8 @@ export function createTriggers(dependencies: Dependencies) {
       const { fault } = sources
       return { failed: { ...about, event: 'schedule', payload, files: [schedule.file], fault } }
     }
-    const maskName = await createNameMask(openSecrets, place.id, sources.workflows)
-    return { start: { ...about, event: 'schedule', payload, sources, maskName } }
+    const mask = await createNameMask(openSecrets, place.id, sources.workflows)
+    return { start: { ...about, event: 'schedule', payload, sources, mask } }
   }
 
   async function readSourcesOrFault(commit: CommitFiles, file: string) {

@@ -1,0 +1,52 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { secretValues, shownPart } from '../../test/support/secret-parts.ts'
+import { parseWorkflow } from '../workflow-syntax/parse.ts'
+import { createNameMask } from './name-mask.ts'
+import { draftRun } from './new-run.ts'
+
+const texts = {
+  name: 'run-name: "${{ inputs.value }}"',
+  group: 'concurrency: "${{ inputs.value }}"',
+  label: '',
+}
+
+test('no part of a secret is in the name, a group or a label of a run', async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      secretValues,
+      fc.oneof(fc.integer({ min: 180, max: 260 }), fc.integer({ min: 330, max: 410 })),
+      fc.constantFrom('name', 'group', 'label'),
+      async (secret, length, kind) => {
+        const label = kind === 'label' ? ', runs-on: "${{ inputs.value }}"' : ''
+        const text = `${texts[kind as keyof typeof texts]}
+jobs: { a: { steps: [{ run: x }]${label} } }
+`
+        const { workflow, faults } = parseWorkflow({ path: 'ci.yml', text })
+        assert.ok(workflow, JSON.stringify(faults))
+        const workflows = [workflow]
+        const mask = await createNameMask(async () => ({ KEY: secret }), 'r1', workflows)
+        const draft = await draftRun(
+          {
+            repository: { id: 'r1', name: 'site', owner: 'ada' },
+            actor: { id: 'u1', username: 'ada' },
+            event: 'workflow_dispatch',
+            ref: 'refs/heads/main',
+            commit: 'c'.repeat(40),
+            inputs: { value: `${'~'.repeat(length)}${secret}` },
+            payload: {},
+            sources: { files: [{ path: 'ci.yml', text }], actions: [], workflows, faults: [] },
+            mask,
+          },
+          1,
+          1,
+        )
+        const { name, labels } = draft.run
+        const said = [name, labels, ...draft.groups, ...draft.cancels].join('\n')
+        assert.equal(shownPart(said, secret), undefined, said)
+        assert.equal(shownPart(said, secret.toLowerCase()), undefined, said)
+      },
+    ),
+  )
+})
