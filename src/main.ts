@@ -17,6 +17,7 @@ import { UsageError } from './commands/usage-error.ts'
 import { toWelcome } from './commands/welcome.ts'
 import { DataDirectoryError } from './config/data-directory.ts'
 import { readSettings, SettingsError } from './config/settings.ts'
+import { unknownVariables } from './config/unknown-variables.ts'
 import { RunnerFault } from './runner/runner-fault.ts'
 import { startService } from './service.ts'
 
@@ -60,6 +61,7 @@ try {
 
 async function serve(): Promise<void> {
   const options = toOptions()
+  for (const { message } of unknownVariables(process.env)) options.log.warn(message)
   const service = await startService(options)
   // Not before: a path of the settings may be one of them, /dev/fd/63 say.
   closeInheritedDescriptors()

@@ -10,13 +10,13 @@ import {
 } from '../outbound/allowed-ranges.ts'
 import { eventSettings } from './event-settings.ts'
 import { gitLimitSettings } from './git-limit-settings.ts'
+import { httpSettings } from './http-settings.ts'
 import type { Setting } from './setting.ts'
 import {
   encryptionKeyForm,
   gib,
   kib,
   mib,
-  parseBaseUrl,
   parseEncryptionKeys,
   parseHost,
   parsePaths,
@@ -27,28 +27,7 @@ import { workflowSettings } from './workflow-settings.ts'
 
 /** Every setting of the program. */
 export const settings = {
-  host: {
-    variable: 'SVC_HOST',
-    description: 'Address on which HTTP listens.',
-    accepts: 'an IP address or a host name',
-    fallback: '127.0.0.1',
-    parse: parseHost,
-  } satisfies Setting<string>,
-  port: {
-    variable: 'SVC_PORT',
-    description: 'Port on which HTTP listens; 0 picks a free one.',
-    accepts: 'a whole number from 0 to 65535',
-    fallback: '8080',
-    parse: wholeNumber(0, 65_535),
-  } satisfies Setting<number>,
-  baseUrl: {
-    variable: 'SVC_BASE_URL',
-    description:
-      'Public address of the service, used in clone addresses. Default: where HTTP listens.',
-    accepts: 'an http or https address without user, query or fragment',
-    fallback: '',
-    parse: parseBaseUrl,
-  } satisfies Setting<string>,
+  ...httpSettings,
   dataDir: {
     variable: 'SVC_DATA_DIR',
     description: 'Folder that holds everything that is kept.',

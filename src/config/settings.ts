@@ -1,5 +1,6 @@
 import type { Setting } from './setting.ts'
 import { settings } from './settings-table.ts'
+import { isServiceAddress, serviceLinkHint, unknownVariables } from './unknown-variables.ts'
 
 type Table = typeof settings
 type Unset =
@@ -13,6 +14,7 @@ type Unset =
   | 'importLocalRoots'
   | 'outboundAllow'
   | 'runnerJobs'
+  | 'trustedProxies'
   | 'sandboxPaths'
   | 'faultPoint'
 type ValueOf<K extends keyof Table> = Exclude<ReturnType<Table[K]['parse']>, undefined>
@@ -40,7 +42,7 @@ export class SettingsError extends Error {
   override readonly name = 'SettingsError'
 }
 
-/** Reads all settings from an environment. An empty variable counts as unset. */
+/** Reads all settings from an environment. An empty variable counts as unset; a misspelt one is not accepted. */
 export function readSettings(environment: NodeJS.ProcessEnv): Settings {
   const faults: string[] = []
   const values = Object.entries(settings).map(([key, setting]: [string, Setting<unknown>]) => {
@@ -49,6 +51,9 @@ export function readSettings(environment: NodeJS.ProcessEnv): Settings {
     if (text !== '' && value === undefined) faults.push(describeFault(setting, text))
     return [key, value] as const
   })
+  for (const { meant, message } of unknownVariables(environment)) {
+    if (meant !== undefined) faults.push(message)
+  }
   if (faults.length > 0) throw new SettingsError(faults.join('\n'))
   // Each parser returns its own setting's type, and a missing value is allowed only where the fallback is empty.
   return Object.fromEntries(values) as Settings
@@ -58,5 +63,7 @@ function describeFault(setting: Setting<unknown>, text: string): string {
   const { variable, accepts, sensitive } = setting
   const value = sensitive ? 'its value' : JSON.stringify(text)
   const fault = setting.fault?.(text) ?? `${value} is not accepted`
+  if (isServiceAddress(text))
+    return `${variable}: ${value} is the address of a Service. ${serviceLinkHint}.`
   return `${variable}: ${fault}; it takes ${accepts}.`
 }

@@ -1,6 +1,7 @@
 import type { Setting } from '../config/setting.ts'
 import { readSettings, type Settings, SettingsError } from '../config/settings.ts'
 import { settings } from '../config/settings-table.ts'
+import { unknownVariables } from '../config/unknown-variables.ts'
 import { type Check, type Finding, fault, orOk, warning } from './finding.ts'
 
 type Environment = Record<string, string | undefined>
@@ -26,7 +27,9 @@ export function readAccepted(environment: Environment): Accepted {
       const text = environment[variable]
       return text && parse(text) === undefined
     })
-    const cleared = Object.fromEntries(refused.map(([, { variable }]) => [variable, undefined]))
+    const names = unknownVariables(environment).map(({ name }) => name)
+    const unset = [...refused.map(([, { variable }]) => variable), ...names]
+    const cleared = Object.fromEntries(unset.map((name) => [name, undefined]))
     return {
       settings: readSettings({ ...environment, ...cleared }),
       // The table's keys are those of the settings.
@@ -41,9 +44,8 @@ export const settingsCheck: Check = {
   id: 'settings',
   title: 'settings',
   async run({ environment, settingFaults, setting }) {
-    const known = new Set(table.map(([, { variable }]) => variable))
-    const given = Object.keys(environment).filter((name) => name.startsWith('SVC_'))
-    const unknown = given.filter((name) => !known.has(name))
+    const given = table.filter(([, { variable }]) => environment[variable])
+    const unknown = unknownVariables(environment).filter(({ meant }) => meant === undefined)
     const findings = [
       ...(settingFaults.length > 0 ? [] : samePortFindings(setting('port'), setting('sshPort'))),
       ...settingFaults.map((line) =>
@@ -52,14 +54,9 @@ export const settingsCheck: Check = {
           `Set ${line.split(':')[0]} to what it takes, or unset it; no server starts with it.`,
         ),
       ),
-      ...unknown.map((name) =>
-        warning(
-          `${name} is no setting, and changes nothing.`,
-          'svc serve --help lists the settings.',
-        ),
-      ),
+      ...unknown.map(({ message }) => warning(message, 'svc serve --help lists the settings.')),
     ]
-    const set = given.length - unknown.length
+    const set = given.length
     return orOk(findings, `${set === 0 ? 'All have their defaults' : `${set} set, all accepted`}.`)
   },
 }

@@ -1,3 +1,4 @@
+import type { Principal } from '../access/principal.ts'
 import type { Log } from '../base/log.ts'
 import { type Problem, toProblem } from '../base/problem.ts'
 import { statusOf } from './problem-response.ts'
@@ -7,7 +8,16 @@ export type RequestLog = ReturnType<typeof createRequestLog>
 /** An answer; `route` is the template of its address, or `other` where there is nothing. */
 export type Answered = { method: string; route: string; status: number; seconds: number }
 
-type Told = Answered & { requestId: string; url: string }
+type Request = Answered & {
+  requestId: string
+  url: string
+  /** Where it came from. */
+  address: string
+  /** Undefined for a request without a valid token. */
+  principal: Principal | undefined
+  /** Whether its client makes it again and again: logged for debugging alone, unless it fails. */
+  isPolling: boolean
+}
 
 const pathShown = 500
 
@@ -15,10 +25,14 @@ const pathShown = 500
 export function createRequestLog(log: Log, onAnswered?: (answered: Answered) => void) {
   return {
     /** Takes what became of a request, when its answer has been sent or its client has gone. */
-    tell({ requestId, url, method, route, status, seconds }: Told): void {
+    tell({ requestId, url, address, principal, isPolling, ...answered }: Request): void {
+      const { method, route, status, seconds } = answered
       // The query stays out: a mistaken client may have put a token there.
       const path = url.split('?', 1)[0]?.slice(0, pathShown)
-      log.info({ requestId, method, path, status, ms: Math.round(seconds * 1000) }, 'request')
+      const level = isPolling && status < 400 ? 'debug' : 'info'
+      const ms = Math.round(seconds * 1000)
+      const caller = principal && { tokenId: principal.id, username: principal.username }
+      log[level]({ requestId, address, ...caller, method, path, status, ms }, 'request')
       onAnswered?.({ method, route, status, seconds })
     },
 

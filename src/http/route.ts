@@ -31,6 +31,8 @@ type Common = {
   description?: string | undefined
   /** Problems that this route can answer beyond those that its other fields imply. */
   problems?: ProblemCode[] | undefined
+  /** Whether clients call it again and again, so that the log says little of it. */
+  isPolling?: boolean | undefined
 }
 
 type Context = {
@@ -117,6 +119,7 @@ type Definition<P, Q extends TSchema, B extends TSchema, R extends TSchema, Foun
   /** The statuses of success, the usual one first, with the one schema of their bodies; `nothing` for none. */
   reply: Record<number, R>
   problems?: ProblemCode[]
+  isPolling?: boolean
   handle: (
     context: {
       principal: Principal
@@ -167,6 +170,7 @@ export function route<
     produces,
     reply: reply === nothing ? undefined : reply,
     problems,
+    isPolling: definition.isPolling,
     handle: handle as JsonRoute['handle'],
   }
 }

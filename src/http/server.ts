@@ -1,4 +1,4 @@
-import { createServer, type RequestListener, type Server } from 'node:http'
+import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { Readable } from 'node:stream'
 import fastify, { type FastifyReply, type FastifyRequest } from 'fastify'
@@ -10,6 +10,7 @@ import type { Log } from '../base/log.ts'
 import { Problem } from '../base/problem.ts'
 import type { Settings } from '../config/settings.ts'
 import { challenge, createAuthentication } from './authentication.ts'
+import { createClientAddress } from './client-address.ts'
 import { createConnectionErrors, headersMaxBytes } from './client-error.ts'
 import {
   closeAfterReading,
@@ -77,7 +78,9 @@ export function createHttpServer(options: Options) {
   const stopping = new AbortController()
   const requestLog = createRequestLog(log, onAnswered)
   const connectionErrors = createConnectionErrors(routes)
-  const serveStream = createStreams({ routes, identify, departures, requestLog })
+  const clientAddress = createClientAddress(settings.trustedProxies)
+  const principals = new WeakMap<IncomingMessage, Principal>()
+  const serveStream = createStreams({ routes, identify, clientAddress, departures, requestLog })
 
   const app = fastify({
     serverFactory: (listener) =>
@@ -111,6 +114,9 @@ export function createHttpServer(options: Options) {
     requestLog.tell({
       requestId: request.id,
       url: request.url,
+      address: clientAddress(request.raw),
+      principal: principals.get(request.raw),
+      isPolling: routeOf(request)?.isPolling ?? false,
       method: request.method,
       route: routeOf(request)?.path ?? 'other',
       status: reply.statusCode,
@@ -145,7 +151,9 @@ export function createHttpServer(options: Options) {
   }
 
   async function serveJson(route: JsonRoute, request: FastifyRequest, reply: FastifyReply) {
-    const principal = await identify(request.headers.authorization, request.ip, 'bearer')
+    const address = clientAddress(request.raw)
+    const principal = await identify(request.headers.authorization, address, 'bearer')
+    principals.set(request.raw, principal)
     const retryAfterSeconds = requests.take(principal.id)
     if (retryAfterSeconds > 0) {
       throw new Problem(

@@ -1,8 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { requirePermission } from '../access/may.ts'
+import type { Principal } from '../access/principal.ts'
 import { newId } from '../base/ids.ts'
 import { Problem } from '../base/problem.ts'
 import { challenge, type Identify } from './authentication.ts'
+import type { ClientAddress } from './client-address.ts'
 import {
   closeAfterReading,
   type Departures,
@@ -20,9 +22,13 @@ import { patternOf } from './route-pattern.ts'
 type Dependencies = {
   routes: Route[]
   identify: Identify
+  clientAddress: ClientAddress
   departures: Pick<Departures, 'signalOf'>
   requestLog: RequestLog
 }
+
+/** Who makes a request, as far as it is known. */
+type Caller = { address: string; principal: Principal | undefined }
 
 /** A request with its route. */
 type Matched = { route: StreamRoute; params: Record<string, string>; query: URLSearchParams }
@@ -31,7 +37,8 @@ type Matched = { route: StreamRoute; params: Record<string, string>; query: URLS
  * Serves the routes that write their answers themselves. Git asks for little, and often: what a router and hooks for
  * all that a route could be would take is more than such an answer takes. True for a request that is one of theirs.
  */
-export function createStreams({ routes, identify, departures, requestLog }: Dependencies) {
+export function createStreams(dependencies: Dependencies) {
+  const { routes, identify, clientAddress, departures, requestLog } = dependencies
   const streams = routes.filter((route) => route.kind === 'stream')
 
   function match({ method, url: target = '' }: IncomingMessage): Matched | undefined {
@@ -50,12 +57,13 @@ export function createStreams({ routes, identify, departures, requestLog }: Depe
 
   async function serve(
     { route, params, query }: Matched,
+    caller: Caller,
     request: IncomingMessage,
     response: ServerResponse,
   ): Promise<void> {
-    const { headers, socket } = request
-    const address = socket.remoteAddress ?? ''
-    const principal = await identify(headers.authorization, address, 'basic-or-bearer')
+    const { headers } = request
+    const principal = await identify(headers.authorization, caller.address, 'basic-or-bearer')
+    caller.principal = principal
     const permission = route.permissionFor(query)
     requirePermission(principal, permission)
     const found = await route.find({ principal, permission, params })
@@ -95,6 +103,7 @@ export function createStreams({ routes, identify, departures, requestLog }: Depe
     const matched = match(request)
     if (!matched) return false
     const [requestId, startedAt] = [newId(), performance.now()]
+    const caller: Caller = { address: clientAddress(request), principal: undefined }
     for (const [name, value] of commonHeaders) response.setHeader(name, value)
     response.setHeader('x-request-id', requestId)
     response.on('close', () => {
@@ -102,9 +111,11 @@ export function createStreams({ routes, identify, departures, requestLog }: Depe
       const { method = '', url = '' } = request
       const seconds = (performance.now() - startedAt) / 1000
       const { statusCode: status } = response
-      requestLog.tell({ requestId, url, method, route: matched.route.path, status, seconds })
+      const { path: route, isPolling = false } = matched.route
+      const answered = { method, route, status, seconds }
+      requestLog.tell({ requestId, url, ...caller, isPolling, ...answered })
     })
-    serve(matched, request, response).catch((error) =>
+    serve(matched, caller, request, response).catch((error) =>
       refuse(request, response, requestLog.problemOf(error, requestId)),
     )
     return true

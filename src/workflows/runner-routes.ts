@@ -30,6 +30,7 @@ export function runnerRoutes(desk: RunnerDesk, ownRunner: string) {
       description:
         'For runners: 204 when there was none in time. What follows is asked with `runToken`.',
       permission: 'runner',
+      isPolling: true,
       body: ClaimBody,
       reply: { 200: Claim, 204: Claim },
       handle: async ({ principal, body, setStatus, untilStopping }) => {
@@ -60,6 +61,7 @@ export function runnerRoutes(desk: RunnerDesk, ownRunner: string) {
     route('GET', '/runner/runs/:id/orders', {
       summary: 'Ask whether a run is to be cancelled, and say that its runner is there',
       permission: 'run',
+      isPolling: true,
       query: OrdersQuery,
       reply: { 200: Orders },
       problems: ['run_not_found'],

@@ -1,0 +1,53 @@
+import ipaddr from 'ipaddr.js'
+import type { Setting } from './setting.ts'
+import { parseBaseUrl, parseHost, wholeNumber } from './setting-values.ts'
+
+/** The settings of where HTTP listens, and of what is in front of it. */
+export const httpSettings = {
+  host: {
+    variable: 'SVC_HOST',
+    description: 'Address on which HTTP listens.',
+    accepts: 'an IP address or a host name',
+    fallback: '127.0.0.1',
+    parse: parseHost,
+  } satisfies Setting<string>,
+  port: {
+    variable: 'SVC_PORT',
+    description: 'Port on which HTTP listens; 0 picks a free one.',
+    accepts: 'a whole number from 0 to 65535',
+    fallback: '8080',
+    parse: wholeNumber(0, 65_535),
+  } satisfies Setting<number>,
+  baseUrl: {
+    variable: 'SVC_BASE_URL',
+    description:
+      'Public address of the service, used in clone addresses. Default: where HTTP listens.',
+    accepts: 'an http or https address without user, query or fragment',
+    fallback: '',
+    parse: parseBaseUrl,
+  } satisfies Setting<string>,
+  trustedProxies: {
+    variable: 'SVC_TRUSTED_PROXIES',
+    description:
+      "Proxies whose X-Forwarded-For header says where a request comes from; everyone else's is ignored.",
+    accepts: 'IP addresses and CIDRs, separated by commas',
+    fallback: '',
+    parse: parseRanges,
+  } satisfies Setting<readonly string[]>,
+}
+
+/** Reads addresses and CIDRs, all as CIDRs; undefined when one of them is none. */
+function parseRanges(text: string): readonly string[] | undefined {
+  const ranges = text.split(',').map((entry) => toRange(entry.trim()))
+  const known = ranges.filter((range) => range !== undefined)
+  return known.length === ranges.length ? known : undefined
+}
+
+function toRange(text: string): string | undefined {
+  if (ipaddr.IPv4.isValidFourPartDecimal(text)) return `${text}/32`
+  if (ipaddr.IPv6.isValid(text)) return `${text}/128`
+  if (!ipaddr.IPv4.isValidCIDRFourPartDecimal(text) && !ipaddr.IPv6.isValidCIDR(text))
+    return undefined
+  const [address, bits] = ipaddr.parseCIDR(text)
+  return `${address}/${bits}`
+}

@@ -1,0 +1,89 @@
+import type { Setting } from './setting.ts'
+import { settings } from './settings-table.ts'
+
+/** A variable with our prefix that is no setting. */
+type UnknownVariable = {
+  name: string
+  /** The setting that it is most likely meant to be. */
+  meant: string | undefined
+  message: string
+}
+
+const table: Setting<unknown>[] = Object.values(settings)
+const known = table.map(({ variable }) => variable)
+// Variables of single commands, and those that a step has in which one runs.
+const others = new Set([
+  'SVC_BRANCH',
+  'SVC_COMMIT',
+  'SVC_EVENT',
+  'SVC_JOB',
+  'SVC_REF',
+  'SVC_REPOSITORY',
+  'SVC_RUNNER_TOKEN',
+  'SVC_RUN_ATTEMPT',
+  'SVC_RUN_ID',
+  'SVC_RUN_NUMBER',
+  'SVC_SOURCE_PASSWORD',
+  'SVC_TAG',
+  'SVC_TOKEN',
+  'SVC_URL',
+  'SVC_WORKFLOW',
+])
+
+const prefix = /^svc_/i
+// https://kubernetes.io/docs/concepts/services-networking/service/#environment-variables
+const serviceLink = /_SERVICE_(HOST|PORT(_\w+)?)$|_PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?$/
+const serviceAddress = /^(tcp|udp|sctp):\/\//
+export const serviceLinkHint =
+  'Kubernetes makes such variables for a Service whose name begins with "svc": rename it, or set enableServiceLinks: false in the pod'
+
+/** The variables with our prefix that are no settings. An empty one counts as unset. */
+export function unknownVariables(environment: NodeJS.ProcessEnv): UnknownVariable[] {
+  return Object.entries(environment).flatMap(([name, value]) => {
+    if (!value || !prefix.test(name) || known.includes(name) || others.has(name)) return []
+    if (serviceLink.test(name) || isServiceAddress(value)) {
+      return [{ name, meant: undefined, message: `${name} is no setting. ${serviceLinkHint}.` }]
+    }
+    const meant = closest(name.toUpperCase())
+    const message = meant
+      ? `${name}: there is no such setting; ${meant} is meant, or else unset it.`
+      : `${name} is no setting, and changes nothing.`
+    return [{ name, meant, message }]
+  })
+}
+
+/** Whether a value is what Kubernetes gives a variable such as `SVC_PORT`. */
+export function isServiceAddress(value: string): boolean {
+  return serviceAddress.test(value)
+}
+
+function closest(name: string): string | undefined {
+  const word = name.replace(prefix, '')
+  // Few letters are soon another word.
+  const most = word.length <= 5 ? 1 : 2
+  const near = known
+    .map((variable) => ({ variable, distance: distanceOf(word, variable.replace(prefix, '')) }))
+    .sort((one, other) => one.distance - other.distance)[0]
+  return near && near.distance <= most ? near.variable : undefined
+}
+
+/** Letters that are added, left out, replaced or swapped with the next: the optimal string alignment distance. */
+function distanceOf(one: string, other: string): number {
+  const rows: number[][] = [Array.from({ length: other.length + 1 }, (_, column) => column)]
+  const at = (row: number, column: number) => rows[row]?.[column] ?? Number.POSITIVE_INFINITY
+  for (let row = 1; row <= one.length; row++) {
+    rows[row] = [row]
+    for (let column = 1; column <= other.length; column++) {
+      const isSame = one[row - 1] === other[column - 1]
+      const isSwapped = one[row - 1] === other[column - 2] && one[row - 2] === other[column - 1]
+      const distance = Math.min(
+        at(row - 1, column) + 1,
+        at(row, column - 1) + 1,
+        at(row - 1, column - 1) + (isSame ? 0 : 1),
+        isSwapped ? at(row - 2, column - 2) + 1 : Number.POSITIVE_INFINITY,
+      )
+      rows[row]?.push(distance)
+    }
+  }
+  return at(one.length, other.length)
+}
