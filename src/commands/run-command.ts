@@ -19,6 +19,7 @@ import { copyTree } from './copy-tree.ts'
 import { type LocalFiles, readLocalFiles } from './local-files.ts'
 import { createRunSummary } from './run-summary.ts'
 import { toInputs, toSecrets } from './run-values.ts'
+import { secretsAdvice } from './secrets-advice.ts'
 import type { Terminal } from './terminal.ts'
 import { UsageError } from './usage-error.ts'
 import { findWorkingTree, listFiles, type WorkingTree, writePack } from './working-tree.ts'
@@ -66,6 +67,7 @@ export async function runWorkflows(
   assertJobs(asked.job ?? [], found)
   if (asked.check) {
     terminal.out(`${found.files.map((file) => `${file.path}: fine\n`).join('')}`)
+    terminal.tell(secretsAdvice(found.workflows, found.files).join(''))
     return 0
   }
   const plan = await toPlan(git, tree, found, asked, options)

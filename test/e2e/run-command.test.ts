@@ -106,6 +106,18 @@ test('faulty files are told by line and column, and nothing runs', async () => {
   }
 })
 
+test('a check recommends to list the secrets of a workflow', async () => {
+  const steps = `steps: [{ run: 'x \${{ secrets.B_KEY }} \${{ secrets.B_KEY }}', env: { A: "\${{ secrets['A_KEY'] }}" } }]\n`
+  await using project = await projectWith({
+    'all.yml': steps,
+    'listed.yml': `secrets: [A_KEY, B_KEY]\n${steps}`,
+    'none.yml': 'secrets: []\nsteps: [{ run: x }]\n',
+  })
+  const { code, err } = await svc(project.path, ['run', '--check'])
+  assert.equal(code, 0, err)
+  assert.match(err, /^\.svc\/workflows\/all\.yml: .*"secrets: \[A_KEY, B_KEY\]".*\n$/)
+})
+
 test('a file that is fine is said to be, and one that is not there is told', async () => {
   await using project = await projectWith({ 'ci.yml': ci })
   const fine = await svc(project.path, ['run', '--check'])

@@ -1,0 +1,19 @@
+import { isSecretName } from '../workflow-syntax/names.ts'
+import type { SourceFile, Workflow } from '../workflow-syntax/workflow.ts'
+
+const uses = /\bsecrets(?:\.(\w+)|\['(\w+)'\])/gi
+
+/** A line for each workflow that does not list its secrets, with the list that its expressions need. */
+export function secretsAdvice(workflows: readonly Workflow[], files: readonly SourceFile[]) {
+  return workflows
+    .filter(({ secrets }) => secrets === undefined)
+    .map(({ path }) => {
+      const text = files.find((file) => file.path === path)?.text ?? ''
+      const names = [...text.matchAll(uses)].map(([, name, quoted]) => name ?? quoted ?? '')
+      const list = [...new Set(names)].filter(isSecretName).sort().join(', ')
+      return (
+        `${path}: its steps get every secret of the repository. Recommended: list those that they need, ` +
+        `"secrets: [${list}]", with those that scripts read as variables.\n`
+      )
+    })
+}
