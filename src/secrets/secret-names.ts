@@ -6,11 +6,18 @@ export function isSecretName(text: string): boolean {
 /** Why a text cannot name a secret, as the end of a sentence; undefined when it can. */
 export function faultOfSecretName(name: string): string | undefined {
   if (!isSecretName(name)) return `is not accepted; it takes ${secretNameForm}.`
-  const isTaken = takenPrefixes.test(name) || taken.has(name.toUpperCase())
-  if (!isTaken) return undefined
+  const upper = name.toUpperCase()
+  if (takenPrefixes.test(upper) || taken.has(upper)) {
+    return (
+      'is not accepted: every secret is a variable of each step, and steps have or need a variable of this ' +
+      'name, or begin their own with it. Choose another name.'
+    )
+  }
+  if (credential.test(upper) || !steering.some((family) => family.test(upper))) return undefined
   return (
-    'is not accepted: every secret is a variable of each step, and steps have or need a variable of this ' +
-    'name, or begin their own with it. Choose another name.'
+    'is not accepted: every secret is a variable of each step, and programs take one of this name as an ' +
+    'instruction, so it could change what steps run. Choose another name; the `env` of a step can pass the ' +
+    'value on under this one.'
   )
 }
 
@@ -21,24 +28,62 @@ export const secretNameForm =
 const shape = /^[A-Za-z_][A-Za-z0-9_]{0,99}$/
 
 // What is set for each step, in any case: GitHub's names know no case.
-const takenPrefixes = /^(SVC|GITHUB|RUNNER)_/i
+const takenPrefixes = /^(SVC|GITHUB|RUNNER)_/
 
-// Without the right value of these, commands are not found or fail. Others have a shell, the loader or an
-// interpreter run what their value says: who may set a secret may not by that read the others.
+// A name that ends like this is of a credential, whatever it begins with: no program runs or loads what it says.
+const credential = /_(KEY|TOKEN|SECRET|PASS|PASSWORD|PASSPHRASE|USERNAME|LOGIN|AUTH|PAT)$/
+
+// Families of variables that have a program load, run or obey what their value says: they would change what existing
+// steps do, and so reveal other secrets. No such list is complete.
+const steering = [
+  // The loader, the C library and what it allocates with.
+  /^(LD|DYLD|MALLOC|GLIBC)_/,
+  /^(GCONV_PATH|GETCONF_DIR|LOCPATH|NLSPATH|HOSTALIASES|LOCALDOMAIN|RES_OPTIONS)$/,
+  // Options of any program: TAR_OPTIONS, JAVA_OPTS, XZ_OPT, GOFLAGS, MAVEN_ARGS.
+  /(^|_)(OPTIONS|OPTS|OPT|ARGS|DEFAULTS)(_[0-9]+)?$/,
+  /FLAGS$/,
+  /^(GZIP|BZIP|BZIP2|ZIPOPT|ZIPINFO|ZIPINFOOPT|UNZIP|UNZIPOPT|RSYNC_[A-Z_]+)$/,
+  // Where libraries, headers and classes are found.
+  /(LIBRARY_PATH|INCLUDE_PATH|CLASSPATH|MANPATH|INFOPATH|FPATH|CPATH|LIBPATH)$/,
+  /^(PKG_CONFIG|CCACHE|DISTCC|SCCACHE)_?/,
+  // What runs in place of a program, or as part of one.
+  /(EDITOR|PAGER|ASKPASS|WRAPPER|PRELOAD)$/,
+  /(^|_)(LINKER|VISUAL|BROWSER|SHELL|RSH|EXECUTABLE|EXECUTABLE_PATH)$/,
+  /^(HOST)?(CC|CXX|CPP|LD|AR|AS|NM|RANLIB|STRIP|FC|OBJCOPY|OBJDUMP|LDSHARED|LDLIBS|MAKE)$/,
+  /^(MAKE|MFLAGS|GNUMAKE|CMAKE_|CTEST_|NINJA_|MESON_|AUTOM4TE|ACLOCAL|M4PATH)/,
+  /^LESS(OPEN|CLOSE|EDIT|KEY|KEYIN|KEY_SYSTEM|SECURE|HISTFILE)?$/,
+  /^(EXINIT|VIMINIT|VIM|VIMRUNTIME|EMACS[A-Z]*|INPUTRC|TERMCAP|TERMINFO|TERMINFO_DIRS|MAILCAPS)$/,
+  // Shells.
+  /^(BASH|ZSH|KSH|FISH_|ZDOTDIR|PROMPT_|SHELLOPTS)/,
+  /^(ENV|FCEDIT|HISTFILE|PS[0-9])$/,
+  // Interpreters, compilers, and their package managers.
+  /^(NODE_|NPM_CONFIG_|PNPM_|YARN_|COREPACK_|BUN_|DENO_|TS_NODE_|ELECTRON_)/,
+  /^(PYTHON|PIP_|PIPX_|PIPENV_|UV_|POETRY_|PDM_|PYENV_|VIRTUAL_ENV|VIRTUALENV_|CONDA_)/,
+  /^(PERL|RUBY|GEM_|BUNDLE_|BUNDLER_|PHP_INI|PHPRC|COMPOSER_|LUA_|LUAROCKS_|TCLLIBPATH)/,
+  /^(ERL_|ELIXIR_|MIX_|HEX_|REBAR_|JULIA_|GHC_|GHCRTS|CABAL_|STACK_|OCAML|OPAM)/,
+  /^R_(HOME|LIBS|PROFILE|ENVIRON)/,
+  /^(JAVA_|_JAVA|JDK_|JVM_|M2_HOME|MAVEN_HOME|MAVEN_CONFIG|GRADLE_HOME|GRADLE_USER_HOME|SBT_|ANT_HOME)/,
+  /^(GROOVY_|KOTLIN_|SCALA_|JRUBY_|CLJ_|LEIN_|BAZEL)/,
+  /^(DOTNET_|CORECLR_|COR_|COMPLUS_|MSBUILD|NUGET_|MONO_)/,
+  /^GO[A-Z0-9]+$/,
+  /^(CGO_|CARGO|RUSTC|RUSTDOC|RUSTUP_|RUST_|SWIFT_|ZIG_)/,
+  // Git, SSH, TLS, proxies, and tools whose configuration or host comes from the environment.
+  /^(GIT_|HGRCPATH|HGEDITOR|HGMERGE|SVN_|CVS_)/,
+  /^(SSH_AUTH_SOCK|GNUPGHOME|OPENSSL_|SSLKEYLOGFILE|SSL_CERT_|CURL_HOME|CURL_CA_BUNDLE|WGETRC|NETRC)/,
+  /^(HTTP|HTTPS|FTP|ALL|NO|SOCKS)_PROXY$/,
+  /^(REQUESTS_CA_BUNDLE|QT_|GTK_|GIO_|GST_|KRB5_)/,
+  /^(DOCKER_HOST|DOCKER_CONFIG|DOCKER_CONTEXT|DOCKER_CERT_PATH|DOCKER_TLS|BUILDX_|COMPOSE_)/,
+  /^(KUBECONFIG|HELM_|ANSIBLE_|TF_CLI_|TF_PLUGIN_|TF_REATTACH_|TF_DATA_DIR)/,
+  /^(AWS_CONFIG_FILE|AWS_SHARED_CREDENTIALS_FILE|AWS_ENDPOINT_URL|AWS_CA_BUNDLE)/,
+  /^(PGSERVICEFILE|PGSYSCONFDIR|MYSQL_HOME|LIBMYSQL_)/,
+]
+
+// Without the right value of these, commands are not found or fail.
 const taken = new Set(
   `
   PATH HOME USER LOGNAME SHELL PWD OLDPWD TMPDIR TMP TEMP TERM HOSTNAME TZ LANG LANGUAGE LC_ALL LC_CTYPE CI
-  XDG_RUNTIME_DIR XDG_CONFIG_HOME XDG_CACHE_HOME XDG_DATA_HOME
-  ENV BASH_ENV BASHOPTS SHELLOPTS BASH_XTRACEFD IFS CDPATH PS1 PS2 PS3 PS4 PROMPT_COMMAND GLOBIGNORE
-  UID EUID PPID BASHPID POSIXLY_CORRECT _ __PROTO__
-  LD_PRELOAD LD_LIBRARY_PATH LD_AUDIT LD_DEBUG LD_DEBUG_OUTPUT LD_BIND_NOW LD_ORIGIN_PATH LD_PROFILE
-  LD_SHOW_AUXV LD_TRACE_LOADED_OBJECTS LD_USE_LOAD_BIAS GLIBC_TUNABLES GCONV_PATH LOCPATH NLSPATH
-  NODE_OPTIONS NODE_PATH PYTHONPATH PYTHONHOME PYTHONSTARTUP PYTHONINSPECT PYTHONWARNINGS PYTHONBREAKPOINT
-  PERL5LIB PERL5OPT PERL5DB PERLLIB RUBYOPT RUBYLIB JAVA_TOOL_OPTIONS _JAVA_OPTIONS JDK_JAVA_OPTIONS
-  GIT_SSH GIT_SSH_COMMAND GIT_ASKPASS SSH_ASKPASS GIT_EXEC_PATH GIT_TEMPLATE_DIR GIT_DIR GIT_WORK_TREE
-  GIT_INDEX_FILE GIT_OBJECT_DIRECTORY GIT_CONFIG GIT_CONFIG_GLOBAL GIT_CONFIG_SYSTEM GIT_CONFIG_COUNT
-  GIT_CONFIG_PARAMETERS GIT_EXTERNAL_DIFF GIT_PROXY_COMMAND GIT_EDITOR GIT_SEQUENCE_EDITOR GIT_PAGER
-  EDITOR VISUAL PAGER BROWSER LESSOPEN LESSCLOSE MAKEFLAGS GNUMAKEFLAGS MAKEFILES
+  XDG_RUNTIME_DIR XDG_CONFIG_HOME XDG_CONFIG_DIRS XDG_CACHE_HOME XDG_DATA_HOME XDG_DATA_DIRS XDG_STATE_HOME
+  IFS CDPATH GLOBIGNORE EXECIGNORE FIGNORE UID EUID GID EGID PPID POSIXLY_CORRECT COLUMNS LINES SHLVL _ __PROTO__
   `
     .trim()
     .split(/\s+/),

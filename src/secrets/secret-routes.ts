@@ -31,8 +31,11 @@ export function secretRoutes({ repositories, secrets }: Dependencies) {
       summary: 'Create or replace a secret',
       description:
         'Steps of workflows get its value; nobody can read it back. It is encrypted, which needs a key of the server. ' +
-        `A name is ${secretNameForm}; SVC_…, GITHUB_…, RUNNER_…, PATH and other names of variables that steps ` +
-        `need are not accepted. A repository has at most ${secretsAtMost} secrets.`,
+        `A name is ${secretNameForm}. Names of variables that steps need (SVC_…, GITHUB_…, RUNNER_…, PATH) and ` +
+        'families of variables by which programs load or run something (LD_…, GIT_…, npm_config_…, GOFLAGS, ' +
+        'TAR_OPTIONS, …) are not accepted. No such list is complete: anyone who may set a secret can influence every ' +
+        'step of each workflow that does not list its secrets (`secrets: [NAME]`, which is recommended), and so ' +
+        `may read the other secrets that these steps get. A repository has at most ${secretsAtMost} secrets.`,
       permission: 'secrets:write',
       find,
       body: Type.Object(
