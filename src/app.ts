@@ -216,7 +216,9 @@ export async function openApp(options: Options) {
       }
       const tidying = createTidying({ directories, log, startedAt: Date.now() })
       const maintenance = createMaintenance({ ...work, tidying })
-      return (await maintenance.isWanted()) && maintenance.runNext(new AbortController().signal)
+      return (
+        (await maintenance.isWanted()) && maintenance.runNext(new AbortController().signal, 'due')
+      )
     },
 
     [Symbol.asyncDispose]: () => db.destroy(),

@@ -28,6 +28,7 @@ const rulesAt = (now: number): DueRules => {
 }
 const holdUntil = (until: number, holder = 'here') => ({ holder, until })
 const unlimited = 1e9
+const counting = { dueAfter: 50, isAutomatic: true, pathOf: () => '/nonexistent' }
 
 onEachDatabase((fresh) => {
   test('pushes and imports are counted from the event log, each of them once', async () => {
@@ -41,15 +42,15 @@ onEachDatabase((fresh) => {
     await happened(db, 'repository.renamed', site)
     const clock = { now: () => start }
     const counted = await Promise.all(
-      [db, other].map((one) => countPushes({ db: one, clock, dueAfter: 50 })),
+      [db, other].map((one) => countPushes({ ...counting, db: one, clock })),
     )
     assert.ok(counted.includes(true))
-    assert.equal(await countPushes({ db, clock, dueAfter: 50 }), false)
+    assert.equal(await countPushes({ ...counting, db, clock }), false)
     const [ofSite, ofImported] = [await find(db, site), await find(db, imported)]
     assert.deepEqual([ofSite.pushes, ofSite.pushedAt, ofImported.pushes], [3, start, 50])
     assert.equal(await findMaintenance(db, gone), undefined)
     await pushed(db, site, 'push-4')
-    await countPushes({ db, clock: { now: () => start + 9 }, dueAfter: 50 })
+    await countPushes({ ...counting, db, clock: { now: () => start + 9 } })
     const later = await find(db, site)
     assert.deepEqual([later.pushes, later.pushedAt], [4, start])
   })
@@ -60,7 +61,7 @@ onEachDatabase((fresh) => {
     const site = await add(db)
     for (let number = 0; number < 5; number++) await pushed(db, site, 'push-of-many')
     for (let number = 0; number < 2; number++) await pushed(db, site, 'push-of-four')
-    await countPushes({ db, clock: { now: () => start }, dueAfter: 50 })
+    await countPushes({ ...counting, db, clock: { now: () => start } })
     assert.equal((await find(db, site)).pushes, 3 + 1)
   })
 

@@ -347,7 +347,7 @@ export const settings = {
   maintenancePushes: {
     variable: 'SVC_MAINTENANCE_PUSHES',
     description:
-      'Pushes after which the files of a repository are put in order (after fewer, a day later; one that moves many refs counts for each four of them); with off, only when `svc repos maintain` asks.',
+      'Pushes after which the files of a repository are put in order (after fewer, a day later; after an import or 10,000 new objects at once; one that moves many refs counts for each four of them); with off, only when `svc repos maintain` asks.',
     accepts: 'a whole number from 1 to 1000000, or off',
     fallback: '50',
     parse: (text) => (text === 'off' ? text : wholeNumber(1, 1_000_000)(text)),

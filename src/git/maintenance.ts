@@ -1,5 +1,6 @@
 import { mkdir, readdir, stat, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
+import { ignoreAbsence } from '../base/absence.ts'
 import type { FaultPoint } from '../base/fault-points.ts'
 import { gitCommands, maintenanceConfig } from './commands.ts'
 import { dropExpired, expiredFolder, hasExpired, restoreExpired } from './expired.ts'
@@ -32,6 +33,10 @@ type Step = { isIdle: boolean; input?: string }
 // Git wants both limits; what a repack writes is limited by the disk alone.
 const fileMaxBytes = 2 ** 50
 const repackTries = 5
+const packsLookedAt = 200
+// Version 2: a table of 256 counts and two hashes; an id, a checksum and an offset for each object.
+const indexBytes = 1072
+const indexBytesPerObject = 28
 
 /**
  * Makes a repository quick to read again: refs in one file, few packs with an index and a bitmap of all,
@@ -73,6 +78,23 @@ export async function readStorage(directory: string): Promise<Storage> {
     largest: Math.max(0, ...sizes),
     hasCruft: names.some((name) => name.endsWith('.mtimes')),
   }
+}
+
+/**
+ * How many objects have come since the packs were put in order last, by the sizes of packs' indexes (gitformat-pack(5));
+ * infinite when there are very many packs, which are not looked at one by one.
+ */
+export async function countNewObjects(directory: string): Promise<number> {
+  const folder = join(directory, 'objects', 'pack')
+  const names = (await readdir(folder).catch(() => [])).filter((name) => name.endsWith('.idx'))
+  if (names.length > packsLookedAt) return Number.POSITIVE_INFINITY
+  const inOrder = await stat(join(folder, 'multi-pack-index')).catch(ignoreAbsence)
+  const since = inOrder?.mtimeMs ?? 0
+  const indexes = await Promise.all(
+    names.map((name) => stat(join(folder, name)).catch(ignoreAbsence)),
+  )
+  const bytes = indexes.map((index) => (index && index.mtimeMs > since ? index.size : 0))
+  return bytes.reduce((sum, size) => sum + Math.max(0, size - indexBytes) / indexBytesPerObject, 0)
 }
 
 async function repackAll(directory: string, options: Options): Promise<void> {

@@ -1,30 +1,44 @@
 import type { Clock } from '../base/clock.ts'
 import type { Database } from '../database/database.ts'
 import { hasUnread, listEventsAfter, lockMark, updateMark } from '../events/event-reader.ts'
-import { addPushes, presentAmong } from './maintenance-store.ts'
+import { countNewObjects } from '../git/maintenance.ts'
+import { addPushes, presentAmong, requestAtLeastQuick } from './maintenance-store.ts'
 
 type Options = {
   db: Database
   clock: Clock
   /** Pushes after which a repository is due, which an import counts for. */
   dueAfter: number
+  /** Whether maintenance is done without a request by an administrator. */
+  isAutomatic: boolean
+  /** The directory of a repository. */
+  pathOf: (repositoryId: string) => string
 }
 
 // Each ref that a push moves is a file of its own until refs are packed, and slows others as a further pack does.
 const refsOfOnePush = 4
+// Without a bitmap a clone looks at each object; of this many, that takes about a tenth of a second.
+const largeObjects = 10_000
 
 /**
  * Counts pushes and imports by what the event log says since the last time, so that a push itself has
- * nothing to write for it. Returns whether there was anything.
+ * nothing to write for it. A repository that has got very many objects has maintenance requested at once. Returns
+ * whether there was anything.
  */
 export async function countPushes(options: Options): Promise<boolean> {
-  let isMore = await hasUnread(options.db, 'maintenance')
-  const hadAny = isMore
-  while (isMore) isMore = await countSome(options)
+  const hadAny = await hasUnread(options.db, 'maintenance')
+  const pushed = new Set<string>()
+  for (let isMore = hadAny; isMore; ) isMore = await countSome(options, pushed)
+  if (options.isAutomatic) for (const id of pushed) await requestIfLarge(options, id)
   return hadAny
 }
 
-function countSome({ db, clock, dueAfter }: Options): Promise<boolean> {
+async function requestIfLarge({ db, clock, pathOf }: Options, repositoryId: string): Promise<void> {
+  if ((await countNewObjects(pathOf(repositoryId))) < largeObjects) return
+  await requestAtLeastQuick(db, { repositoryId, now: clock.now() })
+}
+
+function countSome({ db, clock, dueAfter }: Options, pushed: Set<string>): Promise<boolean> {
   return db.transaction().execute(async (tx) => {
     const counted = await lockMark(tx, 'maintenance')
     const events = await listEventsAfter(tx, counted)
@@ -51,6 +65,7 @@ function countSome({ db, clock, dueAfter }: Options): Promise<boolean> {
       )
       await addPushes(tx, { repositoryId, pushes: weight, now: clock.now() })
     }
+    for (const id of pushes.keys()) if (present.has(id)) pushed.add(id)
     await updateMark(tx, 'maintenance', last.seq)
     return true
   })

@@ -9,7 +9,7 @@ const askEveryMs = 2000
 
 /**
  * Looks for repositories that are due, soon after the start and then each minute, and works on one after
- * the other. What somebody asked for is begun within moments.
+ * the other. What is requested, as after an import or a large push, begins within seconds.
  */
 export function startMaintenanceLoop({ maintenance, log }: Options) {
   const stopping = new AbortController()
@@ -20,12 +20,11 @@ export function startMaintenanceLoop({ maintenance, log }: Options) {
 
   async function look(): Promise<void> {
     const now = performance.now()
-    if (now < askAt || (now < lookAt && !(await maintenance.isWanted()))) return
-    lookAt = now + lookEveryMs
-    await maintenance.count()
-    while (!signal.aborted && (await maintenance.runNext(signal))) {
-      // One after the other.
-    }
+    if (now < askAt) return
+    const which = now < lookAt ? 'requested' : 'due'
+    if (which === 'due') lookAt = now + lookEveryMs
+    do await maintenance.count()
+    while (!signal.aborted && (await maintenance.runNext(signal, which)))
   }
 
   const asking = setInterval(() => {

@@ -55,6 +55,21 @@ export async function requestMaintenance(
     .execute()
 }
 
+/** Requests at least quick maintenance of a repository that pushes were counted of. */
+export async function requestAtLeastQuick(
+  db: Db,
+  { repositoryId, now }: { repositoryId: string; now: number },
+): Promise<void> {
+  await db
+    .updateTable('maintenance')
+    .set((is) => ({
+      wanted: is.case().when('wanted', '=', '').then('quick').else(is.ref('wanted')).end(),
+      wantedAt: now,
+    }))
+    .where('repositoryId', '=', repositoryId)
+    .execute()
+}
+
 /** Whether any was asked for. */
 export async function hasRequests(db: Db): Promise<boolean> {
   const row = await db

@@ -74,9 +74,10 @@ export function createMaintenance(dependencies: Dependencies) {
   })
   const lease = () => ({ holder, until: clock.now() + leaseMs })
 
-  /** Works on one repository that is due, unless there is none; whether there was. */
-  async function runNext(signal: AbortSignal): Promise<boolean> {
-    const row = await claimNext(db, lease(), rules())
+  /** Works on one repository that is due, or that it is requested for, unless there is none; whether there was. */
+  async function runNext(signal: AbortSignal, which: 'due' | 'requested'): Promise<boolean> {
+    const due = which === 'due' ? rules() : { ...rules(), pushes: undefined }
+    const row = await claimNext(db, lease(), due)
     if (!row) return false
     faultPoint('maintenance.claimed')
     const startedAt = performance.now()
@@ -210,7 +211,14 @@ export function createMaintenance(dependencies: Dependencies) {
     runNext,
 
     /** Counts the pushes that were made since it did so before; whether there were any. */
-    count: () => countPushes({ db, clock, dueAfter: rules().pushes ?? 1 }),
+    count: () =>
+      countPushes({
+        db,
+        clock,
+        dueAfter: rules().pushes ?? 1,
+        isAutomatic: rules().pushes !== undefined,
+        pathOf: directories.pathOf,
+      }),
 
     /** Whether somebody asked for a maintenance that was not done yet. */
     isWanted: () => hasRequests(db),

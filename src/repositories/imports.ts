@@ -21,6 +21,7 @@ import {
   markFailed,
   updateProgress,
 } from './import-store.ts'
+import { requestQuickMaintenance } from './maintenance-state-store.ts'
 import { nameTaken, type Repositories } from './repositories.ts'
 import {
   deleteRepository,
@@ -127,6 +128,9 @@ export function createImports(dependencies: Dependencies) {
     await db.transaction().execute(async (tx) => {
       if (!(await markReady(tx, repositoryId))) throw given()
       await deleteImport(tx, repositoryId)
+      if (settings.maintenancePushes !== 'off') {
+        await requestQuickMaintenance(tx, { repositoryId, now: clock.now() })
+      }
       const data = { name: row.name, source }
       await publish(tx, clock.now(), [
         { kind: 'repository.imported', actor: owner, repositoryId, data },

@@ -12,6 +12,7 @@ import { type Actor, type Event, publish } from '../events/events.ts'
 import { assertRepository, hasRefs, packBytes, readDefaultBranch } from '../git/refs.ts'
 import type { Directories } from './directories.ts'
 import { deleteFailedImports, deleteImport, findFailedImport, findImport } from './import-store.ts'
+import { findMaintenanceState } from './maintenance-state-store.ts'
 import { listProtections, listProtectionsBetween } from './protection-store.ts'
 import {
   deleteRepository,
@@ -139,11 +140,12 @@ export function createRepositories(dependencies: Dependencies) {
       if ((await stateOf(db, id)) !== 'ready') throw notFound(name)
     }
     await assertRepository(path)
-    const [protectedBranches, defaultBranch, isUsed, sizeBytes] = await Promise.all([
+    const [protectedBranches, defaultBranch, isUsed, sizeBytes, maintenance] = await Promise.all([
       listProtections(db, id),
       readDefaultBranch(path),
       hasRefs(path, 'visible'),
       packBytes(path),
+      findMaintenanceState(db, id, clock.now()),
     ])
     return {
       ...toSummary({ ...repository, state: 'ready' }, protectedBranches),
@@ -151,6 +153,7 @@ export function createRepositories(dependencies: Dependencies) {
       empty: !isUsed,
       sizeBytes,
       cloneUrls,
+      maintenance,
       import: null,
     }
   }
@@ -298,7 +301,12 @@ export function createRepositories(dependencies: Dependencies) {
 
 type Described = Pick<Repository, 'id' | 'name' | 'path' | 'createdAt' | 'ownerTokenId' | 'state'>
 
-const nothingYet = { defaultBranch: 'main', empty: true, sizeBytes: 0 }
+const nothingYet = {
+  defaultBranch: 'main',
+  empty: true,
+  sizeBytes: 0,
+  maintenance: { state: 'idle', finishedAt: null },
+} as const
 
 function toSummary(repository: Described, protectedBranches: string[]) {
   const { id, name, createdAt, path, ownerTokenId, state } = repository

@@ -29,6 +29,21 @@ export const DescribedRepository = Type.Object({
     },
     { description: '`http` and `ssh` addresses; null for a door that is closed' },
   ),
+  maintenance: Type.Object(
+    {
+      state: Type.Enum(['idle', 'pending', 'running', 'failed'], {
+        description:
+          '`pending` is due and waits, as after an import or a large push; `failed` is tried again later, the log says why it failed',
+      }),
+      finishedAt: orNull(
+        Type.Integer({ description: 'when the last one that succeeded ended, in milliseconds' }),
+      ),
+    },
+    {
+      description:
+        'work in the background that makes clones and fetches quick: packs are united, a bitmap and a commit-graph written',
+    },
+  ),
   import: orNull(
     Type.Object({
       source: Type.String({ description: 'where it comes from, without credentials' }),

@@ -1,0 +1,56 @@
+import type { Selectable } from 'kysely'
+import { prepared } from '../database/prepared.ts'
+import type { Db, MaintenanceRow } from '../database/schema.ts'
+
+/** What is shown of a repository's maintenance; `finishedAt` is when the last one that succeeded ended. */
+export type MaintenanceState = {
+  state: 'idle' | 'pending' | 'running' | 'failed'
+  finishedAt: number | null
+}
+
+const shown = ['wanted', 'leaseUntil', 'fault', 'finishedAt'] as const
+type Shown = (typeof shown)[number]
+
+const byRepository = prepared((db, by: { repositoryId: string }) =>
+  db.selectFrom('maintenance').select(shown).where('repositoryId', '=', by.repositoryId),
+)
+
+/** Requests maintenance of a repository that has just come; one that is requested already stays so. */
+export async function requestQuickMaintenance(
+  db: Db,
+  { repositoryId, now }: { repositoryId: string; now: number },
+): Promise<void> {
+  await db
+    .insertInto('maintenance')
+    .values({ repositoryId, prunedAt: now, wanted: 'quick', wantedAt: now })
+    .onConflict((row) =>
+      row.column('repositoryId').doUpdateSet((is) => ({
+        wanted: is
+          .case()
+          .when('maintenance.wanted', '=', '')
+          .then('quick')
+          .else(is.ref('maintenance.wanted'))
+          .end(),
+        wantedAt: now,
+      })),
+    )
+    .execute()
+}
+
+export async function findMaintenanceState(
+  db: Db,
+  repositoryId: string,
+  now: number,
+): Promise<MaintenanceState> {
+  const [row] = await byRepository(db, { repositoryId })
+  return row ? toMaintenanceState(row, now) : { state: 'idle', finishedAt: null }
+}
+
+function toMaintenanceState(
+  { wanted, leaseUntil, fault, finishedAt }: Pick<Selectable<MaintenanceRow>, Shown>,
+  now: number,
+): MaintenanceState {
+  if (leaseUntil >= now) return { state: 'running', finishedAt }
+  if (wanted !== '') return { state: 'pending', finishedAt }
+  return { state: fault === null ? 'idle' : 'failed', finishedAt }
+}
