@@ -67,7 +67,7 @@ export async function runScript(
     command: ['bash', '-c', script],
     env: { PATH: '/usr/bin:/bin', HOME: room.inside.home },
     cwd: room.inside.workspace,
-    timeoutMs: 60_000,
+    timeoutMs: 600_000,
     signal: new AbortController().signal,
     onOutput(bytes) {
       output = (output + bytes.toString('latin1')).slice(0, 100_000)
