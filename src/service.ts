@@ -38,6 +38,7 @@ import { importRoutes } from './repositories/import-routes.ts'
 import { assertSameInstance } from './repositories/instance.ts'
 import { repositoryRoutes } from './repositories/repository-routes.ts'
 import { createTidying } from './repositories/tidying.ts'
+import { prepareMemoryLimits } from './sandbox/memory-trial.ts'
 import { secretRoutes } from './secrets/secret-routes.ts'
 import { sshKeyRoutes } from './ssh-keys/ssh-key-routes.ts'
 import { tokenRoutes } from './tokens/token-routes.ts'
@@ -61,6 +62,7 @@ export async function startService(options: Options) {
     })
   })
   starting.use(await lockServer(settings.dataDir))
+  if (settings.runner) prepareMemoryLimits()
   const starter = starting.use(createStarter({ ...options, owner: settings.dataDir }))
   const app = starting.use(await openApp({ ...options, starter }))
   const { git, directories, freeSpace, clock, db, address } = app

@@ -44,7 +44,8 @@ export const workflowSettings = {
   } satisfies Setting<string[]>,
   stepMemoryMaxBytes: {
     variable: 'SVC_STEP_MEMORY_MAX',
-    description: 'Most memory that the processes of a workflow step may take together.',
+    description:
+      'Most memory that the processes of a workflow step may take together, held by a control group of the kernel where one can be made.',
     fallback: '2GiB',
     ...size(16 * mib, 1024 * gib),
   } satisfies Setting<number>,

@@ -10,6 +10,10 @@ const namespaces =
   'user.max_user_namespaces=15000 kernel.apparmor_restrict_unprivileged_userns=0; ' +
   'in a container, allow it to make them (docs/operating.md, The runner).'
 
+// The doctor moves no processes, and is in the group of whoever started it.
+const aboutGroups =
+  'A server may have a control group of its own: the first lines of its log say which limit holds.'
+
 /** Whether the steps of workflows can be kept apart from everything else. */
 export const sandboxCheck: Check = {
   id: 'sandbox',
@@ -48,7 +52,10 @@ async function probe({ path, setting }: Site): Promise<Finding> {
   const limits = { ...sandbox.limits, freeSpaceLeast: 0 }
   try {
     const { isolation, fault } = await probeSandbox({ ...sandbox, path, limits })
-    if (fault === undefined) return ok(isolation.description)
+    if (fault === undefined) {
+      const { memoryLimit, description } = isolation
+      return ok(memoryLimit === 'watched' ? `${description} ${aboutGroups}` : description)
+    }
     const found = `bubblewrap cannot make a sandbox here: ${fault.replace(/\s+/g, ' ').trim()}`
     return warning(found, namespaces)
   } catch (error) {

@@ -59,8 +59,8 @@ export async function runRunner(options: RunnerOptions): Promise<void> {
     hiddenPaths: [...hiddenPaths, options.folder],
     limits,
   })
-  const { kind: isolation, description } = sandbox.isolation
-  log[isolation === 'none' ? 'warn' : 'info']({ isolation }, description)
+  const { kind: isolation, memoryLimit, description } = sandbox.isolation
+  log[isolation === 'none' ? 'warn' : 'info']({ isolation, memoryLimit }, description)
   const stepPath = toStepPath({ path, isolation, readOnlyPaths })
   const client = createServerClient(server)
   const asked = { name, version, labels, isolation }

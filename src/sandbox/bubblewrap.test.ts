@@ -52,7 +52,8 @@ test('nothing but the folders of the room can be written', () => {
 
 test('the environment is among what is told by a pipe, not on the command line', () => {
   assert.match(bubblewrapArguments(bubble).join(' '), /--setenv TOKEN secret$/)
-  const command = bubblewrapCommand(tools, { ...start, move: undefined, user: undefined })
+  const without = { move: undefined, user: undefined, procsFile: undefined }
+  const command = bubblewrapCommand(tools, { ...start, ...without })
   assert.deepEqual(command.slice(0, 2), ['/bin/sh', '-c'])
   assert.equal(
     command.slice(4).join(' '),
@@ -63,9 +64,17 @@ test('the environment is among what is told by a pipe, not on the command line',
 
 test('as root, the room is shown at another place and the user is changed before bubblewrap', () => {
   const move = { from: '/rooms/1', to: '/mnt' }
-  const command = bubblewrapCommand(tools, { ...start, move, user: 2_000_000_001 })
+  const command = bubblewrapCommand(tools, {
+    ...start,
+    move,
+    user: 2_000_000_001,
+    procsFile: '/group/cgroup.procs',
+  })
   assert.deepEqual(command.slice(0, 5), ['/bin/unshare', '--mount', '--ipc', '--', '/bin/sh'])
-  assert.match(command.join(' '), / sh \/bin\/mount \/rooms\/1 \/mnt \/bin\/choom /)
+  assert.match(
+    command.join(' '),
+    / sh \/group\/cgroup\.procs \/bin\/mount \/rooms\/1 \/mnt \/bin\/choom /,
+  )
   assert.match(command.join(' '), /--reuid=2000000001 --regid=2000000001 --clear-groups/)
 })
 

@@ -99,14 +99,21 @@ export function bubblewrapCommand(
     /** The folder of the room and the empty place at which bubblewrap is to see it, as somebody who may not pass the folders above. */
     move: { from: string; to: string } | undefined
     user: number | undefined
+    /** The file by which to join a control group. */
+    procsFile: string | undefined
     limits: readonly string[]
     command: readonly string[]
   },
 ): [string, ...string[]] {
-  const { bwrap, move, user, limits, command } = options
+  const { bwrap, move, user, procsFile, limits, command } = options
   const mountAndGo =
     'mount=$1 from=$2 to=$3; shift 3; "$mount" -n --bind -- "$from" "$to" && exec env -i "$@"'
-  const shell = (script: string) => [tools.sh, '-c', guardScript + script, 'sh']
+  // After the guard, which must not be ended with the group.
+  const join = procsFile === undefined ? '' : 'echo 0 >"$1" || exit; shift; '
+  const shell = (script: string) => [
+    ...[tools.sh, '-c', guardScript + join + script, 'sh'],
+    ...(procsFile === undefined ? [] : [procsFile]),
+  ]
   const guarded = move
     ? [
         ...[tools.unshare, '--mount', '--ipc', '--'],

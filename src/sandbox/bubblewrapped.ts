@@ -45,7 +45,7 @@ const looksBetween = 5
 /** Starts a command in a room, with bubblewrap around it. */
 export function startBubblewrapped(
   setup: BubblewrapSetup,
-  { folder, user, pipes }: RoomPlace,
+  { folder, user, pipes, memoryGroup }: RoomPlace,
   command: RoomCommand,
   writer: number,
 ): Started {
@@ -67,6 +67,7 @@ export function startBubblewrapped(
       bwrap,
       move: user === undefined ? undefined : { from: folder, to: stage },
       user,
+      procsFile: memoryGroup?.procsFile,
       limits: limitArguments(limits),
       command: command.command,
     }),

@@ -4,7 +4,7 @@ import { ignoreAbsence } from '../base/absence.ts'
 import { endProcesses } from './plain.ts'
 import { processesOfRoom, signal } from './processes.ts'
 import { removeTree } from './removal.ts'
-import { isRoomName, isRoomUser } from './room-place.ts'
+import { isRoomName, isRoomUser, leftMemoryGroup } from './room-place.ts'
 import { untilOver } from './started.ts'
 import type { Tools } from './tools.ts'
 
@@ -57,6 +57,7 @@ async function clearRooms(folder: string, tools: Tools): Promise<void> {
       for (const { pid } of strays) signal(pid, 'SIGKILL')
       return strays.length + (await endProcesses({ folder: room, user }, tools)) === 0
     })
+    await (await leftMemoryGroup(room))?.remove()
     await removeTree(room, tools)
   }
 }

@@ -8,6 +8,8 @@ import { insideFolders } from './bubblewrap.ts'
 import { startBubblewrapped } from './bubblewrapped.ts'
 import { assertHidden, hidingMounts } from './hidden-paths.ts'
 import { clearLeftovers, roomsElsewhere } from './leftovers.ts'
+import type { MemoryController } from './memory-group.ts'
+import { describeMemory, type MemoryTrial, tryMemory } from './memory-trial.ts'
 import { startPlain } from './plain.ts'
 import { removeTree } from './removal.ts'
 import { createRoom } from './room.ts'
@@ -40,9 +42,15 @@ export async function openSandbox(options: SandboxOptions): Promise<Sandbox> {
   assertHidden(options.hiddenPaths, options.readOnlyPaths)
   const tools = findTools(options.path)
   await clearLeftovers(options.folder, tools)
-  const { isolation, fault } = await tryOut(options)
-  if (fault === undefined) return { isolation, openRoom: bubblewrapRooms(options) }
-  if (options.mode === 'auto') return { isolation, openRoom: await workingPlainRooms(options) }
+  const memory = await tryMemory({
+    tools,
+    maxBytes: options.limits.memoryMaxBytes,
+    mayChange: true,
+  })
+  const { isolation, fault } = await tryOut(options, memory)
+  const limited = { ...options, controller: memory.controller }
+  if (fault === undefined) return { isolation, openRoom: bubblewrapRooms(limited) }
+  if (options.mode === 'auto') return { isolation, openRoom: await workingPlainRooms(limited) }
   return {
     isolation,
     openRoom: refuse(`Steps may run in a sandbox only, and there is none: ${fault}`),
@@ -58,28 +66,32 @@ export async function probeSandbox(options: Omit<SandboxOptions, 'folder'>): Pro
   const tools = findTools(options.path)
   const folder = await mkdtemp(join(tmpdir(), 'svc-sandbox-'))
   try {
-    return await tryOut({ ...options, folder })
+    const { memoryMaxBytes: maxBytes } = options.limits
+    const memory = await tryMemory({ tools, maxBytes, mayChange: false })
+    return await tryOut({ ...options, folder }, memory)
   } finally {
     await removeTree(folder, tools)
   }
 }
 
-async function tryOut(options: SandboxOptions): Promise<Probed> {
+async function tryOut(asked: SandboxOptions, memory: MemoryTrial): Promise<Probed> {
   closeInheritedDescriptors()
+  const options = { ...asked, controller: memory.controller }
   const fault = await trialFault(bubblewrapRooms(options))
   if (fault !== undefined && options.readOnlyPaths.length > 0) {
     // A setting that is wrong must not cost the sandbox.
     const without = await trialFault(bubblewrapRooms({ ...options, readOnlyPaths: [] }))
     if (without === undefined) throw new Error(`What steps are to read cannot be shown: ${fault}`)
   }
-  return { isolation: describe(options, fault), fault }
+  return { isolation: describe(options, memory, fault), fault }
 }
 
 type Rooms = () => Promise<Room>
-type RoomOptions = Omit<SandboxOptions, 'mode'>
+type RoomOptions = Omit<SandboxOptions, 'mode'> & { controller: MemoryController | undefined }
 
 function bubblewrapRooms(options: RoomOptions): Rooms {
-  const { folder, path, network, limits, readOnlyPaths, hiddenPaths } = options
+  const { folder, path, network, limits, readOnlyPaths, hiddenPaths, controller } = options
+  const memory = controller && { controller, maxBytes: limits.memoryMaxBytes }
   const tools = findTools(path)
   const { args, shown } = systemMounts(network)
   const stage = findStage([folder, ...readOnlyPaths])
@@ -90,16 +102,17 @@ function bubblewrapRooms(options: RoomOptions): Rooms {
     const hiding = hidingMounts(hiddenPaths, { shown, isOther: isRoot() })
     const system = [...args, ...hiding]
     const setup = { tools, bwrap, network, limits, system, readOnlyPaths, stage }
-    const place = await makeRoom(folder, { ownUser: isRoot(), tools })
+    const place = await makeRoom(folder, { ownUser: isRoot(), tools, memory })
     const start = startBubblewrapped.bind(undefined, setup)
     return createRoom({ place, inside: insideFolders, limits, tools, start })
   }
 }
 
-function plainRooms({ folder, path, limits }: RoomOptions): Rooms {
+function plainRooms({ folder, path, limits, controller }: RoomOptions): Rooms {
+  const memory = controller && { controller, maxBytes: limits.memoryMaxBytes }
   const tools = findTools(path)
   return async () => {
-    const place = await makeRoom(folder, { ownUser: isRoot(), tools })
+    const place = await makeRoom(folder, { ownUser: isRoot(), tools, memory })
     const start = startPlain.bind(undefined, { tools, limits })
     return createRoom({ place, inside: place.outside, limits, tools, start })
   }
@@ -145,21 +158,24 @@ async function trialFault(openRoom: Rooms): Promise<string | undefined> {
 
 function describe(
   { network, limits, mode }: Pick<SandboxOptions, 'network' | 'limits' | 'mode'>,
+  memoryTrial: MemoryTrial,
   fault: string | undefined,
 ): Isolation {
+  const memoryLimit = memoryTrial.controller?.version ?? 'watched'
+  const counted = describeMemory(memoryTrial)
   const memory = `${Math.floor(limits.memoryMaxBytes / 1_048_576)} MiB of memory, ${limits.processesMax} processes`
   if (fault === undefined) {
     const reach = network === 'full' ? 'the network that the runner has' : 'no network'
-    const description = `Steps run in bubblewrap with everything unshared, the system read-only, ${reach} and at most ${memory}.`
-    return { kind: 'bubblewrap', network, description }
+    const description = `Steps run in bubblewrap with everything unshared, the system read-only, ${reach} and at most ${memory}. ${counted}`
+    return { kind: 'bubblewrap', network, memoryLimit, description }
   }
   if (mode === 'require') {
     const description = `Steps do not run here: they may run in a sandbox only, and bubblewrap does not work: ${fault}`
-    return { kind: 'none', network, description }
+    return { kind: 'none', network, memoryLimit, description }
   }
   const identity = isRoot() ? 'as users of their own' : "as the runner's own user"
-  const description = `Steps run without a sandbox, ${identity}, with the whole network and at most ${memory}, for bubblewrap does not work here: ${fault}`
-  return { kind: 'none', network: 'full', description }
+  const description = `Steps run without a sandbox, ${identity}, with the whole network and at most ${memory}, for bubblewrap does not work here: ${fault.trim().replace(/(?<![.!?])$/, '.')} ${counted}`
+  return { kind: 'none', network: 'full', memoryLimit, description }
 }
 
 // In the mount namespace of one bubblewrap alone, the room takes the place of one of these.

@@ -1,8 +1,10 @@
-import { statSync } from 'node:fs'
-import { launch, runTool } from './launch.ts'
+import { statSync, writeFileSync } from 'node:fs'
+import type { Writable } from 'node:stream'
+import { type Launched, launch, runTool } from './launch.ts'
 import { limitArguments } from './limits.ts'
 import { memfdBytes } from './memfds.ts'
 import { memoryOf } from './memory.ts'
+import type { MemoryGroup } from './memory-group.ts'
 import {
   descendantsOf,
   findProcess,
@@ -17,6 +19,7 @@ import {
 import type { RoomPlace } from './room-place.ts'
 import type { RoomCommand, SandboxLimits } from './sandbox.ts'
 import {
+  type Exit,
   exitOf,
   feed,
   folderFault,
@@ -45,23 +48,27 @@ export function startPlain(
   using input = openInput(command, place.pipes)
   const child = launch({
     command: [
-      ...([tools.prlimit, ...limitArguments(limits, { others }), '--'] as const),
+      // It waits until it is in its control group: the user of the room may not join one by itself.
+      ...([tools.sh, '-c', 'read -r _ <&3; exec 3<&-; exec "$@"', 'sh'] as const),
+      ...[tools.prlimit, ...limitArguments(limits, { others }), '--'],
       ...[tools.setpriv, '--no-new-privs', '--pdeathsig', 'KILL', '--', ...command.command],
     ],
     // From its first instruction on it is the user of the room, so that no variable can turn against root.
     env: { ...command.env, [roomVariable]: nameOf(place) },
     user: place.user,
     cwd: command.cwd,
-    stdio: [input.stdio, writer, writer],
+    stdio: [input.stdio, writer, writer, 'pipe'],
   })
+  const fault = release(child, place.memoryGroup)
   feed(child, command)
   const first = child.pid === undefined ? undefined : findProcess(child.pid)
-  const exited = exitOf(child)
+  const exited = exitOf(child).then((exit): Exit => (fault ? { exitCode: null, fault } : exit))
   // Descendants whose parents end are nobody's; those that were seen once are not forgotten.
   const seen = new Map<string, Process>()
   function processes(): Process[] {
     if (!first) return []
     if (place.user !== undefined) return processesOfUser(place.user)
+    if (place.memoryGroup) return processesOfGroup(place.memoryGroup)
     for (const known of [first, ...seen.values()].filter(stillRuns)) {
       for (const found of descendantsOf(known.pid)) {
         seen.set(`${found.pid} ${found.startedAt}`, found)
@@ -79,10 +86,34 @@ export function startPlain(
     },
     async endAll() {
       if (!first) return
-      await untilOver(async () => (await endProcesses(place, tools, processes())) === 0)
+      await untilOver(async () => {
+        place.memoryGroup?.kill()
+        return (await endProcesses(place, tools, processes())) === 0
+      })
       await exited
     },
   }
+}
+
+/** Moves a command that waits into its control group, and has it begin; why that could not be. */
+function release(child: Launched, group: MemoryGroup | undefined): string | undefined {
+  const channel = child.stdio?.[3] as Writable | undefined
+  channel?.on('error', () => {})
+  try {
+    if (group && child.pid !== undefined) writeFileSync(group.procsFile, String(child.pid))
+    channel?.end('\n')
+    return undefined
+  } catch (error) {
+    child.kill('SIGKILL')
+    return `The limit of memory could not be set: ${error instanceof Error ? error.message : error}`
+  }
+}
+
+function processesOfGroup(group: MemoryGroup): Process[] {
+  return group
+    .processIds()
+    .flatMap((pid) => findProcess(pid) ?? [])
+    .filter(({ isGone }) => !isGone)
 }
 
 /** Sends SIGKILL to all processes of a room that can be found; how many there were. */

@@ -1,8 +1,17 @@
 import { randomInt } from 'node:crypto'
-import { chmodSync, chownSync, mkdirSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { chmodSync, chownSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { readlink } from 'node:fs/promises'
+import { basename, join } from 'node:path'
+import { ignoreAbsence } from '../base/absence.ts'
 import { newId } from '../base/ids.ts'
 import { etcFiles } from './bubblewrap.ts'
+import {
+  isGroupNamed,
+  type MemoryController,
+  type MemoryGroup,
+  makeMemoryGroup,
+  openMemoryGroup,
+} from './memory-group.ts'
 import { makePipes, type StepPipes } from './pipes.ts'
 import { removeTree } from './removal.ts'
 import type { Folders } from './sandbox.ts'
@@ -15,11 +24,22 @@ export type RoomPlace = {
   /** The user who owns what is inside; undefined for the runner's own. */
   user: number | undefined
   outside: Folders
+  /** What the kernel counts the memory of its commands by, where that is possible. */
+  memoryGroup: MemoryGroup | undefined
   /** What its commands read and write. */
   pipes: StepPipes
 }
 
 const roomPrefix = 'svc-room-'
+
+type MemoryLimit = { controller: MemoryController; maxBytes: number }
+
+type PlaceOptions = {
+  ownUser: boolean
+  tools: Tools
+  /** The limit that a control group is to have; undefined for no group. */
+  memory: MemoryLimit | undefined
+}
 
 /** Whether a name in the folder of rooms is one of a room. */
 export function isRoomName(name: string): boolean {
@@ -32,9 +52,10 @@ export function isRoomName(name: string): boolean {
  */
 export async function makeRoom(
   folder: string,
-  { ownUser, tools }: { ownUser: boolean; tools: Tools },
+  { ownUser, tools, memory }: PlaceOptions,
 ): Promise<RoomPlace> {
-  const room = join(folder, roomPrefix + newId())
+  const name = roomPrefix + newId()
+  const room = join(folder, name)
   const user = ownUser ? newUser() : undefined
   const inRoom = (name: string) => join(room, name)
   mkdirSync(room, { mode: 0o711 })
@@ -52,7 +73,31 @@ export async function makeRoom(
     chmodSync(join(room, 'etc', name), 0o644)
   }
   chmodSync(inRoom('etc'), 0o755)
-  return { folder: room, user, outside, pipes: await makePipes(tools, user) }
+  const pipes = await makePipes(tools, user)
+  try {
+    const memoryGroup = memory && limitMemory(room, memory)
+    return { folder: room, user, outside, memoryGroup, pipes }
+  } catch (error) {
+    pipes[Symbol.dispose]()
+    throw error
+  }
+}
+
+// Written down first: whoever clears away after a runner that was killed must find the group.
+function limitMemory(room: string, { controller, maxBytes }: MemoryLimit): MemoryGroup {
+  const name = basename(room)
+  symlinkSync(join(controller.parent, name), join(room, groupLink))
+  return makeMemoryGroup(controller, name, maxBytes)
+}
+
+const groupLink = 'memory-group'
+
+/** The control group of a room that a killed runner has left behind, if there is one. */
+export async function leftMemoryGroup(room: string): Promise<MemoryGroup | undefined> {
+  const path = await readlink(join(room, groupLink)).catch(ignoreAbsence)
+  return path !== undefined && isGroupNamed(path, basename(room))
+    ? openMemoryGroup(path)
+    : undefined
 }
 
 /** Removes all that steps have made in a room, in which nothing may run any more. */

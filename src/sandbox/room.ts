@@ -20,7 +20,7 @@ const givenUp =
 
 /** A room in a place that has been made for it. One command runs in it at a time. */
 export function createRoom({ place, inside, limits, tools, start }: Options): Room {
-  const { folder, pipes, outside } = place
+  const { folder, pipes, outside, memoryGroup } = place
   const closed = new AbortController()
   let running: Promise<unknown> | undefined
   let isGivenUp = false
@@ -42,7 +42,7 @@ export function createRoom({ place, inside, limits, tools, start }: Options): Ro
       const signal = AbortSignal.any([command.signal, closed.signal])
       const life = runCommand(
         {
-          ...{ pipe: pipes.output, limits, disk: folder },
+          ...{ pipe: pipes.output, limits, memoryGroup, disk: folder },
           start: (writer) => start(place, command, writer),
           onDiskFull: giveUpFiles,
           hurry: closed.signal,
@@ -60,6 +60,8 @@ export function createRoom({ place, inside, limits, tools, start }: Options): Ro
       await running?.catch(() => {})
       await endProcesses(place, tools)
       pipes[Symbol.dispose]()
+      // Before its folder, which says where it is; the cache of the files that are removed goes with it.
+      await memoryGroup?.remove()
       await removeTree(folder, tools)
     },
   }

@@ -1,10 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { MemoryGroup } from './memory-group.ts'
 import { openOutput } from './output.ts'
 import type { Pipe } from './pipes.ts'
 import { signal as send } from './processes.ts'
 import type { CommandEnd, RoomCommand, SandboxLimits } from './sandbox.ts'
 import { folderFault, type Started } from './started.ts'
-import { diskMet, watch } from './watch.ts'
+import { diskMet, watch, watchMemory } from './watch.ts'
 
 type Reason = CommandEnd['reason']
 
@@ -17,6 +18,7 @@ type Options = {
   /** Where the command writes. */
   pipe: Pipe
   limits: SandboxLimits
+  memoryGroup: MemoryGroup | undefined
   /** A folder on the disk of the rooms. */
   disk: string
   start: (writer: number) => Started
@@ -28,12 +30,13 @@ type Options = {
 
 /** Runs a command from its start until the last of its processes has ended and all that it wrote was taken. */
 export async function runCommand(
-  { pipe, limits, disk, start, onDiskFull, hurry }: Options,
+  { pipe, limits, memoryGroup, disk, start, onDiskFull, hurry }: Options,
   { timeoutMs, signal, onOutput }: RoomCommand,
 ): Promise<CommandEnd> {
   if (signal.aborted) return { exitCode: null, reason: 'cancelled', detail: '' }
   const full = await diskMet(disk, limits)
   if (full) return { exitCode: null, ...full }
+  const memory = watchMemory(limits, memoryGroup)
   const output = openOutput(pipe)
   let head = ''
   const started = start(output.writer)
@@ -45,7 +48,7 @@ export async function runCommand(
   // It may have been cancelled before, and still have time to end.
   hurry.addEventListener('abort', onAbort)
   const over = new AbortController()
-  const watching = watch(started, { limits, disk, signal: over.signal }).then(
+  const watching = watch(started, { limits, memory, disk, signal: over.signal }).then(
     (met) => met && stopping.stop(met.reason, 0, met.detail),
   )
   const reading = output.read((bytes) => {
@@ -67,6 +70,9 @@ export async function runCommand(
     if (full || stopping.reason === 'out-of-disk') await onDiskFull()
     await reading
     if (full && !stopping.reason) return { exitCode: null, ...full }
+    // The kernel may have ended it since the last look.
+    const met = stopping.reason ? undefined : memory.limitMet()
+    if (met) return { exitCode: null, ...met }
     if (stopping.reason) return { exitCode: null, reason: stopping.reason, detail: stopping.detail }
     if (exit.exitCode !== null) return { exitCode: exit.exitCode, reason: 'exited', detail: '' }
     const detail = exit.fault || toDetail(head.slice(0, complaintMaxLength).trim())

@@ -1,5 +1,6 @@
 import { statfs } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { MemoryGroup } from './memory-group.ts'
 import type { SandboxLimits } from './sandbox.ts'
 import type { Started } from './started.ts'
 
@@ -10,14 +11,21 @@ const betweenMs = 100
 const share = 1 / 20
 const filesLeast = 2000
 
+type WatchOptions = {
+  limits: SandboxLimits
+  memory: MemoryWatch
+  disk: string
+  signal: AbortSignal
+}
+
 /** Looks at a running command from time to time, until it meets a limit or the signal is aborted. */
 export async function watch(
   started: Started,
-  { limits, disk, signal }: { limits: SandboxLimits; disk: string; signal: AbortSignal },
+  { limits, memory, disk, signal }: WatchOptions,
 ): Promise<LimitMet | undefined> {
   while (!signal.aborted) {
     const before = performance.now()
-    const met = (await diskMet(disk, limits)) ?? (await memoryMet(started, limits))
+    const met = (await diskMet(disk, limits)) ?? (await memory.look(started))
     if (met) return met
     const tookMs = performance.now() - before
     await sleep(Math.max(betweenMs, tookMs / share), undefined, { signal }).catch(() => {})
@@ -45,13 +53,40 @@ export async function diskMet(
   return undefined
 }
 
-async function memoryMet(
-  started: Started,
+export type MemoryWatch = {
+  /** Whether the kernel has ended a process of the command because of the limit, as far as it says so. */
+  limitMet: () => LimitMet | undefined
+  /** The same, or what is counted where the kernel does not say so. */
+  look: (started: Started) => Promise<LimitMet | undefined>
+}
+
+/** Watches the memory of one command, from its start. */
+export function watchMemory(
   { memoryMaxBytes }: SandboxLimits,
-): Promise<LimitMet | undefined> {
-  if ((await started.memory(memoryMaxBytes)) <= memoryMaxBytes) return undefined
-  const detail = `The step took more than the ${megabytes(memoryMaxBytes)} of memory that it may.`
-  return { reason: 'out-of-memory', detail }
+  group: MemoryGroup | undefined,
+): MemoryWatch {
+  const before = killsOf(group)
+  const met: LimitMet = {
+    reason: 'out-of-memory',
+    detail: `The step took more than the ${megabytes(memoryMaxBytes)} of memory that it may.`,
+  }
+  const limitMet = () => ((killsOf(group) ?? 0) > (before ?? 0) ? met : undefined)
+  return {
+    limitMet,
+    async look(started) {
+      if (killsOf(group) !== undefined) return limitMet()
+      return (await started.memory(memoryMaxBytes)) > memoryMaxBytes ? met : undefined
+    },
+  }
+}
+
+/** Undefined where there is no group, or where it was taken away. */
+function killsOf(group: MemoryGroup | undefined): number | undefined {
+  try {
+    return group?.countKills()
+  } catch {
+    return undefined
+  }
 }
 
 function megabytes(bytes: number): string {

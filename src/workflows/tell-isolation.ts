@@ -15,7 +15,8 @@ export async function tellIsolation({ settings, path, log }: Options): Promise<v
   try {
     const { isolation, fault } = await probeSandbox({ ...sandbox, path, limits })
     const level = fault === undefined ? 'info' : 'warn'
-    log[level]({ isolation: isolation.kind }, isolation.description)
+    const { kind, memoryLimit, description } = isolation
+    log[level]({ isolation: kind, memoryLimit }, description)
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error)
     log.warn({ reason }, 'steps of workflows cannot run on this machine')

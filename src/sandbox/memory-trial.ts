@@ -1,0 +1,55 @@
+import { newId } from '../base/ids.ts'
+import { runTool } from './launch.ts'
+import { findMemoryController } from './memory-controller.ts'
+import { type MemoryController, makeMemoryGroup } from './memory-group.ts'
+import type { Tools } from './tools.ts'
+
+/** Where control groups can be made for steps, or why there can be none. */
+export type MemoryTrial =
+  | { controller: MemoryController; fault: undefined }
+  | { controller: undefined; fault: string }
+
+type Options = {
+  tools: Pick<Tools, 'sh'>
+  maxBytes: number
+  /** Whether processes of this program may be moved for it: see findMemoryController. */
+  mayChange: boolean
+}
+
+/** Finds out by making a group that a process joins. Never rejects. */
+export async function tryMemory({ tools, maxBytes, mayChange }: Options): Promise<MemoryTrial> {
+  try {
+    const controller = findMemoryController({ mayChange })
+    const group = makeMemoryGroup(controller, `svc-trial-${newId()}`, maxBytes)
+    const join = ['-c', 'echo 0 >"$1"', 'sh', group.procsFile]
+    const { exitCode } = await runTool([tools.sh, ...join]).finally(group.remove)
+    if (exitCode === 0) return { controller, fault: undefined }
+    return { controller: undefined, fault: 'a process may not join one' }
+  } catch (error) {
+    return { controller: undefined, fault: toReason(error) }
+  }
+}
+
+/** Moves a server's processes, while there are few, so that its runner can limit the memory of steps. */
+export function prepareMemoryLimits(): void {
+  try {
+    findMemoryController({ mayChange: true })
+  } catch {
+    // The log says later which limit holds, and why.
+  }
+}
+
+/** What limits the memory of steps, in one sentence. */
+export function describeMemory({ controller, fault }: MemoryTrial): string {
+  if (controller) return `The kernel limits their memory (${controller.version}).`
+  return `Their memory is watched every 100 ms, and what is in sockets is not counted, as no control group can be made: ${fault}.`
+}
+
+// Without the path, which is not for everybody who reads a run.
+function toReason(error: unknown): string {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined
+  if (code === 'EACCES' || code === 'EPERM') return 'this user may not make one'
+  if (code === 'EROFS') return 'they are mounted read-only'
+  if (typeof code === 'string') return `the system says ${code}`
+  return error instanceof Error ? error.message : String(error)
+}
