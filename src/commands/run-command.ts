@@ -96,6 +96,7 @@ async function execute({ git, tree, plan, workFolder, asked, options }: Executio
     path,
     network: asked.network ?? settings.sandboxNetwork,
     mode: settings.sandbox,
+    ownUserAllowed: true,
     limits: {
       memoryMaxBytes: settings.stepMemoryMaxBytes,
       processesMax: settings.stepProcesses,

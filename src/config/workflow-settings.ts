@@ -21,11 +21,11 @@ export const workflowSettings = {
   sandbox: {
     variable: 'SVC_SANDBOX',
     description:
-      'With require, steps of workflows run in a bubblewrap sandbox or not at all; with auto, without one where bubblewrap does not work, which each run then says.',
-    accepts: 'auto or require',
+      'With require, steps of workflows run in a bubblewrap sandbox or not at all. With auto, a service that runs as root does without one where bubblewrap does not work, which each run then says; as any other user it refuses runs, as steps could read its keys. With none, steps have no sandbox, and outside of root the rights of the service.',
+    accepts: 'auto, require or none',
     fallback: 'auto',
-    parse: (text) => (text === 'auto' || text === 'require' ? text : undefined),
-  } satisfies Setting<'auto' | 'require'>,
+    parse: (text) => (text === 'auto' || text === 'require' || text === 'none' ? text : undefined),
+  } satisfies Setting<'auto' | 'require' | 'none'>,
   sandboxNetwork: {
     variable: 'SVC_SANDBOX_NETWORK',
     description:

@@ -10,7 +10,7 @@ const namespaces =
   'user.max_user_namespaces=15000 kernel.apparmor_restrict_unprivileged_userns=0; ' +
   'in a container, allow it to make them (docs/operating.md, The runner).'
 
-// The doctor moves no processes, and is in the group of whoever started it.
+// The doctor moves no processes, and is in the group of the shell that started it.
 const aboutGroups =
   'A server may have a control group of its own: the first lines of its log say which limit holds.'
 
@@ -28,8 +28,12 @@ export const sandboxCheck: Check = {
         `apt-get install ${tool.package}`,
       ),
     )
-    if (findProgram('bwrap', site.path) === undefined) {
-      const found = 'bwrap is not on the PATH; steps of workflows have no sandbox without it.'
+    const isWanted = site.setting('sandbox') !== 'none'
+    if (isWanted && findProgram('bwrap', site.path) === undefined) {
+      const found =
+        process.getuid?.() === 0
+          ? 'bwrap is not on the PATH; steps of workflows have no sandbox without it.'
+          : 'bwrap is not on the PATH; runs of workflows are refused without it.'
       missing.unshift(warning(found, 'apt-get install bubblewrap'))
     }
     return missing.length > 0 ? missing : [await probe(site)]
@@ -56,6 +60,7 @@ async function probe({ path, setting }: Site): Promise<Finding> {
       const { memoryLimit, description } = isolation
       return ok(memoryLimit === 'watched' ? `${description} ${aboutGroups}` : description)
     }
+    if (sandbox.mode === 'none') return warning(isolation.description, 'Unset SVC_SANDBOX.')
     const found = `bubblewrap cannot make a sandbox here: ${fault.replace(/\s+/g, ' ').trim()}`
     return warning(found, namespaces)
   } catch (error) {

@@ -1,9 +1,10 @@
 import type { Settings } from '../config/settings.ts'
+import type { SandboxMode } from '../sandbox/isolation.ts'
 import type { SandboxLimits } from '../sandbox/sandbox.ts'
 
 /** How the sandbox of a runner is to be. */
 export type SandboxOptions = {
-  mode: 'auto' | 'require'
+  mode: SandboxMode
   network: 'none' | 'full'
   readOnlyPaths: string[]
   hiddenPaths: string[]

@@ -109,7 +109,7 @@ function moveOwnProcesses(parent: string): void {
 function areOurs(parent: string): (pid: number) => boolean {
   const below = new Set(descendantsOf(process.pid).map(({ pid }) => pid))
   const above = new Set<number>()
-  // A session of somebody who has logged in is not moved: systemd.scope(5).
+  // The shell of a login session is not moved: systemd.scope(5).
   if (!parent.endsWith('.scope')) {
     for (let pid = process.ppid; pid > 0 && !above.has(pid); ) {
       above.add(pid)

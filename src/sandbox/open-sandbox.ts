@@ -7,9 +7,10 @@ import { closeInheritedDescriptors } from '../base/inherited-descriptors.ts'
 import { insideFolders } from './bubblewrap.ts'
 import { startBubblewrapped } from './bubblewrapped.ts'
 import { assertHidden, hidingMounts } from './hidden-paths.ts'
+import { type Choice, chooseIsolation, describeIsolation, type SandboxMode } from './isolation.ts'
 import { clearLeftovers, roomsElsewhere } from './leftovers.ts'
 import type { MemoryController } from './memory-group.ts'
-import { describeMemory, type MemoryTrial, tryMemory } from './memory-trial.ts'
+import { type MemoryTrial, tryMemory } from './memory-trial.ts'
 import { startPlain } from './plain.ts'
 import { removeTree } from './removal.ts'
 import { createRoom } from './room.ts'
@@ -24,8 +25,10 @@ export type SandboxOptions = {
   /** Where programs are looked for, in the form of PATH. */
   path: string
   network: 'none' | 'full'
-  /** What to do where bubblewrap does not work: go without it, or make no rooms. */
-  mode: 'auto' | 'require'
+  /** With `auto` and `require` steps run in bubblewrap where it works; chooseIsolation says what follows elsewhere. */
+  mode: SandboxMode
+  /** Whether steps may run as this very user without saying so by `none`: they are that user's own. */
+  ownUserAllowed?: boolean
   limits: SandboxLimits
   /** Further paths of the machine that steps can read at the same place. */
   readOnlyPaths: readonly string[]
@@ -47,18 +50,15 @@ export async function openSandbox(options: SandboxOptions): Promise<Sandbox> {
     maxBytes: options.limits.memoryMaxBytes,
     mayChange: true,
   })
-  const { isolation, fault } = await tryOut(options, memory)
+  const { isolation, choice } = await tryOut(options, memory)
   const limited = { ...options, controller: memory.controller }
-  if (fault === undefined) return { isolation, openRoom: bubblewrapRooms(limited) }
-  if (options.mode === 'auto') return { isolation, openRoom: await workingPlainRooms(limited) }
-  return {
-    isolation,
-    openRoom: refuse(`Steps may run in a sandbox only, and there is none: ${fault}`),
-  }
+  if (choice === 'bubblewrap') return { isolation, openRoom: bubblewrapRooms(limited) }
+  if (choice === 'refused') return { isolation, openRoom: refuse(isolation.description) }
+  return { isolation, openRoom: await workingPlainRooms(limited) }
 }
 
 /** What isolation steps have, and why bubblewrap does not work where it does not. */
-type Probed = { isolation: Isolation; fault: string | undefined }
+type Probed = { isolation: Isolation; choice: Choice; fault: string | undefined }
 
 /** Finds out the same and leaves nothing behind. Throws as `openSandbox` does. */
 export async function probeSandbox(options: Omit<SandboxOptions, 'folder'>): Promise<Probed> {
@@ -77,13 +77,15 @@ export async function probeSandbox(options: Omit<SandboxOptions, 'folder'>): Pro
 async function tryOut(asked: SandboxOptions, memory: MemoryTrial): Promise<Probed> {
   closeInheritedDescriptors()
   const options = { ...asked, controller: memory.controller }
-  const fault = await trialFault(bubblewrapRooms(options))
-  if (fault !== undefined && options.readOnlyPaths.length > 0) {
+  const fault =
+    options.mode === 'none' ? 'SVC_SANDBOX is none' : await trialFault(bubblewrapRooms(options))
+  if (options.mode !== 'none' && fault !== undefined && options.readOnlyPaths.length > 0) {
     // A setting that is wrong must not cost the sandbox.
     const without = await trialFault(bubblewrapRooms({ ...options, readOnlyPaths: [] }))
     if (without === undefined) throw new Error(`What steps are to read cannot be shown: ${fault}`)
   }
-  return { isolation: describe(options, memory, fault), fault }
+  const found = { ...options, memory, fault, isRoot: isRoot() }
+  return { isolation: describeIsolation(found), choice: chooseIsolation(found), fault }
 }
 
 type Rooms = () => Promise<Room>
@@ -154,28 +156,6 @@ async function trialFault(openRoom: Rooms): Promise<string | undefined> {
   } catch (error) {
     return error instanceof Error ? error.message : String(error)
   }
-}
-
-function describe(
-  { network, limits, mode }: Pick<SandboxOptions, 'network' | 'limits' | 'mode'>,
-  memoryTrial: MemoryTrial,
-  fault: string | undefined,
-): Isolation {
-  const memoryLimit = memoryTrial.controller?.version ?? 'watched'
-  const counted = describeMemory(memoryTrial)
-  const memory = `${Math.floor(limits.memoryMaxBytes / 1_048_576)} MiB of memory, ${limits.processesMax} processes`
-  if (fault === undefined) {
-    const reach = network === 'full' ? 'the network that the runner has' : 'no network'
-    const description = `Steps run in bubblewrap with everything unshared, the system read-only, ${reach} and at most ${memory}. ${counted}`
-    return { kind: 'bubblewrap', network, memoryLimit, description }
-  }
-  if (mode === 'require') {
-    const description = `Steps do not run here: they may run in a sandbox only, and bubblewrap does not work: ${fault}`
-    return { kind: 'none', network, memoryLimit, description }
-  }
-  const identity = isRoot() ? 'as users of their own' : "as the runner's own user"
-  const description = `Steps run without a sandbox, ${identity}, with the whole network and at most ${memory}, for bubblewrap does not work here: ${fault.trim().replace(/(?<![.!?])$/, '.')} ${counted}`
-  return { kind: 'none', network: 'full', memoryLimit, description }
 }
 
 // In the mount namespace of one bubblewrap alone, the room takes the place of one of these.

@@ -109,7 +109,7 @@ function drain(descriptor: number): void {
       if (length === 0) return
       left -= length
     } catch {
-      // EAGAIN: it is empty, though somebody could still write.
+      // EAGAIN: it is empty, and a writer still has it open.
       return
     }
   }

@@ -83,7 +83,7 @@ export async function makeRoom(
   }
 }
 
-// Written down first: whoever clears away after a runner that was killed must find the group.
+// Written down first: the start after a runner that was killed must find the group.
 function limitMemory(room: string, { controller, maxBytes }: MemoryLimit): MemoryGroup {
   const name = basename(room)
   symlinkSync(join(controller.parent, name), join(room, groupLink))

@@ -70,7 +70,7 @@ export async function runCommand(
     if (full || stopping.reason === 'out-of-disk') await onDiskFull()
     await reading
     if (full && !stopping.reason) return { exitCode: null, ...full }
-    // The kernel may have ended it since the last look.
+    // The kernel may have ended it since the last check.
     const met = stopping.reason ? undefined : memory.limitMet()
     if (met) return { exitCode: null, ...met }
     if (stopping.reason) return { exitCode: null, reason: stopping.reason, detail: stopping.detail }

@@ -25,7 +25,7 @@ export async function watch(
 ): Promise<LimitMet | undefined> {
   while (!signal.aborted) {
     const before = performance.now()
-    const met = (await diskMet(disk, limits)) ?? (await memory.look(started))
+    const met = (await diskMet(disk, limits)) ?? (await memory.check(started))
     if (met) return met
     const tookMs = performance.now() - before
     await sleep(Math.max(betweenMs, tookMs / share), undefined, { signal }).catch(() => {})
@@ -57,7 +57,7 @@ export type MemoryWatch = {
   /** Whether the kernel has ended a process of the command because of the limit, as far as it says so. */
   limitMet: () => LimitMet | undefined
   /** The same, or what is counted where the kernel does not say so. */
-  look: (started: Started) => Promise<LimitMet | undefined>
+  check: (started: Started) => Promise<LimitMet | undefined>
 }
 
 /** Watches the memory of one command, from its start. */
@@ -73,7 +73,7 @@ export function watchMemory(
   const limitMet = () => ((killsOf(group) ?? 0) > (before ?? 0) ? met : undefined)
   return {
     limitMet,
-    async look(started) {
+    async check(started) {
       if (killsOf(group) !== undefined) return limitMet()
       return (await started.memory(memoryMaxBytes)) > memoryMaxBytes ? met : undefined
     },

@@ -47,7 +47,7 @@ test(
     const path = await pathWithoutBubblewrap(programs.path)
     await assert.rejects(
       openTestSandbox({ path, mode: 'require' }),
-      /in a sandbox only, and there is none: bubblewrap is not installed/,
+      /in a sandbox only, and bubblewrap does not work here: bubblewrap is not installed/,
     )
   },
 )
@@ -59,6 +59,33 @@ test('a bubblewrap that does not work is as none, and its complaint is told', op
   const { isolation } = place.sandbox.sandbox
   assert.equal(isolation.kind, 'none')
   assert.match(isolation.description, /does not work here: .*bwrap: no namespaces here/)
+})
+
+test("steps that would have the rights of the runner's user are refused, unless none is set", {
+  ...options,
+  skip: isRoot && 'root gives each job a user of its own',
+}, async () => {
+  await using programs = await temporaryFolder()
+  const path = await pathWithoutBubblewrap(programs.path)
+  await assert.rejects(
+    openTestSandbox({ path, mode: 'auto' }),
+    /^Error: Steps do not run here: .*own user.*apt-get install bubblewrap.*SVC_SANDBOX=none/,
+  )
+  const { isolation, choice } = await probe({ mode: 'auto', path })
+  assert.deepEqual([isolation.kind, choice], ['none', 'refused'])
+  await using sandbox = await openTestSandbox({ path, mode: 'none' })
+  assert.match(
+    sandbox.sandbox.isolation.description,
+    /as the runner's own user, .*SVC_SANDBOX is none/,
+  )
+  assert.equal((await sandbox.run('echo works')).output, 'works\n')
+})
+
+test('with none set, a bubblewrap that works is not used', options, async () => {
+  await using sandbox = await openTestSandbox({ mode: 'none' })
+  const { isolation } = sandbox.sandbox
+  assert.deepEqual([isolation.kind, isolation.network], ['none', 'full'])
+  assert.equal((await sandbox.run('pwd')).output, `${sandbox.room.outside.workspace}\n`)
 })
 
 test('the probe tells what there is', options, async () => {
@@ -152,7 +179,7 @@ async function withoutBubblewrap(program?: string) {
   const programs = await temporaryFolder()
   const path = await pathWithoutBubblewrap(programs.path)
   if (program) await writeFile(join(path, 'bwrap'), program, { mode: 0o755 })
-  const sandbox: TestSandbox = await openTestSandbox({ path, mode: 'auto' })
+  const sandbox: TestSandbox = await openTestSandbox({ path, mode: 'auto', ownUserAllowed: true })
   return {
     sandbox,
     // Root's rooms are where their users can get to, and a link tells where.

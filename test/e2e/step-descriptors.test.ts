@@ -50,7 +50,7 @@ test(
 )
 
 test(
-  'what one step leaves unread in its output is not told of the next',
+  'what one step leaves unread in its output is not in that of the next',
   withBubblewrap,
   async () => {
     await using sandbox = await openTestSandbox()

@@ -44,6 +44,7 @@ export async function startEngine() {
     path,
     network: 'none',
     mode: 'auto',
+    ownUserAllowed: true,
     limits,
     readOnlyPaths: [],
     hiddenPaths: [],

@@ -10,7 +10,8 @@ const limits = {
   freeSpaceLeast: 0,
 }
 const sandbox = await openSandbox({
-  ...{ folder, path, limits, network: 'none', mode: 'auto', readOnlyPaths: [], hiddenPaths: [] },
+  ...{ folder, path, limits, network: 'none', mode: 'auto', ownUserAllowed: true },
+  ...{ readOnlyPaths: [], hiddenPaths: [] },
 })
 const room = await sandbox.openRoom()
 process.stdout.write(
