@@ -2,10 +2,16 @@ import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { Ajv } from 'ajv'
-import type { TSchema } from 'typebox'
+import { type TSchema, Type } from 'typebox'
 import { permissions } from '../src/access/permissions.ts'
 import type { FieldError, Problem } from '../src/base/problem.ts'
-import type { JsonRoute, Route, StreamRoute } from '../src/http/route.ts'
+import {
+  route as define,
+  type JsonRoute,
+  nothing,
+  type Route,
+  type StreamRoute,
+} from '../src/http/route.ts'
 import { checkBody, checkQuery } from '../src/http/validation.ts'
 import { until } from './support/condition.ts'
 import { createProject } from './support/git.ts'
@@ -271,6 +277,17 @@ for (const route of routes) {
     } else {
       guardedTests(route)
     }
+    test('refuses a parameter that it does not know', async () => {
+      const address = `${path}${path.includes('?') ? '&' : '?'}no%2Fsuch=1&no%2Fsuch=2`
+      const caller = runClient ?? clients.admin
+      // Git's routes look at the type of a body before they look at what it is.
+      const answer = await caller.call(route.method, address, example.body)
+      assert.equal(answer.status, 400, answer.text)
+      assert.match(answer.text, /\/no~1such is not a parameter of this request; it takes \w+/)
+      if (route.kind !== 'stream')
+        assert.deepEqual([answer.body.code, answer.body.errors.length], ['invalid_request', 1])
+    })
+
     if (route.kind === 'json') jsonTests(route)
 
     function guardedTests(guarded: JsonRoute | StreamRoute) {
@@ -378,6 +395,150 @@ test('the OpenAPI document is valid and describes every route', async () => {
   assert.deepEqual(described.sort(), expected.sort())
 })
 
+test('every resource has a schema with a name, and every reference leads to one', async () => {
+  const document = (await toAnswer(await fetch(`${service.url}/openapi.json`))).body
+  const { schemas } = document.components
+  for (const name of [
+    'Repository',
+    'Run',
+    'Event',
+    'Push',
+    'Webhook',
+    'Delivery',
+    'Token',
+    'SshKey',
+  ])
+    assert.ok(schemas[name]?.properties, name)
+  const references = [
+    ...JSON.stringify(document).matchAll(/"\$ref":"#\/components\/schemas\/(\w+)"/g),
+  ]
+  const used = new Set(references.map(([, name = '']) => name))
+  assert.deepEqual([...used].sort(), Object.keys(schemas).sort())
+  for (const [path, operations] of Object.entries<Record<string, Operation>>(document.paths)) {
+    for (const [method, { responses }] of Object.entries(operations)) {
+      for (const [status, { content = {} }] of Object.entries(responses)) {
+        const schema = content['application/json']?.schema
+        if (!schema || path === '/openapi.json') continue
+        const { $ref } = (schema.items ?? schema) as { $ref?: string }
+        assert.ok($ref, `${method} ${path} ${status} has a schema without a name`)
+      }
+    }
+  }
+})
+
+test('operations have names, tags and links that lead to others', async () => {
+  const document = (await toAnswer(await fetch(`${service.url}/openapi.json`))).body
+  const tags: string[] = document.tags.map(({ name }: { name: string }) => name)
+  const all = Object.entries<Record<string, Operation>>(document.paths).flatMap(([path, item]) =>
+    Object.values(item).map((operation) => ({ path, ...operation })),
+  )
+  const byId = new Map(all.map((operation) => [operation.operationId, operation]))
+  assert.equal(byId.size, all.length)
+  let links = 0
+  for (const { operationId, tags: own, responses, path } of all) {
+    assert.match(operationId, /^[a-z]+([A-Z][a-z]*)*$/)
+    assert.ok(own.length === 1 && own.every((tag) => tags.includes(tag)), operationId)
+    for (const response of Object.values(responses)) {
+      for (const link of Object.values(response.links ?? {})) {
+        const target = byId.get(link.operationId)
+        assert.ok(target, `${operationId} links to ${link.operationId}`)
+        assert.deepEqual(Object.keys(link.parameters), paramsOf(target.path), operationId)
+        const { $ref = '' } = response.content?.['application/json']?.schema ?? {}
+        const { properties } = document.components.schemas[$ref.split('/').at(-1) ?? ''] ?? {}
+        for (const value of Object.values(link.parameters)) {
+          const [, from, name = ''] =
+            /^\$(request\.path\.|response\.body#\/)(\w+)$/.exec(value) ?? []
+          const names = from === 'request.path.' ? paramsOf(path) : Object.keys(properties)
+          assert.ok(names.includes(name), `${operationId}: ${value}`)
+        }
+        links++
+      }
+    }
+  }
+  assert.ok(links > 20, String(links))
+  const created = document.paths['/repos'].post.responses[201].links
+  assert.deepEqual(created.getRepository, {
+    operationId: 'getRepository',
+    parameters: { name: '$response.body#/name' },
+  })
+})
+
+const paramsOf = (path: string) => [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name)
+
+type Operation = {
+  operationId: string
+  tags: string[]
+  responses: Record<
+    string,
+    {
+      content?: Record<string, { schema: { $ref?: string; items?: { $ref?: string } } }>
+      links?: Record<string, { operationId: string; parameters: Record<string, string> }>
+    }
+  >
+}
+
+test('every route that streams events says so', async () => {
+  const { paths } = (await toAnswer(await fetch(`${service.url}/openapi.json`))).body
+  for (const route of routes) {
+    const { follow } = route.kind === 'json' ? propertiesOf(route.query) : {}
+    const { responses } =
+      paths[route.path.replace(/:(\w+)\*?/g, '{$1}')][route.method.toLowerCase()]
+    const schema = responses[200]?.content?.['text/event-stream']?.schema
+    assert.equal(schema?.description !== undefined, follow !== undefined, nameOf(route))
+  }
+})
+
+test('a value that breaks several rules is told once', () => {
+  const values = [
+    null,
+    true,
+    -1,
+    1e300,
+    1.5,
+    '',
+    ' ',
+    'x'.repeat(100_000),
+    [],
+    [null, ''],
+    {},
+    { a: [] },
+  ]
+  let told = 0
+  for (const route of routes) {
+    if (route.kind !== 'json') continue
+    for (const place of ['body', 'query'] as const) {
+      for (const name of Object.keys(propertiesOf(route[place]))) {
+        for (const value of values) {
+          const errors = errorsOf(() =>
+            place === 'body'
+              ? checkBody(route.body, { [name]: value })
+              : checkQuery(route.query, new URLSearchParams([[name, String(value)]])),
+          )
+          const pointers = errors.map(({ pointer }) => pointer)
+          assert.deepEqual(pointers, [...new Set(pointers)], `${nameOf(route)}: ${name}`)
+          const details = errors.filter(({ pointer }) => pointer.startsWith(`/${name}`))
+          told += details.length
+          for (const { detail } of details) assert.match(detail, /\.$/)
+        }
+      }
+    }
+  }
+  assert.ok(told > 100, String(told))
+  const union = define('POST', '/x', {
+    operationId: 'x',
+    tag: 'x',
+    summary: 'x',
+    permission: 'any',
+    body: Type.Object({ a: Type.Union([Type.String({ description: 'a word' }), Type.Null()]) }),
+    reply: { 204: nothing },
+    handle: async () => undefined,
+  })
+  assert.deepEqual(
+    errorsOf(() => checkBody(union.body, { a: 1 })),
+    [{ pointer: '/a', detail: 'is not accepted; it takes a word or null.' }],
+  )
+})
+
 test('every field of a request says what it accepts', () => {
   for (const route of routes) {
     if (route.kind !== 'json' || !route.body) continue
@@ -429,29 +590,37 @@ function propertiesOf(schema: TSchema | undefined): Record<string, Field> {
 }
 
 function faultOf(act: () => unknown, pointer?: string): Partial<FieldError> {
+  const errors = errorsOf(act)
+  assert.ok(errors.length > 0, 'it was accepted')
+  return errors.find((one) => pointer === undefined || one.pointer === pointer) ?? {}
+}
+
+function errorsOf(act: () => unknown): FieldError[] {
   try {
     act()
   } catch (error) {
-    const { errors = [] } = error as Problem
-    return errors.find((one) => pointer === undefined || one.pointer === pointer) ?? {}
+    return (error as Problem).errors ?? []
   }
-  return assert.fail('it was accepted')
+  return []
 }
 
 test('every field of what webhooks, deliveries, events and pushes answer says what it is', async () => {
-  const { paths } = (await toAnswer(await fetch(`${service.url}/openapi.json`))).body
+  const { paths, components } = (await toAnswer(await fetch(`${service.url}/openapi.json`))).body
   let fields = 0
-  const walk = (schema: Answered, place: string): void => {
-    for (const [name, field] of Object.entries(schema.properties ?? {})) {
+  const walk = (given: Answered, place: string): void => {
+    const name = given.$ref?.split('/').at(-1)
+    const schema: Answered = name === undefined ? given : components.schemas[name]
+    for (const [property, field] of Object.entries(schema.properties ?? {})) {
       const parts = [field, ...(field.anyOf ?? [])]
       const described = parts.map(({ description = '' }) => description).join(' ')
-      assert.ok(described.trim(), `${place}.${name}`)
-      const isTime = /(At|Since|Until)$/.test(name)
-      if (isTime) assert.match(described, /milliseconds since the Unix epoch/, `${place}.${name}`)
+      assert.ok(described.trim(), `${place}.${property}`)
+      const isTime = /(At|Since|Until)$/.test(property)
+      if (isTime)
+        assert.match(described, /milliseconds since the Unix epoch/, `${place}.${property}`)
       const mayBeNull = parts.some(({ type }) => type === 'null')
-      if (mayBeNull) assert.match(described, /\bnull\b/, `${place}.${name}`)
+      if (mayBeNull) assert.match(described, /\bnull\b/, `${place}.${property}`)
       fields++
-      walk(field, `${place}.${name}`)
+      walk(field, `${place}.${property}`)
     }
     for (const part of [schema.items, ...(schema.anyOf ?? [])]) if (part) walk(part, place)
   }
@@ -468,6 +637,7 @@ test('every field of what webhooks, deliveries, events and pushes answer says wh
 })
 
 type Answered = {
+  $ref?: string
   type?: string
   description?: string
   properties?: Record<string, Answered>

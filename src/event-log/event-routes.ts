@@ -2,6 +2,7 @@ import { Type } from 'typebox'
 import { RepositoryName } from '../access/names.ts'
 import { Problem } from '../base/problem.ts'
 import { eventKinds } from '../events/events.ts'
+import { named } from '../http/named-schemas.ts'
 import { linkToNext } from '../http/pages.ts'
 import { route } from '../http/route.ts'
 import { eventStreamType, wantsEventStream } from '../http/server-sent-events.ts'
@@ -21,6 +22,8 @@ export function eventRoutes(eventLog: EventLog) {
 
   return [
     route('GET', '/events', {
+      operationId: 'listEvents',
+      tag: 'events',
       summary: 'Read the event log, oldest first',
       description:
         'Each caller gets the events that it may see. The `Link` header is always there and goes on where this ' +
@@ -67,6 +70,8 @@ export function eventRoutes(eventLog: EventLog) {
           }),
         ),
       }),
+      eventStream:
+        'One for each event: `id` is its number, `event` its kind, `data` the Event as JSON.',
       reply: { 200: Type.Array(LoggedEvent) },
       problems: [
         'permission_missing',
@@ -123,31 +128,34 @@ function kindsOf({ kind }: { kind?: string }): EventKind[] | undefined {
   return kind?.split(',') as EventKind[] | undefined
 }
 
-const LoggedEvent = Type.Object({
-  seq: Type.Integer({
-    description: 'its number; numbers have no gaps, and later events greater ones',
+const LoggedEvent = named(
+  'Event',
+  Type.Object({
+    seq: Type.Integer({
+      description: 'its number; numbers have no gaps, and later events greater ones',
+    }),
+    kind: Type.Enum([...eventKinds], { description: 'what happened; see docs/events.md' }),
+    repositoryId: Type.Union([Type.String(), Type.Null()], {
+      description: 'the id of the repository; null where the event is about none',
+    }),
+    repoName: Type.Union([Type.String(), Type.Null()], {
+      description: 'what the repository is called now; null when it is gone, or there is none',
+    }),
+    actor: Type.Object(
+      {
+        id: Type.String({
+          description: 'of the token or key, or `local` for a command on the server',
+        }),
+        username: Type.String({ description: 'the user whose it is' }),
+      },
+      { description: 'who did it' },
+    ),
+    createdAt: Type.Integer({
+      description: 'when it happened, in milliseconds since the Unix epoch',
+    }),
+    data: Type.Unsafe<Record<string, unknown>>({
+      type: 'object',
+      description: 'by kind; see docs/events.md',
+    }),
   }),
-  kind: Type.Enum([...eventKinds], { description: 'what happened; see docs/events.md' }),
-  repositoryId: Type.Union([Type.String(), Type.Null()], {
-    description: 'the id of the repository; null where the event is about none',
-  }),
-  repoName: Type.Union([Type.String(), Type.Null()], {
-    description: 'what the repository is called now; null when it is gone, or there is none',
-  }),
-  actor: Type.Object(
-    {
-      id: Type.String({
-        description: 'of the token or key, or `local` for a command on the server',
-      }),
-      username: Type.String({ description: 'the user whose it is' }),
-    },
-    { description: 'who did it' },
-  ),
-  createdAt: Type.Integer({
-    description: 'when it happened, in milliseconds since the Unix epoch',
-  }),
-  data: Type.Unsafe<Record<string, unknown>>({
-    type: 'object',
-    description: 'by kind; see docs/events.md',
-  }),
-})
+)

@@ -1,5 +1,6 @@
 import { Type } from 'typebox'
 import { fullNameFault } from '../git/ref-name.ts'
+import { named } from '../http/named-schemas.ts'
 import { linkToNext, PageQuery } from '../http/pages.ts'
 import { type Asked, route } from '../http/route.ts'
 import { invalid } from '../http/validation.ts'
@@ -19,6 +20,8 @@ export function pushRoutes({ repositories, pushJournal, undo }: Dependencies) {
 
   return [
     route('GET', '/repos/:name/pushes', {
+      operationId: 'listPushes',
+      tag: 'pushes',
       summary: 'List the pushes, newest first',
       description:
         'Who changed which refs, when and which way. A page has 100 unless `limit` says otherwise, and fewer ' +
@@ -46,6 +49,8 @@ export function pushRoutes({ repositories, pushJournal, undo }: Dependencies) {
       },
     }),
     route('GET', '/repos/:name/pushes/:id', {
+      operationId: 'getPush',
+      tag: 'pushes',
       summary: 'Get a push',
       permission: 'repo:read',
       find: open,
@@ -54,6 +59,8 @@ export function pushRoutes({ repositories, pushJournal, undo }: Dependencies) {
       handle: ({ found, params }) => pushJournal.find(found, params.id),
     }),
     route('POST', '/repos/:name/pushes/:id/undo', {
+      operationId: 'undoPush',
+      tag: 'pushes',
       summary: 'Undo a push',
       description:
         'Puts every ref that it changed back to what it was before, or none: each must still be what the push ' +
@@ -85,42 +92,45 @@ const time = (what: string) =>
   Type.Integer({ description: `${what}, in milliseconds since the Unix epoch` })
 const objectId = Type.String({ description: 'an object id; 40 zeros when there is no such ref' })
 
-const Push = Type.Object({
-  id: Type.String({ description: 'its id, for addresses' }),
-  repoName: Type.String({ description: "the repository's name" }),
-  actor: Type.Object(
-    {
-      id: Type.String({ description: "the token's or the key's id" }),
-      username: Type.String({ description: 'the user whose token or key it was' }),
-    },
-    { description: 'who pushed' },
-  ),
-  door: Type.String({ description: '`http`, `ssh`, or `undo` for the undoing of a push' }),
-  pushedAt: time('when it came'),
-  finishedAt: time('when its refs had changed'),
-  refs: Type.Array(
-    Type.Object({
-      ref: Type.String({ description: 'the full name' }),
-      before: objectId,
-      after: objectId,
-      forced: Type.Boolean({
-        description: 'whether what it was is not in the history of what it is',
+const Push = named(
+  'Push',
+  Type.Object({
+    id: Type.String({ description: 'its id, for addresses' }),
+    repoName: Type.String({ description: "the repository's name" }),
+    actor: Type.Object(
+      {
+        id: Type.String({ description: "the token's or the key's id" }),
+        username: Type.String({ description: 'the user whose token or key it was' }),
+      },
+      { description: 'who pushed' },
+    ),
+    door: Type.String({ description: '`http`, `ssh`, or `undo` for the undoing of a push' }),
+    pushedAt: time('when it came'),
+    finishedAt: time('when its refs had changed'),
+    refs: Type.Array(
+      Type.Object({
+        ref: Type.String({ description: 'the full name' }),
+        before: objectId,
+        after: objectId,
+        forced: Type.Boolean({
+          description: 'whether what it was is not in the history of what it is',
+        }),
+        created: Type.Boolean({ description: 'whether there was no such ref before' }),
+        deleted: Type.Boolean({ description: 'whether there is no such ref after' }),
       }),
-      created: Type.Boolean({ description: 'whether there was no such ref before' }),
-      deleted: Type.Boolean({ description: 'whether there is no such ref after' }),
+      { description: 'the refs that it changed' },
+    ),
+    undoable: Type.Boolean({
+      description:
+        'whether its refs and what is kept allow an undo now, for somebody who may change these refs; names that are ' +
+        'in the way of others, as `x/y` is of `x`, are not looked for',
     }),
-    { description: 'the refs that it changed' },
-  ),
-  undoable: Type.Boolean({
-    description:
-      'whether its refs and what is kept allow an undo now, for somebody who may change these refs; names that are ' +
-      'in the way of others, as `x/y` is of `x`, are not looked for',
+    keptUntil: Type.Union([
+      time('until when what it overwrote or deleted is kept; null when there is nothing'),
+      Type.Null(),
+    ]),
+    undoes: Type.Union([Type.String(), Type.Null()], {
+      description: 'the id of the push that this one has undone; null for a push by a client',
+    }),
   }),
-  keptUntil: Type.Union([
-    time('until when what it overwrote or deleted is kept; null when there is nothing'),
-    Type.Null(),
-  ]),
-  undoes: Type.Union([Type.String(), Type.Null()], {
-    description: 'the id of the push that this one has undone; null for a push by a client',
-  }),
-})
+)

@@ -1,6 +1,9 @@
 import { type ProblemCode, type ProblemKind, problems } from '../base/problem.ts'
+import { toReferences } from './named-schemas.ts'
+import { linksOf } from './operation-links.ts'
 import { problemContentType, statuses } from './problem-response.ts'
 import type { Route } from './route.ts'
+import { eventStreamType } from './server-sent-events.ts'
 
 type Options = { routes: Route[]; version: string; baseUrl: string }
 
@@ -9,8 +12,9 @@ export function toOpenApi({ routes, version, baseUrl }: Options) {
   const paths: Record<string, Record<string, object>> = {}
   for (const route of routes) {
     const path = toTemplate(route.path)
-    paths[path] = { ...paths[path], [route.method.toLowerCase()]: toOperation(route) }
+    paths[path] = { ...paths[path], [route.method.toLowerCase()]: toOperation(route, routes) }
   }
+  const schemas: Record<string, object> = { Problem: problemSchema }
   return {
     openapi: '3.1.1',
     info: {
@@ -20,7 +24,9 @@ export function toOpenApi({ routes, version, baseUrl }: Options) {
       license: { name: 'MIT', identifier: 'MIT' },
     },
     servers: [{ url: baseUrl }],
-    paths,
+    tags: [...new Set(routes.map(({ tag }) => tag))].map((name) => ({ name })),
+    // Written first: it fills the components.
+    paths: toReferences(paths, schemas),
     components: {
       securitySchemes: {
         bearer: { type: 'http', scheme: 'bearer', description: 'An API token: svc_…' },
@@ -30,7 +36,7 @@ export function toOpenApi({ routes, version, baseUrl }: Options) {
           description: 'Any user name, and an API token as the password.',
         },
       },
-      schemas: { Problem: problemSchema },
+      schemas,
     },
   }
 }
@@ -40,15 +46,20 @@ export function problemsOf(route: Route): ProblemCode[] {
   const own = route.problems ?? []
   switch (route.kind) {
     case 'public':
-      return own
+      return [...own, 'invalid_request']
     case 'stream': {
       const body: ProblemCode[] = route.consumes ? ['unsupported_media_type', 'body_too_large'] : []
-      return [...securedProblems, 'malformed_git_request', ...own, ...body]
+      return [...securedProblems, 'malformed_git_request', 'invalid_request', ...own, ...body]
     }
     case 'json': {
-      const fields: ProblemCode[] = route.body || route.query ? ['invalid_request'] : []
       const body: ProblemCode[] = route.method === 'GET' ? [] : bodyProblems
-      const all = [...securedProblems, 'too_many_requests' as const, ...own, ...fields, ...body]
+      const all = [
+        ...securedProblems,
+        'too_many_requests' as const,
+        ...own,
+        'invalid_request' as const,
+        ...body,
+      ]
       const isPossible = (code: ProblemCode) => route.permission || code !== 'permission_missing'
       return [...new Set(all)].filter((code) => own.includes(code) || isPossible(code))
     }
@@ -96,15 +107,16 @@ const problemSchema = {
   },
 }
 
-function toOperation(route: Route) {
+function toOperation(route: Route, routes: Route[]) {
   return {
-    operationId: operationId(route),
+    operationId: route.operationId,
+    tags: [route.tag],
     summary: route.summary,
     ...describe(route),
     security: securityOf(route),
     parameters: parametersOf(route),
     ...requestBodyOf(route),
-    responses: { ...successOf(route), ...failuresOf(route) },
+    responses: { ...successOf(route, linksOf(route, routes)), ...failuresOf(route) },
   }
 }
 
@@ -128,6 +140,10 @@ function parametersOf(route: Route): object[] {
     required: true,
     schema: { type: 'string' },
   }))
+  if (route.kind === 'stream') {
+    const query = route.parameters.map((name) => ({ name, in: 'query', required: true }))
+    return [...inPath, ...query.map((one) => ({ ...one, schema: { type: 'string' } }))]
+  }
   if (route.kind !== 'json' || !route.query) return inPath
   // A query's schema is an object whose properties are its parameters.
   const { properties = {} } = route.query as { properties?: Record<string, object> }
@@ -151,16 +167,21 @@ function requestBodyOf(route: Route): object {
   return {}
 }
 
-function successOf(route: Route): object {
-  const type = route.produces.split(';', 1)[0] ?? ''
+function successOf(route: Route, links: object | undefined): object {
+  const type = toMediaType(route.produces)
   if (route.kind === 'json') {
-    const content = route.reply && { content: { [type]: { schema: route.reply } } }
+    const stream = route.eventStream && {
+      [toMediaType(eventStreamType)]: {
+        schema: { type: 'string', description: route.eventStream },
+      },
+    }
+    const content = route.reply && { content: { [type]: { schema: route.reply }, ...stream } }
     const others = route.otherStatuses.map((status) => [
       status,
       { description: 'Accepted; it goes on after this answer.', ...content },
     ])
     return {
-      [route.status]: { description: 'Done.', ...content },
+      [route.status]: { description: 'Done.', ...content, ...(links && { links }) },
       ...Object.fromEntries(others),
     }
   }
@@ -189,7 +210,6 @@ function toTemplate(path: string): string {
   return path.replace(/:(\w+)\*?/g, '{$1}')
 }
 
-function operationId({ method, path }: Route): string {
-  const words = path.split(/[^A-Za-z]+/).filter(Boolean)
-  return [method.toLowerCase(), ...words].join('-')
+function toMediaType(contentType: string): string {
+  return contentType.split(';', 1)[0] ?? ''
 }

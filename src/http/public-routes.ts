@@ -1,5 +1,6 @@
 import { Type } from 'typebox'
 import { toDocsPage } from './docs-page.ts'
+import { named } from './named-schemas.ts'
 import { toOpenApi } from './openapi.ts'
 import { jsonContentType, type PublicRoute, type Route } from './route.ts'
 
@@ -16,6 +17,8 @@ export function withPublicRoutes(routes: Route[], { version, baseUrl, health }: 
     {
       ...page,
       path: '/health',
+      operationId: 'getHealth',
+      tag: 'service',
       summary: 'Check the health of the service',
       description:
         '`storage_full` when its disk has so little space left that only reading goes on. 503 when a part of the ' +
@@ -29,6 +32,8 @@ export function withPublicRoutes(routes: Route[], { version, baseUrl, health }: 
     {
       ...page,
       path: '/openapi.json',
+      operationId: 'getOpenApi',
+      tag: 'service',
       summary: 'Describe the API as an OpenAPI 3.1 document',
       produces: jsonContentType,
       reply: undefined,
@@ -37,6 +42,8 @@ export function withPublicRoutes(routes: Route[], { version, baseUrl, health }: 
     {
       ...page,
       path: '/docs',
+      operationId: 'getDocs',
+      tag: 'service',
       summary: 'Describe the API as a page for people',
       produces: 'text/html; charset=utf-8',
       reply: undefined,
@@ -48,4 +55,7 @@ export function withPublicRoutes(routes: Route[], { version, baseUrl, health }: 
 
 const page = { kind: 'public', method: 'GET' } as const satisfies Partial<PublicRoute>
 
-const Health = Type.Object({ status: Type.String({ description: '`ok` or `storage_full`' }) })
+const Health = named(
+  'Health',
+  Type.Object({ status: Type.String({ description: '`ok` or `storage_full`' }) }),
+)

@@ -27,6 +27,10 @@ export type Asked<P = AnyParams> = { principal: Principal; permission: Permissio
 type Common = {
   method: Method
   path: string
+  /** The name of the operation in the OpenAPI document, and so in generated clients: a verb and a noun. */
+  operationId: string
+  /** What its operation is listed under. */
+  tag: string
   summary: string
   description?: string | undefined
   /** Problems that this route can answer beyond those that its other fields imply. */
@@ -68,6 +72,8 @@ export type JsonRoute = Common & {
   /** Further statuses of success, with the same kind of answer. */
   otherStatuses: number[]
   produces: string
+  /** The server-sent events that a client gets which accepts `text/event-stream`; undefined where there are none. */
+  eventStream: string | undefined
   reply: TSchema | undefined
   handle: (context: Context) => Promise<unknown>
 }
@@ -84,6 +90,8 @@ export type PublicRoute = Common & {
 export type StreamRoute = Common & {
   kind: 'stream'
   permissionFor: (query: URLSearchParams) => Permission
+  /** The parameters that its query may have. */
+  parameters: readonly string[]
   find: (asked: Asked) => Promise<unknown>
   /** The content type that a body must have, and the most bytes it may have as it is sent. */
   consumes: string | undefined
@@ -106,6 +114,8 @@ type Exchange = {
 export type Route = JsonRoute | PublicRoute | StreamRoute
 
 type Definition<P, Q extends TSchema, B extends TSchema, R extends TSchema, Found> = {
+  operationId: string
+  tag: string
   summary: string
   description?: string
   /** `any` where any token will do; `run` where only that of a run does, given to whoever executes it. */
@@ -116,6 +126,8 @@ type Definition<P, Q extends TSchema, B extends TSchema, R extends TSchema, Foun
   body?: B
   /** The content type of an answer that is a text, not JSON. */
   produces?: string
+  /** The server-sent events that a client gets which accepts `text/event-stream`. */
+  eventStream?: string
   /** The statuses of success, the usual one first, with the one schema of their bodies; `nothing` for none. */
   reply: Record<number, R>
   problems?: ProblemCode[]
@@ -148,7 +160,8 @@ export function route<
   B extends TSchema = TSchema,
   R extends TSchema = TSchema,
 >(method: Method, path: Path, definition: Definition<Params<Path>, Q, B, R, Found>): JsonRoute {
-  const { summary, description, permission, find, query, body, problems, handle } = definition
+  const { operationId, tag, summary, description, permission } = definition
+  const { find, query, body, problems, handle } = definition
   const { produces = jsonContentType } = definition
   const [[status, reply] = ['200', undefined], ...others] = Object.entries<TSchema>(
     definition.reply,
@@ -157,6 +170,8 @@ export function route<
     kind: 'json',
     method,
     path,
+    operationId,
+    tag,
     summary,
     description,
     permission: permission === 'any' ? undefined : permission,
@@ -168,6 +183,7 @@ export function route<
     status: Number(status),
     otherStatuses: others.map(([other]) => Number(other)),
     produces,
+    eventStream: definition.eventStream,
     reply: reply === nothing ? undefined : reply,
     problems,
     isPolling: definition.isPolling,

@@ -36,7 +36,7 @@ import { type Answered, createRequestLog } from './request-log.ts'
 import { type JsonRoute, jsonContentType, type PublicRoute, type Route } from './route.ts'
 import { patternOf, precedes } from './route-pattern.ts'
 import { createStreams } from './streams.ts'
-import { checkBody, checkQuery } from './validation.ts'
+import { assertParameters, checkBody, checkQuery } from './validation.ts'
 
 type Options = {
   settings: Settings
@@ -146,7 +146,9 @@ export function createHttpServer(options: Options) {
     return async (request: FastifyRequest, reply: FastifyReply) => {
       const path = request.url.split('?', 1)[0] ?? ''
       if (before.some((pattern) => pattern.test(path))) return answerUnknown(request, reply)
-      return route.kind === 'json' ? serveJson(route, request, reply) : servePublic(route, reply)
+      return route.kind === 'json'
+        ? serveJson(route, request, reply)
+        : servePublic(route, request, reply)
     }
   }
 
@@ -207,7 +209,8 @@ export function createHttpServer(options: Options) {
     return readJsonBody(request.raw, bodyLimits)
   }
 
-  async function servePublic(route: PublicRoute, reply: FastifyReply) {
+  async function servePublic(route: PublicRoute, request: FastifyRequest, reply: FastifyReply) {
+    assertParameters(queryOf(request))
     const answer = await route.handle()
     const content = typeof answer === 'string' ? answer : `${JSON.stringify(answer)}\n`
     return reply.type(route.produces).send(content)

@@ -18,6 +18,7 @@ import { problemHeaders, statusOf } from './problem-response.ts'
 import type { RequestLog } from './request-log.ts'
 import type { Route, StreamRoute } from './route.ts'
 import { patternOf } from './route-pattern.ts'
+import { assertParameters } from './validation.ts'
 
 type Dependencies = {
   routes: Route[]
@@ -67,6 +68,7 @@ export function createStreams(dependencies: Dependencies) {
     const permission = route.permissionFor(query)
     requirePermission(principal, permission)
     const found = await route.find({ principal, permission, params })
+    assertParameters(query, route.parameters)
     if (route.consumes !== undefined && headers['content-type'] !== route.consumes) {
       throw new Problem('unsupported_media_type', `Send the body as ${route.consumes}.`)
     }

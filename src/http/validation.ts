@@ -33,15 +33,43 @@ export function checkQuery(schema: TSchema | undefined, query: URLSearchParams):
     const all = query.getAll(key)
     values[key] = all.length > 1 ? all : (all[0] ?? '')
   }
-  // What a route does not know in a query is nobody's mistake: proxies and trackers add to it.
-  return schema === undefined ? {} : check(queries, schema, values)
+  const known = Object.keys(Object((schema as { properties?: object } | undefined)?.properties))
+  const unknown = unknownParameters(query, known)
+  if (schema === undefined && unknown.length > 0) throw invalid(unknown)
+  return schema === undefined ? {} : check(queries, schema, values, unknown)
 }
 
-function check(ajv: Ajv, schema: TSchema, value: unknown): unknown {
+/** Refuses parameters that a request does not take. */
+export function assertParameters(query: URLSearchParams, known: readonly string[] = []): void {
+  const unknown = unknownParameters(query, known)
+  if (unknown.length > 0) throw invalid(unknown)
+}
+
+function unknownParameters(query: URLSearchParams, known: readonly string[]): FieldError[] {
+  const takes = known.length === 0 ? 'it takes none' : `it takes ${known.join(', ')}`
+  const unknown = [...new Set(query.keys())].filter((name) => !known.includes(name))
+  return unknown.map((name) => ({
+    pointer: `/${escapePointer(name)}`,
+    detail: `is not a parameter of this request; ${takes}.`,
+  }))
+}
+
+function check(ajv: Ajv, schema: TSchema, value: unknown, others: FieldError[] = []): unknown {
   const validate = compiled.get(schema) ?? ajv.compile(schema)
   compiled.set(schema, validate)
-  if (validate(value)) return value
-  throw invalid((validate.errors ?? []).map(toFieldError))
+  const errors = validate(value) ? [] : withoutBranches(validate.errors ?? []).map(toFieldError)
+  if (errors.length + others.length === 0) return value
+  // A value that breaks several rules of its schema has one fault: what it takes is said once.
+  const byPointer = new Map([...others, ...errors].reverse().map((error) => [error.pointer, error]))
+  throw invalid([...byPointer.values()].reverse())
+}
+
+// Of a value that is none of several, all that each of them would take is left out.
+function withoutBranches(errors: ErrorObject[]): ErrorObject[] {
+  const unions = errors.filter(({ keyword }) => keyword === 'anyOf')
+  return errors.filter(
+    (error) => !unions.some((union) => error.schemaPath.startsWith(`${union.schemaPath}/`)),
+  )
 }
 
 const itemsAtMost = 1000
@@ -103,11 +131,16 @@ function toFieldError(error: ErrorObject): FieldError {
 
 function accepted({ keyword, params, parentSchema }: ErrorObject): string | undefined {
   const description: string | undefined = parentSchema?.description
+  if (keyword === 'anyOf' && !description) return parentSchema?.anyOf?.map(describe).join(' or ')
   if (keyword !== 'enum') return description
   // What a field means may not say which words it takes.
   const words: string[] = params.allowedValues.map(String)
   if (description && words.every((word) => description.includes(word))) return description
   return words.length === 1 ? words[0] : `one of ${words.join(', ')}`
+}
+
+function describe({ description, type }: { description?: string; type?: string }): string {
+  return description ?? (type === 'null' ? 'null' : `a value of the type ${type}`)
 }
 
 function list(schema: { properties?: unknown } | undefined): string {

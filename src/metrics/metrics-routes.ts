@@ -8,6 +8,8 @@ const contentType = 'text/plain; version=0.0.4; charset=utf-8'
 export function metricsRoutes({ render }: Pick<LaterMetrics, 'render'>): JsonRoute[] {
   return [
     route('GET', '/metrics', {
+      operationId: 'getMetrics',
+      tag: 'service',
       summary: 'Tell what the service does, for Prometheus',
       permission: 'admin',
       produces: contentType,

@@ -8,6 +8,8 @@ import { DescribedRepository } from './repository-schemas.ts'
 export function importRoutes(imports: Imports) {
   return [
     route('POST', '/repos/import', {
+      operationId: 'importRepository',
+      tag: 'repositories',
       summary: 'Import a repository from another place',
       description:
         'Every branch, tag and other ref comes along, and HEAD. The answer comes when all is done; with the ' +

@@ -1,5 +1,6 @@
 import { Type } from 'typebox'
 import { RepositoryName, Username } from '../access/names.ts'
+import { named } from '../http/named-schemas.ts'
 import { PageQuery, paged } from '../http/pages.ts'
 import { type Asked, closed, nothing, route } from '../http/route.ts'
 import type { Collaborators } from './collaborators.ts'
@@ -24,6 +25,8 @@ export function repositoryRoutes({ repositories, protections, collaborators }: D
 
   return [
     route('GET', '/repos', {
+      operationId: 'listRepositories',
+      tag: 'repositories',
       summary: 'List the repositories that the token can see, oldest first',
       permission: 'repo:read',
       query: PageQuery,
@@ -31,6 +34,8 @@ export function repositoryRoutes({ repositories, protections, collaborators }: D
       handle: (request) => paged(request, (page) => repositories.list(request.principal, page)),
     }),
     route('POST', '/repos', {
+      operationId: 'createRepository',
+      tag: 'repositories',
       summary: 'Create an empty repository',
       description: 'The token becomes its owner, with all others of the same username.',
       permission: 'repo:write',
@@ -44,6 +49,8 @@ export function repositoryRoutes({ repositories, protections, collaborators }: D
       },
     }),
     route('GET', '/repos/:name', {
+      operationId: 'getRepository',
+      tag: 'repositories',
       summary: 'Get a repository',
       description:
         'Also one that is being imported, with how far that is, and for a day why its import failed. ' +
@@ -56,6 +63,8 @@ export function repositoryRoutes({ repositories, protections, collaborators }: D
       handle: ({ found }) => repositories.describe(found),
     }),
     route('PATCH', '/repos/:name', {
+      operationId: 'updateRepository',
+      tag: 'repositories',
       summary: 'Rename a repository',
       description:
         'All that belongs to it stays with it. The old name is free at once and leads nowhere.',
@@ -67,6 +76,8 @@ export function repositoryRoutes({ repositories, protections, collaborators }: D
       handle: ({ principal, found, body }) => repositories.rename(principal, found, body.name),
     }),
     route('DELETE', '/repos/:name', {
+      operationId: 'deleteRepository',
+      tag: 'repositories',
       summary: 'Delete a repository and all that belongs to it',
       description: 'One that is being imported is not imported any further.',
       permission: 'repo:delete',
@@ -76,6 +87,8 @@ export function repositoryRoutes({ repositories, protections, collaborators }: D
       handle: ({ principal, found }) => repositories.remove(principal, found),
     }),
     route('GET', '/repos/:name/protections/branches', {
+      operationId: 'listBranchProtections',
+      tag: 'branch protections',
       summary: 'List the protected branches',
       permission: 'repo:read',
       find: open(),
@@ -84,6 +97,8 @@ export function repositoryRoutes({ repositories, protections, collaborators }: D
       handle: ({ found }) => protections.list(found),
     }),
     route('PUT', '/repos/:name/protections/branches/:branch*', {
+      operationId: 'addBranchProtection',
+      tag: 'branch protections',
       summary: 'Protect a branch',
       description:
         'Only the owner and admins may then create, change or delete it. `*` in the name stands for any ' +
@@ -95,6 +110,8 @@ export function repositoryRoutes({ repositories, protections, collaborators }: D
       handle: ({ principal, found, params }) => protections.add(principal, found, params.branch),
     }),
     route('DELETE', '/repos/:name/protections/branches/:branch*', {
+      operationId: 'deleteBranchProtection',
+      tag: 'branch protections',
       summary: 'Take the protection of a branch away',
       permission: 'repo:write',
       find: open('owner'),
@@ -108,6 +125,8 @@ export function repositoryRoutes({ repositories, protections, collaborators }: D
       handle: ({ principal, found, params }) => protections.remove(principal, found, params.branch),
     }),
     route('GET', '/repos/:name/collaborators', {
+      operationId: 'listCollaborators',
+      tag: 'collaborators',
       summary: 'List the collaborators',
       permission: 'collaborator:read',
       find: open(),
@@ -116,6 +135,8 @@ export function repositoryRoutes({ repositories, protections, collaborators }: D
       handle: ({ found }) => collaborators.list(found),
     }),
     route('POST', '/repos/:name/collaborators', {
+      operationId: 'addCollaborator',
+      tag: 'collaborators',
       summary: 'Add a collaborator',
       description:
         'Every token with this username can then see the repository, as far as its permissions go.',
@@ -127,6 +148,8 @@ export function repositoryRoutes({ repositories, protections, collaborators }: D
       handle: ({ principal, found, body }) => collaborators.add(principal, found, body.username),
     }),
     route('DELETE', '/repos/:name/collaborators/:username', {
+      operationId: 'removeCollaborator',
+      tag: 'collaborators',
       summary: 'Remove a collaborator',
       permission: 'collaborator:write',
       find: open(),
@@ -138,11 +161,17 @@ export function repositoryRoutes({ repositories, protections, collaborators }: D
   ]
 }
 
-const Branches = Type.Object({
-  branches: Type.Array(Type.String(), { description: 'branches and patterns, oldest first' }),
-})
+const Branches = named(
+  'BranchProtections',
+  Type.Object({
+    branches: Type.Array(Type.String(), { description: 'branches and patterns, oldest first' }),
+  }),
+)
 
-const CollaboratorList = Type.Object({
-  repoName: Type.String({ description: "the repository's name" }),
-  collaborators: Type.Array(Type.String(), { description: 'usernames, oldest first' }),
-})
+const CollaboratorList = named(
+  'Collaborators',
+  Type.Object({
+    repoName: Type.String({ description: "the repository's name" }),
+    collaborators: Type.Array(Type.String(), { description: 'usernames, oldest first' }),
+  }),
+)

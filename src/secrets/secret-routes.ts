@@ -1,5 +1,6 @@
 import { Type } from 'typebox'
 import { Sensitive } from '../base/sensitive.ts'
+import { named } from '../http/named-schemas.ts'
 import { PageQuery, paged } from '../http/pages.ts'
 import { type Asked, closed, nothing, route } from '../http/route.ts'
 import type { Repositories } from '../repositories/repositories.ts'
@@ -15,6 +16,8 @@ export function secretRoutes({ repositories, secrets }: Dependencies) {
 
   return [
     route('GET', '/repos/:name/secrets', {
+      operationId: 'listSecrets',
+      tag: 'secrets',
       summary: 'List the secrets, oldest first',
       description: 'Their values are never answered.',
       permission: 'secrets:read',
@@ -28,6 +31,8 @@ export function secretRoutes({ repositories, secrets }: Dependencies) {
       },
     }),
     route('PUT', '/repos/:name/secrets/:secretName', {
+      operationId: 'putSecret',
+      tag: 'secrets',
       summary: 'Create or replace a secret',
       description:
         'Steps of workflows get its value; nobody can read it back. It is encrypted, which needs a key of the server. ' +
@@ -53,6 +58,8 @@ export function secretRoutes({ repositories, secrets }: Dependencies) {
         secrets.put(principal, found, params.secretName, new Sensitive(body.value)),
     }),
     route('DELETE', '/repos/:name/secrets/:secretName', {
+      operationId: 'deleteSecret',
+      tag: 'secrets',
       summary: 'Delete a secret',
       permission: 'secrets:write',
       find,
@@ -63,15 +70,21 @@ export function secretRoutes({ repositories, secrets }: Dependencies) {
   ]
 }
 
-const Secret = Type.Object({
-  name: Type.String({ description: 'what steps call it' }),
-  repoName: Type.String({ description: "the repository's name" }),
-  createdAt: Type.Integer({ description: 'milliseconds since the Unix epoch' }),
-  updatedAt: Type.Integer({ description: 'when its value was last set' }),
-})
+const Secret = named(
+  'Secret',
+  Type.Object({
+    name: Type.String({ description: 'what steps call it' }),
+    repoName: Type.String({ description: "the repository's name" }),
+    createdAt: Type.Integer({ description: 'milliseconds since the Unix epoch' }),
+    updatedAt: Type.Integer({ description: 'when its value was last set' }),
+  }),
+)
 
-const SecretSaved = Type.Object({
-  name: Type.String({ description: 'what steps call it' }),
-  repoName: Type.String({ description: "the repository's name" }),
-  message: Type.String({ description: 'a confirmation for people' }),
-})
+const SecretSaved = named(
+  'SavedSecret',
+  Type.Object({
+    name: Type.String({ description: 'what steps call it' }),
+    repoName: Type.String({ description: "the repository's name" }),
+    message: Type.String({ description: 'a confirmation for people' }),
+  }),
+)

@@ -1,5 +1,6 @@
 import { type TProperties, Type } from 'typebox'
 import { ExpiresInDays, TokenName, Username } from '../access/names.ts'
+import { named } from '../http/named-schemas.ts'
 import { PageQuery, paged } from '../http/pages.ts'
 import { closed, nothing, route } from '../http/route.ts'
 import { type KeyPermission, keyPermissions, type SshKeys } from './ssh-keys.ts'
@@ -8,6 +9,8 @@ import { type KeyPermission, keyPermissions, type SshKeys } from './ssh-keys.ts'
 export function sshKeyRoutes(sshKeys: SshKeys) {
   return [
     route('GET', '/keys', {
+      operationId: 'listSshKeys',
+      tag: 'SSH keys',
       summary: "List the SSH keys of the token's username, oldest first",
       description: 'An admin token may ask for those of another `username`.',
       permission: 'any',
@@ -20,6 +23,8 @@ export function sshKeyRoutes(sshKeys: SshKeys) {
         ),
     }),
     route('POST', '/keys', {
+      operationId: 'createSshKey',
+      tag: 'SSH keys',
       summary: 'Add an SSH key',
       description:
         "It is the key of the token's username, and grants what the token holds of " +
@@ -32,6 +37,8 @@ export function sshKeyRoutes(sshKeys: SshKeys) {
       handle: ({ principal, body }) => sshKeys.add(principal, body),
     }),
     route('DELETE', '/keys/:id', {
+      operationId: 'deleteSshKey',
+      tag: 'SSH keys',
       summary: 'Delete an SSH key',
       permission: 'any',
       reply: { 204: nothing },
@@ -66,21 +73,24 @@ const NewSshKey = Type.Object(
   closed,
 )
 
-const SshKey = Type.Object({
-  id: Type.String({ description: 'an opaque id' }),
-  username: Type.String({ description: 'in whose name it acts' }),
-  name: Type.String({ description: 'what it is called' }),
-  publicKey: Type.String({ description: 'the line of the .pub file' }),
-  keyType: Type.String({ description: 'its algorithm, such as ssh-ed25519' }),
-  fingerprint: Type.String({ description: '`SHA256:…`, as ssh-keygen prints it' }),
-  permissions: Type.Array(Type.String(), { description: 'what it may do' }),
-  createdAt: Type.Integer({ description: 'milliseconds since the Unix epoch' }),
-  expiresAt: Type.Unsafe<number | null>({
-    type: ['integer', 'null'],
-    description: 'when it expires, null for never',
-  }),
-  lastUsedAt: Type.Unsafe<number | null>({
-    type: ['integer', 'null'],
-    description: 'when it was last used, to within 30 s; null for never',
-  }),
-} satisfies TProperties)
+const SshKey = named(
+  'SshKey',
+  Type.Object({
+    id: Type.String({ description: 'an opaque id' }),
+    username: Type.String({ description: 'in whose name it acts' }),
+    name: Type.String({ description: 'what it is called' }),
+    publicKey: Type.String({ description: 'the line of the .pub file' }),
+    keyType: Type.String({ description: 'its algorithm, such as ssh-ed25519' }),
+    fingerprint: Type.String({ description: '`SHA256:…`, as ssh-keygen prints it' }),
+    permissions: Type.Array(Type.String(), { description: 'what it may do' }),
+    createdAt: Type.Integer({ description: 'milliseconds since the Unix epoch' }),
+    expiresAt: Type.Unsafe<number | null>({
+      type: ['integer', 'null'],
+      description: 'when it expires, null for never',
+    }),
+    lastUsedAt: Type.Unsafe<number | null>({
+      type: ['integer', 'null'],
+      description: 'when it was last used, to within 30 s; null for never',
+    }),
+  } satisfies TProperties),
+)

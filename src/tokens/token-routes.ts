@@ -1,6 +1,7 @@
 import { type TProperties, Type } from 'typebox'
 import { maxExpiryDays, TokenName, Username } from '../access/names.ts'
 import { type Permission, permissions } from '../access/permissions.ts'
+import { named } from '../http/named-schemas.ts'
 import { PageQuery, paged } from '../http/pages.ts'
 import { closed, nothing, route } from '../http/route.ts'
 import type { Tokens } from './tokens.ts'
@@ -9,6 +10,8 @@ import type { Tokens } from './tokens.ts'
 export function tokenRoutes(tokens: Tokens) {
   return [
     route('GET', '/tokens', {
+      operationId: 'listTokens',
+      tag: 'tokens',
       summary: 'List all tokens, oldest first, without their strings',
       permission: 'admin',
       query: PageQuery,
@@ -16,6 +19,8 @@ export function tokenRoutes(tokens: Tokens) {
       handle: (request) => paged(request, tokens.list),
     }),
     route('POST', '/tokens', {
+      operationId: 'createToken',
+      tag: 'tokens',
       summary: 'Create a token',
       description: 'The answer is the only one that has the token string; it cannot be had again.',
       permission: 'admin',
@@ -27,6 +32,8 @@ export function tokenRoutes(tokens: Tokens) {
       },
     }),
     route('DELETE', '/tokens/:id', {
+      operationId: 'deleteToken',
+      tag: 'tokens',
       summary: 'Delete a token',
       description: 'What it owns stays, and stays with its username.',
       permission: 'admin',
@@ -73,13 +80,16 @@ const token = {
   lastUsedAt: time('when it was last used, to within 30 s; null for never'),
 } satisfies TProperties
 
-const Token = Type.Object(token)
+const Token = named('Token', Type.Object(token))
 
-const CreatedToken = Type.Object({
-  ...token,
-  token: Type.String({ description: 'the token string, shown only here' }),
-  message: Type.String({ description: 'a reminder of that' }),
-})
+const CreatedToken = named(
+  'CreatedToken',
+  Type.Object({
+    ...token,
+    token: Type.String({ description: 'the token string, shown only here' }),
+    message: Type.String({ description: 'a reminder of that' }),
+  }),
+)
 
 function time(description: string) {
   return Type.Unsafe<number | null>({ type: ['integer', 'null'], description })

@@ -44,6 +44,8 @@ export function deliveryRoutes({ repositories, subscriptions, deliveries }: Depe
 
   return [
     route('GET', '/repos/:name/webhooks/:id/deliveries', {
+      operationId: 'listDeliveries',
+      tag: 'webhooks',
       summary: 'List the deliveries, newest first',
       description: `A page has ${usualPage} unless \`limit\` says otherwise.`,
       permission: 'webhook:read',
@@ -66,6 +68,8 @@ export function deliveryRoutes({ repositories, subscriptions, deliveries }: Depe
       },
     }),
     route('GET', '/repos/:name/webhooks/:id/deliveries/:deliveryId', {
+      operationId: 'getDelivery',
+      tag: 'webhooks',
       summary: 'Get a delivery, with its attempts and what is sent',
       permission: 'webhook:read',
       find,
@@ -74,6 +78,8 @@ export function deliveryRoutes({ repositories, subscriptions, deliveries }: Depe
       handle: ({ found: { repository, delivery } }) => deliveries.showWhole(repository, delivery),
     }),
     route('POST', '/repos/:name/webhooks/:id/deliveries/:deliveryId/retry', {
+      operationId: 'retryDelivery',
+      tag: 'webhooks',
       summary: 'Attempt a delivery again, at once',
       description:
         'Whatever has become of it, and with the same id and body. It counts as an attempt; when it fails, further ' +
@@ -86,6 +92,8 @@ export function deliveryRoutes({ repositories, subscriptions, deliveries }: Depe
         deliveries.show(repository, await deliveries.retry(webhook, delivery.id)),
     }),
     route('POST', '/repos/:name/webhooks/:id/ping', {
+      operationId: 'pingWebhook',
+      tag: 'webhooks',
       summary: 'Send a ping to a webhook',
       description: 'One attempt is made, also of a webhook that is disabled.',
       permission: 'webhook:write',
@@ -99,6 +107,8 @@ export function deliveryRoutes({ repositories, subscriptions, deliveries }: Depe
       },
     }),
     route('POST', '/repos/:name/webhooks/:id/replay', {
+      operationId: 'replayDeliveries',
+      tag: 'webhooks',
       summary: 'Send again what happened in some time',
       description:
         'Deliveries of events in that time are attempted again, and events that the webhook was not told of, as it ' +

@@ -27,6 +27,8 @@ export function webhookRoutes({ repositories, subscriptions }: Dependencies) {
 
   return [
     route('GET', '/repos/:name/webhooks', {
+      operationId: 'listWebhooks',
+      tag: 'webhooks',
       summary: 'List the webhooks, oldest first',
       description: 'Their secrets are never answered.',
       permission: 'webhook:read',
@@ -37,6 +39,8 @@ export function webhookRoutes({ repositories, subscriptions }: Dependencies) {
       handle: (request) => paged(request, (page) => subscriptions.list(request.found, page)),
     }),
     route('POST', '/repos/:name/webhooks', {
+      operationId: 'createWebhook',
+      tag: 'webhooks',
       summary: 'Create a webhook',
       description:
         'What happens from now on is sent to the address. With a secret, which needs an encryption key of the ' +
@@ -61,6 +65,8 @@ export function webhookRoutes({ repositories, subscriptions }: Dependencies) {
       },
     }),
     route('GET', '/repos/:name/webhooks/:id', {
+      operationId: 'getWebhook',
+      tag: 'webhooks',
       summary: 'Get a webhook',
       permission: 'webhook:read',
       find,
@@ -69,6 +75,8 @@ export function webhookRoutes({ repositories, subscriptions }: Dependencies) {
       handle: ({ found: { repository, webhook } }) => subscriptions.show(repository, webhook),
     }),
     route('PATCH', '/repos/:name/webhooks/:id', {
+      operationId: 'updateWebhook',
+      tag: 'webhooks',
       summary: 'Change a webhook',
       description:
         'What is left out stays. While it is disabled no deliveries are made, and those that waited are given up; ' +
@@ -113,6 +121,8 @@ export function webhookRoutes({ repositories, subscriptions }: Dependencies) {
       },
     }),
     route('DELETE', '/repos/:name/webhooks/:id', {
+      operationId: 'deleteWebhook',
+      tag: 'webhooks',
       summary: 'Delete a webhook, with its deliveries',
       permission: 'webhook:write',
       find,

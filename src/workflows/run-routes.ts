@@ -1,5 +1,6 @@
 import { Type } from 'typebox'
 import { Problem } from '../base/problem.ts'
+import { named } from '../http/named-schemas.ts'
 import { linkToNext, PageQuery } from '../http/pages.ts'
 import { type Asked, closed, route } from '../http/route.ts'
 import { eventStreamType, wantsEventStream } from '../http/server-sent-events.ts'
@@ -29,6 +30,8 @@ export function runRoutes({ repositories, runs, views, logs }: Dependencies) {
 
   return [
     route('GET', '/repos/:name/workflows', {
+      operationId: 'listRuns',
+      tag: 'workflow runs',
       summary: 'List the workflow runs, newest first',
       description:
         'A page has 100 unless `limit` says otherwise, and fewer when they have very many steps. The runs of every ' +
@@ -56,6 +59,8 @@ export function runRoutes({ repositories, runs, views, logs }: Dependencies) {
       },
     }),
     route('POST', '/repos/:name/workflows', {
+      operationId: 'createRun',
+      tag: 'workflow runs',
       summary: 'Run workflows',
       description:
         `All workflow files of ${workflowsFolder}/, or those that are named, as the branch has them at this ` +
@@ -80,11 +85,14 @@ export function runRoutes({ repositories, runs, views, logs }: Dependencies) {
         closed,
       ),
       reply: {
-        202: Type.Object({
-          id: Type.String({ description: "the run's id" }),
-          number: Type.Integer({ description: 'counts the runs of the repository from 1' }),
-          status: Type.String({ description: '`queued`' }),
-        }),
+        202: named(
+          'QueuedRun',
+          Type.Object({
+            id: Type.String({ description: "the run's id" }),
+            number: Type.Integer({ description: 'counts the runs of the repository from 1' }),
+            status: Type.String({ description: '`queued`' }),
+          }),
+        ),
       },
       problems: [
         ...missing,
@@ -101,6 +109,8 @@ export function runRoutes({ repositories, runs, views, logs }: Dependencies) {
       },
     }),
     route('POST', '/repos/:name/workflows/validate', {
+      operationId: 'validateWorkflows',
+      tag: 'workflow runs',
       summary: 'Tell what is wrong with workflow files',
       description:
         'Of those that are sent as `contents`, else of those of the branch. Actions of the repository that they ' +
@@ -124,10 +134,13 @@ export function runRoutes({ repositories, runs, views, logs }: Dependencies) {
         closed,
       ),
       reply: {
-        200: Type.Object({
-          valid: Type.Boolean(),
-          faults: Type.Array(FaultSchema),
-        }),
+        200: named(
+          'WorkflowValidation',
+          Type.Object({
+            valid: Type.Boolean(),
+            faults: Type.Array(FaultSchema),
+          }),
+        ),
       },
       problems: [...missing, 'ref_not_found', 'workflow_not_found', 'checks_busy'],
       handle: async ({ found, body }) => {
@@ -136,6 +149,8 @@ export function runRoutes({ repositories, runs, views, logs }: Dependencies) {
       },
     }),
     route('GET', '/repos/:name/workflows/:id', {
+      operationId: 'getRun',
+      tag: 'workflow runs',
       summary: 'Get a workflow run',
       description: 'With `wait`, when it has completed, or else after that many seconds.',
       permission: 'workflow:read',
@@ -158,6 +173,8 @@ export function runRoutes({ repositories, runs, views, logs }: Dependencies) {
       },
     }),
     route('GET', '/repos/:name/workflows/:id/logs', {
+      operationId: 'getRunLog',
+      tag: 'workflow runs',
       summary: 'Read the log of a workflow run',
       description:
         'As text, from `offset` on, in bytes. With `Accept: text/event-stream`, or `follow=true`, as server-sent ' +
@@ -182,6 +199,8 @@ export function runRoutes({ repositories, runs, views, logs }: Dependencies) {
         follow: Type.Optional(Type.Boolean({ description: 'whether to follow it while it grows' })),
       }),
       produces: 'text/plain; charset=utf-8',
+      eventStream:
+        'Text of the log as `data`, the offset after it as `id`; then the event `end`, of `{"conclusion": …}`.',
       reply: { 200: Type.String() },
       problems: [...runMissing],
       handle: async ({ found, params, query, header, setType, setHeader, untilStopping }) => {
@@ -201,6 +220,8 @@ export function runRoutes({ repositories, runs, views, logs }: Dependencies) {
       },
     }),
     route('POST', '/repos/:name/workflows/:id/cancel', {
+      operationId: 'cancelRun',
+      tag: 'workflow runs',
       summary: 'Cancel a workflow run',
       description: 'At once when it waits; steps that run are asked to end, and then ended.',
       permission: 'workflow:trigger',
@@ -213,6 +234,8 @@ export function runRoutes({ repositories, runs, views, logs }: Dependencies) {
       },
     }),
     route('POST', '/repos/:name/workflows/:id/rerun', {
+      operationId: 'rerunRun',
+      tag: 'workflow runs',
       summary: 'Run a completed workflow run again',
       description:
         'The same files at the same commit, as its next attempt; the earlier one is kept. With `jobs` set to ' +

@@ -2,6 +2,7 @@ import { Readable } from 'node:stream'
 import { Type } from 'typebox'
 import type { Principal } from '../access/principal.ts'
 import { Problem } from '../base/problem.ts'
+import { named } from '../http/named-schemas.ts'
 import { nothing, route } from '../http/route.ts'
 import {
   Claim,
@@ -26,13 +27,15 @@ export function runnerRoutes(desk: RunnerDesk, ownRunner: string) {
 
   return [
     route('POST', '/runner/claim', {
+      operationId: 'claimRun',
+      tag: 'runners',
       summary: 'Claim a run, waiting for one',
       description:
         'For runners: 204 when there was none in time. What follows is asked with `runToken`.',
       permission: 'runner',
       isPolling: true,
       body: ClaimBody,
-      reply: { 200: Claim, 204: Claim },
+      reply: { 200: named('Claim', Claim), 204: Claim },
       handle: async ({ principal, body, setStatus, untilStopping }) => {
         const name = principal.kind === 'runner' ? ownRunner : body.name
         const claimed = await desk.claim({ ...body, name }, untilStopping())
@@ -41,6 +44,8 @@ export function runnerRoutes(desk: RunnerDesk, ownRunner: string) {
       },
     }),
     route('GET', '/runner/runs/:id/source', {
+      operationId: 'getRunSource',
+      tag: 'runners',
       summary: 'Get the commit of a run, as a pack',
       permission: 'run',
       produces: sourceContentType,
@@ -50,25 +55,31 @@ export function runnerRoutes(desk: RunnerDesk, ownRunner: string) {
         Readable.from(await desk.source(own(principal, params.id), untilGone())),
     }),
     route('POST', '/runner/runs/:id/report', {
+      operationId: 'reportRun',
+      tag: 'runners',
       summary: 'Tell what happened in a run',
       description: 'Entries that are known already are not taken again.',
       permission: 'run',
       body: ReportBody,
-      reply: { 200: Reported },
+      reply: { 200: named('Reported', Reported) },
       problems: ['run_not_found'],
       handle: ({ principal, params, body }) => desk.report(own(principal, params.id), body),
     }),
     route('GET', '/runner/runs/:id/orders', {
+      operationId: 'getRunOrders',
+      tag: 'runners',
       summary: 'Ask whether a run is to be cancelled, and say that its runner is there',
       permission: 'run',
       isPolling: true,
       query: OrdersQuery,
-      reply: { 200: Orders },
+      reply: { 200: named('Orders', Orders) },
       problems: ['run_not_found'],
       handle: ({ principal, params, query, untilStopping }) =>
         desk.orders(own(principal, params.id), (query.wait ?? 0) * 1000, untilStopping()),
     }),
     route('POST', '/runner/runs/:id/release', {
+      operationId: 'releaseRun',
+      tag: 'runners',
       summary: 'Hand a run back to the queue',
       permission: 'run',
       body: ReleaseBody,
