@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { closeSync, constants, fchownSync, fstatSync, openSync, readSync } from 'node:fs'
+import { closeSync, constants, fchownSync, openSync, readSync, statSync } from 'node:fs'
 import type { Duplex } from 'node:stream'
 import { launch } from './launch.ts'
 import type { Tools } from './tools.ts'
@@ -22,12 +22,34 @@ export type Pipe = Disposable & {
 /** Two pipes for the steps of one job: what they read, and what they write. */
 export type StepPipes = Disposable & { input: Pipe; output: Pipe }
 
-// Node has no pipe(2). A shell makes two, says its process id on descriptor 3, and waits there until they are opened.
-const script = `: | { exec 4<&0; : | exec "$0" -c 'exec 5<&0; echo $$ >&3; read -r _ <&3'; }`
+// Node has no pipe(2). A shell opens two for reading, says its process id on descriptor 3, and waits there until they
+// are opened here. Dash, busybox and bash since 5.1 make pipes of short here-documents, which takes one process; in
+// any shell a pipeline does, which takes three.
+const waiting = 'echo $$ >&3; read -r _ <&3'
+const scripts = [
+  `exec 4<<A 5<<B\nA\nB\n${waiting}`,
+  `: | { exec 4<&0; : | exec "$0" -c 'exec 5<&0; ${waiting}'; }`,
+]
 const inShell = [4, 5]
 
 /** Makes the pipes of a job. They belong to `user`, who may open them again, if there is one. */
-export async function makePipes(tools: Pick<Tools, 'sh'>, user: number | undefined) {
+export async function makePipes(
+  tools: Pick<Tools, 'sh'>,
+  user: number | undefined,
+): Promise<StepPipes> {
+  for (const script of scripts) {
+    const pipes = await pipesOfShell(tools, script, user)
+    if (pipes) return pipes
+  }
+  throw new Error('The shell made no pipes for a job.')
+}
+
+/** The pipes that a shell opens by a script; undefined when they are something else. */
+async function pipesOfShell(
+  tools: Pick<Tools, 'sh'>,
+  script: string,
+  user: number | undefined,
+): Promise<StepPipes | undefined> {
   const child = launch({
     command: [tools.sh, '-c', script, tools.sh],
     env: {},
@@ -46,7 +68,9 @@ export async function makePipes(tools: Pick<Tools, 'sh'>, user: number | undefin
     if (!pid) throw new Error('The pipes of a job could not be made.')
     const opened: Pipe[] = []
     try {
-      for (const number of inShell) opened.push(toPipe(`/proc/${pid}/fd/${number}`, user))
+      const paths = inShell.map((number) => `/proc/${pid}/fd/${number}`)
+      if (!paths.every((path) => statSync(path).isFIFO())) return undefined
+      for (const path of paths) opened.push(toPipe(path, user))
     } catch (error) {
       for (const pipe of opened) pipe[Symbol.dispose]()
       throw error
@@ -59,7 +83,7 @@ export async function makePipes(tools: Pick<Tools, 'sh'>, user: number | undefin
       [Symbol.dispose]() {
         for (const pipe of opened) pipe[Symbol.dispose]()
       },
-    } satisfies StepPipes
+    }
   } finally {
     channel?.destroy()
     await ended
@@ -92,7 +116,6 @@ function toPipe(path: string, user: number | undefined): Pipe {
     },
   }
   try {
-    if (!fstatSync(held).isFIFO()) throw new Error('The shell made something else than pipes.')
     if (user !== undefined) fchownSync(held, user, user)
     return pipe
   } catch (error) {
