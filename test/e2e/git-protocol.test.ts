@@ -129,11 +129,14 @@ test('nothing but the smart protocol is served', async () => {
     (await fetch(`${service.url}/repos/${path}`, { headers, ...init })).status
   for (const path of [
     ...['site.git/HEAD', 'site.git/config', 'site.git/objects/info/packs', 'site.git/info/refs/'],
-    ...['site.git/', 'site.git', 'site/info/refs?service=git-upload-pack', 'site.git/packed-refs'],
+    ...['site.git/', 'site/info/refs?service=git-upload-pack', 'site.git/packed-refs'],
     ...['..%2F..%2Fsvc.db/info/refs?service=git-upload-pack', 'site.git%2F..%2F..%2Fx/HEAD'],
   ]) {
     assert.equal(await statusOf(path), 404, path)
   }
+  // The address that Git clones describes its repository, and shows no file of it.
+  const { body: described } = await admin.get('/repos/site')
+  assert.deepEqual((await admin.get('/repos/site.git')).body, described)
   for (const service of ['', '?service=git-upload-archive', '?service=upload-pack', '?x=1']) {
     assert.equal(await statusOf(`site.git/info/refs${service}`), 400, service)
   }
