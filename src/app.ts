@@ -1,12 +1,15 @@
 import { lookup } from 'node:dns/promises'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
+import type { Access } from './access/access-watch.ts'
+import { requirePermission } from './access/may.ts'
 import type { Principal } from './access/principal.ts'
 import { createChanges } from './base/changes.ts'
 import { systemClock } from './base/clock.ts'
 import { createFaultPoint } from './base/fault-points.ts'
 import { holdLock } from './base/lock-file.ts'
 import type { Log } from './base/log.ts'
+import { Problem } from './base/problem.ts'
 import { assertDataDirectory, isLocked, lock, lockServer } from './config/data-directory.ts'
 import { createFreeSpace } from './config/free-space.ts'
 import type { Settings } from './config/settings.ts'
@@ -151,6 +154,31 @@ export async function openApp(options: Options) {
 
   const refresh = (principal: Principal) =>
     (principal.kind === 'ssh-key' ? sshKeys : tokens).refresh(principal)
+
+  /** Throws the problem that a new request would meet now. */
+  async function recheckAccess({ principal, permission, repository }: Access): Promise<void> {
+    const current = await currentPrincipal(principal)
+    if (repository && permission) await repositories.reopen(current, repository, permission)
+    else if (permission) requirePermission(current, permission)
+  }
+
+  async function currentPrincipal(principal: Principal): Promise<Principal> {
+    switch (principal.kind) {
+      case 'token':
+      case 'ssh-key': {
+        const current = await refresh(principal)
+        if (current) return current
+        const what = principal.kind === 'token' ? 'token' : 'SSH key'
+        throw new Problem('token_invalid', `The ${what} was deleted or has expired.`)
+      }
+      case 'run':
+        if (await workflows.holdsRun(principal)) return principal
+        throw new Problem('token_invalid', "The run's token is not valid any more.")
+      default:
+        return principal
+    }
+  }
+
   const sources = createImportSources({
     git,
     dataDir,
@@ -190,6 +218,7 @@ export async function openApp(options: Options) {
     outbound,
     freeSpace,
     refresh,
+    recheckAccess,
     maintenanceRequests,
     /** What maintenance works with. */
     work,

@@ -1,3 +1,4 @@
+import { createAccessWatch } from './access/access-watch.ts'
 import { type Options, openApp } from './app.ts'
 import { assertDataDirectory, lockServer, prepareDataDirectory } from './config/data-directory.ts'
 import { ping } from './database/ping.ts'
@@ -159,6 +160,7 @@ export async function startService(options: Options) {
     routes,
     authenticate: async (token) =>
       (await workflows.authenticate(token)) ?? tokens.authenticate(token),
+    accessWatch: createAccessWatch({ recheck: app.recheckAccess }),
     requireSpace: freeSpace.require,
     onAnswered: metrics.answered,
     clock,

@@ -1,4 +1,5 @@
 import { setImmediate as breathe, setTimeout as sleep } from 'node:timers/promises'
+import type { Access } from '../access/access-watch.ts'
 import { holds, isAdmin, maySee } from '../access/may.ts'
 import type { Principal } from '../access/principal.ts'
 import { createOneByOne } from '../base/one-by-one.ts'
@@ -177,17 +178,18 @@ export function createEventLog({ db, bell, repositories, refresh }: Dependencies
   }
 
   return {
-    /** What somebody reads. Throws `permission_missing` and `repository_not_found`. */
+    /** What somebody reads, and the access that this needs. Throws `permission_missing` and `repository_not_found`. */
     async select(principal: Principal, { repository, kinds = eventKinds }: Asked) {
       const selection: Selection = { principal, kinds, repositoryId: undefined }
-      if (repository === undefined) return selection
+      if (repository === undefined) return { selection, access: undefined }
       const permission = repositoryPermissions.find((one) => holds(principal, one))
       if (!permission) {
         const list = repositoryPermissions.join(', ')
         throw new Problem('permission_missing', `This needs one of the permissions ${list}.`)
       }
       const { id } = await repositories.find(principal, repository, permission)
-      return { ...selection, repositoryId: id }
+      const access: Access = { principal, permission, repository: { id } }
+      return { selection: { ...selection, repositoryId: id }, access }
     },
 
     /** The number of the last event. */

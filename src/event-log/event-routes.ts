@@ -33,6 +33,7 @@ export function eventRoutes(eventLog: EventLog) {
         'object that the list has. It begins after the number in the header `Last-Event-ID`, which a client sends that ' +
         'goes on, else after `after`, else with the next event that comes.',
       permission: 'any',
+      isLongLived: true,
       query: Type.Object({
         after: Type.Optional(
           Type.String({
@@ -79,10 +80,15 @@ export function eventRoutes(eventLog: EventLog) {
         'events_forgotten',
         'too_many_followers',
       ],
-      handle: async ({ principal, query, url, header, setHeader, setType, untilStopping }) => {
+      handle: async ({ principal, query, url, header, requireAccess, ...context }) => {
+        const { setHeader, setType, untilStopping } = context
         const { limit = usualPage, wait = 0, repository } = query
         const signal = untilStopping()
-        const selection = await eventLog.select(principal, { repository, kinds: kindsOf(query) })
+        const { selection, access } = await eventLog.select(principal, {
+          repository,
+          kinds: kindsOf(query),
+        })
+        if (access) requireAccess(access)
         if (wantsEventStream(query.follow, header('accept'))) {
           using entered = new DisposableStack()
           entered.use(followers.enter(principal))

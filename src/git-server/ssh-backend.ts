@@ -1,3 +1,4 @@
+import type { Access } from '../access/access-watch.ts'
 import type { Permission } from '../access/permissions.ts'
 import type { Principal } from '../access/principal.ts'
 import type { RefUpdate } from '../git/refs.ts'
@@ -15,6 +16,7 @@ export type SshBackend = ReturnType<typeof createSshBackend>['functions']
 type Dependencies = {
   sshKeys: SshKeys
   repositories: Repositories
+  recheckAccess: (access: Access) => Promise<void>
   pushes: Pushes
   tidying: Tidying
   turns: GitTurns
@@ -28,7 +30,8 @@ type Turn = { end: AbortController; held?: Disposable }
 
 /** The main process's side for one SSH process. What that holds here is named by numbers of its own. */
 export function createSshBackend(dependencies: Dependencies) {
-  const { sshKeys, repositories, pushes, tidying, turns, onOperation, onFetch } = dependencies
+  const { sshKeys, repositories, recheckAccess, pushes, tidying, turns, onOperation, onFetch } =
+    dependencies
   const heldTurns = new Map<number, Turn>()
   const visits = new Map<number, Visit>()
   const openPushes = new Map<string, Push>()
@@ -41,6 +44,7 @@ export function createSshBackend(dependencies: Dependencies) {
 
     open: (principal: Principal, name: string, permission: Permission) =>
       repositories.open(principal, name, permission),
+    recheckAccess,
     list: (principal: Principal) => repositories.list(principal, { after: '', limit: undefined }),
     describe: (repository: Repository) => repositories.describe(repository),
 

@@ -1,3 +1,4 @@
+import type { AccessWatch } from '../access/access-watch.ts'
 import { requirePermission } from '../access/may.ts'
 import type { Principal } from '../access/principal.ts'
 import type { Body } from '../git/body.ts'
@@ -39,10 +40,14 @@ type GitCommand = Common & { kind: 'git'; run: (call: Call) => Promise<Outcome> 
 
 export type SshCommand = PrintingCommand | GitCommand
 
-type Dependencies = { engine: GitEngine; backend: Pick<SshBackend, 'open' | 'list' | 'describe'> }
+type Dependencies = {
+  engine: GitEngine
+  backend: Pick<SshBackend, 'open' | 'list' | 'describe'>
+  accessWatch: Pick<AccessWatch, 'watch'>
+}
 
 /** Every command that may be run over SSH, by name. */
-export function createSshCommands({ engine, backend }: Dependencies) {
+export function createSshCommands({ engine, backend, accessWatch }: Dependencies) {
   const commands: Record<string, SshCommand> = {
     repos: {
       kind: 'print',
@@ -85,10 +90,11 @@ export function createSshCommands({ engine, backend }: Dependencies) {
       usage: '<name>',
       summary: 'what git clone, git fetch and git ls-remote run',
       async run(call) {
-        const request = await open(call, 'repo:read')
-        if (call.protocol !== 'version=2') return engine.fetchSession(request, call.input)
-        await engine.offer('git-upload-pack', request)
-        return engine.fetchEach(request, call.input)
+        return whileReadable(call, async (request) => {
+          if (call.protocol !== 'version=2') return engine.fetchSession(request, call.input)
+          await engine.offer('git-upload-pack', request)
+          return engine.fetchEach(request, call.input)
+        })
       },
     },
     'git-receive-pack': {
@@ -106,9 +112,33 @@ export function createSshCommands({ engine, backend }: Dependencies) {
       usage: '<name>',
       summary: 'what git archive --remote runs',
       async run(call) {
-        return engine.archive(await open(call, 'repo:read'), call.input)
+        return whileReadable(call, (request) => engine.archive(request, call.input))
       },
     },
+  }
+
+  /** Serves what reads a repository until its caller may not any more. A push is decided when git's hook asks. */
+  async function whileReadable(
+    call: Call,
+    serve: (request: GitRequest) => Promise<Outcome>,
+  ): Promise<Outcome> {
+    const request = await open(call, 'repo:read')
+    const { principal, repository } = request
+    const lost = new AbortController()
+    const access = {
+      principal,
+      permission: 'repo:read',
+      repository: { id: repository.id },
+    } as const
+    using _watch = accessWatch.watch(access, (problem) => lost.abort(problem))
+    try {
+      const signal = AbortSignal.any([call.signal, lost.signal])
+      const outcome = await serve({ ...request, signal })
+      if (outcome !== 0) lost.signal.throwIfAborted()
+      return outcome
+    } catch (error) {
+      throw lost.signal.aborted ? lost.signal.reason : error
+    }
   }
 
   async function open(call: Call, permission: 'repo:read' | 'repo:write'): Promise<GitRequest> {

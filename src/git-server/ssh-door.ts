@@ -1,3 +1,4 @@
+import { createAccessWatch } from '../access/access-watch.ts'
 import { anonymousFrom } from '../access/principal.ts'
 import { systemClock } from '../base/clock.ts'
 import { printable } from '../base/columns.ts'
@@ -23,7 +24,10 @@ type Identity = { keyId: string; username: string } | { anonymousFrom: string }
 
 type Dependencies = {
   engine: GitEngine
-  backend: Pick<SshBackend, 'identify' | 'principalOf' | 'open' | 'list' | 'describe'>
+  backend: Pick<
+    SshBackend,
+    'identify' | 'principalOf' | 'open' | 'list' | 'describe' | 'recheckAccess'
+  >
   settings: PlainSettings
   log: Log
 }
@@ -36,7 +40,8 @@ const exitCodes = { failure: 1, usage: 2, unknown: 127, git: 128 } as const
 
 /** Git and a few commands over SSH: https://git-scm.com/docs/pack-protocol, "SSH Transport". */
 export function createSshDoor({ engine, backend, settings, log }: Dependencies) {
-  const commands = createSshCommands({ engine, backend })
+  const accessWatch = createAccessWatch({ recheck: backend.recheckAccess })
+  const commands = createSshCommands({ engine, backend, accessWatch })
   const requests = createBuckets({
     perSecond: settings.requestsPerSecond,
     burst: settings.requestBurst,

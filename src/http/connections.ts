@@ -104,8 +104,8 @@ export function createDepartures() {
   const open = new Set<AbortController>()
   let isOver = false
   return {
-    /** Aborted when the client of an answer is gone or given up. */
-    signalOf(response: ServerResponse): AbortSignal {
+    /** Aborted when the client of an answer is gone or given up, or by the caller. */
+    controllerOf(response: ServerResponse): AbortController {
       const gone = new AbortController()
       const onClose = () => {
         open.delete(gone)
@@ -116,7 +116,7 @@ export function createDepartures() {
       if (isOver) gone.abort()
       if (response.closed) onClose()
       response.on('close', onClose)
-      return gone.signal
+      return gone
     },
 
     /** Gives up all clients there are and that come. */

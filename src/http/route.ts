@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Readable } from 'node:stream'
 import { type Static, type TSchema, Type } from 'typebox'
+import type { Access } from '../access/access-watch.ts'
 import type { Permission } from '../access/permissions.ts'
 import type { Principal } from '../access/principal.ts'
 import type { ProblemCode } from '../base/problem.ts'
@@ -39,6 +40,14 @@ type Common = {
   isPolling?: boolean | undefined
 }
 
+type LongLived = {
+  /**
+   * Whether the response may last: a stream, or a wait for something to happen. It ends when its caller loses access to
+   * what `find` returned, which is a repository or nothing.
+   */
+  isLongLived: boolean
+}
+
 type Context = {
   principal: Principal
   params: AnyParams
@@ -56,27 +65,30 @@ type Context = {
   setType: (type: string) => void
   /** A signal that is aborted when the client goes away, or the server gives up waiting. */
   untilGone: () => AbortSignal
-  /** The same for who waits for something to happen: is aborted as soon as the server is to stop. */
+  /** The same for who waits for something to happen: is aborted as soon as the server is to stop. Long-lived routes have it. */
   untilStopping: () => AbortSignal
+  /** Makes a long-lived response depend on further access. */
+  requireAccess: (access: Access) => void
 }
 
 /** A route that takes JSON, and answers with it, a text or a stream of either. Checks run in this order: token, permission, `find`, query, body. */
-export type JsonRoute = Common & {
-  kind: 'json'
-  /** Undefined where any token will do, `run` where it must be the one of a run; such routes have no `find`. */
-  permission: Permission | 'run' | undefined
-  find: ((asked: Asked) => Promise<unknown>) | undefined
-  query: TSchema | undefined
-  body: TSchema | undefined
-  status: number
-  /** Further statuses of success, with the same kind of answer. */
-  otherStatuses: number[]
-  produces: string
-  /** The server-sent events that a client gets which accepts `text/event-stream`; undefined where there are none. */
-  eventStream: string | undefined
-  reply: TSchema | undefined
-  handle: (context: Context) => Promise<unknown>
-}
+export type JsonRoute = Common &
+  LongLived & {
+    kind: 'json'
+    /** Undefined where any token will do, `run` where it must be the one of a run; such routes have no `find`. */
+    permission: Permission | 'run' | undefined
+    find: ((asked: Asked) => Promise<unknown>) | undefined
+    query: TSchema | undefined
+    body: TSchema | undefined
+    status: number
+    /** Further statuses of success, with the same kind of answer. */
+    otherStatuses: number[]
+    produces: string
+    /** The server-sent events that a client gets which accepts `text/event-stream`; undefined where there are none. */
+    eventStream: string | undefined
+    reply: TSchema | undefined
+    handle: (context: Context) => Promise<unknown>
+  }
 
 /** A route that anybody may read, answered with a constant kind of content. */
 export type PublicRoute = Common & {
@@ -87,18 +99,19 @@ export type PublicRoute = Common & {
 }
 
 /** A route whose bodies are streams and whose answers are written by its handler: Git's own protocol. */
-export type StreamRoute = Common & {
-  kind: 'stream'
-  permissionFor: (query: URLSearchParams) => Permission
-  /** The parameters that its query may have. */
-  parameters: readonly string[]
-  find: (asked: Asked) => Promise<unknown>
-  /** The content type that a body must have, and the most bytes it may have as it is sent. */
-  consumes: string | undefined
-  maxBytes: number
-  produces: string
-  serve: (exchange: Exchange) => Promise<void>
-}
+export type StreamRoute = Common &
+  LongLived & {
+    kind: 'stream'
+    permissionFor: (query: URLSearchParams) => Permission
+    /** The parameters that its query may have. */
+    parameters: readonly string[]
+    find: (asked: Asked) => Promise<{ id: string }>
+    /** The content type that a body must have, and the most bytes it may have as it is sent. */
+    consumes: string | undefined
+    maxBytes: number
+    produces: string
+    serve: (exchange: Exchange) => Promise<void>
+  }
 
 /** One request that is answered by streaming. */
 type Exchange = {
@@ -122,6 +135,7 @@ type Definition<P, Q extends TSchema, B extends TSchema, R extends TSchema, Foun
   permission: Permission | 'any' | 'run'
   /** Finds and authorises what the path names, before the body is read. */
   find?: (asked: Asked<P>) => Promise<Found>
+  isLongLived?: boolean
   query?: Q
   body?: B
   /** The content type of an answer that is a text, not JSON. */
@@ -141,7 +155,14 @@ type Definition<P, Q extends TSchema, B extends TSchema, R extends TSchema, Foun
       found: Found
     } & Pick<
       Context,
-      'url' | 'header' | 'setHeader' | 'setStatus' | 'setType' | 'untilGone' | 'untilStopping'
+      | 'url'
+      | 'header'
+      | 'setHeader'
+      | 'setStatus'
+      | 'setType'
+      | 'untilGone'
+      | 'untilStopping'
+      | 'requireAccess'
     >,
   ) => Promise<Static<R> | Readable | undefined>
 }
@@ -162,12 +183,13 @@ export function route<
 >(method: Method, path: Path, definition: Definition<Params<Path>, Q, B, R, Found>): JsonRoute {
   const { operationId, tag, summary, description, permission } = definition
   const { find, query, body, problems, handle } = definition
-  const { produces = jsonContentType } = definition
+  const { produces = jsonContentType, isLongLived = false } = definition
   const [[status, reply] = ['200', undefined], ...others] = Object.entries<TSchema>(
     definition.reply,
   )
   return {
     kind: 'json',
+    isLongLived,
     method,
     path,
     operationId,

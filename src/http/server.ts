@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage, type RequestListener, type Server }
 import type { AddressInfo } from 'node:net'
 import { Readable } from 'node:stream'
 import fastify, { type FastifyReply, type FastifyRequest } from 'fastify'
+import type { Access, AccessWatch } from '../access/access-watch.ts'
 import { requirePermission } from '../access/may.ts'
 import type { Principal } from '../access/principal.ts'
 import type { Clock } from '../base/clock.ts'
@@ -37,11 +38,14 @@ import { type JsonRoute, jsonContentType, type PublicRoute, type Route } from '.
 import { patternOf, precedes } from './route-pattern.ts'
 import { createStreams } from './streams.ts'
 import { assertParameters, checkBody, checkQuery } from './validation.ts'
+import { watchResponse } from './watch-response.ts'
 
 type Options = {
   settings: Settings
   routes: Route[]
   authenticate: (token: string) => Promise<Principal | undefined>
+  /** Ends responses whose callers lose access meanwhile. */
+  accessWatch: Pick<AccessWatch, 'watch'>
   /** Throws a Problem when nothing may be written. */
   requireSpace: () => Promise<void>
   /** Called when an answer has been sent, or its client has gone. */
@@ -59,7 +63,8 @@ const pathMaxLength = headersMaxBytes
 
 /** The HTTP server: each route in turn checks token, permission, resource, query and body, then handles. */
 export function createHttpServer(options: Options) {
-  const { settings, routes, authenticate, requireSpace, onAnswered, clock, log } = options
+  const { settings, routes, authenticate, accessWatch, requireSpace, onAnswered, clock, log } =
+    options
   const identify = createAuthentication({
     authenticate,
     badTokensPerMinute: settings.badTokensPerMinute,
@@ -80,7 +85,14 @@ export function createHttpServer(options: Options) {
   const connectionErrors = createConnectionErrors(routes)
   const clientAddress = createClientAddress(settings.trustedProxies)
   const principals = new WeakMap<IncomingMessage, Principal>()
-  const serveStream = createStreams({ routes, identify, clientAddress, departures, requestLog })
+  const serveStream = createStreams({
+    routes,
+    identify,
+    clientAddress,
+    departures,
+    accessWatch,
+    requestLog,
+  })
 
   const app = fastify({
     serverFactory: (listener) =>
@@ -175,20 +187,42 @@ export function createHttpServer(options: Options) {
     const query = checkQuery(route.query, queryOf(request))
     const body = checkBody(route.body, await readBody(request, reply))
     reply.status(route.status).type(route.produces)
-    const answer = await route.handle({
+    let gone: AbortController | undefined
+    const controller = () => {
+      gone ??= departures.controllerOf(reply.raw)
+      return gone
+    }
+    const required = route.permission === 'run' ? undefined : route.permission
+    // By the declaration of long-lived routes.
+    const repository = (found || undefined) as { id: string } | undefined
+    const lasting = route.isLongLived
+      ? watchResponse(reply.raw, {
+          accessWatch,
+          access: { principal, permission: required, repository },
+          gone: controller(),
+        })
+      : undefined
+    const context = {
       principal,
       params,
       query,
       body,
       found,
       url: request.url,
-      header: (name) => request.headers[name]?.toString(),
-      setHeader: (name, value) => void reply.header(name, value),
-      setStatus: (status) => void reply.status(status),
-      setType: (type) => void reply.type(type),
-      untilGone: () => departures.signalOf(reply.raw),
-      untilStopping: () => AbortSignal.any([stopping.signal, departures.signalOf(reply.raw)]),
-    })
+      header: (name: string) => request.headers[name]?.toString(),
+      setHeader: (name: string, value: string) => void reply.header(name, value),
+      setStatus: (status: number) => void reply.status(status),
+      setType: (type: string) => void reply.type(type),
+      untilGone: () => controller().signal,
+      untilStopping: () => {
+        assertLongLived(route)
+        return AbortSignal.any([stopping.signal, controller().signal])
+      },
+      requireAccess: (access: Access) => lasting?.require(access),
+    } satisfies Parameters<JsonRoute['handle']>[0]
+    const handled = route.handle(context)
+    const answer = await (lasting ? lasting.orLost(handled) : handled)
+    if (answer instanceof Readable) assertLongLived(route)
     if (route.reply === undefined || reply.statusCode === 204)
       return reply.removeHeader('content-type').send()
     if (answer instanceof Readable && request.method === 'HEAD') {
@@ -281,6 +315,10 @@ function toServer(listener: RequestListener): Server {
   return server.on('checkContinue', (request, response) => {
     server.emit('request', request, response)
   })
+}
+
+function assertLongLived({ method, path, isLongLived }: JsonRoute): void {
+  if (!isLongLived) throw new Error(`${method} ${path} is not declared as long-lived`)
 }
 
 // Whoever executes runs has tokens for that alone, which no other route takes.

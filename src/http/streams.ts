@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { AccessWatch } from '../access/access-watch.ts'
 import { requirePermission } from '../access/may.ts'
 import type { Principal } from '../access/principal.ts'
 import { newId } from '../base/ids.ts'
@@ -24,7 +25,8 @@ type Dependencies = {
   routes: Route[]
   identify: Identify
   clientAddress: ClientAddress
-  departures: Pick<Departures, 'signalOf'>
+  departures: Pick<Departures, 'controllerOf'>
+  accessWatch: Pick<AccessWatch, 'watch'>
   requestLog: RequestLog
 }
 
@@ -39,7 +41,7 @@ type Matched = { route: StreamRoute; params: Record<string, string>; query: URLS
  * all that a route could be would take is more than such an answer takes. True for a request that is one of theirs.
  */
 export function createStreams(dependencies: Dependencies) {
-  const { routes, identify, clientAddress, departures, requestLog } = dependencies
+  const { routes, identify, clientAddress, departures, accessWatch, requestLog } = dependencies
   const streams = routes.filter((route) => route.kind === 'stream')
 
   function match({ method, url: target = '' }: IncomingMessage): Matched | undefined {
@@ -76,8 +78,22 @@ export function createStreams(dependencies: Dependencies) {
       throw new Problem('body_too_large', `The body may have at most ${route.maxBytes} bytes.`)
     }
     if (expectsContinue(request)) response.writeContinue()
-    const signal = departures.signalOf(response)
-    await route.serve({ request, response, query, principal, found, signal })
+    const gone = departures.controllerOf(response)
+    const exchange = { request, response, query, principal, found, signal: gone.signal }
+    if (!route.isLongLived) return route.serve(exchange)
+    let lost: Problem | undefined
+    const watch = accessWatch.watch({ principal, permission, repository: found }, (problem) => {
+      lost = problem
+      gone.abort(problem)
+      if (response.headersSent) response.destroy()
+    })
+    response.once('close', () => watch[Symbol.dispose]())
+    if (response.closed) watch[Symbol.dispose]()
+    try {
+      await route.serve(exchange)
+    } catch (error) {
+      throw lost ?? error
+    }
   }
 
   function refuse(request: IncomingMessage, response: ServerResponse, problem: Problem): void {

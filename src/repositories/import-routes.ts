@@ -16,6 +16,7 @@ export function importRoutes(imports: Imports) {
         'header `Prefer: respond-async` (RFC 7240) it comes at once, with 202, and `GET /repos/:name` tells how ' +
         'far the import is. An import that fails leaves nothing behind.',
       permission: 'repo:write',
+      isLongLived: true,
       body: Type.Object({ source: Source, name: Type.Optional(RepositoryName) }, closed),
       reply: { 201: DescribedRepository, 202: DescribedRepository },
       problems: [

@@ -177,7 +177,7 @@ export function createRepositories(dependencies: Dependencies) {
     },
 
     /** Opens a repository again, as it and the principal's rights are now, whatever it is called. */
-    reopen: (principal: Principal, { id }: Repository, permission: Permission) =>
+    reopen: (principal: Principal, { id }: Pick<Repository, 'id'>, permission: Permission) =>
       openBy({ id }, principal, permission, 'member'),
 
     describe,

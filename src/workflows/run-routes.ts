@@ -38,6 +38,7 @@ export function runRoutes({ repositories, runs, views, logs }: Dependencies) {
         'push that was acknowledged before are among them.',
       permission: 'workflow:read',
       find: open,
+      isLongLived: true,
       query: Type.Object({
         ...PageQuery.properties,
         branch: Type.Optional(Type.String({ description: 'runs of this branch', maxLength: 500 })),
@@ -155,6 +156,7 @@ export function runRoutes({ repositories, runs, views, logs }: Dependencies) {
       description: 'With `wait`, when it has completed, or else after that many seconds.',
       permission: 'workflow:read',
       find: open,
+      isLongLived: true,
       query: Type.Object({
         wait: Type.Optional(
           Type.Integer({
@@ -182,6 +184,7 @@ export function runRoutes({ repositories, runs, views, logs }: Dependencies) {
         'event is `end`.',
       permission: 'workflow:read',
       find: open,
+      isLongLived: true,
       query: Type.Object({
         offset: Type.Optional(
           Type.Integer({ description: 'bytes to leave out', minimum: 0, maximum: 2 ** 40 }),

@@ -73,12 +73,11 @@ export function createRunnerDesk(dependencies: Dependencies) {
         const left = Math.max(0, deadline - performance.now())
         const claimed = await queue.claim(body, left, signal)
         if (!claimed) return undefined
-        if (signal.aborted) {
+        try {
+          const plan = await toPlan(claimed.run)
+          if (!signal.aborted) return { runToken: claimed.token, leaseSeconds, plan }
           await queue.release(claimed.by, { isLoss: false, reason: 'Its runner went away.' })
           return undefined
-        }
-        try {
-          return { runToken: claimed.token, leaseSeconds, plan: await toPlan(claimed.run) }
         } catch (error) {
           if (!(error instanceof Problem)) throw error
           await queue.complete(claimed.run, 'failure', `The run could not begin: ${error.message}`)

@@ -34,6 +34,7 @@ export function runnerRoutes(desk: RunnerDesk, ownRunner: string) {
         'For runners: 204 when there was none in time. What follows is asked with `runToken`.',
       permission: 'runner',
       isPolling: true,
+      isLongLived: true,
       body: ClaimBody,
       reply: { 200: named('Claim', Claim), 204: Claim },
       handle: async ({ principal, body, setStatus, untilStopping }) => {
@@ -48,6 +49,7 @@ export function runnerRoutes(desk: RunnerDesk, ownRunner: string) {
       tag: 'runners',
       summary: 'Get the commit of a run, as a pack',
       permission: 'run',
+      isLongLived: true,
       produces: sourceContentType,
       reply: { 200: Type.String({ description: 'a pack: gitformat-pack(5)' }) },
       problems: ['run_not_found', 'ref_not_found'],
@@ -71,6 +73,7 @@ export function runnerRoutes(desk: RunnerDesk, ownRunner: string) {
       summary: 'Ask whether a run is to be cancelled, and say that its runner is there',
       permission: 'run',
       isPolling: true,
+      isLongLived: true,
       query: OrdersQuery,
       reply: { 200: named('Orders', Orders) },
       problems: ['run_not_found'],

@@ -90,6 +90,9 @@ export function createWorkflows(dependencies: Dependencies) {
       return { kind: 'runner', id: 'runner', username: '', permissions: new Set(['runner']) }
     },
 
+    /** Whether the token of a run is still good, for its principal. */
+    holdsRun: async ({ claim = '' }: Principal) => (await findRunByToken(db, claim)) !== undefined,
+
     /** What the API tells of a run in the state that an event tells of. */
     describeRun: views.atEvent,
 

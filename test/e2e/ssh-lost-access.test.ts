@@ -1,0 +1,81 @@
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { text } from 'node:stream/consumers'
+import { after, before, describe, test } from 'node:test'
+import { createProject } from '../support/git.ts'
+import { without } from '../support/programs.ts'
+import { type Client, type Service, startService } from '../support/service.ts'
+import { createSshUser, type SshUser } from '../support/ssh-user.ts'
+
+let service: Service
+let owner: Client
+
+const losses = {
+  'the key is deleted': async (user: SshUser) => {
+    await service.admin.delete(`/keys/${user.keyId}`)
+  },
+  'the key expires': async (user: SshUser) => {
+    const path = join(service.dataDir, 'svc.db')
+    const database = new DatabaseSync(path, { timeout: 60_000 })
+    database.prepare('update ssh_keys set expires_at = ? where id = ?').run(Date.now(), user.keyId)
+    database.close()
+  },
+  'the collaborator is removed': async (user: SshUser) => {
+    await owner.delete(`/repos/site/collaborators/${user.username}`)
+  },
+  'the repository is deleted': async () => {
+    await service.admin.delete('/repos/site')
+  },
+}
+
+describe('a command over SSH that reads ends when its caller loses access', {
+  skip: without('openssh'),
+}, () => {
+  before(async () => {
+    // Nothing else would end it before the test has long failed.
+    service = await startService({ env: { SVC_GIT_STALL_SECONDS: '3600' } })
+    owner = await service.client({
+      username: 'owner',
+      permissions: ['repo:read', 'repo:write', 'collaborator:write'],
+    })
+  })
+
+  after(() => service[Symbol.asyncDispose]())
+
+  let members = 0
+  for (const [loss, lose] of Object.entries(losses)) {
+    for (const protocol of ['version=0', 'version=2']) {
+      test(`a fetch in ${protocol}: ${loss}`, async () => {
+        members += 1
+        const username = `member-${members}`
+        await using project = await createProject()
+        await owner.post('/repos', { name: 'site' })
+        await project.git('push', '--quiet', '--force', owner.remote('site'), 'HEAD:main')
+        await owner.post('/repos/site/collaborators', { username })
+        await using user = await createSshUser(service, await service.client({ username }))
+        const [program = '', ...options] = user.command.split(' ')
+        const target = [
+          '-o',
+          'SendEnv=GIT_PROTOCOL',
+          '-p',
+          String(service.sshPort),
+          'svc@127.0.0.1',
+        ]
+        // The client says nothing after the refs.
+        const ssh = spawn(program, [...options, ...target, "git-upload-pack '/site.git'"], {
+          env: { ...process.env, GIT_PROTOCOL: protocol },
+        })
+        const ended = once(ssh, 'close')
+        const complaint = text(ssh.stderr)
+        await once(ssh.stdout, 'data')
+        await lose(user)
+        const [exitCode] = await ended
+        assert.equal(exitCode, 128)
+        assert.match(await complaint, /^svc: .*(deleted or has expired|not yours to see)\.\n$/)
+      })
+    }
+  }
+})

@@ -1,0 +1,327 @@
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { writeFile } from 'node:fs/promises'
+import { request as httpRequest, type IncomingMessage } from 'node:http'
+import { type AddressInfo, createServer, type Server } from 'node:net'
+import { join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { until } from './support/condition.ts'
+import { type InProcess, startInProcess } from './support/in-process.ts'
+import { cloneBody, gitHeaders } from './support/raw-git.ts'
+import { mustClaim } from './support/run-by-hand.ts'
+import type { Client } from './support/service.ts'
+import { oneStep, pushFiles } from './support/workflow-site.ts'
+
+// Each long-lived response is opened by a collaborator, or the runner of a run, who then loses access. Nothing else
+// would end it before the test has long failed.
+const env = {
+  SVC_GIT_STALL_SECONDS: '3600',
+  SVC_IMPORT_STALL_SECONDS: '3600',
+  SVC_IMPORT_SECONDS: '3600',
+}
+const mib = 1024 * 1024
+// More than the sockets on both sides take of a response that is not read.
+const largeBytes = 24 * mib
+
+let service: InProcess
+let admin: Client
+let silent: Server
+
+before(async () => {
+  service = await startInProcess(env)
+  admin = service.admin
+  silent = createServer(() => {})
+  silent.listen(0, '127.0.0.1')
+  await once(silent, 'listening')
+})
+
+after(async () => {
+  await service[Symbol.asyncDispose]()
+  silent.close()
+})
+
+/** A repository of its own, with a commit and a collaborator. */
+type Scene = {
+  name: string
+  owner: Client
+  member: Client
+  commit: string
+  run: Awaited<ReturnType<typeof mustClaim>> | undefined
+}
+
+const losses = {
+  'the token is deleted': async ({ member }: Scene) => {
+    assert.equal((await admin.delete(`/tokens/${member.id}`)).status, 204)
+  },
+  'the token expires': async ({ member }: Scene) => {
+    const expired = { expiresAt: Date.now() }
+    await service.db.updateTable('tokens').set(expired).where('id', '=', member.id).execute()
+  },
+  'the collaborator is removed': async ({ owner, name, member }: Scene) => {
+    const path = `/repos/${name}/collaborators/${member.username}`
+    assert.equal((await owner.delete(path)).status, 204)
+  },
+  'the repository is deleted': async ({ owner, name }: Scene) => {
+    assert.equal((await owner.delete(`/repos/${name}`)).status, 204)
+  },
+  'the run is handed back': async ({ run }: Scene) => {
+    const body = { isLoss: false, reason: 'Handed back.' }
+    const answer = await run?.own.post(`${run.path}/release`, body)
+    assert.equal(answer?.status, 204)
+  },
+}
+
+type Loss = keyof typeof losses
+
+const ofToken: Loss[] = ['the token is deleted', 'the token expires']
+const ofRepository: Loss[] = [
+  ...ofToken,
+  'the collaborator is removed',
+  'the repository is deleted',
+]
+const ofRun: Loss[] = ['the run is handed back']
+
+/** Opens a response that lasts, and returns what waits for its end and asserts that it was for want of access. */
+type Open = (scene: Scene) => Promise<(loss: Loss) => Promise<void>>
+
+type Case = { title?: string; losses: Loss[]; open: Open; isLarge?: boolean; hasRun?: boolean }
+
+const cases: Record<string, Case[]> = {
+  // Its wait, for the reaction to a push, cannot be held up from outside.
+  'GET /repos/:name/workflows': [],
+  'GET /repos/:name/workflows/:id': [
+    {
+      losses: ofRepository,
+      open: async (scene) => poll(scene, 'GET', `${await startRun(scene)}?wait=300`),
+    },
+  ],
+  'GET /repos/:name/workflows/:id/logs': [
+    {
+      losses: ofRepository,
+      open: async (scene) => follow(scene, `${await startRun(scene)}/logs?follow=true`),
+    },
+  ],
+  'GET /events': [
+    { title: 'followed', losses: ofToken, open: (scene) => follow(scene, '/events?follow=true') },
+    {
+      title: 'of a repository, followed',
+      losses: ofRepository,
+      open: (scene) => follow(scene, `/events?follow=true&repository=${scene.name}`),
+    },
+    {
+      title: 'waited for',
+      losses: ofToken,
+      // What happens to the token is no event of this kind.
+      open: (scene) => poll(scene, 'GET', '/events?after=latest&wait=60&kind=secret.saved'),
+    },
+  ],
+  'POST /repos/import': [
+    {
+      losses: ofToken,
+      open(scene) {
+        // A TCP server's address is neither null nor a path once it listens.
+        const { port } = silent.address() as AddressInfo
+        const body = { source: `http://127.0.0.1:${port}/x.git`, name: `${scene.name}-import` }
+        return poll(scene, 'POST', '/repos/import', body)
+      },
+    },
+  ],
+  'POST /runner/claim': [
+    {
+      losses: ofToken,
+      open: (scene) =>
+        poll(scene, 'POST', '/runner/claim', {
+          name: 'x',
+          version: '1',
+          // No run asks for it.
+          labels: [],
+          isolation: 'none',
+          waitSeconds: 30,
+        }),
+    },
+  ],
+  'GET /runner/runs/:id/orders': [
+    {
+      losses: ofRun,
+      hasRun: true,
+      async open({ run }) {
+        assert.ok(run)
+        const answered = run.own.get(`${run.path}/orders?wait=30`)
+        return async () => assertRefused(await answered)
+      },
+    },
+  ],
+  'GET /runner/runs/:id/source': [
+    {
+      losses: ofRun,
+      hasRun: true,
+      isLarge: true,
+      open: ({ run }) => readSlowly(`${run?.path}/source`, { token: run?.own.token ?? '' }),
+    },
+  ],
+  'GET /repos/:repository/info/refs': [
+    {
+      losses: ofRepository,
+      async open(scene) {
+        await addManyRefs(scene)
+        const path = `/repos/${scene.name}.git/info/refs?service=git-upload-pack`
+        return readSlowly(path, { token: scene.member.token })
+      },
+    },
+  ],
+  'POST /repos/:repository/git-upload-pack': [
+    {
+      losses: ofRepository,
+      isLarge: true,
+      open({ name, member, commit }) {
+        const body = cloneBody(commit)
+        const headers = gitHeaders('git-upload-pack', member.token, body.length)
+        return readSlowly(`/repos/${name}.git/git-upload-pack`, { headers, body })
+      },
+    },
+  ],
+}
+
+describe('every long-lived response ends when its caller loses access', () => {
+  test('every route that is declared as long-lived is among these', () => {
+    const declared = service.routes.filter((route) => route.kind !== 'public' && route.isLongLived)
+    const names = declared.map(({ method, path }) => `${method} ${path}`)
+    assert.deepEqual(names.sort(), Object.keys(cases).sort())
+  })
+
+  for (const [route, ways] of Object.entries(cases)) {
+    for (const { title, open, losses: possible, ...needed } of ways) {
+      for (const loss of possible) {
+        test(`${[route, title].filter(Boolean).join(', ')}: ${loss}`, async () => {
+          const scene = await createScene(needed)
+          const untilEnd = await open(scene)
+          await losses[loss](scene)
+          await untilEnd(loss)
+          // Its run waits for any runner.
+          await admin.delete(`/repos/${scene.name}`)
+        })
+      }
+    }
+  }
+})
+
+let scenes = 0
+
+async function createScene(needed: Pick<Case, 'isLarge' | 'hasRun'>): Promise<Scene> {
+  scenes += 1
+  const [name, username] = [`site-${scenes}`, `member-${scenes}`]
+  const own = ['repo:read', 'repo:write', 'repo:delete', 'collaborator:write']
+  const [owner, member] = await Promise.all([
+    service.client({ username: `owner-${scenes}`, permissions: [...own, 'workflow:trigger'] }),
+    service.client({
+      username,
+      permissions: ['repo:read', 'repo:write', 'workflow:read', 'runner'],
+    }),
+  ])
+  // Base64 of random bytes does not compress below these.
+  const noise = needed.isLarge ? randomBytes(largeBytes).toString('base64') : ''
+  const commit = await pushFiles(owner, name, { ...oneStep('true'), noise })
+  assert.equal((await owner.post(`/repos/${name}/collaborators`, { username })).status, 201)
+  const scene = { name, owner, member, commit, run: undefined }
+  if (!needed.hasRun) return scene
+  await startRun(scene)
+  return { ...scene, run: await mustClaim(member) }
+}
+
+/** Starts a run that nobody executes, unless it is claimed; its path. */
+async function startRun({ owner, name }: Scene): Promise<string> {
+  const { status, body, text } = await owner.post(`/repos/${name}/workflows`, {})
+  assert.equal(status, 202, text)
+  return `/repos/${name}/workflows/${body.id}`
+}
+
+/** Asks for what is answered when something happens that does not. */
+async function poll({ member }: Scene, method: string, path: string, body?: object) {
+  const answered = member.call(method, path, body)
+  await untilUsed(member)
+  return async (loss: Loss) => {
+    const answer = await answered
+    // A run of a repository that is deleted comes to its end first.
+    if (loss !== 'the repository is deleted') assertRefused(answer)
+  }
+}
+
+/** Follows server-sent events. */
+async function follow({ member }: Scene, path: string) {
+  const headers = { authorization: `Bearer ${member.token}` }
+  const response = await fetch(service.url + path, { headers })
+  assert.equal(response.status, 200)
+  return async (loss: Loss) => {
+    const text = await response.text()
+    // A run of a repository that is deleted comes to its end, too.
+    if (loss === 'the repository is deleted') return
+    assert.match(text, /\n: .*(deleted or has expired|not yours to see)/)
+    assert.doesNotMatch(text, /^event: end$/m)
+  }
+}
+
+type Sent = { token?: string; headers?: Record<string, string | number>; body?: Buffer }
+
+/** Asks for what is larger than the sockets, and does not read it until the server has given it up. */
+async function readSlowly(path: string, { token, headers, body }: Sent) {
+  const request = httpRequest(service.url + path, {
+    method: body ? 'POST' : 'GET',
+    headers: headers ?? { authorization: `Bearer ${token}` },
+    agent: false,
+  })
+  request.on('error', () => {})
+  request.end(body)
+  const [response]: IncomingMessage[] = await once(request, 'response')
+  assert.equal(response?.statusCode, 200)
+  const port = response.socket.localPort ?? 0
+  assert.ok(isServed(port))
+  return async () => {
+    await until('the server closes the connection', () => !isServed(port))
+    let isComplete = false
+    response
+      .on('error', () => {})
+      .on('end', () => {
+        isComplete = response.complete
+      })
+    response.resume()
+    await new Promise<void>((resolve) => {
+      if (response.closed) resolve()
+      else response.once('close', () => resolve())
+    })
+    assert.equal(isComplete, false)
+  }
+}
+
+/** Whether the server's end of a connection is open: proc(5), /proc/net/tcp. */
+function isServed(clientPort: number): boolean {
+  const hex = (port: number) => port.toString(16).toUpperCase().padStart(4, '0')
+  const [from, to] = [hex(Number(new URL(service.url).port)), hex(clientPort)]
+  const established = new RegExp(`^ *\\d+: \\w+:${from} \\w+:${to} 01 `, 'm')
+  return established.test(readFileSync('/proc/net/tcp', 'utf8'))
+}
+
+async function addManyRefs({ name, commit }: Scene): Promise<void> {
+  const { body } = await admin.get(`/repos/${name}`)
+  const folder = 'x'.repeat(200)
+  const lines = Array.from({ length: largeBytes / 256 }, (_, index) => {
+    const number = String(index).padStart(10, '0')
+    return `${commit} refs/heads/${folder}/${number}\n`
+  })
+  const header = '# pack-refs with: peeled fully-peeled sorted \n'
+  await writeFile(join(body.path, 'packed-refs'), header + lines.join(''))
+}
+
+// A request that is authenticated waits a moment later, or finds out at once.
+async function untilUsed({ id }: Client): Promise<void> {
+  await until('the token is used', async () => {
+    const { body } = await admin.get('/tokens')
+    return body.find((token: Client & { lastUsedAt: number | null }) => token.id === id)?.lastUsedAt
+  })
+}
+
+function assertRefused({ status, body, text }: Awaited<ReturnType<Client['get']>>): void {
+  assert.ok([401, 403, 404].includes(status), text)
+  assert.match(body.code, /^(token_invalid|permission_missing|\w+_not_found)$/)
+}
