@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { resolve } from 'node:path'
 import { createInterface } from 'node:readline/promises'
 import { Writable } from 'node:stream'
 import { type App, createTools, openExistingApp, type Tools } from './app.ts'
@@ -15,7 +16,7 @@ import type { RunnerCommandOptions } from './commands/runner-command.ts'
 import type { Terminal } from './commands/terminal.ts'
 import { UsageError } from './commands/usage-error.ts'
 import { toWelcome } from './commands/welcome.ts'
-import { DataDirectoryError } from './config/data-directory.ts'
+import { DataDirectoryError, writeAdminToken } from './config/data-directory.ts'
 import { readSettings, SettingsError } from './config/settings.ts'
 import { unknownVariables } from './config/unknown-variables.ts'
 import { RunnerFault } from './runner/runner-fault.ts'
@@ -87,7 +88,11 @@ async function serve(): Promise<void> {
     })
   }
   if (service.newAdminToken !== undefined) {
-    const { baseUrl, sshUrl, newAdminToken: token } = service
+    const { baseUrl, sshUrl, newAdminToken: value } = service
+    // Elsewhere standard error may well be kept, and read by others.
+    const token = process.stderr.isTTY
+      ? { value }
+      : { path: resolve(await writeAdminToken(options.settings.dataDir, value)) }
     process.stderr.write(toWelcome({ baseUrl, sshUrl, token }))
   }
   dropStartupGarbage()

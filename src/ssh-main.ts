@@ -1,6 +1,7 @@
 import { systemClock } from './base/clock.ts'
 import { closeInheritedDescriptors } from './base/inherited-descriptors.ts'
 import { createLog } from './base/log.ts'
+import { redactTokens } from './base/redact-tokens.ts'
 import { dropStartupGarbage } from './base/startup-garbage.ts'
 import { createFreeSpace } from './config/free-space.ts'
 import { createGit, type Git } from './git/git-process.ts'
@@ -46,7 +47,7 @@ const { theirs: backend } = connectRemote<SshBackend>({
       refs: running?.snapshots.count() ?? { hit: 0, read: 0, git: 0, bytes: 0 },
     }),
   },
-  onFault: (error) => process.stderr.write(`${error}\n`),
+  onFault: (error) => process.stderr.write(`${redactTokens(String(error))}\n`),
 })
 
 process.once('disconnect', () => {

@@ -236,6 +236,16 @@ const examples: Record<string, Example[]> = {
       isMended: true,
     },
     {
+      when: 'the first admin token is still there',
+      async arrange({ dataDir }) {
+        await writeFile(join(dataDir, 'admin-token'), 'x')
+        return undefined
+      },
+      level: 'warning',
+      found: /^The first admin token is in .*admin-token\.$/,
+      fix: /: rm /,
+    },
+    {
       when: 'something in it is of another user',
       skip: !isRoot && 'needs root',
       async arrange({ database }) {

@@ -1,4 +1,5 @@
 import { type Logger, pino } from 'pino'
+import { redactTokens } from './redact-tokens.ts'
 
 export type Log = Pick<Logger, 'debug' | 'info' | 'warn' | 'error'>
 
@@ -10,12 +11,16 @@ type Options = {
 
 /**
  * The program's log: a line of JSON for each entry, or a short line for people when it goes to a terminal.
- * Tokens and secrets are `Sensitive` values, which print as `[hidden]`.
+ * Tokens and secrets are `Sensitive` values, which print as `[hidden]`; whatever else has the shape of a token, such as a
+ * path that a client sent, is hidden in the finished line, however deep it was.
  */
 export function createLog({ level, output }: Options): Log {
-  const destination = output.isTTY
-    ? { write: (line: string) => output.write(toTerminalLine(line)) }
-    : output
+  const destination = {
+    write(line: string) {
+      const redacted = redactTokens(line)
+      output.write(output.isTTY ? toTerminalLine(redacted) : redacted)
+    },
+  }
   return pino(
     {
       level,

@@ -1,32 +1,55 @@
-type Options = { baseUrl: string; sshUrl: string | null; token: string }
+import { shellWord } from '../base/shell-word.ts'
 
-/** What the first start says, once: the admin token, and lines to paste. */
-export function toWelcome({ baseUrl, sshUrl, token }: Options): string {
+/** The first admin token, or the file that has it. */
+type Token = { value: string } | { path: string }
+
+type Options = { baseUrl: string; sshUrl: string | null; token: Token }
+
+/** What the first start says, once: where the admin token is, and lines to paste. */
+export function toWelcome(options: Options): string {
+  const { baseUrl, sshUrl, token } = options
   const url = new URL(baseUrl)
-  const withToken = `${url.protocol}//git:${token}@${url.host}${url.pathname.replace(/\/$/, '')}`
+  const inShell = toShell(token)
+  const withToken = `${url.protocol}//git:${inShell}@${url.host}${url.pathname.replace(/\/$/, '')}`
   return `
 svc is running at ${baseUrl}
 
-Your admin token, shown only this once:
-
-    ${token}
+${announce(token)}
 
 Try it from inside any Git project: create a repository, push to it, clone it back.
 
-curl -sS ${baseUrl}/repos -H 'Authorization: Bearer ${token}' -H 'Content-Type: application/json' -d '{"name":"hello"}'
-git push ${withToken}/repos/hello.git HEAD:main
-git clone ${withToken}/repos/hello.git hello-again
-${sshUrl === null ? '' : toSshLines({ baseUrl, sshUrl, token })}
+curl -sS ${baseUrl}/repos -H "Authorization: Bearer ${inShell}" -H 'Content-Type: application/json' -d '{"name":"hello"}'
+git push "${withToken}/repos/hello.git" HEAD:main
+git clone "${withToken}/repos/hello.git" hello-again
+${sshUrl === null ? '' : toSshLines({ baseUrl, sshUrl, inShell })}
 The API is described at ${baseUrl}/docs
 
 `
 }
 
-function toSshLines({ baseUrl, sshUrl, token }: Options): string {
+function announce(token: Token): string {
+  if ('value' in token) return `Your admin token, shown only this once:\n\n    ${token.value}`
+  return `Your admin token is in this file, which only its owner can read. Keep the token elsewhere, and remove the file:\n\n    ${token.path}`
+}
+
+// Between double quotes.
+function toShell(token: Token): string {
+  return 'value' in token ? token.value : `$(cat ${shellWord(token.path)})`
+}
+
+function toSshLines({
+  baseUrl,
+  sshUrl,
+  inShell,
+}: {
+  baseUrl: string
+  sshUrl: string
+  inShell: string
+}): string {
   return `
 The same over SSH, with your key (ssh-keygen -t ed25519 makes one):
 
-curl -sS ${baseUrl}/keys -H 'Authorization: Bearer ${token}' -H 'Content-Type: application/json' -d "{\\"name\\":\\"laptop\\",\\"publicKey\\":\\"$(cat ~/.ssh/id_ed25519.pub)\\"}"
+curl -sS ${baseUrl}/keys -H "Authorization: Bearer ${inShell}" -H 'Content-Type: application/json' -d "{\\"name\\":\\"laptop\\",\\"publicKey\\":\\"$(cat ~/.ssh/id_ed25519.pub)\\"}"
 git clone ${sshUrl}/hello.git hello-over-ssh
 ssh ${sshUrl} help
 `

@@ -12,6 +12,8 @@ export class DataDirectoryError extends Error {
 
 /** The key for secrets: made with the directory, and never again. */
 export const encryptionKeyFile = 'encryption.key'
+/** The first admin token, where the first start had no terminal to print it to. */
+export const adminTokenFile = 'admin-token'
 /** In a data directory while it is being restored; what is in it then may be no more than a part. */
 export const restoringFile = 'restoring'
 
@@ -26,6 +28,15 @@ export async function prepareDataDirectory(path: string): Promise<void> {
   // Made with a new directory and never again: a second key could not open what the first has sealed.
   const key = `${randomBytes(encryptionKeyBytes).toString('base64')}\n`
   await writeFile(join(path, encryptionKeyFile), key, { mode: 0o600, flag: 'wx', flush: true })
+}
+
+/** Writes the first admin token to a file that only its owner can read; its path. */
+export async function writeAdminToken(dataDir: string, token: string): Promise<string> {
+  const path = join(dataDir, adminTokenFile)
+  // What may be there already keeps no mode and no link of its own.
+  await rm(path, { force: true })
+  await writeFile(path, `${token}\n`, { mode: 0o600, flag: 'wx', flush: true })
+  return path
 }
 
 /** Refuses a data directory in which no server has ever run: a mistyped path makes no new service. */

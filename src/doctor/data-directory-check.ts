@@ -2,7 +2,7 @@ import { constants } from 'node:fs'
 import { access, lstat, readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { shellWord } from '../base/shell-word.ts'
-import { restoringFile } from '../config/data-directory.ts'
+import { adminTokenFile, restoringFile } from '../config/data-directory.ts'
 import { readInstance } from '../repositories/instance-store.ts'
 import {
   type Check,
@@ -50,6 +50,14 @@ export const dataDirectoryCheck: Check = {
         fault(
           `${folder} is open to other users (mode ${toMode(mode)}), and keys, tokens and repositories are in it.`,
           `chmod 700 ${word}`,
+        ),
+      )
+    }
+    if (names.includes(adminTokenFile)) {
+      findings.push(
+        warning(
+          `The first admin token is in ${join(folder, adminTokenFile)}.`,
+          `Keep it elsewhere, then: rm ${shellWord(join(folder, adminTokenFile))}`,
         ),
       )
     }

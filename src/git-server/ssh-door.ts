@@ -4,6 +4,7 @@ import { systemClock } from '../base/clock.ts'
 import { printable } from '../base/columns.ts'
 import type { Log } from '../base/log.ts'
 import { Problem, toProblem } from '../base/problem.ts'
+import { redactTokens } from '../base/redact-tokens.ts'
 import type { PlainSettings } from '../config/settings.ts'
 import { createBuckets } from '../http/limits.ts'
 import type { Session } from '../ssh/connection.ts'
@@ -31,9 +32,6 @@ type Dependencies = {
   settings: PlainSettings
   log: Log
 }
-
-// What a mistaken person pastes stays out of the log.
-const tokenShape = /svc_\w+/g
 
 // As a shell has them, and as git has them.
 const exitCodes = { failure: 1, usage: 2, unknown: 127, git: 128 } as const
@@ -81,7 +79,8 @@ export function createSshDoor({ engine, backend, settings, log }: Dependencies) 
       {
         ...session.identity,
         address: session.address,
-        command: session.command?.slice(0, 200).replace(tokenShape, 'svc_…'),
+        // Redacted before it is cut: what is left of a token must not be shown either.
+        command: session.command && redactTokens(session.command).slice(0, 200),
         exitCode,
         ms: Math.round(performance.now() - startedAt),
       },

@@ -1,3 +1,4 @@
+import { redactTokens } from '../base/redact-tokens.ts'
 import { disconnectReasons, messages } from './messages.ts'
 import { fingerprintOf } from './public-key.ts'
 import { fitsAlgorithm, verifySignature } from './signature.ts'
@@ -97,7 +98,7 @@ export function createUserauth<Identity>(options: Options<Identity>) {
     requests += 1
     const request = readRequest(payload)
     const isNone = request.method === 'none'
-    user = request.username.slice(0, userMaxLength)
+    user = redactTokens(request.username).slice(0, userMaxLength)
     const claim = toClaim(request, payload)
     const verdict: Verdict<Identity> = claim ? await decide(claim) : { identity: undefined }
     if (verdict.identity === undefined) {

@@ -1,16 +1,19 @@
 import assert from 'node:assert/strict'
-import { execFile } from 'node:child_process'
-import { mkdir, readFile, stat, writeFile } from 'node:fs/promises'
+import { execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { promisify } from 'node:util'
 import { settingsPage } from '../../scripts/settings-page.ts'
 import { settings } from '../../src/config/settings-table.ts'
+import { until } from '../support/condition.ts'
 import { createProject, temporaryFolder } from '../support/git.ts'
 import { sshCommand } from '../support/openssh.ts'
 import { without } from '../support/programs.ts'
 import { createClient, launcher, type Service, startService } from '../support/service.ts'
 import { generateKey, newKeyLine } from '../support/ssh-keys.ts'
+import { testSettings } from '../support/test-settings.ts'
 
 const execute = promisify(execFile)
 
@@ -84,7 +87,7 @@ test('SSH keys are added from a file, a line or standard input, listed and remov
     all.map(({ username, name }: { username: string; name: string }) => [username, name]),
     [...body.map(({ name }: { name: string }) => ['ada', name]), ['admin', 'command line']],
   )
-  assert.match(await svc('keys', 'list'), /^ID +NAME +USERNAME +FINGERPRINT +LAST USED +PERMISS/)
+  assert.match(await svc('keys', 'list'), /^ID +NAME +USERNAME +FINGERPRINT +EXPIRES +LAST USED +PERMISS/)
   assert.equal(await svc('keys', 'remove', fromLine.id), `SSH key ${fromLine.id} is removed.\n`)
   assert.deepEqual((await service.admin.get('/keys?username=ada')).body, [fromFile])
   await assert.rejects(svc('keys', 'add', path), /svc: This key is registered already; /)
@@ -159,7 +162,7 @@ test('help names every setting, and so does the page about them', async () => {
 
 const skip = without('openssh')
 
-test('the first start prints an admin token and lines that work when pasted', {
+test('the first start without a terminal says which file has its admin token, with lines that work when pasted', {
   skip,
 }, async () => {
   await using folder = await temporaryFolder()
@@ -187,20 +190,47 @@ test('the first start prints an admin token and lines that work when pasted', {
     'readme.txt',
   )
   assert.equal(await readFile(join(project.path, 'hello-again/readme.txt'), 'utf8'), 'readme.txt')
-  const [, token = ''] = /^ {4}(svc_\w+)$/m.exec(fresh.log()) ?? []
+  const path = join(folder.path, 'data/admin-token')
+  assert.ok(fresh.log().split('\n').includes(`    ${path}`))
+  assert.equal((await stat(path)).mode & 0o777, 0o600)
+  const token = (await readFile(path, 'utf8')).trimEnd()
   await fresh.end('SIGTERM')
-  const entries = fresh
-    .log()
-    .split('\n')
-    .filter((line) => line.startsWith('{'))
-  assert.ok(entries.length > 3)
-  assert.ok(!entries.join('\n').includes(token))
+  assert.doesNotMatch(fresh.log(), /svc_/)
   await using again = await startService({
     dataDir: join(folder.path, 'data'),
     env: { SVC_ADMIN_TOKEN: '' },
   })
-  assert.doesNotMatch(again.log(), /svc_/)
+  assert.doesNotMatch(again.log(), /svc_|admin-token/)
   assert.equal((await createClient(again.url, token).get('/repos/hello')).status, 200)
+  const backup = join(folder.path, 'backup')
+  const settings = { PATH: process.env.PATH, SVC_DATA_DIR: join(folder.path, 'data') }
+  await execute(launcher, ['backup', '--with-keys', backup], { env: settings })
+  const { stdout } = await execute('bash', [
+    '-c',
+    `grep -rlF ${token} ${backup} || ls -R ${backup}`,
+  ])
+  assert.match(stdout, /manifest\.json/)
+  assert.doesNotMatch(stdout, /admin-token/)
+})
+
+test('the first start at a terminal prints its admin token there, and makes no file of it', async () => {
+  await using folder = await temporaryFolder()
+  const dataDir = join(folder.path, 'data')
+  const env = { ...process.env, ...testSettings, SVC_DATA_DIR: dataDir, SVC_SSH_PORT: 'off' }
+  const child = spawn('script', ['-qefc', `${launcher} serve`, '/dev/null'], { env })
+  let shown = ''
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    shown += text
+  })
+  const ended = once(child, 'exit')
+  await until('it listens', () => /"event":"listening"/.test(shown))
+  const [, token = ''] = /^ {4}(svc_\w{36})\r$/m.exec(shown) ?? []
+  const [, url = ''] = /"http":"([^"]+)"/.exec(shown) ?? []
+  assert.equal((await createClient(url, token).get('/tokens')).status, 200)
+  assert.ok(!(await readdir(dataDir)).includes('admin-token'))
+  // Ctrl-C.
+  child.stdin.write('\x03')
+  await ended
 })
 
 function svc(...args: string[]): Promise<string> {

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { execFile, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
+import { readFile } from 'node:fs/promises'
 import { connect, createServer } from 'node:net'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
@@ -154,7 +155,8 @@ test('a port that is in use stops the start in a line, and the first admin token
   )
   assert.doesNotMatch(stderr, /svc_/)
   await using service = await startService({ dataDir, env: { SVC_ADMIN_TOKEN: '' } })
-  assert.match(service.log(), /^ {4}svc_\w{36}$/m)
+  assert.match(service.log(), /^ {4}\/.*\/admin-token$/m)
+  assert.match(await readFile(join(dataDir, 'admin-token'), 'utf8'), /^svc_\w{36}\n$/)
 })
 
 /** Begins a clone that is larger than what the sockets hold, and stops reading it. */
