@@ -53,7 +53,8 @@ test(
   async () => {
     const random = createRandom(fuzzing().seed)
     await using folder = await temporaryFolder()
-    for (let round = 0; round < 20; round++) {
+    const rounds = 20
+    for (let round = 0; round < rounds; round++) {
       const { runner, outside } = await startRunner(folder.path, systemPath)
       await sleep(random.below(30))
       runner.kill('SIGKILL')
@@ -62,6 +63,8 @@ test(
       // What was about to start would be there by now.
       await sleep(10)
       assert.deepEqual(runningIn({ outside }), [])
+      // The control group of the last one would stay for good.
+      if (round === rounds - 1) await assertCleared(folder.path, outside)
     }
   },
 )
