@@ -165,7 +165,7 @@ test('when git is killed, all its clones are cut, and nothing of them is kept', 
 })
 
 test('a client that stops reading is cut off, and the others are not', async () => {
-  await using site = await startFetchSite({ env: { SVC_GIT_STALL_SECONDS: '1' } })
+  await using site = await startFetchSite({ env: { SVC_GIT_STALL_SECONDS: '5' } })
   const body = await pushLarge(site, 48 * mib)
   const { leader, followers } = await shareOne(site, body, 2)
   await site.release()

@@ -88,7 +88,7 @@ test('a client that vanishes while git computes its clone leaves no git behind',
 })
 
 test('a client that stops reading its clone is cut off', async () => {
-  await using service = await startSite({ SVC_GIT_STALL_SECONDS: '1' })
+  await using service = await startSite({ SVC_GIT_STALL_SECONDS: '5' })
   using connection = await startClone(service)
   await untilNothingIsLeft(service)
   connection.socket.resume()
@@ -101,7 +101,7 @@ for (const [what, sent] of [
   ['within the pack', mib],
 ] as const) {
   test(`a client that stops sending its push ${what} is cut off with 408`, async () => {
-    await using service = await startSite({ SVC_GIT_STALL_SECONDS: '1' })
+    await using service = await startSite({ SVC_GIT_STALL_SECONDS: '5' })
     await using project = await createLargeProject(2 * mib)
     const body = await pushBody(project.path, 'main')
     using connection = await connectRaw(service.url)
@@ -110,7 +110,7 @@ for (const [what, sent] of [
     connection.socket.write(body.subarray(0, sent))
     const { status, body: text } = await connection.answer()
     assert.equal(status, 408)
-    assert.match(text, /Nothing moved for 1 seconds/)
+    assert.match(text, /Nothing moved for 5 seconds/)
     await connection.end()
     await untilNothingIsLeft(service)
     assert.deepEqual(await refsOf(service), [])

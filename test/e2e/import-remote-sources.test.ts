@@ -43,9 +43,9 @@ let main: string
 
 before(async () => {
   site = await startImportSite({
-    env: { SVC_IMPORT_STALL_SECONDS: '2', SVC_PUSH_MEMORY_MAX: '64MiB' },
+    env: { SVC_IMPORT_STALL_SECONDS: '5', SVC_PUSH_MEMORY_MAX: '64MiB' },
   })
-  brief = await startImportSite({ env: { SVC_IMPORT_SECONDS: '4', SVC_IMPORT_MAX: '1MiB' } })
+  brief = await startImportSite({ env: { SVC_IMPORT_SECONDS: '10', SVC_IMPORT_MAX: '1MiB' } })
   ample = await startImportSite()
   repository = await createSource(site.path())
   main = (await git(repository, ['rev-parse', 'main'])).stdout
@@ -206,17 +206,17 @@ const httpCases: HttpCase[] = [
   },
   {
     what: 'never answers',
-    detail: /Nothing came from the source for 2 seconds/,
+    detail: /Nothing came from the source for 5 seconds/,
     answer: () => {},
   },
   {
     what: 'never ends its answer',
-    detail: /Nothing came from the source for 2 seconds/,
+    detail: /Nothing came from the source for 5 seconds/,
     answer: (_request, response) => void smart(response).write(smartStart),
   },
   {
     what: 'says again and again that it goes on',
-    detail: /Nothing came from the source for 2 seconds/,
+    detail: /Nothing came from the source for 5 seconds/,
     answer: (_request, { socket }) => {
       const timer = setInterval(() => socket?.write('HTTP/1.1 102 Processing\r\n\r\n'), 50)
       socket?.on('close', () => clearInterval(timer))
@@ -448,12 +448,12 @@ const tcpCases: TcpCase[] = [
   },
   {
     what: 'is silent after the refs',
-    detail: /Nothing came from the source for 2 seconds/,
+    detail: /Nothing came from the source for 5 seconds/,
     speak: (socket) => afterWants(socket, () => {}),
   },
   {
     what: 'only says that it is alive',
-    detail: /Nothing came from the source for 2 seconds/,
+    detail: /Nothing came from the source for 5 seconds/,
     speak: (socket) =>
       afterWants(socket, () => {
         socket.write(packet('NAK\n'))
@@ -463,7 +463,7 @@ const tcpCases: TcpCase[] = [
   },
   {
     what: 'is silent from the beginning',
-    detail: /Nothing came from the source for 2 seconds/,
+    detail: /Nothing came from the source for 5 seconds/,
     speak: () => {},
   },
   {
@@ -484,7 +484,7 @@ const storedBlock = Buffer.from([0, 0, 0x40, 0xff, 0xbf])
 const briefCases: TcpCase[] = [
   {
     what: 'tells of its progress without end',
-    detail: /took longer than 4 seconds/,
+    detail: /took longer than 10 seconds/,
     speak: (socket) =>
       afterWants(socket, () => {
         socket.write(packet('NAK\n'))
@@ -493,7 +493,7 @@ const briefCases: TcpCase[] = [
   },
   {
     what: 'sends a byte now and then',
-    detail: /took longer than 4 seconds/,
+    detail: /took longer than 10 seconds/,
     speak: (socket) =>
       afterWants(socket, () => {
         socket.write(packet('NAK\n'))

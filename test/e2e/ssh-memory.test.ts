@@ -19,7 +19,7 @@ let head: string
 
 before(async () => {
   if (skip) return
-  site = await startSshSite({ env: { SVC_GIT_STALL_SECONDS: '2' } })
+  site = await startSshSite({ env: { SVC_GIT_STALL_SECONDS: '10' } })
   await using project = await createLargeProject(64 * mib)
   head = await project.git('rev-parse', 'HEAD')
   await project.git('push', '--quiet', site.service.admin.remote('site'), 'HEAD:main')

@@ -18,16 +18,16 @@ const skip = without('openssh')
 const options = { skip }
 
 test('a client that stops sending in the middle of its push is ended', options, async () => {
-  await using site = await startSshSite({ env: { SVC_GIT_STALL_SECONDS: '1' } })
+  await using site = await startSshSite({ env: { SVC_GIT_STALL_SECONDS: '5' } })
   await using project = await createLargeProject(2 * mib)
-  const { client, channel } = await startPush(site)
   const body = await pushBody(project.path, 'main')
+  const { client, channel } = await startPush(site)
   await send(client, channel, body.subarray(0, mib))
   await until(
     'git takes the pack',
     async () => (await leftoversIn(site.service.dataDir)).length > 0,
   )
-  assert.deepEqual(await ending(client), { text: 'svc: Nothing moved for 1 seconds.\n', code: 128 })
+  assert.deepEqual(await ending(client), { text: 'svc: Nothing moved for 5 seconds.\n', code: 128 })
   await site.untilNothingIsLeft()
   assert.deepEqual(await site.refs(), [])
   client.socket.destroy()
@@ -131,8 +131,8 @@ test('what is wrong with a push is told as over HTTP', options, async () => {
 test('a damaged pack is refused with a sentence of git', options, async () => {
   await using site = await startSshSite()
   await using project = await createProject()
-  const { client, channel } = await startPush(site)
   const body = await pushBody(project.path, 'main')
+  const { client, channel } = await startPush(site)
   randomBytes(20).copy(body, body.length - 20)
   await send(client, channel, body)
   const said: string[] = []
