@@ -141,7 +141,7 @@ export async function startService(options: Options) {
   }
   const routes = withPublicRoutes(
     [
-      ...repositoryRoutes(app),
+      ...repositoryRoutes({ ...app, defaultBranches: pushes }),
       ...importRoutes(imports),
       ...secretRoutes(app),
       ...workflows.routes,

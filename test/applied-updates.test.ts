@@ -140,6 +140,8 @@ function row(push: Other, id: string): PushRow {
     door: 'http',
     keptUntil: null,
     undoes: null,
+    formerDefaultBranch: null,
+    defaultBranch: null,
   }
 }
 

@@ -10,7 +10,6 @@ import { sql } from 'kysely'
 import { Problem, type ProblemCode, problems, toProblem } from '../src/base/problem.ts'
 import { isBusy } from '../src/base/sqlite-busy.ts'
 import { newTokenString } from '../src/base/token-string.ts'
-import { flushPacket, packet } from '../src/git/pkt-line.ts'
 import { statuses } from '../src/http/problem-response.ts'
 import { createOutbound } from '../src/outbound/outbound.ts'
 import { until } from './support/condition.ts'
@@ -81,14 +80,17 @@ const scenarios: Record<ProblemCode, () => Promise<Answer | string>> = {
   permission_missing: () => member.get('/tokens'),
   owner_required: () => member.put('/repos/site/protections/branches/dev'),
   branch_protected: () => refusedPush(member, 'HEAD:main'),
-  // Git's own client does not even ask for this.
   ref_not_found: async () => {
-    const line = `${'1'.repeat(40)} ${'0'.repeat(40)} refs/heads/nowhere\0 report-status side-band-64k`
-    const type = 'application/x-git-receive-pack-request'
-    const body = Buffer.concat([packet(line), flushPacket]).toString('latin1')
-    const { text } = await raw('POST', '/repos/site.git/git-receive-pack', body, type)
-    assert.match(text, /There is no ref "refs\/heads\/nowhere" to delete/)
-    return text
+    await pushMain()
+    return admin.patch('/repos/branched', { defaultBranch: 'nowhere' })
+  },
+  default_branch_deletion: async () => {
+    await pushMain()
+    const deletion = project.git('push', admin.remote('branched'), ':main')
+    return deletion.then(
+      () => assert.fail('the branch was deleted'),
+      ({ stderr }) => stderr,
+    )
   },
   ref_name_refused: () => refusedPush(admin, 'HEAD:refs/replace/x'),
   too_many_ref_updates: () =>
@@ -361,6 +363,12 @@ test('what is thrown by the disk and the database becomes a problem of its own',
 async function raw(method: string, path: string, body: string, type: string): Promise<Answer> {
   const headers = { authorization: `Bearer ${service.adminToken}`, 'content-type': type }
   return toAnswer(await fetch(service.url + path, { method, headers, body }))
+}
+
+/** Makes a repository whose only branch is `main`, unless it is there. */
+async function pushMain(): Promise<void> {
+  await admin.post('/repos', { name: 'branched' })
+  await project.git('push', '--quiet', admin.remote('branched'), 'HEAD:main')
 }
 
 async function refusedPush(client: Client, ...refspecs: string[]): Promise<string> {

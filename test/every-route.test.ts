@@ -80,7 +80,7 @@ const examples: Record<string, Example> = {
     body: { source: project.path, name: 'fresh' },
   },
   'GET /repos/:name': { path: '/repos/site' },
-  'PATCH /repos/:name': { path: '/repos/site', body: { name: 'Site' } },
+  'PATCH /repos/:name': { path: '/repos/site', body: { name: 'Site', defaultBranch: 'main' } },
   'DELETE /repos/:name': { path: '/repos/site' },
   'GET /repos/:name/protections/branches': { path: '/repos/site/protections/branches' },
   'PUT /repos/:name/protections/branches/:branch*': {

@@ -124,6 +124,8 @@ async function insert(db: Database, repositoryId: string, updates: PushedUpdate[
     door: 'http',
     keptUntil: null,
     undoes: null,
+    formerDefaultBranch: null,
+    defaultBranch: null,
   }
   await insertPush(db, push)
   return push

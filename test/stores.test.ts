@@ -317,6 +317,8 @@ onEachDatabase((fresh) => {
       door: 'http',
       keptUntil: null,
       undoes: null,
+      formerDefaultBranch: null,
+      defaultBranch: null,
     } as const
     await insertPush(db, push)
     assert.deepEqual(await listUnfinished(db, push.repositoryId), [push])

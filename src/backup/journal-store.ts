@@ -19,11 +19,12 @@ export async function lastEvent(db: Db): Promise<number> {
 export async function listChangedRefs(db: Db, sinceEvent: number): Promise<TouchedRef[]> {
   const rows = await db
     .selectFrom('events')
-    .select(['repositoryId', 'data'])
+    .select(['kind', 'repositoryId', 'data'])
     .where('seq', '>', sinceEvent)
-    .where('kind', '=', 'push')
+    .where('kind', 'in', ['push', 'repository.default_branch'])
     .execute()
-  return rows.flatMap(({ repositoryId, data }) => {
+  return rows.flatMap(({ kind, repositoryId, data }) => {
+    if (kind !== 'push') return [{ repositoryId: repositoryId ?? '', ref: 'HEAD' }]
     const update: PushedUpdate & { pushId: string } = JSON.parse(data)
     const kept = isOverwriting(update) ? [keptRef(update.pushId, update)] : []
     return [update.ref, ...kept].map((ref) => ({ repositoryId: repositoryId ?? '', ref }))
@@ -34,12 +35,14 @@ export async function listChangedRefs(db: Db, sinceEvent: number): Promise<Touch
 export async function listChangingRefs(db: Db): Promise<TouchedRef[]> {
   const rows = await db
     .selectFrom('pushes')
-    .select(['repositoryId', 'updates'])
+    .select(['repositoryId', 'updates', 'defaultBranch'])
     .where('finishedAt', 'is', null)
     .execute()
-  return rows.flatMap(({ repositoryId, updates }) =>
-    (JSON.parse(updates) as RefUpdate[]).map(({ ref }) => ({ repositoryId, ref })),
-  )
+  return rows.flatMap(({ repositoryId, updates, defaultBranch }) => {
+    const refs = (JSON.parse(updates) as RefUpdate[]).map(({ ref }) => ref)
+    if (defaultBranch !== null) refs.push('HEAD')
+    return refs.map((ref) => ({ repositoryId, ref }))
+  })
 }
 
 /** The repositories that are ready: one that is being imported has no directory yet. */

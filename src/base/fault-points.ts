@@ -46,6 +46,8 @@ export const faultSteps = [
   'push.published',
   'push.settled',
   'undo.moved',
+  'default-branch.recorded',
+  'default-branch.moved',
   'delivery.claimed',
   'delivery.composed',
   'delivery.answered',

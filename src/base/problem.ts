@@ -49,6 +49,7 @@ export const problems = {
   request_timed_out: { kind: 'timed-out', title: 'The request took too long to arrive' },
   repository_name_taken: { kind: 'conflict', title: 'The repository name is taken' },
   repository_importing: { kind: 'conflict', title: 'The repository is still being imported' },
+  default_branch_deletion: { kind: 'conflict', title: 'The default branch cannot be deleted' },
   run_completed: { kind: 'conflict', title: 'The run has completed' },
   run_not_completed: { kind: 'conflict', title: 'The run has not completed' },
   push_not_undoable: { kind: 'conflict', title: 'The push cannot be undone' },

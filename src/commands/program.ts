@@ -163,6 +163,7 @@ export function createProgram({
     .command('create <name>')
     .description('make an empty repository')
     .option('--username <username>', 'who owns it', 'admin')
+    .option('--default-branch <branch>', 'the branch that a clone checks out', 'main')
     .option(...json)
     .action((name, options) => withApp((app) => createRepository(app, name, options, terminal)))
   repos

@@ -1,6 +1,7 @@
 import { isRepositoryName, repositoryNameForm } from '../access/names.ts'
 import type { App } from '../app.ts'
 import { toDate, toTable } from '../base/columns.ts'
+import { toBranchName } from '../repositories/branch-pattern.ts'
 import { localPrincipal } from './local.ts'
 import { type Terminal, toJson } from './terminal.ts'
 
@@ -24,13 +25,17 @@ export async function listRepositories(
 export async function createRepository(
   { repositories, tokens, changeRepositories }: App,
   name: string,
-  { username, json }: { username: string; json?: boolean },
+  { username, defaultBranch, json }: { username: string; defaultBranch?: string; json?: boolean },
   { out }: Terminal,
 ) {
   if (!isRepositoryName(name))
     throw new Error(`"${name}" is not accepted; a name is ${repositoryNameForm}.`)
+  const branch = defaultBranch === undefined ? undefined : toBranchName(defaultBranch)
+  if (defaultBranch !== undefined && branch === undefined)
+    throw new Error(`"${defaultBranch}" is no branch name.`)
   using _lock = await changeRepositories()
-  const repository = await repositories.create(await tokens.ownerNamed(username), name)
+  const owner = await tokens.ownerNamed(username)
+  const repository = await repositories.create(owner, { name, defaultBranch: branch })
   out(json ? toJson(repository) : `Created ${name}.\n`)
 }
 

@@ -129,6 +129,10 @@ export type PushRow = {
   keptUntil: number | null
   /** The push that was undone by this one. */
   undoes: string | null
+  /** What the default branch was; null when it stays. */
+  formerDefaultBranch: string | null
+  /** What the default branch is to become. */
+  defaultBranch: string | null
 }
 
 type EventRow = {

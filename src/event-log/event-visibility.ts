@@ -23,6 +23,7 @@ export const audiences: Record<EventKind, Audience> = {
   'repository.created': member('repo:read'),
   'repository.imported': member('repo:read'),
   'repository.renamed': member('repo:read'),
+  'repository.default_branch': member('repo:read'),
   'repository.deleted': member('repo:read'),
   'protection.added': member('repo:read'),
   'protection.removed': member('repo:read'),

@@ -9,6 +9,7 @@ export type EventData = {
   'repository.created': { name: string }
   'repository.imported': { name: string; source: string }
   'repository.renamed': { name: string; formerName: string }
+  'repository.default_branch': { branch: string; formerBranch: string }
   'repository.deleted': { name: string; ownerUsername: string }
   'protection.added': { branch: string }
   'protection.removed': { branch: string }
@@ -63,6 +64,7 @@ export const eventKinds = [
   'repository.created',
   'repository.imported',
   'repository.renamed',
+  'repository.default_branch',
   'repository.deleted',
   'protection.added',
   'protection.removed',

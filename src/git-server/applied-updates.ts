@@ -7,6 +7,8 @@ import { listSince } from './push-store.ts'
 export type IntendedUpdate = RefUpdate & {
   /** The ref was something else than `before` when the push was judged. */
   isStale?: true
+  /** A deletion of what was not there when the push was judged. */
+  isAbsent?: true
 }
 
 /**
@@ -28,12 +30,18 @@ export async function findApplied(db: Db, directory: string, push: PushRow): Pro
   const targets = await resolveSymbolicRefs(directory, names)
   const byTarget = Map.groupBy(others, ({ ref }) => targets.get(ref))
   return intended
+    .flatMap((update): IntendedUpdate[] => {
+      if (!update.isAbsent) return [update]
+      // Git deletes what it finds; something is there only if another push has made it meanwhile.
+      const made = byTarget.get(targets.get(update.ref))?.findLast(({ after }) => after !== zeroId)
+      return made ? [{ ...update, before: made.after }] : []
+    })
     .filter((update) => {
       const touching = byTarget.get(targets.get(update.ref)) ?? []
       const isReached = ({ ref, after }: RefUpdate) =>
         values.get(ref) === after || touching.some(({ before }) => before === after)
       if (!isReached(update)) return false
-      if (touching.some((other) => leadsTo(other, update))) return true
+      if (!update.isAbsent && touching.some((other) => leadsTo(other, update))) return true
       // Git checks the old value, but not of what is deleted, when it has no such object.
       if (update.isStale && update.after !== zeroId) return false
       return !touching.some((other) => other.isRecorded && isSame(other, update))
@@ -44,7 +52,7 @@ export async function findApplied(db: Db, directory: string, push: PushRow): Pro
 /** What the record of a push says that it changes. */
 export function intendedOf({ updates }: Pick<PushRow, 'updates'>): IntendedUpdate[] {
   const intended: IntendedUpdate[] = JSON.parse(updates)
-  return intended.filter(({ before, after }) => before !== after)
+  return intended.filter(({ before, after, isAbsent }) => before !== after || isAbsent)
 }
 
 // Whether git may let the one come to pass because of the other.

@@ -9,17 +9,8 @@ import { zeroId } from '../git/ref-name.ts'
 // About 4000 refs: below that, git has read them as soon.
 const packedRefsMinBytes = 256 * 1024
 
-type Checked = {
-  whole: Body
-  /** Settings for the git that takes the push. */
-  config?: Record<string, string>
-  /** Whether the push is sure to be one fast-forward. */
-  isFastForward?: boolean
-}
-
 /**
- * Looks into a small pack for what it says of the one ref that it changes: whether the update is a fast-forward, which
- * git need not be asked then. And it spares git to read all refs for a push that has no need of it: git looks whether all is there that the new value of a
+ * Spares git to read all refs for a push that has no need of it. Git looks whether all is there that the new value of a
  * ref leads to, and stops where it comes to what any visible ref leads to. Where that is sure to be what the
  * pushed ref is now, the others can be hidden from this one git: it then reads no commit of theirs. What it
  * checks remains the same, and nothing else of a push depends on other refs being visible.
@@ -27,23 +18,18 @@ type Checked = {
 export async function narrowCheck(
   directory: string,
   request: Pick<PushRequest, 'updates' | 'commandBytes' | 'whole'>,
-): Promise<Checked> {
+): Promise<{ whole: Body; config?: Record<string, string> }> {
   const [update, ...others] = request.updates
   if (!update || others.length > 0) return request
   const { ref, before, after } = update
   // Whatever else is hidden stays so, whoever names it.
   if (!/^refs\/(heads|tags)\//.test(ref) || before === zeroId || after === zeroId) return request
+  const packed = await stat(join(directory, 'packed-refs')).catch(ignoreAbsence)
+  if (!packed || packed.size < packedRefsMinBytes) return request
   const { found, whole } = await readAhead(request, {
     look: (pack) => buildsOn(pack, update),
     maxBytes: packMaxBytes,
   })
   if (found !== 'yes' && found !== 'apart') return { whole }
-  const isFastForward = found === 'yes' && ref.startsWith('refs/heads/')
-  const packed = await stat(join(directory, 'packed-refs')).catch(ignoreAbsence)
-  if (!packed || packed.size < packedRefsMinBytes) return { whole, isFastForward }
-  return {
-    whole,
-    isFastForward,
-    config: { 'transfer.hideRefs': 'refs', 'receive.hideRefs': `!${ref}` },
-  }
+  return { whole, config: { 'transfer.hideRefs': 'refs', 'receive.hideRefs': `!${ref}` } }
 }

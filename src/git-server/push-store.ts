@@ -28,9 +28,32 @@ export async function markFinished(db: Db, id: string, outcome: Outcome): Promis
   return row !== undefined
 }
 
-/** Forgets a push that has changed nothing. */
-export async function deleteUnfinished(db: Db, id: string): Promise<void> {
-  await db.deleteFrom('pushes').where('id', '=', id).where('finishedAt', 'is', null).execute()
+/** What the default branch was and is to become. */
+export type DefaultBranchChange = { former: string; branch: string }
+
+/** Records that a push changes the default branch. */
+export async function recordDefaultBranch(
+  db: Db,
+  id: string,
+  { former, branch }: DefaultBranchChange,
+): Promise<void> {
+  await db
+    .updateTable('pushes')
+    .set({ formerDefaultBranch: former, defaultBranch: branch })
+    .where('id', '=', id)
+    .where('finishedAt', 'is', null)
+    .execute()
+}
+
+/** Forgets a push that has changed nothing; false when it was finished or gone before. */
+export async function deleteUnfinished(db: Db, id: string): Promise<boolean> {
+  const row = await db
+    .deleteFrom('pushes')
+    .where('id', '=', id)
+    .where('finishedAt', 'is', null)
+    .returning('id')
+    .executeTakeFirst()
+  return row !== undefined
 }
 
 /** Pushes of a repository that were judged and not finished, oldest first. */

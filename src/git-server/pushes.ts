@@ -7,15 +7,18 @@ import type { Log } from '../base/log.ts'
 import { createOneByOne } from '../base/one-by-one.ts'
 import { Problem } from '../base/problem.ts'
 import type { Database } from '../database/database.ts'
-import type { Door } from '../database/schema.ts'
+import type { Door, PushRow } from '../database/schema.ts'
+import type { Actor } from '../events/events.ts'
+import { branchPrefix, hasBranch, listBranches } from '../git/default-branch.ts'
+import { findObjects } from '../git/forced.ts'
 import type { Git } from '../git/git-process.ts'
 import { isRefName, refNameFault, zeroId } from '../git/ref-name.ts'
-import { type RefUpdate, readRefs, resolveSymbolicRefs } from '../git/refs.ts'
+import { type RefUpdate, readDefaultBranch, readRefs, resolveSymbolicRefs } from '../git/refs.ts'
 import type { Directories } from '../repositories/directories.ts'
 import type { Protections } from '../repositories/protections.ts'
 import type { Repositories, Repository } from '../repositories/repositories.ts'
 import type { Tidying } from '../repositories/tidying.ts'
-import type { IntendedUpdate } from './applied-updates.ts'
+import { type IntendedUpdate, intendedOf } from './applied-updates.ts'
 import type { KeptTips } from './kept-tips.ts'
 import { deleteUnfinished, insertPush, listUnfinished, listWithUnfinished } from './push-store.ts'
 import { createSettlePush } from './settle-push.ts'
@@ -93,6 +96,8 @@ export function createPushes(dependencies: Dependencies) {
     await oneByOne(repository.id, async () => {
       // Intents that were never finished are compared with the refs before those can move again.
       await settleEnded(repository.id)
+      // An undo of the push that made it may delete it: HEAD follows.
+      if (push.door !== 'undo') await refuseDefaultDeletion(repository, updates, targets)
       await recordIntent(push, { principal, updates })
     })
   }
@@ -104,11 +109,7 @@ export function createPushes(dependencies: Dependencies) {
     const { repository } = push
     const names = updates.map(({ ref }) => ref)
     const values = await readRefs(repository.path, names)
-    refuseAbsent(updates, values)
-    const intended = updates.map(
-      (update): IntendedUpdate =>
-        values.get(update.ref) === update.before ? update : { ...update, isStale: true },
-    )
+    const intended = await toIntended(repository.path, updates, values)
     const judgedAt = clock.now()
     push.id = newId(judgedAt)
     underWay.add(push.id)
@@ -125,7 +126,97 @@ export function createPushes(dependencies: Dependencies) {
       door: push.door,
       keptUntil: null,
       undoes: push.undoes ?? null,
+      formerDefaultBranch: null,
+      defaultBranch: null,
     })
+  }
+
+  async function toIntended(
+    directory: string,
+    updates: RefUpdate[],
+    values: Map<string, string>,
+  ): Promise<IntendedUpdate[]> {
+    const isStale = ({ ref, before }: RefUpdate) => values.get(ref) !== before
+    const claimed = updates
+      .filter((update) => update.after === zeroId && isStale(update))
+      .map(({ before }) => before)
+      .filter((before) => before !== zeroId)
+    const found =
+      claimed.length > 0 ? await findObjects(dependencies.git, directory, claimed) : new Map()
+    return updates.map((update): IntendedUpdate => {
+      const { ref, before, after } = update
+      const value = values.get(ref) ?? zeroId
+      // Git warns of it, and goes on with the other refs.
+      if (after === zeroId && value === zeroId) return { ...update, isAbsent: true }
+      if (!isStale(update)) return update
+      // Git deletes a ref whatever it is, if it lacks the object that the client says it is.
+      if (after === zeroId && !found.has(before)) return { ref, before: value, after }
+      return { ...update, isStale: true }
+    })
+  }
+
+  async function refuseDefaultDeletion(
+    { path, name }: Repository,
+    updates: RefUpdate[],
+    targets: Map<string, string>,
+  ): Promise<void> {
+    const deleted = updates.filter(({ after }) => after === zeroId)
+    if (deleted.length === 0) return
+    const branch = await readDefaultBranch(path)
+    const isDefault = ({ ref }: RefUpdate) => (targets.get(ref) ?? ref) === branchPrefix + branch
+    if (!deleted.some(isDefault) || !(await hasBranch(path, branch))) return
+    throw new Problem(
+      'default_branch_deletion',
+      `"${branch}" is the default branch, which cannot be deleted. Change the default branch first: ` +
+        `PATCH /repos/${name} with {"defaultBranch": "another branch"}, as the owner or an admin.`,
+    )
+  }
+
+  /**
+   * Changes the default branch to one that exists, or to any while there is none. Throws `ref_not_found`. Like a push
+   * it is recorded before anything moves, and brought to its end by the sweep if need be.
+   */
+  async function changeDefaultBranch(
+    actor: Actor,
+    repository: Repository,
+    branch: string,
+  ): Promise<void> {
+    const { id: repositoryId, path } = repository
+    await oneByOne(repositoryId, async () => {
+      await settleEnded(repositoryId)
+      const former = await readDefaultBranch(path)
+      if (former === branch) return
+      await requireBranch(repository, branch)
+      const now = clock.now()
+      const row: PushRow = {
+        id: newId(now),
+        repositoryId,
+        actorId: actor.id,
+        actorUsername: actor.username,
+        updates: '[]',
+        judgedAt: now,
+        finishedAt: null,
+        door: '',
+        keptUntil: null,
+        undoes: null,
+        formerDefaultBranch: former,
+        defaultBranch: branch,
+      }
+      await insertPush(db, row)
+      await settle(row).catch((error) => {
+        tryAgain.later(repositoryId)
+        throw error
+      })
+    })
+  }
+
+  async function requireBranch({ id, path }: Repository, branch: string): Promise<void> {
+    const isThere = await hasBranch(path, branch)
+    if (!isThere && (await listBranches(path)).length > 0) throw branchNotFound(branch)
+    const isDeletion = ({ ref, after }: RefUpdate) =>
+      ref === branchPrefix + branch && after === zeroId
+    const unfinished = await listUnfinished(db, id)
+    if (unfinished.flatMap(intendedOf).some(isDeletion)) throw branchNotFound(branch)
   }
 
   /**
@@ -182,6 +273,10 @@ export function createPushes(dependencies: Dependencies) {
   return {
     judge,
     withdraw,
+    changeDefaultBranch,
+
+    /** Throws `ref_not_found` for a branch that cannot become the default one. */
+    requireBranch,
 
     /** Waits until pushes whose answers have been given are finished, too; one that could not be is left to the next start. */
     async drain(): Promise<void> {
@@ -194,12 +289,11 @@ export function createPushes(dependencies: Dependencies) {
   }
 }
 
-// Git calls the deletion of what is not there a success, and it would look like one in the journal.
-function refuseAbsent(updates: RefUpdate[], values: Map<string, string>): void {
-  for (const { ref, after } of updates) {
-    if (after === zeroId && values.get(ref) === zeroId)
-      throw new Problem('ref_not_found', `There is no ref "${ref}" to delete.`)
-  }
+function branchNotFound(branch: string): Problem {
+  return new Problem(
+    'ref_not_found',
+    `There is no branch "${branch}" in this repository; push it first.`,
+  )
 }
 
 function refuseBadName(ref: string): void {

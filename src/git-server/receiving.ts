@@ -11,6 +11,7 @@ import { flushPacket, packet } from '../git/pkt-line.ts'
 import { readPushRequest } from '../git/push-commands.ts'
 import { splitReport } from '../git/push-report.ts'
 import type { Tidying } from '../repositories/tidying.ts'
+import { watchFastForward } from './fast-forward.ts'
 import { answerEmpty, type GitRequest, keysOf, type Outcome } from './git-request.ts'
 import type { GitTurns } from './git-turns.ts'
 import { narrowCheck } from './narrow-check.ts'
@@ -55,15 +56,19 @@ export function createReceiving(dependencies: Dependencies) {
       const { updates, refusal } = asked
       if (refusal) return refuse(request, { ...asked, refusal })
       if (mayBeEmpty && updates.length === 0) return answerEmpty(answer)
-      const { whole, config, isFastForward } = await narrowCheck(repository.path, asked)
+      const { whole, config } = await narrowCheck(repository.path, asked)
       await using visit = await tidying.enter(repository.id)
       await using child = await git.startPush(repository.path, { ...request, config })
       visit.watch(child.ended)
-      const push: Push = { principal, repository, door, isFastForward }
+      const push: Push = { principal, repository, door }
       const hasSideBands = asked.capabilities.has('side-band-64k')
       const judged = answerHook(child.channel, updates, (given) => pushes.judge(push, given)).catch(
         (error) => log.error({ err: error }, 'a push could not be judged'),
       )
+      // Known before the hook asks: git has then had the whole pack.
+      const watchedBody = watchFastForward(whole, asked, () => {
+        push.isFastForward = true
+      })
       let finished: Promise<boolean> | undefined
       const finish = () => {
         finished ??= judged.then(() => pushes.finish(push))
@@ -81,7 +86,7 @@ export function createReceiving(dependencies: Dependencies) {
         },
       }
       try {
-        return await talk(watched, { child, input: whole, onSaid: answer.onSaid, hold }, log)
+        return await talk(watched, { child, input: watchedBody, onSaid: answer.onSaid, hold }, log)
       } finally {
         // A client that has gone does not stop a push that was allowed: git is given the time to end it.
         if (push.id === undefined) await child[Symbol.asyncDispose]()

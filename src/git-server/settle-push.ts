@@ -3,17 +3,30 @@ import type { FaultPoint } from '../base/fault-points.ts'
 import type { Log } from '../base/log.ts'
 import type { Database } from '../database/database.ts'
 import type { PushRow } from '../database/schema.ts'
-import { publish } from '../events/events.ts'
+import { type Event, publish } from '../events/events.ts'
+import {
+  branchPrefix,
+  chooseDefaultBranch,
+  hasBranch,
+  listBranches,
+  setDefaultBranch,
+} from '../git/default-branch.ts'
 import { findForced } from '../git/forced.ts'
 import { type Git, GitFailure } from '../git/git-process.ts'
-import type { RefUpdate } from '../git/refs.ts'
+import { type RefUpdate, readDefaultBranch } from '../git/refs.ts'
 import type { Directories } from '../repositories/directories.ts'
 import { findPlace } from '../repositories/place-store.ts'
 import type { Tidying } from '../repositories/tidying.ts'
 import { findApplied, intendedOf } from './applied-updates.ts'
 import type { KeptTips } from './kept-tips.ts'
 import { moveAsVisitor } from './move-as-visitor.ts'
-import { deleteUnfinished, markFinished } from './push-store.ts'
+import {
+  type DefaultBranchChange,
+  deleteUnfinished,
+  findPushes,
+  markFinished,
+  recordDefaultBranch,
+} from './push-store.ts'
 
 type Dependencies = {
   db: Database
@@ -31,7 +44,7 @@ type Dependencies = {
  * repository are settled one after the other, since what one is recorded with tells about the next.
  */
 export function createSettlePush(dependencies: Dependencies) {
-  const { db, git, directories, keptTips, clock, faultPoint, log } = dependencies
+  const { db, git, directories, keptTips, tidying, clock, faultPoint, log } = dependencies
 
   /**
    * An undo comes to pass as a whole or not at all, but a git that is killed leaves refs half moved: the others are moved
@@ -53,15 +66,68 @@ export function createSettlePush(dependencies: Dependencies) {
     return [...applied, ...rest.map(({ ref, before, after }) => ({ ref, before, after }))]
   }
 
+  /** The change of the default branch that follows from what a push has moved; undefined when it stays. */
+  async function decideDefaultBranch(
+    { repositoryId, undoes }: PushRow,
+    directory: string,
+    moved: RefUpdate[],
+  ): Promise<DefaultBranchChange | undefined> {
+    const former = await readDefaultBranch(directory)
+    const isBranch = ({ ref }: RefUpdate) => ref.startsWith(branchPrefix)
+    if (!moved.some(isBranch) || (await hasBranch(directory, former))) return undefined
+    const branches = await listBranches(directory)
+    const [undone] = undoes === null ? [] : await findPushes(db, repositoryId, [undoes])
+    const wanted = chooseDefaultBranch(branches) ?? undone?.formerDefaultBranch ?? former
+    return wanted === former ? undefined : { former, branch: wanted }
+  }
+
+  /** Moves HEAD as it was recorded, be it once more. */
+  async function moveHead(repositoryId: string, branch: string): Promise<void> {
+    faultPoint('default-branch.recorded')
+    await using visit = await tidying.enter(repositoryId)
+    const directory = directories.pathOf(repositoryId)
+    await setDefaultBranch(git, { directory, watch: visit.watch }, branch)
+    faultPoint('default-branch.moved')
+  }
+
+  /** Settles a change of the default branch that no push has made. */
+  async function settleDefaultBranch(
+    push: PushRow,
+    { former, branch }: DefaultBranchChange,
+  ): Promise<void> {
+    try {
+      await moveHead(push.repositoryId, branch)
+    } catch (error) {
+      // What git refuses now it would refuse forever, and all later pushes would wait for it.
+      if (error instanceof GitFailure && error.isRefusal) await deleteUnfinished(db, push.id)
+      throw error
+    }
+    await db.transaction().execute(async (tx) => {
+      if (!(await deleteUnfinished(tx, push.id))) return
+      await publish(tx, clock.now(), [toDefaultBranchEvent(push, { former, branch })])
+    })
+  }
+
   return async (push: PushRow, isFastForward = false): Promise<void> => {
     const { id, repositoryId } = push
     const directory = directories.pathOf(repositoryId)
+    const recorded = recordedDefaultBranch(push)
+    if (recorded && intendedOf(push).length === 0) return settleDefaultBranch(push, recorded)
     const applied = await findApplied(db, directory, push)
-    if (applied.length === 0) return deleteUnfinished(db, id)
+    if (applied.length === 0) {
+      await deleteUnfinished(db, id)
+      return
+    }
     const moved = push.door === 'undo' ? await moveRest(push, applied) : applied
     const updates = isFastForward
       ? moved.map((update) => ({ ...update, forced: false }))
       : await findForced(git, directory, moved)
+    const change = recorded ?? (await decideDefaultBranch(push, directory, moved))
+    if (change) {
+      // Recorded first: after a crash, HEAD shows no more that it was moved by this push.
+      if (!recorded) await recordDefaultBranch(db, id, change)
+      await moveHead(repositoryId, change.branch)
+    }
     // Before anybody is told of the push: what it overwrote can be had back from then on.
     const keptUntil = await keptTips.keep(push, updates)
     faultPoint('push.kept')
@@ -74,9 +140,22 @@ export function createSettlePush(dependencies: Dependencies) {
         const data = { ...update, pushId: id, door: push.door, repositoryName }
         return { kind: 'push', actor, repositoryId, data } as const
       })
-      await publish(tx, now, events)
+      const more = change ? [toDefaultBranchEvent(push, change)] : []
+      await publish(tx, now, [...events, ...more])
       faultPoint('push.published')
     })
     faultPoint('push.settled')
   }
+}
+
+function recordedDefaultBranch(push: PushRow): DefaultBranchChange | undefined {
+  const { formerDefaultBranch: former, defaultBranch: branch } = push
+  return former !== null && branch !== null ? { former, branch } : undefined
+}
+
+function toDefaultBranchEvent(push: PushRow, { former, branch }: DefaultBranchChange): Event {
+  const { repositoryId, actorId, actorUsername } = push
+  const actor = { id: actorId, username: actorUsername }
+  const data = { branch, formerBranch: former }
+  return { kind: 'repository.default_branch', actor, repositoryId, data }
 }

@@ -60,6 +60,8 @@ test('git knows every command and its options', () => {
     const input = inputs[name] ?? ''
     const options = { cwd: folder, input, stdio: 'pipe' } as const
     const values: Record<string, string[]> = {
+      init: [directory, 'trunk'],
+      setHead: [directory, 'refs/heads/main'],
       repackAll: [directory, '0', join(folder, 'expired')],
       takePack: [other, '1000'],
       listChanges: [other, emptyTree, emptyTree],

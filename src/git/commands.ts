@@ -1,12 +1,12 @@
 /** Every git command that may run. Nothing else is ever started, and no caller adds an option of its own. */
 export const gitCommands = {
   version: () => ['version'],
-  init: (directory: string) => [
+  init: (directory: string, branch = 'main') => [
     'init',
     '--quiet',
     '--bare',
     '--template=',
-    '--initial-branch=main',
+    `--initial-branch=${branch}`,
     '--object-format=sha1',
     '--end-of-options',
     directory,
@@ -191,6 +191,13 @@ export const gitCommands = {
     'cat-file',
     '--batch-check=%(objectname)',
   ],
+  setHead: (directory: string, ref: string) => [
+    `--git-dir=${directory}`,
+    'symbolic-ref',
+    '--end-of-options',
+    'HEAD',
+    ref,
+  ],
   updateRefs: (directory: string) => [`--git-dir=${directory}`, 'update-ref', '--stdin'],
   // Of what comes in by standard input.
   listConfig: () => ['config', '--file=-', '--no-includes', '--null', '--list'],
@@ -284,6 +291,8 @@ export function gitConfig({
     'receive.maxInputSize': String(pushMaxBytes),
     'receive.advertisePushOptions': 'true',
     'receive.advertiseAtomic': 'true',
+    // Deletions of the default branch are refused by the hook, with a way out; Git would give advice about settings.
+    'receive.denyDeleteCurrent': 'ignore',
     // Maintenance is no business of a request.
     'receive.autogc': 'false',
     'gc.auto': '0',

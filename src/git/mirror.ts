@@ -4,6 +4,7 @@ import type { Readable } from 'node:stream'
 import { printable } from '../base/columns.ts'
 import { orAborted } from '../base/waiting.ts'
 import { gitCommands } from './commands.ts'
+import { branchPrefix, chooseDefaultBranch, listBranches } from './default-branch.ts'
 import type { Git } from './git-process.ts'
 import {
   importFailed,
@@ -43,7 +44,6 @@ const shownMaxLength = 200
 // Time and source of a line take about as much as a ref.
 const traceMaxBytes = 2 * refsMaxBytes
 const tracePrefixMaxLength = 80
-const mainBranch = 'refs/heads/main'
 
 /**
  * Fetches every ref of a source with all that it reaches into an empty repository, each object checked like
@@ -82,8 +82,13 @@ export function requireHead(name: string | undefined): void {
 /** Makes HEAD stand for a branch. Throws an `import_failed` for a name that is none. */
 export async function setHead(directory: string, wanted: string | undefined): Promise<void> {
   requireHead(wanted)
-  const isBranch = wanted?.startsWith('refs/heads/') && refNameFault(wanted) === undefined
-  const name = isBranch ? wanted : await likelyHead(directory)
+  const branches = await listBranches(directory)
+  // A HEAD that stands for nothing cannot be cloned, so another branch takes its place if there is one.
+  const isUsable =
+    wanted?.startsWith(branchPrefix) &&
+    refNameFault(wanted) === undefined &&
+    (branches.length === 0 || branches.includes(wanted.slice(branchPrefix.length)))
+  const name = isUsable ? wanted : branchPrefix + (chooseDefaultBranch(branches) ?? 'main')
   await writeFile(join(directory, 'HEAD'), `ref: ${name}\n`)
 }
 
@@ -136,13 +141,6 @@ async function dropRefusedRefs(directory: string, git: Git): Promise<void> {
   if (refused.length === 0) return
   const input = refused.map((name) => `delete ${name}\n`).join('')
   await git.run(gitCommands.updateRefs(directory), { input, config: { 'core.fsync': 'none' } })
-}
-
-async function likelyHead(directory: string): Promise<string> {
-  const refs = await listRefs(directory)
-  const branches = refs.filter((name) => name.startsWith('refs/heads/'))
-  const usual = [mainBranch, 'refs/heads/master']
-  return usual.find((name) => branches.includes(name)) ?? branches.sort()[0] ?? mainBranch
 }
 
 // Protocol 0 and 1 name it among the capabilities, 2 with the ref: gitprotocol-pack(5), gitprotocol-v2(5).

@@ -13,6 +13,11 @@ export function toBranchPattern(text: string): string | undefined {
   return isWellFormed && !shortNameFault(pattern) ? pattern : undefined
 }
 
+/** The branch that a text names, `refs/heads/` taken off; undefined when it names none. */
+export function toBranchName(text: string): string | undefined {
+  return text.includes('*') ? undefined : toBranchPattern(text)
+}
+
 /** Whether a branch is one that a pattern names. Takes time in proportion to both lengths, whatever they hold. */
 export function matchesPattern(branch: string, pattern: string): boolean {
   let at = 0

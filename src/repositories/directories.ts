@@ -38,8 +38,8 @@ export function createDirectories({ dataDir, git, faultPoint }: Dependencies) {
   const draftOf = (id: string) => join(staging, `${id}.git`)
   const scratchOf = (id: string, what: string) => join(staging, `${id}.${what}`)
 
-  async function draft(id: string): Promise<string> {
-    await git.run(gitCommands.init(draftOf(id)))
+  async function draft(id: string, defaultBranch?: string): Promise<string> {
+    await git.run(gitCommands.init(draftOf(id), defaultBranch))
     return draftOf(id)
   }
 
@@ -88,9 +88,9 @@ export function createDirectories({ dataDir, git, faultPoint }: Dependencies) {
     pathOf,
 
     /** Makes an empty repository; it is on the disk when this returns. */
-    async create(id: string): Promise<void> {
+    async create(id: string, defaultBranch?: string): Promise<void> {
       try {
-        await draft(id)
+        await draft(id, defaultBranch)
         faultPoint('create.made')
         await place(id)
         faultPoint('create.placed')

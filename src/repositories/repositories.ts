@@ -197,7 +197,10 @@ export function createRepositories(dependencies: Dependencies) {
     },
 
     /** Makes an empty repository. Its directory is whole before its row exists. */
-    async create(owner: Principal, name: string) {
+    async create(
+      owner: Principal,
+      { name, defaultBranch }: { name: string; defaultBranch?: string | undefined },
+    ) {
       if (await isNameTaken(db, name)) throw nameTaken(name)
       const id = newId(clock.now())
       const repository: RepositoryRow = {
@@ -209,7 +212,7 @@ export function createRepositories(dependencies: Dependencies) {
         createdAt: clock.now(),
         state: 'ready',
       }
-      await directories.create(id)
+      await directories.create(id, defaultBranch)
       try {
         await db.transaction().execute(async (tx) => {
           if (!(await insertRepository(tx, repository))) throw nameTaken(name)

@@ -1,21 +1,33 @@
 import { Type } from 'typebox'
 import { RepositoryName, Username } from '../access/names.ts'
+import { Problem } from '../base/problem.ts'
+import type { Actor } from '../events/events.ts'
 import { named } from '../http/named-schemas.ts'
 import { PageQuery, paged } from '../http/pages.ts'
 import { type Asked, closed, nothing, route } from '../http/route.ts'
+import { invalid } from '../http/validation.ts'
+import { toBranchName } from './branch-pattern.ts'
 import type { Collaborators } from './collaborators.ts'
 import type { Protections } from './protections.ts'
-import type { Need, Repositories } from './repositories.ts'
+import type { Need, Repository as OpenedRepository, Repositories } from './repositories.ts'
 import { DescribedRepository, Repository } from './repository-schemas.ts'
 
 type Dependencies = {
   repositories: Repositories
   protections: Protections
   collaborators: Collaborators
+  defaultBranches: DefaultBranches
+}
+
+/** Changes default branches, in order with the pushes that move branches. */
+type DefaultBranches = {
+  requireBranch: (repository: OpenedRepository, branch: string) => Promise<void>
+  changeDefaultBranch: (actor: Actor, repository: OpenedRepository, branch: string) => Promise<void>
 }
 
 /** The routes of repositories, their protected branches and their collaborators. */
-export function repositoryRoutes({ repositories, protections, collaborators }: Dependencies) {
+export function repositoryRoutes(dependencies: Dependencies) {
+  const { repositories, protections, collaborators, defaultBranches } = dependencies
   const open =
     (need: Need = 'member') =>
     ({ principal, permission, params }: Asked<{ name: string }>) =>
@@ -37,13 +49,21 @@ export function repositoryRoutes({ repositories, protections, collaborators }: D
       operationId: 'createRepository',
       tag: 'repositories',
       summary: 'Create an empty repository',
-      description: 'The token becomes its owner, with all others of the same username.',
+      description:
+        'The token becomes its owner, with all others of the same username. When the first push does not contain the ' +
+        'default branch, another becomes it: the one that was pushed, or of several `main`, `master`, `trunk` or the ' +
+        'first by name.',
       permission: 'repo:write',
-      body: Type.Object({ name: RepositoryName }, closed),
+      body: Type.Object(
+        { name: RepositoryName, defaultBranch: Type.Optional(DefaultBranch) },
+        closed,
+      ),
       reply: { 201: DescribedRepository },
       problems: ['repository_name_taken'],
       handle: async ({ principal, body, setHeader }) => {
-        const created = await repositories.create(principal, body.name)
+        const { name, defaultBranch } = body
+        const branch = defaultBranch === undefined ? undefined : parseDefaultBranch(defaultBranch)
+        const created = await repositories.create(principal, { name, defaultBranch: branch })
         setHeader('location', `/repos/${body.name}`)
         return created
       },
@@ -65,15 +85,35 @@ export function repositoryRoutes({ repositories, protections, collaborators }: D
     route('PATCH', '/repos/:name', {
       operationId: 'updateRepository',
       tag: 'repositories',
-      summary: 'Rename a repository',
+      summary: 'Rename a repository or change its default branch',
       description:
-        'All that belongs to it stays with it. The old name is free at once and leads nowhere.',
+        'All that belongs to it stays with it. The old name is free at once and leads nowhere. The owner and admins ' +
+        'change the default branch: to a branch that exists, or to any while the repository has none.',
       permission: 'repo:write',
       find: open(),
-      body: Type.Object({ name: RepositoryName }, closed),
+      body: Type.Object(
+        { name: Type.Optional(RepositoryName), defaultBranch: Type.Optional(DefaultBranch) },
+        { ...closed, minProperties: 1 },
+      ),
       reply: { 200: DescribedRepository },
-      problems: ['repository_not_found', 'repository_importing', 'repository_name_taken'],
-      handle: ({ principal, found, body }) => repositories.rename(principal, found, body.name),
+      problems: [
+        'repository_not_found',
+        'repository_importing',
+        'owner_required',
+        'repository_name_taken',
+        'ref_not_found',
+      ],
+      handle: async ({ principal, found, body: { name, defaultBranch } }) => {
+        if (defaultBranch === undefined)
+          return repositories.rename(principal, found, name ?? found.name)
+        if (!found.asOwner) throw defaultBranchNeedsOwner()
+        const branch = parseDefaultBranch(defaultBranch)
+        await defaultBranches.requireBranch(found, branch)
+        // The name first: it may be taken, and then nothing is changed.
+        if (name !== undefined) await repositories.rename(principal, found, name)
+        await defaultBranches.changeDefaultBranch(principal, found, branch)
+        return repositories.describe({ ...found, name: name ?? found.name })
+      },
     }),
     route('DELETE', '/repos/:name', {
       operationId: 'deleteRepository',
@@ -159,6 +199,24 @@ export function repositoryRoutes({ repositories, protections, collaborators }: D
         collaborators.remove(principal, found, params.username),
     }),
   ]
+}
+
+const DefaultBranch = Type.String({
+  description: 'the branch that a clone checks out; `main` when it was never given',
+  minLength: 1,
+  maxLength: 300,
+})
+
+function parseDefaultBranch(text: string): string {
+  const branch = toBranchName(text)
+  if (branch !== undefined) return branch
+  const detail = 'is no branch name, such as "main", of at most 250 characters.'
+  throw invalid([{ pointer: '/defaultBranch', detail }])
+}
+
+function defaultBranchNeedsOwner(): Problem {
+  const detail = 'Only the owner of the repository or an admin may change its default branch.'
+  return new Problem('owner_required', detail)
 }
 
 const Branches = named(

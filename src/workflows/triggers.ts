@@ -67,6 +67,7 @@ const changesMaxBytes = 4 * 1024 * 1024
 // A small tree can list itself many times over.
 const changesLimits = { memoryMaxBytes: 512 * 1024 * 1024, fileMaxBytes: 2 ** 40 }
 const triesAtMost = 3
+const reactedKinds = new Set(['push', 'repository.default_branch'])
 // A push of very many refs must not keep everything else waiting.
 const reactMostMs = 2000
 const passing = new Set<ProblemCode>([
@@ -94,7 +95,7 @@ export function createTriggers(dependencies: Dependencies) {
       let done = from
       let seen = from
       for (const event of events) {
-        const isReactedTo = event.kind === 'push' && (await reactTo(event, done, objects))
+        const isReactedTo = reactedKinds.has(event.kind) && (await reactTo(event, done, objects))
         seen = event.seq
         if (isReactedTo) done = seen
         if (performance.now() > deadline) break
@@ -158,7 +159,7 @@ export function createTriggers(dependencies: Dependencies) {
   // One event that cannot be reacted to must not keep all later ones from that. Whether it was recorded.
   async function reactTo(event: Pushed, from: number, objects: KeptObjects): Promise<boolean> {
     try {
-      const reaction = await plan(event, objects)
+      const reaction = await (event.kind === 'push' ? plan : planSchedules)(event, objects)
       if (reaction.planned.length === 0 && !reaction.schedules) return false
       await record(from, event.seq, reaction)
     } catch (error) {
@@ -166,7 +167,7 @@ export function createTriggers(dependencies: Dependencies) {
       if (isPassing(error) || failing.tries < triesAtMost) throw error
       // What has failed may have been in the middle of an object.
       await objects[Symbol.asyncDispose]()
-      log.error({ err: error, seq: event.seq }, 'a push could not be looked at for workflows')
+      log.error({ err: error, seq: event.seq }, 'an event could not be looked at for workflows')
       // At once: else the next one that fails would have all of this done again.
       await record(from, event.seq, { planned: [] })
     }
@@ -213,6 +214,29 @@ export function createTriggers(dependencies: Dependencies) {
     return isDefault
       ? { planned, schedules: { repositoryId: place.id, rows: schedules } }
       : { planned }
+  }
+
+  /** The schedules of a repository after a change of its default branch, which they come from. */
+  async function planSchedules(
+    { repositoryId, actorId, actorUsername }: Pushed,
+    objects: KeptObjects,
+  ): Promise<Reaction> {
+    const place = repositoryId === null ? undefined : await findPlace(db, repositoryId)
+    if (!place) return { planned: [] }
+    const directory = pathOf(place.id)
+    const ref = `refs/heads/${await readDefaultBranch(directory)}`
+    const tip = (await readRefs(directory, [ref])).get(ref) ?? zeroId
+    const schedules = { repositoryId: place.id, rows: [] as ScheduleRow[] }
+    if (tip === zeroId) return { planned: [], schedules }
+    const commit = await openCommit(await objects.of(directory), tip)
+    for (const path of commit.commit ? await commit.listWorkflows() : []) {
+      const { workflows, faults } = await readSources(checker, commit, [path])
+      const [workflow] = workflows
+      const actor = { id: actorId, username: actorUsername }
+      if (faults.length === 0 && workflow)
+        schedules.rows.push(...toSchedules(place, workflow, actor))
+    }
+    return { planned: [], schedules }
   }
 
   async function isStarted(

@@ -15,6 +15,7 @@ const expected: Record<Kind, string> = {
   'repository.created': 'repo:read',
   'repository.imported': 'repo:read',
   'repository.renamed': 'repo:read',
+  'repository.default_branch': 'repo:read',
   'repository.deleted': 'repo:read',
   'protection.added': 'repo:read',
   'protection.removed': 'repo:read',

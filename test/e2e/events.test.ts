@@ -53,6 +53,7 @@ test('everything that changes something is an event, numbered in order, with who
   await owner.patch('/repos/page', { name: 'page' })
   await project.git('push', '--quiet', owner.remote('page'), 'main:main', 'flows:flows')
   await until('the push is finished', isFinished)
+  await owner.patch('/repos/page', { defaultBranch: 'flows' })
   const { body: run } = await owner.post('/repos/page/workflows', { branch: 'flows' })
   await (await mustClaim(service.admin)).tell(...wholeRun())
   await owner.post(`/repos/page/workflows/${run.id}/rerun`, {})
@@ -71,7 +72,16 @@ test('everything that changes something is an event, numbered in order, with who
       ...['collaborator.removed', 'secret.saved', 'secret.deleted'],
       ...['webhook.created', 'webhook.updated', 'webhook.disabled', 'webhook.updated'],
       ...['webhook.deleted', 'repository.renamed'],
-      ...['push', 'push', 'workflow', 'workflow', 'workflow', 'workflow', 'workflow'],
+      ...[
+        'push',
+        'push',
+        'repository.default_branch',
+        'workflow',
+        'workflow',
+        'workflow',
+        'workflow',
+        'workflow',
+      ],
       'repository.deleted',
       'repository.imported',
       ...['token.created', 'token.deleted', 'ssh_key.added', 'ssh_key.deleted'],

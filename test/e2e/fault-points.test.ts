@@ -31,6 +31,7 @@ const walkers: Record<string, string> = {
   run: 'workflow-fault-points.test.ts',
   push: 'push-fault-points.test.ts',
   undo: 'push-fault-points.test.ts',
+  'default-branch': 'default-branch.test.ts',
   delivery: 'webhook-crash.test.ts',
 }
 

@@ -92,7 +92,7 @@ test('a push is all or nothing when it asks to be', async () => {
 test('the default branch cannot be deleted, so that a clone always has one', async () => {
   await assert.rejects(
     project.git('push', site, ':refs/heads/main'),
-    /refusing to delete the current branch/,
+    /"main" is the default branch/,
   )
 })
 

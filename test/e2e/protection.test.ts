@@ -154,14 +154,45 @@ test('a ref name with line ends cannot smuggle another update past the judge', a
   )
 })
 
-test('a ref that is in a push twice, or deleted without being there, refuses the push', async () => {
+test('a ref that is in a push twice refuses the push', async () => {
   const twice = await pushByHand(owner, [
     [zero, second, 'refs/heads/x'],
     [second, first, 'refs/heads/x'],
   ])
   assert.match(twice, /in this push twice/)
-  const absent = await pushByHand(owner, [[first, zero, 'refs/heads/nowhere']])
-  assert.match(absent, /There is no ref "refs\/heads\/nowhere"/)
+})
+
+test('the deletion of a ref that is not there is reported for it alone, and no event tells of it', async () => {
+  const ones = '1'.repeat(40)
+  for (const [number, before] of [zero, ones].entries()) {
+    const name = `refs/heads/beside-${number}`
+    const answer = await pushByHand(owner, [
+      [before, zero, 'refs/heads/nowhere'],
+      [zero, second, name],
+    ])
+    assert.match(answer, /warning: deleting a non-existent ref/)
+    assert.match(answer, new RegExp(`ok ${name}`))
+    const { body: pushes } = await owner.get('/repos/site/pushes')
+    assert.deepEqual(
+      pushes[0].refs.map(({ ref }: { ref: string }) => ref),
+      [name],
+    )
+  }
+  const { length } = (await owner.get('/repos/site/pushes')).body
+  await pushByHand(owner, [[ones, zero, 'refs/heads/nowhere']])
+  assert.equal((await owner.get('/repos/site/pushes')).body.length, length)
+})
+
+test('a deletion by a value that git does not know is recorded with what the ref really was', async () => {
+  for (const before of [zero, '1'.repeat(40)]) {
+    await pushByHand(owner, [[zero, second, 'refs/heads/odd']])
+    const answer = await pushByHand(owner, [[before, zero, 'refs/heads/odd']])
+    assert.match(answer, /ok refs\/heads\/odd/)
+    const { body: pushes } = await owner.get('/repos/site/pushes')
+    const [{ ref, before: was, deleted }] = pushes[0].refs
+    assert.deepEqual([ref, was, deleted], ['refs/heads/odd', second, true])
+    assert.ok(pushes[0].undoable)
+  }
 })
 
 test('a push into a repository that is renamed meanwhile arrives', async () => {

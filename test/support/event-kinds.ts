@@ -14,6 +14,7 @@ export const sampleData: EventData = {
   'repository.created': { name: 'site' },
   'repository.imported': { name: 'site', source: 'https://example.com/site.git' },
   'repository.renamed': { name: 'site', formerName: 'page' },
+  'repository.default_branch': { branch: 'trunk', formerBranch: 'main' },
   'repository.deleted': { name: 'site', ownerUsername: 'ada' },
   'protection.added': { branch: 'main' },
   'protection.removed': { branch: 'main' },

@@ -10,6 +10,7 @@ import { secretsTable } from './0009-secrets.ts'
 import { runsTables } from './0010-runs.ts'
 import { webhooksTables } from './0011-webhooks.ts'
 import { sshKeyExpiry } from './0012-ssh-key-expiry.ts'
+import { defaultBranchColumns } from './0013-default-branch.ts'
 
 /** The few types that differ between SQLite and PostgreSQL. */
 export type ColumnTypes = { milliseconds: string; sequence: string; bytes: string }
@@ -31,4 +32,5 @@ export const migrations: Migration[] = [
   runsTables,
   webhooksTables,
   sshKeyExpiry,
+  defaultBranchColumns,
 ]
