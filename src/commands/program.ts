@@ -47,7 +47,7 @@ export function createProgram({
     .version(version)
     // A private key that is given by mistake looks like an option, and must not be repeated.
     .configureOutput({
-      outputError: (text, write) => write(text.replace(/'(-----BEGIN [A-Z ]+).*'/s, "'$1…'")),
+      outputError: (text, write) => write(withoutKey(text)),
     })
     .showHelpAfterError('(svc --help lists the commands)')
     .addHelpText('after', '\nSettings are environment variables: svc serve --help lists them.')
@@ -309,4 +309,11 @@ function settingsHelp(): string {
       `  ${variable}${fallback && `=${fallback}`}\n      ${description}\n      Takes ${accepts}.\n`,
   )
   return `\nSettings, from the environment, with their defaults:\n\n${entries.join('')}`
+}
+
+function withoutKey(text: string): string {
+  const [heading = ''] = /'-----BEGIN [A-Z ]+/.exec(text) ?? []
+  const start = text.indexOf(heading) + heading.length
+  const end = text.lastIndexOf("'")
+  return heading === '' || end < start ? text : `${text.slice(0, start)}…${text.slice(end)}`
 }

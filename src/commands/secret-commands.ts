@@ -1,6 +1,7 @@
 import type { App } from '../app.ts'
 import { toDate, toTable } from '../base/columns.ts'
 import { Sensitive } from '../base/sensitive.ts'
+import { trimEndOf } from '../base/trim-end.ts'
 import type { Rotated } from '../secrets/rotation.ts'
 import { localPrincipal } from './local.ts'
 import { type Terminal, toJson } from './terminal.ts'
@@ -101,7 +102,7 @@ async function readValue(name: string, { read, askHidden }: Terminal): Promise<S
   const bytes = await read()
   try {
     const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
-    return new Sensitive(text.replace(/[\r\n]+$/, ''))
+    return new Sensitive(trimEndOf(text, '\r\n'))
   } catch {
     throw new Error(
       'The value is not UTF-8; encode it, as base64 for example, and decode it in the step.',

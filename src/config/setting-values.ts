@@ -1,5 +1,6 @@
 import { resolve } from 'node:path'
 import { Sensitive } from '../base/sensitive.ts'
+import { trimEndOf } from '../base/trim-end.ts'
 
 export const kib = 1024
 export const mib = 1024 * kib
@@ -39,7 +40,7 @@ export function parseBaseUrl(text: string): string | undefined {
   const url = URL.parse(text)
   if (!url || !/^https?:$/.test(url.protocol)) return undefined
   if (url.username || url.password || url.search || url.hash) return undefined
-  return url.href.replace(/\/+$/, '')
+  return trimEndOf(url.href, '/')
 }
 
 export const encryptionKeyBytes = 32
@@ -55,8 +56,8 @@ export function parseEncryptionKeys(text: string): Sensitive<readonly Buffer[]> 
 }
 
 function toEncryptionKey(word: string): Buffer | undefined {
-  if (new RegExp(`^[0-9a-fA-F]{${2 * encryptionKeyBytes}}$`).test(word))
-    return Buffer.from(word, 'hex')
+  const isHex = word.length === 2 * encryptionKeyBytes && /^[0-9a-fA-F]+$/.test(word)
+  if (isHex) return Buffer.from(word, 'hex')
   const key = /^[A-Za-z0-9+/]+={0,2}$/.test(word) ? Buffer.from(word, 'base64') : undefined
   return key?.length === encryptionKeyBytes ? key : undefined
 }

@@ -32,7 +32,7 @@ const others = new Set([
 
 const prefix = /^svc_/i
 // https://kubernetes.io/docs/concepts/services-networking/service/#environment-variables
-const serviceLink = /_SERVICE_(HOST|PORT(_\w+)?)$|_PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?$/
+const serviceLink = /_SERVICE_(HOST$|PORT$|PORT_)|_PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?$/
 const serviceAddress = /^(tcp|udp|sctp):\/\//
 export const serviceLinkHint =
   'Kubernetes makes such variables for a Service whose name begins with "svc": rename it, or set enableServiceLinks: false in the pod'

@@ -68,7 +68,11 @@ export function counted(count: number, one: string, many = `${one}s`): string {
 export function messageOf(error: unknown): string {
   const [first] = error instanceof AggregateError ? error.errors : [error]
   const text = first instanceof Error ? first.message : String(first)
-  return text.replace(/\s*[\r\n]+\s*/g, '; ').trim()
+  return text
+    .split(/[\r\n]/)
+    .map((line) => line.trim())
+    .filter(Boolean)
+    .join('; ')
 }
 
 /** The system's code for what was thrown: errno(3). */

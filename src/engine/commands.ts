@@ -18,9 +18,11 @@ const advices: Record<string, string> = {
 export function createCommandReader(): (line: string) => LineCommand | undefined {
   let stopToken: string | undefined
   return (line) => {
-    const match = /^\s*::([^\s:]+)([^\n]*?)::([^\r\n]*)/.exec(line)
-    if (!match) return undefined
-    const [, name = '', , text = ''] = match
+    const command = line.trimStart()
+    const [start = '', name = ''] = /^::([^\s:]+)/.exec(command) ?? []
+    const end = command.indexOf('::', start.length)
+    if (start === '' || end === -1) return undefined
+    const [text = ''] = command.slice(end + 2).split(/[\r\n]/, 1)
     if (stopToken !== undefined) {
       if (name === stopToken) stopToken = undefined
       return undefined

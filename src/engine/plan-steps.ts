@@ -3,6 +3,7 @@ import type { Masker } from '../masking/masker.ts'
 import { evaluateText } from '../workflow-syntax/evaluate.ts'
 import { ExpressionFault } from '../workflow-syntax/expression-fault.ts'
 import type { Scope } from '../workflow-syntax/scope.ts'
+import { splitTemplate } from '../workflow-syntax/template-parts.ts'
 import type {
   Action,
   ActionStep,
@@ -109,7 +110,9 @@ export function joinNames(names: readonly string[]): string {
 const lateNames = /\b(steps|job|runner|env|needs|inputs|matrix|secrets|hashFiles)\b/gi
 
 function resolve(template: Template, scope: Scope): string {
-  const expressions = template.text.match(/\$\{\{.*?\}\}/gs) ?? []
+  const expressions = splitTemplate(template.text).flatMap((part) =>
+    part.kind === 'expression' ? [part.text] : [],
+  )
   const known = new Set(Object.keys(scope.contexts))
   // Files can be looked at as soon as there is a room.
   if (known.has('runner')) known.add('hashfiles')

@@ -5,6 +5,7 @@ import { printable } from '../base/columns.ts'
 import type { Log } from '../base/log.ts'
 import { Problem, toProblem } from '../base/problem.ts'
 import { redactTokens } from '../base/redact-tokens.ts'
+import { trimEndOf } from '../base/trim-end.ts'
 import type { PlainSettings } from '../config/settings.ts'
 import { createBuckets } from '../http/limits.ts'
 import type { Session } from '../ssh/connection.ts'
@@ -207,7 +208,7 @@ function toLines({ hasTerminal }: Session<Identity>, text: string): string {
 
 // Addresses are `/name.git` in URLs and `name.git` after a colon.
 function toRepositoryName(path: string): string {
-  return path.replace(/^\/|\/+$/g, '').replace(/\.git$/, '')
+  return trimEndOf(path.replace(/^\//, ''), '/').replace(/\.git$/, '')
 }
 
 function toAnswer({ output }: Session<Identity>, onSaid: () => void): Answer {

@@ -28,6 +28,8 @@ type Dependencies = {
 }
 
 const namedAtMost = 5
+/** What git says of refs of which one is named like the folder of another. */
+const entangled = [' exists; cannot create ', ' at the same time', 'there are still refs']
 
 /** Undoes pushes: a push of its own, which puts refs back. */
 export function createUndo(dependencies: Dependencies) {
@@ -94,11 +96,7 @@ export function createUndo(dependencies: Dependencies) {
     const found = await findObjects(git, repository.path, wanted)
     if (wanted.some((id) => !found.has(id)))
       return notUndoable('What this push overwrote or deleted is gone.')
-    if (
-      / exists; cannot create |cannot process .* at the same time|there are still refs/.test(
-        error.message,
-      )
-    )
+    if (entangled.some((words) => error.message.includes(words)))
       return notUndoable(
         'The name of one of its refs is the folder of another one; put them back one after the other.',
       )

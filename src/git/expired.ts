@@ -22,7 +22,9 @@ export async function restoreExpired(directory: string): Promise<string[]> {
   const names = new Set(await namesIn(directory))
   const others = new Set(names.size > 0 ? await readdir(packs) : [])
   const whole = [...names].filter((name) => {
-    const [pack, index] = ['pack', 'idx'].map((type) => name.replace(/\w+$/, type))
+    const [pack, index] = ['pack', 'idx'].map(
+      (type) => `${name.slice(0, name.lastIndexOf('.') + 1)}${type}`,
+    )
     return pack && index && names.has(index) && (names.has(pack) || others.has(pack))
   })
   const inOrder = whole.sort((a, b) => Number(a.endsWith('.idx')) - Number(b.endsWith('.idx')))

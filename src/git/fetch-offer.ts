@@ -27,8 +27,21 @@ export async function fetchOffer(
 
 /** The capabilities in what git printed of a repository whose HEAD names a branch that exists; else undefined. */
 export function fetchCapabilitiesIn(offer: string): FetchCapabilities | undefined {
-  const [, before, after] = /\0([^\n]*) symref=HEAD:[^ \n]+([^\n]*)\n/.exec(offer) ?? []
-  return before === undefined || after === undefined ? undefined : { before, after }
+  const capabilities = capabilitiesIn(offer)
+  const start = capabilities.lastIndexOf(' symref=HEAD:')
+  if (start === -1) return undefined
+  const end = capabilities.indexOf(' ', start + 1)
+  return {
+    before: capabilities.slice(0, start),
+    after: end === -1 ? '' : capabilities.slice(end),
+  }
+}
+
+/** The capabilities in what upload-pack or receive-pack printed: what follows the first NUL, to the end of its line. */
+export function capabilitiesIn(offer: string): string {
+  const start = offer.indexOf('\0')
+  const end = offer.indexOf('\n', start)
+  return start === -1 || end === -1 ? '' : offer.slice(start + 1, end)
 }
 
 /** Refs as git begins an answer with them, the first with its capabilities; undefined when there is none. */

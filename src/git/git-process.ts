@@ -41,7 +41,10 @@ export class GitFailure extends Error {
 
 function codeOf(complaint: string): string | undefined {
   if (/No space left|out of diskspace|quota exceeded/i.test(complaint)) return 'ENOSPC'
-  return /Unable to create '.*\.lock': File exists/.test(complaint) ? 'EEXIST' : undefined
+  const isLocked = complaint
+    .split('\n')
+    .some((line) => line.includes("Unable to create '") && line.includes(".lock': File exists"))
+  return isLocked ? 'EEXIST' : undefined
 }
 
 /** Where the hooks are. They are the gate of every push: see assertHooks. */

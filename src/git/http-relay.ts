@@ -16,6 +16,7 @@ import { pipeline } from 'node:stream/promises'
 import { createGunzip, createInflate } from 'node:zlib'
 import { printable } from '../base/columns.ts'
 import { Problem } from '../base/problem.ts'
+import { trimEndOf } from '../base/trim-end.ts'
 import { importFailed, refsMaxBytes, tooManyRefs } from './import-fault.ts'
 
 type Options = {
@@ -96,7 +97,7 @@ export async function openHttpRelay(options: Options) {
       const answer = await ask(at, { headers })
       if (!redirections.has(answer.statusCode ?? 0)) {
         expect(answer, advertisement, credentialsAt(at))
-        base = new URL(at.href.replace(/\/info\/refs\?.*$/, ''))
+        base = new URL(at.href.split('/info/refs?', 1)[0] ?? '')
         return answer
       }
       answer.destroy()
@@ -241,7 +242,7 @@ function redirected(from: URL, location: string | undefined): URL {
 }
 
 function withoutEnd(url: URL): URL {
-  return new URL(url.href.replace(/\/+$/, ''))
+  return new URL(trimEndOf(url.href, '/'))
 }
 
 const reasons: Record<string, string> = {

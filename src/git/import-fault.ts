@@ -32,7 +32,7 @@ export function requireUtf8(name: string): void {
  */
 export function toImportFault({ exitCode, complaint }: Ended, said: string[]): Error {
   // A user's name may be a token, and ssh repeats it.
-  const logged = complaint.replace(/[^\s'"@/]+@/g, '…@')
+  const logged = complaint.replace(/(?<![^\s'"@/])[^\s'"@/]+@/g, '…@')
   const cause = new Error(`git ended with ${exitCode ?? 'a signal'}: ${logged}`)
   if (/No space left on device|quota exceeded/i.test(complaint)) {
     return Object.assign(cause, { code: 'ENOSPC' })
@@ -102,7 +102,7 @@ const faults: Fault[] = [
   },
   {
     pattern:
-      /did not send all necessary objects|unexpected line in|packed-refs|missing (blob|tree|commit)|bad object|ignoring broken ref|unable to (read|parse)|could not read [0-9a-f]{40}|failed to traverse|not our ref|corrupt|inflate|bad (pack|tree)/i,
+      /did not send all necessary objects|unexpected line in|packed-refs|missing (blob|tree|commit)|bad object|ignoring broken ref|unable to (read|parse)|could not read [0-9a-f]{7}|failed to traverse|not our ref|corrupt|inflate|bad (pack|tree)/i,
     explain: () =>
       'The source is damaged, shallow or incomplete: objects of its history are missing or broken.',
   },

@@ -11,6 +11,7 @@ import {
 } from './import-fault.ts'
 import { OddFile, type OpenedFolder } from './opened-folder.ts'
 import { isRefName } from './ref-name.ts'
+import { symbolicTarget } from './symbolic-target.ts'
 
 type Options = {
   maxBytes: number
@@ -87,7 +88,7 @@ export async function readHead(source: OpenedFolder): Promise<string | undefined
   const head = await source.text('HEAD', refMaxBytes).catch((error) => {
     throw explain(error)
   })
-  const [, target] = /^ref:\s*(.*?)\s*$/s.exec(head) ?? []
+  const target = symbolicTarget(head)
   if (target === undefined && !/^[0-9a-f]{40,64}\s*$/.test(head)) {
     throw importFailed('The HEAD of the source is damaged.')
   }
@@ -213,7 +214,7 @@ async function copyRef(
 ): Promise<void> {
   const text = await folder.textOf(nameOf(path), refMaxBytes)
   if (text === undefined) return
-  const [, symbolic] = /^ref:\s*(.*?)\s*$/s.exec(text) ?? []
+  const symbolic = symbolicTarget(text)
   const isFine = symbolic === undefined ? /^[0-9a-f]{40}(\s|$)/.test(text) : isRefName(symbolic)
   if (!isFine) {
     throw importFailed(`The source is damaged: its ref "${printable(path)}" is garbage.`)

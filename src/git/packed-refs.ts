@@ -56,7 +56,8 @@ export async function readPackedRefs(
 
 async function parsePacked(content: Buffer): Promise<PackedRefs> {
   const header = content.toString('latin1', 0, content.indexOf('\n') + 1)
-  if (!/^# pack-refs with:(?=.* fully-peeled )(?=.* sorted ).*\n$/.test(header)) {
+  const traits = [' fully-peeled ', ' sorted ']
+  if (!header.startsWith('# pack-refs with:') || !traits.every((trait) => header.includes(trait))) {
     throw new LeftToGit('packed-refs')
   }
   // A line is shorter in the file by the digits of its length.

@@ -18,8 +18,3 @@ export async function pushOffer(snapshot: RefSnapshot, capabilities: string): Pr
   const nothing = [packet(`${zeroId} capabilities^{}\0${capabilities}\n`), flushPacket]
   return withCapabilities(lines, capabilities) ?? nothing
 }
-
-/** The capabilities in what receive-pack printed: what follows the first NUL, to the end of its line. */
-export function capabilitiesIn(offer: string): string {
-  return /\0([^\n]*)\n/.exec(offer)?.[1] ?? ''
-}

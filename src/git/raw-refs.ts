@@ -2,6 +2,7 @@ import { open, readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { isAbsence } from '../base/absence.ts'
 import { eachAtOnce } from '../base/at-once.ts'
+import { trimEndOf } from '../base/trim-end.ts'
 import { isRefName } from './ref-name.ts'
 
 /**
@@ -78,9 +79,11 @@ async function looseNames(directory: string, folder: string): Promise<string[]> 
 
 async function readLoose(directory: string, name: string): Promise<string | undefined> {
   const text = await readFile(rawPath(directory, name), 'latin1').catch(absence)
-  // Not `\s`, to which one byte of some letters is a space.
-  const [, id, target] = /^(?:([0-9a-f]{40})|ref: *(.+?))[ \t\r\n]*$/.exec(text ?? '') ?? []
-  return id ?? (target && `ref:${target}`)
+  // Not `trim`, to which one byte of some letters is a space.
+  const line = trimEndOf(text ?? '', ' \t\r\n')
+  if (/^[0-9a-f]{40}$/.test(line)) return line
+  const target = line.startsWith('ref:') ? line.slice('ref:'.length).replace(/^ +/, '') : ''
+  return target === '' || /[\r\n]/.test(target) ? undefined : `ref:${target}`
 }
 
 async function readPacked(directory: string, wanted?: Set<string>): Promise<RawRefs> {

@@ -8,11 +8,11 @@ import { fuzzing } from '../../test/support/fuzz.ts'
 import { git as realGit, temporaryFolder } from '../../test/support/git.ts'
 import { gitLimits } from '../../test/support/git-limits.ts'
 import { gitCommands } from './commands.ts'
-import { fetchCapabilitiesIn, fetchOffer } from './fetch-offer.ts'
+import { capabilitiesIn, fetchCapabilitiesIn, fetchOffer } from './fetch-offer.ts'
 import { createGit } from './git-process.ts'
 import { answerLsRefs } from './ls-refs.ts'
 import { flushPacket, packet } from './pkt-line.ts'
-import { capabilitiesIn, pushOffer } from './push-offer.ts'
+import { pushOffer } from './push-offer.ts'
 import { createRefSnapshots } from './ref-snapshots.ts'
 
 const git = createGit({

@@ -5,6 +5,7 @@ import { eachAtOnce } from '../base/at-once.ts'
 import { Problem } from '../base/problem.ts'
 import { lookUpPacked } from './packed-lookup.ts'
 import { isRefName, zeroId } from './ref-name.ts'
+import { symbolicTarget } from './symbolic-target.ts'
 
 /** What a ref was changed from and to, as hex object ids; all zeros stand for a ref that is not there. */
 export type RefUpdate = { ref: string; before: string; after: string }
@@ -22,7 +23,7 @@ const noRefs: ReadonlyMap<string, string> = new Map()
 export async function resolveSymbolicRef(directory: string, ref: string): Promise<string> {
   let name = ref
   for (let depth = 0; depth < symbolicDepth; depth++) {
-    const [, target] = /^ref: *(.+?)\s*$/.exec(await readLoose(directory, name)) ?? []
+    const target = symbolicTarget(await readLoose(directory, name))
     if (target === undefined) return name
     // A repository that was copied from a stranger may name any file of this machine here, or a pipe.
     if (!isRefName(target)) return name
@@ -70,8 +71,9 @@ export async function assertRepository(directory: string): Promise<void> {
 
 /** The branch that HEAD names, whether it exists or not. */
 export async function readDefaultBranch(directory: string): Promise<string> {
-  const [, branch] = /^ref: *refs\/heads\/(.+?)\s*$/.exec(await readLoose(directory, 'HEAD')) ?? []
-  return branch ?? 'main'
+  const target = symbolicTarget(await readLoose(directory, 'HEAD')) ?? ''
+  const [, branch = ''] = /^refs\/heads\/(.+)$/.exec(target) ?? []
+  return branch || 'main'
 }
 
 /** Where refs are that nobody but the service sees. */

@@ -2,6 +2,7 @@ import { Type } from 'typebox'
 import { RepositoryName } from '../access/names.ts'
 import { closed, route } from '../http/route.ts'
 import type { Imports } from './imports.ts'
+import { hasPreference } from './preferences.ts'
 import { DescribedRepository } from './repository-schemas.ts'
 
 /** The route that imports repositories. */
@@ -28,7 +29,7 @@ export function importRoutes(imports: Imports) {
         'git_busy',
       ],
       handle: async ({ principal, body, header, setHeader, setStatus, untilGone }) => {
-        const isPatient = !prefersAsync(header('prefer'))
+        const isPatient = !hasPreference(header('prefer') ?? '', 'respond-async')
         const started = await imports.start(principal, {
           source: body.source,
           name: body.name,
@@ -55,12 +56,3 @@ const Source = Type.String({
   minLength: 1,
   maxLength: 2048,
 })
-
-function prefersAsync(prefer = ''): boolean {
-  // What is quoted is the value of something else, commas and all.
-  return prefer
-    .replace(/"(?:[^"\\]|\\.)*"/g, '""')
-    .toLowerCase()
-    .split(',')
-    .some((preference) => preference.split(';', 1)[0]?.trim() === 'respond-async')
-}

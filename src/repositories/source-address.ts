@@ -2,6 +2,7 @@ import { posix } from 'node:path'
 import { isRepositoryName } from '../access/names.ts'
 import { Problem } from '../base/problem.ts'
 import { Sensitive } from '../base/sensitive.ts'
+import { trimEndOf } from '../base/trim-end.ts'
 import { toHost } from '../outbound/host.ts'
 
 /** Where a repository is imported from. */
@@ -144,10 +145,10 @@ function assertPath(protocol: Protocol, path: string): void {
 
 function faultWithoutScheme(text: string): string {
   if (/^(?:https?|ssh):/i.test(text)) return 'has no "//" after its scheme'
-  const [, user, host, path = ''] = /^([\w.-]+@)?([\w.-]+):\/*([\w.~/-]+)$/.exec(text) ?? []
+  const [, user, host, path = ''] = /^([\w.-]+@)?([\w.-]+):([\w.~/-]+)$/.exec(text) ?? []
   if (host !== undefined) {
     const shownUser = user === undefined || user === 'git@' ? user : '<user>@'
-    return `has no scheme; write ssh://${shownUser ?? ''}${host}/${path}`
+    return `has no scheme; write ssh://${shownUser ?? ''}${host}/${path.replace(/^\/+/, '')}`
   }
   if (/^[^/]*:/.test(text)) return `has no scheme; an SSH address is written like ${example}`
   return 'is a relative path; a local repository is named by a path that starts with "/"'
@@ -162,7 +163,9 @@ function decode(text: string): string | undefined {
 }
 
 function toName(path: string): string | undefined {
-  const [, name = ''] = /([^/]*?)(?:\.git)?\/*$/.exec(path.replace(/\/+\.git\/*$/, '')) ?? []
+  const whole = trimEndOf(path, '/')
+  const folder = whole.endsWith('/.git') ? trimEndOf(whole.slice(0, -'.git'.length), '/') : whole
+  const name = folder.slice(folder.lastIndexOf('/') + 1).replace(/\.git$/, '')
   return isRepositoryName(name) ? name : undefined
 }
 

@@ -3,6 +3,7 @@ import * as https from 'node:https'
 import { printable } from '../base/columns.ts'
 import { pathlessMessage } from '../base/pathless-message.ts'
 import type { Sensitive } from '../base/sensitive.ts'
+import { trimEndOf } from '../base/trim-end.ts'
 
 export type ServerClient = ReturnType<typeof createServerClient>
 
@@ -52,7 +53,7 @@ export function createServerClient(server: URL) {
   const isSecure = server.protocol === 'https:'
   const options = { keepAlive: true, timeout: idleMs }
   const agent = isSecure ? new https.Agent(options) : new http.Agent(options)
-  const base = server.href.replace(/\/+$/, '')
+  const base = trimEndOf(server.href, '/')
 
   async function send(request: Request): Promise<http.IncomingMessage> {
     const { method, path, token, body, signal } = request

@@ -25,6 +25,7 @@ export function limitArguments(
 
 // proc(5), /proc/pid/limits: `Max open files            1024                 524288               files`
 function hardLimit(table: string, title: string): number {
-  const [, hard] = new RegExp(`^${title} +\\S+ +(\\d+)`, 'm').exec(table) ?? []
-  return hard === undefined ? Number.POSITIVE_INFINITY : Number(hard)
+  const line = table.split('\n').find((one) => one.startsWith(`${title} `)) ?? ''
+  const [, hard = ''] = line.slice(title.length).trim().split(/ +/)
+  return /^\d+$/.test(hard) ? Number(hard) : Number.POSITIVE_INFINITY
 }

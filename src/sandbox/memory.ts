@@ -37,7 +37,7 @@ function kibOf(text: string, names: RegExp): number {
     text
       .split('\n')
       .filter((line) => names.test(line))
-      .map((line) => Number(/(\d+) kB/.exec(line)?.[1] ?? 0)),
+      .map((line) => Number(/^\w+:\s*(\d+) kB/.exec(line)?.[1] ?? 0)),
   )
 }
 

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { trimEndOf } from '../base/trim-end.ts'
 import { isKeyType, type KeyType, keyTypeNames, readKeyBlob } from './key-blob.ts'
 import { PublicKeyFault } from './public-key-fault.ts'
 
@@ -15,7 +16,6 @@ export type PublicKey = {
 }
 
 const maxLength = 16_384
-const privateKey = /BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY|PuTTY-User-Key-File/
 const keyTypeLike = /^(ssh|ecdsa|sk)-[a-z0-9-]+(@openssh\.com)?$/
 // Whatever would make one line look like two, or like another.
 const unprintable = /[\0-\x1f\x7f-\x9f\u2028\u2029]/
@@ -55,11 +55,12 @@ export function parsePublicKey(text: string): PublicKey {
 
 /** The fingerprint of a key's wire form, as `ssh-keygen -lf` prints it. */
 export function fingerprintOf(blob: Buffer): string {
-  return `SHA256:${createHash('sha256').update(blob).digest('base64').replace(/=+$/, '')}`
+  return `SHA256:${trimEndOf(createHash('sha256').update(blob).digest('base64'), '=')}`
 }
 
 function refuseOtherFiles(text: string): void {
-  if (privateKey.test(text)) {
+  const isArmored = text.includes('BEGIN ') && text.includes('PRIVATE KEY')
+  if (isArmored || text.includes('PuTTY-User-Key-File')) {
     throw new PublicKeyFault(
       'This is a private key, which must not leave its owner: consider it exposed, make a new one with `ssh-keygen -t ed25519`, and send the .pub file.',
     )

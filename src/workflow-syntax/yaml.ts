@@ -147,7 +147,8 @@ function negatedCondition(line: string, column: number, tag: string): string | u
 const escapes = /\\(?:[0abefnrtvNLP_ "/\\\t\r\n]|x[\da-fA-F]{2}|u[\da-fA-F]{4}|U[\da-fA-F]{8}|)/g
 
 function adviceFor(code: string, line: string): string {
-  if (/[[{].*\$\{\{/.test(line) && code !== 'TAB_AS_INDENT') {
+  const opening = line.search(/[[{]/)
+  if (opening >= 0 && line.includes('${{', opening + 1) && code !== 'TAB_AS_INDENT') {
     return 'Put a text with ${{ }} in quotes where it stands within { } or [ ].'
   }
   if (code === 'TAB_AS_INDENT') return 'Indent with spaces.'

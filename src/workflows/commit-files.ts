@@ -103,8 +103,11 @@ function toHead(id: string, treeId: string, text: string): ToldCommit {
   }
 }
 
+// `author Ada <ada@example.com> 1700000000 +0100`.
 function toPerson(head: string, role: string): ToldCommit['author'] {
-  const line = new RegExp(`^${role} (.*?) ?<([^>]*)> (\\d{1,12})`, 'm').exec(head) ?? []
-  const [, name = '', email = '', seconds = '0'] = line
-  return { name, email, at: toTime(seconds) }
+  const line = head.split('\n').find((one) => one.startsWith(`${role} `)) ?? ''
+  const [start = '', rest = ''] = line.slice(role.length + 1).split('<', 2)
+  const [email = '', after = ''] = rest.split('>', 2)
+  const [seconds = '0'] = /\d{1,12}/.exec(after) ?? []
+  return { name: start.replace(/ $/, ''), email, at: toTime(seconds) }
 }
