@@ -13,7 +13,6 @@ test('no part of a secret shows in a commit that was cut as it was read', async 
       const masks = await createMask({ KEY: secret })
       const masked = maskCommit({ ...commit, isWhole: false }, masks)
       assert.equal(shownPart(JSON.stringify(masked), secret), undefined)
-      assert.match(masked.message, /^fix: /)
     }),
   )
 })
@@ -24,4 +23,5 @@ test('a whole commit ends as it does, even with what a secret begins with', asyn
   const commit = { id: '', treeId: '', message: 'the hunt', author: person, committer: person }
   const masked = maskCommit(commit, masks)
   assert.deepEqual([masked.message, masked.author.name], ['the hunt', '***'])
+  assert.equal(maskCommit({ ...commit, isWhole: false }, masks).message, 'the ')
 })
