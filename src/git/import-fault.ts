@@ -117,7 +117,7 @@ const faults: Fault[] = [
   },
   {
     pattern:
-      /early EOF|hung up|Could not read from remote repository|content unencoding|unexpected disconnect|RPC failed|invalid index-pack|protocol error|bad line|bad band|expected |malformed/i,
+      /early EOF|hung up|transfer closed|Could not read from remote repository|content unencoding|unexpected disconnect|RPC failed|invalid index-pack|protocol error|bad line|bad band|expected |malformed/i,
     explain: () => 'The source ended the connection, or does not speak the Git protocol.',
   },
 ]

@@ -87,7 +87,10 @@ test('SSH keys are added from a file, a line or standard input, listed and remov
     all.map(({ username, name }: { username: string; name: string }) => [username, name]),
     [...body.map(({ name }: { name: string }) => ['ada', name]), ['admin', 'command line']],
   )
-  assert.match(await svc('keys', 'list'), /^ID +NAME +USERNAME +FINGERPRINT +EXPIRES +LAST USED +PERMISS/)
+  assert.match(
+    await svc('keys', 'list'),
+    /^ID +NAME +USERNAME +FINGERPRINT +EXPIRES +LAST USED +PERMISS/,
+  )
   assert.equal(await svc('keys', 'remove', fromLine.id), `SSH key ${fromLine.id} is removed.\n`)
   assert.deepEqual((await service.admin.get('/keys?username=ada')).body, [fromFile])
   await assert.rejects(svc('keys', 'add', path), /svc: This key is registered already; /)

@@ -101,7 +101,7 @@ test('HEAD is what it is at the source, as far as a repository here can have it'
   const main = await project.git('rev-parse', 'main')
   const cases: [string, string[], string][] = [
     ['another branch', ['symbolic-ref', 'HEAD', 'refs/heads/develop'], 'refs/heads/develop'],
-    ['a branch still to come', ['symbolic-ref', 'HEAD', 'refs/heads/next'], 'refs/heads/next'],
+    ['a branch still to come', ['symbolic-ref', 'HEAD', 'refs/heads/next'], 'refs/heads/main'],
     ['a commit', ['update-ref', '--no-deref', 'HEAD', main], 'refs/heads/main'],
   ]
   for (const [what, words, expected] of cases) {
