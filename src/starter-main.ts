@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import { closeInheritedDescriptors } from './base/inherited-descriptors.ts'
 import { killGroup } from './git/process-group.ts'
-import { openSeat } from './git/seats.ts'
+import { type ExitStatus, openSeat } from './git/seats.ts'
 import type { Pipe, Telling, Told } from './git/starter.ts'
 
 // The program of the process that starts gits for the main process, which tells it how many: see createStarter.
@@ -9,6 +9,7 @@ import type { Pipe, Telling, Told } from './git/starter.ts'
 
 closeInheritedDescriptors()
 
+const unknown: ExitStatus = { exitCode: null, signal: null }
 const pipes: Pipe[] = ['stdin', 'stdout', 'channel']
 const running = new Set<number>()
 let variables: Record<string, string> = {}
@@ -36,12 +37,12 @@ function start(id: number): void {
     listen((said) => tell({ id, said }))
     ended
       .then(
-        (exitCode) => tell({ id, exitCode }),
-        (error: Error) => tell({ id, exitCode: null, fault: error.message }),
+        (status) => tell({ id, ...status }),
+        (error: Error) => tell({ id, ...unknown, fault: error.message }),
       )
       .finally(() => pid !== undefined && running.delete(pid))
   } catch (error) {
-    tell({ id, exitCode: null, fault: String(error) })
+    tell({ id, ...unknown, fault: String(error) })
   }
 }
 

@@ -286,6 +286,22 @@ const scenarios: Record<ProblemCode, () => Promise<Answer | string>> = {
     assertRetryAfter(answer)
     return answer
   },
+  git_limit_exceeded: async () => {
+    await using strict = await startInProcess({ SVC_GIT_MEMORY_MAX: '64MiB' })
+    await strict.admin.post('/repos', { name: 'site' })
+    const message = 'x'.repeat(80_000_000)
+    await writeFile(join(project.path, 'message'), message)
+    await project.git('tag', '--annotate', '--file=message', '--cleanup=verbatim', 'large')
+    await project.git('push', '--quiet', strict.admin.remote('site'), 'large')
+    await project.git('tag', '--delete', 'large')
+    const {
+      'content-type': _,
+      'content-length': _size,
+      ...headers
+    } = gitHeaders('git-upload-pack', strict.adminToken, 0)
+    const address = `${strict.url}/repos/site.git/info/refs?service=git-upload-pack`
+    return toAnswer(await fetch(address, { headers: headers as Record<string, string> }))
+  },
   database_unavailable: async () => {
     await using locked = await startInProcess()
     const other = new DatabaseSync(`${locked.dataDir}/svc.db`)

@@ -62,6 +62,7 @@ export const problems = {
   import_failed: { kind: 'impossible', title: 'The source cannot be imported' },
   workflow_not_found: { kind: 'impossible', title: 'No such workflow file' },
   workflow_invalid: { kind: 'impossible', title: 'The workflow cannot run' },
+  git_limit_exceeded: { kind: 'impossible', title: 'Git needed more than it may take' },
   too_many_runs: { kind: 'impossible', title: 'Too many runs wait in this repository' },
   too_many_ssh_keys: { kind: 'impossible', title: 'The username has too many SSH keys' },
   too_many_secrets: { kind: 'impossible', title: 'The repository has too many secrets' },
@@ -112,11 +113,12 @@ export class Problem extends Error {
 }
 
 /**
- * The Problem that stands for any thrown value. Faults of the disk and the database have Problems
+ * The Problem that stands for any thrown value: itself, or its cause. Faults of the disk and the database have Problems
  * of their own; whatever else is thrown is a bug, of which the client learns no more than that.
  */
 export function toProblem(error: unknown): Problem {
-  if (error instanceof Problem) return error
+  const problem = problemIn(error)
+  if (problem) return problem
   const { code, errcode } = codesOf(error)
   if (fullDiskCodes.has(code) || errcode === sqliteFull) {
     return new Problem('storage_full', 'The server has no space left; nothing was changed.', {
@@ -138,6 +140,12 @@ export function toProblem(error: unknown): Problem {
   return new Problem('internal_error', 'The server failed; the fault is in its log.', {
     cause: error,
   })
+}
+
+/** A thrown value that is a Problem, or has one as its cause. */
+export function problemIn(error: unknown): Problem | undefined {
+  if (error instanceof Problem) return error
+  return error instanceof Error && error.cause instanceof Problem ? error.cause : undefined
 }
 
 // SQLite result codes: https://sqlite.org/rescode.html. PostgreSQL error codes: its manual, appendix A.

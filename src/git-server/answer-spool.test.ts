@@ -29,7 +29,7 @@ test(`all readers get all of it, whenever they begin, at any speed (SVC_FUZZ_SEE
       at += length
     }
     await finished(spool.output.end())
-    spool.end({ exitCode: 0, complaint: '' })
+    spool.end({ exitCode: 0, complaint: '', isExplained: false })
     readings.push(readAll(spool.read()))
     for (const read of await Promise.all(readings)) assert.ok(read.equals(answer), `round ${round}`)
   }
@@ -53,7 +53,7 @@ test('an answer that is wanted by its one reader alone waits for it, and cannot 
   const read = readAll(reading)
   await writing
   await finished(spool.output.end())
-  spool.end({ exitCode: 0, complaint: '' })
+  spool.end({ exitCode: 0, complaint: '', isExplained: false })
   assert.ok((await read).equals(answer))
 })
 
@@ -67,7 +67,7 @@ test('where no file can be written, those who have begun get all of it, and nobo
       await new Promise((resolve) => spool.output.once('drain', resolve))
     }
     await finished(spool.output.end())
-    spool.end({ exitCode: 0, complaint: '' })
+    spool.end({ exitCode: 0, complaint: '', isExplained: false })
     for (const read of await Promise.all(readings)) assert.ok(read.equals(answer))
     assert.equal(spool.isWhole(), false)
   }
@@ -85,7 +85,7 @@ test('who leaves is not waited for, and the last one to leave is told of', async
   slow[Symbol.dispose]()
   assert.equal(unread, 0)
   await finished(spool.output.end())
-  spool.end({ exitCode: 0, complaint: '' })
+  spool.end({ exitCode: 0, complaint: '', isExplained: false })
   assert.ok((await read).equals(answer))
   assert.equal(unread, 1)
 })

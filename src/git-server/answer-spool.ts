@@ -1,8 +1,7 @@
 import type { FileHandle } from 'node:fs/promises'
 import { Writable } from 'node:stream'
 import { orAborted } from '../base/waiting.ts'
-import type { Ended } from '../git/git-process.ts'
-import type { Outcome } from './git-request.ts'
+import type { Said } from '../git/rpc.ts'
 
 export type AnswerSpool = ReturnType<typeof createAnswerSpool>
 
@@ -14,7 +13,7 @@ export type AnswerReader = Disposable & {
   /** The next piece, as soon as there is one; undefined at the end. */
   next: (signal: AbortSignal) => Promise<Piece | undefined>
   /** How git has ended that gave the answer. Only at the end. */
-  outcome: () => Outcome
+  ended: () => Said | undefined
 }
 
 type Options = {
@@ -44,7 +43,7 @@ export function createAnswerSpool({ openFile, isWanted, onUnread }: Options) {
   let size = 0
   let file: FileHandle | undefined
   let isWhole = true
-  let ended: Ended | undefined
+  let ended: Said | undefined
   let fault: Error | undefined
   let holders = 0
   let grown = Promise.withResolvers<void>()
@@ -147,7 +146,7 @@ export function createAnswerSpool({ openFile, isWanted, onUnread }: Options) {
     }),
 
     /** Called when all is said, with how git has ended. */
-    end(how: Ended): void {
+    end(how: Said): void {
       ended = how
       tellReaders()
     },
@@ -176,7 +175,7 @@ export function createAnswerSpool({ openFile, isWanted, onUnread }: Options) {
       readers.add(reader)
       return {
         next: (signal) => nextFor(reader, signal),
-        outcome: () => ended?.exitCode ?? null,
+        ended: () => ended,
         [Symbol.dispose]() {
           readers.delete(reader)
           held[Symbol.dispose]()

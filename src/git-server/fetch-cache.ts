@@ -32,6 +32,8 @@ type Dependencies = {
   onFetch: (source: FetchSource) => void
 }
 
+// A git of which nobody knows how it ended.
+const lost = { exitCode: null, isExplained: false }
 const seenMost = 4096
 const sweepEveryMs = 60_000
 
@@ -155,7 +157,7 @@ async function readTo(watched: Watched, reading: AnswerReader): Promise<Outcome>
   using draining = watchDrain(output, signal)
   for (let isFirst = true; ; isFirst = false) {
     const piece = await reader.next(signal)
-    if (!piece) return conclude(watched, reader.outcome())
+    if (!piece) return conclude(watched, reader.ended() ?? lost)
     if (isFirst) answer.begin()
     onProgress()
     const goesOn = output.write(piece.bytes, (error) => error || piece.done())

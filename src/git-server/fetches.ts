@@ -1,11 +1,12 @@
 import type { Log } from '../base/log.ts'
+import { problemIn } from '../base/problem.ts'
 import type { PlainSettings } from '../config/settings.ts'
 import { readArchiveRequest } from '../git/archive-request.ts'
 import { type Body, bodyOf, collect, limited } from '../git/body.ts'
 import { gitCommands } from '../git/commands.ts'
 import { readWish, skipOffer } from '../git/fetch-session.ts'
 import type { Git } from '../git/git-process.ts'
-import { firstPacket, type Packet } from '../git/pkt-line.ts'
+import { firstPacket, type Packet, packet } from '../git/pkt-line.ts'
 import { assertRepository } from '../git/refs.ts'
 import { assertCommand, malformedRequest, requestsIn } from '../git/requests.ts'
 import { deadline } from '../git/stall.ts'
@@ -52,9 +53,17 @@ export function createFetches(dependencies: Dependencies) {
     if (typeof first !== 'object') throw malformedRequest()
     if (first.packet.kind === 'flush') return answerEmpty(request.answer)
     if (request.protocol === 'version=2') assertCommand(input)
-    if (isListing(first.packet)) return answerList(request, input)
-    using watched = watchRequest(request, stallMs)
-    return await answerPack(watched, input)
+    try {
+      if (isListing(first.packet)) return await answerList(request, input)
+      using watched = watchRequest(request, stallMs)
+      return await answerPack(watched, input)
+    } catch (error) {
+      const problem = problemIn(error)
+      if (problem?.code !== 'git_limit_exceeded' || request.answer.hasBegun()) throw error
+      // Git shows its user such a packet, and of a refused POST only the status.
+      request.answer.say(packet(`ERR ${problem.message}\n`))
+      return 'refused'
+    }
   }
 
   // Read to its end before it takes a turn: whoever sends slowly takes nobody else's.

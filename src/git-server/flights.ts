@@ -2,8 +2,8 @@ import { EventEmitter } from 'node:events'
 import type { FileHandle } from 'node:fs/promises'
 import { finished } from 'node:stream/promises'
 import { bodyOf } from '../git/body.ts'
-import type { Ended, GitProcess } from '../git/git-process.ts'
-import { converse } from '../git/rpc.ts'
+import type { GitProcess } from '../git/git-process.ts'
+import { converse, type Said } from '../git/rpc.ts'
 import { type AnswerSpool, createAnswerSpool } from './answer-spool.ts'
 
 /** How git comes to answer a request. */
@@ -22,7 +22,7 @@ type Flight = {
   /** Whether the answer is to stay readable from its start, though memory has no room for it. */
   isWanted: (spool: AnswerSpool) => boolean
   /** Called with the whole answer. Until this is done, others still join. */
-  onEnd: (spool: AnswerSpool, ended: Ended) => Promise<void>
+  onEnd: (spool: AnswerSpool, ended: Said) => Promise<void>
 }
 
 /** Answers that git is just giving, each to all who ask for it. */
@@ -94,7 +94,7 @@ async function produce(
   { output }: AnswerSpool,
   { input, start }: Production,
   signal: AbortSignal,
-): Promise<Ended> {
+): Promise<Said> {
   await using child = await start()
   const ended = await converse(child, {
     input: bodyOf(input),

@@ -16,8 +16,11 @@ export type Answer = {
   onSaid: () => void
 }
 
-/** Git's exit code; null when it was killed, and has not said all that it had to say. */
-export type Outcome = number | null
+/**
+ * Git's exit code; null when it was killed, and has not said all that it had to say. A response that was `refused` ends
+ * with the reason.
+ */
+export type Outcome = number | null | 'refused'
 
 /** A Git request whose principal and repository are known. */
 export type GitRequest = {

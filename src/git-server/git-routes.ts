@@ -39,7 +39,7 @@ export function gitRoutes({ repositories, httpDoor, settings }: Dependencies): S
       consumes: undefined,
       maxBytes: 0,
       produces: 'application/x-git-upload-pack-advertisement',
-      problems: ['repository_not_found', 'storage_full'],
+      problems: ['repository_not_found', 'git_limit_exceeded', 'storage_full'],
       serve: (exchange) => httpDoor.advertise(serviceIn(exchange.query), toExchange(exchange)),
     },
     {

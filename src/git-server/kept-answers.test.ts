@@ -131,7 +131,7 @@ async function createSite({ maxBytes = 64 * mib, maxAgeMs = 60_000 } = {}) {
       const spool = createAnswerSpool({ openFile, isWanted: () => true, onUnread() {} })
       using _held = spool.hold()
       await finished(spool.output.end(bytes))
-      spool.end({ exitCode: 0, complaint: '' })
+      spool.end({ exitCode: 0, complaint: '', isExplained: false })
       await kept.put(key, spool, { directory: folder.path, isRepeated })
       return bytes
     },

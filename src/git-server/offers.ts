@@ -111,7 +111,9 @@ export function createOffers({
       const command =
         service === 'git-upload-pack' ? gitCommands.advertiseFetch : gitCommands.advertisePush
       await using child = await git.start(command(request.repository.path), request)
-      return await talk(watched, { child, input: bodyOf(), heading }, log)
+      // With nothing said, the status of HTTP gives the reason.
+      const explains = 'once begun'
+      return await talk(watched, { child, input: bodyOf(), heading, explains }, log)
     },
 
     /** Answers `ls-refs`. */

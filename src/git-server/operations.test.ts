@@ -16,9 +16,11 @@ test('what came of an operation is told: a client that left is no refusal, and d
   const cases: [AbortController, unknown, Operation['outcome']][] = [
     [here, 0, 'done'],
     [here, 128, 'failed'],
+    [here, 'refused', 'refused'],
     [here, null, 'cut_off'],
     [here, new Problem('git_busy', 'Busy.'), 'refused'],
     [here, new Problem('repository_damaged', 'Damaged.'), 'failed'],
+    [here, new Error('x', { cause: new Problem('git_limit_exceeded', 'Too much.') }), 'refused'],
     [here, new Error('a bug'), 'failed'],
     [gone, left, 'cut_off'],
     [gone, new Error('a closed pipe'), 'cut_off'],

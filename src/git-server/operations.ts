@@ -1,4 +1,4 @@
-import { Problem, problems } from '../base/problem.ts'
+import { problemIn, problems } from '../base/problem.ts'
 
 /** What a client had git do, and what came of it: `refused` was answered with a Problem that is no fault of the server's. */
 export type Operation = {
@@ -9,7 +9,7 @@ export type Operation = {
 
 export type Measure = ReturnType<typeof createMeasure>
 
-/** Makes functions tell of each of their calls. They return git's exit code, null if it was killed, or an offer. */
+/** Makes functions tell of each of their calls. They return an Outcome. */
 export function createMeasure(onOperation: (operation: Operation) => void) {
   return function measure<V extends unknown[], R>(
     kind: Operation['kind'],
@@ -21,13 +21,9 @@ export function createMeasure(onOperation: (operation: Operation) => void) {
         onOperation({ kind, outcome, seconds: (performance.now() - startedAt) / 1000 })
       try {
         const result = await act(...values)
-        end(
-          result === null
-            ? 'cut_off'
-            : typeof result === 'number' && result !== 0
-              ? 'failed'
-              : 'done',
-        )
+        if (result === null) end('cut_off')
+        else if (result === 'refused') end('refused')
+        else end(typeof result === 'number' && result !== 0 ? 'failed' : 'done')
         return result
       } catch (error) {
         end(outcomeOf(error, values))
@@ -40,7 +36,8 @@ export function createMeasure(onOperation: (operation: Operation) => void) {
 // A request's signal is aborted when its client has gone, or neither sends nor reads.
 function outcomeOf(error: unknown, values: unknown[]): Operation['outcome'] {
   if (values.some((value) => signalIn(value)?.aborted)) return 'cut_off'
-  const isRefused = error instanceof Problem && problems[error.code].kind !== 'internal'
+  const problem = problemIn(error)
+  const isRefused = problem && problems[problem.code].kind !== 'internal'
   return isRefused ? 'refused' : 'failed'
 }
 

@@ -115,7 +115,9 @@ export function createSshDoor({ engine, backend, settings, log }: Dependencies) 
       output.write(toLines(session, isJson ? `${JSON.stringify(json)}\n` : text))
       return 0
     }
-    const ended = command.run(call).then((outcome) => outcome ?? exitCodes.git)
+    const ended = command
+      .run(call)
+      .then((outcome) => (typeof outcome === 'number' ? outcome : exitCodes.git))
     running.add(ended)
     ended.finally(() => running.delete(ended)).catch(() => {})
     return Promise.race([said.promise, ended])

@@ -5,7 +5,7 @@ import type { Body } from '../git/body.ts'
 import type { GitProcess } from '../git/git-process.ts'
 import { assertRepository } from '../git/refs.ts'
 import { malformedRequest } from '../git/requests.ts'
-import { converse, type Hold } from '../git/rpc.ts'
+import { converse, type Hold, type Said } from '../git/rpc.ts'
 import { watchStall } from '../git/stall.ts'
 import type { GitRequest, Outcome } from './git-request.ts'
 
@@ -19,6 +19,8 @@ type Talk = {
   heading?: Buffer | undefined
   onSaid?: () => void
   hold?: Hold
+  /** Whether a reason is given in the response, even as all of it: see converse. */
+  explains?: 'always' | 'once begun'
 }
 
 /** Watches a request for as long as it is not disposed of. For one that is watched already, what moves is told there, too. */
@@ -40,7 +42,7 @@ export function watchRequest(request: GitRequest | Watched, stallMs: number): Wa
 /** Has a git process answer a request. */
 export async function talk(
   watched: Watched,
-  { child, input, heading, onSaid, hold }: Talk,
+  { child, input, heading, onSaid, hold, explains }: Talk,
   log: Log,
 ): Promise<Outcome> {
   const { answer, repository, signal, onProgress, sendsAllFirst } = watched
@@ -49,7 +51,7 @@ export async function talk(
     answer.begin()
     if (heading) output.write(heading)
   }
-  const { exitCode, complaint } = await converse(child, {
+  const ended = await converse(child, {
     input,
     output,
     sendsAllFirst,
@@ -58,17 +60,21 @@ export async function talk(
     onProgress,
     onSaid,
     hold,
+    explains,
   })
+  const { exitCode, complaint } = ended
   if (exitCode !== 0) log.warn({ repositoryId: repository.id, exitCode, complaint }, 'git failed')
   if (!answer.hasBegun() && exitCode === 0) onBegin()
-  return await conclude(watched, exitCode)
+  return await conclude(watched, ended)
 }
 
-/** What comes of a request when git has ended. Throws a Problem that says why it has said nothing. */
+/** What comes of a request when git has ended. Throws a Problem that says why it has said nothing, or not all. */
 export async function conclude(
   { answer, repository }: Watched,
-  exitCode: Outcome,
+  { exitCode, exceeded, isExplained }: Pick<Said, 'exitCode' | 'exceeded' | 'isExplained'>,
 ): Promise<Outcome> {
+  if (isExplained) return 'refused'
+  if (exceeded) throw exceeded
   if (!answer.hasBegun() && exitCode === 0) answer.begin()
   if (answer.hasBegun()) return exitCode
   await stat(repository.path).catch(() => {

@@ -1,9 +1,19 @@
 import type { Duplex, Readable, Writable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
+import type { Problem } from '../base/problem.ts'
 import { gitCommands, gitConfig } from './commands.ts'
+import { type GitLimits, limitExceeded } from './limit-exceeded.ts'
 import { ownerVariable } from './orphans.ts'
 import { killGroup } from './process-group.ts'
-import { type Limits, openSeat, type Seat, type Seats, seatsHere, toOrder } from './seats.ts'
+import {
+  type ExitStatus,
+  type Limits,
+  openSeat,
+  type Seat,
+  type Seats,
+  seatsHere,
+  toOrder,
+} from './seats.ts'
 import type { Starter } from './starter.ts'
 
 export type Git = ReturnType<typeof createGit>
@@ -15,11 +25,19 @@ export type GitProcess = AsyncDisposable & {
   /** Descriptor 3 of git and its hooks is the other end. */
   channel: Duplex
   ended: Promise<Ended>
+  /** Says which of its limits has ended a process that it started, by what that has written. */
+  limitExceeded: (complaint: string) => Problem | undefined
   isRunning: () => boolean
 }
 
-/** How a git process ended. `complaint` is the start of what it wrote to standard error. */
-export type Ended = { exitCode: number | null; complaint: string }
+/** How a git process ended. */
+export type Ended = {
+  exitCode: number | null
+  /** The start of what it wrote to standard error. */
+  complaint: string
+  /** Says which of its limits it has exceeded, if that ended it. */
+  exceeded?: Problem
+}
 
 /** A git command that failed by itself. */
 export class GitFailure extends Error {
@@ -32,10 +50,12 @@ export class GitFailure extends Error {
   /** Whether git has refused what it was told to do; else it was killed, or could not. */
   readonly isRefusal: boolean
 
-  constructor(command: string, { exitCode, complaint }: Ended) {
-    super(`git ${command} ended with ${exitCode ?? 'a signal'}: ${complaint.trim()}`)
+  constructor(command: string, { exitCode, complaint, exceeded }: Ended) {
+    super(`git ${command} ended with ${exitCode ?? 'a signal'}: ${complaint.trim()}`, {
+      cause: exceeded,
+    })
     this.code = codeOf(complaint)
-    this.isRefusal = exitCode !== null && this.code === undefined
+    this.isRefusal = exitCode !== null && this.code === undefined && !exceeded
   }
 }
 
@@ -126,6 +146,7 @@ export function createGit(options: Options) {
     options: StartOptions = {},
   ): Promise<GitProcess> {
     const { protocol = '', config, variables, reads, limits, isIdle } = options
+    const allLimits = { ...commonLimits, ...limits }
     const order = toOrder({
       command: ['git', ...command],
       variables: {
@@ -134,20 +155,29 @@ export function createGit(options: Options) {
         [ownerVariable]: options.owner ?? owner,
         ...(protocol && { GIT_PROTOCOL: protocol }),
       },
-      limits: { ...commonLimits, ...limits },
+      limits: allLimits,
       isIdle,
     })
     const seat =
       reads === undefined ? await seats.take() : openSeat({ variables: environment, reads })
     seat.channel.write(order)
-    return toProcess(seat, options.onProgress)
+    return toProcess(seat, allLimits, options.onProgress)
   }
 
-  function toProcess(seat: Seat, onProgress?: (line: string) => void): GitProcess {
+  function toProcess(
+    seat: Seat,
+    limits: GitLimits,
+    onProgress?: (line: string) => void,
+  ): GitProcess {
     const { pid, stdin, stdout, channel } = seat
     let isRunning = true
     if (pid !== undefined) running.add(pid)
-    const ended = untilEnd(seat, onProgress).finally(() => {
+    const toEnded = ({ status, complaint }: Awaited<ReturnType<typeof untilEnd>>): Ended => {
+      const exceeded = limitExceeded({ ...status, complaint }, limits, commonLimits)
+      return { exitCode: status.exitCode, complaint, ...(exceeded && { exceeded }) }
+    }
+    const all = untilEnd(seat, onProgress).then(toEnded)
+    const ended = all.finally(() => {
       isRunning = false
       if (pid !== undefined) running.delete(pid)
       // What was not read by its end never will be.
@@ -160,6 +190,7 @@ export function createGit(options: Options) {
       stdout,
       channel,
       ended,
+      limitExceeded: (complaint) => limitExceeded({ complaint }, limits, commonLimits),
       isRunning: () => isRunning,
       async [Symbol.asyncDispose]() {
         if (isRunning) await endGroup(pid, ended)
@@ -225,7 +256,10 @@ export function createGit(options: Options) {
   }
 }
 
-async function untilEnd(seat: Seat, onProgress?: (line: string) => void): Promise<Ended> {
+async function untilEnd(
+  seat: Seat,
+  onProgress?: (line: string) => void,
+): Promise<{ status: ExitStatus; complaint: string }> {
   let complaint = ''
   const complain = (text: string) => {
     complaint = (complaint + text).slice(0, complaintMaxLength)
@@ -234,9 +268,10 @@ async function untilEnd(seat: Seat, onProgress?: (line: string) => void): Promis
   // A git that ends early breaks these pipes; its exit code says why, the broken pipe does not. There is no
   // standard input where it reads by itself.
   for (const stream of [seat.stdin, seat.stdout, seat.channel]) stream?.on('error', () => {})
-  const exitCode = await seat.ended
-  if (exitCode === notFound) throw Object.assign(new Error(complaint.trim()), { code: 'ENOENT' })
-  return { exitCode, complaint }
+  const status = await seat.ended
+  if (status.exitCode === notFound)
+    throw Object.assign(new Error(complaint.trim()), { code: 'ENOENT' })
+  return { status, complaint }
 }
 
 // Progress overwrites itself on a terminal: such a line ends in a carriage return, and in `, done.` at last.

@@ -1,8 +1,10 @@
 import type { Writable } from 'node:stream'
+import type { Problem } from '../base/problem.ts'
 import type { Body } from './body.ts'
 import { chunksOf, watchDrain } from './chunks.ts'
 import type { Ended, GitProcess } from './git-process.ts'
 import type { ReportSplitter } from './push-report.ts'
+import { createResponsePackets } from './response-packets.ts'
 
 type Streams = {
   input: Body
@@ -18,7 +20,12 @@ type Streams = {
   onSaid?: (() => void) | undefined
   /** Holds the end of the output back. */
   hold?: Hold | undefined
+  /** Whether the reason why a limit ended git is given even when nothing else was said; never in a report. */
+  explains?: 'always' | 'once begun' | undefined
 }
+
+/** How a git process ended, and whether the output ends with the reason why that was so early. */
+export type Said = Ended & { isExplained: boolean }
 
 /** A report that the client gets only when what it reports has taken effect. */
 export type Hold = {
@@ -30,16 +37,17 @@ export type Hold = {
 /**
  * Connects a git process to a client until both are done, and leaves the output open.
  */
-export async function converse(child: GitProcess, streams: Streams): Promise<Ended> {
+export async function converse(child: GitProcess, streams: Streams): Promise<Said> {
   const given = give(streams.input, child.stdin, streams.signal)
   // One that goes on sending to a git that has ended will learn of it in another way.
   given.catch(() => {})
+  const taken = take(child, streams)
   const said = Promise.all([
     streams.sendsAllFirst ? given : Promise.race([given, child.ended]),
-    take(child, streams),
+    taken,
   ]).then(streams.onSaid)
-  const [ended] = await Promise.all([child.ended, said])
-  return ended
+  const [ended, explained] = await Promise.all([child.ended, taken, said])
+  return { ...ended, ...explained }
 }
 
 async function give(input: Body, stdin: Writable, signal: AbortSignal): Promise<void> {
@@ -50,8 +58,13 @@ async function give(input: Body, stdin: Writable, signal: AbortSignal): Promise<
   stdin.end()
 }
 
-async function take(child: GitProcess, streams: Streams): Promise<void> {
-  const { output, signal, onBegin, onProgress, hold } = streams
+/** Whether the output ends with a reason, and which. */
+async function take(
+  child: GitProcess,
+  streams: Streams,
+): Promise<{ isExplained: boolean; exceeded?: Problem }> {
+  const { output, signal, onBegin, onProgress, hold, explains = 'always' } = streams
+  const packets = createResponsePackets()
   let begun = false
   let released: Promise<Buffer> | undefined
   using draining = watchDrain(output, signal)
@@ -68,7 +81,7 @@ async function take(child: GitProcess, streams: Streams): Promise<void> {
 
   try {
     for await (const chunk of chunksOf(child.stdout, signal)) {
-      if (!hold) await write(chunk)
+      if (!hold) await write(packets.pass(chunk))
       else {
         await write(hold.splitter.pass(chunk))
         // Awaited below: git ends meanwhile.
@@ -78,7 +91,16 @@ async function take(child: GitProcess, streams: Streams): Promise<void> {
     if (hold) {
       released ??= hold.release()
       await write(Buffer.concat([await released, hold.splitter.rest()]))
+      return { isExplained: false }
     }
+    const ended = await child.ended
+    const exceeded =
+      ended.exceeded ??
+      (ended.exitCode === 0 ? undefined : child.limitExceeded(packets.lastProgress()))
+    const mayExplain = exceeded && (begun || explains === 'always')
+    const reason = mayExplain ? packets.explain(exceeded.message) : undefined
+    await write(reason ?? packets.rest())
+    return { isExplained: reason !== undefined, ...(exceeded && { exceeded }) }
   } finally {
     // A push that was allowed goes on without its client; it must not fail on a full pipe.
     child.stdout.resume()

@@ -19,7 +19,7 @@ async function become(wanted: Parameters<typeof toOrder>[0]) {
   })
   seat.channel.write(toOrder(wanted))
   const output = await textOf(seat.stdout)
-  return { output, exitCode: await seat.ended, complaint }
+  return { output, ...(await seat.ended), complaint }
 }
 
 test('a seat becomes a program with exactly these words and variables, whatever is in them', async () => {
@@ -49,9 +49,19 @@ test('a seat becomes a program with exactly these words and variables, whatever 
 
 test('a seat limits itself before it becomes a program', async () => {
   const limits = { memoryMaxBytes: 512 * 1024 * 1024, fileMaxBytes: 1024 * 1024, cpuMaxSeconds: 7 }
-  const command = ['sh', '-c', 'ulimit -d; ulimit -f; ulimit -t; nice']
+  const command = ['sh', '-c', 'ulimit -d; ulimit -f; ulimit -S -t; ulimit -H -t; ulimit -c; nice']
   const limited = await become({ command, variables: {}, limits, isIdle: true })
-  assert.equal(limited.output, '524288\n2048\n7\n19\n')
+  assert.equal(limited.output, '524288\n2048\n7\n8\n0\n19\n')
+})
+
+test('a program that takes too much processor time is ended by the signal that says so', async () => {
+  const command = ['sh', '-c', 'while :; do :; done']
+  const { exitCode, signal } = await become({
+    command,
+    variables: {},
+    limits: { cpuMaxSeconds: 1 },
+  })
+  assert.deepEqual([exitCode, signal], [null, 'SIGXCPU'])
 })
 
 test('the channel is the program’s once it is there, and its input is read by it alone', async () => {
@@ -73,6 +83,6 @@ test('a seat that is told of no program, or left alone, ends', async () => {
   const seat = openSeat({ variables: { PATH: path } })
   seat.listen(() => {})
   seat.channel.destroy()
-  assert.equal(await seat.ended, 1)
+  assert.equal((await seat.ended).exitCode, 1)
   assert.throws(() => toOrder({ command: ['a\0b'], variables: {} }), /NUL/)
 })

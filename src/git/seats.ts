@@ -11,9 +11,12 @@ export type Seat = {
   channel: Duplex
   /** Has what is written to standard error told to somebody, from then on. */
   listen: (take: (text: string) => void) => void
-  /** The exit code, when all is written to standard error, too; null when a signal ended it. */
-  ended: Promise<number | null>
+  /** Fulfilled when all is written to standard error, too. */
+  ended: Promise<ExitStatus>
 }
+
+/** How a process ended: with an exit code, or by a signal. */
+export type ExitStatus = { exitCode: number | null; signal: NodeJS.Signals | null }
 
 /** What a seat becomes. */
 export type Order = {
@@ -73,10 +76,10 @@ export function openSeat({ variables, reads }: Options): Seat {
     Duplex,
   ]
   stderr.setEncoding('utf8')
-  const ended = new Promise<number | null>((resolve, reject) => {
+  const ended = new Promise<ExitStatus>((resolve, reject) => {
     const said = new Promise((close) => stderr.once('close', close))
     child.once('error', reject)
-    child.once('exit', (exitCode) => said.then(() => resolve(exitCode)))
+    child.once('exit', (exitCode, signal) => said.then(() => resolve({ exitCode, signal })))
   })
   // Whoever awaits it learns of a failure; without this line it would also end the program.
   ended.catch(() => {})

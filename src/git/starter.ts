@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 import type { Log } from '../base/log.ts'
 import { endOrphans, ownerVariable } from './orphans.ts'
 import { killGroup } from './process-group.ts'
-import type { Seat, Seats } from './seats.ts'
+import type { ExitStatus, Seat, Seats } from './seats.ts'
 
 /** What the starter is told: first the variables of all seats, then the number of each that it shall start. */
 export type Told = { variables: Record<string, string> } | { id: number }
@@ -15,7 +15,7 @@ export type Told = { variables: Record<string, string> } | { id: number }
 export type Telling =
   | { id: number; pid: number | undefined; pipe: Pipe }
   | { id: number; said: string }
-  | { id: number; exitCode: number | null; fault?: string }
+  | ({ id: number; fault?: string } & ExitStatus)
 
 export type Pipe = 'stdin' | 'stdout' | 'channel'
 
@@ -38,7 +38,7 @@ type Known = {
   pid: number | undefined
   pipes: Partial<Record<Pipe, Socket>>
   listen: (text: string) => void
-  end: PromiseWithResolvers<number | null>
+  end: PromiseWithResolvers<ExitStatus>
   isWhole: boolean
 }
 
@@ -136,7 +136,7 @@ export function createStarter({ owner, path, environment, log }: Options): Start
     else {
       theirs.delete(message.id)
       ready.delete(message.id)
-      seat.end.resolve(message.exitCode)
+      seat.end.resolve({ exitCode: message.exitCode, signal: message.signal })
     }
   }
 
@@ -171,7 +171,7 @@ export function createStarter({ owner, path, environment, log }: Options): Start
   function lose(theirs: Map<number, Known>, id: number, why: string): void {
     const seat = theirs.get(id)
     theirs.delete(id)
-    seat?.end.resolve(null)
+    seat?.end.resolve({ exitCode: null, signal: null })
     if (seat?.isWhole) return
     for (const pipe of Object.values(seat?.pipes ?? {})) pipe.destroy()
     // Whoever waits would otherwise wait for ever where none can be started.

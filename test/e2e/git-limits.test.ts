@@ -3,16 +3,22 @@ import { execFileSync } from 'node:child_process'
 import { after, before, describe, test } from 'node:test'
 import { until } from '../support/condition.ts'
 import { createProject, type Project } from '../support/git.ts'
+import { parseMetrics } from '../support/metrics-text.ts'
 import { processesIn } from '../support/processes.ts'
 import { without } from '../support/programs.ts'
+import { cloneBody, gitHeaders } from '../support/raw-git.ts'
 import { type SshSite, startSshSite } from '../support/ssh-site.ts'
 
 // Each folder of one level lists the same folder of the next one so many times.
 const levels = 12
 const copies = 10
 
+const tooLong = /Git needed more than the 1 s of processor time.*SVC_GIT_CPU_SECONDS/
+const tooLarge = /Git needed more than the 64 MiB of memory.*SVC_GIT_MEMORY_MAX/
+
 let site: SshSite
 let project: Project
+let largeTag: string
 
 describe('what git may take to answer one request', { skip: without('openssh') }, () => {
   before(async () => {
@@ -22,6 +28,7 @@ describe('what git may take to answer one request', { skip: without('openssh') }
     await project.git('push', site.service.admin.remote('site'), 'HEAD:refs/heads/main')
     await pushTreeBomb()
     await pushExpandingFile()
+    largeTag = await pushLargeTag()
   })
 
   after(async () => {
@@ -29,13 +36,17 @@ describe('what git may take to answer one request', { skip: without('openssh') }
     await site[Symbol.asyncDispose]()
   })
 
+  const larges = {
+    HTTP: () => site.service.admin.remote('large'),
+    SSH: () => site.remote().replace('site.git', 'large.git'),
+  }
   const remotes = { HTTP: () => site.service.admin.remote('site'), SSH: () => site.remote() }
   for (const [transport, remote] of Object.entries(remotes)) {
     for (const version of ['0', '2']) {
       test(`a fetch of version ${version} over ${transport} that would compute for ever is ended`, async () => {
         const args = ['-c', `protocol.version=${version}`, 'clone', '--quiet', '--no-checkout']
         const filtered = [...args, '--filter=sparse:oid=bomb:patterns', '--branch=bomb']
-        await assert.rejects(site.git('/', [...filtered, remote(), site.newFolder()]), /fatal: /)
+        await assert.rejects(site.git('/', [...filtered, remote(), site.newFolder()]), tooLong)
         await untilNoGit()
         await site.git('/', [
           ...args,
@@ -50,17 +61,58 @@ describe('what git may take to answer one request', { skip: without('openssh') }
 
   test('an archive that would compute for ever is ended', async () => {
     const archive = ['archive', `--remote=${site.remote()}`, `--output=${site.newFolder()}.tar`]
-    await assert.rejects(
-      site.git('/', [...archive, 'bomb', ':(glob)**/nothing']),
-      /archiver (process was lost|died)/,
-    )
+    await assert.rejects(site.git('/', [...archive, 'bomb', ':(glob)**/nothing']), tooLong)
     await untilNoGit()
     await site.git('/', [...archive, 'main'])
   })
 
   test('an archive that takes more memory than git may have is ended', async () => {
     const archive = ['archive', `--remote=${site.remote()}`, `--output=${site.newFolder()}.tar`]
-    await assert.rejects(site.git('/', [...archive, 'expanding']), /out of memory|died|lost/i)
+    await assert.rejects(site.git('/', [...archive, 'expanding']), tooLarge)
+  })
+
+  // Each of these fails before git has said anything.
+  for (const version of ['0', '2']) {
+    for (const [transport, remote] of Object.entries(larges)) {
+      test(`refs of version ${version} over ${transport} that take too much memory are refused`, async () => {
+        const args = ['-c', `protocol.version=${version}`, 'ls-remote', remote()]
+        await assert.rejects(site.git('/', args), tooLarge)
+      })
+    }
+  }
+
+  for (const [transport, remote] of Object.entries(larges)) {
+    test(`a fetch over ${transport} that takes too much memory is refused`, async () => {
+      const args = ['-c', 'protocol.version=2', 'fetch', '--no-tags', remote(), largeTag]
+      const folder = site.newFolder()
+      await site.git('/', ['init', '--quiet', folder])
+      await assert.rejects(site.git(folder, args), tooLarge)
+    })
+  }
+
+  test('a fetch of version 0 that takes too much memory is refused', async () => {
+    const body = cloneBody(largeTag)
+    const { 'content-length': _, ...headers } = gitHeaders(
+      'git-upload-pack',
+      site.service.adminToken,
+      0,
+    )
+    const response = await fetch(`${site.service.url}/repos/large.git/git-upload-pack`, {
+      method: 'POST',
+      headers: headers as Record<string, string>,
+      body,
+    })
+    assert.match(await response.text(), /^[0-9a-f]{4}ERR Git needed more than the 64 MiB/)
+  })
+
+  test('no such request counts as a failure of the server', async () => {
+    const { samples } = parseMetrics((await site.service.admin.get('/metrics')).text)
+    const outcomes = samples.filter(({ name }) => name === 'svc_git_operations_total')
+    assert.ok(outcomes.some(({ labels }) => labels.outcome === 'refused'))
+    assert.deepEqual(
+      outcomes.filter(({ labels }) => labels.outcome === 'failed'),
+      [],
+    )
   })
 })
 
@@ -85,6 +137,17 @@ async function pushExpandingFile(): Promise<void> {
   const file = makeBlob('$Format:%B$'.repeat(12_000))
   const tree = makeTree(`100644 blob ${attributes}\t.gitattributes\n100644 blob ${file}\tfile\n`)
   await push('expanding', tree, 'x'.repeat(16_000))
+}
+
+/** A repository `large` with a tag whose message is larger than the memory that git may take; the tag's id. */
+async function pushLargeTag(): Promise<string> {
+  await site.service.admin.post('/repos', { name: 'large' })
+  const head = await project.git('rev-parse', 'HEAD')
+  const fields = `object ${head}\ntype commit\ntag large\ntagger Ada <ada@example.com> 0 +0000\n\n`
+  const tag = make(['hash-object', '-t', 'tag', '-w', '--stdin'], fields + 'x'.repeat(80_000_000))
+  const remote = site.service.admin.remote('large')
+  await project.git('push', remote, `${tag}:refs/tags/large`)
+  return tag
 }
 
 async function push(branch: string, tree: string, message: string): Promise<void> {
