@@ -120,6 +120,7 @@ const scenarios: Record<ProblemCode, () => Promise<Answer | string>> = {
     silent.close()
     return answer
   },
+  lfs_not_supported: () => admin.post('/repos/site.git/info/lfs/locks/verify', {}),
   route_not_found: () => admin.get('/nowhere'),
   repository_not_found: () => admin.get('/repos/nowhere'),
   protection_not_found: () => admin.delete('/repos/site/protections/branches/dev'),
@@ -356,7 +357,9 @@ for (const [code, scenario] of Object.entries(scenarios)) {
     assert.equal(told.status, statuses[kind], told.text)
     assert.doesNotMatch(told.text, /node_modules|\.ts:|at \w+ \(/)
     if (told.headers.get('content-type')?.startsWith('text/plain')) return
-    assert.equal(told.headers.get('content-type'), 'application/problem+json')
+    const isOfLfs = code === 'lfs_not_supported'
+    const type = isOfLfs ? 'application/vnd.git-lfs+json' : 'application/problem+json'
+    assert.equal(told.headers.get('content-type'), type)
     assert.deepEqual([told.body.code, told.body.title], [code, title])
     assert.equal(told.body.status, told.status)
     assert.match(told.body.detail, /\w.*\.$/s)

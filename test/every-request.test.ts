@@ -141,7 +141,7 @@ for (const isChunked of [false, true]) {
         const path = toPath(route.path)
         const { answer, sent } = await sendAll(route.method, path, body)
         const name = `${route.method} ${path}: ${answer?.head}`
-        assert.ok(answer && answer.status < 500, name)
+        assert.ok(answer && (answer.status < 500 || answer.status === 501), name)
         assert.ok(sent < bodyBytes, `${name}: ${sent} bytes of ${bodyBytes} were read`)
         if (route.kind === 'public' || isChunked) continue
         // The address comes before any look at a body: what is not there, not for this token, or has no service.

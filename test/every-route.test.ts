@@ -232,6 +232,8 @@ const examples: Record<string, Example> = {
   'GET /repos/:repository/info/refs': { path: '/repos/site.git/info/refs?service=git-upload-pack' },
   'POST /repos/:repository/git-upload-pack': { path: '/repos/site.git/git-upload-pack' },
   'POST /repos/:repository/git-receive-pack': { path: '/repos/site.git/git-receive-pack' },
+  'GET /repos/:repository/info/lfs/:path*': { path: '/repos/site.git/info/lfs/locks?limit=1' },
+  'POST /repos/:repository/info/lfs/:path*': { path: '/repos/site.git/info/lfs/objects/batch' },
 }
 
 // The routes are those of the running service; they are listed before the tests of each are declared.

@@ -16,6 +16,7 @@ export type ProblemKind =
   | 'impossible'
   | 'too-many'
   | 'internal'
+  | 'not-implemented'
   | 'unavailable'
   | 'storage-full'
 
@@ -75,6 +76,7 @@ export const problems = {
   repository_damaged: { kind: 'internal', title: 'The repository is damaged on the server' },
   secret_unreadable: { kind: 'internal', title: 'A secret cannot be opened' },
   internal_error: { kind: 'internal', title: 'The server failed' },
+  lfs_not_supported: { kind: 'not-implemented', title: 'Git LFS is not supported' },
   checks_busy: { kind: 'unavailable', title: 'Too many workflow files at once' },
   git_busy: { kind: 'unavailable', title: 'Too many Git operations at once' },
   database_unavailable: { kind: 'unavailable', title: 'The database does not answer' },

@@ -4,13 +4,14 @@ import type { Asked, StreamRoute } from '../http/route.ts'
 import type { Repositories, Repository } from '../repositories/repositories.ts'
 import type { Service } from './git-request.ts'
 import type { HttpDoor, HttpExchange } from './http-door.ts'
+import { lfsRoutes } from './lfs-routes.ts'
 
 type Dependencies = { repositories: Repositories; httpDoor: HttpDoor; settings: Settings }
 
 const permissionFor = (service: Service) =>
   service === 'git-upload-pack' ? 'repo:read' : 'repo:write'
 
-/** Git over HTTP: the smart protocol at `/repos/<name>.git`, and nothing else of a repository. */
+/** Git over HTTP: the smart protocol at `/repos/<name>.git`, and refusals of what is not supported. */
 export function gitRoutes({ repositories, httpDoor, settings }: Dependencies): StreamRoute[] {
   const find = ({ principal, permission, params }: Asked): Promise<Repository> => {
     const { repository = '' } = params
@@ -77,6 +78,7 @@ export function gitRoutes({ repositories, httpDoor, settings }: Dependencies): S
       problems: ['repository_not_found', 'request_timed_out', 'storage_full'],
       serve: (exchange) => httpDoor.push(toExchange(exchange)),
     },
+    ...lfsRoutes({ find }),
   ]
 }
 

@@ -13,6 +13,7 @@ import type { Claim, Verdict } from '../ssh/userauth.ts'
 import { toWords } from './command-words.ts'
 import type { GitEngine } from './git-engine.ts'
 import { type Answer, protocolIn } from './git-request.ts'
+import { lfsRefusal } from './lfs-routes.ts'
 import type { SshBackend } from './ssh-backend.ts'
 import { createSshCommands, type Visitor } from './ssh-commands.ts'
 import { toGreeting, toHelp } from './ssh-output.ts'
@@ -36,6 +37,9 @@ type Dependencies = {
 
 // As a shell has them, and as git has them.
 const exitCodes = { failure: 1, usage: 2, unknown: 127, git: 128 } as const
+
+// https://github.com/git-lfs/git-lfs/blob/main/docs/api/server-discovery.md, "SSH"
+const lfsCommands = new Set(['git-lfs-authenticate', 'git-lfs-transfer'])
 
 /** Git and a few commands over SSH: https://git-scm.com/docs/pack-protocol, "SSH Transport". */
 export function createSshDoor({ engine, backend, settings, log }: Dependencies) {
@@ -146,6 +150,8 @@ export function createSshDoor({ engine, backend, settings, log }: Dependencies) 
     // Some clients are set to run `git upload-pack`.
     if (words[0] === 'git' && words[1]) words.splice(0, 2, `git-${words[1]}`)
     const [name = '', ...args] = words
+    // Not exit code 127: clients then assume that LFS is served over HTTP.
+    if (lfsCommands.has(name)) throw new CommandFault(exitCodes.git, lfsRefusal)
     const command = Object.hasOwn(commands, name) ? commands[name] : undefined
     if (!command) {
       throw new CommandFault(exitCodes.unknown, `There is no command "${name}" here; try help.`)

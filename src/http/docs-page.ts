@@ -82,6 +82,7 @@ function needs(route: Route): string {
 }
 
 function answer(route: Route): string {
+  if (route.produces === undefined) return ''
   const status = route.kind === 'json' ? route.status : 200
   if (route.kind === 'json' && !route.reply) return `<dt>Answer ${status}</dt><dd>no body</dd>`
   const schema: Described = (route.kind !== 'stream' && route.reply) || {}

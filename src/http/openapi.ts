@@ -1,7 +1,7 @@
 import { type ProblemCode, type ProblemKind, problems } from '../base/problem.ts'
 import { toReferences } from './named-schemas.ts'
 import { linksOf } from './operation-links.ts'
-import { problemContentType, statuses } from './problem-response.ts'
+import { lfsContentType, problemContentType, statuses } from './problem-response.ts'
 import type { Route } from './route.ts'
 import { eventStreamType } from './server-sent-events.ts'
 
@@ -141,7 +141,10 @@ function parametersOf(route: Route): object[] {
     schema: { type: 'string' },
   }))
   if (route.kind === 'stream') {
-    const query = route.parameters.map((name) => ({ name, in: 'query', required: true }))
+    const { parameters, optionalParameters = [] } = route
+    const query = parameters.map((name) => {
+      return { name, in: 'query', required: !optionalParameters.includes(name) }
+    })
     return [...inPath, ...query.map((one) => ({ ...one, schema: { type: 'string' } }))]
   }
   if (route.kind !== 'json' || !route.query) return inPath
@@ -168,6 +171,7 @@ function requestBodyOf(route: Route): object {
 }
 
 function successOf(route: Route, links: object | undefined): object {
+  if (route.produces === undefined) return {}
   const type = toMediaType(route.produces)
   if (route.kind === 'json') {
     const stream = route.eventStream && {
@@ -191,7 +195,7 @@ function successOf(route: Route, links: object | undefined): object {
 
 function failuresOf(route: Route): object {
   const byStatus = Map.groupBy(problemsOf(route), (code) => statuses[kindOf(code)])
-  const type = route.kind === 'stream' ? 'text/plain' : problemContentType
+  const type = problemTypeOf(route)
   const content =
     route.kind === 'stream' ? {} : { schema: { $ref: '#/components/schemas/Problem' } }
   return Object.fromEntries(
@@ -200,6 +204,11 @@ function failuresOf(route: Route): object {
       { description: codes.map((code) => `\`${code}\``).join(', '), content: { [type]: content } },
     ]),
   )
+}
+
+function problemTypeOf(route: Route): string {
+  if (route.kind !== 'stream') return problemContentType
+  return route.problemFormat === 'git-lfs' ? lfsContentType : 'text/plain'
 }
 
 function kindOf(code: ProblemCode): ProblemKind {

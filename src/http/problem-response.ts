@@ -16,6 +16,7 @@ export const statuses: Record<ProblemKind, number> = {
   'too-many': 429,
   'headers-too-large': 431,
   internal: 500,
+  'not-implemented': 501,
   unavailable: 503,
   'storage-full': 507,
 }
@@ -32,6 +33,13 @@ export function toProblemDocument(problem: Problem) {
   const { title } = problems[code]
   const type = `/docs#${code}`
   return { type, title, status: statusOf(problem), detail, code, ...(errors && { errors }) }
+}
+
+/** A problem as Git LFS shows it: https://github.com/git-lfs/git-lfs/blob/main/docs/api/batch.md, "Response Errors". */
+export const lfsContentType = 'application/vnd.git-lfs+json'
+
+export function toLfsError(problem: Problem) {
+  return { message: problem.message, ...toProblemDocument(problem) }
 }
 
 /** The headers that go with a problem. */

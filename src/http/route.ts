@@ -105,11 +105,16 @@ export type StreamRoute = Common &
     permissionFor: (query: URLSearchParams) => Permission
     /** The parameters that its query may have. */
     parameters: readonly string[]
+    /** Those of them that it may lack. */
+    optionalParameters?: readonly string[]
     find: (asked: Asked) => Promise<{ id: string }>
     /** The content type that a body must have, and the most bytes it may have as it is sent. */
     consumes: string | undefined
     maxBytes: number
-    produces: string
+    /** The content type of a success; undefined for a route that only refuses. */
+    produces: string | undefined
+    /** How problems are written: as the text that Git shows, or as Git LFS reads them. */
+    problemFormat?: 'git' | 'git-lfs'
     serve: (exchange: Exchange) => Promise<void>
   }
 

@@ -15,7 +15,7 @@ import {
   isGivenUp,
 } from './connections.ts'
 import { commonHeaders } from './headers.ts'
-import { problemHeaders, statusOf } from './problem-response.ts'
+import { lfsContentType, problemHeaders, statusOf, toLfsError } from './problem-response.ts'
 import type { RequestLog } from './request-log.ts'
 import type { Route, StreamRoute } from './route.ts'
 import { patternOf } from './route-pattern.ts'
@@ -96,7 +96,12 @@ export function createStreams(dependencies: Dependencies) {
     }
   }
 
-  function refuse(request: IncomingMessage, response: ServerResponse, problem: Problem): void {
+  function refuse(
+    { problemFormat }: StreamRoute,
+    request: IncomingMessage,
+    response: ServerResponse,
+    problem: Problem,
+  ): void {
     if (response.headersSent || response.destroyed) {
       response.destroy()
       return
@@ -110,9 +115,10 @@ export function createStreams(dependencies: Dependencies) {
     if (status === 401) response.setHeader('www-authenticate', challenge('basic-or-bearer'))
     for (const [name, value] of Object.entries(problemHeaders(problem)))
       response.setHeader(name, value)
+    const isOfLfs = problemFormat === 'git-lfs'
     // Git shows its user what a plain text says, and nothing of any other type.
-    const text = Buffer.from(`${problem.message}\n`)
-    response.setHeader('content-type', 'text/plain; charset=utf-8')
+    const text = Buffer.from(isOfLfs ? JSON.stringify(toLfsError(problem)) : `${problem.message}\n`)
+    response.setHeader('content-type', isOfLfs ? lfsContentType : 'text/plain; charset=utf-8')
     response.setHeader('content-length', text.length)
     response.writeHead(status).end(text)
   }
@@ -134,7 +140,7 @@ export function createStreams(dependencies: Dependencies) {
       requestLog.tell({ requestId, url, ...caller, isPolling, ...answered })
     })
     serve(matched, caller, request, response).catch((error) =>
-      refuse(request, response, requestLog.problemOf(error, requestId)),
+      refuse(matched.route, request, response, requestLog.problemOf(error, requestId)),
     )
     return true
   }

@@ -9,6 +9,7 @@ export const programs = {
   postgres: { find: findPostgres, install: 'apt-get install postgresql' },
   openssh: { find: findOpenSsh, install: 'apt-get install openssh-client' },
   'openssh-10': { find: findOpenSsh10, install: 'scripts/openssh-10.sh' },
+  'git-lfs': { find: () => onPath('git-lfs'), install: 'apt-get install git-lfs' },
   make: { find: () => onPath('make'), install: 'apt-get install make' },
   openssl: { find: () => onPath('openssl'), install: 'apt-get install openssl' },
   python: { find: () => onPath('python3'), install: 'apt-get install python3' },
