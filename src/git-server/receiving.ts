@@ -1,3 +1,4 @@
+import { printable } from '../base/columns.ts'
 import type { Log } from '../base/log.ts'
 import type { Problem } from '../base/problem.ts'
 import { within } from '../base/waiting.ts'
@@ -34,6 +35,7 @@ type Dependencies = {
 const finishMaxMs = 30_000
 const finishedLater =
   'The push is stored. Its events and deliveries follow as soon as the database takes them.'
+const shownOptionMaxLength = 100
 
 /** Has git take what clients push. */
 export function createReceiving(dependencies: Dependencies) {
@@ -82,7 +84,9 @@ export function createReceiving(dependencies: Dependencies) {
           // A report says that git has moved the refs; without one, only its end does.
           if (!splitter.hasBegun()) await child.ended
           const isFinished = await within(finishMaxMs, finish()).catch(() => false)
-          return isFinished || !hasSideBands ? Buffer.alloc(0) : notice(finishedLater)
+          if (!hasSideBands) return Buffer.alloc(0)
+          const lines = asked.options.map(unknownOption)
+          return Buffer.concat([...lines, ...(isFinished ? [] : [finishedLater])].map(notice))
         },
       }
       try {
@@ -95,6 +99,13 @@ export function createReceiving(dependencies: Dependencies) {
       }
     },
   }
+}
+
+function unknownOption(option: string): string {
+  const characters = Array.from(printable(option))
+  const start = characters.slice(0, shownOptionMaxLength).join('')
+  const shown = characters.length > shownOptionMaxLength ? `${start}…` : start
+  return `The push option "${shown}" is unknown and has no effect: no push options are supported.`
 }
 
 /** A line on the client's terminal: band 2 of "side-band". */

@@ -8,6 +8,9 @@ import type { RefUpdate } from './refs.ts'
 export type PushRequest = {
   updates: RefUpdate[]
   capabilities: Set<string>
+  /** Push options in their order: `git push -o`. */
+  options: string[]
+  /** Number of bytes before the pack: the commands and the push options. */
   commandBytes: number
   whole: Body
 }
@@ -15,11 +18,14 @@ export type PushRequest = {
 // A line is two ids, a ref name and, in the first one, capabilities; `shallow` lines come before them.
 const lineMaxBytes = 4096
 const otherLines = 1000
+// Git hands every option to its hooks in a variable, and the system limits what a program can be given.
+const maxOptions = 100
+const optionMaxBytes = 4096
 // Whoever sends in crumbs has nobody look at each.
 const looksAtMost = 16
 
 /**
- * Reads the commands of a push: "Reference Update Request" in https://git-scm.com/docs/pack-protocol.
+ * Reads the commands and the options of a push: "Reference Update Request" in https://git-scm.com/docs/pack-protocol.
  * Git looks at ref names only after its hooks, and does work for each command, so what it would choke
  * on is refused here: names that are none, the same ref twice, too many. The Problem that says so comes
  * with the request in `refusal`, since a client is best told in its own protocol.
@@ -28,36 +34,88 @@ export async function readPushRequest(
   body: Body,
   maxUpdates: number,
 ): Promise<PushRequest & { refusal: Problem | undefined }> {
-  const chunks: Buffer[] = []
-  const lines: Buffer[] = []
-  let rest: Buffer = Buffer.alloc(0)
-  for (;;) {
-    const found = firstPacket(rest)
-    if (found === 'malformed') throw malformed()
-    if (found === 'incomplete') {
-      const { value } = await body.next()
-      if (!value) throw malformed()
-      chunks.push(value)
-      rest = Buffer.concat([rest, value])
-      continue
-    }
-    rest = rest.subarray(found.length)
-    if (found.packet.kind === 'flush') break
-    if (found.packet.kind !== 'data' || found.length > lineMaxBytes) throw malformed()
-    lines.push(found.packet.payload)
-    if (lines.length > maxUpdates + otherLines) break
-  }
-  const commandBytes = sizeOf(chunks) - rest.length
-  const whole = prepend(chunks, body)
-  const [first = ''] = lines.map((line) => line.toString('latin1')).filter(isCommand)
-  const capabilities = new Set((first.split('\0')[1] ?? '').trim().split(' '))
+  const reader = createPacketReader(body)
+  const lines = await readCommands(reader, maxUpdates + otherLines)
+  const capabilities = capabilitiesIn(lines)
+  const end = () => ({ capabilities, commandBytes: reader.bytesRead(), whole: reader.whole() })
   try {
     const updates = toUpdates(lines, maxUpdates)
-    return { updates, capabilities, commandBytes, whole, refusal: undefined }
+    // Git reads no options where there is nothing to update.
+    const hasOptions = capabilities.has('push-options') && updates.length > 0
+    const options = hasOptions ? await readOptions(reader) : []
+    return { updates, options, ...end(), refusal: undefined }
   } catch (error) {
     if (!(error instanceof Problem)) throw error
-    return { updates: [], capabilities, commandBytes, whole, refusal: error }
+    return { updates: [], options: [], ...end(), refusal: error }
   }
+}
+
+type PacketReader = ReturnType<typeof createPacketReader>
+
+/** Reads packets up to flush packets, and keeps all bytes, since git is given the whole body. */
+function createPacketReader(body: Body) {
+  const chunks: Buffer[] = []
+  let rest: Buffer = Buffer.alloc(0)
+
+  return {
+    /** The payload of the next packet, undefined for a flush packet. */
+    async next(): Promise<Buffer | undefined> {
+      for (;;) {
+        const found = firstPacket(rest)
+        if (found === 'malformed') throw malformed()
+        if (found === 'incomplete') {
+          const { value } = await body.next()
+          if (!value) throw malformed()
+          chunks.push(value)
+          rest = Buffer.concat([rest, value])
+          continue
+        }
+        rest = rest.subarray(found.length)
+        if (found.packet.kind === 'flush') return undefined
+        if (found.packet.kind !== 'data') throw malformed()
+        return found.packet.payload
+      }
+    },
+    bytesRead: () => sizeOf(chunks) - rest.length,
+    whole: () => prepend(chunks, body),
+  }
+}
+
+async function readCommands(reader: PacketReader, maxLines: number): Promise<Buffer[]> {
+  const lines: Buffer[] = []
+  while (lines.length <= maxLines) {
+    const line = await reader.next()
+    if (!line) break
+    if (line.length > lineMaxBytes) throw malformed()
+    lines.push(line)
+  }
+  return lines
+}
+
+async function readOptions(reader: PacketReader): Promise<string[]> {
+  const options: string[] = []
+  for (;;) {
+    const line = await reader.next()
+    if (!line) return options
+    if (options.length === maxOptions) {
+      throw new Problem('malformed_git_request', `A push may have at most ${maxOptions} options.`)
+    }
+    if (line.length > optionMaxBytes) {
+      throw new Problem(
+        'malformed_git_request',
+        `A push option may have at most ${optionMaxBytes} bytes.`,
+      )
+    }
+    options.push(line.toString('utf8').replace(/\n$/, ''))
+  }
+}
+
+// Git's clients send them with the first command; Git takes them from any, separated by any space, and does not look
+// at the value of one that has none.
+function capabilitiesIn(lines: Buffer[]): Set<string> {
+  const texts = lines.map((line) => line.toString('latin1')).filter(isCommand)
+  const all = texts.flatMap((text) => text.split('\0')[1]?.trim().split(/\s+/) ?? [])
+  return new Set(all.flatMap((capability) => [capability, capability.split('=')[0] ?? '']))
 }
 
 /**

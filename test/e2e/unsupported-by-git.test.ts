@@ -2,10 +2,12 @@ import assert from 'node:assert/strict'
 import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { flushPacket, packet } from '../../src/git/pkt-line.ts'
 import { createProject, git, type Project, temporaryFolder } from '../support/git.ts'
 import { without } from '../support/programs.ts'
+import { gitHeaders, pushBody } from '../support/raw-git.ts'
 import { type Client, type Service, startService, toAnswer } from '../support/service.ts'
-import { createSshUser, type SshUser, toEnded } from '../support/ssh-user.ts'
+import { createSshUser, type Ended, type SshUser, toEnded } from '../support/ssh-user.ts'
 
 let service: Service
 let client: Client
@@ -27,6 +29,77 @@ after(async () => {
   await project[Symbol.asyncDispose]()
   await user[Symbol.asyncDispose]()
   await service[Symbol.asyncDispose]()
+})
+
+const tryGit = (cwd: string, ...args: string[]): Promise<Ended> =>
+  toEnded(git(cwd, args, { GIT_SSH_COMMAND: user.command }))
+
+describe('push options', () => {
+  for (const transport of ['http', 'ssh'] as const) {
+    test(`each is named on the client's terminal over ${transport}, and the push is done`, async () => {
+      const options = ['-o', 'ci.skip', '-o', 'merge_request.title=Ä "quoted"', '-o', '']
+      const { exitCode, stderr } = await tryGit(
+        project.path,
+        ...['push', ...options, remotes[transport], `HEAD:options-${transport}`],
+      )
+      assert.equal(exitCode, 0, stderr)
+      const told = [...stderr.matchAll(/^remote: (The push option .*?)\s*$/gm)].map(
+        ([, line]) => line,
+      )
+      assert.deepEqual(
+        told,
+        ['ci.skip', 'merge_request.title=Ä "quoted"', ''].map(
+          (option) =>
+            `The push option "${option}" is unknown and has no effect: no push options are supported.`,
+        ),
+      )
+      const refs = await tryGit('/', 'ls-remote', remotes.http, `options-${transport}`)
+      assert.match(refs.stdout, /^[0-9a-f]{40}/)
+    })
+
+    test(`too many, and one that is too long, are refused over ${transport} and change nothing`, async () => {
+      const before = await tryGit('/', 'ls-remote', remotes.http)
+      const many = Array.from({ length: 101 }, (_, number) => ['-o', `x${number}`]).flat()
+      for (const [options, expected] of [
+        [many, /A push may have at most 100 options\./],
+        [['-o', 'x'.repeat(4097)], /A push option may have at most 4096 bytes\./],
+      ] as const) {
+        const push = ['push', ...options, remotes[transport], 'HEAD:refs/heads/refused']
+        const { exitCode, stderr } = await tryGit(project.path, ...push)
+        assert.notEqual(exitCode, 0)
+        assert.match(stderr, expected)
+      }
+      assert.deepEqual(await tryGit('/', 'ls-remote', remotes.http), before)
+    })
+  }
+
+  test('none can do anything to the terminal or fill it', async () => {
+    const option = `\u001b[31m\u0007\u009b\u202e${'long'.repeat(500)}`
+    const push = ['push', '-o', option, remotes.http, 'HEAD:odd']
+    const { exitCode, stderr } = await tryGit(project.path, ...push)
+    assert.equal(exitCode, 0, stderr)
+    assert.match(stderr, /The push option "\?\[31m\?\?\?longlong.{60,100}…" is unknown/)
+    assert.doesNotMatch(stderr, /\u0007|\u009b|\u202e|\u001b\[31m/)
+  })
+
+  test('a push without changes, or whose client shows no lines, has none', async () => {
+    const unchanged = ['push', '-o', 'x', remotes.http, 'HEAD:main']
+    const { exitCode, stderr } = await tryGit(project.path, ...unchanged)
+    assert.deepEqual([exitCode, stderr], [0, 'Everything up-to-date\n'])
+    const commands = await pushBody(project.path, 'bandless')
+    const end = Number.parseInt(commands.toString('latin1', 0, 4), 16)
+    const body = Buffer.concat([
+      packet(Buffer.concat([commands.subarray(4, end), Buffer.from(' push-options')])),
+      ...[flushPacket, packet('x'), packet('y\n'), flushPacket],
+      commands.subarray(end + flushPacket.length),
+    ])
+    const answer = await fetch(`${service.url}/repos/site.git/git-receive-pack`, {
+      method: 'POST',
+      headers: gitHeaders('git-receive-pack', client.token, body.length) as Record<string, string>,
+      body,
+    })
+    assert.equal(await answer.text(), '000eunpack ok\n001bok refs/heads/bandless\n0000')
+  })
 })
 
 describe('Git LFS', () => {
