@@ -3,6 +3,7 @@ import type { Body } from './body.ts'
 import { firstPacket } from './pkt-line.ts'
 import { isRefName } from './ref-name.ts'
 import type { RefUpdate } from './refs.ts'
+import { objectFormatProblem } from './requests.ts'
 
 /** What a push asks for before its pack comes, the bytes that say so, and the whole body still to be read. */
 export type PushRequest = {
@@ -65,7 +66,7 @@ function createPacketReader(body: Body) {
         if (found === 'malformed') throw malformed()
         if (found === 'incomplete') {
           const { value } = await body.next()
-          if (!value) throw malformed()
+          if (!value) throw chunks.length === 0 ? unbegun() : malformed()
           chunks.push(value)
           rest = Buffer.concat([rest, value])
           continue
@@ -168,7 +169,7 @@ function toUpdate(line: Buffer): RefUpdate {
   const text = end === -1 ? decode(line).replace(/\n$/, '') : decode(line.subarray(0, end))
   const [, before = '', after = '', ref = ''] = /^([0-9a-f]+) ([0-9a-f]+) (.*)$/s.exec(text) ?? []
   if (before.length === 64 && after.length === 64) {
-    throw new Problem('malformed_git_request', 'Repositories here are of the object format SHA-1.')
+    throw objectFormatProblem()
   }
   if (before.length !== 40 || after.length !== 40) throw malformed()
   if (!isRefName(ref)) {
@@ -192,6 +193,15 @@ function decode(bytes: Buffer): string {
 async function* prepend(chunks: Buffer[], rest: Body): Body {
   yield* chunks
   yield* rest
+}
+
+// Git ends a push that changes nothing with a flush packet; it hangs up where it cannot use the advertisement. Over SSH
+// that is when it can be told why.
+function unbegun(): Problem {
+  return new Problem(
+    'malformed_git_request',
+    `The client hung up without a request, as it does for a repository of another object format. ${objectFormatProblem().message}`,
+  )
 }
 
 function malformed(): Problem {

@@ -45,9 +45,20 @@ export function assertCommand(request: Buffer): void {
     const found = firstPacket(request.subarray(at))
     if (typeof found !== 'object' || found.packet.kind === 'response-end') throw malformedRequest()
     if (found.packet.kind !== 'data') return
+    const [, format = 'sha1'] =
+      /^object-format=(.*?)\n?$/.exec(found.packet.payload.toString('latin1')) ?? []
+    if (format !== 'sha1') throw objectFormatProblem()
     at += found.length
   }
   throw malformedRequest()
+}
+
+/** For a client whose repository is not of the object format that all have here. */
+export function objectFormatProblem(): Problem {
+  return new Problem(
+    'malformed_git_request',
+    'Repositories here are of the object format SHA-1; SHA-256 is not supported.',
+  )
 }
 
 /** What a client is told whose request cannot be understood. */

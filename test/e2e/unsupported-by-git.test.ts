@@ -195,3 +195,55 @@ describe('Git LFS', () => {
     }
   })
 })
+
+describe('a SHA-256 repository', () => {
+  let other: Awaited<ReturnType<typeof temporaryFolder>>
+
+  before(async () => {
+    other = await temporaryFolder()
+    await git(other.path, ['init', '--quiet', '--initial-branch=main', '--object-format=sha256'])
+    await git(other.path, ['commit', '--quiet', '--allow-empty', '-m', 'x'])
+  })
+
+  after(() => other[Symbol.asyncDispose]())
+
+  for (const transport of ['http', 'ssh'] as const) {
+    test(`is not pushed over ${transport}: git says why, and over SSH the server does`, async () => {
+      for (const name of ['site', 'empty']) {
+        const remote = transport === 'http' ? client.remote(name) : user.remote(name)
+        const { exitCode, stderr } = await tryGit(other.path, 'push', remote, 'HEAD:sha256')
+        assert.notEqual(exitCode, 0)
+        // Git 2.39 takes the advertisement of an empty SHA-1 repository for a fault.
+        const isClear = /does not support this repository's hash algorithm/.test(stderr)
+        assert.ok(isClear || name === 'empty', stderr)
+        if (transport === 'ssh') assert.match(stderr, /^svc: .*; SHA-256 is not supported\.$/m)
+      }
+    })
+
+    test(`is not fetched into over ${transport}: git says why`, async () => {
+      const remote = remotes[transport]
+      const { exitCode, stderr } = await tryGit(other.path, 'fetch', remote, 'main')
+      assert.notEqual(exitCode, 0)
+      assert.match(stderr, /mismatched algorithms: client sha256; server sha1/)
+    })
+  }
+
+  test('a client that sends its ids all the same is told by the server', async () => {
+    const send = async (kind: 'git-upload-pack' | 'git-receive-pack', body: Buffer) => {
+      const headers = gitHeaders(kind, client.token, body.length) as Record<string, string>
+      const answer = await fetch(`${service.url}/repos/site.git/${kind}`, {
+        method: 'POST',
+        headers: { ...headers, 'git-protocol': 'version=2' },
+        body,
+      })
+      return `${answer.status} ${await answer.text()}`
+    }
+    const ids = `${'0'.repeat(64)} ${'1'.repeat(64)}`
+    const push = packet(`${ids} refs/heads/x\0report-status side-band-64k object-format=sha256`)
+    const list = [packet('command=ls-refs\n'), packet('object-format=sha256\n'), flushPacket]
+    const pushed = await send('git-receive-pack', Buffer.concat([push, flushPacket]))
+    assert.match(pushed, /^200 [0-9a-f]{4}\x03Repositories here are .*; SHA-256 is not supported\./)
+    const listed = await send('git-upload-pack', Buffer.concat(list))
+    assert.match(listed, /^400 Repositories here are .*; SHA-256 is not supported\.\n$/)
+  })
+})
