@@ -1,4 +1,5 @@
 import type { Encoding } from './text-encodings.ts'
+import { wrap } from './wrap.ts'
 
 /** Widths at which programs break base64 into lines: `base64` and `openssl`. */
 const widths = [76, 64]
@@ -46,8 +47,4 @@ function encode(text: string, { before, cut }: { before: number; cut: number }):
 
 function toUrlAlphabet(base64: string): string {
   return base64.replaceAll('+', '-').replaceAll('/', '_')
-}
-
-function wrap(base64: string, width: number): string {
-  return (base64.match(new RegExp(`.{1,${width}}`, 'g')) ?? []).join('\n')
 }

@@ -1,4 +1,5 @@
 import { base64Encodings } from './base64-encodings.ts'
+import { hexEncodings } from './hex-encodings.ts'
 import { type Encoding, encodingsOf } from './text-encodings.ts'
 
 /** A sequence of bytes to be masked: the whole in `head`, or its first `headLength` bytes, and `bytes` to make the whole. */
@@ -39,8 +40,7 @@ export function formsOf(value: string): Forms {
   const encodings: Encoding[] = [
     ...encodingsOf(text),
     ...base64Encodings(bytes.length),
-    (part) => Buffer.from(part).toString('hex'),
-    (part) => Buffer.from(part).toString('hex').toUpperCase(),
+    ...hexEncodings(bytes.length),
   ]
   const forms = encodings.map((encode) => toForm(text, encode))
   // A value that was saved with its quotation marks is often used without.

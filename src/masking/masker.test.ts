@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { test } from 'node:test'
+import { inspect } from 'node:util'
 import { createMasker } from './masker.ts'
 
 const secret = `pa$s w"o'rd/&<é>+\\ü~(1)!*`
@@ -37,6 +38,48 @@ test('the forms in which programs write a value are masked', () => {
   const forms = [secret, json, percent, strict, lower, plus, form, ascii, go, php, twice, shell]
   for (const written of [...forms, hex, hex.toUpperCase(), xml.replaceAll('"', '&quot;')]) {
     assertHidden(secret, written)
+  }
+})
+
+test('a value is masked however its quotation marks are written in HTML', () => {
+  const escaped = secret.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
+  const written = ['"', '&quot;', '&#34;'].flatMap((double) =>
+    ["'", '&#39;', '&#x27;', '&#039;', '&apos;'].map((single) => [double, single] as const),
+  )
+  // Go and Python alone write `&#34;`, and a bare double quotation mark comes with bare single ones.
+  const usual = written.filter(
+    ([double, single]) => single === (double === '"' ? "'" : '&#39;') || double === '&quot;',
+  )
+  for (const [double, single] of usual) {
+    assertHidden(secret, escaped.replaceAll('"', double).replaceAll("'", single))
+  }
+  const mustache = escaped.replaceAll('"', '&quot;').replaceAll("'", '&#39;')
+  assertHidden(secret, mustache.replaceAll('/', '&#x2F;'))
+})
+
+test('a value of several lines is masked in the texts of shells and programming languages', () => {
+  const value = `it's\tone\\two "three"\r\nfour$five`
+  const run = (command: string) =>
+    execFileSync('bash', ['-c', command], { env: { ...process.env, V: value } }).toString()
+  for (const command of ['printf %q "$V"', 'set -x; : "$V"', 'declare -p V | cut -d= -f2-']) {
+    const written = run(`(${command}) 2>&1`)
+    assert.match(createMasker([value]).mask(written), /^(\+ : )?\$?['"]\*\*\*['"]\n?$/, written)
+  }
+  for (const text of [value, value.replaceAll('"', ''), value.replaceAll("'", '')]) {
+    assert.match(createMasker([text]).mask(inspect(text)), /^(['"`])\*\*\*\1$/, inspect(text))
+  }
+})
+
+test('hexadecimal digits are masked with spaces and colons, and in lines', () => {
+  const long = createHash('sha512').update('a').digest('base64').repeat(3)
+  for (const value of [secret, long, `${secret}€`]) {
+    const digits = Buffer.from(value).toString('hex')
+    const pairs = digits.match(/../g) ?? []
+    const lines = digits.match(/.{1,60}/g) ?? []
+    for (const written of [pairs.join(' '), pairs.join(':'), lines.join('\n')]) {
+      assertHidden(value, written)
+      assertHidden(value, written.toUpperCase())
+    }
   }
 })
 

@@ -38,13 +38,31 @@ const quotations: Encoding[] = [
   (text) => text.replaceAll(/[\t !"$&'()*,;<>?[\\\]^`{|}]/g, '\\$&'),
   // Texts of workflow expressions, YAML and SQL.
   (text) => text.replaceAll("'", "''"),
-  (text) =>
-    text
-      .replaceAll('&', '&amp;')
-      .replaceAll('<', '&lt;')
-      .replaceAll('>', '&gt;')
-      .replaceAll('"', '&quot;'),
+  // `$'…'` of Bash, and texts of Python and JavaScript in each kind of quotation marks.
+  (text) => escapeControls(text.replaceAll('\\', '\\\\')).replaceAll("'", "\\'"),
+  (text) => escapeControls(text.replaceAll('\\', '\\\\')),
+  (text) => escapeControls(text.replaceAll(/["$`\\]/g, '\\$&')),
 ]
+
+/** How programs write quotation marks in HTML and XML, where all write `&`, `<` and `>` alike. */
+const markupQuotes: Readonly<Record<string, string>>[] = [
+  {},
+  { '"': '&quot;' },
+  { '"': '&quot;', "'": '&#39;' },
+  { '"': '&quot;', "'": '&#x27;' },
+  { '"': '&quot;', "'": '&#039;' },
+  { '"': '&quot;', "'": '&apos;' },
+  { '"': '&#34;', "'": '&#39;' },
+  // Handlebars and Mustache.
+  { '"': '&quot;', "'": '&#x27;', '`': '&#x60;', '=': '&#x3D;' },
+  { '"': '&quot;', "'": '&#39;', '`': '&#x60;', '=': '&#x3D;', '/': '&#x2F;' },
+]
+
+const markups: Encoding[] = markupQuotes.map((quotes) => {
+  const entities = new Map(Object.entries({ '&': '&amp;', '<': '&lt;', '>': '&gt;', ...quotes }))
+  return (text) =>
+    text.replaceAll(/[&<>"'`=/]/g, (character) => entities.get(character) ?? character)
+})
 
 /** The text as it is, and the ways in which programs often write it. */
 const encodings: Encoding[] = [
@@ -61,6 +79,7 @@ const encodings: Encoding[] = [
   cautiousJson,
   (text) => json(json(text)),
   ...quotations,
+  ...markups,
 ]
 
 /** The encodings that write this text differently from each other. */
@@ -68,6 +87,10 @@ export function encodingsOf(text: string): Encoding[] {
   // Each writes a character always alike, so the different characters tell for the whole.
   const characters = [...new Set(text)].join('')
   return [...new Map(encodings.map((encode) => [encode(characters), encode])).values()]
+}
+
+function escapeControls(text: string): string {
+  return text.replaceAll('\n', '\\n').replaceAll('\r', '\\r').replaceAll('\t', '\\t')
 }
 
 function unicodeEscape(character: string): string {
