@@ -218,9 +218,10 @@ async function sendRefused(name: string, update: string): Promise<void> {
 test('what was overwritten or deleted is kept where nobody sees it, and outlives maintenance', async () => {
   await owner.post('/repos', { name: 'kept' })
   const [base, lost] = [await project.git('rev-parse', 'main'), await project.commit('lost.txt')]
-  await push('kept', 'main:one', 'main:two')
-  const forced = await push('kept', `+${base}:one`, `+${base}:two`)
-  const deleted = await push('kept', ':one', ':two')
+  const [one, two] = ['refs/tags/one', 'refs/tags/two']
+  await push('kept', `main:${one}`, `main:${two}`)
+  const forced = await push('kept', `+${base}:${one}`, `+${base}:${two}`)
+  const deleted = await push('kept', `:${one}`, `:${two}`)
   const { body } = await owner.get('/repos/kept')
   assert.equal(body.empty, true)
   const format = '--format=%(refname)'
@@ -235,8 +236,8 @@ test('what was overwritten or deleted is kept where nobody sees it, and outlives
     const { status, text } = await owner.post(`/repos/kept/pushes/${id}/undo`)
     assert.equal(status, 200, text)
   }
-  const { stdout } = await git('/', ['ls-remote', owner.remote('kept'), 'refs/heads/two'])
-  assert.equal(stdout, `${lost}\trefs/heads/two`)
+  const { stdout } = await git('/', ['ls-remote', owner.remote('kept'), two])
+  assert.equal(stdout, `${lost}\t${two}`)
 })
 
 test('an annotated tag that is moved, or becomes a plain one, is kept and can be had back', async () => {

@@ -53,7 +53,7 @@ test('the tour of the README does what it says, pasted as it is', {
   assert.match(stdout, /"kind":"push".*"ref":"refs\/heads\/mistake"/)
   assert.match(stdout, /"name":"journey"/)
   assert.match(stdout, /\trefs\/heads\/idea/)
-  assert.match(stdout, /\/colour is not a field of this request; it takes name\./)
+  assert.match(stdout, /\/colour is not a field of this request; it takes name, defaultBranch\./)
   assert.doesNotMatch(stderr, /fatal|command not found/)
   assert.deepEqual((await service.admin.get('/repos')).body, [])
 })
