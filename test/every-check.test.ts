@@ -84,14 +84,14 @@ const examples: Record<string, Example[]> = {
       when: 'a setting is misspelt',
       arrange: async () => ({ env: { SVC_DATADIR: '/srv' } }),
       level: 'fault',
-      found: /^SVC_DATADIR: there is no such setting; SVC_DATA_DIR is meant/,
+      found: /^SVC_DATADIR: there is no such setting. Did you mean SVC_DATA_DIR\?/,
       fix: /Set SVC_DATADIR/,
     },
     {
       when: 'a variable is no setting',
       arrange: async () => ({ env: { SVC_SOMETHING_ELSE: 'x' } }),
       level: 'warning',
-      found: /^SVC_SOMETHING_ELSE is no setting/,
+      found: /^SVC_SOMETHING_ELSE is not a setting/,
       fix: /svc serve --help/,
     },
     {

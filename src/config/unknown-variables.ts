@@ -42,12 +42,12 @@ export function unknownVariables(environment: NodeJS.ProcessEnv): UnknownVariabl
   return Object.entries(environment).flatMap(([name, value]) => {
     if (!value || !prefix.test(name) || known.includes(name) || others.has(name)) return []
     if (serviceLink.test(name) || isServiceAddress(value)) {
-      return [{ name, meant: undefined, message: `${name} is no setting. ${serviceLinkHint}.` }]
+      return [{ name, meant: undefined, message: `${name} is not a setting. ${serviceLinkHint}.` }]
     }
     const meant = closest(name.toUpperCase())
     const message = meant
-      ? `${name}: there is no such setting; ${meant} is meant, or else unset it.`
-      : `${name} is no setting, and changes nothing.`
+      ? `${name}: there is no such setting. Did you mean ${meant}? Otherwise unset it.`
+      : `${name} is not a setting, and has no effect.`
     return [{ name, meant, message }]
   })
 }
@@ -59,15 +59,15 @@ export function isServiceAddress(value: string): boolean {
 
 function closest(name: string): string | undefined {
   const word = name.replace(prefix, '')
-  // Few letters are soon another word.
-  const most = word.length <= 5 ? 1 : 2
+  // A short word is soon turned into another one.
+  const maxDistance = word.length <= 5 ? 1 : 2
   const near = known
     .map((variable) => ({ variable, distance: distanceOf(word, variable.replace(prefix, '')) }))
     .sort((one, other) => one.distance - other.distance)[0]
-  return near && near.distance <= most ? near.variable : undefined
+  return near && near.distance <= maxDistance ? near.variable : undefined
 }
 
-/** Letters that are added, left out, replaced or swapped with the next: the optimal string alignment distance. */
+/** The optimal string alignment distance: letters inserted, deleted, replaced or swapped with the next. */
 function distanceOf(one: string, other: string): number {
   const rows: number[][] = [Array.from({ length: other.length + 1 }, (_, column) => column)]
   const at = (row: number, column: number) => rows[row]?.[column] ?? Number.POSITIVE_INFINITY

@@ -93,6 +93,6 @@ test('a start with a misspelt setting fails, and one with another name warns', a
   )
   const env = { SVC_SOMETHING_ELSE: 'x', SVC_SERVICE_HOST: '10.0.0.1' }
   await using service = await startService({ env })
-  assert.match(service.log(), /"level":"warn".*SVC_SOMETHING_ELSE is no setting/)
-  assert.match(service.log(), /"level":"warn".*SVC_SERVICE_HOST is no setting. Kubernetes/)
+  assert.match(service.log(), /"level":"warn".*SVC_SOMETHING_ELSE is not a setting/)
+  assert.match(service.log(), /"level":"warn".*SVC_SERVICE_HOST is not a setting. Kubernetes/)
 })
