@@ -41,7 +41,7 @@ test('what is refused comes with both ways out', () => {
   const { description } = describeIsolation({
     ...{ mode: 'auto', fault, isRoot: false, network: 'none' },
     limits: { memoryMaxBytes: 2 ** 30, processesMax: 100 },
-    memory: { controller: undefined, fault: 'they are mounted read-only' },
+    memory: { controller: undefined, fault: 'the cgroup file system is mounted read-only' },
   })
   assert.match(description, /^Steps do not run here: .*bubblewrap is not installed\./)
   assert.match(description, /`apt-get install bubblewrap`;.* SVC_SANDBOX=none runs them/)

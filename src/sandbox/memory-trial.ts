@@ -42,14 +42,14 @@ export function prepareMemoryLimits(): void {
 /** What limits the memory of steps, in one sentence. */
 export function describeMemory({ controller, fault }: MemoryTrial): string {
   if (controller) return `The kernel limits their memory (${controller.version}).`
-  return `Their memory is watched every 100 ms, and what is in sockets is not counted, as no control group can be made: ${fault}.`
+  return `Their memory is measured every 100 ms, without the buffers of sockets, since no control group can be made: ${fault}.`
 }
 
-// Without the path, which is not for everybody who reads a run.
+// Without the path of the error, which readers of a run must not see.
 function toReason(error: unknown): string {
   const code = error instanceof Error && 'code' in error ? error.code : undefined
   if (code === 'EACCES' || code === 'EPERM') return 'this user may not make one'
-  if (code === 'EROFS') return 'they are mounted read-only'
+  if (code === 'EROFS') return 'the cgroup file system is mounted read-only'
   if (typeof code === 'string') return `the system says ${code}`
   return error instanceof Error ? error.message : String(error)
 }
