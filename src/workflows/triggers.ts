@@ -167,7 +167,7 @@ export function createTriggers(dependencies: Dependencies) {
       if (isPassing(error) || failing.tries < triesAtMost) throw error
       // What has failed may have been in the middle of an object.
       await objects[Symbol.asyncDispose]()
-      log.error({ err: error, seq: event.seq }, 'an event could not be looked at for workflows')
+      log.error({ err: error, seq: event.seq }, 'workflows could not be started for an event')
       // At once: else the next one that fails would have all of this done again.
       await record(from, event.seq, { planned: [] })
     }
