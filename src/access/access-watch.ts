@@ -3,7 +3,7 @@ import { Problem, type ProblemKind, problems } from '../base/problem.ts'
 import type { Permission } from './permissions.ts'
 import type { Principal } from './principal.ts'
 
-/** What a response that lasts depends on. */
+/** The access that a long-lived response depends on. */
 export type Access = {
   principal: Principal
   /** Undefined where any live principal will do. */
@@ -23,13 +23,13 @@ type Options = {
 const recheckIntervalMs = 600
 // Few, so that ordinary requests need not queue behind them for database connections.
 const maxConcurrentRechecks = 4
-// Anything else, such as a database that is away for a moment, takes no access away.
+// Any other error, such as an unreachable database, does not revoke access.
 const losses = new Set<ProblemKind>(['unauthenticated', 'forbidden', 'not-found'])
 
 /**
- * Ends what lasts (streams, long polls) when its caller loses access: its token or key is deleted or expires, it is no
- * collaborator any more, the repository is deleted. Access is read again at intervals, since another process may have
- * changed it, once for all responses that depend on the same.
+ * Ends long-lived responses (streams, long polls) whose caller loses access: the token or key is deleted or expires, the
+ * caller is removed as a collaborator, or the repository is deleted. Access is checked at intervals, since another process
+ * may change it, and once for all responses that depend on the same access.
  */
 export function createAccessWatch({ recheck }: Options) {
   const watched = new Map<(problem: Problem) => void, Access[]>()

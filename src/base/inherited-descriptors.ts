@@ -6,8 +6,9 @@ const firstAfterStandard = 3
 
 /**
  * Closes what this process inherited beyond standard input, output and error, such as a log file or a lock of the shell
- * that started it: every process started from here would inherit it, too, steps of workflows included. All that Node
- * opens is marked close-on-exec, and so is what it finds open below a gap; what lacks the mark was inherited.
+ * that started it: every process started from here would inherit it, too, steps of workflows included. Node opens all its
+ * descriptors close-on-exec, and marks the lowest inherited ones (libuv, uv_disable_stdio_inheritance); a descriptor
+ * without the mark was inherited.
  */
 export function closeInheritedDescriptors(): void {
   for (const descriptor of openDescriptors()) {

@@ -11,8 +11,8 @@ type Options = {
 
 /**
  * The program's log: a line of JSON for each entry, or a short line for people when it goes to a terminal.
- * Tokens and secrets are `Sensitive` values, which print as `[hidden]`; whatever else has the shape of a token, such as a
- * path that a client sent, is hidden in the finished line, however deep it was.
+ * Tokens and secrets are `Sensitive` values, which print as `[hidden]`. Any other text with the shape of a token, such as
+ * a path that a client sent, is redacted in the finished line, at any depth.
  */
 export function createLog({ level, output }: Options): Log {
   const destination = {

@@ -178,7 +178,7 @@ export function createEventLog({ db, bell, repositories, refresh }: Dependencies
   }
 
   return {
-    /** What somebody reads, and the access that this needs. Throws `permission_missing` and `repository_not_found`. */
+    /** The selection of a reader, and the access that it depends on. Throws `permission_missing` and `repository_not_found`. */
     async select(principal: Principal, { repository, kinds = eventKinds }: Asked) {
       const selection: Selection = { principal, kinds, repositoryId: undefined }
       if (repository === undefined) return { selection, access: undefined }

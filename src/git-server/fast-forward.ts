@@ -3,12 +3,12 @@ import type { PushRequest } from '../git/push-commands.ts'
 import { buildsOn, packMaxBytes } from '../git/pushed-pack.ts'
 import { zeroId } from '../git/ref-name.ts'
 
-// A pack that comes in crumbs is not looked at for each of them.
-const looksAtMost = 16
+// Each chunk has the pack parsed from its start again, so a pack in very small chunks is given up.
+const maxChunks = 16
 
 /**
- * Passes a push on as it comes, and calls back when a small pack shows that the one branch that it moves is
- * fast-forwarded. Git need not be asked then.
+ * Passes the body of a push through, and calls `onFastForward` when a small pack shows that its only update
+ * fast-forwards a branch. No git is needed to find that out then.
  */
 export async function* watchFastForward(
   body: Body,
@@ -26,7 +26,7 @@ export async function* watchFastForward(
   let isOpen = isCandidate
   for await (const chunk of body) {
     size += chunk.length
-    isOpen &&= chunks.length < looksAtMost && size - commandBytes <= packMaxBytes
+    isOpen &&= chunks.length < maxChunks && size - commandBytes <= packMaxBytes
     if (isOpen && update) {
       chunks.push(chunk)
       const found = buildsOn(Buffer.concat(chunks).subarray(commandBytes), update)

@@ -70,7 +70,7 @@ export function createPushes(dependencies: Dependencies) {
   const underWay = new Set<string>()
   // The same, and those that are being finished.
   const open = new Set<string>()
-  // Of those, the ones that are fast-forwards.
+  // Those of the open pushes that are known to be fast-forwards.
   const fastForwards = new Set<string>()
 
   /** Decides about a push as the principal's rights and the protections are now, and records its intent. */
@@ -149,7 +149,7 @@ export function createPushes(dependencies: Dependencies) {
       // Git warns of it, and goes on with the other refs.
       if (after === zeroId && value === zeroId) return { ...update, isAbsent: true }
       if (!isStale(update)) return update
-      // Git deletes a ref whatever it is, if it lacks the object that the client says it is.
+      // Git ignores the old value of a deletion when it does not have that object.
       if (after === zeroId && !found.has(before)) return { ref, before: value, after }
       return { ...update, isStale: true }
     })

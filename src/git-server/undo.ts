@@ -28,8 +28,8 @@ type Dependencies = {
 }
 
 const namedAtMost = 5
-/** What git says of refs of which one is named like the folder of another. */
-const entangled = [' exists; cannot create ', ' at the same time', 'there are still refs']
+/** Phrases of git's messages about a ref whose name is the directory of another ref. */
+const nameConflicts = [' exists; cannot create ', ' at the same time', 'there are still refs']
 
 /** Undoes pushes: a push of its own, which puts refs back. */
 export function createUndo(dependencies: Dependencies) {
@@ -96,7 +96,7 @@ export function createUndo(dependencies: Dependencies) {
     const found = await findObjects(git, repository.path, wanted)
     if (wanted.some((id) => !found.has(id)))
       return notUndoable('What this push overwrote or deleted is gone.')
-    if (entangled.some((words) => error.message.includes(words)))
+    if (nameConflicts.some((words) => error.message.includes(words)))
       return notUndoable(
         'The name of one of its refs is the folder of another one; put them back one after the other.',
       )

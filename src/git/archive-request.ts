@@ -34,7 +34,7 @@ export async function readArchiveRequest(body: Body, maxBytes: number): Promise<
   return request
 }
 
-// Git also takes abbreviations and several letters in one word; whoever uses those can write them out.
+// Git also accepts abbreviated options and combined letters; those are refused, since they can be written out.
 function requireAllowed(option: string): void {
   const isAllowed = [plainOptions, optionsWithValue, optionWithItsValue].some((allowed) =>
     allowed.test(option),

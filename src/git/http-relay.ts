@@ -162,7 +162,7 @@ async function handBack(
   answer.once('error', () => {
     isOfSource = !response.destroyed
   })
-  // Git reads an advertisement as a whole before it looks at it, so it is bounded here.
+  // Git buffers a whole advertisement before it parses it, so it is bounded here.
   const bounded = new Transform({
     transform(chunk: Buffer, _encoding, done) {
       onProgress()

@@ -33,7 +33,7 @@ type Step = { isIdle: boolean; input?: string }
 // Git wants both limits; what a repack writes is limited by the disk alone.
 const fileMaxBytes = 2 ** 50
 const repackTries = 5
-const packsLookedAt = 200
+const maxPacksCounted = 200
 // Version 2: a table of 256 counts and two hashes; an id, a checksum and an offset for each object.
 const indexBytes = 1072
 const indexBytesPerObject = 28
@@ -81,15 +81,15 @@ export async function readStorage(directory: string): Promise<Storage> {
 }
 
 /**
- * How many objects have come since the packs were put in order last, by the sizes of packs' indexes (gitformat-pack(5));
- * infinite when there are very many packs, which are not looked at one by one.
+ * The number of objects added since the last maintenance, computed from the sizes of pack indexes (gitformat-pack(5));
+ * infinite when there are too many packs to read the size of each.
  */
 export async function countNewObjects(directory: string): Promise<number> {
   const folder = join(directory, 'objects', 'pack')
   const names = (await readdir(folder).catch(() => [])).filter((name) => name.endsWith('.idx'))
-  if (names.length > packsLookedAt) return Number.POSITIVE_INFINITY
-  const inOrder = await stat(join(folder, 'multi-pack-index')).catch(ignoreAbsence)
-  const since = inOrder?.mtimeMs ?? 0
+  if (names.length > maxPacksCounted) return Number.POSITIVE_INFINITY
+  const lastMaintained = await stat(join(folder, 'multi-pack-index')).catch(ignoreAbsence)
+  const since = lastMaintained?.mtimeMs ?? 0
   const indexes = await Promise.all(
     names.map((name) => stat(join(folder, name)).catch(ignoreAbsence)),
   )

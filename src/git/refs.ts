@@ -72,8 +72,8 @@ export async function assertRepository(directory: string): Promise<void> {
 /** The branch that HEAD names, whether it exists or not. */
 export async function readDefaultBranch(directory: string): Promise<string> {
   const target = symbolicTarget(await readLoose(directory, 'HEAD')) ?? ''
-  const [, branch = ''] = /^refs\/heads\/(.+)$/.exec(target) ?? []
-  return branch || 'main'
+  const [, branch = 'main'] = /^refs\/heads\/(.+)$/.exec(target) ?? []
+  return branch
 }
 
 /** Where refs are that nobody but the service sees. */

@@ -66,8 +66,8 @@ export function closeAfterReading({ socket }: IncomingMessage): void {
 }
 
 /**
- * Discards what has arrived of a body and is not read by anything else. Of one that nothing was read of, Node would
- * discard all by itself; `discardRest` has limits.
+ * Discards what has arrived of an unread body. Once a request is read from, Node does not discard its rest without a
+ * limit when the response ends; `discardRest` has limits.
  */
 export function discardArrived(request: IncomingMessage): void {
   request.read()

@@ -3,14 +3,14 @@ import type { JsonRoute, Route } from './route.ts'
 type Link = { operationId: string; parameters: Record<string, string> }
 
 /**
- * What can be asked next of what a response shows (OpenAPI 3.1, "Link Object"): with the parameters of the request,
- * and of a response that shows a new resource, with its id or name. Undefined for none.
+ * Links from a response to the operations on the resource that it shows (OpenAPI 3.1, "Link Object"). Their parameters
+ * come from the request, or from the response of a request that creates the resource. Undefined for none.
  */
 export function linksOf(route: Route, routes: Route[]): Record<string, Link> | undefined {
   if (route.kind !== 'json' || !route.reply) return undefined
   const path = route.method === 'GET' ? route.path : pathOfCreated(route, routes)
   const own = path === undefined ? undefined : paramsIn(path).at(-1)
-  // A list shows nothing that has an address of its own.
+  // The path of a list does not end with a parameter.
   if (path === undefined || own === undefined || !path.endsWith(`:${own}`)) return undefined
   const known = paramsIn(route.path)
   const parameters = paramsIn(path).map((name) => {

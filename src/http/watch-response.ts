@@ -11,7 +11,7 @@ type Options = {
   gone: AbortController
 }
 
-// What a client that does not read gets to read the reason why its stream of events ends.
+// How long a client that does not read has to receive the reason for the end of its event stream.
 const lingerMs = 1000
 
 /** Ends a response when its caller loses access, until it is closed. */
@@ -29,7 +29,7 @@ export function watchResponse(response: ServerResponse, { accessWatch, access, g
   return {
     require: watch.require,
 
-    /** What a handler answers, unless access was lost meanwhile: then it rejects with that problem. */
+    /** The result of a handler; rejects with the problem if access was lost meanwhile. */
     async orLost(handled: Promise<unknown>): Promise<unknown> {
       const answer = await handled.catch((error) => {
         throw lost ?? error
@@ -42,7 +42,7 @@ export function watchResponse(response: ServerResponse, { accessWatch, access, g
   }
 }
 
-// A stream of events says why it ends. Whatever else is cut off must not look complete.
+// An event stream ends with a comment that gives the reason. Any other response must not appear complete.
 function cutOff(
   response: ServerResponse,
   source: Readable | undefined,
@@ -53,7 +53,7 @@ function cutOff(
     response.destroy()
     return
   }
-  // Only whole events are written to it, so that this is between two.
+  // The source writes whole events only, so the comment stands between two.
   source.unpipe(response)
   response.end(`: ${message}\n\n`)
   const timer = setTimeout(() => response.destroy(), lingerMs)

@@ -17,12 +17,12 @@ type Options = {
 
 // Each ref that a push moves is a file of its own until refs are packed, and slows others as a further pack does.
 const refsOfOnePush = 4
-// Without a bitmap a clone looks at each object; of this many, that takes about a tenth of a second.
+// Without a bitmap a clone reads every object; for this many, that takes about a tenth of a second.
 const largeObjects = 10_000
 
 /**
  * Counts pushes and imports by what the event log says since the last time, so that a push itself has
- * nothing to write for it. A repository that has got very many objects has maintenance requested at once. Returns
+ * nothing to write for it. Requests maintenance at once for repositories with very many new objects. Returns
  * whether there was anything.
  */
 export async function countPushes(options: Options): Promise<boolean> {

@@ -19,7 +19,7 @@ printf '%s\\n' "$4" >.git/shallow &&
 git index-pack --stdin >/dev/null &&
 exec git read-tree --reset -u HEAD`
 
-// Much more than is shown of it, so that whoever masks and shortens the message has it whole.
+// Much more than is shown: the message is masked and shortened later, and must hold secrets whole until then.
 const outputMaxLength = 256 * 1024
 
 type Options = {

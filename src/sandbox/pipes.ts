@@ -30,7 +30,7 @@ const scripts = [
   `exec 4<<A 5<<B\nA\nB\n${waiting}`,
   `: | { exec 4<&0; : | exec "$0" -c 'exec 5<&0; ${waiting}'; }`,
 ]
-const inShell = [4, 5]
+const shellDescriptors = [4, 5]
 
 /** Makes the pipes of a job. They belong to `user`, who may open them again, if there is one. */
 export async function makePipes(
@@ -68,7 +68,7 @@ async function pipesOfShell(
     if (!pid) throw new Error('The pipes of a job could not be made.')
     const opened: Pipe[] = []
     try {
-      const paths = inShell.map((number) => `/proc/${pid}/fd/${number}`)
+      const paths = shellDescriptors.map((number) => `/proc/${pid}/fd/${number}`)
       if (!paths.every((path) => statSync(path).isFIFO())) return undefined
       for (const path of paths) opened.push(toPipe(path, user))
     } catch (error) {

@@ -5,7 +5,7 @@ export type Isolation = {
   /** `none` where bubblewrap does not work: steps then run as processes like any other. */
   kind: 'bubblewrap' | 'none'
   network: 'none' | 'full'
-  /** What really limits the memory of steps: a control group of the kernel, or a look at it each 100 ms. */
+  /** How the memory of steps is limited: by a control group of the kernel, or by the runner, which measures every 100 ms. */
   memoryLimit: 'cgroup v1' | 'cgroup v2' | 'watched'
   /** One sentence for people: what steps can reach, what limits hold, or why there is no sandbox. */
   description: string

@@ -30,11 +30,11 @@ const shape = /^[A-Za-z_][A-Za-z0-9_]{0,99}$/
 // What is set for each step, in any case: GitHub's names know no case.
 const takenPrefixes = /^(SVC|GITHUB|RUNNER)_/
 
-// A name that ends like this is of a credential, whatever it begins with: no program runs or loads what it says.
+// A name with one of these endings is a credential, with any beginning: no program runs or loads its value.
 const credential = /_(KEY|TOKEN|SECRET|PASS|PASSWORD|PASSPHRASE|USERNAME|LOGIN|AUTH|PAT)$/
 
-// Families of variables that have a program load, run or obey what their value says: they would change what existing
-// steps do, and so reveal other secrets. No such list is complete.
+// Families of variables whose value makes a program load or run something: they could change what existing steps do,
+// and so reveal other secrets. No such list is complete.
 const steering = [
   // The loader, the C library and what it allocates with.
   /^(LD|DYLD|MALLOC|GLIBC)_/,

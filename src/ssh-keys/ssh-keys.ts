@@ -81,7 +81,7 @@ export function createSshKeys({ db, clock, log }: Dependencies) {
         const now = clock.now()
         const removed = ({ id, username }: Pick<SshKeyRow, 'id' | 'username'>) =>
           keyDeleted(principal, id, username)
-        // A key that has expired may be registered again, by whoever holds it now.
+        // An expired key can be registered again, by any user.
         const former = await deleteExpiredSshKeys(tx, { fingerprint: row.fingerprint }, now)
         if (!(await insertSshKey(tx, row))) throw taken()
         await publish(tx, now, [...former.map(removed), keyAdded(principal, row)])

@@ -66,7 +66,7 @@ export function createDeliveryLoop(dependencies: Dependencies) {
   const composing = createSlots(composedAtOnce)
   const stopping = new AbortController()
   const deliveries = new Set<Promise<void>>()
-  // What is being worked on, by webhook, and those of which nothing may begin any more.
+  // Deliveries in progress, by webhook; and the webhooks that get no further delivery.
   const working = new Map<string, Set<{ end: AbortController; work: Promise<void> }>>()
   const ended = new Set<string>()
   let claiming: Promise<Job[]> | undefined
