@@ -17,6 +17,7 @@ import {
   recordFailure,
   recordSuccess,
   releaseClaim,
+  requestAtLeastQuick,
   requestMaintenance,
 } from '../src/maintenance/maintenance-store.ts'
 import { deleteRepository, insertRepository } from '../src/repositories/repository-store.ts'
@@ -153,6 +154,20 @@ onEachDatabase((fresh) => {
     await recordSuccess(db, await claim(db, start), done)
     assert.equal(await countDue(db, rulesAt(start + 7 * dayMs)), 0)
     assert.equal(await countDue(db, rulesAt(start + 7 * dayMs + 1)), 1)
+  })
+
+  test('a large push does not request maintenance again before the retry of a failed one', async () => {
+    await using database = await fresh()
+    const db = await database.open()
+    const id = await add(db)
+    await addPushes(db, { repositoryId: id, pushes: 1, now: start })
+    await requestAtLeastQuick(db, { repositoryId: id, now: start })
+    const failure = { fault: 'no space', notBefore: start + 100 }
+    await recordFailure(db, await claim(db, start), failure)
+    await requestAtLeastQuick(db, { repositoryId: id, now: start + 99 })
+    assert.equal(await hasRequests(db), false)
+    await requestAtLeastQuick(db, { repositoryId: id, now: start + 100 })
+    assert.equal(await hasRequests(db), true)
   })
 
   test('what failed waits for its next try, unless somebody asks', async () => {

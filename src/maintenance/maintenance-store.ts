@@ -55,7 +55,7 @@ export async function requestMaintenance(
     .execute()
 }
 
-/** Requests at least quick maintenance of a repository that pushes were counted of. */
+/** Requests at least quick maintenance of a repository whose pushes are counted, unless a failed one is to wait. */
 export async function requestAtLeastQuick(
   db: Db,
   { repositoryId, now }: { repositoryId: string; now: number },
@@ -67,6 +67,7 @@ export async function requestAtLeastQuick(
       wantedAt: now,
     }))
     .where('repositoryId', '=', repositoryId)
+    .where('notBefore', '<=', now)
     .execute()
 }
 
