@@ -1,8 +1,8 @@
 import { Type } from 'typebox'
 import { RepositoryName } from '../access/names.ts'
+import { hasPreference } from '../http/preferences.ts'
 import { closed, route } from '../http/route.ts'
 import type { Imports } from './imports.ts'
-import { hasPreference } from './preferences.ts'
 import { DescribedRepository } from './repository-schemas.ts'
 
 /** The route that imports repositories. */
