@@ -20,6 +20,7 @@ import type { RequestLog } from './request-log.ts'
 import type { Route, StreamRoute } from './route.ts'
 import { patternOf } from './route-pattern.ts'
 import { assertParameters } from './validation.ts'
+import { watchResponse } from './watch-response.ts'
 
 type Dependencies = {
   routes: Route[]
@@ -81,19 +82,8 @@ export function createStreams(dependencies: Dependencies) {
     const gone = departures.controllerOf(response)
     const exchange = { request, response, query, principal, found, signal: gone.signal }
     if (!route.isLongLived) return route.serve(exchange)
-    let lost: Problem | undefined
-    const watch = accessWatch.watch({ principal, permission, repository: found }, (problem) => {
-      lost = problem
-      gone.abort(problem)
-      if (response.headersSent) response.destroy()
-    })
-    response.once('close', () => watch[Symbol.dispose]())
-    if (response.closed) watch[Symbol.dispose]()
-    try {
-      await route.serve(exchange)
-    } catch (error) {
-      throw lost ?? error
-    }
+    const access = { principal, permission, repository: found }
+    await watchResponse(response, { accessWatch, access, gone }).orLost(route.serve(exchange))
   }
 
   function refuse(
