@@ -168,14 +168,7 @@ export function createHttpServer(options: Options) {
     const address = clientAddress(request.raw)
     const principal = await identify(request.headers.authorization, address, 'bearer')
     principals.set(request.raw, principal)
-    const retryAfterSeconds = requests.take(principal.id)
-    if (retryAfterSeconds > 0) {
-      throw new Problem(
-        'too_many_requests',
-        `A token may make ${settings.requestsPerSecond} requests a second.`,
-        { retryAfterSeconds },
-      )
-    }
+    limitRate(principal)
     const { permission } = route
     requireKind(principal, permission)
     const isOfRun = permission === 'run'
@@ -192,8 +185,8 @@ export function createHttpServer(options: Options) {
       gone ??= departures.controllerOf(reply.raw)
       return gone
     }
-    const required = route.permission === 'run' ? undefined : route.permission
-    // By the declaration of long-lived routes.
+    const required = isOfRun ? undefined : permission
+    // What `find` of a long-lived route returns is a repository or nothing.
     const repository = (found || undefined) as { id: string } | undefined
     const lasting = route.isLongLived
       ? watchResponse(reply.raw, {
@@ -223,15 +216,14 @@ export function createHttpServer(options: Options) {
     const handled = route.handle(context)
     const answer = await (lasting ? lasting.orLost(handled) : handled)
     if (answer instanceof Readable) assertLongLived(route)
-    if (route.reply === undefined || reply.statusCode === 204)
-      return reply.removeHeader('content-type').send()
-    if (answer instanceof Readable && request.method === 'HEAD') {
-      // Nobody reads it, and it may have no end.
-      answer.destroy()
-      return reply.send()
-    }
-    const isJson = route.produces === jsonContentType && !(answer instanceof Readable)
-    return reply.send(isJson ? `${JSON.stringify(answer)}\n` : answer)
+    return sendAnswer(route, { request, reply, answer })
+  }
+
+  function limitRate({ id }: Principal): void {
+    const retryAfterSeconds = requests.take(id)
+    if (retryAfterSeconds <= 0) return
+    const detail = `A token may make ${settings.requestsPerSecond} requests a second.`
+    throw new Problem('too_many_requests', detail, { retryAfterSeconds })
   }
 
   async function readBody(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
@@ -315,6 +307,21 @@ function toServer(listener: RequestListener): Server {
   return server.on('checkContinue', (request, response) => {
     server.emit('request', request, response)
   })
+}
+
+function sendAnswer(
+  route: JsonRoute,
+  { request, reply, answer }: { request: FastifyRequest; reply: FastifyReply; answer: unknown },
+) {
+  if (route.reply === undefined || reply.statusCode === 204)
+    return reply.removeHeader('content-type').send()
+  if (answer instanceof Readable && request.method === 'HEAD') {
+    // Nothing reads it, and it may have no end.
+    answer.destroy()
+    return reply.send()
+  }
+  const isJson = route.produces === jsonContentType && !(answer instanceof Readable)
+  return reply.send(isJson ? `${JSON.stringify(answer)}\n` : answer)
 }
 
 function assertLongLived({ method, path, isLongLived }: JsonRoute): void {
