@@ -28,15 +28,17 @@ function isOptional(schema: TSchema): boolean {
 
 /** Checks a query string and converts its values to the types of the schema. */
 export function checkQuery(schema: TSchema | undefined, query: URLSearchParams): unknown {
+  if (schema === undefined) {
+    assertParameters(query)
+    return {}
+  }
   const values: Record<string, string | string[]> = {}
   for (const key of new Set(query.keys())) {
     const all = query.getAll(key)
     values[key] = all.length > 1 ? all : (all[0] ?? '')
   }
-  const known = Object.keys(Object((schema as { properties?: object } | undefined)?.properties))
-  const unknown = unknownParameters(query, known)
-  if (schema === undefined && unknown.length > 0) throw invalid(unknown)
-  return schema === undefined ? {} : check(queries, schema, values, unknown)
+  const known = Object.keys(Object((schema as { properties?: object }).properties))
+  return check(queries, schema, values, unknownParameters(query, known))
 }
 
 /** Refuses parameters that a request does not take. */
@@ -59,12 +61,12 @@ function check(ajv: Ajv, schema: TSchema, value: unknown, others: FieldError[] =
   compiled.set(schema, validate)
   const errors = validate(value) ? [] : withoutBranches(validate.errors ?? []).map(toFieldError)
   if (errors.length + others.length === 0) return value
-  // A value that breaks several rules of its schema has one fault: what it takes is said once.
+  // One error for each value, though it may break several rules of its schema.
   const byPointer = new Map([...others, ...errors].reverse().map((error) => [error.pointer, error]))
   throw invalid([...byPointer.values()].reverse())
 }
 
-// Of a value that is none of several, all that each of them would take is left out.
+// Leaves out the errors of the single branches of a union: the union's own error names what it takes.
 function withoutBranches(errors: ErrorObject[]): ErrorObject[] {
   const unions = errors.filter(({ keyword }) => keyword === 'anyOf')
   return errors.filter(
