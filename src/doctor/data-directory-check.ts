@@ -1,12 +1,12 @@
 import { constants } from 'node:fs'
 import { access, lstat, readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import { codeOf } from '../base/error-code.ts'
 import { shellWord } from '../base/shell-word.ts'
 import { adminTokenFile, restoringFile } from '../config/data-directory.ts'
 import { readInstance } from '../repositories/instance-store.ts'
 import {
   type Check,
-  codeOf,
   type Finding,
   fault,
   firstOf,

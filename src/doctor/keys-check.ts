@@ -1,11 +1,12 @@
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import { codeOf } from '../base/error-code.ts'
 import { shellWord } from '../base/shell-word.ts'
 import { encryptionKeyFile } from '../config/data-directory.ts'
 import { type KeySettings, readEncryptionKeys, sourceOfKeys } from '../config/encryption-keys.ts'
 import { SettingsError } from '../config/settings.ts'
 import { findHostKey, hostKeyFile } from '../ssh/host-key.ts'
-import { type Check, codeOf, type Finding, fault, messageOf, orOk, warning } from './finding.ts'
+import { type Check, type Finding, fault, messageOf, orOk, warning } from './finding.ts'
 import type { Site } from './site.ts'
 
 const forOthers = 0o077

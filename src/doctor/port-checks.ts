@@ -3,8 +3,9 @@ import { get, type IncomingMessage } from 'node:http'
 import { connect, createServer } from 'node:net'
 import type { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { codeOf } from '../base/error-code.ts'
 import { within } from '../base/waiting.ts'
-import { type Check, codeOf, type Finding, fault, messageOf, ok, Skip } from './finding.ts'
+import { type Check, type Finding, fault, messageOf, ok, Skip } from './finding.ts'
 import type { Site } from './site.ts'
 
 const timeoutMs = 5000

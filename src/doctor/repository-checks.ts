@@ -1,19 +1,10 @@
 import { readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import { codeOf } from '../base/error-code.ts'
 import { shellWord } from '../base/shell-word.ts'
 import { hasRefs } from '../git/refs.ts'
 import { type KnownRepository, listRepositories, readUnfinished } from './doctor-store.ts'
-import {
-  type Check,
-  codeOf,
-  counted,
-  type Finding,
-  fault,
-  firstOf,
-  ok,
-  orOk,
-  warning,
-} from './finding.ts'
+import { type Check, counted, type Finding, fault, firstOf, ok, orOk, warning } from './finding.ts'
 import { folderOf, listFolders, placedAt } from './repository-folders.ts'
 import type { Site } from './site.ts'
 

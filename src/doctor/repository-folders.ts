@@ -1,6 +1,7 @@
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { codeOf, Skip } from './finding.ts'
+import { codeOf } from '../base/error-code.ts'
+import { Skip } from './finding.ts'
 import type { Site } from './site.ts'
 
 const idForm = /^[0-9a-z]{26}$/

@@ -1,5 +1,6 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
+import { codeOf } from '../base/error-code.ts'
 import { type MemoryController, readProcessIds } from './memory-group.ts'
 import { descendantsOf, findProcess } from './processes.ts'
 
@@ -82,7 +83,7 @@ function enableMemory(parent: string): void {
     try {
       writeFileSync(join(parent, 'cgroup.subtree_control'), '+memory', { flag: 'r+' })
     } catch (error) {
-      const code = error instanceof Error && 'code' in error ? error.code : undefined
+      const code = codeOf(error)
       // What is started meanwhile starts in the group that its parent had.
       if (code !== 'EBUSY' || moves === movesMax) throw error
       moveOwnProcesses(parent)
@@ -123,7 +124,7 @@ function move(pid: number, procsFile: string): void {
   try {
     writeFileSync(procsFile, String(pid), { flag: 'r+' })
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? error.code : undefined
+    const code = codeOf(error)
     // It has ended.
     if (code !== 'ESRCH') throw error
   }

@@ -1,5 +1,6 @@
 import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
 import { basename, isAbsolute, join } from 'node:path'
+import { codeOf } from '../base/error-code.ts'
 import { signal } from './processes.ts'
 import { untilOver } from './started.ts'
 
@@ -123,7 +124,7 @@ function isRemoved(folder: string): boolean {
     rmdirSync(folder)
     return true
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? error.code : undefined
+    const code = codeOf(error)
     if (code === 'ENOENT') return true
     // Processes that have ended are counted for a moment longer.
     if (code === 'EBUSY') return false
@@ -135,7 +136,7 @@ function ignoreMissing(write: () => void): void {
   try {
     write()
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? error.code : undefined
+    const code = codeOf(error)
     // A kernel without accounting of swap or of TCP has no such file, or does not support it.
     if (code !== 'ENOENT' && code !== 'EOPNOTSUPP' && code !== 'ENOTSUP') throw error
   }

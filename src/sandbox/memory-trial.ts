@@ -1,3 +1,4 @@
+import { codeOf } from '../base/error-code.ts'
 import { newId } from '../base/ids.ts'
 import { runTool } from './launch.ts'
 import { findMemoryController } from './memory-controller.ts'
@@ -47,9 +48,9 @@ export function describeMemory({ controller, fault }: MemoryTrial): string {
 
 // Without the path of the error, which readers of a run must not see.
 function toReason(error: unknown): string {
-  const code = error instanceof Error && 'code' in error ? error.code : undefined
+  const code = codeOf(error)
   if (code === 'EACCES' || code === 'EPERM') return 'this user may not make one'
   if (code === 'EROFS') return 'the cgroup file system is mounted read-only'
-  if (typeof code === 'string') return `the system says ${code}`
+  if (code !== undefined) return `the system says ${code}`
   return error instanceof Error ? error.message : String(error)
 }
