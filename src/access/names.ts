@@ -56,9 +56,12 @@ export const TokenName = Type.String(tokenNameForm)
 /** How long a token or an SSH key may last. */
 export const maxExpiryDays = 3650
 
-export const ExpiresInDays = Type.Unsafe<number | null>({
-  type: ['integer', 'null'],
-  description: `1 to ${maxExpiryDays} days, or null for never`,
-  minimum: 1,
-  maximum: maxExpiryDays,
-})
+/** The `expiresInDays` of a new token or SSH key; `usual` says what applies when it is omitted. */
+export function expiresInDays(usual: string) {
+  return Type.Unsafe<number | null>({
+    type: ['integer', 'null'],
+    description: `1 to ${maxExpiryDays} days, or null for never; ${usual}`,
+    minimum: 1,
+    maximum: maxExpiryDays,
+  })
+}

@@ -1,5 +1,5 @@
 import { type TProperties, Type } from 'typebox'
-import { ExpiresInDays, TokenName, Username } from '../access/names.ts'
+import { expiresInDays, TokenName, Username } from '../access/names.ts'
 import { named } from '../http/named-schemas.ts'
 import { PageQuery, paged } from '../http/pages.ts'
 import { closed, nothing, route } from '../http/route.ts'
@@ -55,7 +55,7 @@ const NewSshKey = Type.Object(
     publicKey: Type.String({ description: 'the line of a .pub file' }),
     name: TokenName,
     username: Type.Optional(Username),
-    expiresInDays: Type.Optional(ExpiresInDays),
+    expiresInDays: Type.Optional(expiresInDays('expires with the token when omitted')),
     permissions: Type.Optional(
       Type.Array(
         Type.Unsafe<KeyPermission>({

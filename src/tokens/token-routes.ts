@@ -1,5 +1,5 @@
 import { type TProperties, Type } from 'typebox'
-import { maxExpiryDays, TokenName, Username } from '../access/names.ts'
+import { expiresInDays, TokenName, Username } from '../access/names.ts'
 import { type Permission, permissions } from '../access/permissions.ts'
 import { named } from '../http/named-schemas.ts'
 import { PageQuery, paged } from '../http/pages.ts'
@@ -57,14 +57,7 @@ const NewToken = Type.Object(
   {
     name: TokenName,
     permissions: Type.Optional(PermissionList),
-    expiresInDays: Type.Optional(
-      Type.Unsafe<number | null>({
-        type: ['integer', 'null'],
-        description: `1 to ${maxExpiryDays} days, or null for never; 365 when omitted`,
-        minimum: 1,
-        maximum: maxExpiryDays,
-      }),
-    ),
+    expiresInDays: Type.Optional(expiresInDays('365 when omitted')),
     username: Type.Optional(Username),
   },
   closed,
