@@ -5,7 +5,9 @@ type Token = { value: string } | { path: string }
 
 type Options = { baseUrl: string; sshUrl: string | null; token: Token }
 
-/** What the first start says, once: where the admin token is, and lines to paste. */
+type SshLines = { baseUrl: string; sshUrl: string; inShell: string }
+
+/** The text that the first start prints: the admin token or its file, and lines to paste. */
 export function toWelcome(options: Options): string {
   const { baseUrl, sshUrl, token } = options
   const url = new URL(baseUrl)
@@ -32,20 +34,12 @@ function announce(token: Token): string {
   return `Your admin token is in this file, which only its owner can read. Keep the token elsewhere, and remove the file:\n\n    ${token.path}`
 }
 
-// Between double quotes.
+// For use within double quotes.
 function toShell(token: Token): string {
   return 'value' in token ? token.value : `$(cat ${shellWord(token.path)})`
 }
 
-function toSshLines({
-  baseUrl,
-  sshUrl,
-  inShell,
-}: {
-  baseUrl: string
-  sshUrl: string
-  inShell: string
-}): string {
+function toSshLines({ baseUrl, sshUrl, inShell }: SshLines): string {
   return `
 The same over SSH, with your key (ssh-keygen -t ed25519 makes one):
 

@@ -90,8 +90,8 @@ async function askHealth({ host, port }: Address): Promise<string> {
   const [response]: IncomingMessage[] = await once(request, 'response')
   if (!response) throw new Error('no answer')
   const text = await start(response.setEncoding('utf8'), (body) => body.length > healthMaxLength)
-  const [, status] =
-    /^\{"status":"(\w{1,40})"|"code":"(\w{1,40})"/.exec(text)?.filter(Boolean) ?? []
+  // A missing part of the service is a problem document, whose `code` names it.
+  const [, status] = /(?:^\{"status"|"code"):"(\w{1,40})"/.exec(text) ?? []
   if (status === undefined) throw new Error(`HTTP ${response.statusCode}, and no word of health.`)
   return `its health is "${status}"`
 }
