@@ -185,6 +185,8 @@ test('a body has at most 1 MiB; the newest commits stay', async () => {
 test('secrets are masked in what people wrote, and not in refs and ids', async () => {
   await using site = await startComposingSite()
   const { project, service } = site
+  // The first branch becomes the default one, which payloads name.
+  await site.push(['main'])
   await service.admin.put('/repos/site/secrets/PASSWORD', { value: 'hunter22' })
   await project.git('config', 'user.name', 'unused')
   await project.commit('of-hunter22.txt')
