@@ -1,4 +1,8 @@
 /** Breaks an encoded text into lines of so many characters. */
-export function wrap(base64: string, width: number): string {
-  return (base64.match(new RegExp(`.{1,${width}}`, 'g')) ?? []).join('\n')
+export function wrap(encoded: string, width: number): string {
+  const lines: string[] = []
+  for (let start = 0; start < encoded.length; start += width) {
+    lines.push(encoded.slice(start, start + width))
+  }
+  return lines.join('\n')
 }
