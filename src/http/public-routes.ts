@@ -13,6 +13,11 @@ type Options = {
 
 /** All routes, with those added that anybody may read: health and the documentation of all. */
 export function withPublicRoutes(routes: Route[], { version, baseUrl, health }: Options): Route[] {
+  // Made once: anyone may request them, as often as they like, and each takes long to make.
+  const openApi = once(
+    () => `${JSON.stringify(toOpenApi({ routes: all, version, baseUrl: baseUrl() }))}\n`,
+  )
+  const docs = once(() => toDocsPage(all, version))
   const all: Route[] = [
     {
       ...page,
@@ -37,7 +42,7 @@ export function withPublicRoutes(routes: Route[], { version, baseUrl, health }: 
       summary: 'Describe the API as an OpenAPI 3.1 document',
       produces: jsonContentType,
       reply: undefined,
-      handle: () => toOpenApi({ routes: all, version, baseUrl: baseUrl() }),
+      handle: openApi,
     },
     {
       ...page,
@@ -47,7 +52,7 @@ export function withPublicRoutes(routes: Route[], { version, baseUrl, health }: 
       summary: 'Describe the API as a page for people',
       produces: 'text/html; charset=utf-8',
       reply: undefined,
-      handle: () => toDocsPage(all, version),
+      handle: docs,
     },
   ]
   return all
@@ -59,3 +64,11 @@ const Health = named(
   'Health',
   Type.Object({ status: Type.String({ description: '`ok` or `storage_full`' }) }),
 )
+
+function once(make: () => string): () => string {
+  let made: string | undefined
+  return () => {
+    made ??= make()
+    return made
+  }
+}

@@ -27,6 +27,7 @@ import { commonHeaders } from './headers.ts'
 import { assertDeclared, readJsonBody } from './json-body.ts'
 import { createBuckets } from './limits.ts'
 import { methodProblem, methodsAt } from './methods.ts'
+import { inSequence } from './pipelining.ts'
 import {
   problemContentType,
   problemHeaders,
@@ -96,9 +97,11 @@ export function createHttpServer(options: Options) {
 
   const app = fastify({
     serverFactory: (listener) =>
-      toServer((request, response) => {
-        if (!serveStream(request, response)) listener(request, response)
-      }).on('connect', connectionErrors.onConnect),
+      toServer(
+        inSequence((request, response) => {
+          if (!serveStream(request, response)) listener(request, response)
+        }),
+      ).on('connect', connectionErrors.onConnect),
     forceCloseConnections: 'idle',
     return503OnClosing: false,
     routerOptions: { maxParamLength: pathMaxLength, ignoreDuplicateSlashes: false },
