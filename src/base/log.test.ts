@@ -51,6 +51,22 @@ for (const isTTY of [false, true]) {
   })
 }
 
+test('no percent-encoded token comes into the log', () => {
+  fc.assert(
+    fc.property(fc.array(fc.nat(2)), (times) => {
+      const token = newTokenString()
+      const { log, written } = createCapture(false)
+      const encoded = [...token].map((character, at) => {
+        const count = times[at] ?? 0
+        const hex = Buffer.from(character).toString('hex')
+        return count === 0 ? character : `%${'25'.repeat(count - 1)}${hex}`
+      })
+      log.info({ path: `/repos/${encoded.join('')}` }, 'request')
+      assert.ok(!written().includes(encoded.slice(-12).join('')), written())
+    }),
+  )
+})
+
 test('what only resembles a token stays, and each line stays one', () => {
   const { log, written } = createCapture(false)
   for (const text of lookalikes) log.info({ text }, newTokenString())

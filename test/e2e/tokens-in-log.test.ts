@@ -13,8 +13,10 @@ test('a token stays out of the log, wherever a client puts it', {
   const { token } = ada
   const authorized = createClient(service.url, service.adminToken)
   const escaped = token.replace('_', '%5F')
+  const encoded = token.replace(/./g, (character) => `%${Buffer.from(character).toString('hex')}`)
   for (const path of [
     ...[`/${token}`, `/repos/${token}`, `/repos/${escaped}`, `/repos?cursor=${token}`],
+    ...[`/repos/%73${token.slice(1)}`, `/repos/${encoded}`, `/${encodeURIComponent(encoded)}`],
     ...[`/repos/${token}.git/info/refs?service=git-upload-pack`, `/repos/x.git/info/refs?${token}`],
   ]) {
     await authorized.get(path)
@@ -46,4 +48,5 @@ test('a token stays out of the log, wherever a client puts it', {
   // Not a part of it either.
   for (let start = 0; start + 12 <= token.length; start++)
     assert.ok(!log.includes(token.slice(start, start + 12)), log)
+  assert.ok(!log.includes(encoded.slice(-36)), log)
 })
