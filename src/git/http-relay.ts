@@ -44,6 +44,8 @@ const advertisement = `application/x-${service}-advertisement`
 const result = `application/x-${service}-result`
 const redirections = new Set([301, 302, 303, 307, 308])
 const redirectsAtMost = 5
+// Each takes processor time, and none ends the request.
+const maxInformationalResponses = 20
 const notGit = 'The source ended the connection, or does not speak the Git protocol.'
 const handedOn = [
   'accept',
@@ -83,6 +85,11 @@ export async function openHttpRelay(options: Options) {
     }
     const send = at.protocol === 'https:' ? httpsRequest : httpRequest
     const asking = send(at, { ...options, headers, agent: await agent, signal })
+    let informationalResponses = 0
+    asking.on('information', () => {
+      if (++informationalResponses <= maxInformationalResponses) return
+      asking.destroy(importFailed('The source sends too many informational responses (1xx).'))
+    })
     const answered = once(asking, 'response')
     if (body) await Promise.race([pipeline(body, asking), answered])
     else asking.end()

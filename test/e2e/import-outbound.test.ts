@@ -113,6 +113,21 @@ describe('where imports may connect to', () => {
     }
   })
 
+  test('informational responses without end are cut off', async () => {
+    for (const status of ['100 Continue', '103 Early Hints']) {
+      using host = await startTcpHost((socket) => {
+        const more = () => {
+          while (!socket.destroyed && socket.write(`HTTP/1.1 ${status}\r\n\r\n`.repeat(1000)));
+        }
+        socket.on('error', () => {})
+        socket.on('drain', more)
+        more()
+      })
+      const detail = /too many informational responses/
+      await site.refused(`http://127.0.0.1:${host.port}/x.git`, { detail })
+    }
+  })
+
   test('a redirection of the pack itself is not followed', async () => {
     using host = await startHttpHost((request, response) => {
       if (request.method === 'GET') serving(repository)(request, response)
