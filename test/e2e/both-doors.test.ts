@@ -132,6 +132,8 @@ describe('over HTTP and over SSH', { skip: without('openssh') }, () => {
     owner = await service.client({ username: 'ada', permissions: [...both, 'collaborator:write'] })
     await owner.post('/repos', { name: 'site' })
     await owner.put('/repos/site/protections/branches/release')
+    // The first branch becomes the default one, which nobody may delete.
+    await project.git('push', '--quiet', owner.remote('site'), 'HEAD:refs/heads/main')
   })
 
   after(async () => {
