@@ -218,6 +218,8 @@ test('who may see nothing has the server look at no more than a part of the log 
 
 test('a stream tells what comes from now on, and all that is pushed, in order', async () => {
   await newRepository('streamed')
+  // The first push has an event of its own besides: the default branch.
+  await project.git('push', '--quiet', service.admin.remote('streamed'), 'main:main')
   await using stream = await follow(service.admin, '?kind=push')
   assert.equal(stream.response.headers.get('content-type'), 'text/event-stream; charset=utf-8')
   assert.equal(stream.from, await latest(service.admin))
