@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { until } from '../../test/support/condition.ts'
 import { temporaryFolder } from '../../test/support/git.ts'
 import { gitLimits } from '../../test/support/git-limits.ts'
-import { commandOf, familyOf, signal } from '../../test/support/processes.ts'
+import { commandOf, familyOf, parentOf, signal } from '../../test/support/processes.ts'
 import { createLog } from '../base/log.ts'
 import { gitCommands } from './commands.ts'
 import { createGit } from './git-process.ts'
@@ -23,8 +23,10 @@ async function createSite() {
   return { git, directory, [Symbol.asyncDispose]: () => all.disposeAsync() }
 }
 
+// Between fork and exec, what a starter starts has its command line.
 function startersHere(): number[] {
-  return familyOf(process.pid).filter((pid) => /starter-main/.test(commandOf(pid)))
+  const starters = familyOf(process.pid).filter((pid) => /starter-main/.test(commandOf(pid)))
+  return starters.filter((pid) => parentOf(pid) === process.pid)
 }
 
 function onlyStarter(): number {

@@ -121,7 +121,8 @@ function allProcesses(): number[] {
     .map(Number)
 }
 
-function parentOf(pid: number): number {
+/** The process that started another. */
+export function parentOf(pid: number): number {
   const stat = read(`/proc/${pid}/stat`)
   return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1] ?? 0)
 }
