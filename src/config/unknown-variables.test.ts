@@ -17,7 +17,7 @@ const slips: ((text: string, at: number, letter: string) => string)[] = [
   (text, at) => text.slice(0, at) + (text[at + 1] ?? '') + (text[at] ?? '') + text.slice(at + 2),
 ]
 
-test('a setting with one slip in its name stops the start, and is told by name', () => {
+test('a setting with one slip in its name stops the start, which names it', () => {
   fc.assert(
     fc.property(
       fc.constantFrom(...variables),
@@ -53,17 +53,17 @@ test('no setting is taken for a slip of another', () => {
   for (const variable of variables) assert.deepEqual(unknownVariables({ [variable]: 'x' }), [])
 })
 
-test('any other name changes nothing, and is told', () => {
+test('any other name changes nothing and is reported', () => {
   const environment = { SVC_TEST_SEED: '1', SVC_SOMETHING_ELSE: 'x', HOME: '/', SVC_EMPTY: '' }
   readSettings(environment)
-  const told = unknownVariables(environment).map(({ name, meant }) => [name, meant])
-  assert.deepEqual(told, [
+  const found = unknownVariables(environment).map(({ name, meant }) => [name, meant])
+  assert.deepEqual(found, [
     ['SVC_TEST_SEED', undefined],
     ['SVC_SOMETHING_ELSE', undefined],
   ])
 })
 
-test('variables that Kubernetes makes for a Service called svc are told as such', () => {
+test('variables that Kubernetes makes for a Service called svc are recognized', () => {
   const address = 'tcp://10.96.0.10:8080'
   const links = {
     SVC_SERVICE_HOST: '10.96.0.10',
@@ -76,12 +76,12 @@ test('variables that Kubernetes makes for a Service called svc are told as such'
     // Of a Service called svc-ssk, one letter from a setting.
     SVC_SSK_PORT: address,
   }
-  const told = unknownVariables(links)
+  const found = unknownVariables(links)
   assert.deepEqual(
-    told.map(({ name, meant }) => [name, meant]),
+    found.map(({ name, meant }) => [name, meant]),
     Object.keys(links).map((name) => [name, undefined]),
   )
-  for (const { message } of told) assert.match(message, /Kubernetes .* enableServiceLinks: false/)
+  for (const { message } of found) assert.match(message, /Kubernetes .* enableServiceLinks: false/)
   readSettings(links)
   // This one is a setting, so its value is not accepted.
   assert.throws(
