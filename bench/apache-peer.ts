@@ -1,4 +1,4 @@
-import { chmod, mkdir, writeFile } from 'node:fs/promises'
+import { chmod, mkdtemp, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { freePort } from '../test/support/free-port.ts'
 import { createEnclosure } from './enclosure.ts'
@@ -19,10 +19,10 @@ export async function startApachePeer(
 ) {
   const { env, signal } = workspace
   await using starting = new AsyncDisposableStack()
-  const folder = join(workspace.folder, 'apache-peer')
+  // A run of all parts starts more than one.
+  const folder = await mkdtemp(join(workspace.folder, 'apache-peer-'))
   const config = join(folder, 'apache.conf')
   const port = await freePort()
-  await mkdir(folder)
   // Apache does not serve as root, so its user has to reach what others have made.
   await chmod(workspace.folder, 0o711)
   const { output: gitPrograms } = await workspace.git(['--exec-path'])

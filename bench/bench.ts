@@ -1,5 +1,6 @@
 import { availableParallelism, cpus, loadavg, totalmem } from 'node:os'
 import { parseArgs } from 'node:util'
+import { measureAgainst } from './against-part.ts'
 import { clientCores, goWhereClientsRun, serverCores } from './cores.ts'
 import { countsCpu } from './enclosure.ts'
 import { makeFixtures } from './fixtures.ts'
@@ -20,11 +21,13 @@ import { measureOnWire } from './wire-part.ts'
 import { createWorkspace, type Workspace } from './workspace.ts'
 
 const usage = `Usage: npm run bench -- [--quick] [--only wire|storm|http|ssh|load|growth|import|workflows|webhooks]
+       npm run bench -- [--quick] --against DIRECTORY
 
 Compares svc with git http-backend behind nginx and fcgiwrap and below Apache, with git daemon, with Debian's sshd and
 git-shell, and with a server that knows its answers beforehand; its imports with a clone and a check by git, its runs
 of workflows with bubblewrap alone, its deliveries to webhooks with a client that only sends; and measures its start
-and its memory. docs/performance.md explains the table.
+and its memory. With --against it compares svc with another checkout of svc alone: what a change costs.
+docs/performance.md explains the table.
 The run takes about twenty-five minutes; with --quick six, without the push of 2 GiB; with --only just one of the
 parts. It ends with 1 when a bound is not kept and with 2 when it could not
 measure. Other work on the machine slows down svc and its peer alike, but not always alike enough: measure again
@@ -42,6 +45,7 @@ const thorough = {
   workflows: { firstSteps: 60, queues: 4, outputs: 4, seconds: 60 },
   webhooks: { toReceivers: 60, deliveries: 6, lists: 40, seconds: 60 },
   alone: { starts: 9, hasHugePush: true },
+  against: { wire: { rounds: 15, ms: 1000 }, commands: 60, bigPushes: 9, seconds: 90 },
   limitMs: 45 * 60_000,
 }
 
@@ -58,6 +62,7 @@ const quick: Effort = {
   workflows: { firstSteps: 15, queues: 1, outputs: 1, seconds: 20 },
   webhooks: { toReceivers: 20, deliveries: 2, lists: 15, seconds: 20 },
   alone: { starts: 3, hasHugePush: false },
+  against: { wire: { rounds: 7, ms: 500 }, commands: 20, bigPushes: 3, seconds: 20 },
   limitMs: 20 * 60_000,
 }
 
@@ -84,33 +89,50 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => st
 
 try {
   const { values } = parseArgs({
-    options: { quick: { type: 'boolean' }, only: { type: 'string' }, help: { type: 'boolean' } },
+    options: {
+      quick: { type: 'boolean' },
+      only: { type: 'string' },
+      against: { type: 'string' },
+      help: { type: 'boolean' },
+    },
   })
   if (values.help) say(usage)
-  else process.exitCode = await bench(values.quick ? quick : thorough, toParts(values.only))
+  else process.exitCode = await bench(values.quick ? quick : thorough, toChoice(values))
 } catch (error) {
   say(stop.signal.aborted ? 'Stopped; all that was started is gone.' : String(error))
   process.exitCode = stop.signal.aborted ? exitCodes.interrupted : exitCodes.notMeasured
 }
 
-async function bench(effort: Effort, chosen: Part[]) {
+async function bench(effort: Effort, { against, chosen }: Choice) {
   // A server that hangs must not hang the bench.
   const signal = AbortSignal.any([stop.signal, AbortSignal.timeout(effort.limitMs)])
   await using workspace = await createWorkspace(signal)
   sayWhere()
   await goWhereClientsRun()
-  const ofGit = chosen.filter((part) => withFixtures.has(part))
-  const rows = [
-    ...(ofGit.length > 0 ? await measureGit(workspace, effort, ofGit) : []),
-    ...(chosen.includes('load') ? await measureUnderLoad(workspace, effort.load) : []),
-    ...(chosen.includes('workflows') ? await measureWorkflows(workspace, effort.workflows) : []),
-    ...(chosen.includes('webhooks') ? await measureWebhooks(workspace, effort.webhooks) : []),
-  ]
+  const rows =
+    against === undefined
+      ? await measureParts(workspace, effort, chosen)
+      : await measureBeside(workspace, effort, against)
   say(`\n${toTable(rows)}\n`)
   const notKept = rows.filter(({ isKept }) => isKept === false)
   if (notKept.length === 0) return exitCodes.kept
   say(`Not kept:\n${notKept.map(({ what }) => `- ${what}`).join('\n')}`)
   return exitCodes.notKept
+}
+
+async function measureBeside(workspace: Workspace, effort: Effort, directory: string) {
+  const fixtures = await makeFixtures(workspace, effort.against.commands + 1)
+  return measureAgainst(workspace, fixtures, { directory, ...effort.against })
+}
+
+async function measureParts(workspace: Workspace, effort: Effort, chosen: Part[]): Promise<Row[]> {
+  const ofGit = chosen.filter((part) => withFixtures.has(part))
+  return [
+    ...(ofGit.length > 0 ? await measureGit(workspace, effort, ofGit) : []),
+    ...(chosen.includes('load') ? await measureUnderLoad(workspace, effort.load) : []),
+    ...(chosen.includes('workflows') ? await measureWorkflows(workspace, effort.workflows) : []),
+    ...(chosen.includes('webhooks') ? await measureWebhooks(workspace, effort.webhooks) : []),
+  ]
 }
 
 function sayWhere(): void {
@@ -135,6 +157,15 @@ async function measureGit(workspace: Workspace, effort: Effort, chosen: Part[]):
     ...(chosen.includes('import') ? await measureImports(workspace, fixtures, imports) : []),
     ...(chosen.includes('http') && chosen.length > 1 ? await measureAlone(workspace, alone) : []),
   ]
+}
+
+/** What to measure: svc beside others, in parts, or beside another checkout. */
+type Choice = { against: string | undefined; chosen: Part[] }
+
+function toChoice({ only, against }: { only?: string; against?: string }): Choice {
+  if (only !== undefined && against !== undefined)
+    throw new Error('--against measures no single parts: leave --only out.')
+  return { against, chosen: toParts(only) }
 }
 
 function toParts(only: string | undefined): Part[] {

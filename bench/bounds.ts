@@ -21,6 +21,8 @@ const mb = 1e6
 /** What is promised. Ratios are of svc to its peer. */
 const bounds = {
   ratio: 1.1,
+  /** To another checkout of svc. */
+  againstRatio: 1.03,
   /** Of what is short over HTTP: most of the time is the client's own. */
   http: {
     'ls-remote': 1 / 1.25,
@@ -121,6 +123,20 @@ export function httpRows(results: Result[]): Row[] {
 export function sshRows(results: Result[]): Row[] {
   const boundOf = (what: string) => (short.has(what) ? bounds.shortSshRatio : bounds.ratio)
   return results.map((result) => timeRow(result, 'SSH', boundOf(result.operation)))
+}
+
+/** This checkout beside another one, its peer. */
+export function againstRows({ wire, times }: { wire: WireResult[]; times: Result[] }): Row[] {
+  const atMost = bounds.againstRatio
+  return [
+    ...wire.map((result) =>
+      comparison(`wire: ${result.what} (median of ${result.rounds}), p50`, ofEach(result, 'p50'), {
+        atMost,
+        show: toMs,
+      }),
+    ),
+    ...times.map((result) => timeRow(result, 'git', atMost)),
+  ]
 }
 
 /** How svc is with much, beside how it is with little. */

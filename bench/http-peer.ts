@@ -1,4 +1,4 @@
-import { mkdir, writeFile } from 'node:fs/promises'
+import { mkdtemp, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { freePort } from '../test/support/free-port.ts'
 import { bareHosts } from './bare-host.ts'
@@ -20,11 +20,11 @@ export async function startHttpPeer(
 ) {
   const { signal } = workspace
   await using starting = new AsyncDisposableStack()
-  const folder = join(workspace.folder, 'http-peer')
+  // A run of all parts starts more than one.
+  const folder = await mkdtemp(join(workspace.folder, 'http-peer-'))
   const socket = join(folder, 'fcgiwrap.socket')
   const config = join(folder, 'nginx.conf')
   const port = await freePort()
-  await mkdir(folder)
   const { output: gitPrograms } = await workspace.git(['--exec-path'])
   await writeFile(config, nginxConfig({ folder, socket, port, gitPrograms }))
   const { env } = workspace

@@ -92,7 +92,7 @@ export async function measureSmallPush(
 
 export async function measureBigPush(
   workspace: Workspace,
-  hosts: Hosts,
+  hosts: Pick<Hosts, 'svc' | 'peer'> & Partial<Hosts>,
   { bulk, mib, ...effort }: Effort & { bulk: Source; mib: number },
 ): Promise<Result> {
   const { git } = workspace
@@ -105,12 +105,14 @@ export async function measureBigPush(
     await host.remove(bulk.name)
     return elapsedMs
   }
-  const toDefaults = push(hosts.defaults)
-  const contestants = {
+  const toDefaults = hosts.defaults && push(hosts.defaults)
+  const contestants: Record<'svc' | 'peer', Contestant> = {
     svc: push(hosts.svc),
     peer: push(hosts.peer),
     // By default git takes a pack of so few files apart and compresses each anew: slow, so not every time.
-    defaults: async (round: number) => (round % 3 === 1 ? toDefaults() : undefined),
+    ...(toDefaults && {
+      defaults: async (round: number) => (round % 3 === 1 ? toDefaults() : undefined),
+    }),
   }
   return contest(`push of ${mib} MiB`, contestants, effort)
 }

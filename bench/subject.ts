@@ -7,7 +7,12 @@ import { createEnclosure } from './enclosure.ts'
 import type { Host } from './host.ts'
 import { run } from './program.ts'
 
-type Options = { dataDir: string; env?: Record<string, string> }
+type Options = {
+  dataDir: string
+  env?: Record<string, string>
+  /** The launcher to start, by default the one of this checkout. */
+  program?: string
+}
 
 const settings = { SVC_LOG_LEVEL: 'warn', SVC_SSH_PORT: '0', SVC_RUNNER: 'on' }
 
@@ -15,11 +20,11 @@ const settings = { SVC_LOG_LEVEL: 'warn', SVC_SSH_PORT: '0', SVC_RUNNER: 'on' }
 type Run = { steps: { startedAt: number | null }[] }
 
 /** Starts svc, the subject of all measurements, on a data directory that outlives it. */
-export async function startSubject({ dataDir, env }: Options) {
+export async function startSubject({ dataDir, env, program = launcher }: Options) {
   await using starting = new AsyncDisposableStack()
   const enclosure = starting.use(createEnclosure())
   const { prefix } = enclosure
-  const service = await startService({ dataDir, env: { ...settings, ...env }, prefix })
+  const service = await startService({ dataDir, env: { ...settings, ...env }, prefix, program })
   const { admin } = service
   starting.defer(async () => {
     killTree(service.pid)
@@ -77,6 +82,12 @@ export async function startSubject({ dataDir, env }: Options) {
     target: (name: string) => ({
       url: `${service.url}/repos/${name}.git`,
       authorization: `Basic ${Buffer.from(`git:${service.adminToken}`).toString('base64')}`,
+      cpuMs: enclosure.cpuMs,
+    }),
+    /** A path of its API, to be requested on the wire. */
+    apiTarget: (path: string) => ({
+      url: `${service.url}${path}`,
+      authorization: `Bearer ${service.adminToken}`,
       cpuMs: enclosure.cpuMs,
     }),
     /** Has the files of a repository put in order, as an administrator would. */
