@@ -12,6 +12,17 @@ export type Access = {
   repository?: { id: string } | undefined
 }
 
+/** A long-lived response. */
+export type Watched = {
+  /** All of it is required. */
+  access: Access[]
+  /** Called once, when access is lost. */
+  end: (problem: Problem) => void
+}
+
+/** Holds a response in the watch. */
+type Handle = { watched: Watched | undefined }
+
 export type AccessWatch = ReturnType<typeof createAccessWatch>
 
 type Options = {
@@ -32,26 +43,28 @@ const losses = new Set<ProblemKind>(['unauthenticated', 'forbidden', 'not-found'
  * may change it, and once for all responses that depend on the same access.
  */
 export function createAccessWatch({ recheck }: Options) {
-  const watched = new Map<(problem: Problem) => void, Access[]>()
+  const handles = new Set<Handle>()
   let timer: NodeJS.Timeout | undefined
   let isChecking = false
 
   async function checkAll(): Promise<void> {
-    if (watched.size === 0) {
+    if (handles.size === 0) {
       clearInterval(timer)
       timer = undefined
     }
     if (isChecking) return
     isChecking = true
     const dependents = Map.groupBy(
-      [...watched].flatMap(([end, all]) => all.map((access) => ({ end, access }))),
+      [...handles].flatMap((handle) =>
+        (handle.watched?.access ?? []).map((access) => ({ handle, access })),
+      ),
       ({ access }) => keyOf(access),
     )
     try {
       await eachAtOnce(maxConcurrentRechecks, dependents.values(), async (group) => {
         const [first] = group
         const problem = first && (await lossOf(first.access))
-        if (problem) for (const { end } of group) if (watched.delete(end)) end(problem)
+        if (problem) for (const { handle } of group) remove(handle)?.end(problem)
       })
     } finally {
       isChecking = false
@@ -68,20 +81,25 @@ export function createAccessWatch({ recheck }: Options) {
     }
   }
 
+  // A Set replaces its table from time to time. One that had grown old keeps all that it held from young collections,
+  // so what it holds is no more than a handle: with whole responses these took twice as long.
+  function remove(handle: Handle): Watched | undefined {
+    const { watched } = handle
+    handle.watched = undefined
+    handles.delete(handle)
+    return watched
+  }
+
   return {
-    /** Calls `end` once when the access, or any that is required later, is lost, unless disposed of before. */
-    watch(
-      access: Access,
-      end: (problem: Problem) => void,
-    ): Disposable & { require: (more: Access) => void } {
-      const required = [access]
-      watched.set(end, required)
+    /** Calls `end` once when any of the access is lost, unless the response is removed before. */
+    add(watched: Watched): Handle {
+      const handle: Handle = { watched }
+      handles.add(handle)
       timer ??= setInterval(() => void checkAll(), recheckIntervalMs).unref()
-      return {
-        require: (more) => void required.push(more),
-        [Symbol.dispose]: () => void watched.delete(end),
-      }
+      return handle
     },
+
+    remove,
   }
 }
 

@@ -43,7 +43,7 @@ export type SshCommand = PrintingCommand | GitCommand
 type Dependencies = {
   engine: GitEngine
   backend: Pick<SshBackend, 'open' | 'list' | 'describe'>
-  accessWatch: Pick<AccessWatch, 'watch'>
+  accessWatch: AccessWatch
 }
 
 /** Every command that may be run over SSH, by name. */
@@ -125,12 +125,10 @@ export function createSshCommands({ engine, backend, accessWatch }: Dependencies
     const request = await open(call, 'repo:read')
     const { principal, repository } = request
     const lost = new AbortController()
-    const access = {
-      principal,
-      permission: 'repo:read',
-      repository: { id: repository.id },
-    } as const
-    using _watch = accessWatch.watch(access, (problem) => lost.abort(problem))
+    const handle = accessWatch.add({
+      access: [{ principal, permission: 'repo:read', repository: { id: repository.id } }],
+      end: (problem) => lost.abort(problem),
+    })
     try {
       const signal = AbortSignal.any([call.signal, lost.signal])
       const outcome = await serve({ ...request, signal })
@@ -138,6 +136,8 @@ export function createSshCommands({ engine, backend, accessWatch }: Dependencies
       return outcome
     } catch (error) {
       throw lost.signal.aborted ? lost.signal.reason : error
+    } finally {
+      accessWatch.remove(handle)
     }
   }
 

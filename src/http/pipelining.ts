@@ -4,37 +4,49 @@ import type { Socket } from 'node:net'
 /** Most requests of a connection that may wait for the responses to earlier ones. */
 const maxWaiting = 100
 
+/** The requests of a connection that wait, and what begins the next. Made once for each connection. */
+type Sequence = { isBusy: boolean; queue: (() => void)[]; next: () => void }
+
+// On the socket, since entries of a WeakMap slow down every garbage collection.
+const sequence = Symbol('sequence')
+
+type Connection = Socket & { [sequence]?: Sequence }
+
 /**
  * Handles the pipelined requests of a connection one after another (RFC 9112, section 9.3.2): each when the response
  * to the one before has been sent. Node hands over all that have arrived, and keeps the responses in memory of a
  * client that does not read them; a few kilobytes of requests could fill gigabytes.
  */
 export function inSequence(listener: RequestListener): RequestListener {
-  const queues = new WeakMap<Socket, (() => void)[]>()
-
   return (request, response) => {
-    const { socket } = request
-
-    function handle(): void {
-      response.once('close', next)
+    const socket: Connection = request.socket
+    socket[sequence] ??= createSequence(socket)
+    const state = socket[sequence]
+    if (!state.isBusy) {
+      state.isBusy = true
+      response.on('close', state.next)
       listener(request, response)
-    }
-
-    function next(): void {
-      // Nobody would get the responses.
-      const following = socket.destroyed ? undefined : queues.get(socket)?.shift()
-      if (following) following()
-      else queues.delete(socket)
-    }
-
-    const queue = queues.get(socket)
-    if (queue === undefined) {
-      queues.set(socket, [])
-      handle()
-    } else if (queue.length < maxWaiting) {
-      queue.push(handle)
+    } else if (state.queue.length < maxWaiting) {
+      state.queue.push(() => {
+        response.on('close', state.next)
+        listener(request, response)
+      })
     } else {
       socket.destroy()
     }
   }
+}
+
+function createSequence(socket: Socket): Sequence {
+  const state: Sequence = {
+    isBusy: false,
+    queue: [],
+    next() {
+      // Nobody would get the responses.
+      const following = socket.destroyed ? undefined : state.queue.shift()
+      state.isBusy = following !== undefined
+      following?.()
+    },
+  }
+  return state
 }

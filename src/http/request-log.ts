@@ -25,15 +25,15 @@ const pathShown = 500
 export function createRequestLog(log: Log, onAnswered?: (answered: Answered) => void) {
   return {
     /** Takes what became of a request, when its answer has been sent or its client has gone. */
-    tell({ requestId, url, address, principal, isPolling, ...answered }: Request): void {
-      const { method, route, status, seconds } = answered
+    tell(request: Request): void {
+      const { requestId, url, address, principal, isPolling, method, status, seconds } = request
       // The query stays out: a mistaken client may have put a token there.
       const path = url.split('?', 1)[0]?.slice(0, pathShown)
       const level = isPolling && status < 400 ? 'debug' : 'info'
       const ms = Math.round(seconds * 1000)
       const caller = principal && { tokenId: principal.id, username: principal.username }
       log[level]({ requestId, address, ...caller, method, path, status, ms }, 'request')
-      onAnswered?.({ method, route, status, seconds })
+      onAnswered?.(request)
     },
 
     /** What a client is told of an error; what is no fault of the client's is logged. */

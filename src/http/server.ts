@@ -39,14 +39,14 @@ import { type JsonRoute, jsonContentType, type PublicRoute, type Route } from '.
 import { patternOf, precedes } from './route-pattern.ts'
 import { createStreams } from './streams.ts'
 import { assertParameters, checkBody, checkQuery } from './validation.ts'
-import { watchResponse } from './watch-response.ts'
+import { ResponseWatch } from './watch-response.ts'
 
 type Options = {
   settings: Settings
   routes: Route[]
   authenticate: (token: string) => Promise<Principal | undefined>
   /** Ends responses whose callers lose access meanwhile. */
-  accessWatch: Pick<AccessWatch, 'watch'>
+  accessWatch: AccessWatch
   /** Throws a Problem when nothing may be written. */
   requireSpace: () => Promise<void>
   /** Called when an answer has been sent, or its client has gone. */
@@ -192,7 +192,7 @@ export function createHttpServer(options: Options) {
     // What `find` of a long-lived route returns is a repository or nothing.
     const repository = (found || undefined) as { id: string } | undefined
     const lasting = route.isLongLived
-      ? watchResponse(reply.raw, {
+      ? new ResponseWatch(reply.raw, {
           accessWatch,
           access: { principal, permission: required, repository },
           gone: controller(),
@@ -214,7 +214,7 @@ export function createHttpServer(options: Options) {
         assertLongLived(route)
         return AbortSignal.any([stopping.signal, controller().signal])
       },
-      requireAccess: (access: Access) => lasting?.require(access),
+      requireAccess: (access: Access) => void lasting?.access.push(access),
     } satisfies Parameters<JsonRoute['handle']>[0]
     const handled = route.handle(context)
     const answer = await (lasting ? lasting.orLost(handled) : handled)

@@ -20,14 +20,14 @@ import type { RequestLog } from './request-log.ts'
 import type { Route, StreamRoute } from './route.ts'
 import { patternOf } from './route-pattern.ts'
 import { assertParameters } from './validation.ts'
-import { watchResponse } from './watch-response.ts'
+import { ResponseWatch } from './watch-response.ts'
 
 type Dependencies = {
   routes: Route[]
   identify: Identify
   clientAddress: ClientAddress
   departures: Pick<Departures, 'controllerOf'>
-  accessWatch: Pick<AccessWatch, 'watch'>
+  accessWatch: AccessWatch
   requestLog: RequestLog
 }
 
@@ -83,7 +83,7 @@ export function createStreams(dependencies: Dependencies) {
     const exchange = { request, response, query, principal, found, signal: gone.signal }
     if (!route.isLongLived) return route.serve(exchange)
     const access = { principal, permission, repository: found }
-    await watchResponse(response, { accessWatch, access, gone }).orLost(route.serve(exchange))
+    await new ResponseWatch(response, { accessWatch, access, gone }).orLost(route.serve(exchange))
   }
 
   function refuse(
@@ -126,8 +126,18 @@ export function createStreams(dependencies: Dependencies) {
       const seconds = (performance.now() - startedAt) / 1000
       const { statusCode: status } = response
       const { path: route, isPolling = false } = matched.route
-      const answered = { method, route, status, seconds }
-      requestLog.tell({ requestId, url, ...caller, isPolling, ...answered })
+      const { address, principal } = caller
+      requestLog.tell({
+        requestId,
+        url,
+        method,
+        route,
+        status,
+        seconds,
+        address,
+        principal,
+        isPolling,
+      })
     })
     serve(matched, caller, request, response).catch((error) =>
       refuse(matched.route, request, response, requestLog.problemOf(error, requestId)),

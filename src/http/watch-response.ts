@@ -1,11 +1,11 @@
 import type { ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
-import type { Access, AccessWatch } from '../access/access-watch.ts'
+import type { Access, AccessWatch, Watched } from '../access/access-watch.ts'
 import type { Problem } from '../base/problem.ts'
 import { eventStreamType } from './server-sent-events.ts'
 
 type Options = {
-  accessWatch: Pick<AccessWatch, 'watch'>
+  accessWatch: AccessWatch
   access: Access
   /** Aborted when the access is lost. */
   gone: AbortController
@@ -15,30 +15,39 @@ type Options = {
 const lingerMs = 1000
 
 /** Ends a response when its caller loses access, until it is closed. */
-export function watchResponse(response: ServerResponse, { accessWatch, access, gone }: Options) {
-  let lost: Problem | undefined
-  let source: Readable | undefined
-  const watch = accessWatch.watch(access, (problem) => {
-    lost = problem
-    if (response.headersSent) cutOff(response, source, problem)
-    gone.abort(problem)
-  })
-  response.once('close', () => watch[Symbol.dispose]())
-  if (response.closed) watch[Symbol.dispose]()
+export class ResponseWatch implements Watched {
+  readonly access: Access[]
+  readonly #response: ServerResponse
+  readonly #gone: AbortController
+  #lost: Problem | undefined
+  #source: Readable | undefined
 
-  return {
-    require: watch.require,
+  constructor(response: ServerResponse, { accessWatch, access, gone }: Options) {
+    this.access = [access]
+    this.#response = response
+    this.#gone = gone
+    if (response.closed) return
+    const handle = accessWatch.add(this)
+    response.on('close', () => accessWatch.remove(handle))
+  }
 
-    /** The result of a handler; rejects with the problem if access was lost meanwhile. */
-    async orLost(handled: Promise<unknown>): Promise<unknown> {
-      const answer = await handled.catch((error) => {
-        throw lost ?? error
-      })
-      if (answer instanceof Readable) source = answer
-      if (!lost) return answer
-      source?.destroy()
-      throw lost
-    },
+  end(problem: Problem): void {
+    this.#lost = problem
+    if (this.#response.headersSent) cutOff(this.#response, this.#source, problem)
+    this.#gone.abort(problem)
+  }
+
+  /** The result of a handler; rejects with the problem if access was lost meanwhile. */
+  async orLost(handled: Promise<unknown>): Promise<unknown> {
+    try {
+      const result = await handled
+      if (result instanceof Readable) this.#source = result
+      if (!this.#lost) return result
+    } catch (error) {
+      throw this.#lost ?? error
+    }
+    this.#source?.destroy()
+    throw this.#lost
   }
 }
 
