@@ -59,7 +59,8 @@ function cutOff(
 ): void {
   const isEventStream = response.getHeader('content-type') === eventStreamType
   if (!isEventStream || !source || response.writableEnded) {
-    response.destroy()
+    // The system would go on to send what it holds of the response, to a slow client for seconds.
+    response.socket?.resetAndDestroy()
     return
   }
   // The source writes whole events only, so the comment stands between two.

@@ -57,6 +57,26 @@ test('a client that vanishes before the answer to its push has made it whole or 
   await project.git('push', service.admin.remote('site'), 'HEAD:main')
 })
 
+test('of a clone whose token is deleted, the system sends nothing more either', async () => {
+  await using service = await startSite()
+  await using project = await createLargeProject(32 * mib)
+  await project.git('push', service.admin.remote('site'), 'HEAD:main')
+  const { id, token } = await service.client({ username: 'admin' })
+  const body = cloneBody(await project.git('rev-parse', 'HEAD'))
+  using connection = await connectRaw(service.url)
+  connection.request(`POST ${fetchPath}`, gitHeaders('git-upload-pack', token, body.length))
+  connection.socket.write(body)
+  await connection.atLeast(1)
+  // What is sent now fills the buffers of both ends.
+  connection.socket.pause()
+  assert.equal((await service.admin.delete(`/tokens/${id}`)).status, 204)
+  const failed = once(connection.socket, 'error')
+  await untilNothingIsLeft(service)
+  connection.socket.resume()
+  const [error] = await failed
+  assert.equal(error.code, 'ECONNRESET')
+})
+
 test('a client that vanishes in the middle of a clone leaves no git behind', async () => {
   await using service = await startSite()
   using connection = await startClone(service)
