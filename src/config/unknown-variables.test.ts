@@ -89,3 +89,12 @@ test('variables that Kubernetes makes for a Service called svc are recognized', 
     /^SettingsError: SVC_PORT: "tcp:\/\/.*Kubernetes .* enableServiceLinks: false/,
   )
 })
+
+test('a setting in the singular or the plural is one misspelt', () => {
+  for (const [name, meant] of [
+    ['SVC_TRUSTED_PROXY', 'SVC_TRUSTED_PROXIES'],
+    ['SVC_PORTS', 'SVC_PORT'],
+  ] as const) {
+    assert.equal(unknownVariables({ [name]: '1' })[0]?.meant, meant)
+  }
+})

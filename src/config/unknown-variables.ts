@@ -62,9 +62,18 @@ function closest(name: string): string | undefined {
   // A short word is soon turned into another one.
   const maxDistance = word.length <= 5 ? 1 : 2
   const near = known
-    .map((variable) => ({ variable, distance: distanceOf(word, variable.replace(prefix, '')) }))
+    .map((variable) => ({ variable, distance: distance(word, variable.replace(prefix, '')) }))
     .sort((one, other) => one.distance - other.distance)[0]
   return near && near.distance <= maxDistance ? near.variable : undefined
+}
+
+/** How far two names are from each other. A plural is as good as none. */
+function distance(one: string, other: string): number {
+  return Math.min(distanceOf(one, other), distanceOf(singular(one), singular(other)))
+}
+
+function singular(name: string): string {
+  return name.replace(/IES(?=_|$)/g, 'Y').replace(/S(?=_|$)/g, '')
 }
 
 /** The optimal string alignment distance: letters inserted, deleted, replaced or swapped with the next. */
