@@ -22,6 +22,7 @@ test('of what a trusted proxy says, the last address that is no proxy counts', (
   const proxies = '127.0.0.1, 10.0.0.0/8,2001:db8::/32'
   for (const [peer, forwarded, client] of [
     ['127.0.0.1', '203.0.113.9', '203.0.113.9'],
+    ['2001:db8::1%eth0', '203.0.113.9', '203.0.113.9'],
     ['::ffff:127.0.0.1', '203.0.113.9', '203.0.113.9'],
     ['127.0.0.1', undefined, '127.0.0.1'],
     // A client may begin the list with what it likes.

@@ -34,9 +34,9 @@ function familyOf(address: string): 'ipv4' | 'ipv6' {
   return isIPv6(address) ? 'ipv6' : 'ipv4'
 }
 
-/** An IPv4 address as it is, though the socket is of IPv6. */
+/** An address without what only this machine can tell: that its socket is of IPv6, and the zone of a link-local one. */
 function plain(address: string): string {
-  return address.replace(/^::ffff:(?=\d+\.)/i, '')
+  return address.replace(/^::ffff:(?=\d+\.)/i, '').replace(/%.*$/s, '')
 }
 
 // Some proxies add the port: 192.0.2.1:4711, [2001:db8::1]:4711.
