@@ -32,6 +32,13 @@ export function createConnectionErrors(routes: Route[]) {
   }
 
   return {
+    /** Refuses a request without a `Host` header, or with several: RFC 9112, section 3.2. False when it has one. */
+    refusesHost(request: IncomingMessage): boolean {
+      if (hasOneHost(request)) return false
+      respond(request.socket, new Problem('malformed_request', 'A request needs one Host header.'))
+      return true
+    },
+
     /** Responds to what Node's parser rejects. */
     onClientError(error: ClientError, socket: Duplex): void {
       if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy()
@@ -67,4 +74,13 @@ function targetOf({ rawPacket, bytesParsed = 0 }: ClientError): string | undefin
   const start = bytesParsed === 0 ? 0 : rawPacket.lastIndexOf('\n', bytesParsed - 1) + 1
   const end = rawPacket.indexOf('\r\n', start)
   return requestLine.exec(rawPacket.toString('latin1', start, end === -1 ? start : end))?.[1]
+}
+
+function hasOneHost({ rawHeaders, httpVersion }: IncomingMessage): boolean {
+  let count = 0
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at]
+    if (name?.length === 4 && name.toLowerCase() === 'host') count++
+  }
+  return count === 1 || (count === 0 && httpVersion === '1.0')
 }
