@@ -1,6 +1,6 @@
 import { createAccessWatch } from './access/access-watch.ts'
 import { type Options, openApp } from './app.ts'
-import { assertDataDirectory, lockServer, prepareDataDirectory } from './config/data-directory.ts'
+import { lockServer, prepareDataDirectory } from './config/data-directory.ts'
 import { ping } from './database/ping.ts'
 import { createEventLog } from './event-log/event-log.ts'
 import { eventRoutes } from './event-log/event-routes.ts'
@@ -132,7 +132,7 @@ export async function startService(options: Options) {
     {
       code: 'storage_unavailable',
       detail: 'The data directory cannot be read.',
-      probe: () => assertDataDirectory(settings.dataDir),
+      probe: directories.assertThere,
     },
   ])
   const health = async () => {
@@ -162,6 +162,7 @@ export async function startService(options: Options) {
       (await workflows.authenticate(token)) ?? tokens.authenticate(token),
     accessWatch: createAccessWatch({ recheck: app.recheckAccess }),
     requireSpace: freeSpace.require,
+    requireParts,
     onAnswered: metrics.answered,
     clock,
     log,
@@ -173,6 +174,7 @@ export async function startService(options: Options) {
   const createBackend = () =>
     createSshBackend({
       ...app,
+      requireParts,
       pushes,
       tidying,
       turns,

@@ -160,3 +160,51 @@ test('a body that is a little too long is read, so that its sender gets to read 
     assert.equal(answer.status, 413)
   }
 })
+
+test('a request without one Host header is refused with a problem', async () => {
+  const lines = (count: number) => 'Host: localhost\r\n'.repeat(count)
+  for (const path of [
+    '/health',
+    '/repos',
+    '/repos/site.git/info/refs?service=git-upload-pack',
+    '/x',
+  ]) {
+    for (const [count, version, isRefused] of [
+      [0, '1.1', true],
+      [2, '1.1', true],
+      [2, '1.0', true],
+      [0, '1.0', false],
+      [1, '1.1', false],
+    ] as const) {
+      using connection = await connectRaw(url)
+      const rest = `Authorization: ${authorization}\r\nConnection: close\r\n\r\n`
+      connection.socket.write(`GET ${path} HTTP/${version}\r\n${lines(count)}${rest}`)
+      const answer = parseAnswer((await connection.end()).replaceAll('HTTP/1.0', 'HTTP/1.1'))
+      const where = `${path}, ${count} of HTTP/${version}: ${answer?.head}`
+      assert.equal(answer?.status === 400, isRefused, where)
+      if (isRefused) assert.match(JSON.parse(answer?.body ?? '').detail, /one Host header/)
+    }
+  }
+})
+
+test('an unknown expectation is ignored', async () => {
+  for (const path of ['/repos', '/repos/site.git/info/refs?service=git-upload-pack']) {
+    using connection = await connectRaw(url)
+    connection.request(`GET ${path}`, { authorization, expect: 'a-miracle', connection: 'close' })
+    assert.equal(parseAnswer(await connection.end())?.status, 200)
+  }
+})
+
+test('who waits to send a body that is too large is not told to continue', async () => {
+  const body = { 'content-type': 'application/json', 'content-length': 100 * mib }
+  const push = { ...body, 'content-type': 'application/x-git-receive-pack-request' }
+  for (const [path, headers] of [
+    ['/repos', body],
+    ['/repos/site.git/git-receive-pack', push],
+  ] as const) {
+    using connection = await connectRaw(url)
+    connection.request(`POST ${path}`, { authorization, expect: '100-continue', ...headers })
+    const received = await connection.end()
+    assert.match(received, /^HTTP\/1\.1 413 /, path)
+  }
+})

@@ -490,6 +490,31 @@ test('every route that streams events says so', async () => {
   }
 })
 
+test('an integer in a query is written in digits, and a parameter given once', async () => {
+  for (const text of ['1e2', '+1', '0x10', ' 1', '1.0', '', 'NaN']) {
+    const { status, body } = await service.admin.get(`/repos?limit=${encodeURIComponent(text)}`)
+    assert.equal(status, 400, text)
+    assert.match(body.detail, /\/limit is not accepted; it takes a page size/)
+  }
+  assert.equal((await service.admin.get('/repos?limit=12')).status, 200)
+  await service.admin.post('/repos', { name: 'twice' })
+  for (const path of [
+    '/repos?limit=1&limit=1',
+    '/repos/twice.git/info/refs?service=git-upload-pack&service=git-upload-pack',
+  ]) {
+    assert.equal((await service.admin.get(path)).status, 400, path)
+  }
+  await service.admin.delete('/repos/twice')
+})
+
+test('a response without content is documented without content', async () => {
+  const { paths } = (await toAnswer(await fetch(`${service.url}/openapi.json`))).body
+  for (const item of Object.values<object>(paths))
+    for (const { operationId, responses } of Object.values(item))
+      assert.equal(responses[204]?.content, undefined, operationId)
+  assert.ok(paths['/runner/claim'].post.responses[204])
+})
+
 test('a value that breaks several rules is told once', () => {
   const values = [
     null,

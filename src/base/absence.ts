@@ -4,6 +4,12 @@ export function ignoreAbsence(error: unknown): undefined {
   throw error
 }
 
+/** For a `catch`: what is there already is fine, and any other error is thrown again. */
+export function ignoreExistence(error: unknown): undefined {
+  if (error instanceof Error && 'code' in error && error.code === 'EEXIST') return undefined
+  throw error
+}
+
 /** Whether an error says that a file is not there, or a folder in its place, or a file in the place of its folder. */
 export function isAbsence(error: unknown): boolean {
   const code = error instanceof Error && 'code' in error ? error.code : undefined

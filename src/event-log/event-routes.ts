@@ -59,7 +59,7 @@ export function eventRoutes(eventLog: EventLog) {
         follow: Type.Optional(
           Type.Boolean({
             description:
-              'true for a stream of server-sent events, false for a list; when left out, the header `Accept` decides',
+              '`true` for a stream of server-sent events, `false` for a list; the default depends on the header `Accept`',
           }),
         ),
         repository: Type.Optional(RepositoryName),

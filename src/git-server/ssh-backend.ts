@@ -17,6 +17,8 @@ type Dependencies = {
   sshKeys: SshKeys
   repositories: Repositories
   recheckAccess: (access: Access) => Promise<void>
+  /** Throws the Problem of a part of the service that is missing. */
+  requireParts: () => Promise<void>
   pushes: Pushes
   tidying: Tidying
   turns: GitTurns
@@ -30,8 +32,9 @@ type Turn = { end: AbortController; held?: Disposable }
 
 /** The main process's side for one SSH process. What that holds here is named by numbers of its own. */
 export function createSshBackend(dependencies: Dependencies) {
-  const { sshKeys, repositories, recheckAccess, pushes, tidying, turns, onOperation, onFetch } =
+  const { sshKeys, repositories, recheckAccess, requireParts, pushes, tidying, turns } =
     dependencies
+  const { onOperation, onFetch } = dependencies
   const heldTurns = new Map<number, Turn>()
   const visits = new Map<number, Visit>()
   const openPushes = new Map<string, Push>()
@@ -45,6 +48,7 @@ export function createSshBackend(dependencies: Dependencies) {
     open: (principal: Principal, name: string, permission: Permission) =>
       repositories.open(principal, name, permission),
     recheckAccess,
+    requireParts,
     list: (principal: Principal) => repositories.list(principal, { after: '', limit: undefined }),
     describe: (repository: Repository) => repositories.describe(repository),
 

@@ -8,6 +8,7 @@ import { redactTokens } from '../base/redact-tokens.ts'
 import { trimEndOf } from '../base/trim-end.ts'
 import type { PlainSettings } from '../config/settings.ts'
 import { createBuckets } from '../http/limits.ts'
+import { causeOf } from '../http/request-log.ts'
 import type { Session } from '../ssh/connection.ts'
 import type { Claim, Verdict } from '../ssh/userauth.ts'
 import { toWords } from './command-words.ts'
@@ -29,7 +30,7 @@ type Dependencies = {
   engine: GitEngine
   backend: Pick<
     SshBackend,
-    'identify' | 'principalOf' | 'open' | 'list' | 'describe' | 'recheckAccess'
+    'identify' | 'principalOf' | 'open' | 'list' | 'describe' | 'recheckAccess' | 'requireParts'
   >
   settings: PlainSettings
   log: Log
@@ -165,7 +166,7 @@ export function createSshDoor({ engine, backend, settings, log }: Dependencies) 
     return { command, isJson, repositoryName: toRepositoryName(others[0] ?? '') }
   }
 
-  function explain(session: Session<Identity>, error: unknown): number {
+  async function explain(session: Session<Identity>, error: unknown): Promise<number> {
     const { signal, errors, command = '' } = session
     if (signal.aborted) return exitCodes.git
     const isGit = /^git\b/.test(command)
@@ -175,7 +176,8 @@ export function createSshDoor({ engine, backend, settings, log }: Dependencies) 
     }
     const problem = toProblem(error)
     if (problem.cause !== undefined) log.error({ err: problem.cause }, 'an ssh command failed')
-    errors.write(toLines(session, toComplaint(problem.message)))
+    const { message } = await causeOf(problem, backend.requireParts)
+    errors.write(toLines(session, toComplaint(message)))
     return isGit ? exitCodes.git : exitCodes.failure
   }
 

@@ -182,7 +182,9 @@ function successOf(route: Route, links: object | undefined): object {
     const content = route.reply && { content: { [type]: { schema: route.reply }, ...stream } }
     const others = route.otherStatuses.map((status) => [
       status,
-      { description: 'Accepted; it goes on after this answer.', ...content },
+      status === 204
+        ? { description: 'Nothing to return.' }
+        : { description: 'Accepted; the work continues after this response.', ...content },
     ])
     return {
       [route.status]: { description: 'Done.', ...content, ...(links && { links }) },

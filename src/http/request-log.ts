@@ -1,6 +1,6 @@
 import type { Principal } from '../access/principal.ts'
 import type { Log } from '../base/log.ts'
-import { type Problem, toProblem } from '../base/problem.ts'
+import { Problem, problems, toProblem } from '../base/problem.ts'
 import { statusOf } from './problem-response.ts'
 
 export type RequestLog = ReturnType<typeof createRequestLog>
@@ -21,8 +21,16 @@ type Request = Answered & {
 
 const pathShown = 500
 
-/** Tells of requests: each when it has been answered, and of a failure as soon as it is noticed. */
-export function createRequestLog(log: Log, onAnswered?: (answered: Answered) => void) {
+type Options = {
+  log: Log
+  /** Called when a response has been sent, or its client has gone. */
+  onAnswered?: ((answered: Answered) => void) | undefined
+  /** Throws the Problem of a part that is missing. */
+  requireParts: () => Promise<void>
+}
+
+/** Logs requests: each when its response has been sent, and an error as soon as it occurs. */
+export function createRequestLog({ log, onAnswered, requireParts }: Options) {
   return {
     /** Takes what became of a request, when its answer has been sent or its client has gone. */
     tell(request: Request): void {
@@ -36,13 +44,25 @@ export function createRequestLog(log: Log, onAnswered?: (answered: Answered) => 
       onAnswered?.(request)
     },
 
-    /** What a client is told of an error; what is no fault of the client's is logged. */
-    problemOf(error: unknown, requestId: string): Problem {
+    /** The Problem that a client gets for an error; one that is not the client's fault is logged. */
+    async problemOf(error: unknown, requestId: string): Promise<Problem> {
       const problem = toProblem(error)
       if (statusOf(problem) >= 500 && problem.cause !== undefined) {
         log.error({ err: problem.cause, requestId }, 'a request failed')
       }
-      return problem
+      return causeOf(problem, requireParts)
     },
   }
+}
+
+/** The Problem behind another: while a part of the service is missing, anything may look damaged. */
+export async function causeOf(
+  problem: Problem,
+  requireParts: () => Promise<void>,
+): Promise<Problem> {
+  if (problems[problem.code].kind !== 'internal') return problem
+  return requireParts().then(
+    () => problem,
+    (missing) => (missing instanceof Problem ? missing : problem),
+  )
 }

@@ -1,4 +1,10 @@
-import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http'
+import {
+  createServer,
+  type IncomingMessage,
+  type RequestListener,
+  type Server,
+  type ServerResponse,
+} from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { Readable } from 'node:stream'
 import fastify, { type FastifyReply, type FastifyRequest } from 'fastify'
@@ -49,6 +55,8 @@ type Options = {
   accessWatch: AccessWatch
   /** Throws a Problem when nothing may be written. */
   requireSpace: () => Promise<void>
+  /** Throws the Problem of a part of the service that is missing. */
+  requireParts: () => Promise<void>
   /** Called when an answer has been sent, or its client has gone. */
   onAnswered?: (answered: Answered) => void
   clock: Clock
@@ -64,8 +72,7 @@ const pathMaxLength = headersMaxBytes
 
 /** The HTTP server: each route in turn checks token, permission, resource, query and body, then handles. */
 export function createHttpServer(options: Options) {
-  const { settings, routes, authenticate, accessWatch, requireSpace, onAnswered, clock, log } =
-    options
+  const { settings, routes, authenticate, accessWatch, requireSpace, clock } = options
   const identify = createAuthentication({
     authenticate,
     badTokensPerMinute: settings.badTokensPerMinute,
@@ -82,7 +89,7 @@ export function createHttpServer(options: Options) {
   }
   const departures = createDepartures()
   const stopping = new AbortController()
-  const requestLog = createRequestLog(log, onAnswered)
+  const requestLog = createRequestLog(options)
   const connectionErrors = createConnectionErrors(routes)
   const clientAddress = createClientAddress(settings.trustedProxies)
   const principals = new WeakMap<IncomingMessage, Principal>()
@@ -99,6 +106,7 @@ export function createHttpServer(options: Options) {
     serverFactory: (listener) =>
       toServer(
         inSequence((request, response) => {
+          if (connectionErrors.refusesHost(request)) return
           if (!serveStream(request, response)) listener(request, response)
         }),
       ).on('connect', connectionErrors.onConnect),
@@ -230,10 +238,9 @@ export function createHttpServer(options: Options) {
   }
 
   async function readBody(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
-    if (request.method === 'GET' || request.method === 'HEAD') {
-      assertDeclared(request.raw, bodyLimits)
-      return undefined
-    }
+    // Before a client that waits for a `100 Continue` gets one.
+    assertDeclared(request.raw, bodyLimits)
+    if (request.method === 'GET' || request.method === 'HEAD') return undefined
     if (expectsContinue(request.raw)) reply.raw.writeContinue()
     return readJsonBody(request.raw, bodyLimits)
   }
@@ -245,8 +252,8 @@ export function createHttpServer(options: Options) {
     return reply.type(route.produces).send(content)
   }
 
-  function sendProblem(request: FastifyRequest, reply: FastifyReply, error: unknown) {
-    const problem = requestLog.problemOf(error, request.id)
+  async function sendProblem(request: FastifyRequest, reply: FastifyReply, error: unknown) {
+    const problem = await requestLog.problemOf(error, request.id)
     const status = statusOf(problem)
     if (reply.raw.headersSent || reply.raw.destroyed) {
       reply.hijack()
@@ -302,14 +309,17 @@ function toServer(listener: RequestListener): Server {
       connectionsCheckingInterval: checkEveryMs,
       headersTimeout: headersTimeoutMs,
       keepAliveTimeout: keepAliveMs,
+      requireHostHeader: false, // Refused with a problem: see `refusesHost`.
       requestTimeout: 0, // A push may take as long as it makes progress; JSON bodies have a limit of their own.
     },
     listener,
   )
   closeGently(server)
-  return server.on('checkContinue', (request, response) => {
+  const handle = (request: IncomingMessage, response: ServerResponse) => {
     server.emit('request', request, response)
-  })
+  }
+  // No other expectation is known, and a server need not refuse one: RFC 9110, section 10.1.1.
+  return server.on('checkContinue', handle).on('checkExpectation', handle)
 }
 
 function sendAnswer(

@@ -139,9 +139,9 @@ export function createStreams(dependencies: Dependencies) {
         isPolling,
       })
     })
-    serve(matched, caller, request, response).catch((error) =>
-      refuse(matched.route, request, response, requestLog.problemOf(error, requestId)),
-    )
+    serve(matched, caller, request, response).catch(async (error) => {
+      refuse(matched.route, request, response, await requestLog.problemOf(error, requestId))
+    })
     return true
   }
 }

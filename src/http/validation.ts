@@ -4,9 +4,7 @@ import { type FieldError, Problem } from '../base/problem.ts'
 
 // Every fault is reported, so that a request is mended in one go; the schemas bound how many there can be.
 const options = { allErrors: true, verbose: true, allowUnionTypes: true }
-const bodies = new Ajv(options)
-// All that a query holds is text.
-const queries = new Ajv({ ...options, coerceTypes: true })
+const ajv = new Ajv(options)
 
 const compiled = new WeakMap<TSchema, ValidateFunction>()
 
@@ -18,7 +16,7 @@ export function checkBody(schema: TSchema | undefined, body: unknown): unknown {
     throw new Problem('invalid_request', `A JSON body is required; its fields are ${list(schema)}.`)
   }
   refuseExcess(body)
-  return check(bodies, schema, body)
+  return check(schema, body)
 }
 
 // Where every field may be left out, so may the whole.
@@ -32,19 +30,34 @@ export function checkQuery(schema: TSchema | undefined, query: URLSearchParams):
     assertParameters(query)
     return {}
   }
-  const values: Record<string, string | string[]> = {}
+  // A query's schema is an object whose properties are its parameters.
+  const { properties = {} } = schema as { properties?: Record<string, TSchema> }
+  const values: Record<string, unknown> = {}
   for (const key of new Set(query.keys())) {
     const all = query.getAll(key)
-    values[key] = all.length > 1 ? all : (all[0] ?? '')
+    values[key] = all.length > 1 ? all : toValue(properties[key], all[0] ?? '')
   }
-  const known = Object.keys(Object((schema as { properties?: object }).properties))
-  return check(queries, schema, values, unknownParameters(query, known))
+  return check(schema, values, unknownParameters(query, Object.keys(properties)))
+}
+
+/** A parameter as a value of its schema's type; as it is where it is none, for the check to refuse. */
+function toValue(schema: TSchema | undefined, text: string): unknown {
+  const { type } = Object(schema) as { type?: string }
+  if (type === 'integer' && /^-?\d{1,15}$/.test(text)) return Number(text)
+  if (type === 'boolean' && (text === 'true' || text === 'false')) return text === 'true'
+  return text
 }
 
 /** Refuses parameters that a request does not take. */
 export function assertParameters(query: URLSearchParams, known: readonly string[] = []): void {
   const unknown = unknownParameters(query, known)
   if (unknown.length > 0) throw invalid(unknown)
+  const repeated = known.filter((name) => query.getAll(name).length > 1)
+  if (repeated.length > 0) {
+    throw invalid(
+      repeated.map((name) => ({ pointer: `/${name}`, detail: 'is given more than once.' })),
+    )
+  }
 }
 
 const none: FieldError[] = []
@@ -60,7 +73,7 @@ function unknownParameters(query: URLSearchParams, known: readonly string[]): Fi
   }))
 }
 
-function check(ajv: Ajv, schema: TSchema, value: unknown, others: FieldError[] = []): unknown {
+function check(schema: TSchema, value: unknown, others: FieldError[] = []): unknown {
   const validate = compiled.get(schema) ?? ajv.compile(schema)
   compiled.set(schema, validate)
   const errors = validate(value) ? [] : withoutBranches(validate.errors ?? []).map(toFieldError)

@@ -1,7 +1,17 @@
 import { rmSync } from 'node:fs'
-import { mkdir, open, readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
+import {
+  access,
+  constants,
+  mkdir,
+  open,
+  readdir,
+  rename,
+  rm,
+  stat,
+  writeFile,
+} from 'node:fs/promises'
 import { join } from 'node:path'
-import { ignoreAbsence } from '../base/absence.ts'
+import { ignoreAbsence, ignoreExistence } from '../base/absence.ts'
 import { sync, syncTree } from '../base/disk.ts'
 import type { FaultPoint } from '../base/fault-points.ts'
 import { isId } from '../base/ids.ts'
@@ -39,6 +49,8 @@ export function createDirectories({ dataDir, git, faultPoint }: Dependencies) {
   const scratchOf = (id: string, what: string) => join(staging, `${id}.${what}`)
 
   async function draft(id: string, defaultBranch?: string): Promise<string> {
+    // Git would make the folders above it, too, on whatever disk is there while that of the data directory is not.
+    await mkdir(draftOf(id))
     await git.run(gitCommands.init(draftOf(id), defaultBranch))
     return draftOf(id)
   }
@@ -46,7 +58,7 @@ export function createDirectories({ dataDir, git, faultPoint }: Dependencies) {
   async function place(id: string): Promise<void> {
     const path = pathOf(id)
     await syncTree(draftOf(id))
-    await mkdir(join(path, '..'), { recursive: true, mode: 0o700 })
+    await mkdir(join(path, '..'), { mode: 0o700 }).catch(ignoreExistence)
     await rename(draftOf(id), path)
     await sync(join(path, '..'))
     await sync(root)
@@ -187,6 +199,11 @@ export function createDirectories({ dataDir, git, faultPoint }: Dependencies) {
         await endWorkers(id)
         await discard(id)
       }
+    },
+
+    /** Rejects when one of the folders is missing or cannot be entered. */
+    async assertThere(): Promise<void> {
+      for (const folder of [root, staging, trash]) await access(folder, constants.X_OK)
     },
 
     /** Keeps others from clearing a draft away; undefined when somebody else does so. */

@@ -187,19 +187,29 @@ export function runRoutes({ repositories, runs, views, logs }: Dependencies) {
       isLongLived: true,
       query: Type.Object({
         offset: Type.Optional(
-          Type.Integer({ description: 'bytes to leave out', minimum: 0, maximum: 2 ** 40 }),
+          Type.Integer({
+            description: 'a number of bytes to skip, 0 or more',
+            minimum: 0,
+            maximum: 2 ** 40,
+          }),
         ),
         attempt: Type.Optional(
-          Type.Integer({ description: 'an earlier attempt', minimum: 1, maximum: 1e6 }),
+          Type.Integer({
+            description: 'the number of an attempt, 1 or more',
+            minimum: 1,
+            maximum: 1e6,
+          }),
         ),
         step: Type.Optional(
           Type.Integer({
-            description: 'what this step wrote, and nothing else',
+            description: 'the number of a step, 0 or more: its output alone',
             minimum: 0,
             maximum: 1e6,
           }),
         ),
-        follow: Type.Optional(Type.Boolean({ description: 'whether to follow it while it grows' })),
+        follow: Type.Optional(
+          Type.Boolean({ description: '`true` or `false`: whether to follow it while it grows' }),
+        ),
       }),
       produces: 'text/plain; charset=utf-8',
       eventStream:

@@ -36,7 +36,7 @@ export function runnerRoutes(desk: RunnerDesk, ownRunner: string) {
       isPolling: true,
       isLongLived: true,
       body: ClaimBody,
-      reply: { 200: named('Claim', Claim), 204: Claim },
+      reply: { 200: named('Claim', Claim), 204: nothing },
       handle: async ({ principal, body, setStatus, untilStopping }) => {
         const name = principal.kind === 'runner' ? ownRunner : body.name
         const claimed = await desk.claim({ ...body, name }, untilStopping())

@@ -59,6 +59,33 @@ test('without its data directory, health is 503 and names that', async () => {
   await untilHealthy(service)
 })
 
+test('while folders of the data directory are missing, nothing calls itself damaged', async () => {
+  await using service = await startService({ env: { SVC_SSH_PORT: '0' } })
+  const { admin, dataDir, url } = service
+  await admin.post('/repos', { name: 'site' })
+  const listing = `${url}/repos/site.git/info/refs?service=git-upload-pack`
+  const authorization = `Bearer ${service.adminToken}`
+  for (const name of ['repositories', 'staging', 'trash']) {
+    await rename(join(dataDir, name), join(dataDir, 'elsewhere'))
+    const { body } = await untilMissing(service)
+    assert.equal(body.code, 'storage_unavailable', name)
+    const created = await admin.post('/repos', { name: 'new' })
+    if (name !== 'trash') assert.equal(created.body.code, 'storage_unavailable', created.text)
+    if (name === 'repositories') {
+      assert.equal((await admin.get('/repos/site')).body.code, 'storage_unavailable')
+      const answer = await fetch(listing, { headers: { authorization } })
+      assert.equal(answer.status, 503)
+      assert.match(await answer.text(), /data directory/)
+    }
+    await rename(join(dataDir, 'elsewhere'), join(dataDir, name))
+    await untilHealthy(service)
+    await admin.delete('/repos/new')
+    assert.equal((await fetch(listing, { headers: { authorization } })).status, 200)
+    assert.equal((await admin.post('/repos', { name: 'new' })).status, 201)
+    assert.equal((await admin.delete('/repos/new')).status, 204)
+  }
+})
+
 async function health({ url }: Service): Promise<Answer> {
   return toAnswer(await fetch(`${url}/health`))
 }
