@@ -49,8 +49,8 @@ export function createFetchCache({ settings, freeSpace, clock, log, onFetch }: D
     maxAgeMs: settings.fetchCacheSeconds * 1000,
     clock,
   })
-  // What was asked for lately, and whether more than once.
-  const seen = new Map<string, boolean>()
+  // Recent requests. The response to a large one takes more room than one may have, so storing it is not tried again.
+  const seen = new Map<string, 'once' | 'repeated' | 'large'>()
   const sweeping = setInterval(() => void kept.sweep(), sweepEveryMs).unref()
 
   /** What an answer depends on, in few bytes; undefined when nobody else may have it. */
@@ -65,8 +65,9 @@ export function createFetchCache({ settings, freeSpace, clock, log, onFetch }: D
   }
 
   function note(key: string): void {
-    const wasSeen = seen.delete(key)
-    seen.set(key, wasSeen)
+    const before = seen.get(key)
+    seen.delete(key)
+    seen.set(key, before === 'once' ? 'repeated' : (before ?? 'once'))
     const [oldest] = seen.keys()
     if (seen.size > seenMost && oldest !== undefined) seen.delete(oldest)
   }
@@ -97,13 +98,17 @@ export function createFetchCache({ settings, freeSpace, clock, log, onFetch }: D
     production: Production,
     turn: Disposable,
   ): AnswerSpool {
-    const isRepeated = () => seen.get(key) === true
+    const isRepeated = () => seen.get(key) === 'repeated'
+    const isToKeep = (size: number) => {
+      if (!isRepeated()) return false
+      if (!kept.takes(size)) seen.set(key, 'large')
+      return isRepeated()
+    }
     return flights.start({
       key,
       production,
       turn,
-      isWanted: (spool) =>
-        (spool.readers() > 1 || (isRepeated() && kept.takes(spool.size()))) && !freeSpace.isShort(),
+      isWanted: (spool) => (spool.readers() > 1 || isToKeep(spool.size())) && !freeSpace.isShort(),
       async onEnd(spool, { exitCode, complaint }) {
         if (exitCode !== 0) {
           log.warn({ repositoryId: repository.id, exitCode, complaint }, 'git failed')

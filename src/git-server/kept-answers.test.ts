@@ -22,9 +22,9 @@ test('what was not asked for the longest goes first when there is no room', asyn
   assert.deepEqual(site.kept.count(), { entries: 4, bytes: 4 * mib })
 })
 
-test('no answer takes more than a quarter of the room, and without room none is taken', async () => {
+test('no answer takes more than half of the room, and without room none is taken', async () => {
   const { kept } = await createSite({ maxBytes: 4 * mib })
-  assert.deepEqual([1, mib, mib + 1, 0].map(kept.takes), [true, true, false, false])
+  assert.deepEqual([1, 2 * mib, 2 * mib + 1, 0].map(kept.takes), [true, true, false, false])
   const { kept: none } = await createSite({ maxBytes: 0 })
   assert.equal(none.takes(1), false)
 })

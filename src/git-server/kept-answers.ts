@@ -24,7 +24,7 @@ type Entry = {
 }
 
 // An answer that would push out most others is hardly worth it.
-const shareMost = 1 / 4
+const shareMost = 1 / 2
 // Each has a descriptor open.
 const filesMost = 256
 // A file would take more than what is as small as this.
