@@ -1,7 +1,7 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
-import { flushPacket, packet } from '../src/git/pkt-line.ts'
+import { flushPacket, packet } from '../src/git/protocol/pkt-line.ts'
 import { median, percentile, takeTurns } from './measure.ts'
 import type { Effort } from './operations.ts'
 import { say } from './output.ts'

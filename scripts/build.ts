@@ -4,6 +4,6 @@ import { cpSync, rmSync } from 'node:fs'
 // Makes dist/ from src/: Node runs TypeScript as it is, but not from within node_modules.
 rmSync('dist', { recursive: true, force: true })
 execFileSync('tsc', ['--project', 'tsconfig.build.json'], { stdio: 'inherit' })
-cpSync('src/git/hooks', 'dist/git/hooks', { recursive: true })
-cpSync('src/git/askpass', 'dist/git/askpass')
-cpSync('src/git/seat', 'dist/git/seat')
+cpSync('src/git/process/hooks', 'dist/git/process/hooks', { recursive: true })
+cpSync('src/git/import/askpass', 'dist/git/import/askpass')
+cpSync('src/git/process/prefork.sh', 'dist/git/process/prefork.sh')

@@ -4,14 +4,14 @@ import { createInterface } from 'node:readline/promises'
 import { Writable } from 'node:stream'
 import { type App, createTools, openExistingApp, type Tools } from './app.ts'
 import { BackupError } from './backup/manifest.ts'
-import { printable } from './base/columns.ts'
+import { printable } from './base/format.ts'
 import { closeInheritedDescriptors } from './base/inherited-descriptors.ts'
 import { createLog } from './base/log.ts'
 import { Problem } from './base/problem.ts'
 import { dropStartupGarbage } from './base/startup-garbage.ts'
 import type { DoctorOptions } from './commands/doctor-command.ts'
 import { createProgram } from './commands/program.ts'
-import type { RunOptions } from './commands/run-command.ts'
+import type { RunOptions } from './commands/run-workflows.ts'
 import type { RunnerCommandOptions } from './commands/runner-command.ts'
 import type { Terminal } from './commands/terminal.ts'
 import { UsageError } from './commands/usage-error.ts'
@@ -20,7 +20,7 @@ import { DataDirectoryError, writeAdminToken } from './config/data-directory.ts'
 import { readSettings, SettingsError } from './config/settings.ts'
 import { unknownVariables } from './config/unknown-variables.ts'
 import { RunnerFault } from './runner/runner-fault.ts'
-import { startService } from './service.ts'
+import { startService } from './server.ts'
 
 const version: string = JSON.parse(
   readFileSync(new URL('../package.json', import.meta.url), 'utf8'),
@@ -173,7 +173,7 @@ async function doctor({ repository, fsck, json = false }: DoctorOptions): Promis
 
 async function run(files: string[], asked: RunOptions): Promise<void> {
   // Loaded only where it is used.
-  const { runWorkflows } = await import('./commands/run-command.ts')
+  const { runWorkflows } = await import('./commands/run-workflows.ts')
   const [cancel, kill] = [new AbortController(), new AbortController()]
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     process.on(signal, () => {

@@ -6,20 +6,20 @@ import { newId } from '../src/base/ids.ts'
 import { createLog } from '../src/base/log.ts'
 import type { Database } from '../src/database/database.ts'
 import type { PushRow } from '../src/database/schema.ts'
-import { createGit } from '../src/git/git-process.ts'
-import type { PushedUpdate } from '../src/git/refs.ts'
-import { createKeptTips } from '../src/git-server/kept-tips.ts'
-import { createPushJournal } from '../src/git-server/push-journal.ts'
+import { createGit } from '../src/git/process/git-process.ts'
+import type { PushedUpdate } from '../src/git/refs/refs.ts'
+import { createPushJournal } from '../src/git-server/receive-pack/push-journal.ts'
 import {
   findPushes,
   insertPush,
   listPushSizes,
   listUnfinished,
   markFinished,
-} from '../src/git-server/push-store.ts'
+} from '../src/git-server/receive-pack/push-store.ts'
+import { createKeptTips } from '../src/git-server/receive-pack/retained-commits.ts'
 import { createDirectories } from '../src/repositories/directories.ts'
+import { createTidying } from '../src/repositories/repository-holds.ts'
 import { insertRepository } from '../src/repositories/repository-store.ts'
-import { createTidying } from '../src/repositories/tidying.ts'
 import { onEachDatabase } from './support/databases.ts'
 import { createProject, git as runGit, temporaryFolder } from './support/git.ts'
 import { gitLimits } from './support/git-limits.ts'

@@ -17,10 +17,10 @@ const builders = [
   'src/access/names.ts',
   'src/commands/assert-form.ts',
   'src/event-log/event-routes.ts',
-  'src/git-server/fetch-request.ts',
-  'src/git/limit-exceeded.ts',
+  'src/git-server/upload-pack/cache-key.ts',
+  'src/git/process/limit-exceeded.ts',
   'src/http/route-pattern.ts',
-  'src/workflow-syntax/cron.ts',
+  'src/workflow-parser/cron.ts',
 ]
 
 test('every regular expression takes linear time', () => {

@@ -15,7 +15,7 @@ import {
   listUnfinished,
   listWithUnfinished,
   markFinished,
-} from '../src/git-server/push-store.ts'
+} from '../src/git-server/receive-pack/push-store.ts'
 import {
   deleteCollaborator,
   insertCollaborator,

@@ -12,7 +12,7 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 
 /** The folders of src/ in rows: a folder may import from itself and from those of lower rows. */
 const rows = [
-  ['main', 'ssh-main', 'starter-main', 'runner-main', 'service', 'app', 'commands'],
+  ['main', 'ssh-main', 'spawn-helper-main', 'runner-main', 'server', 'app', 'commands'],
   [
     'git-server',
     'maintenance',
@@ -27,13 +27,14 @@ const rows = [
   ['repositories'], // what all features are about
   ['tokens', 'ssh-keys'], // who is calling
   ['events'], // what happens
-  ['http', 'database', 'git', 'ssh', 'remote', 'vault', 'runner'], // kits: technology, no resources; and a program that knows only the runner API
+  ['http', 'database', 'git', 'ssh', 'rpc', 'vault', 'runner'], // kits: technology, no resources; and a program that knows only the runner API
   ['runner-api'], // how runners and the server talk of runs
-  ['engine'], // how a run is executed, and what is told of it
-  ['payloads'], // what is told of events to others, in GitHub's shapes
-  ['workflow-syntax', 'sandbox', 'masking'],
+  ['workflow-engine'], // how a run is executed, and what is told of it
+  ['github-payloads'], // what is told of events to others, in GitHub's shapes
+  ['workflow-parser', 'sandbox', 'secret-masking'],
   ['config', 'access'], // vocabulary: how it is set up, who may do what
   ['outbound'], // where may be connected to; a setting is said in its words
+  ['concurrency'],
   ['base'],
 ]
 
@@ -47,7 +48,7 @@ const sources = files.filter((path) => path.endsWith('.ts'))
 const programs = new Set([
   'src/main.ts',
   'src/ssh-main.ts',
-  'src/starter-main.ts',
+  'src/spawn-helper-main.ts',
   'src/runner-main.ts',
 ])
 const isTest = (path: string) => path.endsWith('.test.ts') || path.startsWith('test/')
@@ -81,9 +82,9 @@ test('programs are started in few places: git, the further processes of the serv
     (path) => path.startsWith('src/') && !isTest(path) && /node:child_process/.test(read(path)),
   )
   assert.deepEqual(spawners, [
-    'src/git-server/ssh-process.ts',
-    'src/git/seats.ts',
-    'src/git/starter.ts',
+    'src/git-server/ssh/ssh-process.ts',
+    'src/git/process/preforked-process.ts',
+    'src/git/process/spawn-helper.ts',
     'src/sandbox/launch.ts',
     'src/workflows/runner-process.ts',
   ])
@@ -107,7 +108,7 @@ test('files are small enough to read at a sitting', () => {
 test('what a run says is shortened where it is masked, and nowhere else', () => {
   const cut = /\.(slice|substring)\(0, [^)]*max/i
   for (const path of sources.filter((source) => !isTest(source))) {
-    if (!/^src\/(engine|workflows|webhooks)\//.test(path)) continue
+    if (!/^src\/(workflow-engine|workflows|webhooks)\//.test(path)) continue
     assert.ok(!cut.test(read(path)), `${path} shortens a text: use maskAndShorten`)
   }
 })
@@ -127,8 +128,17 @@ test('servers of tests leave no setting to the number of cores', () => {
   for (const { variable } of perCore) assert.ok(variable in testSettings, variable)
 })
 
+test('files that the documentation mentions exist', () => {
+  for (const path of files.filter((file) => file.endsWith('.md'))) {
+    for (const [, mentioned = ''] of read(path).matchAll(/`([\w./-]+\.ts)`/g)) {
+      const isThere = files.some((file) => file === mentioned || file === `src/${mentioned}`)
+      assert.ok(isThere, `${path} mentions ${mentioned}`)
+    }
+  }
+})
+
 test('no file is a drawer', () => {
-  const drawers = /(^|[-/])(utils?|helpers?|manager|misc|common|info)\.ts$/
+  const drawers = /(^|[-/])(utils?|(?<!spawn-)helpers?|manager|misc|common|info)\.ts$/
   assert.deepEqual(
     sources.filter((path) => drawers.test(path)),
     [],

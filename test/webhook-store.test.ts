@@ -16,7 +16,7 @@ import { listDeliveries } from '../src/webhooks/delivery-store.ts'
 import { disableWebhook } from '../src/webhooks/disabling.ts'
 import { createDeliveryQueue } from '../src/webhooks/queue.ts'
 import { createSigningSecrets } from '../src/webhooks/signing-secrets.ts'
-import { createSubscriptions } from '../src/webhooks/subscriptions.ts'
+import { createSubscriptions } from '../src/webhooks/webhook-service.ts'
 import { onEachDatabase } from './support/databases.ts'
 
 const [old, next] = [randomBytes(32), randomBytes(32)]

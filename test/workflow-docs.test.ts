@@ -6,9 +6,9 @@ import {
   contextNames,
   functionsAt,
   positions,
-} from '../src/workflow-syntax/expression-positions.ts'
-import { parseAction, parseWorkflow } from '../src/workflow-syntax/parse.ts'
-import { refusedEvents } from '../src/workflow-syntax/refused-keys.ts'
+} from '../src/workflow-parser/expression-positions.ts'
+import { parseAction, parseWorkflow } from '../src/workflow-parser/parse.ts'
+import { refusedEvents } from '../src/workflow-parser/refused-keys.ts'
 
 const page = readFileSync(fileURLToPath(new URL('../docs/workflows.md', import.meta.url)), 'utf8')
 

@@ -1,4 +1,4 @@
-import { eachAtOnce } from '../base/at-once.ts'
+import { eachAtOnce } from '../base/for-each-concurrently.ts'
 import { Problem, type ProblemKind, problems } from '../base/problem.ts'
 import type { Permission } from './permissions.ts'
 import type { Principal } from './principal.ts'

@@ -1,6 +1,6 @@
 import type { Db } from '../database/schema.ts'
-import { isOverwriting, keptRef } from '../git/kept-refs.ts'
-import type { PushedUpdate, RefUpdate } from '../git/refs.ts'
+import type { PushedUpdate, RefUpdate } from '../git/refs/refs.ts'
+import { isOverwriting, keptRef } from '../git/refs/retained-refs.ts'
 
 /** A ref that a push has changed, or may have. */
 export type TouchedRef = { repositoryId: string; ref: string }

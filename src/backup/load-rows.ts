@@ -1,4 +1,4 @@
-import { printable } from '../base/columns.ts'
+import { printable } from '../base/format.ts'
 import { isId } from '../base/ids.ts'
 import type { Database } from '../database/database.ts'
 import { type Engine, migrateIn } from '../database/migrate.ts'

@@ -1,4 +1,4 @@
-import { isRawRefName, type RawRefs, targetOf } from '../git/raw-refs.ts'
+import { isRawRefName, type RawRefs, targetOf } from '../git/refs/raw-refs.ts'
 import { BackupError } from './manifest.ts'
 
 /** Refs as a file of a backup: `<value> <name>` lines, sorted by name, so that equal refs are equal files. */

@@ -1,7 +1,7 @@
 import { mkdir, rmdir, writeFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
-import { eachAtOnce } from '../base/at-once.ts'
 import type { FaultPoint } from '../base/fault-points.ts'
+import { eachAtOnce } from '../base/for-each-concurrently.ts'
 import { toProblem } from '../base/problem.ts'
 import { beginRestore, endRestore, lock, undoRestore } from '../config/data-directory.ts'
 import { connect, type DatabaseOptions, engineOf } from '../database/database.ts'

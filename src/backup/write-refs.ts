@@ -1,6 +1,6 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { type RawRefs, targetOf } from '../git/raw-refs.ts'
+import { type RawRefs, targetOf } from '../git/refs/raw-refs.ts'
 
 /** Gives a new repository its refs and its HEAD: gitrepository-layout(5), packed-refs as git-pack-refs(1) has them. */
 export async function writeRefs(directory: string, refs: RawRefs): Promise<void> {

@@ -1,6 +1,6 @@
 import { open, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { eachAtOnce } from './at-once.ts'
+import { eachAtOnce } from './for-each-concurrently.ts'
 
 // In each folder on the way down, so that of a deep tree there are some hundred at most.
 const entriesAtOnce = 4

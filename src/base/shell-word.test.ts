@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { printable } from './columns.ts'
+import { printable } from './format.ts'
 import { shellWord } from './shell-word.ts'
 
 const read = (word: string) =>

@@ -2,7 +2,7 @@ import type { App, Tools } from '../app.ts'
 import { backUp } from '../backup/backup.ts'
 import { restore } from '../backup/restore.ts'
 import { verify } from '../backup/verify.ts'
-import { printable, toDate } from '../base/columns.ts'
+import { printable, toDate } from '../base/format.ts'
 import { type Terminal, toJson } from './terminal.ts'
 
 type BackupOptions = { withKeys?: boolean; recheck?: boolean; json?: boolean }

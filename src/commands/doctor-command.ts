@@ -1,5 +1,5 @@
 import { styleText } from 'node:util'
-import { printable } from '../base/columns.ts'
+import { printable } from '../base/format.ts'
 import type { createDoctor, Result } from '../doctor/doctor.ts'
 import { counted, type Level } from '../doctor/finding.ts'
 import { type Terminal, toJson } from './terminal.ts'

@@ -1,6 +1,6 @@
 import type { App } from '../app.ts'
-import { importFailed } from '../git/import-fault.ts'
-import type { Progress } from '../git/progress.ts'
+import { importFailed } from '../git/import/import-error.ts'
+import type { Progress } from '../git/import/progress.ts'
 import { localPrincipal } from './local.ts'
 import { type Terminal, toJson } from './terminal.ts'
 

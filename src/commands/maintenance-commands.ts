@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { App } from '../app.ts'
-import { toSize } from '../base/columns.ts'
+import { toSize } from '../base/format.ts'
 import type { Answer } from '../maintenance/maintenance-requests.ts'
 import { localPrincipal } from './local.ts'
 import { type Terminal, toJson } from './terminal.ts'

@@ -1,6 +1,6 @@
 import { isRepositoryName, repositoryNameForm } from '../access/names.ts'
 import type { App } from '../app.ts'
-import { toDate, toTable } from '../base/columns.ts'
+import { toDate, toTable } from '../base/format.ts'
 import { toBranchName } from '../repositories/branch-pattern.ts'
 import { localPrincipal } from './local.ts'
 import { type Terminal, toJson } from './terminal.ts'

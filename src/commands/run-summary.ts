@@ -1,5 +1,5 @@
-import { toTable } from '../base/columns.ts'
-import type { Conclusion, Entry } from '../engine/plan.ts'
+import { toTable } from '../base/format.ts'
+import type { Conclusion, Entry } from '../workflow-engine/plan.ts'
 
 type Line = {
   name: string

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
-import { type InputValue, readInputs } from '../workflow-syntax/dispatch-inputs.ts'
-import type { Workflow } from '../workflow-syntax/workflow.ts'
+import { type InputValue, readInputs } from '../workflow-parser/dispatch-inputs.ts'
+import type { Workflow } from '../workflow-parser/workflow.ts'
 import { UsageError } from './usage-error.ts'
 
 const nameForm = /^[A-Za-z_][A-Za-z0-9_]*$/

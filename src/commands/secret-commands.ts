@@ -1,5 +1,5 @@
 import type { App } from '../app.ts'
-import { toDate, toTable } from '../base/columns.ts'
+import { toDate, toTable } from '../base/format.ts'
 import { Sensitive } from '../base/sensitive.ts'
 import { trimEndOf } from '../base/trim-end.ts'
 import type { Rotated } from '../secrets/rotation.ts'

@@ -1,5 +1,5 @@
-import { isSecretName } from '../workflow-syntax/names.ts'
-import type { SourceFile, Workflow } from '../workflow-syntax/workflow.ts'
+import { isSecretName } from '../workflow-parser/names.ts'
+import type { SourceFile, Workflow } from '../workflow-parser/workflow.ts'
 
 const uses = /\bsecrets(?:\.(\w+)|\['(\w+)'\])/gi
 

@@ -1,7 +1,7 @@
 import { tokenNameForm, usernameForm } from '../access/names.ts'
 import { isPermission, type Permission, permissions } from '../access/permissions.ts'
 import type { App } from '../app.ts'
-import { toDate, toTable } from '../base/columns.ts'
+import { toDate, toTable } from '../base/format.ts'
 import { assertForm } from './assert-form.ts'
 import { localPrincipal } from './local.ts'
 import { parseDays } from './parse-days.ts'

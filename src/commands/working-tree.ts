@@ -1,8 +1,8 @@
 import { createWriteStream, existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
-import { gitCommands } from '../git/commands.ts'
-import type { Git } from '../git/git-process.ts'
+import { gitCommands } from '../git/process/commands.ts'
+import type { Git } from '../git/process/git-process.ts'
 import { UsageError } from './usage-error.ts'
 
 /** A repository that somebody works in. */

@@ -83,7 +83,7 @@ export type ImportRow = {
   ownerUsername: string
   /** Where it comes from, without credentials. */
   source: string
-  /** What it is at; see git/progress.ts. */
+  /** What it is at; see git/import/progress.ts. */
   phase: string
   /** In percent of all. */
   progress: number

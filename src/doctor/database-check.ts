@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Db } from '../database/schema.ts'
+import { type Site, twice } from './context.ts'
 import {
   knownVersion,
   listOrphanedTables,
@@ -10,7 +11,6 @@ import {
   readVersion,
 } from './doctor-store.ts'
 import { type Check, type Finding, fault, messageOf, ok, orOk, Skip, warning } from './finding.ts'
-import { type Site, twice } from './site.ts'
 
 const restore = 'Stop the service and bring the database back from a backup.'
 

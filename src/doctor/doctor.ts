@@ -1,4 +1,5 @@
-import { within } from '../base/waiting.ts'
+import { within } from '../base/timeouts.ts'
+import { createSite, type Site, type SiteOptions } from './context.ts'
 import { dataDirectoryCheck, instanceCheck, leftoversCheck } from './data-directory-check.ts'
 import { clockCheck, databaseCheck } from './database-check.ts'
 import { diskCheck, fileSystemCheck, limitsCheck } from './disk-check.ts'
@@ -12,7 +13,6 @@ import { pushesCheck, repositoriesCheck, repositoryFilesCheck } from './reposito
 import { sandboxCheck } from './sandbox-check.ts'
 import { secretsCheck } from './secrets-check.ts'
 import { settingsCheck } from './settings-check.ts'
-import { createSite, type Site, type SiteOptions } from './site.ts'
 import { webhooksCheck } from './webhooks-check.ts'
 
 /** Every check, in the order in which they are done. */

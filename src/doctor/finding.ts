@@ -1,4 +1,4 @@
-import type { Site } from './site.ts'
+import type { Site } from './context.ts'
 
 /**
  * What a check found. A fault keeps svc from working as it should, or will; a warning is for somebody to

@@ -5,9 +5,9 @@ import {
   leastGitVersion,
   parseGitVersion,
   toVersionText,
-} from '../git/version.ts'
+} from '../git/process/version.ts'
 import { type Check, type Finding, fault, messageOf, ok, warning } from './finding.ts'
-import { type Hole, holesOf } from './git-holes.ts'
+import { type Hole, holesOf } from './known-git-vulnerabilities.ts'
 
 const install = 'apt-get install git'
 

@@ -6,8 +6,8 @@ import { encryptionKeyFile } from '../config/data-directory.ts'
 import { type KeySettings, readEncryptionKeys, sourceOfKeys } from '../config/encryption-keys.ts'
 import { SettingsError } from '../config/settings.ts'
 import { findHostKey, hostKeyFile } from '../ssh/host-key.ts'
+import type { Site } from './context.ts'
 import { type Check, type Finding, fault, messageOf, orOk, warning } from './finding.ts'
-import type { Site } from './site.ts'
 
 const forOthers = 0o077
 

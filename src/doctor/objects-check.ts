@@ -1,12 +1,12 @@
 import type { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { shellWord } from '../base/shell-word.ts'
-import { gitCommands } from '../git/commands.ts'
-import { backgroundCpuSeconds } from '../git/git-process.ts'
+import { gitCommands } from '../git/process/commands.ts'
+import { backgroundCpuSeconds } from '../git/process/git-process.ts'
+import type { Site } from './context.ts'
 import { listRepositories } from './doctor-store.ts'
 import { type Check, counted, type Finding, fault, firstOf, ok, Skip, warning } from './finding.ts'
 import { folderOf, listFolders, placedAt } from './repository-folders.ts'
-import type { Site } from './site.ts'
 
 const pauseMs = 500
 // Whoever pushes or repacks between two looks of git at one thing makes it complain in vain.

@@ -4,9 +4,9 @@ import { connect, createServer } from 'node:net'
 import type { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { codeOf } from '../base/error-code.ts'
-import { within } from '../base/waiting.ts'
+import { within } from '../base/timeouts.ts'
+import type { Site } from './context.ts'
 import { type Check, type Finding, fault, messageOf, ok, Skip } from './finding.ts'
-import type { Site } from './site.ts'
 
 const timeoutMs = 5000
 const triesAtMost = 10

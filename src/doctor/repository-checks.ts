@@ -2,11 +2,11 @@ import { readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { codeOf } from '../base/error-code.ts'
 import { shellWord } from '../base/shell-word.ts'
-import { hasRefs } from '../git/refs.ts'
+import { hasRefs } from '../git/refs/refs.ts'
+import type { Site } from './context.ts'
 import { type KnownRepository, listRepositories, readUnfinished } from './doctor-store.ts'
 import { type Check, counted, type Finding, fault, firstOf, ok, orOk, warning } from './finding.ts'
 import { folderOf, listFolders, placedAt } from './repository-folders.ts'
-import type { Site } from './site.ts'
 
 // What a running server is making or deleting is without a row for less than this.
 const settledMs = 60_000

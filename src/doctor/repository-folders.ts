@@ -1,8 +1,8 @@
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { codeOf } from '../base/error-code.ts'
+import type { Site } from './context.ts'
 import { Skip } from './finding.ts'
-import type { Site } from './site.ts'
 
 const idForm = /^[0-9a-z]{26}$/
 

@@ -2,8 +2,8 @@ import { findProgram } from '../base/find-program.ts'
 import { toSandboxOptions } from '../runner/sandbox-options.ts'
 import { probeSandbox } from '../sandbox/open-sandbox.ts'
 import { missingTools } from '../sandbox/tools.ts'
+import type { Site } from './context.ts'
 import { type Check, type Finding, messageOf, ok, warning } from './finding.ts'
-import type { Site } from './site.ts'
 
 const namespaces =
   'Let this user make user namespaces: sysctl -e kernel.unprivileged_userns_clone=1 ' +

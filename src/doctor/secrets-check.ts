@@ -7,10 +7,10 @@ import {
   sealedTables,
 } from '../secrets/sealed-store.ts'
 import { createVault, type Vault } from '../vault/vault.ts'
+import type { Site } from './context.ts'
 import { readVersion } from './doctor-store.ts'
 import { type Check, counted, type Finding, fault, firstOf, ok, orOk, Skip } from './finding.ts'
 import { keySettings } from './keys-check.ts'
-import type { Site } from './site.ts'
 
 const rowsAtOnce = 50
 

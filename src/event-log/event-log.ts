@@ -2,15 +2,14 @@ import { setImmediate as breathe, setTimeout as sleep } from 'node:timers/promis
 import type { Access } from '../access/access-watch.ts'
 import { holds, isAdmin, maySee } from '../access/may.ts'
 import type { Principal } from '../access/principal.ts'
-import { createOneByOne } from '../base/one-by-one.ts'
 import { Problem } from '../base/problem.ts'
+import { createOneByOne } from '../concurrency/keyed-mutex.ts'
 import type { Database } from '../database/database.ts'
-import type { EventBell } from '../events/event-bell.ts'
+import type { EventBell } from '../events/event-notifier.ts'
 import { eventKinds } from '../events/events.ts'
 import type { Repositories } from '../repositories/repositories.ts'
 import { type LoggedEvent, standingIn, toEntry, toLoggedEvent } from './entries.ts'
 import { findNth, findPlace, listEvents, type Place, readExtent } from './event-log-store.ts'
-import { createEventTail } from './event-tail.ts'
 import {
   type EventKind,
   kindsWithoutRepository,
@@ -18,6 +17,7 @@ import {
   repositoryPermissions,
   visibleKinds,
 } from './event-visibility.ts'
+import { createEventTail } from './tail-cache.ts'
 
 export type EventLog = ReturnType<typeof createEventLog>
 

@@ -9,7 +9,7 @@ import { eventStreamType, wantsEventStream } from '../http/server-sent-events.ts
 import type { EventLog } from './event-log.ts'
 import { streamEvents } from './event-stream.ts'
 import type { EventKind } from './event-visibility.ts'
-import { createFollowers } from './followers.ts'
+import { createFollowers } from './subscriber-limit.ts'
 
 const usualPage = 100
 const waitMaxSeconds = 60

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { Db, RunRow } from '../database/schema.ts'
-import type { PushedUpdate } from '../git/refs.ts'
+import type { PushedUpdate } from '../git/refs/refs.ts'
 import { fanOut } from './fan-out.ts'
 
 /** Every kind of event, with its data. */

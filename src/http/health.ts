@@ -1,5 +1,5 @@
 import { Problem, type ProblemCode } from '../base/problem.ts'
-import { within } from '../base/waiting.ts'
+import { within } from '../base/timeouts.ts'
 
 /** A part that the service cannot work without. */
 type Part = {

@@ -1,7 +1,7 @@
 import type { Clock } from '../base/clock.ts'
 import type { Database } from '../database/database.ts'
-import { hasUnread, listEventsAfter, lockMark, updateMark } from '../events/event-reader.ts'
-import { countNewObjects } from '../git/maintenance.ts'
+import { hasUnread, listEventsAfter, lockMark, updateMark } from '../events/cursors.ts'
+import { countNewObjects } from '../git/maintenance/maintain.ts'
 import { addPushes, presentAmong, requestAtLeastQuick } from './maintenance-store.ts'
 
 type Options = {

@@ -5,10 +5,10 @@ import type { Log } from '../base/log.ts'
 import type { FreeSpace } from '../config/free-space.ts'
 import type { PlainSettings } from '../config/settings.ts'
 import type { Database } from '../database/database.ts'
-import type { Git } from '../git/git-process.ts'
-import { type Extent, maintain, readStorage, type Storage } from '../git/maintenance.ts'
+import { type Extent, maintain, readStorage, type Storage } from '../git/maintenance/maintain.ts'
+import type { Git } from '../git/process/git-process.ts'
 import type { Directories } from '../repositories/directories.ts'
-import type { Tidying, Visit } from '../repositories/tidying.ts'
+import type { Tidying, Visit } from '../repositories/repository-holds.ts'
 import { countPushes } from './count-pushes.ts'
 import {
   claimNext,

@@ -1,8 +1,8 @@
 import type { Clock } from '../base/clock.ts'
+import type { Turns } from '../concurrency/fair-limiter.ts'
 import type { FreeSpace } from '../config/free-space.ts'
 import type { Database } from '../database/database.ts'
-import type { Git } from '../git/git-process.ts'
-import type { Turns } from '../git/turns.ts'
+import type { Git } from '../git/process/git-process.ts'
 import type { LaterMetrics } from './later.ts'
 import {
   countPendingDeliveries,

@@ -1,7 +1,7 @@
 import type { Agent } from 'node:http'
 import ipaddr from 'ipaddr.js'
 import { Problem } from '../base/problem.ts'
-import { within } from '../base/waiting.ts'
+import { within } from '../base/timeouts.ts'
 import { type AddressClass, classOf, type Ip, isIn } from './address-class.ts'
 import type { Allowed } from './allowed-ranges.ts'
 import { addressesIn } from './embedded-addresses.ts'

@@ -1,4 +1,4 @@
-import { isRefName, shortNameFault } from '../git/ref-name.ts'
+import { isRefName, shortNameFault } from '../git/refs/ref-name.ts'
 
 const maxLength = 250
 

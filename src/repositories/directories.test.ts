@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path'
 import { test } from 'node:test'
 import { gitLimits } from '../../test/support/git-limits.ts'
 import { newId } from '../base/ids.ts'
-import { createGit } from '../git/git-process.ts'
+import { createGit } from '../git/process/git-process.ts'
 import { createDirectories } from './directories.ts'
 
 const git = createGit({ owner: '/nonexistent', path: process.env.PATH ?? '', ...gitLimits })

@@ -17,9 +17,9 @@ import type { FaultPoint } from '../base/fault-points.ts'
 import { isId } from '../base/ids.ts'
 import { holdLock } from '../base/lock-file.ts'
 import { isLocked } from '../config/data-directory.ts'
-import { gitCommands } from '../git/commands.ts'
-import { restoreExpired } from '../git/expired.ts'
-import type { Git } from '../git/git-process.ts'
+import { restoreExpired } from '../git/maintenance/expired-packs.ts'
+import { gitCommands } from '../git/process/commands.ts'
+import type { Git } from '../git/process/git-process.ts'
 
 export type Directories = ReturnType<typeof createDirectories>
 

@@ -3,12 +3,12 @@ import type { FaultPoint } from '../base/fault-points.ts'
 import { Problem } from '../base/problem.ts'
 import type { FreeSpace } from '../config/free-space.ts'
 import type { PlainSettings } from '../config/settings.ts'
-import { backgroundCpuSeconds, type Git } from '../git/git-process.ts'
-import { importFailed, importTooLarge } from '../git/import-fault.ts'
-import { fetchMirror, type Mirroring, readSourceHead, setHead } from '../git/mirror.ts'
-import { mirrorCopy } from '../git/mirror-copy.ts'
-import { type Progress, readProgress } from '../git/progress.ts'
-import { hasIndexedPack, packBytes } from '../git/refs.ts'
+import { importFailed, importTooLarge } from '../git/import/import-error.ts'
+import { fetchMirror, type Mirroring, readSourceHead, setHead } from '../git/import/mirror.ts'
+import { mirrorCopy } from '../git/import/mirror-copy.ts'
+import { type Progress, readProgress } from '../git/import/progress.ts'
+import { backgroundCpuSeconds, type Git } from '../git/process/git-process.ts'
+import { hasIndexedPack, packBytes } from '../git/refs/refs.ts'
 import type { Directories } from './directories.ts'
 import type { ImportSources, OpenedSource } from './import-sources.ts'
 
@@ -32,7 +32,7 @@ export type Watched = Disposable & {
 const lookEveryMs = 500
 const ownWorkPatience = 10
 
-/** The mark by which the processes of an import are known: see git/orphans.ts. */
+/** The mark by which the processes of an import are known: see git/process/orphans.ts. */
 export function importOwner(id: string): string {
   return `import:${id}`
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Entry } from '../engine/plan.ts'
 import { checkBody } from '../http/validation.ts'
+import type { Entry } from '../workflow-engine/plan.ts'
 import type { CheckedEntry } from './entry-schema.ts'
 import { ReportBody } from './runner-api.ts'
 

@@ -1,5 +1,5 @@
 import { type Static, type TSchema, Type } from 'typebox'
-import type { Conclusion, Entry } from '../engine/plan.ts'
+import type { Conclusion, Entry } from '../workflow-engine/plan.ts'
 
 const closed = { additionalProperties: false } as const
 

@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox'
-import type { Plan } from '../engine/plan.ts'
+import type { Plan } from '../workflow-engine/plan.ts'
 import { EntrySchema } from './entry-schema.ts'
 import { reportMaxEntries, waitMaxSeconds } from './limits.ts'
 

@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs'
 import { Readable } from 'node:stream'
-import type { Plan } from '../engine/plan.ts'
 import type { Room } from '../sandbox/sandbox.ts'
+import type { Plan } from '../workflow-engine/plan.ts'
 
 /** The files of a commit could not be put into a workspace. */
 class CheckOutFault extends Error {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Entry } from '../engine/plan.ts'
+import type { Entry } from '../workflow-engine/plan.ts'
 import { toEntryText } from './entry-text.ts'
 
 const stepEnded = {

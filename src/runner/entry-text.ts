@@ -1,4 +1,4 @@
-import type { Entry } from '../engine/plan.ts'
+import type { Entry } from '../workflow-engine/plan.ts'
 
 const cutMark = ' … (the rest was too long to report)'
 const leastLength = 64

@@ -1,6 +1,6 @@
-import { orAborted } from '../base/waiting.ts'
-import type { Entry } from '../engine/plan.ts'
+import { orAborted } from '../base/timeouts.ts'
 import { reportMaxBytes, reportMaxEntries } from '../runner-api/limits.ts'
+import type { Entry } from '../workflow-engine/plan.ts'
 import { toEntryText } from './entry-text.ts'
 import type { RunConnection } from './run-connection.ts'
 import { Misunderstanding } from './server-client.ts'

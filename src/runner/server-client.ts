@@ -1,6 +1,6 @@
 import * as http from 'node:http'
 import * as https from 'node:https'
-import { printable } from '../base/columns.ts'
+import { printable } from '../base/format.ts'
 import { pathlessMessage } from '../base/pathless-message.ts'
 import type { Sensitive } from '../base/sensitive.ts'
 import { trimEndOf } from '../base/trim-end.ts'

@@ -1,5 +1,5 @@
-import { guardScript } from './guard.ts'
 import type { Folders } from './sandbox.ts'
+import { guardScript } from './watchdog.ts'
 
 /** Where steps find the folders of their room. */
 export const insideFolders: Folders = {

@@ -1,7 +1,6 @@
 import { join } from 'node:path'
 import type { Duplex, Readable, Writable } from 'node:stream'
 import { argumentFault, bubblewrapArguments, bubblewrapCommand } from './bubblewrap.ts'
-import { toGuard } from './guard.ts'
 import { launch } from './launch.ts'
 import { limitArguments } from './limits.ts'
 import { memfdBytes } from './memfds.ts'
@@ -14,8 +13,6 @@ import {
   signal,
   stillRuns,
 } from './processes.ts'
-import type { RoomPlace } from './room-place.ts'
-import type { RoomCommand, SandboxLimits } from './sandbox.ts'
 import {
   type Exit,
   exitOf,
@@ -24,8 +21,11 @@ import {
   openInput,
   type Started,
   untilOver,
-} from './started.ts'
+} from './running-process.ts'
+import type { RoomCommand, SandboxLimits } from './sandbox.ts'
 import type { Tools } from './tools.ts'
+import { toGuard } from './watchdog.ts'
+import type { RoomPlace } from './workspace-folder.ts'
 
 export type BubblewrapSetup = {
   tools: Tools

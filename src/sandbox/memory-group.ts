@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'n
 import { basename, isAbsolute, join } from 'node:path'
 import { codeOf } from '../base/error-code.ts'
 import { signal } from './processes.ts'
-import { untilOver } from './started.ts'
+import { untilOver } from './running-process.ts'
 
 /** Where control groups that limit memory can be made: cgroups(7). */
 export type MemoryController = {

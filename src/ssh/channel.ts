@@ -1,6 +1,6 @@
 import { Writable } from 'node:stream'
-import { createInbox } from './inbox.ts'
 import { messages } from './messages.ts'
+import { createInbox } from './receive-buffer.ts'
 import type { Transport } from './transport.ts'
 import { message, writeUint32 } from './wire.ts'
 

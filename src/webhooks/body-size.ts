@@ -1,5 +1,5 @@
-import { toText } from '../payloads/to-text.ts'
-import type { Json } from '../workflow-syntax/scope.ts'
+import { toText } from '../github-payloads/to-text.ts'
+import type { Json } from '../workflow-parser/scope.ts'
 
 const bodyMaxBytes = 1024 * 1024
 // What `svc` and `truncated` take, with room to spare.

@@ -1,10 +1,10 @@
 import type { Pool } from 'undici'
 import type { Outbound } from '../outbound/outbound.ts'
 import { connectPinned } from '../outbound/pinned-connect.ts'
-import { limitAnswer } from './answer-limit.ts'
-import { connectSeconds } from './attempt-fault.ts'
+import { connectSeconds } from './attempt-error.ts'
+import { windowMost } from './delivery-limits.ts'
 import { createHostAddresses } from './host-addresses.ts'
-import { windowMost } from './lanes.ts'
+import { limitAnswer } from './response-limit.ts'
 
 /** The connections to one receiver, while they are used. */
 type Open = Disposable & { pool: Pool }

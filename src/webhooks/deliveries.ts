@@ -13,8 +13,8 @@ import {
   wantAttempts,
 } from './delivery-store.ts'
 import { createReplay } from './replay.ts'
-import type { Schedule } from './retry-time.ts'
-import { webhookNotFound } from './subscriptions.ts'
+import type { Schedule } from './retry-schedule.ts'
+import { webhookNotFound } from './webhook-service.ts'
 import { bringForward } from './webhook-store.ts'
 import { toAttempt, toDelivery } from './webhook-view.ts'
 

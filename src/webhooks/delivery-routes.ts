@@ -4,7 +4,6 @@ import { type Asked, closed, route } from '../http/route.ts'
 import type { Repositories, Repository } from '../repositories/repositories.ts'
 import type { Deliveries } from './deliveries.ts'
 import { replayedAtMost } from './replay.ts'
-import type { Subscriptions } from './subscriptions.ts'
 import {
   Delivery,
   DeliveryEvent,
@@ -12,6 +11,7 @@ import {
   Replayed,
   WholeDelivery,
 } from './webhook-schemas.ts'
+import type { Subscriptions } from './webhook-service.ts'
 
 type Dependencies = {
   repositories: Repositories

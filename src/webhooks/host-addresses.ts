@@ -1,4 +1,4 @@
-import { createSlots } from '../engine/slots.ts'
+import { createSlots } from '../concurrency/semaphore.ts'
 import type { Outbound } from '../outbound/outbound.ts'
 
 type Dependencies = {

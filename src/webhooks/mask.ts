@@ -1,5 +1,5 @@
-import type { Masker } from '../masking/masker.ts'
-import type { ToldCommit } from '../payloads/commits.ts'
+import type { ToldCommit } from '../github-payloads/commits.ts'
+import type { Masker } from '../secret-masking/masker.ts'
 
 /** Replaces secrets in texts. */
 export type Mask = Pick<Masker, 'mask' | 'maskBeginning'>
@@ -8,7 +8,7 @@ export async function createMask(secrets: Record<string, string>): Promise<Mask>
   const values = Object.values(secrets)
   if (values.length === 0) return { mask: unchanged, maskBeginning: unchanged }
   // Loaded only where it is used: it takes memory and time at the start.
-  const { createMasker } = await import('../masking/masker.ts')
+  const { createMasker } = await import('../secret-masking/masker.ts')
   return createMasker(values)
 }
 

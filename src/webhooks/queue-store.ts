@@ -8,7 +8,7 @@ import type {
   Schema,
   WebhookRow,
 } from '../database/schema.ts'
-import { type Closed, type Place, windowMost } from './lanes.ts'
+import { type Closed, type Place, windowMost } from './delivery-limits.ts'
 
 /** What is known of a webhook when something is sent to it. */
 export type Target = Pick<WebhookRow, 'id' | 'url' | 'receiver' | 'isEnabled' | 'repositoryId'> & {

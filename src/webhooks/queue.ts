@@ -1,5 +1,5 @@
-import { createBatches } from '../base/batches.ts'
 import { type Clock, dayMs } from '../base/clock.ts'
+import { createBatches } from '../concurrency/batcher.ts'
 import type { Database } from '../database/database.ts'
 import type { Db, DeliveryAttemptRow, DeliveryRow } from '../database/schema.ts'
 import { disableWebhook, giveUpWaiting } from './disabling.ts'
@@ -22,7 +22,7 @@ import {
   type Target,
   updateLeased,
 } from './queue-store.ts'
-import { nextAttemptAt, type Schedule } from './retry-time.ts'
+import { nextAttemptAt, type Schedule } from './retry-schedule.ts'
 import type { Outcome } from './sender.ts'
 
 type Dependencies = {

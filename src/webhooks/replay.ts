@@ -3,7 +3,7 @@ import { newId } from '../base/ids.ts'
 import type { Database } from '../database/database.ts'
 import type { Db, WebhookRow } from '../database/schema.ts'
 import { invalid } from '../http/validation.ts'
-import { asGone } from '../repositories/gone.ts'
+import { asGone } from '../repositories/repository-errors.ts'
 import { insertDeliveries, wantAttempts } from './delivery-store.ts'
 import {
   listDeliveriesBetween,
@@ -12,7 +12,7 @@ import {
   readLastSeq,
   readSeqBefore,
 } from './replay-store.ts'
-import { webhookNotFound } from './subscriptions.ts'
+import { webhookNotFound } from './webhook-service.ts'
 import { bringForward } from './webhook-store.ts'
 
 type Dependencies = { db: Database; clock: Clock; wake: () => void }

@@ -1,9 +1,9 @@
 import type { Clock } from '../base/clock.ts'
-import { orAborted } from '../base/waiting.ts'
-import { readAnswer, toRecorded } from './answer.ts'
-import { AttemptTimeout, attemptFault, attemptSeconds, statusFault } from './attempt-fault.ts'
+import { orAborted } from '../base/timeouts.ts'
+import { AttemptTimeout, attemptFault, attemptSeconds, statusFault } from './attempt-error.ts'
 import type { createConnections } from './connections.ts'
-import { parseRetryAfter } from './retry-time.ts'
+import { readAnswer, toRecorded } from './receiver-response.ts'
+import { parseRetryAfter } from './retry-schedule.ts'
 
 /** What came of one attempt. The fault is a sentence; empty when the receiver took it. */
 export type Outcome = {

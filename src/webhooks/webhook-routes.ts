@@ -5,9 +5,9 @@ import { PageQuery, paged } from '../http/pages.ts'
 import { type Asked, closed, nothing, route } from '../http/route.ts'
 import type { Repositories } from '../repositories/repositories.ts'
 import { secretMaxLength } from './signing-secrets.ts'
-import { keepPreviousUsualSeconds, type Subscriptions, webhooksAtMost } from './subscriptions.ts'
 import { addressForm, addressMaxLength } from './webhook-address.ts'
 import { Webhook } from './webhook-schemas.ts'
+import { keepPreviousUsualSeconds, type Subscriptions, webhooksAtMost } from './webhook-service.ts'
 
 type Dependencies = { repositories: Repositories; subscriptions: Subscriptions }
 

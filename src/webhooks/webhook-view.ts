@@ -5,7 +5,7 @@ import type {
   WebhookSecretRow,
 } from '../database/schema.ts'
 import type { Repository } from '../repositories/repositories.ts'
-import { maxAttempts, type Schedule } from './retry-time.ts'
+import { maxAttempts, type Schedule } from './retry-schedule.ts'
 
 /** What is told of a webhook: of its secrets, whether there is one, and when the one before ends. */
 export function toWebhook(

@@ -1,8 +1,8 @@
-import type { About, Payload } from '../payloads/about.ts'
-import type { ToldCommit } from '../payloads/commits.ts'
-import { fitNewest } from '../payloads/fit-newest.ts'
-import type { ToldRun, ToldStep } from '../payloads/told-run.ts'
-import { workflowRunPayload } from '../payloads/workflow-run-payload.ts'
+import type { About, Payload } from '../github-payloads/about.ts'
+import type { ToldCommit } from '../github-payloads/commits.ts'
+import { fitNewest } from '../github-payloads/fit-newest.ts'
+import type { ToldRun, ToldStep } from '../github-payloads/told-run.ts'
+import { workflowRunPayload } from '../github-payloads/workflow-run-payload.ts'
 import { byteLength, sharedMaxBytes } from './body-size.ts'
 import { type Mask, maskCommit } from './mask.ts'
 

@@ -3,8 +3,8 @@ import {
   ObjectTooLarge,
   parseTree,
   type TreeEntry,
-} from '../git/object-reader.ts'
-import { type ToldCommit, toTime } from '../payloads/commits.ts'
+} from '../git/objects/object-reader.ts'
+import { type ToldCommit, toTime } from '../github-payloads/commits.ts'
 import { isWorkflowName, workflowsFolder } from './workflow-paths.ts'
 
 /** A file of a commit: its text, or why it cannot be read, as the end of a sentence. */

@@ -1,4 +1,4 @@
-import type { Workflow } from '../workflow-syntax/workflow.ts'
+import type { Workflow } from '../workflow-parser/workflow.ts'
 
 type OpenSecrets = (repositoryId: string) => Promise<Record<string, string>>
 
@@ -19,6 +19,6 @@ export async function createNameMask(
   if (!JSON.stringify(texts).includes('${{')) return (text) => text
   // Without the key for them the run will say so when it begins.
   const secrets = await openSecrets(repositoryId).catch(() => ({}))
-  const { createMasker } = await import('../masking/masker.ts')
+  const { createMasker } = await import('../secret-masking/masker.ts')
   return createMasker(Object.values(secrets)).mask
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { secretValues, shownPart } from '../../test/support/secret-parts.ts'
-import { parseWorkflow } from '../workflow-syntax/parse.ts'
+import { parseWorkflow } from '../workflow-parser/parse.ts'
 import { createNameMask } from './name-mask.ts'
 import { draftRun } from './new-run.ts'
 

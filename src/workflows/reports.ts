@@ -1,14 +1,14 @@
-import type { Changes } from '../base/changes.ts'
 import type { Clock } from '../base/clock.ts'
 import type { FaultPoint } from '../base/fault-points.ts'
 import { Problem } from '../base/problem.ts'
+import type { Changes } from '../concurrency/notifier.ts'
 import type { Database } from '../database/database.ts'
 import type { Db } from '../database/schema.ts'
-import type { Entry } from '../engine/plan.ts'
-import { createLogRenderer } from '../engine/render-log.ts'
 import type { Reported } from '../runner-api/runner-api.ts'
-import { keepSteps } from './kept-steps.ts'
+import type { Entry } from '../workflow-engine/plan.ts'
+import { createLogRenderer } from '../workflow-engine/render-log.ts'
 import { type Claimant, leaseSeconds, type Queue, running } from './queue.ts'
+import { keepSteps } from './reused-steps.ts'
 import { publishRun } from './run-events.ts'
 import {
   endJobsAndSteps,

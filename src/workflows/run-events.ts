@@ -1,6 +1,6 @@
 import type { Db } from '../database/schema.ts'
 import { type Event, publish } from '../events/events.ts'
-import { findPlace } from '../repositories/place-store.ts'
+import { findPlace } from '../repositories/repository-summary-store.ts'
 import type { NewRun } from './run-store.ts'
 
 // One that was just made, or a row.

@@ -1,8 +1,8 @@
-import { maskAndShorten } from '../masking/mask-and-shorten.ts'
-import { evaluateText, evaluateTree } from '../workflow-syntax/evaluate.ts'
-import { ExpressionFault } from '../workflow-syntax/expression-fault.ts'
-import type { Json, Scope } from '../workflow-syntax/scope.ts'
-import type { Template, TemplateTree, Workflow } from '../workflow-syntax/workflow.ts'
+import { maskAndShorten } from '../secret-masking/mask-and-shorten.ts'
+import { evaluateText, evaluateTree } from '../workflow-parser/evaluate.ts'
+import { ExpressionFault } from '../workflow-parser/expression-fault.ts'
+import type { Json, Scope } from '../workflow-parser/scope.ts'
+import type { Template, TemplateTree, Workflow } from '../workflow-parser/workflow.ts'
 
 /**
  * What workflows call a run, its concurrency groups, those of them whose running runs it ends, and the labels that

@@ -2,7 +2,7 @@ import type { Insertable, Updateable } from 'kysely'
 import { sql } from 'kysely'
 import { hasRowLocks } from '../database/row-locks.ts'
 import type { Db, RunAttemptRow, RunRow, Schema } from '../database/schema.ts'
-import { holdPlace } from '../repositories/place-store.ts'
+import { holdPlace } from '../repositories/repository-summary-store.ts'
 
 export type NewRun = Insertable<Schema['runs']>
 type Changes = Updateable<Schema['runs']>

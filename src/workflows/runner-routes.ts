@@ -15,7 +15,7 @@ import {
   sourceContentType,
 } from '../runner-api/runner-api.ts'
 import type { Claimant } from './queue.ts'
-import type { RunnerDesk } from './runner-desk.ts'
+import type { RunnerDesk } from './runner-service.ts'
 
 /** The routes for runners: they claim runs, and tell what has become of them; `ownRunner` names the server's own. */
 export function runnerRoutes(desk: RunnerDesk, ownRunner: string) {

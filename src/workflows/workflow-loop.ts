@@ -1,7 +1,7 @@
-import type { Changes } from '../base/changes.ts'
 import type { Clock } from '../base/clock.ts'
 import { dayMs } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
+import type { Changes } from '../concurrency/notifier.ts'
 import type { Database } from '../database/database.ts'
 import type { Queue } from './queue.ts'
 import { deleteOldRuns } from './run-store.ts'

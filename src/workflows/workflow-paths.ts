@@ -1,5 +1,5 @@
 import { type FieldError, Problem } from '../base/problem.ts'
-import type { SourceFile } from '../workflow-syntax/workflow.ts'
+import type { SourceFile } from '../workflow-parser/workflow.ts'
 
 /** Where workflow files are. */
 export const workflowsFolder = '.svc/workflows'

@@ -1,8 +1,8 @@
 import type { FieldError } from '../base/problem.ts'
 import { Problem } from '../base/problem.ts'
-import { type Checker, CheckerBusy, missingActionFaults } from '../workflow-syntax/checker.ts'
-import { formatFault } from '../workflow-syntax/fault-list.ts'
-import type { Fault, SourceFile, Workflow } from '../workflow-syntax/workflow.ts'
+import { type Checker, CheckerBusy, missingActionFaults } from '../workflow-parser/checker.ts'
+import { formatFault } from '../workflow-parser/fault-list.ts'
+import type { Fault, SourceFile, Workflow } from '../workflow-parser/workflow.ts'
 import type { CommitFiles } from './commit-files.ts'
 
 /** Workflow files of a commit with the actions that they use, and what they were understood as. */

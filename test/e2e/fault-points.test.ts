@@ -118,7 +118,7 @@ const scenarios: Partial<Record<FaultStep, Scenario>> = {
 }
 
 test('every step at which a crash can be tried out is walked by a test', () => {
-  const folder = fileURLToPath(new URL('.', import.meta.url))
+  const folder = fileURLToPath(new URL('.//', import.meta.url))
   for (const step of faultSteps) {
     const [work = ''] = step.split('.')
     const walker = walkers[work]

@@ -3,8 +3,8 @@ import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { dayMs } from '../../src/base/clock.ts'
-import { createGit } from '../../src/git/git-process.ts'
-import { type Extent, maintain } from '../../src/git/maintenance.ts'
+import { type Extent, maintain } from '../../src/git/maintenance/maintain.ts'
+import { createGit } from '../../src/git/process/git-process.ts'
 import { until } from '../support/condition.ts'
 import {
   cloneOf,

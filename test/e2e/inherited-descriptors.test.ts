@@ -10,7 +10,7 @@ import { commandOf, familyOf } from '../support/processes.ts'
 import { startService } from '../support/service.ts'
 import { oneStep, pushFiles, runToEnd } from '../support/workflow-site.ts'
 
-const programs = [/src\/main\.ts/, /starter-main/, /ssh-main/, /runner-main/, /git\/seat$/]
+const programs = [/src\/main\.ts/, /spawn-helper-main/, /ssh-main/, /runner-main/, /prefork\.sh$/]
 
 test('no process that a server starts has what the server inherited from its shell', async () => {
   await using folder = await temporaryFolder()

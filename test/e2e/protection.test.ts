@@ -4,7 +4,7 @@ import { readdir, writeFile } from 'node:fs/promises'
 import { request as httpRequest } from 'node:http'
 import { buffer, text } from 'node:stream/consumers'
 import { after, before, beforeEach, test } from 'node:test'
-import { flushPacket, packet } from '../../src/git/pkt-line.ts'
+import { flushPacket, packet } from '../../src/git/protocol/pkt-line.ts'
 import { createProject, type Project, spawnGit } from '../support/git.ts'
 import { type Client, type Service, startService } from '../support/service.ts'
 

@@ -6,9 +6,9 @@ import { newTokenString } from '../../src/base/token-string.ts'
 import { refsIn } from '../support/backups.ts'
 import { until } from '../support/condition.ts'
 import { createProject, git, type Project, temporaryFolder } from '../support/git.ts'
-import { keptFaults, partRefs } from '../support/kept-tips.ts'
 import { openPushRecords } from '../support/push-records.ts'
 import type { ListedPush } from '../support/pushes.ts'
+import { keptFaults, partRefs } from '../support/retained-commits.ts'
 import { type Service, startService } from '../support/service.ts'
 
 const ofPushes = faultSteps.filter((step) => step.startsWith('push.'))

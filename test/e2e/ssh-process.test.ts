@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { flushPacket, packet } from '../../src/git/pkt-line.ts'
+import { flushPacket, packet } from '../../src/git/protocol/pkt-line.ts'
 import { messages } from '../../src/ssh/messages.ts'
 import { message } from '../../src/ssh/wire.ts'
 import { until } from '../support/condition.ts'

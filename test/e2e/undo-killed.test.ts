@@ -7,10 +7,10 @@ import { newTokenString } from '../../src/base/token-string.ts'
 import { refsIn } from '../support/backups.ts'
 import { until } from '../support/condition.ts'
 import { createProject, git, type Project, temporaryFolder } from '../support/git.ts'
-import { keptFaults, partRefs } from '../support/kept-tips.ts'
 import { untilTidy } from '../support/leftovers.ts'
 import { commandOf, processesIn, signal } from '../support/processes.ts'
 import { openPushRecords } from '../support/push-records.ts'
+import { keptFaults, partRefs } from '../support/retained-commits.ts'
 import { type Service, startService } from '../support/service.ts'
 
 const names = Array.from({ length: 800 }, (_, index) => `refs/heads/${10_000 + index}`)

@@ -4,10 +4,10 @@ import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Ran, runSvc } from './command.ts'
 import { git } from './git.ts'
-import { keptFaults, partRefs } from './kept-tips.ts'
 import { repositoryFolders } from './leftovers.ts'
 import { copyPrefix } from './load.ts'
 import { openPushRecords, type PushEvent } from './push-records.ts'
+import { keptFaults, partRefs } from './retained-commits.ts'
 import type { Service } from './service.ts'
 
 const zeroId = '0'.repeat(40)

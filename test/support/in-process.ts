@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { createLog } from '../../src/base/log.ts'
 import { newTokenString } from '../../src/base/token-string.ts'
 import { readSettings } from '../../src/config/settings.ts'
-import { startService } from '../../src/service.ts'
+import { startService } from '../../src/server.ts'
 import { createClient } from './service.ts'
 import { testSettings } from './test-settings.ts'
 

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
-import { ownerVariable } from '../../src/git/orphans.ts'
+import { ownerVariable } from '../../src/git/process/orphans.ts'
 
 /** Processes that work in a folder or name it in their command line: the gits of a data directory. */
 export function processesIn(folder: string): number[] {
@@ -49,7 +49,7 @@ export function leftBehind({ dataDir, pid: server }: { dataDir: string; pid: num
   return all.filter((pid) => !family.has(pid) && commandOf(pid) !== '')
 }
 
-// See git/orphans.ts for the mark.
+// See git/process/orphans.ts for the mark.
 function gitsOf(dataDir: string, owner: string): number[] {
   return allProcesses().filter((pid) => {
     const environment = read(`/proc/${pid}/environ`)

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import type { PushedUpdate, RefUpdate } from '../../src/git/refs.ts'
+import type { PushedUpdate, RefUpdate } from '../../src/git/refs/refs.ts'
 
 export type PushEvent = PushedUpdate & { pushId: string; seq: number; repositoryId: string }
 

@@ -5,10 +5,10 @@ import { json } from 'node:stream/consumers'
 import type { TSchema } from 'typebox'
 import { newId } from '../../src/base/ids.ts'
 import { newTokenString } from '../../src/base/token-string.ts'
-import type { Entry, Plan } from '../../src/engine/plan.ts'
 import { checkBody } from '../../src/http/validation.ts'
 import { reportMaxBytes } from '../../src/runner-api/limits.ts'
 import { ClaimBody, ReleaseBody, ReportBody } from '../../src/runner-api/runner-api.ts'
+import type { Entry, Plan } from '../../src/workflow-engine/plan.ts'
 
 export type RunnerServer = Awaited<ReturnType<typeof startRunnerServer>>
 

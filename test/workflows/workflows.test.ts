@@ -9,7 +9,7 @@ import { without } from '../support/programs.ts'
 import { expectations } from './expectations.ts'
 
 const skip = without('make') || without('python')
-const root = fileURLToPath(new URL('.', import.meta.url))
+const root = fileURLToPath(new URL('.//', import.meta.url))
 
 let engine: Engine
 

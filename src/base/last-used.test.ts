@@ -1,0 +1,34 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { setImmediate as turn } from 'node:timers/promises'
+import { createUseNotes } from './last-used.ts'
+
+test('a use is noted every 30 s, by one at a time, and who uses waits for none of it', async () => {
+  const written: [string, number][] = []
+  const faults: string[] = []
+  let answer = Promise.withResolvers<void>()
+  let now = 100_000
+  const note = createUseNotes({
+    clock: { now: () => now },
+    write(id, at) {
+      written.push([id, at])
+      return answer.promise
+    },
+    onFault: (error, id) => faults.push(`${id}: ${(error as Error).message}`),
+  })
+  note({ id: 'a', lastUsedAt: null })
+  note({ id: 'a', lastUsedAt: null })
+  note({ id: 'b', lastUsedAt: 70_001 })
+  note({ id: 'b', lastUsedAt: 70_000 })
+  assert.deepEqual(written.splice(0), [
+    ['a', 100_000],
+    ['b', 100_000],
+  ])
+  answer.reject(new Error('full'))
+  await turn()
+  assert.deepEqual(faults, ['a: full', 'b: full'])
+  answer = Promise.withResolvers()
+  now = 100_001
+  note({ id: 'a', lastUsedAt: null })
+  assert.deepEqual(written, [['a', 100_001]])
+})

@@ -1,0 +1,234 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { arch, availableParallelism, hostname, tmpdir, userInfo } from 'node:os'
+import { basename, join, resolve } from 'node:path'
+import { createSlots } from '../concurrency/semaphore.ts'
+import type { Settings } from '../config/settings.ts'
+import { openObjects } from '../git/objects/object-reader.ts'
+import { createGit, type Git } from '../git/process/git-process.ts'
+import { pushPayload } from '../github-payloads/push-payload.ts'
+import { dispatchPayload, schedulePayload } from '../github-payloads/started-payloads.ts'
+import { checkOut } from '../runner/check-out.ts'
+import { openSandbox } from '../sandbox/open-sandbox.ts'
+import type { Room } from '../sandbox/sandbox.ts'
+import { executeRun } from '../workflow-engine/execute-run.ts'
+import type { Conclusion, EventKind, Plan } from '../workflow-engine/plan.ts'
+import { createLogRenderer, renderPiece } from '../workflow-engine/render-log.ts'
+import { formatFault } from '../workflow-parser/fault-list.ts'
+import { openCommit } from '../workflows/commit-files.ts'
+import { copyTree } from './copy-tree.ts'
+import { type LocalFiles, readLocalFiles } from './local-files.ts'
+import { createRunSummary } from './run-summary.ts'
+import { toInputs, toSecrets } from './run-values.ts'
+import { secretsAdvice } from './secrets-advice.ts'
+import type { Terminal } from './terminal.ts'
+import { UsageError } from './usage-error.ts'
+import { findWorkingTree, listFiles, type WorkingTree, writePack } from './working-tree.ts'
+
+/** What is said on the command line. */
+export type RunOptions = {
+  check?: boolean
+  job?: string[]
+  event?: EventKind
+  input?: string[]
+  secret?: string[]
+  secretsFile?: string
+  network?: 'none' | 'full'
+}
+
+type Options = {
+  settings: Settings
+  environment: Record<string, string | undefined>
+  /** Where programs are looked for. */
+  path: string
+  /** Where somebody is. */
+  folder: string
+  terminal: Pick<Terminal, 'out' | 'tell'>
+  signal: AbortSignal
+  kill: AbortSignal
+}
+
+const noCommit = '0'.repeat(40)
+
+/** `svc run`: executes workflow files on a copy of somebody's working tree. The exit code: 2 for faulty files. */
+export async function runWorkflows(
+  names: string[],
+  asked: RunOptions,
+  options: Options,
+): Promise<number> {
+  const { settings, path, folder, terminal } = options
+  const git = createGit({ ...settings, owner: folder, path })
+  const tree = await findWorkingTree(git, folder)
+  const { event } = asked
+  const found = await readLocalFiles(tree.folder, { names, from: folder, event })
+  if (found.faults.length > 0) {
+    terminal.tell(found.faults.map((fault) => `${formatFault(fault)}\n`).join(''))
+    return 2
+  }
+  assertJobs(asked.job ?? [], found)
+  if (asked.check) {
+    terminal.out(`${found.files.map((file) => `${file.path}: fine\n`).join('')}`)
+    terminal.tell(secretsAdvice(found.workflows, found.files).join(''))
+    return 0
+  }
+  const plan = await toPlan(git, tree, found, asked, options)
+  const workFolder = await mkdtemp(join(tmpdir(), 'svc-run-'))
+  try {
+    const conclusion = await execute({ git, tree, plan, workFolder, asked, options })
+    return conclusion === 'success' ? 0 : 1
+  } finally {
+    await rm(workFolder, { recursive: true, force: true })
+  }
+}
+
+type Execution = {
+  git: Git
+  tree: WorkingTree
+  plan: Plan
+  workFolder: string
+  asked: RunOptions
+  options: Options
+}
+
+async function execute({ git, tree, plan, workFolder, asked, options }: Execution) {
+  const { settings, path, terminal, signal, kill } = options
+  const sandbox = await openSandbox({
+    folder: await mkdtemp(join(workFolder, 'rooms-')),
+    path,
+    network: asked.network ?? settings.sandboxNetwork,
+    mode: settings.sandbox,
+    ownUserAllowed: true,
+    limits: {
+      memoryMaxBytes: settings.stepMemoryMaxBytes,
+      processesMax: settings.stepProcesses,
+      fileMaxBytes: settings.stepFileMaxBytes,
+      freeSpaceLeast: settings.freeSpaceLeast ?? 0,
+    },
+    readOnlyPaths: settings.sandboxPaths ?? [],
+    hiddenPaths: [workFolder],
+  })
+  const pack = join(workFolder, 'commit.pack')
+  if (tree.commit !== undefined) await writePack(git, tree, tree.commit, pack)
+  const files = await listFiles(git, tree)
+  const render = createLogRenderer()
+  const summary = createRunSummary()
+  let conclusion: Conclusion | undefined
+  await executeRun({
+    plan,
+    sandbox,
+    runner: { name: hostname(), labels: [], arch: arch(), path },
+    slots: createSlots(settings.runnerJobs ?? availableParallelism()),
+    async checkOut(room, stop) {
+      if (tree.commit !== undefined) {
+        await checkOut({ room, plan, pack, path, signal: stop })
+        await emptyWorkspace(room, path, stop)
+      }
+      await copyTree(tree.folder, files, room)
+    },
+    report(entry) {
+      summary.take(entry)
+      if (entry.kind === 'run-ended') {
+        conclusion = entry.conclusion
+        terminal.out(`\n${summary.toText()}`)
+      }
+      terminal.out(renderPiece(render(entry)))
+    },
+    ...(asked.job && { jobs: asked.job }),
+    signal,
+    kill,
+  })
+  return conclusion
+}
+
+// What is committed is not always there any more.
+async function emptyWorkspace(room: Room, path: string, signal: AbortSignal): Promise<void> {
+  const tests = ['-mindepth', '1', '-maxdepth', '1', '!', '-name', '.git']
+  const { exitCode, detail } = await room.run({
+    command: ['find', '.', ...tests, '-exec', 'rm', '-rf', '--', '{}', '+'],
+    env: { PATH: path },
+    cwd: room.inside.workspace,
+    timeoutMs: 60_000,
+    signal,
+    onOutput: () => {},
+  })
+  if (exitCode !== 0) throw new Error(`The workspace could not be prepared. ${detail}`)
+}
+
+async function toPlan(
+  git: Git,
+  tree: WorkingTree,
+  { files, actions, workflows }: LocalFiles,
+  asked: RunOptions,
+  { settings, environment, folder }: Options,
+): Promise<Plan> {
+  const event = asked.event ?? 'workflow_dispatch'
+  const file = asked.secretsFile === undefined ? undefined : resolve(folder, asked.secretsFile)
+  const secrets = await toSecrets({ names: asked.secret ?? [], file, environment })
+  const inputs = event === 'workflow_dispatch' ? toInputs(asked.input ?? [], workflows) : {}
+  const { username } = userInfo()
+  const commit = tree.commit ?? noCommit
+  const name = basename(tree.folder)
+  const branch = tree.ref.replace(/^refs\/(heads|tags)\//, '')
+  const serverUrl = settings.baseUrl ?? 'http://localhost'
+  const about = {
+    repository: {
+      id: 'local',
+      name,
+      ownerUsername: username,
+      createdAt: 0,
+      defaultBranch: branch,
+    },
+    sender: username,
+    baseUrl: serverUrl,
+  }
+  const payload = {
+    push: async () => {
+      const { head, before } = await readHead(git, tree)
+      const update = { ref: tree.ref, before, after: commit, forced: false }
+      return pushPayload(update, { commits: head ? [head] : [], head }, about)
+    },
+    workflow_dispatch: async () => dispatchPayload(tree.ref, inputs, about),
+    schedule: async () => {
+      const [first] = workflows.flatMap(({ on }) => on.schedule)
+      return schedulePayload(first?.cron ?? '', about)
+    },
+  }
+  return {
+    runId: 'local',
+    attempt: 1,
+    number: 1,
+    repository: { name, owner: username, defaultBranch: branch },
+    serverUrl,
+    event,
+    ref: tree.ref,
+    commit,
+    actor: username,
+    triggeringActor: username,
+    inputs,
+    payload: await payload[event](),
+    files,
+    actions,
+    secrets,
+    kept: [],
+    limits: {
+      runTimeoutMs: settings.runSeconds * 1000,
+      stepTimeoutMs: settings.stepSeconds * 1000,
+      outputMaxBytes: settings.stepOutputMaxBytes,
+    },
+  }
+}
+
+// As if the last commit alone had been pushed.
+async function readHead(git: Git, { gitFolder, commit }: WorkingTree) {
+  if (commit === undefined) return { head: undefined, before: noCommit }
+  await using objects = await openObjects(git, gitFolder)
+  const last = await openCommit(objects, commit)
+  const parent = await openCommit(objects, `${commit}^`)
+  return { head: last.commit, before: parent.commit?.id ?? noCommit }
+}
+
+function assertJobs(wanted: string[], { workflows }: LocalFiles): void {
+  const ids = workflows.flatMap(({ jobs }) => jobs.map(({ id }) => id))
+  for (const id of wanted) {
+    if (!ids.includes(id)) throw new UsageError(`--job ${id}: the jobs are ${ids.join(', ')}.`)
+  }
+}

@@ -1,0 +1,41 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createBuckets } from './rate-limiter.ts'
+
+test('a bucket gives what it holds, then what flows in', () => {
+  let now = 0
+  const buckets = createBuckets({ perSecond: 2, burst: 3, clock: { now: () => now } })
+  assert.deepEqual(
+    [1, 2, 3].map(() => buckets.take('a')),
+    [0, 0, 0],
+  )
+  assert.equal(buckets.take('a'), 1)
+  assert.equal(buckets.take('b'), 0)
+  now += 500
+  assert.equal(buckets.take('a'), 0)
+  assert.equal(buckets.take('a'), 1)
+  now += 60_000
+  assert.deepEqual(
+    [1, 2, 3, 4].map(() => buckets.take('a')),
+    [0, 0, 0, 1],
+  )
+})
+
+test('a clock that is set back takes nothing away', () => {
+  let now = 3_600_000
+  const buckets = createBuckets({ perSecond: 1, burst: 2, clock: { now: () => now } })
+  buckets.take('a')
+  now = 0
+  assert.equal(buckets.take('a'), 0)
+  now += 1000
+  assert.equal(buckets.take('a'), 0)
+})
+
+test('a flood of keys takes bounded memory and forgets the oldest first', () => {
+  const buckets = createBuckets({ perSecond: 0.001, burst: 1, clock: { now: () => 0 } })
+  buckets.take('first')
+  buckets.take('second')
+  for (let key = 0; key < 19_999; key++) buckets.take(String(key))
+  assert.equal(buckets.take('first'), 0)
+  assert.ok(buckets.take('19998') > 0)
+})

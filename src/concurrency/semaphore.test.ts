@@ -1,0 +1,32 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createSlots } from './semaphore.ts'
+
+const never = new AbortController().signal
+
+test('who comes when all slots are taken waits for one, in order', async () => {
+  const slots = createSlots(1)
+  const first = await slots.acquire(never)
+  const order: string[] = []
+  const waiting = ['second', 'third'].map(async (name) => {
+    using _slot = await slots.acquire(never)
+    order.push(name)
+  })
+  first[Symbol.dispose]()
+  first[Symbol.dispose]()
+  await Promise.all(waiting)
+  assert.deepEqual(order, ['second', 'third'])
+})
+
+test('who gives up takes no slot', async () => {
+  const slots = createSlots(1)
+  const first = await slots.acquire(never)
+  const giving = new AbortController()
+  const given = slots.acquire(giving.signal)
+  giving.abort(new Error('given up'))
+  await assert.rejects(given, /given up/)
+  const next = slots.acquire(never)
+  first[Symbol.dispose]()
+  ;(await next)[Symbol.dispose]()
+  await assert.rejects(slots.acquire(giving.signal), /given up/)
+})

@@ -1,0 +1,53 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createSharedWork } from './single-flight.ts'
+
+const lengthOf = (text: string) => text.length
+
+/** Work that says how often it was done. */
+function counted(result: string) {
+  const work = async () => {
+    work.times += 1
+    return result
+  }
+  work.times = 0
+  return work
+}
+
+test('the same is done once for all who ask at the same time, and for those who ask soon after', async () => {
+  const share = createSharedWork({ lengthOf, maxLength: 100, keptMs: 60_000 })
+  const work = counted('done')
+  assert.deepEqual(await Promise.all([share('a', work), share('a', work)]), ['done', 'done'])
+  assert.equal(await share('a', work), 'done')
+  assert.equal(work.times, 1)
+  await share('b', work)
+  assert.equal(work.times, 2)
+})
+
+test('what failed is told to all who wait, and tried again by who asks next', async () => {
+  const share = createSharedWork({ lengthOf, maxLength: 100, keptMs: 60_000 })
+  const fail = () => Promise.reject(new Error('busy'))
+  const both = await Promise.allSettled([share('a', fail), share('a', counted('done'))])
+  assert.deepEqual(
+    both.map(({ status }) => status),
+    ['rejected', 'rejected'],
+  )
+  assert.equal(await share('a', counted('done')), 'done')
+})
+
+test('no more is kept than the limit, and nothing for longer than it may be', async () => {
+  const share = createSharedWork({ lengthOf, maxLength: 20, keptMs: 60_000 })
+  const [first, second, huge] = [counted('123456'), counted('123456'), counted('x'.repeat(21))]
+  await share('first', first)
+  await share('second', second)
+  await share('second', second)
+  await share('first', first)
+  assert.deepEqual([first.times, second.times], [2, 1])
+  await share('huge', huge)
+  await share('huge', huge)
+  assert.equal(huge.times, 2)
+  const brief = createSharedWork({ lengthOf, maxLength: 20, keptMs: 0 })
+  await brief('first', first)
+  await brief('first', first)
+  assert.equal(first.times, 4)
+})

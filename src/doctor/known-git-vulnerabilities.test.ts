@@ -1,0 +1,45 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import {
+  compareVersions,
+  type GitVersion,
+  leastGitVersion,
+  parseGitVersion,
+} from '../git/process/version.ts'
+import { gitHoles, holesOf } from './known-git-vulnerabilities.ts'
+
+const idsOf = (text: string) => {
+  const version = parseGitVersion(`git version ${text}`)
+  assert.ok(version, text)
+  return holesOf(version).flatMap(({ ids }) => ids)
+}
+
+test('a hole is mended in each series from the release that says so, and in all later series', () => {
+  const examples = [
+    ['CVE-2022-41903', ['2.39.0'], ['2.39.1', '2.40.0', '3.0.0']],
+    ['CVE-2023-23946', ['2.39.1'], ['2.39.2', '2.40.0']],
+    ['CVE-2023-29007', ['2.39.2', '2.40.0'], ['2.39.3', '2.40.1', '2.41.0']],
+    ['CVE-2024-32465', ['2.39.3', '2.42.1', '2.45.0'], ['2.39.4', '2.42.2', '2.45.1', '2.46.0']],
+    ['CVE-2024-52006', ['2.39.5', '2.47.1', '2.48.0'], ['2.40.4', '2.47.2', '2.48.1', '2.49.0']],
+    ['CVE-2025-48384', ['2.39.5', '2.42.4', '2.50.0'], ['2.43.7', '2.49.1', '2.50.1', '2.56.0']],
+  ] as const
+  for (const [id, open, mended] of examples) {
+    for (const version of open) assert.ok(idsOf(version).includes(id), `${id} in ${version}`)
+    for (const version of mended) assert.ok(!idsOf(version).includes(id), `${id} in ${version}`)
+  }
+})
+
+test('a candidate or a build of a distribution counts as its release', () => {
+  assert.deepEqual(idsOf('2.51.0.rc1'), [])
+  assert.deepEqual(idsOf('2.39.5 (Apple Git-154)'), idsOf('2.39.5'))
+  assert.equal(parseGitVersion('git version two'), undefined)
+})
+
+test('the table is in order: each hole once, its releases oldest first, none before the least', () => {
+  const ids = gitHoles.flatMap((hole) => hole.ids)
+  assert.equal(new Set(ids).size, ids.length)
+  for (const { mendedIn } of gitHoles) {
+    const sorted: GitVersion[] = [leastGitVersion, ...mendedIn].sort(compareVersions)
+    assert.deepEqual(sorted, [leastGitVersion, ...mendedIn])
+  }
+})

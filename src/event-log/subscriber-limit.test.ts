@@ -1,0 +1,26 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { Principal } from '../access/principal.ts'
+import { Problem } from '../base/problem.ts'
+import { createFollowers } from './subscriber-limit.ts'
+
+const perToken = 100
+const overall = 1000
+const isTooMany = (error: unknown) =>
+  error instanceof Problem && error.code === 'too_many_followers'
+
+function token(id: string): Principal {
+  return { kind: 'token', id, username: id, permissions: new Set() }
+}
+
+test('a token has its share, the server all of them, and who leaves makes room for one', () => {
+  const followers = createFollowers()
+  const first = followers.enter(token('0'))
+  for (let count = 1; count < overall; count++)
+    followers.enter(token(String(Math.floor(count / perToken))))
+  assert.throws(() => followers.enter(token('0')), isTooMany)
+  assert.throws(() => followers.enter(token('other')), isTooMany)
+  first[Symbol.dispose]()
+  followers.enter(token('other'))
+  assert.throws(() => followers.enter(token('0')), isTooMany)
+})

@@ -1,0 +1,105 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Principal } from '../../access/principal.ts'
+import { atTurnEnd } from '../../base/end-of-tick.ts'
+import { flushPacket, packet } from '../../git/protocol/pkt-line.ts'
+import { readArrived, readBody } from '../../git/protocol/request-body.ts'
+import type { Repository } from '../../repositories/repositories.ts'
+import type { GitEngine } from '../git-engine.ts'
+import {
+  type Answer,
+  type GitRequest,
+  type Outcome,
+  protocolIn,
+  type Service,
+} from '../git-request.ts'
+
+export type HttpDoor = ReturnType<typeof createHttpDoor>
+
+/** One request of Git's HTTP protocol, after its principal and repository are known. */
+export type HttpExchange = {
+  request: IncomingMessage
+  response: ServerResponse
+  principal: Principal
+  repository: Repository
+  /** Aborted when the client is gone. */
+  signal: AbortSignal
+}
+
+/** Git's smart protocol as HTTP carries it: https://git-scm.com/docs/http-protocol */
+export function createHttpDoor(engine: GitEngine) {
+  return {
+    /** Answers `GET info/refs`: what the service offers and, before version 2, all refs. */
+    async advertise(service: Service, exchange: HttpExchange): Promise<void> {
+      const request = toGitRequest(exchange, `application/x-${service}-advertisement`)
+      const isVersionTwo = service === 'git-upload-pack' && request.protocol === 'version=2'
+      const heading = isVersionTwo
+        ? undefined
+        : Buffer.concat([packet(`# service=${service}\n`), flushPacket])
+      finish(exchange, request, await engine.offer(service, request, heading))
+    },
+
+    /** Answers `POST git-upload-pack`. */
+    async fetch(exchange: HttpExchange): Promise<void> {
+      const request = toGitRequest(exchange, 'application/x-git-upload-pack-result')
+      const body = readArrived(exchange.request) ?? readBody(exchange.request, exchange.signal)
+      finish(exchange, request, await engine.fetch(request, body))
+    },
+
+    /** Answers `POST git-receive-pack`. */
+    async push(exchange: HttpExchange): Promise<void> {
+      const request = toGitRequest(exchange, 'application/x-git-receive-pack-result')
+      const body = readBody(exchange.request, exchange.signal)
+      finish(exchange, request, await engine.push(request, body, mayBeProbe(exchange.request)))
+    },
+  }
+}
+
+function toGitRequest(exchange: HttpExchange, contentType: string): GitRequest {
+  const { request, response, principal, repository, signal } = exchange
+  return {
+    principal,
+    repository,
+    protocol: protocolIn(String(request.headers['git-protocol'] ?? '')),
+    answer: toAnswer(response, contentType),
+    isReceiving: () => !request.complete,
+    sendsAllFirst: true,
+    signal,
+  }
+}
+
+function toAnswer(response: ServerResponse, contentType: string): Answer {
+  let isSaid = false
+
+  function begin(size?: number): void {
+    response.setHeader('content-type', contentType)
+    response.setHeader('cache-control', 'no-cache, max-age=0, must-revalidate')
+    if (size !== undefined) response.setHeader('content-length', size)
+    response.writeHead(200)
+  }
+
+  return {
+    output: response,
+    begin,
+    say(bytes) {
+      isSaid = true
+      atTurnEnd(() => {
+        begin(bytes.length)
+        response.end(bytes)
+      })
+    },
+    hasBegun: () => isSaid || response.headersSent,
+    onSaid() {
+      if (response.headersSent) response.end()
+    },
+  }
+}
+
+function finish({ response }: HttpExchange, { answer }: GitRequest, outcome: Outcome): void {
+  if (outcome === null) response.destroy()
+  else if (response.headersSent || !answer.hasBegun()) response.end()
+}
+
+// Git asks with an empty request whether a long one would be let in: remote-curl.c, probe_rpc.
+function mayBeProbe({ headers }: IncomingMessage): boolean {
+  return headers['content-length'] === String(flushPacket.length)
+}

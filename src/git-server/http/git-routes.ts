@@ -1,0 +1,97 @@
+import { Problem } from '../../base/problem.ts'
+import type { Settings } from '../../config/settings.ts'
+import type { Asked, StreamRoute } from '../../http/route.ts'
+import type { Repositories, Repository } from '../../repositories/repositories.ts'
+import type { Service } from '../git-request.ts'
+import type { HttpDoor, HttpExchange } from './git-over-http.ts'
+import { lfsRoutes } from './lfs-routes.ts'
+
+type Dependencies = { repositories: Repositories; httpDoor: HttpDoor; settings: Settings }
+
+const permissionFor = (service: Service) =>
+  service === 'git-upload-pack' ? 'repo:read' : 'repo:write'
+
+/** Git over HTTP: the smart protocol at `/repos/<name>.git`, and refusals of what is not supported. */
+export function gitRoutes({ repositories, httpDoor, settings }: Dependencies): StreamRoute[] {
+  const find = ({ principal, permission, params }: Asked): Promise<Repository> => {
+    const { repository = '' } = params
+    if (!repository.endsWith('.git')) {
+      throw new Problem(
+        'route_not_found',
+        `Git's address of a repository ends in .git: /repos/${repository}.git`,
+      )
+    }
+    return repositories.open(principal, repository.slice(0, -'.git'.length), permission)
+  }
+
+  return [
+    {
+      kind: 'stream',
+      method: 'GET',
+      path: '/repos/:repository/info/refs',
+      operationId: 'advertiseRefs',
+      tag: 'git',
+      summary: 'Begin a fetch or a push with Git',
+      description: '`?service=git-upload-pack` or `?service=git-receive-pack`.',
+      parameters: ['service'],
+      permissionFor: (query) => permissionFor(serviceIn(query)),
+      find,
+      isLongLived: true,
+      consumes: undefined,
+      maxBytes: 0,
+      produces: 'application/x-git-upload-pack-advertisement',
+      problems: ['repository_not_found', 'git_limit_exceeded', 'storage_full'],
+      serve: (exchange) => httpDoor.advertise(serviceIn(exchange.query), toExchange(exchange)),
+    },
+    {
+      kind: 'stream',
+      method: 'POST',
+      path: '/repos/:repository/git-upload-pack',
+      operationId: 'uploadPack',
+      tag: 'git',
+      summary: 'Fetch with Git',
+      parameters: [],
+      permissionFor: () => permissionFor('git-upload-pack'),
+      find,
+      isLongLived: true,
+      consumes: 'application/x-git-upload-pack-request',
+      maxBytes: settings.fetchRequestMaxBytes,
+      produces: 'application/x-git-upload-pack-result',
+      problems: ['repository_not_found', 'git_busy', 'request_timed_out'],
+      serve: (exchange) => httpDoor.fetch(toExchange(exchange)),
+    },
+    {
+      kind: 'stream',
+      method: 'POST',
+      path: '/repos/:repository/git-receive-pack',
+      operationId: 'receivePack',
+      tag: 'git',
+      summary: 'Push with Git',
+      parameters: [],
+      permissionFor: () => permissionFor('git-receive-pack'),
+      find,
+      // A push is decided when git's hook asks, and then it has an answer.
+      isLongLived: false,
+      consumes: 'application/x-git-receive-pack-request',
+      maxBytes: settings.pushMaxBytes,
+      produces: 'application/x-git-receive-pack-result',
+      problems: ['repository_not_found', 'request_timed_out', 'storage_full'],
+      serve: (exchange) => httpDoor.push(toExchange(exchange)),
+    },
+    ...lfsRoutes({ find }),
+  ]
+}
+
+function toExchange({ found, ...exchange }: Parameters<StreamRoute['serve']>[0]): HttpExchange {
+  // What `find` above returned.
+  return { ...exchange, repository: found as Repository }
+}
+
+function serviceIn(query: URLSearchParams): Service {
+  const service = query.get('service')
+  if (service === 'git-upload-pack' || service === 'git-receive-pack') return service
+  throw new Problem(
+    'malformed_git_request',
+    "Only Git's smart protocol is served: service=git-upload-pack or service=git-receive-pack.",
+  )
+}

@@ -1,0 +1,58 @@
+import { Problem } from '../../base/problem.ts'
+import type { StreamRoute } from '../../http/route.ts'
+
+type Dependencies = { find: StreamRoute['find'] }
+
+/** What users of Git LFS read, over either transport. */
+export const lfsRefusal =
+  'Git LFS is not supported by this server. Commit such files without LFS, or keep their objects ' +
+  'on another LFS server, which lfs.url in .lfsconfig names.'
+
+// A batch request names at most some hundred objects.
+const requestMaxBytes = 1024 * 1024
+
+/**
+ * The API of Git LFS, refused as its clients show it: https://github.com/git-lfs/git-lfs/tree/main/docs/api. Access is
+ * checked first, so a response does not show whether a repository exists.
+ */
+export function lfsRoutes({ find }: Dependencies): StreamRoute[] {
+  const common = {
+    kind: 'stream',
+    path: '/repos/:repository/info/lfs/:path*',
+    tag: 'git',
+    permissionFor: () => 'repo:read',
+    find,
+    isLongLived: false,
+    consumes: undefined,
+    maxBytes: requestMaxBytes,
+    produces: undefined,
+    problemFormat: 'git-lfs',
+    problems: ['repository_not_found', 'body_too_large', 'lfs_not_supported'],
+    async serve() {
+      throw new Problem('lfs_not_supported', lfsRefusal)
+    },
+  } as const satisfies Partial<StreamRoute>
+  const parameters = ['path', 'id', 'cursor', 'limit', 'refspec']
+
+  return [
+    {
+      ...common,
+      problems: [...common.problems],
+      method: 'GET',
+      operationId: 'getLfs',
+      summary: 'Refuse a Git LFS request that reads',
+      description: 'Git LFS is not supported: always an error.',
+      parameters,
+      optionalParameters: parameters,
+    },
+    {
+      ...common,
+      problems: [...common.problems],
+      method: 'POST',
+      operationId: 'postLfs',
+      summary: 'Refuse a Git LFS request for objects or locks',
+      description: 'Git LFS is not supported: always an error.',
+      parameters: [],
+    },
+  ]
+}

@@ -1,0 +1,161 @@
+import type { Clock } from '../../base/clock.ts'
+import type { FaultPoint } from '../../base/fault-points.ts'
+import type { Log } from '../../base/log.ts'
+import type { Database } from '../../database/database.ts'
+import type { PushRow } from '../../database/schema.ts'
+import { type Event, publish } from '../../events/events.ts'
+import { type Git, GitFailure } from '../../git/process/git-process.ts'
+import {
+  branchPrefix,
+  chooseDefaultBranch,
+  hasBranch,
+  listBranches,
+  setDefaultBranch,
+} from '../../git/refs/default-branch.ts'
+import { findForced } from '../../git/refs/forced-updates.ts'
+import { type RefUpdate, readDefaultBranch } from '../../git/refs/refs.ts'
+import type { Directories } from '../../repositories/directories.ts'
+import type { Tidying } from '../../repositories/repository-holds.ts'
+import { findPlace } from '../../repositories/repository-summary-store.ts'
+import { findApplied, intendedOf } from './applied-updates.ts'
+import { moveAsVisitor } from './move-held-refs.ts'
+import {
+  type DefaultBranchChange,
+  deleteUnfinished,
+  findPushes,
+  markFinished,
+  recordDefaultBranch,
+} from './push-store.ts'
+import type { KeptTips } from './retained-commits.ts'
+
+type Dependencies = {
+  db: Database
+  git: Git
+  directories: Pick<Directories, 'pathOf'>
+  keptTips: Pick<KeptTips, 'keep'>
+  tidying: Pick<Tidying, 'enter'>
+  clock: Clock
+  faultPoint: FaultPoint
+  log: Log
+}
+
+/**
+ * Brings a push whose git has ended to its end: what came to pass is told of, and what it overwrote is kept. Those of one
+ * repository are settled one after the other, since what one is recorded with tells about the next.
+ */
+export function createSettlePush(dependencies: Dependencies) {
+  const { db, git, directories, keptTips, tidying, clock, faultPoint, log } = dependencies
+
+  /**
+   * An undo comes to pass as a whole or not at all, but a git that is killed leaves refs half moved: the others are moved
+   * after them, unless one is not what it was any more. All that has come to pass then.
+   */
+  async function moveRest(push: PushRow, applied: RefUpdate[]): Promise<RefUpdate[]> {
+    const known = new Set(applied.map(({ ref }) => ref))
+    const rest = intendedOf(push).filter(({ ref }) => !known.has(ref))
+    if (rest.length === 0) return applied
+    const moves = rest.map(({ ref, before, after }) => ({ ref, from: before, to: after }))
+    try {
+      await moveAsVisitor(dependencies, push.repositoryId, moves)
+    } catch (error) {
+      if (!(error instanceof GitFailure) || !error.isRefusal) throw error
+      log.error({ err: error, pushId: push.id }, 'an undo was left half done')
+      return applied
+    }
+    log.info({ pushId: push.id, refs: rest.length }, 'finished an undo that was half done')
+    return [...applied, ...rest.map(({ ref, before, after }) => ({ ref, before, after }))]
+  }
+
+  /** The change of the default branch that follows from what a push has moved; undefined when it stays. */
+  async function decideDefaultBranch(
+    { repositoryId, undoes }: PushRow,
+    directory: string,
+    moved: RefUpdate[],
+  ): Promise<DefaultBranchChange | undefined> {
+    const former = await readDefaultBranch(directory)
+    const isBranch = ({ ref }: RefUpdate) => ref.startsWith(branchPrefix)
+    if (!moved.some(isBranch) || (await hasBranch(directory, former))) return undefined
+    const branches = await listBranches(directory)
+    const [undone] = undoes === null ? [] : await findPushes(db, repositoryId, [undoes])
+    const wanted = chooseDefaultBranch(branches) ?? undone?.formerDefaultBranch ?? former
+    return wanted === former ? undefined : { former, branch: wanted }
+  }
+
+  /** Moves HEAD as it was recorded, be it once more. */
+  async function moveHead(repositoryId: string, branch: string): Promise<void> {
+    faultPoint('default-branch.recorded')
+    await using visit = await tidying.enter(repositoryId)
+    const directory = directories.pathOf(repositoryId)
+    await setDefaultBranch(git, { directory, watch: visit.watch }, branch)
+    faultPoint('default-branch.moved')
+  }
+
+  /** Settles a change of the default branch that no push has made. */
+  async function settleDefaultBranch(
+    push: PushRow,
+    { former, branch }: DefaultBranchChange,
+  ): Promise<void> {
+    try {
+      await moveHead(push.repositoryId, branch)
+    } catch (error) {
+      // What git refuses now it would refuse forever, and all later pushes would wait for it.
+      if (error instanceof GitFailure && error.isRefusal) await deleteUnfinished(db, push.id)
+      throw error
+    }
+    await db.transaction().execute(async (tx) => {
+      if (!(await deleteUnfinished(tx, push.id))) return
+      await publish(tx, clock.now(), [toDefaultBranchEvent(push, { former, branch })])
+    })
+  }
+
+  return async (push: PushRow, isFastForward = false): Promise<void> => {
+    const { id, repositoryId } = push
+    const directory = directories.pathOf(repositoryId)
+    const recorded = recordedDefaultBranch(push)
+    if (recorded && intendedOf(push).length === 0) return settleDefaultBranch(push, recorded)
+    const applied = await findApplied(db, directory, push)
+    if (applied.length === 0) {
+      await deleteUnfinished(db, id)
+      return
+    }
+    const moved = push.door === 'undo' ? await moveRest(push, applied) : applied
+    const updates = isFastForward
+      ? moved.map((update) => ({ ...update, forced: false }))
+      : await findForced(git, directory, moved)
+    const change = recorded ?? (await decideDefaultBranch(push, directory, moved))
+    if (change) {
+      // Recorded first: after a crash, HEAD shows no more that it was moved by this push.
+      if (!recorded) await recordDefaultBranch(db, id, change)
+      await moveHead(repositoryId, change.branch)
+    }
+    // Before anybody is told of the push: what it overwrote can be had back from then on.
+    const keptUntil = await keptTips.keep(push, updates)
+    faultPoint('push.kept')
+    const actor = { id: push.actorId, username: push.actorUsername }
+    await db.transaction().execute(async (tx) => {
+      const now = clock.now()
+      if (!(await markFinished(tx, id, { updates, keptUntil, now }))) return
+      const { name: repositoryName = '' } = (await findPlace(tx, repositoryId)) ?? {}
+      const events = updates.map((update) => {
+        const data = { ...update, pushId: id, door: push.door, repositoryName }
+        return { kind: 'push', actor, repositoryId, data } as const
+      })
+      const more = change ? [toDefaultBranchEvent(push, change)] : []
+      await publish(tx, now, [...events, ...more])
+      faultPoint('push.published')
+    })
+    faultPoint('push.settled')
+  }
+}
+
+function recordedDefaultBranch(push: PushRow): DefaultBranchChange | undefined {
+  const { formerDefaultBranch: former, defaultBranch: branch } = push
+  return former !== null && branch !== null ? { former, branch } : undefined
+}
+
+function toDefaultBranchEvent(push: PushRow, { former, branch }: DefaultBranchChange): Event {
+  const { repositoryId, actorId, actorUsername } = push
+  const actor = { id: actorId, username: actorUsername }
+  const data = { branch, formerBranch: former }
+  return { kind: 'repository.default_branch', actor, repositoryId, data }
+}

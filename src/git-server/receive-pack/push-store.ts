@@ -1,0 +1,215 @@
+import { sql } from 'kysely'
+import { hasRowLocks } from '../../database/row-locks.ts'
+import type { Db, PushRow } from '../../database/schema.ts'
+import type { PushedUpdate } from '../../git/refs/refs.ts'
+
+/** A push that has come to pass. */
+export type FinishedPush = Omit<PushRow, 'updates' | 'finishedAt'> & {
+  updates: PushedUpdate[]
+  finishedAt: number
+}
+
+export async function insertPush(db: Db, push: PushRow): Promise<void> {
+  await db.insertInto('pushes').values(push).execute()
+}
+
+type Outcome = { updates: PushedUpdate[]; keptUntil: number | null; now: number }
+
+/** Marks a push finished; false when it was finished before, or is gone with its repository. */
+export async function markFinished(db: Db, id: string, outcome: Outcome): Promise<boolean> {
+  const { updates, keptUntil, now } = outcome
+  const row = await db
+    .updateTable('pushes')
+    .set({ finishedAt: now, updates: JSON.stringify(updates), keptUntil })
+    .where('id', '=', id)
+    .where('finishedAt', 'is', null)
+    .returning('id')
+    .executeTakeFirst()
+  return row !== undefined
+}
+
+/** What the default branch was and is to become. */
+export type DefaultBranchChange = { former: string; branch: string }
+
+/** Records that a push changes the default branch. */
+export async function recordDefaultBranch(
+  db: Db,
+  id: string,
+  { former, branch }: DefaultBranchChange,
+): Promise<void> {
+  await db
+    .updateTable('pushes')
+    .set({ formerDefaultBranch: former, defaultBranch: branch })
+    .where('id', '=', id)
+    .where('finishedAt', 'is', null)
+    .execute()
+}
+
+/** Forgets a push that has changed nothing; false when it was finished or gone before. */
+export async function deleteUnfinished(db: Db, id: string): Promise<boolean> {
+  const row = await db
+    .deleteFrom('pushes')
+    .where('id', '=', id)
+    .where('finishedAt', 'is', null)
+    .returning('id')
+    .executeTakeFirst()
+  return row !== undefined
+}
+
+/** Pushes of a repository that were judged and not finished, oldest first. */
+export function listUnfinished(db: Db, repositoryId: string): Promise<PushRow[]> {
+  return db
+    .selectFrom('pushes')
+    .selectAll()
+    .where('finishedAt', 'is', null)
+    .where('repositoryId', '=', repositoryId)
+    .orderBy('id')
+    .execute()
+}
+
+/** The repositories that have pushes which were judged and not finished. */
+export async function listWithUnfinished(db: Db): Promise<string[]> {
+  const rows = await db
+    .selectFrom('pushes')
+    .select('repositoryId')
+    .distinct()
+    .where('finishedAt', 'is', null)
+    .execute()
+  return rows.map(({ repositoryId }) => repositoryId)
+}
+
+/**
+ * Other pushes of a repository that may have built on what one left: unfinished, finished since or judged
+ * later. One that had finished when this one was judged has not, even if that was in the same millisecond.
+ */
+export function listSince(db: Db, { id, repositoryId, judgedAt }: PushRow): Promise<PushRow[]> {
+  // Each of them by an index: a repository may have had very many pushes.
+  const ids = db
+    .selectFrom('pushes')
+    .select('id')
+    .where('finishedAt', '>', judgedAt)
+    .union(db.selectFrom('pushes').select('id').where('finishedAt', 'is', null))
+    .union(
+      db
+        .selectFrom('pushes')
+        .select('id')
+        .where('repositoryId', '=', repositoryId)
+        .where('id', '>', id),
+    )
+  return db
+    .selectFrom('pushes')
+    .selectAll()
+    .where('repositoryId', '=', repositoryId)
+    .where('id', 'in', ids)
+    .where('id', '<>', id)
+    .execute()
+}
+
+/** The journal of a repository: which of its pushes, and those of one ref alone. */
+type Page = { before: string; limit: number; ref?: string | undefined }
+
+/** The pushes of a repository before an id, newest first, with the lengths of their updates as JSON. */
+export function listPushSizes(
+  db: Db,
+  repositoryId: string,
+  { before, limit, ref }: Page,
+): Promise<{ id: string; size: number }[]> {
+  let query = db
+    .selectFrom('pushes')
+    .select(['id', sql<number>`length(updates)`.as('size')])
+    .where('repositoryId', '=', repositoryId)
+    .where('finishedAt', 'is not', null)
+    .where('door', '<>', '')
+  if (before !== '') query = query.where('id', '<', before)
+  if (ref !== undefined) {
+    // Both databases know this way to look for a text as it is, its case included.
+    const part = `"ref":${JSON.stringify(ref)}`
+    query = query.where(sql<boolean>`replace(updates, ${part}, '') <> updates`)
+  }
+  return query.orderBy('id', 'desc').limit(limit).execute()
+}
+
+/** Some pushes of a repository by their ids, newest first. */
+export async function findPushes(
+  db: Db,
+  repositoryId: string,
+  ids: string[],
+): Promise<FinishedPush[]> {
+  const rows = await db
+    .selectFrom('pushes')
+    .selectAll()
+    .where('repositoryId', '=', repositoryId)
+    .where('id', 'in', ids)
+    .where('finishedAt', 'is not', null)
+    .where('door', '<>', '')
+    .orderBy('id', 'desc')
+    .execute()
+  return rows.map(toFinished)
+}
+
+/** Whether a push of a repository was judged and is not finished. */
+export async function isUnfinished(db: Db, repositoryId: string, id: string): Promise<boolean> {
+  const row = await db
+    .selectFrom('pushes')
+    .select('id')
+    .where('id', '=', id)
+    .where('repositoryId', '=', repositoryId)
+    .where('finishedAt', 'is', null)
+    .executeTakeFirst()
+  return row !== undefined
+}
+
+/** The repositories in which something has been kept for long enough. */
+export async function listWithExpired(db: Db, now: number): Promise<string[]> {
+  const rows = await db
+    .selectFrom('pushes')
+    .select('repositoryId')
+    .distinct()
+    .where('keptUntil', '<=', now)
+    .execute()
+  return rows.map(({ repositoryId }) => repositoryId)
+}
+
+/** The pushes of a repository that keep something, or may be about to. */
+export async function listKeeping(db: Db, repositoryId: string, now: number): Promise<string[]> {
+  const rows = await db
+    .selectFrom('pushes')
+    .select('id')
+    .where('repositoryId', '=', repositoryId)
+    .where((is) => is.or([is('finishedAt', 'is', null), is('keptUntil', '>', now)]))
+    .execute()
+  return rows.map(({ id }) => id)
+}
+
+/** Notes that nothing is kept any more of the pushes whose time is over, but those that go with their repository just now. */
+export async function clearKept(db: Db, repositoryId: string, now: number): Promise<void> {
+  const over = nobodyElses(db)
+    .where('repositoryId', '=', repositoryId)
+    .where('keptUntil', '<=', now)
+  await db.updateTable('pushes').set({ keptUntil: null }).where('id', 'in', over).execute()
+}
+
+/** Forgets some of the pushes that were finished before a time and of which nothing is kept; how many. */
+export async function deleteFinished(db: Db, before: number, limit: number): Promise<number> {
+  const old = nobodyElses(db)
+    .where('finishedAt', '<', before)
+    .where('keptUntil', 'is', null)
+    .limit(limit)
+  const { numDeletedRows } = await db
+    .deleteFrom('pushes')
+    .where('id', 'in', old)
+    .executeTakeFirstOrThrow()
+  return Number(numDeletedRows)
+}
+
+// A deletion of their repository locks them in an order of the database's own, so they are not waited for.
+function nobodyElses(db: Db) {
+  return db
+    .selectFrom('pushes')
+    .select('id')
+    .$if(hasRowLocks(db), (rows) => rows.forUpdate().skipLocked())
+}
+
+function toFinished(row: PushRow): FinishedPush {
+  return { ...row, updates: JSON.parse(row.updates), finishedAt: row.finishedAt ?? 0 }
+}

@@ -1,0 +1,318 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Principal } from '../../access/principal.ts'
+import { type Clock, increasing } from '../../base/clock.ts'
+import type { FaultPoint } from '../../base/fault-points.ts'
+import { newId } from '../../base/ids.ts'
+import type { Log } from '../../base/log.ts'
+import { Problem } from '../../base/problem.ts'
+import { createOneByOne } from '../../concurrency/keyed-mutex.ts'
+import type { Database } from '../../database/database.ts'
+import type { Door, PushRow } from '../../database/schema.ts'
+import type { Actor } from '../../events/events.ts'
+import type { Git } from '../../git/process/git-process.ts'
+import { branchPrefix, hasBranch, listBranches } from '../../git/refs/default-branch.ts'
+import { findObjects } from '../../git/refs/forced-updates.ts'
+import { isRefName, refNameFault, zeroId } from '../../git/refs/ref-name.ts'
+import {
+  type RefUpdate,
+  readDefaultBranch,
+  readRefs,
+  resolveSymbolicRefs,
+} from '../../git/refs/refs.ts'
+import type { Directories } from '../../repositories/directories.ts'
+import type { Protections } from '../../repositories/protections.ts'
+import type { Repositories, Repository } from '../../repositories/repositories.ts'
+import type { Tidying } from '../../repositories/repository-holds.ts'
+import { type IntendedUpdate, intendedOf } from './applied-updates.ts'
+import { createSettlePush } from './finalize-push.ts'
+import { deleteUnfinished, insertPush, listUnfinished, listWithUnfinished } from './push-store.ts'
+import type { KeptTips } from './retained-commits.ts'
+import { createTryAgain } from './retries.ts'
+
+export type Pushes = ReturnType<typeof createPushes>
+
+const drainPauseMs = 5
+
+/** One push from the moment its git process starts. */
+export type Push = {
+  principal: Principal
+  repository: Repository
+  door: Door
+  /** The push that it undoes. */
+  undoes?: string
+  /** Whether it is known to be one fast-forward. */
+  isFastForward?: boolean | undefined
+  id?: string
+}
+
+type Dependencies = {
+  db: Database
+  git: Git
+  /** The same principal as it is now, or undefined when it is none any more. */
+  refresh: (principal: Principal) => Promise<Principal | undefined>
+  repositories: Repositories
+  protections: Protections
+  directories: Directories
+  keptTips: Pick<KeptTips, 'keep'>
+  tidying: Pick<Tidying, 'enter'>
+  clock: Clock
+  faultPoint: FaultPoint
+  log: Log
+}
+
+/**
+ * The life of a push: judged when its hook asks, recorded as an intent, finished with its events. What
+ * lies between moved refs and their events is closed by the sweep, which compares intents with refs.
+ */
+export function createPushes(dependencies: Dependencies) {
+  const { db, refresh, repositories, protections, faultPoint, log } = dependencies
+  // When pushes are judged and finished tells which of them may have built on which.
+  const clock = increasing(dependencies.clock)
+  const settle = createSettlePush({ ...dependencies, clock })
+  const oneByOne = createOneByOne()
+  const tryAgain = createTryAgain((repositoryId) => sweep(repositoryId), log)
+  // Pushes whose git process this server is waiting for: not for the sweep.
+  const underWay = new Set<string>()
+  // The same, and those that are being finished.
+  const open = new Set<string>()
+  // Those of the open pushes that are known to be fast-forwards.
+  const fastForwards = new Set<string>()
+
+  /** Decides about a push as the principal's rights and the protections are now, and records its intent. */
+  async function judge(push: Push, updates: RefUpdate[]): Promise<void> {
+    const principal = await refresh(push.principal)
+    if (!principal) {
+      throw new Problem('token_invalid', 'The token or key was deleted or has expired.')
+    }
+    const repository = await repositories.reopen(principal, push.repository, 'repo:write')
+    const ruleFor = await protections.ruleFor(repository)
+    const names = updates.map(({ ref }) => ref)
+    for (const name of names) {
+      if (!isRefName(name)) throw new Problem('ref_name_refused', `"${name}" is not a ref name.`)
+    }
+    // A push to a symbolic ref moves the ref that it points to.
+    const targets = await resolveSymbolicRefs(repository.path, names)
+    for (const ref of names) {
+      for (const name of new Set([ref, targets.get(ref) ?? ref])) {
+        refuseBadName(name)
+        if (!repository.asOwner) refuseProtected(name, ruleFor)
+      }
+    }
+    await oneByOne(repository.id, async () => {
+      // Intents that were never finished are compared with the refs before those can move again.
+      await settleEnded(repository.id)
+      // An undo of the push that made it may delete it: HEAD follows.
+      if (push.door !== 'undo') await refuseDefaultDeletion(repository, updates, targets)
+      await recordIntent(push, { principal, updates })
+    })
+  }
+
+  async function recordIntent(
+    push: Push,
+    { principal, updates }: { principal: Principal; updates: RefUpdate[] },
+  ): Promise<void> {
+    const { repository } = push
+    const names = updates.map(({ ref }) => ref)
+    const values = await readRefs(repository.path, names)
+    const intended = await toIntended(repository.path, updates, values)
+    const judgedAt = clock.now()
+    push.id = newId(judgedAt)
+    underWay.add(push.id)
+    open.add(push.id)
+    if (push.isFastForward) fastForwards.add(push.id)
+    await insertPush(db, {
+      id: push.id,
+      repositoryId: repository.id,
+      actorId: principal.id,
+      actorUsername: principal.username,
+      updates: JSON.stringify(intended),
+      judgedAt,
+      finishedAt: null,
+      door: push.door,
+      keptUntil: null,
+      undoes: push.undoes ?? null,
+      formerDefaultBranch: null,
+      defaultBranch: null,
+    })
+  }
+
+  async function toIntended(
+    directory: string,
+    updates: RefUpdate[],
+    values: Map<string, string>,
+  ): Promise<IntendedUpdate[]> {
+    const isStale = ({ ref, before }: RefUpdate) => values.get(ref) !== before
+    const claimed = updates
+      .filter((update) => update.after === zeroId && isStale(update))
+      .map(({ before }) => before)
+      .filter((before) => before !== zeroId)
+    const found =
+      claimed.length > 0 ? await findObjects(dependencies.git, directory, claimed) : new Map()
+    return updates.map((update): IntendedUpdate => {
+      const { ref, before, after } = update
+      const value = values.get(ref) ?? zeroId
+      // Git warns of it, and goes on with the other refs.
+      if (after === zeroId && value === zeroId) return { ...update, isAbsent: true }
+      if (!isStale(update)) return update
+      // Git ignores the old value of a deletion when it does not have that object.
+      if (after === zeroId && !found.has(before)) return { ref, before: value, after }
+      return { ...update, isStale: true }
+    })
+  }
+
+  async function refuseDefaultDeletion(
+    { path, name }: Repository,
+    updates: RefUpdate[],
+    targets: Map<string, string>,
+  ): Promise<void> {
+    const deleted = updates.filter(({ after }) => after === zeroId)
+    if (deleted.length === 0) return
+    const branch = await readDefaultBranch(path)
+    const isDefault = ({ ref }: RefUpdate) => (targets.get(ref) ?? ref) === branchPrefix + branch
+    if (!deleted.some(isDefault) || !(await hasBranch(path, branch))) return
+    throw new Problem(
+      'default_branch_deletion',
+      `"${branch}" is the default branch, which cannot be deleted. Change the default branch first: ` +
+        `PATCH /repos/${name} with {"defaultBranch": "another branch"}, as the owner or an admin.`,
+    )
+  }
+
+  /**
+   * Changes the default branch to one that exists, or to any while there is none. Throws `ref_not_found`. Like a push
+   * it is recorded before anything moves, and brought to its end by the sweep if need be.
+   */
+  async function changeDefaultBranch(
+    actor: Actor,
+    repository: Repository,
+    branch: string,
+  ): Promise<void> {
+    const { id: repositoryId, path } = repository
+    await oneByOne(repositoryId, async () => {
+      await settleEnded(repositoryId)
+      const former = await readDefaultBranch(path)
+      if (former === branch) return
+      await requireBranch(repository, branch)
+      const now = clock.now()
+      const row: PushRow = {
+        id: newId(now),
+        repositoryId,
+        actorId: actor.id,
+        actorUsername: actor.username,
+        updates: '[]',
+        judgedAt: now,
+        finishedAt: null,
+        door: '',
+        keptUntil: null,
+        undoes: null,
+        formerDefaultBranch: former,
+        defaultBranch: branch,
+      }
+      await insertPush(db, row)
+      await settle(row).catch((error) => {
+        tryAgain.later(repositoryId)
+        throw error
+      })
+    })
+  }
+
+  async function requireBranch({ id, path }: Repository, branch: string): Promise<void> {
+    const isThere = await hasBranch(path, branch)
+    if (!isThere && (await listBranches(path)).length > 0) throw branchNotFound(branch)
+    const isDeletion = ({ ref, after }: RefUpdate) =>
+      ref === branchPrefix + branch && after === zeroId
+    const unfinished = await listUnfinished(db, id)
+    if (unfinished.flatMap(intendedOf).some(isDeletion)) throw branchNotFound(branch)
+  }
+
+  /**
+   * Marks a push done and publishes what it changed, once git has moved its refs or has ended. False when that was not
+   * possible: it is tried again until it is.
+   */
+  async function finish(push: Push): Promise<boolean> {
+    if (push.id === undefined) return true // It never came to a verdict, or was refused.
+    underWay.delete(push.id)
+    faultPoint('push.moved')
+    const isFinished = await sweep(push.repository.id).then(
+      () => true,
+      (error) => {
+        // The refs have moved and the intent is recorded, so this can be done as soon as it is possible again.
+        log.error({ err: error, pushId: push.id }, 'a push will be finished later')
+        tryAgain.later(push.repository.id)
+        return false
+      },
+    )
+    open.delete(push.id)
+    fastForwards.delete(push.id)
+    return isFinished
+  }
+
+  /** Finishes or drops every push that has ended unfinished, of all repositories or of one. */
+  async function sweep(repositoryId?: string): Promise<void> {
+    if (repositoryId !== undefined) return oneByOne(repositoryId, () => settleEnded(repositoryId))
+    for (const id of await listWithUnfinished(db)) {
+      await sweep(id).catch((error) =>
+        // One repository that is damaged must keep no other waiting.
+        log.error({ err: error, repositoryId: id }, 'pushes could not be finished'),
+      )
+    }
+  }
+
+  async function settleEnded(repositoryId: string): Promise<void> {
+    for (const push of await listUnfinished(db, repositoryId)) {
+      if (!underWay.has(push.id)) await settle(push, fastForwards.has(push.id))
+    }
+  }
+
+  /** Forgets a push that git has refused as a whole: a ref may have come to the same value another way. */
+  async function withdraw({ id }: Push): Promise<void> {
+    if (id === undefined) return
+    try {
+      await deleteUnfinished(db, id)
+    } finally {
+      underWay.delete(id)
+      open.delete(id)
+      fastForwards.delete(id)
+    }
+  }
+
+  return {
+    judge,
+    withdraw,
+    changeDefaultBranch,
+
+    /** Throws `ref_not_found` for a branch that cannot become the default one. */
+    requireBranch,
+
+    /** Waits until pushes whose answers have been given are finished, too; one that could not be is left to the next start. */
+    async drain(): Promise<void> {
+      while (open.size > 0) await sleep(drainPauseMs)
+      await tryAgain.stop()
+    },
+
+    finish,
+    sweep,
+  }
+}
+
+function branchNotFound(branch: string): Problem {
+  return new Problem(
+    'ref_not_found',
+    `There is no branch "${branch}" in this repository; push it first.`,
+  )
+}
+
+function refuseBadName(ref: string): void {
+  const fault = refNameFault(ref)
+  if (fault)
+    throw new Problem('ref_name_refused', `The ref "${ref}" is refused: its name ${fault}.`)
+}
+
+function refuseProtected(ref: string, ruleFor: (branch: string) => string | undefined): void {
+  const [, branch] = /^refs\/heads\/(.+)$/s.exec(ref) ?? []
+  const rule = branch === undefined ? undefined : ruleFor(branch)
+  if (rule === undefined) return
+  throw new Problem(
+    'branch_protected',
+    `The branch "${branch}" is protected by the rule "${rule}": only the owner of the repository or an admin may change it.`,
+  )
+}

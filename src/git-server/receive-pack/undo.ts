@@ -1,0 +1,153 @@
+import type { Principal } from '../../access/principal.ts'
+import type { FaultPoint } from '../../base/fault-points.ts'
+import { Problem } from '../../base/problem.ts'
+import type { Database } from '../../database/database.ts'
+import { type Git, GitFailure } from '../../git/process/git-process.ts'
+import { findObjects } from '../../git/refs/forced-updates.ts'
+import { moveRefs } from '../../git/refs/move-refs.ts'
+import { zeroId } from '../../git/refs/ref-name.ts'
+import { type RefUpdate, resolveSymbolicRef } from '../../git/refs/refs.ts'
+import type { Repository } from '../../repositories/repositories.ts'
+import type { Tidying } from '../../repositories/repository-holds.ts'
+import type { GitTurns } from '../git-limiters.ts'
+import { keysOf } from '../git-request.ts'
+import type { Obstacle, PushJournal } from './push-journal.ts'
+import { type FinishedPush, isUnfinished } from './push-store.ts'
+import type { Push, Pushes } from './pushes.ts'
+
+export type Undo = ReturnType<typeof createUndo>
+
+type Dependencies = {
+  db: Database
+  git: Git
+  pushes: Pick<Pushes, 'judge' | 'finish' | 'withdraw' | 'sweep'>
+  pushJournal: PushJournal
+  tidying: Pick<Tidying, 'enter'>
+  turns: Pick<GitTurns, 'push'>
+  faultPoint: FaultPoint
+}
+
+const namedAtMost = 5
+/** Phrases of git's messages about a ref whose name is the directory of another ref. */
+const nameConflicts = [' exists; cannot create ', ' at the same time', 'there are still refs']
+
+/** Undoes pushes: a push of its own, which puts refs back. */
+export function createUndo(dependencies: Dependencies) {
+  const { db, git, pushes, pushJournal, tidying, turns, faultPoint } = dependencies
+
+  async function findPush(repository: Repository, id: string): Promise<FinishedPush> {
+    // It may have come to its end a moment ago.
+    await pushes.sweep(repository.id)
+    if (await isUnfinished(db, repository.id, id))
+      throw notUndoable('The push is still under way; try again when it has ended.')
+    return pushJournal.get(repository, id)
+  }
+
+  async function toProblem(
+    obstacle: Obstacle,
+    undone: FinishedPush,
+    repository: Repository,
+  ): Promise<Problem> {
+    if (obstacle === 'not-kept') {
+      return notUndoable('What this push overwrote or deleted is not kept any more.')
+    }
+    const named = await Promise.all(
+      obstacle.moved.slice(0, namedAtMost).map(async (ref) => {
+        const last = await pushJournal.lastOf(repository, ref)
+        return last === undefined || last === undone.id ? ref : `${ref} (by the push ${last})`
+      }),
+    )
+    const more = obstacle.moved.length - named.length
+    const all = [...named, ...(more > 0 ? [`${more} more`] : [])].join(', ')
+    return notUndoable(`These refs have moved since: ${all}.`)
+  }
+
+  /** Moves refs unless something has come in between; then the Problem that says what. */
+  async function moveBack(
+    repository: Repository,
+    undone: FinishedPush,
+    updates: RefUpdate[],
+    watch: Parameters<typeof moveRefs>[1]['watch'],
+  ): Promise<Problem | undefined> {
+    const moves = updates.map(({ ref, before, after }) => ({ ref, from: before, to: after }))
+    try {
+      await moveRefs(git, { directory: repository.path, watch }, moves)
+      return undefined
+    } catch (error) {
+      // Whoever has the lock of a ref may have moved it by now.
+      const isUntouched =
+        error instanceof GitFailure && (error.isRefusal || error.code === 'EEXIST')
+      if (!isUntouched) throw error
+      const problem = await explain(repository, undone, updates, error)
+      if (!problem) throw error
+      return problem
+    }
+  }
+
+  async function explain(
+    repository: Repository,
+    undone: FinishedPush,
+    updates: RefUpdate[],
+    error: GitFailure,
+  ): Promise<Problem | undefined> {
+    const obstacle = await pushJournal.obstacleTo(undone, repository)
+    if (obstacle) return toProblem(obstacle, undone, repository)
+    const wanted = updates.map(({ after }) => after).filter((after) => after !== zeroId)
+    const found = await findObjects(git, repository.path, wanted)
+    if (wanted.some((id) => !found.has(id)))
+      return notUndoable('What this push overwrote or deleted is gone.')
+    if (nameConflicts.some((words) => error.message.includes(words)))
+      return notUndoable(
+        'The name of one of its refs is the folder of another one; put them back one after the other.',
+      )
+    return undefined
+  }
+
+  /**
+   * Undoes a push; the push that this is, as the journal tells of it. Throws `push_not_undoable` and
+   * whatever a push is refused with.
+   */
+  return async (principal: Principal, repository: Repository, id: string, signal: AbortSignal) => {
+    using _turn = await turns.push.take(keysOf({ principal, repository }), signal)
+    const push: Push = { principal, repository, door: 'undo', undoes: id }
+    let problem: Problem | undefined
+    let isFinished = true
+    try {
+      await using visit = await tidying.enter(repository.id)
+      const undone = await findPush(repository, id)
+      const obstacle = await pushJournal.obstacleTo(undone, repository)
+      if (obstacle) throw await toProblem(obstacle, undone, repository)
+      const updates = await reversed(undone, repository)
+      await pushes.judge(push, updates)
+      problem = await moveBack(repository, undone, updates, visit.watch)
+      if (!problem) faultPoint('undo.moved')
+    } finally {
+      // After the visit: what a git left that was killed halfway is then out of the way of the rest.
+      if (problem) await pushes.withdraw(push)
+      else isFinished = await pushes.finish(push)
+    }
+    if (problem) throw problem
+    if (!isFinished) throw finishedLater()
+    return pushJournal.find(repository, push.id ?? '')
+  }
+}
+
+// Refs that stand for one another move together, and git wants to be told of one of them.
+async function reversed({ updates }: FinishedPush, { path }: Repository): Promise<RefUpdate[]> {
+  const byTarget = new Map<string, RefUpdate>()
+  for (const { ref, before, after } of updates) {
+    const target = await resolveSymbolicRef(path, ref)
+    byTarget.set(target, { ref: target, before: after, after: before })
+  }
+  return [...byTarget.values()]
+}
+
+function finishedLater(): Problem {
+  const detail =
+    'The push is undone. Its record and events follow as soon as the database takes them; there is nothing to repeat.'
+  return new Problem('database_unavailable', detail, { retryAfterSeconds: 5 })
+}
+
+function notUndoable(detail: string): Problem {
+  return new Problem('push_not_undoable', detail)
+}

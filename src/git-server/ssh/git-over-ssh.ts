@@ -1,0 +1,238 @@
+import { createAccessWatch } from '../../access/access-watch.ts'
+import { anonymousFrom } from '../../access/principal.ts'
+import { systemClock } from '../../base/clock.ts'
+import { printable } from '../../base/format.ts'
+import type { Log } from '../../base/log.ts'
+import { Problem, toProblem } from '../../base/problem.ts'
+import { redactTokens } from '../../base/redact-tokens.ts'
+import { trimEndOf } from '../../base/trim-end.ts'
+import { createBuckets } from '../../concurrency/rate-limiter.ts'
+import type { PlainSettings } from '../../config/settings.ts'
+import { causeOf } from '../../http/request-log.ts'
+import type { Session } from '../../ssh/connection.ts'
+import type { Claim, Verdict } from '../../ssh/userauth.ts'
+import type { GitEngine } from '../git-engine.ts'
+import { type Answer, protocolIn } from '../git-request.ts'
+import { lfsRefusal } from '../http/lfs-routes.ts'
+import { toWords } from './command-words.ts'
+import type { SshBackend } from './rpc-server.ts'
+import { createSshCommands, type Visitor } from './ssh-commands.ts'
+import { toGreeting, toHelp } from './ssh-output.ts'
+
+/** The SSH user of everybody who has a key, and of whoever has none. */
+export const sshUser = 'svc'
+const anonymousUser = 'anonymous'
+
+/** What is known of a client for as long as it is connected; what it may do is asked anew for each command. */
+type Identity = { keyId: string; username: string } | { anonymousFrom: string }
+
+type Dependencies = {
+  engine: GitEngine
+  backend: Pick<
+    SshBackend,
+    'identify' | 'principalOf' | 'open' | 'list' | 'describe' | 'recheckAccess' | 'requireParts'
+  >
+  settings: PlainSettings
+  log: Log
+}
+
+// As a shell has them, and as git has them.
+const exitCodes = { failure: 1, usage: 2, unknown: 127, git: 128 } as const
+
+// https://github.com/git-lfs/git-lfs/blob/main/docs/api/server-discovery.md, "SSH"
+const lfsCommands = new Set(['git-lfs-authenticate', 'git-lfs-transfer'])
+
+/** Git and a few commands over SSH: https://git-scm.com/docs/pack-protocol, "SSH Transport". */
+export function createSshDoor({ engine, backend, settings, log }: Dependencies) {
+  const accessWatch = createAccessWatch({ recheck: backend.recheckAccess })
+  const commands = createSshCommands({ engine, backend, accessWatch })
+  const requests = createBuckets({
+    perSecond: settings.requestsPerSecond,
+    burst: settings.requestBurst,
+    clock: systemClock,
+  })
+  // Also what goes on after its answer: a push is answered before its events are published.
+  const running = new Set<Promise<number>>()
+
+  async function decide(
+    { username, key: blob }: Claim,
+    address: string,
+  ): Promise<Verdict<Identity>> {
+    if (username === anonymousUser && settings.sshAnonymousRead) {
+      return { identity: { anonymousFrom: address } }
+    }
+    if (username !== sshUser) {
+      const notice = `The SSH user of this service is ${sshUser}: ssh://${sshUser}@…`
+      return { identity: undefined, notice }
+    }
+    const key = blob && (await backend.identify(blob))
+    return { identity: key && { keyId: key.id, username: key.username } }
+  }
+
+  async function visitorOf(identity: Identity): Promise<Visitor> {
+    if ('anonymousFrom' in identity) {
+      return { principal: anonymousFrom(identity.anonymousFrom), key: undefined }
+    }
+    const visitor = await backend.principalOf(identity.keyId)
+    if (!visitor) throw new Problem('ssh_key_not_found', 'Your SSH key was removed or has expired.')
+    return visitor
+  }
+
+  async function serve(session: Session<Identity>): Promise<number> {
+    const startedAt = performance.now()
+    const exitCode = await run(session).catch((error) => explain(session, error))
+    log.info(
+      {
+        ...session.identity,
+        address: session.address,
+        // Redacted before it is cut: what is left of a token must not be shown either.
+        command: session.command && redactTokens(session.command).slice(0, 200),
+        exitCode,
+        ms: Math.round(performance.now() - startedAt),
+      },
+      'ssh command',
+    )
+    return exitCode
+  }
+
+  async function run(session: Session<Identity>): Promise<number> {
+    const { identity, command: line, output, signal, input } = session
+    const parsed = line === undefined ? undefined : parse(line)
+    if (parsed?.command.kind !== 'git') limit(identity)
+    const visitor = await visitorOf(identity)
+    if (!parsed) {
+      output.write(toLines(session, toGreeting(visitor, toHelp(commands))))
+      return 0
+    }
+    const { command, repositoryName, isJson } = parsed
+    const said = Promise.withResolvers<number>()
+    const call = {
+      visitor,
+      repositoryName,
+      protocol: protocolIn(session.gitProtocol),
+      answer: toAnswer(session, () => said.resolve(0)),
+      input: input.read(signal),
+      isReceiving: input.isWaiting,
+      signal,
+    }
+    if (command.kind === 'print') {
+      const { text, json } = await command.run(call)
+      output.write(toLines(session, isJson ? `${JSON.stringify(json)}\n` : text))
+      return 0
+    }
+    const ended = command
+      .run(call)
+      .then((outcome) => (typeof outcome === 'number' ? outcome : exitCodes.git))
+    running.add(ended)
+    ended.finally(() => running.delete(ended)).catch(() => {})
+    return Promise.race([said.promise, ended])
+  }
+
+  // Git's commands have limits of their own, as over HTTP.
+  function limit(identity: Identity): void {
+    const retryAfterSeconds = requests.take(nameOf(identity))
+    if (retryAfterSeconds === 0) return
+    throw new Problem(
+      'too_many_requests',
+      `A key may have ${settings.requestsPerSecond} commands run in a second.`,
+      { retryAfterSeconds },
+    )
+  }
+
+  function parse(line: string) {
+    if (Buffer.byteLength(line) > settings.sshCommandMaxBytes) {
+      throw new CommandFault(
+        exitCodes.usage,
+        `A command may have at most ${settings.sshCommandMaxBytes} bytes.`,
+      )
+    }
+    const words = toWords(line)
+    if (!words) throw new CommandFault(exitCodes.usage, 'The quotes of the command do not match.')
+    // Some clients are set to run `git upload-pack`.
+    if (words[0] === 'git' && words[1]) words.splice(0, 2, `git-${words[1]}`)
+    const [name = '', ...args] = words
+    // Not exit code 127: clients then assume that LFS is served over HTTP.
+    if (lfsCommands.has(name)) throw new CommandFault(exitCodes.git, lfsRefusal)
+    const command = Object.hasOwn(commands, name) ? commands[name] : undefined
+    if (!command) {
+      throw new CommandFault(exitCodes.unknown, `There is no command "${name}" here; try help.`)
+    }
+    const isJson = command.kind === 'print' && args.includes('--json')
+    const others = isJson ? args.filter((arg) => arg !== '--json') : args
+    if (others.length !== (command.usage === '' ? 0 : 1)) {
+      const usage = [name, command.usage, command.kind === 'print' && '[--json]']
+      throw new CommandFault(exitCodes.usage, `Usage: ${usage.filter(Boolean).join(' ')}`)
+    }
+    return { command, isJson, repositoryName: toRepositoryName(others[0] ?? '') }
+  }
+
+  async function explain(session: Session<Identity>, error: unknown): Promise<number> {
+    const { signal, errors, command = '' } = session
+    if (signal.aborted) return exitCodes.git
+    const isGit = /^git\b/.test(command)
+    if (error instanceof CommandFault) {
+      errors.write(toLines(session, toComplaint(error.message)))
+      return error.exitCode
+    }
+    const problem = toProblem(error)
+    if (problem.cause !== undefined) log.error({ err: problem.cause }, 'an ssh command failed')
+    const { message } = await causeOf(problem, backend.requireParts)
+    errors.write(toLines(session, toComplaint(message)))
+    return isGit ? exitCodes.git : exitCodes.failure
+  }
+
+  return {
+    nameOf,
+    decide,
+    serve,
+
+    /** Waits until nothing runs any more. */
+    drain: () => Promise.allSettled(running),
+  }
+}
+
+// A username cannot look like an address with this before it.
+function nameOf(identity: Identity): string {
+  return 'username' in identity ? identity.username : `anonymous from ${identity.anonymousFrom}`
+}
+
+/** A command line that is not one of ours. */
+class CommandFault extends Error {
+  override readonly name = 'CommandFault'
+  readonly exitCode: number
+
+  constructor(exitCode: number, message: string) {
+    super(message)
+    this.exitCode = exitCode
+  }
+}
+
+function toComplaint(text: string): string {
+  return `svc: ${printable(text)}\n`
+}
+
+// A terminal in raw mode does not return to the start of the line by itself.
+function toLines({ hasTerminal }: Session<Identity>, text: string): string {
+  return hasTerminal ? text.replaceAll('\n', '\r\n') : text
+}
+
+// Addresses are `/name.git` in URLs and `name.git` after a colon.
+function toRepositoryName(path: string): string {
+  return trimEndOf(path.replace(/^\//, ''), '/').replace(/\.git$/, '')
+}
+
+function toAnswer({ output }: Session<Identity>, onSaid: () => void): Answer {
+  let hasBegun = false
+  return {
+    output,
+    begin() {
+      hasBegun = true
+    },
+    say(bytes) {
+      hasBegun = true
+      output.write(bytes)
+    },
+    hasBegun: () => hasBegun,
+    onSaid,
+  }
+}

@@ -1,0 +1,151 @@
+import type { AccessWatch } from '../../access/access-watch.ts'
+import { requirePermission } from '../../access/may.ts'
+import type { Principal } from '../../access/principal.ts'
+import type { Body } from '../../git/protocol/request-body.ts'
+import type { Key } from '../../ssh-keys/ssh-keys.ts'
+import type { GitEngine } from '../git-engine.ts'
+import type { Answer, GitRequest, Outcome } from '../git-request.ts'
+import type { SshBackend } from './rpc-server.ts'
+import { toCatalogue, toDetails, toHelp, toIdentity, toList, toSelf } from './ssh-output.ts'
+
+/** Somebody who came by SSH: as whom, and with which key, if any. */
+export type Visitor = { principal: Principal; key: Key | undefined }
+
+/** What a command is run with. */
+export type Call = {
+  visitor: Visitor
+  /** The name in its argument, for a command that takes one. */
+  repositoryName: string
+  protocol: string
+  answer: Answer
+  input: Body
+  isReceiving: () => boolean
+  signal: AbortSignal
+}
+
+type Common = {
+  /** What follows the name: one repository, or nothing. */
+  usage: '<name>' | ''
+  summary: string
+}
+
+/** A command that prints: text for people, or what the API would answer, as JSON. */
+type PrintingCommand = Common & {
+  kind: 'print'
+  run: (call: Call) => Promise<{ text: string; json: unknown }>
+}
+
+/** A command that Git's own client runs. */
+type GitCommand = Common & { kind: 'git'; run: (call: Call) => Promise<Outcome> }
+
+export type SshCommand = PrintingCommand | GitCommand
+
+type Dependencies = {
+  engine: GitEngine
+  backend: Pick<SshBackend, 'open' | 'list' | 'describe'>
+  accessWatch: AccessWatch
+}
+
+/** Every command that may be run over SSH, by name. */
+export function createSshCommands({ engine, backend, accessWatch }: Dependencies) {
+  const commands: Record<string, SshCommand> = {
+    repos: {
+      kind: 'print',
+      usage: '',
+      summary: 'list the repositories that you can see',
+      async run({ visitor: { principal } }) {
+        requirePermission(principal, 'repo:read')
+        const all = await backend.list(principal)
+        return { text: toList(all), json: all }
+      },
+    },
+    info: {
+      kind: 'print',
+      usage: '<name>',
+      summary: 'tell about one repository',
+      async run({ visitor: { principal }, repositoryName }) {
+        const repository = await backend.open(principal, repositoryName, 'repo:read')
+        const described = await backend.describe(repository)
+        return { text: toDetails(described), json: described }
+      },
+    },
+    whoami: {
+      kind: 'print',
+      usage: '',
+      summary: 'tell who you are here, and what your key may do',
+      async run({ visitor }) {
+        return { text: toSelf(visitor), json: toIdentity(visitor) }
+      },
+    },
+    help: {
+      kind: 'print',
+      usage: '',
+      summary: 'list these commands',
+      async run() {
+        return { text: toHelp(commands), json: toCatalogue(commands) }
+      },
+    },
+    'git-upload-pack': {
+      kind: 'git',
+      usage: '<name>',
+      summary: 'what git clone, git fetch and git ls-remote run',
+      async run(call) {
+        return whileReadable(call, async (request) => {
+          if (call.protocol !== 'version=2') return engine.fetchSession(request, call.input)
+          await engine.offer('git-upload-pack', request)
+          return engine.fetchEach(request, call.input)
+        })
+      },
+    },
+    'git-receive-pack': {
+      kind: 'git',
+      usage: '<name>',
+      summary: 'what git push runs',
+      async run(call) {
+        const request = await open(call, 'repo:write')
+        await engine.offer('git-receive-pack', request)
+        return engine.push(request, call.input, true)
+      },
+    },
+    'git-upload-archive': {
+      kind: 'git',
+      usage: '<name>',
+      summary: 'what git archive --remote runs',
+      async run(call) {
+        return whileReadable(call, (request) => engine.archive(request, call.input))
+      },
+    },
+  }
+
+  /** Serves what reads a repository until its caller may not any more. A push is decided when git's hook asks. */
+  async function whileReadable(
+    call: Call,
+    serve: (request: GitRequest) => Promise<Outcome>,
+  ): Promise<Outcome> {
+    const request = await open(call, 'repo:read')
+    const { principal, repository } = request
+    const lost = new AbortController()
+    const handle = accessWatch.add({
+      access: [{ principal, permission: 'repo:read', repository: { id: repository.id } }],
+      end: (problem) => lost.abort(problem),
+    })
+    try {
+      const signal = AbortSignal.any([call.signal, lost.signal])
+      const outcome = await serve({ ...request, signal })
+      if (outcome !== 0) lost.signal.throwIfAborted()
+      return outcome
+    } catch (error) {
+      throw lost.signal.aborted ? lost.signal.reason : error
+    } finally {
+      accessWatch.remove(handle)
+    }
+  }
+
+  async function open(call: Call, permission: 'repo:read' | 'repo:write'): Promise<GitRequest> {
+    const { principal } = call.visitor
+    const repository = await backend.open(principal, call.repositoryName, permission)
+    return { ...call, principal, repository, sendsAllFirst: false }
+  }
+
+  return commands
+}

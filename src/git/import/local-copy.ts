@@ -1,0 +1,255 @@
+import { mkdir, open, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { eachAtOnce } from '../../base/for-each-concurrently.ts'
+import { printable } from '../../base/format.ts'
+import { isRefName } from '../refs/ref-name.ts'
+import { symbolicTarget } from '../refs/symbolic-target.ts'
+import {
+  importFailed,
+  importTooLarge,
+  refsMaxBytes,
+  requireUtf8,
+  tooManyRefs,
+} from './import-error.ts'
+import { OddFile, type OpenedFolder } from './opened-folder.ts'
+
+type Options = {
+  maxBytes: number
+  /** Most files and folders that are looked at. */
+  maxEntries?: number
+  signal: AbortSignal
+  /** Called with how many bytes have been copied. */
+  onProgress: (bytes: number) => void
+}
+
+type Copying = {
+  /** Counts bytes before they are written. Throws when they are too many, or nobody wants them any more. */
+  spend: (bytes: number) => void
+  /** Counts what is found in folders, which takes time and space whatever its size is. */
+  count: () => void
+}
+
+const refMaxBytes = 4096
+const configMaxBytes = 1024 * 1024
+const entriesAtMost = 2_000_000
+// No ref name is longer; see isRefName.
+const refPathMaxLength = 1024
+const shownMaxLength = 200
+const chunkBytes = 1024 * 1024
+// A copy waits for the disk more than it works.
+const filesAtOnce = 32
+
+const ownConfig = '[core]\n\trepositoryformatversion = 0\n\tbare = true\n'
+
+/**
+ * Copies the refs and objects of a repository: gitrepository-layout(5). Nothing else of it is used: not its
+ * hooks and settings, and no file that is reached through a symbolic link. Throws an `import_failed` for a
+ * repository that is not whole in itself.
+ */
+export async function copyRepository(
+  source: OpenedFolder,
+  target: string,
+  { maxBytes, maxEntries = entriesAtMost, signal, onProgress }: Options,
+): Promise<void> {
+  let total = 0
+  let entries = 0
+  const copying: Copying = {
+    spend(bytes) {
+      signal.throwIfAborted()
+      total += bytes
+      if (total > maxBytes) throw importTooLarge(maxBytes)
+      onProgress(total)
+    },
+    count() {
+      signal.throwIfAborted()
+      entries += 1
+      if (entries > maxEntries) {
+        throw importFailed('The source has too many files; pack it first (git gc).')
+      }
+    },
+  }
+  try {
+    await refuseParts(source)
+    await mkdir(target, { mode: 0o700 })
+    await writeFile(join(target, 'config'), ownConfig)
+    // Git knows a repository by it; what the source's own stands for is read by readHead.
+    await writeFile(join(target, 'HEAD'), 'ref: refs/heads/main\n')
+    // Loose refs before packed ones: a ref that is being packed is then seen in one place at least.
+    await copyFolder(source, 'refs', target, copying, refRules)
+    await copyPackedRefs(source, target, copying)
+    await copyFolder(source, 'objects', target, copying, objectRules)
+  } catch (error) {
+    throw explain(error)
+  }
+}
+
+/** The ref that a repository's HEAD stands for; undefined when it stands for a commit. Throws an `import_failed` for any other. */
+export async function readHead(source: OpenedFolder): Promise<string | undefined> {
+  const head = await source.text('HEAD', refMaxBytes).catch((error) => {
+    throw explain(error)
+  })
+  const target = symbolicTarget(head)
+  if (target === undefined && !/^[0-9a-f]{40,64}\s*$/.test(head)) {
+    throw importFailed('The HEAD of the source is damaged.')
+  }
+  return target
+}
+
+function explain(error: unknown): unknown {
+  if (!(error instanceof OddFile)) return error
+  return importFailed(
+    `"${printable(error.message).slice(0, shownMaxLength)}" in the source is ${error.reason}; such a repository is not imported.`,
+  )
+}
+
+/** Refuses a repository that is a part of another one, or has only a part of its history. */
+async function refuseParts(source: OpenedFolder): Promise<void> {
+  if (await source.text('commondir', 1)) {
+    throw importFailed('The source is a worktree; import the repository that it belongs to.')
+  }
+  if (await source.text('shallow', 1)) {
+    throw importFailed('The source is a shallow clone; fetch all of its history first.')
+  }
+  await using objects = await source.folder('objects')
+  await using info = await objects?.folder('info')
+  for (const name of ['alternates', 'http-alternates']) {
+    if (!(await info?.text(name, 1))) continue
+    throw importFailed(
+      'The source borrows objects from another repository; repack it on its own first (git repack -a -d).',
+    )
+  }
+}
+
+/** The text of a repository's configuration. */
+export async function readConfig(source: OpenedFolder): Promise<string> {
+  const config = await source.text('config', configMaxBytes + 1).catch((error) => {
+    throw explain(error)
+  })
+  if (Buffer.byteLength(config) <= configMaxBytes) return config
+  throw importFailed('The configuration of the source is too large.')
+}
+
+async function copyPackedRefs(
+  source: OpenedFolder,
+  target: string,
+  copying: Copying,
+): Promise<void> {
+  await copyNamed(source, 'packed-refs', join(target, 'packed-refs'), copying, (bytes) => {
+    if (bytes > refsMaxBytes) throw tooManyRefs()
+  })
+  await requirePackedRefs(join(target, 'packed-refs'))
+}
+
+/** Which files and folders of a folder are copied. */
+type Rules = {
+  isFile: (path: string) => boolean
+  isFolder: (path: string) => boolean
+  copy: (folder: OpenedFolder, path: string, target: string, copying: Copying) => Promise<void>
+}
+
+const refRules: Rules = {
+  isFile: isRefName,
+  isFolder: (path) => path.length < refPathMaxLength && !path.endsWith('.lock'),
+  copy: copyRef,
+}
+
+const objectRules: Rules = {
+  isFile: (path) =>
+    /^objects\/([0-9a-f]{2}\/[0-9a-f]{38}|pack\/pack-[0-9a-f]{40}\.(pack|idx))$/.test(path),
+  isFolder: (path) => /^objects\/([0-9a-f]{2}|pack)$/.test(path),
+  copy: (folder, path, target, copying) =>
+    copyNamed(folder, nameOf(path), join(target, path), copying),
+}
+
+// One folder after the other: those of a hostile source branch without end, and each that is open is a descriptor.
+// What stands in it for no ref would be passed over, and the rest would pass for the whole.
+async function requirePackedRefs(path: string): Promise<void> {
+  await using file = await open(path).catch(() => undefined)
+  if (!file) return
+  for await (const line of file.readLines({ autoClose: false })) {
+    const [, name] = /^[0-9a-f]{40} (.+)$/.exec(line) ?? []
+    if (line === '' || /^#|^\^[0-9a-f]{40}$/.test(line)) continue
+    if (name !== undefined) requireUtf8(name)
+    if (name !== undefined && isRefName(name)) continue
+    throw importFailed('The source is damaged: its list of refs, packed-refs, has garbage in it.')
+  }
+}
+
+async function copyFolder(
+  parent: OpenedFolder,
+  path: string,
+  target: string,
+  copying: Copying,
+  rules: Rules,
+): Promise<void> {
+  await using folder = await parent.folder(nameOf(path))
+  await mkdir(join(target, path), { mode: 0o700 })
+  if (!folder) return
+  const files: string[] = []
+  const folders: string[] = []
+  for await (const entry of folder.entries()) {
+    copying.count()
+    const inside = `${path}/${entry.name}`
+    if (entry.isSymbolicLink()) throw new OddFile(inside)
+    if (rules === refRules) requireUtf8(inside)
+    if (entry.name.endsWith('.promisor')) {
+      throw importFailed('The source is a partial clone; fetch all of its objects first.')
+    }
+    if (!entry.isDirectory()) {
+      if (rules.isFile(inside)) files.push(inside)
+    } else if (rules.isFolder(inside)) folders.push(inside)
+  }
+  // A pack counts when its index is there, so the pack is copied first.
+  files.sort((a, b) => Number(a.endsWith('.idx')) - Number(b.endsWith('.idx')))
+  await eachAtOnce(filesAtOnce, files, (inside) => rules.copy(folder, inside, target, copying))
+  for (const inside of folders) await copyFolder(folder, inside, target, copying, rules)
+}
+
+/** Copies a ref. Git would leave out one that it cannot read, and the rest would pass for the whole. */
+async function copyRef(
+  folder: OpenedFolder,
+  path: string,
+  target: string,
+  { spend }: Copying,
+): Promise<void> {
+  const text = await folder.textOf(nameOf(path), refMaxBytes)
+  if (text === undefined) return
+  const symbolic = symbolicTarget(text)
+  const isFine = symbolic === undefined ? /^[0-9a-f]{40}(\s|$)/.test(text) : isRefName(symbolic)
+  if (!isFine) {
+    throw importFailed(`The source is damaged: its ref "${printable(path)}" is garbage.`)
+  }
+  // Git passes over what follows an id.
+  const plain = symbolic === undefined ? `${text.slice(0, 40)}\n` : text
+  spend(plain.length)
+  await writeFile(join(target, path), plain, { flag: 'wx' })
+}
+
+/** Copies a file, if it is there: files of a repository that is in use come and go. */
+async function copyNamed(
+  folder: OpenedFolder,
+  name: string,
+  target: string,
+  { spend }: Copying,
+  check: (bytes: number) => void = () => {},
+): Promise<void> {
+  await using file = await folder.file(name)
+  if (!file) return
+  await using copy = await open(target, 'wx', 0o600)
+  // Its size is only where to begin: a file may grow while it is copied.
+  const { size, atime, mtime } = await file.stat()
+  const buffer = Buffer.allocUnsafe(Math.max(1, Math.min(size + 1, chunkBytes)))
+  for (let total = 0; ; ) {
+    const { bytesRead } = await file.read(buffer, 0, buffer.length, null)
+    // The order in which packs were made tells which of them build on others.
+    if (bytesRead === 0) return copy.utimes(atime, mtime)
+    total += bytesRead
+    check(total)
+    spend(bytesRead)
+    await copy.writeFile(buffer.subarray(0, bytesRead))
+  }
+}
+
+function nameOf(path: string): string {
+  return path.slice(path.lastIndexOf('/') + 1)
+}

@@ -1,0 +1,149 @@
+import { type ChangedFiles, type ToldCommit, toTime } from '../../github-payloads/commits.ts'
+
+/** A commit as git-log(1) tells of it; `branches` lead to it, where they were asked for. */
+export type LoggedCommit = Required<ToldCommit> & {
+  parents: string[]
+  branches: string[]
+  /** Of its texts, roughly. */
+  length: number
+  /** Whether nothing of its message, names and files was left out. */
+  isWhole: boolean
+}
+
+/** Files of one commit: as many in each list, and as many characters of all names. */
+const filesAtMost = 1000
+const filesMaxLength = 128 * 1024
+const messageMaxBytes = 16 * 1024
+// Of parents and of branches: what is left out there is not missed.
+const idsMaxBytes = 16 * 1024
+const nameMaxBytes = 1024
+const pathMaxBytes = 4096
+// What a commit takes beside its texts.
+const commitLength = 300
+const nul = 0
+
+const fieldCount = 11
+const parentsAt = 2
+const branchesAt = 9
+const messageAt = 10
+const lists = { A: 'added', D: 'removed', M: 'modified', T: 'modified' } as const
+
+/** Reads what the commands `log…` write: the fields of a commit, then a letter and a path for each of its files. */
+export function createLogFields() {
+  const commits: LoggedCommit[] = []
+  let fields: string[] = []
+  let isWhole = true
+  let list: keyof ChangedFiles | undefined
+  let filesLength = 0
+  let length = 0
+  // Of the field that is being read: as much as is kept, and whether there was more.
+  let pieces: Buffer[] = []
+  let size = 0
+  let isCut = false
+
+  function keep(piece: Buffer): void {
+    const rest = Math.max(0, mostBytes() - size)
+    if (piece.length > rest) isCut = true
+    if (rest > 0) pieces.push(piece.subarray(0, rest))
+    size += Math.min(rest, piece.length)
+  }
+
+  function mostBytes(): number {
+    if (list !== undefined) return pathMaxBytes
+    if (fields.length === messageAt) return messageMaxBytes
+    return hasIds() ? idsMaxBytes : nameMaxBytes
+  }
+
+  function hasIds(): boolean {
+    return fields.length === parentsAt || fields.length === branchesAt
+  }
+
+  function endField(): void {
+    const field = toText(Buffer.concat(pieces), isCut)
+    const commit = fields.length === 0 ? commits.at(-1) : undefined
+    // A letter comes where the id of another commit could be; the first one after a line end.
+    const [, letter] = /^\n?([A-Z])$/.exec(field) ?? []
+    if (commit && list !== undefined) {
+      takeFile(commit, list, field)
+      list = undefined
+    } else if (commit && letter !== undefined) list = listOf(letter)
+    else takeField(field)
+    pieces = []
+    size = 0
+    isCut = false
+  }
+
+  function takeField(field: string): void {
+    isWhole &&= !isCut || hasIds()
+    fields.push(field)
+    if (fields.length < fieldCount) return
+    const commit = toCommit(fields, isWhole)
+    commits.push(commit)
+    length += commit.length
+    fields = []
+    isWhole = true
+    filesLength = 0
+  }
+
+  function takeFile(commit: LoggedCommit, name: keyof ChangedFiles, path: string): void {
+    const paths = commit.files[name]
+    filesLength += path.length
+    const fits = !isCut && filesLength <= filesMaxLength && paths.length < filesAtMost
+    if (!fits) commit.isWhole = false
+    else {
+      paths.push(path)
+      commit.length += path.length
+      length += path.length
+    }
+  }
+
+  return {
+    push(chunk: Buffer): void {
+      let start = 0
+      for (let end = chunk.indexOf(nul); end !== -1; end = chunk.indexOf(nul, start)) {
+        keep(chunk.subarray(start, end))
+        endField()
+        start = end + 1
+      }
+      keep(chunk.subarray(start))
+    },
+
+    /** How many characters are kept, roughly. */
+    length: () => length,
+
+    /** The commits so far; of the last one there may be more to come. */
+    commits,
+  }
+}
+
+// What is no UTF-8 becomes U+FFFD; but for half a character before a cut, which is cut, too.
+function toText(bytes: Buffer, isCut: boolean): string {
+  if (!isCut) return bytes.toString()
+  return new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes, { stream: true })
+}
+
+function listOf(letter: string): keyof ChangedFiles {
+  return letter in lists ? lists[letter as keyof typeof lists] : 'modified'
+}
+
+function toCommit(fields: string[], isWhole: boolean): LoggedCommit {
+  const [id = '', treeId = '', parents = '', name = '', email = '', at = '', ...rest] = fields
+  const [byName = '', byEmail = '', byAt = '', branches = '', message = ''] = rest
+  return {
+    id,
+    treeId,
+    parents: words(parents, ' '),
+    // A name of a ref has no space; the last of very many may have been cut.
+    branches: words(branches, ', ').slice(0, branches.length < idsMaxBytes ? undefined : -1),
+    message: message.trimEnd(),
+    author: { name, email, at: toTime(at) },
+    committer: { name: byName, email: byEmail, at: toTime(byAt) },
+    files: { added: [], removed: [], modified: [] },
+    length: commitLength + message.length + name.length + byName.length,
+    isWhole,
+  }
+}
+
+function words(text: string, between: string): string[] {
+  return text === '' ? [] : text.split(between)
+}

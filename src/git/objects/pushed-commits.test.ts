@@ -1,0 +1,232 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { createProject, git as runGit, spawnGit } from '../../../test/support/git.ts'
+import { gitLimits } from '../../../test/support/git-limits.ts'
+import { importHistory } from '../../../test/support/history.ts'
+import { createGit, type Git } from '../process/git-process.ts'
+import { readHead, readPushedCommits } from './pushed-commits.ts'
+
+const zero = '0'.repeat(40)
+const options = { ...gitLimits, owner: 'test' }
+const path = process.env.PATH ?? ''
+
+/** A project, and what a push would bring to a ref of it; `count` is how many gits were started. */
+async function createSite() {
+  const project = await createProject()
+  const git = createGit({ ...options, path })
+  let count = 0
+  const counting: Git = {
+    ...git,
+    start(...wanted) {
+      count += 1
+      return git.start(...wanted)
+    },
+  }
+  const directory = join(project.path, '.git')
+  return {
+    project,
+    directory,
+    counting,
+    count: () => count,
+    first: await project.git('rev-parse', 'HEAD'),
+    read: (before: string, after: string, known?: string) =>
+      readPushedCommits(counting, directory, { before, after, known }),
+    [Symbol.asyncDispose]: project[Symbol.asyncDispose],
+  }
+}
+
+const idsOf = (commits: { id: string }[]) => commits.map(({ id }) => id)
+
+test('one git tells of a branch that went on', async () => {
+  await using site = await createSite()
+  const ids = [await site.project.commit('a'), await site.project.commit('b')]
+  const pushed = await site.read(site.first, ids[1] ?? '')
+  assert.deepEqual(idsOf(pushed.commits), ids)
+  assert.equal(pushed.head, pushed.commits[1])
+  assert.deepEqual([pushed.isWhole, site.count()], [true, 1])
+})
+
+test('a branch that went back has no new commits, and a head', async () => {
+  await using site = await createSite()
+  const second = await site.project.commit('a')
+  const pushed = await site.read(second, site.first)
+  assert.deepEqual([pushed.commits, pushed.head?.id, pushed.isWhole], [[], site.first, true])
+  assert.deepEqual(pushed.head?.files, { added: ['readme.txt'], removed: [], modified: [] })
+})
+
+test('a new branch brings what the default branch has not, and tells of others at its tip', async () => {
+  await using site = await createSite()
+  await site.project.git('checkout', '--quiet', '-b', 'topic')
+  const topic = await site.project.commit('t')
+  await site.project.git('branch', 'other')
+  await site.project.git('tag', 'v0')
+  const pushed = await site.read(zero, topic, site.first)
+  assert.deepEqual([idsOf(pushed.commits), pushed.isWhole], [[topic], true])
+  assert.deepEqual(pushed.branches.sort(), ['refs/heads/other', 'refs/heads/topic'])
+  assert.equal(site.count(), 2)
+  const same = await site.read(zero, site.first, site.first)
+  assert.deepEqual([same.commits, same.head?.id, site.count()], [[], site.first, 3])
+})
+
+test('the first branch brings everything', async () => {
+  await using site = await createSite()
+  const second = await site.project.commit('b')
+  const { commits } = await site.read(zero, second)
+  assert.deepEqual(idsOf(commits), [site.first, second])
+})
+
+test('an annotated tag leads to its commit, and one of a tree to none', async () => {
+  await using site = await createSite()
+  await site.project.git('tag', '--annotate', '-m', 'one', 'v1')
+  const tag = await site.project.git('rev-parse', 'v1')
+  const pushed = await site.read(zero, tag, site.first)
+  assert.deepEqual([pushed.head?.id, pushed.commits, pushed.isWhole], [site.first, [], true])
+  assert.deepEqual(pushed.branches, ['refs/heads/main'])
+  for (const what of ['HEAD^{tree}', 'HEAD:readme.txt']) {
+    await site.project.git('tag', '--force', '--annotate', '-m', 'x', 'v2', what)
+    const other = await site.read(zero, await site.project.git('rev-parse', 'v2'), site.first)
+    assert.deepEqual([other.head, other.commits, other.isWhole], [undefined, [], true])
+  }
+  const moved = await site.read(tag, await site.project.commit('next'))
+  assert.deepEqual([moved.commits.length, moved.isWhole], [1, true])
+})
+
+test('a merge shows what it changed for the branch that it was made on', async () => {
+  await using site = await createSite()
+  const { project } = site
+  await project.git('checkout', '--quiet', '-b', 'topic')
+  const theirs = await project.commit('theirs')
+  await project.git('checkout', '--quiet', 'main')
+  const ours = await project.commit('ours')
+  await project.git('merge', '--quiet', '--no-edit', 'topic')
+  const merge = await project.git('rev-parse', 'HEAD')
+  const { commits } = await site.read(site.first, merge)
+  assert.deepEqual(idsOf(commits).sort(), [theirs, ours, merge].sort())
+  assert.deepEqual(commits[2]?.files, { added: ['theirs'], removed: [], modified: [] })
+})
+
+test('parents come first, whatever times commits claim', async () => {
+  await using site = await createSite()
+  const ids: string[] = []
+  for (const year of [2030, 2001, 2020, 1999]) {
+    const date = `${year}-01-01T00:00:00Z`
+    const commit = ['commit', '--quiet', '--allow-empty', '-m', `${year}`]
+    await runGit(site.project.path, commit, { GIT_AUTHOR_DATE: date, GIT_COMMITTER_DATE: date })
+    ids.push(await site.project.git('rev-parse', 'HEAD'))
+  }
+  const { commits } = await site.read(site.first, ids.at(-1) ?? '')
+  assert.deepEqual(idsOf(commits), ids)
+})
+
+test('names of files are as they are, and texts of other encodings are told in UTF-8', async () => {
+  await using site = await createSite()
+  const names = ['tab\tquote".txt', 'line\nend', '-dash', 'é', ' space ', 'A']
+  for (const name of names) await writeFile(join(site.project.path, name), name)
+  await writeFile(Buffer.from(join(site.project.path, 'latin-\xe9'), 'latin1'), 'x')
+  await writeFile(join(site.project.path, '.git', 'message'), Buffer.from('Gr\xfc\xdfe', 'latin1'))
+  await site.project.git('add', '--all')
+  const encoding = ['-c', 'i18n.commitEncoding=ISO-8859-1']
+  await site.project.git(...encoding, 'commit', '--quiet', '--file', '.git/message')
+  const { commits } = await site.read(site.first, await site.project.git('rev-parse', 'HEAD'))
+  assert.deepEqual(commits[0]?.files.added.sort(), [...names, 'latin-\u{fffd}'].sort())
+  assert.equal(commits[0]?.message, 'Grüße')
+})
+
+test('a commit of 100,000 files ends early, and the others are told nevertheless', async () => {
+  await using site = await createSite()
+  const before = await site.project.commit('small')
+  await importing(site.project.path, [
+    'commit refs/heads/main',
+    'committer Ada <ada@example.com> 1900000000 +0000',
+    'data 4\nmany',
+    `from ${before}`,
+    ...Array.from(
+      { length: 100_000 },
+      (_, file) => `M 100644 inline d${file % 100}/${`f${file}`.padEnd(100, '-')}\ndata 0\n`,
+    ),
+  ])
+  const pushed = await site.read(zero, await site.project.git('rev-parse', 'main'))
+  assert.deepEqual(
+    pushed.commits.map(({ message, files }) => [message, files.added.length]),
+    [
+      ['Add readme.txt', 0],
+      ['Add small', 0],
+      ['many', 1000],
+    ],
+  )
+  assert.equal(pushed.isWhole, false)
+})
+
+test('of 3,000 commits the newest 2,048 are told', async () => {
+  await using site = await createSite()
+  await site.project.git('checkout', '--quiet', '--orphan', 'other')
+  await site.project.git('branch', '--delete', '--force', 'main')
+  await importHistory(site.project.path, { commits: 3000 })
+  const tip = await site.project.git('rev-parse', 'main')
+  const { commits, head, isWhole } = await site.read(zero, tip)
+  assert.deepEqual([commits.length, isWhole, head?.id], [2048, false, tip])
+  assert.deepEqual([commits[0]?.message, commits[2047]?.message], ['Commit 953', 'Commit 3000'])
+  const range = await site.project.git('rev-list', '--max-count=2049', 'main')
+  const whole = await site.read(range.split('\n')[2048] ?? '', tip)
+  assert.deepEqual([whole.commits.length, whole.isWhole], [2048, true])
+})
+
+test('a tree that lists itself many times over costs its files alone', async () => {
+  await using site = await createSite()
+  const make = async (type: string, input: string) => {
+    await writeFile(join(site.project.path, 'input'), input)
+    return site.project.git('hash-object', '-t', type, '-w', 'input')
+  }
+  let entry = `100644 blob ${await make('blob', 'x')}`
+  for (let depth = 0; depth < 10; depth++) {
+    const lines = Array.from({ length: 10 }, (_, name) => `${entry}\t${name}`).join('\n')
+    const child = spawnGit(site.project.path, ['mktree'])
+    child.stdin.end(`${lines}\n`)
+    let id = ''
+    for await (const chunk of child.stdout) id += chunk
+    entry = `040000 tree ${id.trim()}`
+  }
+  const [, , tree = ''] = entry.split(' ')
+  const bomb = await site.project.git('commit-tree', '-p', 'main', '-m', 'bomb', tree)
+  const pushed = await site.read(site.first, bomb)
+  assert.deepEqual(idsOf(pushed.commits), [bomb])
+  assert.equal(pushed.isWhole, false)
+})
+
+test('what is gone is left out', async () => {
+  await using site = await createSite()
+  const second = await site.project.commit('b')
+  const gone = 'f'.repeat(40)
+  const overwritten = await site.read(gone, second)
+  assert.deepEqual(
+    [overwritten.commits, overwritten.head?.id, overwritten.isWhole],
+    [[], second, false],
+  )
+  for (const before of [zero, site.first]) {
+    const pruned = await site.read(before, gone, site.first)
+    assert.deepEqual([pruned.commits, pruned.head, pruned.isWhole], [[], undefined, false])
+  }
+  assert.equal(await readHead(site.counting, site.directory, gone), undefined)
+  const tree = await site.project.git('rev-parse', `${second}^{tree}`)
+  await rm(join(site.directory, 'objects', tree.slice(0, 2), tree.slice(2)))
+  const damaged = await site.read(site.first, second)
+  assert.deepEqual([damaged.head?.id, damaged.isWhole], [second, false])
+})
+
+test('what passes by itself is thrown', async () => {
+  await using site = await createSite()
+  const git = createGit({ ...options, path: '/nonexistent' })
+  await assert.rejects(
+    readPushedCommits(git, site.directory, { before: zero, after: site.first, known: undefined }),
+    { code: 'ENOENT' },
+  )
+})
+
+async function importing(folder: string, lines: string[]): Promise<void> {
+  const child = spawnGit(folder, ['fast-import', '--quiet', '--force'])
+  child.stdin.end(`${lines.join('\n')}\n`)
+  assert.deepEqual(await once(child, 'close'), [0, null])
+}

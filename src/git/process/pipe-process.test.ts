@@ -1,0 +1,31 @@
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { Writable } from 'node:stream'
+import { test } from 'node:test'
+import { setImmediate as turn } from 'node:timers/promises'
+import { bodyOf } from '../protocol/request-body.ts'
+import type { GitProcess } from './git-process.ts'
+import { converse } from './pipe-process.ts'
+
+test('what git said reaches a client that reads slowly, though git has ended long before', async () => {
+  const child = spawn('head', ['-c', '200000', '/dev/zero'])
+  const exited = once(child, 'exit')
+  const ended = once(child, 'close').then(([exitCode]) => ({ exitCode, complaint: '' }))
+  let received = 0
+  const output = new Writable({
+    highWaterMark: 1,
+    async write(chunk, _encoding, done) {
+      received += chunk.length
+      await exited
+      for (let pause = 0; pause < 20; pause++) await turn()
+      done()
+    },
+  })
+  const { stdin, stdout, pid } = child
+  const process = { stdin, stdout, pid, ended } as unknown as GitProcess
+  const signal = new AbortController().signal
+  const watch = { onBegin() {}, onProgress() {} }
+  await converse(process, { input: bodyOf(), output, sendsAllFirst: true, signal, ...watch })
+  assert.equal(received, 200_000)
+})

@@ -1,0 +1,88 @@
+import assert from 'node:assert/strict'
+import type { Readable } from 'node:stream'
+import { test } from 'node:test'
+import { openSeat, toOrder } from './preforked-process.ts'
+
+const path = process.env.PATH ?? ''
+
+async function textOf(stream: Readable): Promise<string> {
+  let text = ''
+  for await (const chunk of stream.setEncoding('utf8')) text += chunk
+  return text
+}
+
+async function become(wanted: Parameters<typeof toOrder>[0]) {
+  const seat = openSeat({ variables: { PATH: path, KEPT: 'kept' } })
+  let complaint = ''
+  seat.listen((text) => {
+    complaint += text
+  })
+  seat.channel.write(toOrder(wanted))
+  const output = await textOf(seat.stdout)
+  return { output, ...(await seat.ended), complaint }
+}
+
+test('a seat becomes a program with exactly these words and variables, whatever is in them', async () => {
+  const odd = [
+    '',
+    ' a  b ',
+    '\\n $HOME `id` "\'',
+    'one\ntwo\n\nthree\n',
+    '\n',
+    'go',
+    'Á…é\u0081\t\r',
+    '-n',
+  ]
+  const words = odd.map((word) => `${word}|`)
+  const { output } = await become({
+    command: ['printf', '%s', ...words],
+    variables: {},
+  })
+  assert.equal(output, words.join(''))
+  const variables = { ODD: odd.join('='), OTHER: '' }
+  const shown = await become({
+    command: ['sh', '-c', 'printf %s "$ODD|$OTHER|$KEPT"'],
+    variables,
+  })
+  assert.equal(shown.output, `${variables.ODD}||kept`)
+})
+
+test('a seat limits itself before it becomes a program', async () => {
+  const limits = { memoryMaxBytes: 512 * 1024 * 1024, fileMaxBytes: 1024 * 1024, cpuMaxSeconds: 7 }
+  const command = ['sh', '-c', 'ulimit -d; ulimit -f; ulimit -S -t; ulimit -H -t; ulimit -c; nice']
+  const limited = await become({ command, variables: {}, limits, isIdle: true })
+  assert.equal(limited.output, '524288\n2048\n7\n8\n0\n19\n')
+})
+
+test('a program that takes too much processor time is ended by the signal that says so', async () => {
+  const command = ['sh', '-c', 'while :; do :; done']
+  const { exitCode, signal } = await become({
+    command,
+    variables: {},
+    limits: { cpuMaxSeconds: 1 },
+  })
+  assert.deepEqual([exitCode, signal], [null, 'SIGXCPU'])
+})
+
+test('the channel is the program’s once it is there, and its input is read by it alone', async () => {
+  const seat = openSeat({ variables: { PATH: path } })
+  const script = 'cat; IFS= read -r line <&3; echo "$line back" >&3'
+  seat.channel.write(toOrder({ command: ['sh', '-c', script], variables: {} }))
+  seat.channel.write('to and\n')
+  seat.stdin.end('through')
+  // Both at once: Node throws away what nobody reads by the time a child has ended.
+  const [output, answer] = await Promise.all([textOf(seat.stdout), textOf(seat.channel)])
+  assert.equal(output, 'through')
+  assert.equal(answer, 'to and back\n')
+})
+
+test('a seat that is told of no program, or left alone, ends', async () => {
+  const missing = await become({ command: ['svc-no-such-program'], variables: {} })
+  assert.equal(missing.exitCode, 127)
+  assert.match(missing.complaint, /not found/)
+  const seat = openSeat({ variables: { PATH: path } })
+  seat.listen(() => {})
+  seat.channel.destroy()
+  assert.equal((await seat.ended).exitCode, 1)
+  assert.throws(() => toOrder({ command: ['a\0b'], variables: {} }), /NUL/)
+})

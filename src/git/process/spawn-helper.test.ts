@@ -1,0 +1,122 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { until } from '../../../test/support/condition.ts'
+import { temporaryFolder } from '../../../test/support/git.ts'
+import { gitLimits } from '../../../test/support/git-limits.ts'
+import { commandOf, familyOf, parentOf, signal } from '../../../test/support/processes.ts'
+import { createLog } from '../../base/log.ts'
+import { gitCommands } from './commands.ts'
+import { createGit } from './git-process.ts'
+import { createStarter } from './spawn-helper.ts'
+
+const path = process.env.PATH ?? ''
+const silent = createLog({ level: 'silent', output: process.stderr })
+
+async function createSite() {
+  await using resources = new AsyncDisposableStack()
+  const { path: owner } = resources.use(await temporaryFolder())
+  const starter = resources.use(createStarter({ owner, path, environment: {}, log: silent }))
+  const git = createGit({ ...gitLimits, owner, path, starter })
+  const directory = `${owner}/site.git`
+  await git.run(gitCommands.init(directory))
+  const all = resources.move()
+  return { git, directory, [Symbol.asyncDispose]: () => all.disposeAsync() }
+}
+
+// Between fork and exec, what a starter starts has its command line.
+function startersHere(): number[] {
+  const starters = familyOf(process.pid).filter((pid) => /spawn-helper-main/.test(commandOf(pid)))
+  return starters.filter((pid) => parentOf(pid) === process.pid)
+}
+
+function onlyStarter(): number {
+  const [pid, ...others] = startersHere()
+  assert.ok(pid !== undefined && others.length === 0)
+  return pid
+}
+
+test('gits are children of the starter, talk with this process, and tell how they ended', async () => {
+  await using site = await createSite()
+  await using reader = await site.git.start(gitCommands.readObjects(site.directory))
+  const gits = () => familyOf(onlyStarter()).filter((pid) => /^git .*cat-file/.test(commandOf(pid)))
+  await until('git runs', () => gits().length === 1)
+  assert.equal(site.git.count(), 1)
+  reader.stdin.write('info HEAD\n')
+  for await (const answer of reader.stdout) {
+    assert.equal(String(answer), 'HEAD missing\n')
+    break
+  }
+  reader.stdin.end()
+  assert.deepEqual(await reader.ended, { exitCode: 0, complaint: '' })
+  assert.equal(site.git.count(), 0)
+  await assert.rejects(site.git.run(gitCommands.packRefs('/nonexistent')), {
+    isRefusal: true,
+    message: /not a git repository/,
+  })
+})
+
+test('more gits than there are seats ready are all started', async () => {
+  await using site = await createSite()
+  const runs = Array.from({ length: 40 }, () => site.git.run(gitCommands.version()))
+  for (const text of await Promise.all(runs)) assert.match(text, /^git version/)
+})
+
+test('a git that is disposed of is ended with all that it started', async () => {
+  await using site = await createSite()
+  const reader = await site.git.start(gitCommands.readObjects(site.directory))
+  await reader[Symbol.asyncDispose]()
+  assert.equal((await reader.ended).exitCode, null)
+  assert.equal(site.git.count(), 0)
+})
+
+test('a starter that is killed takes its gits with it, and another starts the next', async () => {
+  await using site = await createSite()
+  await using reader = await site.git.start(gitCommands.readObjects(site.directory))
+  const before = onlyStarter()
+  const family = familyOf(before)
+  await until('git runs', () => family.some((pid) => /^git /.test(commandOf(pid))))
+  signal(before, 'SIGKILL')
+  assert.equal((await reader.ended).exitCode, null)
+  await until('none is left', () => family.every((pid) => commandOf(pid) === ''))
+  assert.match(await site.git.run(gitCommands.version()), /^git version/)
+  assert.notEqual(onlyStarter(), before)
+})
+
+test('a seat that is killed while it waits is not given to anybody', async () => {
+  await using site = await createSite()
+  const seats = () => familyOf(onlyStarter()).filter((pid) => /^\/bin\/sh/.test(commandOf(pid)))
+  await until('seats are ready', () => seats().length > 0)
+  const killed = seats()
+  for (const pid of killed) signal(pid, 'SIGKILL')
+  await until('they are gone', () => killed.every((pid) => commandOf(pid) === ''))
+  // The first ones may come before this process hears of the ends.
+  await until('git runs again', async () =>
+    /^git version/.test(await site.git.run(gitCommands.version()).catch(() => '')),
+  )
+})
+
+test('a starter that does not come up keeps nobody waiting', async () => {
+  const environment = { NODE_OPTIONS: '--no-such-option' }
+  await using starter = createStarter({ owner: 'nobody', path, environment, log: silent })
+  const { take } = starter.seatsWith({})
+  for (const outcome of await Promise.allSettled([take(), take(), take(), take(), take()])) {
+    assert.equal(outcome.status, 'rejected')
+  }
+  await assert.rejects(take(), /has ended/)
+})
+
+test('a starter that hangs is ended when it is disposed of', async () => {
+  const site = await createSite()
+  const family = familyOf(onlyStarter())
+  signal(onlyStarter(), 'SIGSTOP')
+  await site[Symbol.asyncDispose]()
+  await until('none is left', () => family.every((pid) => commandOf(pid) === ''))
+})
+
+test('nothing is left of a starter that is disposed of', async () => {
+  const site = await createSite()
+  const family = familyOf(onlyStarter())
+  await site[Symbol.asyncDispose]()
+  await until('none is left', () => family.every((pid) => commandOf(pid) === ''))
+  await assert.rejects(site.git.run(gitCommands.version()), /stopping/)
+})

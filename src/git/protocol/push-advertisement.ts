@@ -1,0 +1,20 @@
+import { noTags } from '../objects/peel-tags.ts'
+import { zeroId } from '../refs/ref-name.ts'
+import type { RefSnapshot } from '../refs/ref-snapshot.ts'
+import { withCapabilities } from './fetch-advertisement.ts'
+import { flushPacket, packet } from './pkt-line.ts'
+
+/**
+ * What `git receive-pack` begins with in version 0, byte for byte, in few pieces: each ref, the first with the
+ * capabilities. See "Reference Discovery" in https://git-scm.com/docs/pack-protocol
+ */
+export async function pushOffer(snapshot: RefSnapshot, capabilities: string): Promise<Buffer[]> {
+  const lines = await snapshot.lines({
+    style: 'plain',
+    prefixes: [''],
+    symrefs: false,
+    peeled: noTags,
+  })
+  const nothing = [packet(`${zeroId} capabilities^{}\0${capabilities}\n`), flushPacket]
+  return withCapabilities(lines, capabilities) ?? nothing
+}

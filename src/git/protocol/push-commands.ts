@@ -1,0 +1,212 @@
+import { Problem } from '../../base/problem.ts'
+import { isRefName } from '../refs/ref-name.ts'
+import type { RefUpdate } from '../refs/refs.ts'
+import { firstPacket } from './pkt-line.ts'
+import type { Body } from './request-body.ts'
+import { objectFormatProblem } from './requests.ts'
+
+/** What a push asks for before its pack comes, the bytes that say so, and the whole body still to be read. */
+export type PushRequest = {
+  updates: RefUpdate[]
+  capabilities: Set<string>
+  /** Push options in their order: `git push -o`. */
+  options: string[]
+  /** Number of bytes before the pack: the commands and the push options. */
+  commandBytes: number
+  whole: Body
+}
+
+// A line is two ids, a ref name and, in the first one, capabilities; `shallow` lines come before them.
+const lineMaxBytes = 4096
+const otherLines = 1000
+// Git hands every option to its hooks in a variable, and the system limits what a program can be given.
+const maxOptions = 100
+const optionMaxBytes = 4096
+// Whoever sends in crumbs has nobody look at each.
+const looksAtMost = 16
+
+/**
+ * Reads the commands and the options of a push: "Reference Update Request" in https://git-scm.com/docs/pack-protocol.
+ * Git looks at ref names only after its hooks, and does work for each command, so what it would choke
+ * on is refused here: names that are none, the same ref twice, too many. The Problem that says so comes
+ * with the request in `refusal`, since a client is best told in its own protocol.
+ */
+export async function readPushRequest(
+  body: Body,
+  maxUpdates: number,
+): Promise<PushRequest & { refusal: Problem | undefined }> {
+  const reader = createPacketReader(body)
+  const lines = await readCommands(reader, maxUpdates + otherLines)
+  const capabilities = capabilitiesIn(lines)
+  const end = () => ({ capabilities, commandBytes: reader.bytesRead(), whole: reader.whole() })
+  try {
+    const updates = toUpdates(lines, maxUpdates)
+    // Git reads no options where there is nothing to update.
+    const hasOptions = capabilities.has('push-options') && updates.length > 0
+    const options = hasOptions ? await readOptions(reader) : []
+    return { updates, options, ...end(), refusal: undefined }
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error
+    return { updates: [], options: [], ...end(), refusal: error }
+  }
+}
+
+type PacketReader = ReturnType<typeof createPacketReader>
+
+/** Reads packets up to flush packets, and keeps all bytes, since git is given the whole body. */
+function createPacketReader(body: Body) {
+  const chunks: Buffer[] = []
+  let rest: Buffer = Buffer.alloc(0)
+
+  return {
+    /** The payload of the next packet, undefined for a flush packet. */
+    async next(): Promise<Buffer | undefined> {
+      for (;;) {
+        const found = firstPacket(rest)
+        if (found === 'malformed') throw malformed()
+        if (found === 'incomplete') {
+          const { value } = await body.next()
+          if (!value) throw chunks.length === 0 ? unbegun() : malformed()
+          chunks.push(value)
+          rest = Buffer.concat([rest, value])
+          continue
+        }
+        rest = rest.subarray(found.length)
+        if (found.packet.kind === 'flush') return undefined
+        if (found.packet.kind !== 'data') throw malformed()
+        return found.packet.payload
+      }
+    },
+    bytesRead: () => sizeOf(chunks) - rest.length,
+    whole: () => prepend(chunks, body),
+  }
+}
+
+async function readCommands(reader: PacketReader, maxLines: number): Promise<Buffer[]> {
+  const lines: Buffer[] = []
+  while (lines.length <= maxLines) {
+    const line = await reader.next()
+    if (!line) break
+    if (line.length > lineMaxBytes) throw malformed()
+    lines.push(line)
+  }
+  return lines
+}
+
+async function readOptions(reader: PacketReader): Promise<string[]> {
+  const options: string[] = []
+  for (;;) {
+    const line = await reader.next()
+    if (!line) return options
+    if (options.length === maxOptions) {
+      throw new Problem('malformed_git_request', `A push may have at most ${maxOptions} options.`)
+    }
+    if (line.length > optionMaxBytes) {
+      throw new Problem(
+        'malformed_git_request',
+        `A push option may have at most ${optionMaxBytes} bytes.`,
+      )
+    }
+    options.push(line.toString('utf8').replace(/\n$/, ''))
+  }
+}
+
+// Git's clients send them with the first command; Git takes them from any, separated by any space, and does not look
+// at the value of one that has none.
+function capabilitiesIn(lines: Buffer[]): Set<string> {
+  const texts = lines.map((line) => line.toString('latin1')).filter(isCommand)
+  const all = texts.flatMap((text) => text.split('\0')[1]?.trim().split(/\s+/) ?? [])
+  return new Set(all.flatMap((capability) => [capability, capability.split('=')[0] ?? '']))
+}
+
+/**
+ * Reads on in what a push sends after its commands, until a look at it finds something, or it is not to be waited for any
+ * longer. What was found, and the whole body as it was.
+ */
+export async function readAhead<T>(
+  { commandBytes, whole }: Pick<PushRequest, 'commandBytes' | 'whole'>,
+  { look, maxBytes }: { look: (pack: Buffer) => T | undefined; maxBytes: number },
+): Promise<{ found: T | undefined; whole: Body }> {
+  const chunks: Buffer[] = []
+  let found: T | undefined
+  for (let looks = 0; looks < looksAtMost && found === undefined; looks++) {
+    const { value } = await whole.next()
+    if (!value) break
+    chunks.push(value)
+    const pack = Buffer.concat(chunks).subarray(commandBytes)
+    if (pack.length > maxBytes) break
+    found = look(pack)
+  }
+  return { found, whole: prepend(chunks, whole) }
+}
+
+function sizeOf(chunks: Buffer[]): number {
+  return chunks.reduce((sum, { length }) => sum + length, 0)
+}
+
+function toUpdates(lines: Buffer[], maxUpdates: number): RefUpdate[] {
+  const commands = lines.filter((line) => isCommand(line.toString('latin1')))
+  if (commands.length > maxUpdates) {
+    throw new Problem(
+      'too_many_ref_updates',
+      `A push may change at most ${maxUpdates} refs; push them in parts.`,
+    )
+  }
+  const updates = new Map<string, RefUpdate>()
+  for (const command of commands) {
+    const update = toUpdate(command)
+    if (updates.has(update.ref)) {
+      throw new Problem('ref_name_refused', `The ref "${update.ref}" is in this push twice.`)
+    }
+    updates.set(update.ref, update)
+  }
+  return [...updates.values()]
+}
+
+function toUpdate(line: Buffer): RefUpdate {
+  const end = line.indexOf(0)
+  // Git takes a line end off a packet, not off a name that capabilities follow.
+  const text = end === -1 ? decode(line).replace(/\n$/, '') : decode(line.subarray(0, end))
+  const [, before = '', after = '', ref = ''] = /^([0-9a-f]+) ([0-9a-f]+) (.*)$/s.exec(text) ?? []
+  if (before.length === 64 && after.length === 64) {
+    throw objectFormatProblem()
+  }
+  if (before.length !== 40 || after.length !== 40) throw malformed()
+  if (!isRefName(ref)) {
+    throw new Problem('ref_name_refused', `${JSON.stringify(ref)} is not a ref name.`)
+  }
+  return { ref, before, after }
+}
+
+function isCommand(line: string): boolean {
+  return !line.startsWith('shallow ')
+}
+
+function decode(bytes: Buffer): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
+  } catch {
+    throw new Problem('ref_name_refused', 'A ref name in this push is not UTF-8.')
+  }
+}
+
+async function* prepend(chunks: Buffer[], rest: Body): Body {
+  yield* chunks
+  yield* rest
+}
+
+// Git ends a push that changes nothing with a flush packet; it hangs up where it cannot use the advertisement. Over SSH
+// that is when it can be told why.
+function unbegun(): Problem {
+  return new Problem(
+    'malformed_git_request',
+    `The client hung up without a request, as it does for a repository of another object format. ${objectFormatProblem().message}`,
+  )
+}
+
+function malformed(): Problem {
+  return new Problem(
+    'malformed_git_request',
+    "The request does not begin as a push of Git's protocol.",
+  )
+}

@@ -1,0 +1,50 @@
+import { join } from 'node:path'
+import { sync } from '../../base/disk.ts'
+import { gitCommands } from '../process/commands.ts'
+import { type Ended, type Git, GitFailure } from '../process/git-process.ts'
+import { zeroId } from './ref-name.ts'
+import { listRefs, readRefs } from './refs.ts'
+
+export const branchPrefix = 'refs/heads/'
+
+const usualBranches = ['main', 'master', 'trunk']
+
+/** The branch of some that HEAD is to stand for where nothing else says so; undefined when there are none. */
+export function chooseDefaultBranch(branches: string[]): string | undefined {
+  return usualBranches.find((name) => branches.includes(name)) ?? branches.toSorted()[0]
+}
+
+export async function listBranches(directory: string): Promise<string[]> {
+  const refs = await listRefs(directory)
+  return refs
+    .filter((ref) => ref.startsWith(branchPrefix))
+    .map((ref) => ref.slice(branchPrefix.length))
+}
+
+export async function hasBranch(directory: string, branch: string): Promise<boolean> {
+  const ref = branchPrefix + branch
+  return (await readRefs(directory, [ref])).get(ref) !== zeroId
+}
+
+type Options = {
+  directory: string
+  /** Called with the end of the git process. */
+  watch: (ended: Promise<Ended>) => void
+}
+
+/** Points HEAD at a branch: git-symbolic-ref(1). It is on the disk when this returns. Throws a GitFailure. */
+export async function setDefaultBranch(
+  git: Git,
+  { directory, watch }: Options,
+  branch: string,
+): Promise<void> {
+  await using child = await git.start(gitCommands.setHead(directory, branchPrefix + branch))
+  watch(child.ended)
+  child.stdin.end()
+  child.stdout.resume()
+  const ended = await child.ended
+  if (ended.exitCode !== 0) throw new GitFailure('symbolic-ref', ended)
+  // Git syncs refs, but not symbolic ones.
+  await sync(join(directory, 'HEAD'))
+  await sync(directory)
+}

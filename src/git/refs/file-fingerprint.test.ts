@@ -1,0 +1,42 @@
+import assert from 'node:assert/strict'
+import { lstatSync, type Stats } from 'node:fs'
+import { rename, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { temporaryFolder } from '../../../test/support/git.ts'
+import { isUnchanged, lookAt, toLook } from './file-fingerprint.ts'
+
+test('what was looked at just after a change may have changed unseen, in the same tick of the clock', async () => {
+  await using folder = await temporaryFolder()
+  const path = join(folder.path, 'file')
+  await writeFile(path, 'one')
+  const stats = lstatSync(path)
+  const { ctimeMs } = stats
+  const now = lookAt(path)
+  for (const [at, expected] of [
+    [ctimeMs - 1000, false],
+    [ctimeMs, false],
+    [ctimeMs + 200, false],
+    [ctimeMs + 600, true],
+  ] as const) {
+    assert.equal(isUnchanged(toLook(stats, at), now), expected, `${at - ctimeMs} ms after`)
+  }
+  // A file system that keeps whole seconds.
+  const coarse: Stats = Object.assign(lstatSync(path), { ctimeMs: 5000 })
+  assert.equal(toLook(coarse, 6000).isSettled, false)
+  assert.equal(toLook(coarse, 9000).isSettled, true)
+})
+
+test('a file that is replaced, written, or gone looks otherwise; one that is not there looks as it did', async () => {
+  await using folder = await temporaryFolder()
+  const path = join(folder.path, 'file')
+  assert.equal(isUnchanged(lookAt(path), lookAt(path)), true)
+  await writeFile(path, 'one')
+  const first = toLook(lstatSync(path), Date.now() + 10_000)
+  assert.equal(isUnchanged(first, lookAt(path)), true)
+  assert.equal(isUnchanged(undefined, lookAt(path)), false)
+  await writeFile(`${path}.lock`, 'two')
+  await rename(`${path}.lock`, path)
+  assert.equal(isUnchanged(first, lookAt(path)), false)
+  assert.equal(isUnchanged(first, undefined), false)
+})

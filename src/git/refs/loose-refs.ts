@@ -1,0 +1,152 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { isAbsence } from '../../base/absence.ts'
+import { isUnchanged, type Look, lookAt } from './file-fingerprint.ts'
+import { isRawRefName } from './raw-refs.ts'
+import { hiddenRefs } from './refs.ts'
+
+/**
+ * HEAD and the loose refs of a repository, and how their files and folders looked when they were read. Names
+ * and values are as in RawRefs. Git changes a ref by renaming a file, which shows in the times of its folder.
+ */
+export type LooseTree = { head: LooseFile; refs: LooseFolder }
+
+type LooseFile = { look: Look; value: string }
+
+type LooseFolder = {
+  path: string | Buffer
+  look: Look
+  files: Map<string, LooseFile>
+  folders: Map<string, LooseFolder>
+}
+
+/** Something that git alone knows how to take. */
+export class LeftToGit extends Error {
+  override readonly name = 'LeftToGit'
+}
+
+// Whoever has more of them is waiting for maintenance. To look at them takes some milliseconds at most.
+const filesAtMost = 1000
+const foldersAtMost = 250
+
+/**
+ * Brings a tree up to date, or reads one, looking only into what may have changed. Tells whether anything has.
+ * Nothing else happens meanwhile. Throws LeftToGit.
+ */
+export function readLooseTree(
+  directory: string,
+  before: LooseTree | undefined,
+): { tree: LooseTree; hasChanged: boolean } {
+  let hasChanged = before === undefined
+  let [files, folders] = [0, 0]
+
+  function readFile(name: string, known: LooseFile | undefined): LooseFile | undefined {
+    const path = pathOf(directory, name)
+    const look = lookAt(path)
+    if (!look) return undefined
+    if (known && isUnchanged(known.look, look)) return known
+    if (look.kind !== 'file') throw new LeftToGit(name)
+    const value = present(() => readFileSync(path, 'latin1'))
+    if (value === undefined) return undefined
+    return { look, value: parsed(value, name) }
+  }
+
+  function readFolder(name: string, known: LooseFolder | undefined): LooseFolder | undefined {
+    const path = known?.path ?? pathOf(directory, name)
+    const look = lookAt(path)
+    if (!look) return undefined
+    if (look.kind !== 'folder') throw new LeftToGit(name)
+    folders += 1
+    const folder =
+      known && isUnchanged(known.look, look)
+        ? entered(name, known)
+        : listed(name, path, look, known)
+    files += folder?.files.size ?? 0
+    if (files > filesAtMost || folders > foldersAtMost) throw new LeftToGit('so many loose refs')
+    return folder
+  }
+
+  // One in which nothing has come or gone; those inside may have changed.
+  function entered(name: string, folder: LooseFolder): LooseFolder {
+    for (const [child, known] of folder.folders) {
+      const now = readFolder(`${name}/${child}`, known)
+      if (!now) hasChanged = folder.folders.delete(child)
+      else if (now !== known) folder.folders.set(child, now)
+    }
+    return folder
+  }
+
+  function listed(
+    name: string,
+    path: string | Buffer,
+    look: Look,
+    known?: LooseFolder,
+  ): LooseFolder | undefined {
+    const entries = present(() => readdirSync(path, { withFileTypes: true, encoding: 'latin1' }))
+    if (!entries) return undefined
+    const folder: LooseFolder = { path, look, files: new Map(), folders: new Map() }
+    for (const entry of entries) {
+      const child = `${name}/${entry.name}`
+      if (entry.name.startsWith('.') || entry.name.endsWith('.lock') || child === hiddenRefs)
+        continue
+      if (entry.isDirectory()) {
+        const inner = readFolder(child, known?.folders.get(entry.name))
+        if (inner) folder.folders.set(entry.name, inner)
+        continue
+      }
+      if (!isRawRefName(child)) throw new LeftToGit(child)
+      const before = known?.files.get(entry.name)
+      const file = readFile(child, before)
+      if (!file) continue
+      folder.files.set(entry.name, file)
+      if (file.value !== before?.value) hasChanged = true
+    }
+    if (!known || isMissing(known.files, folder.files) || isMissing(known.folders, folder.folders))
+      hasChanged = true
+    return folder
+  }
+
+  const head = readFile('HEAD', before?.head)
+  const refs = readFolder('refs', before?.refs)
+  if (!head || !refs) throw new LeftToGit('no repository')
+  if (head.value !== before?.head.value) hasChanged = true
+  return { tree: { head, refs }, hasChanged }
+}
+
+/** All loose refs of a tree. */
+export function refsIn({ refs }: LooseTree): Map<string, string> {
+  const found = new Map<string, string>()
+  const add = (prefix: string, { files, folders }: LooseFolder) => {
+    for (const [name, { value }] of files) found.set(`${prefix}/${name}`, value)
+    for (const [name, folder] of folders) add(`${prefix}/${name}`, folder)
+  }
+  add('refs', refs)
+  return found
+}
+
+function parsed(text: string, name: string): string {
+  const [, id, target] = /^(?:([0-9a-f]{40})|ref: (refs\/.+))\n$/.exec(text) ?? []
+  if (id !== undefined && !/^0+$/.test(id)) return id
+  const isPlain = target && isRawRefName(target) && !`${target}/`.startsWith(`${hiddenRefs}/`)
+  if (!isPlain) throw new LeftToGit(name)
+  return `ref:${target}`
+}
+
+function isMissing(before: Map<string, unknown>, now: Map<string, unknown>): boolean {
+  for (const name of before.keys()) if (!now.has(name)) return true
+  return false
+}
+
+function pathOf(directory: string, name: string): string | Buffer {
+  const path = `${directory}/${name}`
+  if (/^[\0-\x7f]*$/.test(name)) return path
+  return Buffer.concat([Buffer.from(`${directory}/`), Buffer.from(name, 'latin1')])
+}
+
+function present<T>(read: () => T): T | undefined {
+  try {
+    return read()
+  } catch (error) {
+    if (isAbsence(error)) return undefined
+    throw error
+  }
+}

@@ -1,0 +1,31 @@
+import { gitCommands } from '../process/commands.ts'
+import { type Ended, type Git, GitFailure } from '../process/git-process.ts'
+import { zeroId } from './ref-name.ts'
+
+/** What a ref is to become, and what it must be before; all zeros stand for a ref that is not there. */
+export type RefMove = { ref: string; to: string; from?: string }
+
+type Options = {
+  directory: string
+  /** Called with the end of the git process. */
+  watch: (ended: Promise<Ended>) => void
+}
+
+/** Moves refs in one transaction, all or none: git-update-ref(1). Throws a GitFailure when git refuses. */
+export async function moveRefs(
+  git: Git,
+  { directory, watch }: Options,
+  moves: RefMove[],
+): Promise<void> {
+  await using child = await git.start(gitCommands.updateRefs(directory))
+  watch(child.ended)
+  child.stdin.end(moves.map(toLine).join(''))
+  child.stdout.resume()
+  const ended = await child.ended
+  if (ended.exitCode !== 0) throw new GitFailure('update-ref', ended)
+}
+
+function toLine({ ref, to, from }: RefMove): string {
+  const words = to === zeroId ? ['delete', ref] : ['update', ref, to]
+  return `${[...words, ...(from === undefined ? [] : [from])].join(' ')}\n`
+}

@@ -1,0 +1,259 @@
+import { open } from 'node:fs/promises'
+import { setImmediate as giveWay } from 'node:timers/promises'
+import { isAbsence } from '../../base/absence.ts'
+import { type Look, toLook } from './file-fingerprint.ts'
+import { LeftToGit } from './loose-refs.ts'
+import { hiddenRefs } from './refs.ts'
+
+/**
+ * How a ref is shown: alone; with what a tag stands for at the end of its line, as `ls-refs` does; or with that
+ * in a line of its own, as fetches before version 2 begin.
+ */
+export type Style = 'plain' | 'peeled' | 'doubled'
+
+/** Refs as ready-made pkt-lines, each ref's after the other. `starts` has one more, where the last ends. */
+export type RefLines = { bytes: Buffer; starts: Uint32Array }
+
+export type PackedRefs = ReturnType<typeof toPackedRefs>
+
+const lengthDigits = 4
+const idLength = 40
+const nameAt = lengthDigits + idLength + 1
+const peeledMark = Buffer.from(' peeled:')
+const doubledMark = Buffer.from('^{}\n')
+// So much is worked on before others get their turn: a millisecond or two.
+const bytesAtOnce = 512 * 1024
+const refsAtOnce = 10_000
+const linesMaxBytes = 2 ** 31
+const nameMaxLength = 1024
+const [newline, space, caret, slash, dot, at, brace] = Buffer.from('\n ^/.@{')
+
+// What git-check-ref-format(1) forbids in names, by byte.
+const isForbidden = new Uint8Array(256)
+for (const byte of Buffer.from(' \x7f~^:?*[\\')) isForbidden[byte] = 1
+isForbidden.fill(1, 0, 0x20)
+const isHex = new Uint8Array(256)
+for (const byte of Buffer.from('0123456789abcdef')) isHex[byte] = 1
+
+/**
+ * The packed refs of a repository that clients can see, and how the file looked before it was read. Throws
+ * LeftToGit for a file that does not tell what every tag stands for, or was not written by git.
+ * The form is described in refs/packed-backend.c of Git.
+ */
+export async function readPackedRefs(
+  path: string,
+): Promise<{ packed: PackedRefs; look: Look | undefined }> {
+  const startedAt = Date.now()
+  await using file = await open(path).catch((error) => {
+    if (isAbsence(error)) return undefined
+    throw error
+  })
+  if (!file) return { packed: noPackedRefs, look: undefined }
+  const look = toLook(await file.stat(), startedAt)
+  if (look.size > linesMaxBytes / 2) throw new LeftToGit(path)
+  return { packed: await parsePacked(await file.readFile()), look }
+}
+
+async function parsePacked(content: Buffer): Promise<PackedRefs> {
+  const header = content.toString('latin1', 0, content.indexOf('\n') + 1)
+  const traits = [' fully-peeled ', ' sorted ']
+  if (!header.startsWith('# pack-refs with:') || !traits.every((trait) => header.includes(trait))) {
+    throw new LeftToGit('packed-refs')
+  }
+  // A line is shorter in the file by the digits of its length.
+  const count = Math.floor(content.length / (idLength + 2)) + 1
+  const bytes = Buffer.allocUnsafe(content.length + count * lengthDigits)
+  const starts = new Uint32Array(count + 1)
+  const tags: Tag[] = []
+  let [refs, length, position, paused] = [0, 0, header.length, 0]
+  let isShown = false
+  while (position < content.length) {
+    if (position - paused > bytesAtOnce) {
+      await giveWay()
+      paused = position
+    }
+    if (content[position] === caret) {
+      const end = position + 1 + idLength
+      if (content[end] !== newline || !isId(content, position + 1))
+        throw new LeftToGit('packed-refs')
+      if (isShown) tags.push({ ref: refs - 1, peeled: content.subarray(position + 1, end) })
+      position = end + 1
+      continue
+    }
+    const end = endOfRef(content, position)
+    isShown = !isHidden(content, position + idLength + 1, end)
+    if (isShown) {
+      writeLength(bytes, length, end + 1 - position + lengthDigits)
+      content.copy(bytes, length + lengthDigits, position, end + 1)
+      length += end + 1 - position + lengthDigits
+      refs += 1
+      starts[refs] = length
+    }
+    position = end + 1
+  }
+  // Copied, so that what is not needed any more is let go.
+  const kept = tags.map(({ ref, peeled }) => ({ ref, peeled: Buffer.from(peeled) }))
+  return toPackedRefs(
+    { bytes: Buffer.from(bytes.subarray(0, length)), starts: starts.slice(0, refs + 1) },
+    kept,
+  )
+}
+
+/** A ref by its place, and what its tag stands for. */
+type Tag = { ref: number; peeled: Buffer }
+
+function toPackedRefs(plain: RefLines, tags: readonly Tag[]) {
+  const peeledOf = new Map(tags.map(({ ref, peeled }) => [ref, peeled]))
+  const styles = new Map<Style, Promise<RefLines>>([['plain', Promise.resolve(plain)]])
+  let styledBytes = 0
+  const { bytes, starts } = plain
+  const count = starts.length - 1
+
+  async function styled(style: Exclude<Style, 'plain'>): Promise<RefLines> {
+    const extra = style === 'peeled' ? () => peeledMark.length + idLength : doubledLength
+    const size = tags.reduce((sum, { ref }) => sum + extra(lengthOf(ref)), bytes.length)
+    if (size > linesMaxBytes) throw new LeftToGit('packed-refs')
+    const lines = { bytes: Buffer.allocUnsafe(size), starts: new Uint32Array(count + 1) }
+    let length = 0
+    for (let ref = 0; ref < count; ref++) {
+      if (ref % refsAtOnce === refsAtOnce - 1) await giveWay()
+      const peeled = peeledOf.get(ref)
+      const start = starts[ref] ?? 0
+      const end = starts[ref + 1] ?? 0
+      if (!peeled) length += bytes.copy(lines.bytes, length, start, end)
+      else if (style === 'peeled')
+        length = writePeeled(lines.bytes, length, bytes.subarray(start, end), peeled)
+      else length = writeDoubled(lines.bytes, length, bytes.subarray(start, end), peeled)
+      lines.starts[ref + 1] = length
+    }
+    styledBytes += size + lines.starts.byteLength
+    return lines
+  }
+
+  function lengthOf(ref: number): number {
+    return (starts[ref + 1] ?? 0) - (starts[ref] ?? 0)
+  }
+
+  /** The first ref whose name, cut to the length of a prefix, comes after it, or is it unless `isAfter`. */
+  function firstFrom(prefix: Buffer, isAfter: boolean): number {
+    let [low, high] = [0, count]
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      const start = (starts[middle] ?? 0) + nameAt
+      const end = Math.min(start + prefix.length, (starts[middle + 1] ?? 0) - 1)
+      const order = bytes.compare(prefix, 0, prefix.length, start, end)
+      if (isAfter ? order <= 0 : order < 0) low = middle + 1
+      else high = middle
+    }
+    return low
+  }
+
+  return {
+    count,
+
+    /** The refs whose names begin with a prefix: from the first one up to, but not including, the second. */
+    range: (prefix: Buffer): [number, number] => [
+      firstFrom(prefix, false),
+      firstFrom(prefix, true),
+    ],
+
+    /** Where a ref is, or would be. */
+    find(name: Buffer): { at: number; id: string | undefined; peeled: string | undefined } {
+      const found = firstFrom(name, false)
+      const isThere =
+        found < count &&
+        lengthOf(found) === nameAt + name.length + 1 &&
+        firstFrom(name, true) > found
+      if (!isThere) return { at: found, id: undefined, peeled: undefined }
+      const start = (starts[found] ?? 0) + lengthDigits
+      const id = bytes.toString('latin1', start, start + idLength)
+      return { at: found, id, peeled: peeledOf.get(found)?.toString('latin1') ?? '' }
+    },
+
+    /** All of them; the styles are the same where no ref is a tag object's. */
+    lines(style: Style): Promise<RefLines> {
+      if (style === 'plain' || tags.length === 0) return Promise.resolve(plain)
+      const known = styles.get(style) ?? styled(style)
+      styles.set(style, known)
+      return known
+    },
+
+    /** Memory that they take, about. */
+    size: () => bytes.length + starts.byteLength + tags.length * 150 + styledBytes,
+  }
+}
+
+const noPackedRefs = toPackedRefs({ bytes: Buffer.alloc(0), starts: new Uint32Array(1) }, [])
+
+// The end of the line of a ref, which git would take for one.
+function endOfRef(content: Buffer, start: number): number {
+  const first = start + idLength + 1
+  if (content[first - 1] !== space || !isId(content, start)) throw new LeftToGit('packed-refs')
+  let before = slash
+  for (let end = first; end < content.length; end++) {
+    const byte = content[end]
+    if (byte === newline) {
+      if (end - first > nameMaxLength || before === slash || before === dot) break
+      if (isLock(content, end) || content.toString('latin1', first, first + 5) !== 'refs/') break
+      return end
+    }
+    if (isForbidden[byte ?? 0] === 1) break
+    if (byte === slash && (before === slash || isLock(content, end))) break
+    if (byte === dot && (before === slash || before === dot)) break
+    if (byte === brace && before === at) break
+    before = byte
+  }
+  throw new LeftToGit('packed-refs')
+}
+
+function isId(content: Buffer, start: number): boolean {
+  for (let digit = start; digit < start + idLength; digit++) {
+    if (isHex[content[digit] ?? 0] !== 1) return false
+  }
+  return true
+}
+
+function isLock(content: Buffer, end: number): boolean {
+  return content[end - 1] === 0x6b && content.toString('latin1', end - 5, end) === '.lock'
+}
+
+const hiddenName = Buffer.from(hiddenRefs)
+
+function isHidden(content: Buffer, start: number, end: number): boolean {
+  const after = start + hiddenName.length
+  if (after > end || (after < end && content[after] !== slash)) return false
+  return content.compare(hiddenName, 0, hiddenName.length, start, after) === 0
+}
+
+function writePeeled(to: Buffer, at: number, line: Buffer, peeled: Buffer): number {
+  const length = line.length + peeledMark.length + idLength
+  line.copy(to, at, 0, line.length - 1)
+  peeledMark.copy(to, at + line.length - 1)
+  peeled.copy(to, at + length - idLength - 1)
+  to[at + length - 1] = 0x0a
+  writeLength(to, at, length)
+  return at + length
+}
+
+function writeDoubled(to: Buffer, at: number, line: Buffer, peeled: Buffer): number {
+  line.copy(to, at)
+  const second = at + line.length
+  const length = line.length + doubledMark.length - 1
+  peeled.copy(to, second + lengthDigits)
+  line.copy(to, second + lengthDigits + idLength, lengthDigits + idLength, line.length - 1)
+  doubledMark.copy(to, second + length - doubledMark.length)
+  writeLength(to, second, length)
+  return second + length
+}
+
+function doubledLength(lineLength: number): number {
+  return lineLength + doubledMark.length - 1
+}
+
+const digits = Buffer.from('0123456789abcdef')
+
+function writeLength(to: Buffer, at: number, length: number): void {
+  for (let digit = 0; digit < lengthDigits; digit++) {
+    to[at + digit] = digits[(length >> (4 * (lengthDigits - 1 - digit))) & 0xf] ?? 0
+  }
+}

@@ -1,0 +1,160 @@
+import type { Peeled } from '../objects/peel-tags.ts'
+import { LeftToGit, type LooseTree, refsIn } from './loose-refs.ts'
+import type { PackedRefs, RefLines, Style } from './packed-refs.ts'
+import { targetOf } from './raw-refs.ts'
+
+export type RefSnapshot = ReturnType<typeof createRefSnapshot>
+
+/** What a ref has: an object's id, and what that stands for, empty for what is no tag. */
+export type RefValue = {
+  /** Undefined for a symbolic ref that stands for one that is not there: git does not show it. */
+  id: string | undefined
+  /** Undefined where it is yet to be found out. */
+  peeled: string | undefined
+  /** The ref that a symbolic one stands for in the end. */
+  target: string | undefined
+}
+
+type LooseRef = RefValue & {
+  name: string
+  /** How many packed refs come before it, and whether the next of them has its name. */
+  at: number
+  isPacked: boolean
+}
+
+type Wanted = {
+  style: Style
+  /** What their names begin with: one of these. */
+  prefixes: readonly string[]
+  /** Whether symbolic refs tell what they stand for. */
+  symrefs: boolean
+  peeled: Peeled
+}
+
+// SYMREF_MAXDEPTH in Git's refs/refs-internal.h.
+const readsAtMost = 5
+const joinedMaxBytes = 256 * 1024
+
+/**
+ * The refs that clients of a repository can see, as they were at a moment. Names are as in RawRefs. Throws
+ * LeftToGit.
+ */
+export function createRefSnapshot(tree: LooseTree, packed: PackedRefs) {
+  const values = refsIn(tree)
+  const loose = [...values.keys()].sort().map((name): LooseRef => {
+    const { at, id } = packed.find(bytesOf(name))
+    return { name, ...resolved(name), at, isPacked: id !== undefined }
+  })
+  const head = resolved('HEAD')
+
+  function resolved(name: string): RefValue {
+    let last = name
+    for (let reads = 0; reads < readsAtMost; reads++) {
+      const value = last === 'HEAD' ? tree.head.value : values.get(last)
+      const target = last === name ? undefined : last
+      const next = targetOf(value)
+      if (next === undefined) return { ...valueIn(last, value), target }
+      last = next
+    }
+    throw new LeftToGit(name)
+  }
+
+  function valueIn(name: string, loose: string | undefined): Omit<RefValue, 'target'> {
+    const { id, peeled } = packed.find(bytesOf(name))
+    if (loose === undefined || loose === id) return { id, peeled }
+    // Git lets no branch have anything but a commit.
+    return { id: loose, peeled: name.startsWith('refs/heads/') ? '' : undefined }
+  }
+
+  // The first loose ref whose name, cut to the length of a prefix, comes after it, or is it unless `isAfter`.
+  function firstFrom(prefix: string, isAfter: boolean): number {
+    let [low, high] = [0, loose.length]
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      const name = loose[middle]?.name.slice(0, prefix.length) ?? ''
+      if (isAfter ? name <= prefix : name < prefix) low = middle + 1
+      else high = middle
+    }
+    return low
+  }
+
+  function* merged(prefix: string, lines: RefLines, toLines: (ref: LooseRef) => string) {
+    const [first, end] = packed.range(bytesOf(prefix))
+    let at = first
+    let text = ''
+    for (const ref of loose.slice(firstFrom(prefix, false), firstFrom(prefix, true))) {
+      if (ref.at > at) {
+        yield bytesOf(text)
+        text = ''
+        yield cut(lines, at, ref.at)
+      }
+      text += toLines(ref)
+      at = ref.at + (ref.isPacked ? 1 : 0)
+    }
+    yield bytesOf(text)
+    yield cut(lines, at, end)
+  }
+
+  return {
+    head,
+
+    /** The objects of loose refs that may be tags. */
+    unpeeled: (): string[] =>
+      [head, ...loose].flatMap(({ id, peeled }) =>
+        id !== undefined && peeled === undefined ? [id] : [],
+      ),
+
+    /** pkt-lines of refs, in the order of their names, in few pieces. */
+    async lines({ style, prefixes, symrefs, peeled }: Wanted): Promise<Buffer[]> {
+      const lines = await packed.lines(style)
+      const toLines = (ref: LooseRef) =>
+        linesOf(ref.name, symrefs ? ref : { ...ref, target: undefined }, style, peeled)
+      return joined(disjoint(prefixes).flatMap((prefix) => [...merged(prefix, lines, toLines)]))
+    },
+
+    /** Memory that it takes beside the packed refs, about. */
+    size: () => 2000 + 500 * loose.length,
+  }
+}
+
+/** The pkt-lines of a ref; none for one that has no value. */
+export function linesOf(name: string, value: RefValue, style: Style, known: Peeled): string {
+  const { id, target } = value
+  if (id === undefined) return ''
+  const peeled = style === 'plain' ? '' : (value.peeled ?? known.get(id) ?? '')
+  const symref = target === undefined ? '' : ` symref-target:${target}`
+  if (style !== 'doubled') {
+    return pktLine(`${id} ${name}${symref}${peeled === '' ? '' : ` peeled:${peeled}`}`)
+  }
+  return pktLine(`${id} ${name}`) + (peeled === '' ? '' : pktLine(`${peeled} ${name}^{}`))
+}
+
+// Text in latin1.
+function pktLine(text: string): string {
+  return `${(text.length + 5).toString(16).padStart(4, '0')}${text}\n`
+}
+
+export function bytesOf(text: string): Buffer {
+  return Buffer.from(text, 'latin1')
+}
+
+function cut({ bytes, starts }: RefLines, from: number, to: number): Buffer {
+  return from < to ? bytes.subarray(starts[from], starts[to]) : bytes.subarray(0, 0)
+}
+
+// In order, and without those that begin with another one: none matches what another does.
+function disjoint(prefixes: readonly string[]): string[] {
+  const kept: string[] = []
+  for (const prefix of prefixes.toSorted()) {
+    const last = kept.at(-1)
+    if (last === undefined || !prefix.startsWith(last)) kept.push(prefix)
+  }
+  return kept
+}
+
+/** The same bytes: in one piece if they are few. */
+export function joined(pieces: Buffer[]): Buffer[] {
+  const length = pieces.reduce((sum, piece) => sum + piece.length, 0)
+  if (length <= joinedMaxBytes) return [Buffer.concat(pieces, length)]
+  return pieces.filter((piece) => piece.length > 0)
+}

@@ -1,0 +1,271 @@
+import { createAccessWatch } from './access/access-watch.ts'
+import { type Options, openApp } from './app.ts'
+import { lockServer, prepareDataDirectory } from './config/data-directory.ts'
+import { ping } from './database/ping.ts'
+import { createEventLog } from './event-log/event-log.ts'
+import { forgetEvents } from './event-log/event-retention.ts'
+import { eventRoutes } from './event-log/event-routes.ts'
+import { assertHooks } from './git/process/hook-channel.ts'
+import { endOrphans } from './git/process/orphans.ts'
+import { createStarter } from './git/process/spawn-helper.ts'
+import { assertGitVersion } from './git/process/version.ts'
+import { createRefSnapshots } from './git/refs/ref-cache.ts'
+import { createGitEngine } from './git-server/git-engine.ts'
+import { createGitTurns } from './git-server/git-limiters.ts'
+import { createHttpDoor } from './git-server/http/git-over-http.ts'
+import { gitRoutes } from './git-server/http/git-routes.ts'
+import type { Operation } from './git-server/operations.ts'
+import { createPushJournal } from './git-server/receive-pack/push-journal.ts'
+import { pushRoutes } from './git-server/receive-pack/push-routes.ts'
+import { createPushes } from './git-server/receive-pack/pushes.ts'
+import { createKeptTips } from './git-server/receive-pack/retained-commits.ts'
+import { createUndo } from './git-server/receive-pack/undo.ts'
+import { sshUser } from './git-server/ssh/git-over-ssh.ts'
+import { createSshBackend } from './git-server/ssh/rpc-server.ts'
+import { sshOwner, startSshProcess } from './git-server/ssh/ssh-process.ts'
+import { reachable, toSshUrl } from './git-server/ssh/ssh-url.ts'
+import { createFetchCache, type FetchSource } from './git-server/upload-pack/response-cache.ts'
+import { createHealthCheck } from './http/health.ts'
+import { withPublicRoutes } from './http/public-routes.ts'
+import { createHttpServer } from './http/server.ts'
+import { createMaintenance } from './maintenance/maintenance.ts'
+import { startMaintenanceLoop } from './maintenance/maintenance-loop.ts'
+import { startSweeping } from './maintenance/sweeping.ts'
+import { addGauges } from './metrics/gauges.ts'
+import { createMetricsLater } from './metrics/later.ts'
+import { metricsRoutes } from './metrics/metrics-routes.ts'
+import { importOwner } from './repositories/import-job.ts'
+import { importRoutes } from './repositories/import-routes.ts'
+import { assertSameInstance } from './repositories/instance.ts'
+import { createTidying } from './repositories/repository-holds.ts'
+import { repositoryRoutes } from './repositories/repository-routes.ts'
+import { prepareMemoryLimits } from './sandbox/memory-trial.ts'
+import { secretRoutes } from './secrets/secret-routes.ts'
+import { sshKeyRoutes } from './ssh-keys/ssh-key-routes.ts'
+import { tokenRoutes } from './tokens/token-routes.ts'
+import { tellIsolation } from './workflows/report-isolation.ts'
+import { createRunnerProcess } from './workflows/runner-process.ts'
+
+// Of the time for a stop; in the rest, an import that is given up is cleared away, and whoever waits for it told.
+const shareOfImports = 0.9
+const shareOfRunner = 0.3
+const shareOfDeliveries = 0.5
+// Leftovers of a crash are cleared before the first answer when that is quick, else in the background.
+const tidyBeforeAnswerMs = 300
+
+/** Starts the service: takes the data directory, repairs what a crash left, listens. */
+export async function startService(options: Options) {
+  const { settings, log, version } = options
+  await using starting = new AsyncDisposableStack()
+  await prepareDataDirectory(settings.dataDir).catch((error) => {
+    throw new Error(`SVC_DATA_DIR: ${settings.dataDir} cannot be used: ${error.message}`, {
+      cause: error,
+    })
+  })
+  starting.use(await lockServer(settings.dataDir))
+  if (settings.runner) prepareMemoryLimits()
+  const starter = starting.use(createStarter({ ...options, owner: settings.dataDir }))
+  const app = starting.use(await openApp({ ...options, starter }))
+  const { git, directories, freeSpace, clock, db, address } = app
+  const { tokens, sshKeys, repositories, imports, workflows, webhooks } = app
+  starting.defer(() => git.killAll())
+  await Promise.all([assertHooks(), assertGitVersion(git), app.assertKeysOpen()])
+
+  // What a crash left open is settled by visitors, too; the gits of then are ended before.
+  const tidying = createTidying({ directories, log, startedAt: Date.now() })
+  const keptTips = createKeptTips({ ...app.work, tidying })
+  const pushes = createPushes({ ...app, keptTips, tidying, log })
+  {
+    using _quiet = await app.changeRepositories()
+    const orphans = await endOrphans(sshOwner(settings.dataDir), settings.dataDir)
+    if (orphans > 0) log.warn({ orphans }, 'ended the processes of a server that was killed')
+    await directories.prepare((id) => endOrphans(importOwner(id)))
+    await assertSameInstance({
+      db,
+      dataDir: settings.dataDir,
+      hasData: (await directories.list()).length > 0,
+    })
+    await pushes.sweep()
+    await imports.sweep()
+    await workflows.recover()
+    const { setAside, missing } = await repositories.reconcile()
+    if (setAside.length > 0)
+      log.error({ setAside }, 'the database does not know these repositories')
+    if (missing.length > 0) log.error({ missing }, 'repositories have lost their directories')
+  }
+  const turns = createGitTurns(settings)
+  const pushJournal = createPushJournal(app.work)
+  const undo = createUndo({ ...app, pushes, pushJournal, tidying, turns })
+  const metrics = createMetricsLater({ version })
+  const onOperation = (door: string) => (operation: Operation) =>
+    metrics.operated({ ...operation, door })
+  const snapshots = createRefSnapshots({ git, maxBytes: settings.refsCacheBytes })
+  const onFetch = (door: string) => (source: FetchSource) => metrics.fetched({ door, source })
+  const fetchCache = starting.use(createFetchCache({ ...app.work, onFetch: onFetch('http') }))
+  const gitEngine = createGitEngine({
+    ...app,
+    snapshots,
+    fetchCache,
+    pushes,
+    door: 'http',
+    tidying,
+    turns,
+    settings,
+    log,
+    onOperation: onOperation('http'),
+  })
+  const maintenance = createMaintenance({ ...app.work, tidying, onEnd: metrics.maintained })
+
+  const background = new AbortController()
+  starting.defer(() => background.abort())
+  const tidied = tidying
+    .all(await directories.list(), background.signal)
+    .catch((error) => log.error({ err: error }, 'leftovers of a crash could not be cleared away'))
+  await Promise.race([tidied, new Promise((resolve) => setTimeout(resolve, tidyBeforeAnswerMs))])
+
+  const requireParts = createHealthCheck([
+    {
+      code: 'database_unavailable',
+      detail: 'The database does not answer.',
+      probe: () => ping(db),
+    },
+    {
+      code: 'storage_unavailable',
+      detail: 'The data directory cannot be read.',
+      probe: directories.assertThere,
+    },
+  ])
+  const health = async () => {
+    await requireParts()
+    return freeSpace.isShort() ? 'storage_full' : 'ok'
+  }
+  const routes = withPublicRoutes(
+    [
+      ...repositoryRoutes({ ...app, defaultBranches: pushes }),
+      ...importRoutes(imports),
+      ...secretRoutes(app),
+      ...workflows.routes,
+      ...eventRoutes(createEventLog(app)),
+      ...webhooks.routes,
+      ...tokenRoutes(tokens),
+      ...sshKeyRoutes(sshKeys),
+      ...metricsRoutes(metrics),
+      ...pushRoutes({ repositories, pushJournal, undo }),
+      ...gitRoutes({ repositories, httpDoor: createHttpDoor(gitEngine), settings }),
+    ],
+    { version, baseUrl: () => address.http, health },
+  )
+  const server = createHttpServer({
+    settings,
+    routes,
+    authenticate: async (token) =>
+      (await workflows.authenticate(token)) ?? tokens.authenticate(token),
+    accessWatch: createAccessWatch({ recheck: app.recheckAccess }),
+    requireSpace: freeSpace.require,
+    requireParts,
+    onAnswered: metrics.answered,
+    clock,
+    log,
+  })
+  const listening = await server.listen()
+  starting.defer(() => server.stop(0))
+  address.http = settings.baseUrl ?? reachable(listening)
+
+  const createBackend = () =>
+    createSshBackend({
+      ...app,
+      requireParts,
+      pushes,
+      tidying,
+      turns,
+      onOperation: onOperation('ssh'),
+      onFetch: onFetch('ssh'),
+    })
+  const ssh =
+    settings.sshPort === 'off'
+      ? undefined
+      : await startSshProcess({ ...options, createBackend, port: settings.sshPort })
+  if (ssh) starting.defer(() => ssh.end())
+  address.ssh = ssh ? toSshUrl(settings, ssh) : null
+  const newAdminToken = await tokens.setUp(settings.adminToken?.reveal())
+
+  git.prepare()
+  metrics.prepare()
+  addGauges(metrics, {
+    ...app,
+    turns,
+    snapshots,
+    countDue: maintenance.countDue,
+    fetchCache,
+    countSsh: ssh?.count,
+  })
+  const maintaining = starting.use(startMaintenanceLoop({ maintenance, log }))
+
+  const runner = createRunnerProcess({
+    ...options,
+    url: reachable(listening),
+    token: workflows.runnerSecret,
+    onEnd: workflows.recover,
+  })
+  starting.defer(runner.abandon)
+  const working = starting.use(workflows.start(runner))
+  if (await workflows.hasWork()) runner.wake()
+  const delivering = starting.use(
+    webhooks.start({
+      onAttempt: metrics.attempted,
+      stopMs: settings.stopSeconds * 1000 * shareOfDeliveries,
+    }),
+  )
+  const told = settings.runner ? tellIsolation(options) : undefined
+  starting.defer(() => told)
+
+  const works = {
+    'the sweep of pushes': () => pushes.sweep(),
+    'letting go of what pushes overwrote': keptTips.expire,
+    'forgetting old pushes': pushJournal.forget,
+    'the sweep of imports': imports.sweep,
+    'clearing away deleted webhooks': webhooks.purge,
+    'forgetting old deliveries': () => webhooks.forget(background.signal),
+    'emptying the trash': directories.emptyTrash,
+    'forgetting old events': () =>
+      forgetEvents({ ...app, keptDays: settings.eventsKeptDays, signal: background.signal }),
+  }
+  starting.use(startSweeping(works, log))
+
+  const resources = starting.move()
+  return {
+    db,
+    routes,
+    secrets: app.secrets,
+    /** The addresses that are listened on; `ssh` is null when SSH is off. */
+    http: listening,
+    ssh: ssh ? `ssh://${sshUser}@${ssh.host}:${ssh.port}` : null,
+    /** The addresses for clients. */
+    baseUrl: address.http,
+    sshUrl: address.ssh,
+    /** The first admin token, on the start that made it. */
+    newAdminToken,
+    /** Finishes running requests, for as long as the settings allow, and closes everything. */
+    async stop(): Promise<void> {
+      const timeoutMs = settings.stopSeconds * 1000
+      // While the server still takes what the runner hands back.
+      await runner.stop(timeoutMs * shareOfRunner)
+      await Promise.all([
+        maintaining[Symbol.asyncDispose](),
+        working[Symbol.asyncDispose](),
+        delivering[Symbol.asyncDispose](),
+        server.stop(timeoutMs),
+        ssh?.stop(timeoutMs),
+        imports.stop(timeoutMs * shareOfImports),
+      ])
+      await pushes.drain()
+      await resources.disposeAsync()
+    },
+    /** Ends all git processes at once, for a program that is about to exit. */
+    abandon(): void {
+      git.killAll()
+      ssh?.abandon()
+      runner.abandon()
+    },
+  }
+}

@@ -1,0 +1,49 @@
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { createInbox } from './receive-buffer.ts'
+
+const sizes = fc.oneof(fc.integer({ min: 1, max: 20 }), fc.integer({ min: 1000, max: 1050 }))
+const step = fc.record({ size: sizes, takes: fc.integer({ min: 0, max: 2 }) })
+
+test('what is pushed comes out whole and in order, however it is taken', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { maxLength: 100 }), async (steps) => {
+      const pushed: Buffer[] = []
+      const taken: Buffer[] = []
+      let counted = 0
+      const inbox = createInbox((bytes) => {
+        counted += bytes
+      })
+      const reading = inbox.read(new AbortController().signal)
+      let waiting = 0
+      for (const { size, takes } of steps) {
+        const chunk = randomBytes(size)
+        pushed.push(chunk)
+        inbox.push(chunk)
+        waiting += size
+        for (let times = 0; times < takes && waiting > 0; times++) {
+          const { value } = await reading.next()
+          if (!value) assert.fail('It ended early.')
+          taken.push(Buffer.from(value))
+          waiting -= value.length
+        }
+      }
+      inbox.end('ended')
+      for await (const chunk of reading) taken.push(Buffer.from(chunk))
+      assert.deepEqual(Buffer.concat(taken), Buffer.concat(pushed))
+      assert.equal(counted, Buffer.concat(pushed).length)
+    }),
+    { numRuns: 300 },
+  )
+})
+
+test('a chunk that was taken stays as it was when more comes', async () => {
+  const inbox = createInbox(() => {})
+  for (const letter of 'abc') inbox.push(Buffer.from(letter))
+  const reading = inbox.read(new AbortController().signal)
+  const chunks = [(await reading.next()).value, (await reading.next()).value]
+  for (const letter of 'defg') inbox.push(Buffer.from(letter))
+  assert.deepEqual(chunks.map(String), ['a', 'bc'])
+})

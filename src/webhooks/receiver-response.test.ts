@@ -1,0 +1,50 @@
+import assert from 'node:assert/strict'
+import { Readable } from 'node:stream'
+import { test } from 'node:test'
+import { readAnswer, toRecorded } from './receiver-response.ts'
+
+const { signal } = new AbortController()
+
+test('the first 16 KiB of an answer are kept, and no more than 64 KiB are read', async () => {
+  let read = 0
+  async function* endless() {
+    for (;;) {
+      read += 1024
+      yield Buffer.alloc(1024, 'x')
+    }
+  }
+  const text = await readAnswer(Readable.from(endless(), { highWaterMark: 1 }), signal)
+  assert.equal(text, 'x'.repeat(16_384))
+  assert.ok(read <= 70_000, String(read))
+})
+
+test('bytes that are no text are replaced, and half a character at the end is left out', async () => {
+  const read = (bytes: Buffer) => readAnswer(Readable.from([bytes]), signal)
+  assert.equal(await read(Buffer.from([0x61, 0, 0xff, 0x62])), 'a\ufffd\ufffdb')
+  assert.equal(await read(Buffer.from('ab€').subarray(0, 4)), 'ab')
+  assert.equal(await read(Buffer.alloc(0)), '')
+})
+
+test('an answer that breaks off is what has come until then', async () => {
+  async function* breaking() {
+    yield Buffer.from('half')
+    throw new Error('reset')
+  }
+  assert.equal(await readAnswer(Readable.from(breaking()), signal), 'half')
+})
+
+test('an answer is not waited for when the server stops', async () => {
+  const stopping = new AbortController()
+  const silent = new Readable({ read() {} })
+  silent.push('so far')
+  const reading = readAnswer(silent, stopping.signal)
+  setImmediate(() => stopping.abort())
+  assert.equal(await reading, 'so far')
+})
+
+test('headers are recorded up to 8 KiB, and cookies are not', () => {
+  const headers = { 'set-cookie': ['session=1'], server: 'nginx', via: ['a', 'b'] }
+  assert.deepEqual(toRecorded(headers), { 'set-cookie': '[hidden]', server: 'nginx', via: 'a, b' })
+  const many = Object.fromEntries(Array.from({ length: 100 }, (_, n) => [`h${n}`, 'x'.repeat(500)]))
+  assert.equal(Object.keys(toRecorded(many)).length, 16)
+})

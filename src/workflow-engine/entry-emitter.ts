@@ -1,0 +1,68 @@
+import { maskAndShorten } from '../secret-masking/mask-and-shorten.ts'
+import type { Masker } from '../secret-masking/masker.ts'
+import type { Entry } from './plan.ts'
+
+/** Tells what happens, in the order of the calls. It never rejects: whoever tells goes on until it is ended. */
+export type Tell = (entry: Entry) => Promise<void>
+
+const nameMaxLength = 500
+const faultMaxLength = 4000
+
+type Options = {
+  report: (entry: Entry) => void | Promise<void>
+  masker: Masker
+  /** Called when somebody does not want to hear more: the run is to end. */
+  onFailure: (error: unknown) => void
+}
+
+/** Masks and shortens all that a run tells; what a step wrote has been masked before, as a stream. */
+export function createTeller({ report, masker, onFailure }: Options): Tell {
+  const { mask } = masker
+  const name = (text: string) =>
+    maskAndShorten(text, { mask: (it) => oneLine(mask(it)), maxLength: nameMaxLength })
+  const fault = (text: string) => maskAndShorten(text, { mask, maxLength: faultMaxLength })
+
+  function toSafe(entry: Entry): Entry {
+    switch (entry.kind) {
+      case 'isolation':
+        return { ...entry, description: fault(entry.description) }
+      case 'job-planned':
+        return {
+          ...entry,
+          workflow: name(entry.workflow),
+          name: name(entry.name),
+          matrix: masker.mask(entry.matrix),
+        }
+      case 'step-planned':
+        return { ...entry, name: name(entry.name) }
+      case 'job-ended':
+        return { ...entry, fault: fault(entry.fault), outputs: maskValues(entry.outputs, masker) }
+      case 'step-ended':
+        return { ...entry, fault: fault(entry.fault), summary: masker.mask(entry.summary) }
+      case 'output':
+        return entry.step === null ? { ...entry, text: masker.mask(entry.text) } : entry
+      case 'run-ended':
+        return { ...entry, fault: fault(entry.fault) }
+      case 'step-started':
+        return entry.name === undefined ? entry : { ...entry, name: name(entry.name) }
+      case 'job-started':
+        return entry
+    }
+  }
+
+  return async (entry) => {
+    try {
+      await report(toSafe(entry))
+    } catch (error) {
+      onFailure(error)
+    }
+  }
+}
+
+function maskValues(values: Record<string, string>, masker: Masker): Record<string, string> {
+  return Object.fromEntries(Object.entries(values).map(([key, value]) => [key, masker.mask(value)]))
+}
+
+function oneLine(text: string): string {
+  return text.replaceAll(/[\s\0]+/g, ' ').trim()
+}

@@ -1,0 +1,39 @@
+import { evaluateText, evaluateValue } from '../workflow-parser/evaluate.ts'
+import type { Scope } from '../workflow-parser/scope.ts'
+import type { Environment, Template } from '../workflow-parser/workflow.ts'
+
+/** A setting whose expression gave something else than it takes. */
+class SettingFault extends Error {
+  override readonly name = 'SettingFault'
+}
+
+export function evaluateBoolean(setting: Template | boolean, scope: Scope): boolean {
+  if (typeof setting === 'boolean') return setting
+  const value = evaluateValue(setting, scope)
+  if (typeof value === 'boolean') return value
+  if (value === 'true' || value === 'false' || value === '') return value === 'true'
+  throw new SettingFault(`${at(setting)}: the expression gave neither true nor false.`)
+}
+
+/** A positive number; undefined where nothing was said. */
+export function evaluateNumber(
+  setting: Template | number | undefined,
+  scope: Scope,
+): number | undefined {
+  if (setting === undefined || typeof setting === 'number') return setting
+  const value = evaluateValue(setting, scope)
+  if (value === '' || value === null) return undefined
+  const number = Number(value)
+  if (number > 0 && Number.isFinite(number)) return number
+  throw new SettingFault(`${at(setting)}: the expression gave no number above 0.`)
+}
+
+export function evaluateEnvironment(env: Environment, scope: Scope): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(env).map(([name, template]) => [name, evaluateText(template, scope)]),
+  )
+}
+
+function at({ place }: Template): string {
+  return `${place.file}:${place.line}:${place.column}`
+}

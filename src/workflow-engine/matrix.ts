@@ -1,0 +1,121 @@
+import type { Json } from '../workflow-parser/scope.ts'
+
+/** The values of one job of a matrix, by name; and all of them in one line, unmasked and of any length. */
+export type Combination = { values: Record<string, Json>; label: string }
+
+/** A matrix that cannot be expanded; the message says why. */
+export class MatrixFault extends Error {
+  override readonly name = 'MatrixFault'
+}
+
+const combinationsMax = 256
+
+/**
+ * The jobs of an evaluated matrix, as GitHub expands it: all combinations of the vectors in their order, without
+ * those that `exclude` names, then each object of `include`, which is added to every combination whose own values
+ * it does not contradict, or else becomes a combination of its own. Throws a MatrixFault.
+ */
+export function expandMatrix(matrix: Json): Combination[] {
+  const { include, exclude, ...vectors } = asObject(matrix, 'The matrix')
+  const keys = Object.keys(vectors)
+  const originals = combine(vectors).filter((values) => !isExcluded(values, exclude))
+  const originalKeys = new Set(keys)
+  const expanded = originals.map((values) => ({ ...values }))
+  const labels = originals.map((values) => labelOf(keys.map((key) => values[key] ?? null)))
+  for (const added of asObjects(include, 'include')) {
+    const fits = originals.flatMap((values, index) =>
+      agrees(values, added, originalKeys) ? [index] : [],
+    )
+    for (const index of fits) Object.assign(expanded[index] ?? {}, added)
+    if (fits.length > 0) continue
+    expanded.push({ ...added })
+    labels.push(labelOf(Object.values(added)))
+    assertFew(expanded.length)
+  }
+  if (expanded.length === 0) throw new MatrixFault('The matrix has no combinations.')
+  return expanded.map((values, index) => ({ values, label: labels[index] ?? '' }))
+}
+
+// The first vector turns slowest.
+function combine(vectors: Record<string, Json>): Record<string, Json>[] {
+  const lists = Object.entries(vectors)
+  if (lists.length === 0) return []
+  let combinations: Record<string, Json>[] = [{}]
+  for (const [key, list] of lists) {
+    if (!Array.isArray(list)) throw new MatrixFault(`The matrix's ${key} is not a list of values.`)
+    if (list.length === 0) throw new MatrixFault(`The matrix's ${key} has no values.`)
+    assertFew(combinations.length * list.length)
+    combinations = combinations.flatMap((values) =>
+      list.map((value) => ({ ...values, [key]: value })),
+    )
+  }
+  return combinations
+}
+
+function isExcluded(values: Record<string, Json>, exclude: Json | undefined): boolean {
+  return asObjects(exclude, 'exclude').some((excluded) => {
+    const entries = Object.entries(excluded)
+    return (
+      entries.length > 0 &&
+      entries.every(([key, value]) => key in values && covers(values[key] ?? null, value))
+    )
+  })
+}
+
+function agrees(
+  values: Record<string, Json>,
+  added: Record<string, Json>,
+  originalKeys: Set<string>,
+): boolean {
+  return Object.entries(added).every(
+    ([key, value]) => !originalKeys.has(key) || isSame(values[key] ?? null, value),
+  )
+}
+
+// An object excludes those that have its values, whatever else they have.
+function covers(value: Json, pattern: Json): boolean {
+  if (!isObject(value) || !isObject(pattern)) return isSame(value, pattern)
+  return Object.entries(pattern).every(
+    ([key, part]) => key in value && covers(value[key] ?? null, part),
+  )
+}
+
+function isSame(one: Json, other: Json): boolean {
+  if (typeof one !== 'object' || typeof other !== 'object') return toText(one) === toText(other)
+  return JSON.stringify(one) === JSON.stringify(other)
+}
+
+function labelOf(values: Json[]): string {
+  return values.flatMap(leavesOf).join(', ')
+}
+
+function leavesOf(value: Json): string[] {
+  if (value === null || typeof value !== 'object') return [toText(value)]
+  return Object.values(value).flatMap(leavesOf)
+}
+
+function toText(value: Json): string {
+  return value === null ? '' : typeof value === 'object' ? JSON.stringify(value) : String(value)
+}
+
+function asObjects(value: Json | undefined, name: string): Record<string, Json>[] {
+  if (value === undefined || value === null) return []
+  if (!Array.isArray(value)) throw new MatrixFault(`The matrix's ${name} is not a list.`)
+  assertFew(value.length)
+  return value.map((entry) => asObject(entry, `An entry of the matrix's ${name}`))
+}
+
+function asObject(value: Json, subject: string): Record<string, Json> {
+  if (!isObject(value)) throw new MatrixFault(`${subject} is not an object of names and values.`)
+  return value
+}
+
+function isObject(value: Json): value is Record<string, Json> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function assertFew(count: number): void {
+  if (count > combinationsMax) {
+    throw new MatrixFault(`The matrix makes more than ${combinationsMax} jobs.`)
+  }
+}

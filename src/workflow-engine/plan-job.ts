@@ -1,0 +1,158 @@
+import { maskAndShorten } from '../secret-masking/mask-and-shorten.ts'
+import { evaluateText, evaluateTree, evaluateValue } from '../workflow-parser/evaluate.ts'
+import type { Json, Scope } from '../workflow-parser/scope.ts'
+import type { Job, Matrix, Workflow } from '../workflow-parser/workflow.ts'
+import { type Contexts, scopeOf } from './contexts.ts'
+import { evaluateBoolean, evaluateNumber } from './evaluate-settings.ts'
+import { type Combination, expandMatrix, MatrixFault } from './matrix.ts'
+import type { KeptJob } from './plan.ts'
+import { type PlannedStep, planSteps } from './plan-steps.ts'
+import type { RunState } from './run-state.ts'
+
+/** A job as it is told: one for each combination of a matrix. */
+export type PlannedJob = {
+  number: number
+  name: string
+  /** All that expressions of the job can know before it has a room. */
+  contexts: Contexts
+  steps: PlannedStep[]
+  /** What an earlier attempt has made of it. */
+  kept: KeptJob | undefined
+}
+
+export type PlannedJobs = { jobs: PlannedJob[]; failFast: boolean; maxParallel: number }
+
+const matrixMaxLength = 60_000
+const labelMaxLength = 100
+
+/** Whether a job can only be planned when the jobs that it needs have ended. */
+export function isPlannedLater({ name, strategy }: Job): boolean {
+  return /\bneeds\b/i.test(JSON.stringify([name, strategy]))
+}
+
+/**
+ * Makes the jobs of a definition known. Throws when an expression fails, the matrix cannot be expanded or there
+ * is too much; none is known then.
+ */
+export function planJobs(
+  run: RunState,
+  workflow: Workflow,
+  job: Job,
+  contexts: Contexts,
+): PlannedJobs {
+  const scope = scopeOf(contexts)
+  const combinations = combinationsOf(job.strategy.matrix, scope)
+  const total = combinations?.length ?? 1
+  const failFast = evaluateBoolean(job.strategy.failFast, scope)
+  const wanted = evaluateNumber(job.strategy.maxParallel, scope) ?? total
+  const maxParallel = Math.max(1, Math.floor(wanted))
+  const drafts = (combinations ?? [undefined]).map((combination, index) => {
+    const own = {
+      ...contexts,
+      matrix: combination?.values ?? null,
+      strategy: {
+        'fail-fast': failFast,
+        'job-index': index,
+        'job-total': total,
+        'max-parallel': maxParallel,
+      },
+    }
+    const name = nameOf(run, job, combination, scopeOf(own))
+    return { contexts: own, name, matrix: textOf(combination) }
+  })
+  let steps = 0
+  planSteps(job.steps, {
+    actions: run.actions,
+    scope,
+    masker: run.masker,
+    announce: () => steps++,
+  })
+  run.assertRoomFor(total, total * steps)
+  const jobs = drafts.map((draft) => announceJob({ run, workflow, job, draft }))
+  return { jobs, failFast, maxParallel }
+}
+
+/** Makes a job known of which no more can be said than its id, or the name that the file has for it. */
+export function planBare(run: RunState, workflow: Workflow, job: Job): PlannedJob {
+  const number = run.nextJob()
+  const { id } = job
+  const name = job.name && !job.name.text.includes('${{') ? job.name.text : id
+  void run.tell({
+    kind: 'job-planned',
+    job: number,
+    file: workflow.path,
+    workflow: workflow.name,
+    id,
+    name,
+    matrix: '',
+  })
+  return { number, name, contexts: {}, steps: [], kept: undefined }
+}
+
+type Draft = { contexts: Contexts; name: string; matrix: string }
+
+type Announced = { run: RunState; workflow: Workflow; job: Job; draft: Draft }
+
+function announceJob({ run, workflow, job, draft }: Announced): PlannedJob {
+  const { contexts, name, matrix } = draft
+  const number = run.nextJob()
+  void run.tell({
+    kind: 'job-planned',
+    job: number,
+    file: workflow.path,
+    workflow: workflow.name,
+    id: job.id,
+    name,
+    matrix,
+  })
+  // What was kept has been masked when it was told.
+  const kept = run.plan.kept.find(
+    (one) =>
+      one.file === workflow.path && one.id === job.id && one.matrix === run.masker.mask(matrix),
+  )
+  if (kept) return { number, name, contexts, steps: [], kept }
+  const steps = planSteps(job.steps, {
+    actions: run.actions,
+    scope: scopeOf(contexts),
+    masker: run.masker,
+    announce(stepName) {
+      const step = run.nextStep()
+      void run.tell({ kind: 'step-planned', job: number, step, name: stepName })
+      return step
+    },
+  })
+  return { number, name, contexts, steps, kept }
+}
+
+// As toJSON writes it.
+function textOf(combination: Combination | undefined): string {
+  const text = combination ? JSON.stringify(combination.values, null, 2) : ''
+  if (text.length <= matrixMaxLength) return text
+  const message = `The values of a job of the matrix are longer than ${matrixMaxLength} characters.`
+  throw new MatrixFault(message)
+}
+
+function combinationsOf(matrix: Matrix | undefined, scope: Scope): Combination[] | undefined {
+  if (matrix === undefined) return undefined
+  if ('text' in matrix) return expandMatrix(evaluateValue(matrix, scope))
+  const entries = Object.entries(matrix.vectors)
+  const values: Record<string, Json> = Object.fromEntries(
+    entries.map(([key, tree]) => [key, evaluateTree(tree, scope)]),
+  )
+  if (matrix.include !== undefined) values.include = evaluateTree(matrix.include, scope)
+  if (matrix.exclude !== undefined) values.exclude = evaluateTree(matrix.exclude, scope)
+  return expandMatrix(values)
+}
+
+// A name with expressions is taken to tell the jobs of a matrix apart by itself.
+function nameOf(
+  { masker: { mask } }: RunState,
+  { id, name }: Job,
+  combination: Combination | undefined,
+  scope: Scope,
+): string {
+  const own = name ? evaluateText(name, scope) : id
+  const isWhole = !combination || combination.label === '' || name?.text.includes('${{')
+  if (isWhole) return own
+  return `${own} (${maskAndShorten(combination.label, { mask, maxLength: labelMaxLength })})`
+}

@@ -1,0 +1,129 @@
+import { maskAndShorten } from '../secret-masking/mask-and-shorten.ts'
+import type { Masker } from '../secret-masking/masker.ts'
+import { evaluateText } from '../workflow-parser/evaluate.ts'
+import { ExpressionFault } from '../workflow-parser/expression-fault.ts'
+import type { Scope } from '../workflow-parser/scope.ts'
+import { splitTemplate } from '../workflow-parser/template-parts.ts'
+import type {
+  Action,
+  ActionStep,
+  CheckoutStep,
+  RunStep,
+  Step,
+  Template,
+} from '../workflow-parser/workflow.ts'
+
+/** A step of a job with its number in the run; one that uses a composite action has the action's steps instead. */
+export type PlannedStep = PlannedCommand | PlannedAction
+export type PlannedCommand = {
+  kind: 'command'
+  step: RunStep | CheckoutStep
+  number: number
+  /** As it was told. */
+  name: string
+}
+export type PlannedAction = {
+  kind: 'action'
+  step: ActionStep
+  action: Action
+  steps: PlannedStep[]
+}
+
+/** Steps that cannot be planned; the message says why. */
+class StepFault extends Error {
+  override readonly name = 'StepFault'
+}
+
+type Options = {
+  actions: ReadonlyMap<string, Action>
+  /** What is known before the job begins. */
+  scope: Scope
+  masker: Masker
+  /** Makes a step known; its number. */
+  announce: (name: string) => number
+}
+
+const depthMax = 10
+const stepsMax = 1000
+const nameMaxLength = 100
+
+/** Lists all steps of a job, those of actions within actions, too. Throws when there are too many, or an action is not there. */
+export function planSteps(
+  steps: readonly Step[],
+  { actions, scope, masker, announce }: Options,
+): PlannedStep[] {
+  let count = 0
+
+  // What the inputs of an action are is only known when it begins; those of the workflow are none of its own.
+  const { inputs: _, ...contexts } = scope.contexts
+  const innerScope = { ...scope, contexts }
+
+  function plan(step: Step, outer: readonly string[], depth: number): PlannedStep {
+    const names = [...outer, nameOf(step, depth === 0 ? scope : innerScope, masker)]
+    if (step.kind !== 'action') {
+      if (++count > stepsMax) {
+        throw new StepFault(`The job has more than ${stepsMax} steps, with those of its actions.`)
+      }
+      const name = joinNames(names)
+      return { kind: 'command', step, number: announce(name), name }
+    }
+    const action = actions.get(step.path)
+    if (!action) throw new StepFault(`There is no composite action in ./${step.path}.`)
+    if (depth === depthMax) {
+      throw new StepFault(`./${step.path} is used more than ${depthMax} actions deep.`)
+    }
+    const inner = action.steps.map((one) => plan(one, names, depth + 1))
+    return { kind: 'action', step, action, steps: inner }
+  }
+
+  return steps.map((step) => plan(step, [], 0))
+}
+
+/** The commands of a step: itself, or those of its action. */
+export function commandsOf(planned: PlannedStep): PlannedCommand[] {
+  return planned.kind === 'command' ? [planned] : planned.steps.flatMap(commandsOf)
+}
+
+/**
+ * The masked name of a step: its own, else as GitHub calls it. An expression that is only known later stays as it was
+ * written.
+ */
+export function nameOf(step: Step, scope: Scope, { mask }: Masker): string {
+  const own = step.name ? resolve(step.name, scope) : ''
+  if (own.trim() !== '') return mask(own)
+  if (step.kind === 'checkout') return 'Run actions/checkout'
+  if (step.kind === 'action') return `Run ./${step.path}`
+  const script = resolve(step.run, scope)
+  return `Run ${maskAndShorten(script, { mask: (text) => firstLine(mask(text)), maxLength: nameMaxLength })}`
+}
+
+function firstLine(text: string): string {
+  const lines = text.split('\n')
+  return lines.find((line) => line.trim() !== '')?.trim() ?? ''
+}
+
+/** The name of a step of an action, after those of the steps that use it. */
+export function joinNames(names: readonly string[]): string {
+  return names.join(' / ')
+}
+
+const lateNames = /\b(steps|job|runner|env|needs|inputs|matrix|secrets|hashFiles)\b/gi
+
+function resolve(template: Template, scope: Scope): string {
+  const expressions = splitTemplate(template.text).flatMap((part) =>
+    part.kind === 'expression' ? [part.text] : [],
+  )
+  const known = new Set(Object.keys(scope.contexts))
+  // Files can be looked at as soon as there is a room.
+  if (known.has('runner')) known.add('hashfiles')
+  const isLater = expressions.some((text) =>
+    [...text.matchAll(lateNames)].some(([name]) => !known.has(name.toLowerCase())),
+  )
+  if (isLater || expressions.length === 0) return template.text
+  try {
+    return evaluateText(template, scope)
+  } catch (error) {
+    if (error instanceof ExpressionFault) return template.text
+    throw error
+  }
+}

@@ -1,0 +1,109 @@
+import { posix } from 'node:path'
+import { evaluateText } from '../workflow-parser/evaluate.ts'
+import type { Scope } from '../workflow-parser/scope.ts'
+import { afterTime, onAbort, type Stop } from './cancellation.ts'
+import { tellFailure } from './emit-steps.ts'
+import { toFault } from './error-text.ts'
+import { evaluateEnvironment, evaluateNumber } from './evaluate-settings.ts'
+import { nameOf, type PlannedAction } from './plan-steps.ts'
+import type { runSteps } from './run-steps.ts'
+import { type RunningJob, type StepList, stepScope } from './running-job.ts'
+import { ended, type StepEnd, toDuration } from './step-end.ts'
+
+type Asked = {
+  running: RunningJob
+  list: StepList
+  planned: PlannedAction
+  env: Record<string, string>
+  scope: Scope
+  signal: AbortSignal
+  isPassedOver: boolean
+  runSteps: typeof runSteps
+}
+
+/** Runs the steps of a composite action for the step that uses it. */
+export async function runAction(asked: Asked): Promise<StepEnd> {
+  const { running, list, planned, env, scope, signal, isPassedOver } = asked
+  const { step, action, steps } = planned
+  const isForgiven = list.isPassedOver || isPassedOver
+  let inputs: Record<string, string>
+  let timeoutMs: number | undefined
+  try {
+    inputs = inputsOf(planned, scope)
+    const minutes = evaluateNumber(step.timeoutMinutes, scope)
+    timeoutMs = minutes === undefined ? undefined : minutes * 60_000
+  } catch (error) {
+    const fault = toFault(error)
+    await tellFailure(running, planned, fault, isForgiven)
+    return ended('failure', { fault })
+  }
+
+  const hard = new AbortController()
+  using _outer = onAbort(list.hard, () => hard.abort(list.hard.reason))
+  const soft = new AbortController()
+  using _signal = onAbort(signal, () => soft.abort(signal.reason))
+  using _timer =
+    timeoutMs === undefined
+      ? undefined
+      : afterTime(timeoutMs, () => {
+          const text = `It took longer than ${toDuration(timeoutMs)}.`
+          const why: Stop = { conclusion: 'timed_out', text }
+          soft.abort(why)
+          hard.abort(why)
+        })
+  const inner: StepList = {
+    names: [...list.names, nameOf(step, scope, running.run.masker)],
+    results: {},
+    failed: undefined,
+    soft: soft.signal,
+    hard: hard.signal,
+    env: { ...env, ...inputVariables(inputs) },
+    inputs,
+    actionPath: posix.join(running.room.inside.workspace, action.path),
+    defaults: [],
+    isPassedOver: isForgiven,
+  }
+  await asked.runSteps(running, inner, steps)
+  // A stop that came when all was done has ended nothing.
+  const stop: Stop | undefined = soft.signal.aborted ? soft.signal.reason : undefined
+  const conclusion = inner.failed ?? stop?.conclusion ?? 'success'
+  try {
+    return ended(conclusion, { outputs: outputsOf(running, inner, planned) })
+  } catch (error) {
+    const fault = toFault(error)
+    const text = `${action.path}: ${fault}\n`
+    await running.run.tell({ kind: 'output', step: null, text })
+    return ended('failure', { fault })
+  }
+}
+
+// What was not given is what it is by default, or empty: GitHub does not insist on what is required, either.
+function inputsOf({ step, action }: PlannedAction, scope: Scope): Record<string, string> {
+  const given = evaluateEnvironment(step.with, scope)
+  const names = Object.keys(given)
+  return Object.fromEntries(
+    Object.entries(action.inputs).map(([name, input]) => {
+      const key = names.find((one) => one.toLowerCase() === name.toLowerCase())
+      if (key !== undefined) return [name, given[key] ?? '']
+      return [name, input.default ? evaluateText(input.default, scope) : '']
+    }),
+  )
+}
+
+function inputVariables(inputs: Record<string, string>): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(inputs).map(([name, value]) => [
+      `INPUT_${name.replaceAll(' ', '_').toUpperCase()}`,
+      value,
+    ]),
+  )
+}
+
+function outputsOf(
+  running: RunningJob,
+  inner: StepList,
+  { step, action }: PlannedAction,
+): Record<string, string> {
+  const env = { ...running.env, ...inner.env }
+  return evaluateEnvironment(action.outputs, stepScope(running, inner, step, env))
+}

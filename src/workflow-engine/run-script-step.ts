@@ -1,0 +1,116 @@
+import { posix } from 'node:path'
+import { evaluateText } from '../workflow-parser/evaluate.ts'
+import type { Scope } from '../workflow-parser/scope.ts'
+import type { RunStep } from '../workflow-parser/workflow.ts'
+import { passOver } from './emit-steps.ts'
+import { toFault } from './error-text.ts'
+import { evaluateNumber } from './evaluate-settings.ts'
+import { createHashFiles } from './hash-files.ts'
+import { joinNames, nameOf, type PlannedCommand } from './plan-steps.ts'
+import { githubOf, type RunningJob, type StepList } from './running-job.ts'
+import { commandOf, shellOf } from './shells.ts'
+import { ended, type StepEnd, stepEndOf } from './step-end.ts'
+import { openStepFiles } from './step-files.ts'
+import { createStepOutput } from './step-output.ts'
+import { stepVariables } from './variables.ts'
+
+type Asked = {
+  running: RunningJob
+  list: StepList
+  planned: PlannedCommand
+  /** Of the step and the actions around it. */
+  env: Record<string, string>
+  scope: Scope
+  signal: AbortSignal
+  isPassedOver: boolean
+}
+
+const minuteMs = 60_000
+/** Linux, PATH_MAX. */
+const pathMaxBytes = 4096
+
+/** Runs the script of a step, and tells what it does. */
+export async function runCommand(asked: Asked): Promise<StepEnd> {
+  const { running, list, planned, isPassedOver } = asked
+  const { run } = running
+  const { number: step } = planned
+  const name = joinNames([...list.names, nameOf(planned.step, asked.scope, run.masker)])
+  const told = name === planned.name ? {} : { name }
+  await run.tell({ kind: 'step-started', step, at: run.now(), ...told })
+  const output = createStepOutput({
+    masker: run.masker,
+    outputMaxBytes: run.plan.limits.outputMaxBytes,
+    tell: (text) => run.tell({ kind: 'output', step, text }),
+  })
+  const end = await execute(asked, output).catch((error) =>
+    ended('failure', { fault: toFault(error) }),
+  )
+  await output.end()
+  const conclusion = passOver(end.conclusion, isPassedOver || list.isPassedOver)
+  const { exitCode, fault, summary } = end
+  const at = run.now()
+  await run.tell({ kind: 'step-ended', step, at, conclusion, exitCode, fault, summary })
+  return end
+}
+
+async function execute(
+  { running, list, planned, env, scope, signal }: Asked,
+  output: ReturnType<typeof createStepOutput>,
+): Promise<StepEnd> {
+  const { run, room } = running
+  const { step, number } = planned
+  if (step.kind === 'checkout') {
+    await output.push(Buffer.from(`${run.plan.commit} is in the workspace already.\n`))
+    return ended('success')
+  }
+  const setting = (key: 'shell' | 'workingDirectory') => settingOf(step, list, scope, key)
+  const shell = shellOf(setting('shell'))
+  const cwd = posix.resolve(room.inside.workspace, setting('workingDirectory') ?? '')
+  // The message that it cannot be entered is kept whole, so that a secret in it is masked.
+  if (Buffer.byteLength(cwd) >= pathMaxBytes) {
+    throw new Error(`working-directory is longer than ${pathMaxBytes} bytes.`)
+  }
+  const minutes = evaluateNumber(step.timeoutMinutes, scope) ?? Number.POSITIVE_INFINITY
+  const timeoutMs = Math.min(minutes * minuteMs, run.plan.limits.stepTimeoutMs)
+  const script = evaluateText(step.run, scope)
+  const files = openStepFiles(room, number, `script${shell.extension}`, script)
+  const commandEnd = await room.run({
+    command: commandOf(shell, files.script),
+    env: stepVariables({
+      plan: run.plan,
+      github: { ...githubOf(running, list, step), ...files.github },
+      // The contexts of a running job always have it as an object.
+      runner: running.contexts.runner as Parameters<typeof stepVariables>[0]['runner'],
+      secrets: running.secrets,
+      env: { ...running.env, ...env },
+      home: room.inside.home,
+      path: run.runner.path,
+      addedPath: running.addedPath,
+    }),
+    cwd,
+    timeoutMs,
+    signal,
+    onOutput: (bytes) => output.push(bytes),
+  })
+  running.hashFiles = createHashFiles(room)
+  const end = stepEndOf(commandEnd, { timeoutMs, stop: signal.aborted ? signal.reason : undefined })
+  const left = await files.read(run.masker)
+  running.lengthLeft -= JSON.stringify([left.env, left.path, left.outputs]).length
+  if (running.lengthLeft < 0) throw new Error('The steps of the job leave too much to each other.')
+  Object.assign(running.env, left.env)
+  running.addedPath.unshift(...left.path)
+  for (const note of left.notes) await output.note(`${note}\n`)
+  const { outputs, summary } = left
+  if (left.fault === undefined || end.conclusion !== 'success') return { ...end, outputs, summary }
+  return { ...end, conclusion: 'failure', fault: left.fault, outputs, summary }
+}
+
+function settingOf(
+  step: RunStep,
+  list: StepList,
+  scope: Scope,
+  key: 'shell' | 'workingDirectory',
+): string | undefined {
+  const template = [step, ...list.defaults].map((one) => one[key]).find((one) => one !== undefined)
+  return template && evaluateText(template, scope)
+}

@@ -1,0 +1,137 @@
+import { Problem } from '../base/problem.ts'
+import type { Changes } from '../concurrency/notifier.ts'
+import type { Database } from '../database/database.ts'
+import { gitCommands } from '../git/process/commands.ts'
+import type { Git } from '../git/process/git-process.ts'
+import { readDefaultBranch } from '../git/refs/refs.ts'
+import { findPlace } from '../repositories/repository-summary-store.ts'
+import type { Claim, ClaimBody, Orders, ReleaseBody, Reported } from '../runner-api/runner-api.ts'
+import type { Entry, Plan, PlanLimits } from '../workflow-engine/plan.ts'
+import { type Claimant, leaseSeconds, type Queue } from './queue.ts'
+import type { createReports } from './reports.ts'
+import { findWholeRun, type ListedRun, listAttempts } from './run-store.ts'
+
+export type RunnerDesk = ReturnType<typeof createRunnerDesk>
+
+type Dependencies = {
+  db: Database
+  git: Git
+  queue: Queue
+  reports: ReturnType<typeof createReports>
+  changes: Changes
+  /** Opens the secrets of a repository, all or some, for a run. */
+  openSecrets: (
+    repositoryId: string,
+    names: string[] | undefined,
+  ) => Promise<Record<string, string>>
+  pathOf: (repositoryId: string) => string
+  baseUrl: () => string
+  limits: PlanLimits
+}
+
+/** What runners are told, and what is taken from them. */
+export function createRunnerDesk(dependencies: Dependencies) {
+  const { db, git, queue, reports, changes, openSecrets, pathOf, baseUrl, limits } = dependencies
+
+  async function toPlan(run: ListedRun): Promise<Plan> {
+    const [place, whole] = [await findPlace(db, run.repositoryId), await findWholeRun(db, run.id)]
+    if (!place || !whole) throw new Problem('repository_not_found', 'The repository is gone.')
+    const [first] = await listAttempts(db, run.id)
+    const names: string[] | undefined =
+      run.secretNames === null ? undefined : JSON.parse(run.secretNames)
+    const { files, actions }: Pick<Plan, 'files' | 'actions'> = JSON.parse(whole.sources)
+    return {
+      runId: run.id,
+      attempt: run.attempt,
+      number: run.number,
+      repository: {
+        name: place.name,
+        owner: place.ownerUsername,
+        defaultBranch: await readDefaultBranch(pathOf(run.repositoryId)),
+      },
+      serverUrl: baseUrl(),
+      event: run.event,
+      ref: run.ref,
+      commit: run.commitId,
+      actor: first?.actorUsername ?? run.actorUsername,
+      triggeringActor: run.actorUsername,
+      inputs: JSON.parse(run.inputs),
+      payload: JSON.parse(whole.payload),
+      files,
+      actions,
+      secrets: await openSecrets(run.repositoryId, names),
+      kept: JSON.parse(run.kept),
+      limits,
+    }
+  }
+
+  return {
+    /** Waits for a run for a runner; undefined when none came. A run that cannot be handed out has failed. */
+    async claim(body: ClaimBody, signal: AbortSignal): Promise<Claim | undefined> {
+      const deadline = performance.now() + body.waitSeconds * 1000
+      for (;;) {
+        const left = Math.max(0, deadline - performance.now())
+        const claimed = await queue.claim(body, left, signal)
+        if (!claimed) return undefined
+        try {
+          const plan = await toPlan(claimed.run)
+          if (!signal.aborted) return { runToken: claimed.token, leaseSeconds, plan }
+          await queue.release(claimed.by, { isLoss: false, reason: 'Its runner went away.' })
+          return undefined
+        } catch (error) {
+          if (!(error instanceof Problem)) throw error
+          await queue.complete(claimed.run, 'failure', `The run could not begin: ${error.message}`)
+        }
+      }
+    },
+
+    /** The commit of a run with its trees and blobs, as a pack. Throws `ref_not_found` when it is gone. */
+    async source(by: Claimant, signal: AbortSignal): Promise<AsyncIterable<Buffer>> {
+      const { repositoryId, commitId } = await queue.held(by)
+      const child = await git.start(gitCommands.packCommit(pathOf(repositoryId)))
+      signal.addEventListener('abort', () => void child[Symbol.asyncDispose]())
+      if (signal.aborted) await child[Symbol.asyncDispose]()
+      child.stdin.end(`--shallow ${commitId}\n${commitId}\n`)
+      const chunks: AsyncIterator<Buffer> = child.stdout[Symbol.asyncIterator]()
+      const first = await chunks.next()
+      if (first.done) {
+        const { complaint } = await child.ended
+        await child[Symbol.asyncDispose]()
+        const gone = /bad object|not a valid object|bad revision|unable to/i.test(complaint)
+        if (!gone) throw new Error(`git pack-objects: ${complaint}`)
+        throw new Problem(
+          'ref_not_found',
+          `The commit ${commitId} is not in the repository any more.`,
+        )
+      }
+      return (async function* () {
+        try {
+          yield first.value
+          for (let next = await chunks.next(); !next.done; next = await chunks.next())
+            yield next.value
+          const { exitCode, complaint } = await child.ended
+          if (exitCode !== 0) throw new Error(`git pack-objects: ${complaint}`)
+        } finally {
+          await child[Symbol.asyncDispose]()
+        }
+      })()
+    },
+
+    report: (by: Claimant, body: { first: number; entries: Entry[] }): Promise<Reported> =>
+      reports.take(by, body),
+
+    /** Renews the lease, and waits for an order. */
+    async orders(by: Claimant, waitMs: number, signal: AbortSignal): Promise<Orders> {
+      await queue.renew(by)
+      const deadline = performance.now() + waitMs
+      await changes.until(by.id, { deadline, signal }, async () => {
+        const { cancelReason } = await queue.held(by)
+        return cancelReason === null ? undefined : true
+      })
+      const { cancelReason, cancelledAt } = await queue.renew(by)
+      return { cancel: cancelReason, kill: cancelledAt === 0 }
+    },
+
+    release: (by: Claimant, body: ReleaseBody) => queue.release(by, body),
+  }
+}
