@@ -16,7 +16,7 @@ import type { Workspace } from './workspace.ts'
 type Latency = { p50: number; p99: number }
 
 /** How soon something was answered. */
-type Answered = {
+type CompletedRequest = {
   what: string
   idle: Latency
   /** While svc serves clones and pushes. */
@@ -26,7 +26,7 @@ type Answered = {
 }
 
 export type Load = {
-  answered: Answered[]
+  answered: CompletedRequest[]
   rounds: number
   /** How many pushes there were, and how many of them were sent away. */
   pushes: { all: number; refused: number }

@@ -33,9 +33,9 @@ export function comparison(what: string, medians: Medians, options: Options): Ro
 }
 
 /** The times of an operation, of which svc may take a share of what its peer takes. */
-export function timeRow(result: Result, door: string, atMost?: number): Row {
+export function timeRow(result: Result, via: string, atMost?: number): Row {
   const { operation, rounds, ...medians } = result
-  return comparison(`${door}: ${operation} (median of ${rounds})`, medians, { atMost, show: toMs })
+  return comparison(`${via}: ${operation} (median of ${rounds})`, medians, { atMost, show: toMs })
 }
 
 export function boundedTime(what: string, ms: number, most: number): Row {

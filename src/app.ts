@@ -9,15 +9,15 @@ import { createFaultPoint } from './base/fault-points.ts'
 import { holdLock } from './base/lock-file.ts'
 import type { Log } from './base/log.ts'
 import { Problem } from './base/problem.ts'
-import { createChanges } from './concurrency/notifier.ts'
+import { createNotifier } from './concurrency/notifier.ts'
 import { assertDataDirectory, isLocked, lock, lockServer } from './config/data-directory.ts'
 import { createFreeSpace } from './config/free-space.ts'
 import type { Settings } from './config/settings.ts'
 import { type Database, openDatabase } from './database/database.ts'
-import { createEventBell } from './events/event-notifier.ts'
+import { createEventNotifier } from './events/event-notifier.ts'
 import { createGit } from './git/process/git-process.ts'
 import { endOrphans } from './git/process/orphans.ts'
-import type { Starter } from './git/process/spawn-helper.ts'
+import type { SpawnHelper } from './git/process/spawn-helper.ts'
 import { sshOwner } from './git-server/ssh/ssh-process.ts'
 import { toSshUrl } from './git-server/ssh/ssh-url.ts'
 import { createMaintenance } from './maintenance/maintenance.ts'
@@ -30,7 +30,7 @@ import { createImportSources } from './repositories/import-sources.ts'
 import { createImports } from './repositories/imports.ts'
 import { createProtections } from './repositories/protections.ts'
 import { createRepositories } from './repositories/repositories.ts'
-import { createTidying } from './repositories/repository-holds.ts'
+import { createRepositoryHolds } from './repositories/repository-holds.ts'
 import { assertKeysOpen } from './secrets/key-check.ts'
 import { createRotation } from './secrets/rotation.ts'
 import { createSecrets } from './secrets/secrets.ts'
@@ -53,7 +53,7 @@ export type Options = {
   environment: Record<string, string | undefined>
   version: string
   /** What starts gits in place of this process. */
-  starter?: Starter
+  starter?: SpawnHelper
 }
 
 const lockWaitMs = 5000
@@ -76,15 +76,14 @@ export async function openApp(options: Options) {
   const { dataDir, databaseUrl } = settings
   const tools = createTools(options)
   const { git, directories, faultPoint } = tools
-  const bell = createEventBell({ db: () => db, changes: createChanges() })
-  const db: Database = await openDatabase({ ...tools.database, onCommit: bell.committed }).catch(
-    (error) => {
-      const which = databaseUrl
-        ? 'SVC_DATABASE_URL: the database'
-        : `The database ${dataDir}/svc.db`
-      throw new Error(`${which} cannot be opened: ${error.message}`, { cause: error })
-    },
-  )
+  const notifier = createEventNotifier({ db: () => db, changes: createNotifier() })
+  const db: Database = await openDatabase({
+    ...tools.database,
+    onCommit: notifier.committed,
+  }).catch((error) => {
+    const which = databaseUrl ? 'SVC_DATABASE_URL: the database' : `The database ${dataDir}/svc.db`
+    throw new Error(`${which} cannot be opened: ${error.message}`, { cause: error })
+  })
   const clock = systemClock
   const { sshHost, sshPort } = settings
   const address = {
@@ -118,7 +117,7 @@ export async function openApp(options: Options) {
   const workflows = createWorkflows({
     db,
     git,
-    bell,
+    notifier,
     repositories,
     openSecrets: secrets.open,
     pathOf: directories.pathOf,
@@ -136,7 +135,7 @@ export async function openApp(options: Options) {
   const webhooks = createWebhooks({
     db,
     git,
-    bell,
+    notifier,
     vault,
     outbound,
     repositories,
@@ -202,7 +201,7 @@ export async function openApp(options: Options) {
   return {
     ...tools,
     db,
-    bell,
+    notifier,
     clock,
     address,
     tokens,
@@ -243,8 +242,8 @@ export async function openApp(options: Options) {
         using _quiet = await lock(dataDir, 'repositories', lockWaitMs)
         await endOrphans(sshOwner(dataDir), dataDir)
       }
-      const tidying = createTidying({ directories, log, startedAt: Date.now() })
-      const maintenance = createMaintenance({ ...work, tidying })
+      const repositoryHolds = createRepositoryHolds({ directories, log, startedAt: Date.now() })
+      const maintenance = createMaintenance({ ...work, repositoryHolds })
       return (
         (await maintenance.isWanted()) && maintenance.runNext(new AbortController().signal, 'due')
       )

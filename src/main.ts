@@ -19,7 +19,7 @@ import { toWelcome } from './commands/welcome.ts'
 import { DataDirectoryError, writeAdminToken } from './config/data-directory.ts'
 import { readSettings, SettingsError } from './config/settings.ts'
 import { unknownVariables } from './config/unknown-variables.ts'
-import { RunnerFault } from './runner/runner-fault.ts'
+import { RunnerError } from './runner/runner-fault.ts'
 import { startService } from './server.ts'
 
 const version: string = JSON.parse(
@@ -293,7 +293,7 @@ function explain(error: unknown): string {
     error instanceof UsageError ||
     error instanceof DataDirectoryError ||
     error instanceof BackupError ||
-    error instanceof RunnerFault ||
+    error instanceof RunnerError ||
     error instanceof Problem
   const isFromSystem = 'code' in error || error.constructor === Error
   return isExpected || isFromSystem ? error.message : (error.stack ?? error.message)

@@ -4,7 +4,7 @@ import { createLog } from './base/log.ts'
 import { Sensitive } from './base/sensitive.ts'
 import { dropStartupGarbage } from './base/startup-garbage.ts'
 import { runRunner } from './runner/runner.ts'
-import { RunnerFault } from './runner/runner-fault.ts'
+import { RunnerError } from './runner/runner-fault.ts'
 import type { RunnerOrders } from './runner/runner-orders.ts'
 
 // The program of the runner beside a server, which starts it: it is told all it needs by a line of JSON on
@@ -43,7 +43,7 @@ async function run({ server, token, logLevel, ...orders }: RunnerOrders): Promis
     })
     process.exit(0)
   } catch (error) {
-    if (error instanceof RunnerFault) log.error({ reason: error.message }, 'the runner cannot work')
+    if (error instanceof RunnerError) log.error({ reason: error.message }, 'the runner cannot work')
     else log.error({ err: error }, 'the runner failed')
     process.exit(1)
   }

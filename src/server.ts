@@ -3,28 +3,28 @@ import { type Options, openApp } from './app.ts'
 import { lockServer, prepareDataDirectory } from './config/data-directory.ts'
 import { ping } from './database/ping.ts'
 import { createEventLog } from './event-log/event-log.ts'
-import { forgetEvents } from './event-log/event-retention.ts'
+import { pruneEvents } from './event-log/event-retention.ts'
 import { eventRoutes } from './event-log/event-routes.ts'
 import { assertHooks } from './git/process/hook-channel.ts'
 import { endOrphans } from './git/process/orphans.ts'
-import { createStarter } from './git/process/spawn-helper.ts'
+import { createSpawnHelper } from './git/process/spawn-helper.ts'
 import { assertGitVersion } from './git/process/version.ts'
-import { createRefSnapshots } from './git/refs/ref-cache.ts'
+import { createRefCache } from './git/refs/ref-cache.ts'
 import { createGitEngine } from './git-server/git-engine.ts'
-import { createGitTurns } from './git-server/git-limiters.ts'
-import { createHttpDoor } from './git-server/http/git-over-http.ts'
+import { createGitLimiters } from './git-server/git-limiters.ts'
+import { createGitOverHttp } from './git-server/http/git-over-http.ts'
 import { gitRoutes } from './git-server/http/git-routes.ts'
 import type { Operation } from './git-server/operations.ts'
 import { createPushJournal } from './git-server/receive-pack/push-journal.ts'
 import { pushRoutes } from './git-server/receive-pack/push-routes.ts'
 import { createPushes } from './git-server/receive-pack/pushes.ts'
-import { createKeptTips } from './git-server/receive-pack/retained-commits.ts'
+import { createRetainedCommits } from './git-server/receive-pack/retained-commits.ts'
 import { createUndo } from './git-server/receive-pack/undo.ts'
 import { sshUser } from './git-server/ssh/git-over-ssh.ts'
-import { createSshBackend } from './git-server/ssh/rpc-server.ts'
+import { createSshRpcServer } from './git-server/ssh/rpc-server.ts'
 import { sshOwner, startSshProcess } from './git-server/ssh/ssh-process.ts'
 import { reachable, toSshUrl } from './git-server/ssh/ssh-url.ts'
-import { createFetchCache, type FetchSource } from './git-server/upload-pack/response-cache.ts'
+import { createResponseCache, type FetchSource } from './git-server/upload-pack/response-cache.ts'
 import { createHealthCheck } from './http/health.ts'
 import { withPublicRoutes } from './http/public-routes.ts'
 import { createHttpServer } from './http/server.ts'
@@ -37,13 +37,13 @@ import { metricsRoutes } from './metrics/metrics-routes.ts'
 import { importOwner } from './repositories/import-job.ts'
 import { importRoutes } from './repositories/import-routes.ts'
 import { assertSameInstance } from './repositories/instance.ts'
-import { createTidying } from './repositories/repository-holds.ts'
+import { createRepositoryHolds } from './repositories/repository-holds.ts'
 import { repositoryRoutes } from './repositories/repository-routes.ts'
 import { prepareMemoryLimits } from './sandbox/memory-trial.ts'
 import { secretRoutes } from './secrets/secret-routes.ts'
 import { sshKeyRoutes } from './ssh-keys/ssh-key-routes.ts'
 import { tokenRoutes } from './tokens/token-routes.ts'
-import { tellIsolation } from './workflows/report-isolation.ts'
+import { reportIsolation } from './workflows/report-isolation.ts'
 import { createRunnerProcess } from './workflows/runner-process.ts'
 
 // Of the time for a stop; in the rest, an import that is given up is cleared away, and whoever waits for it told.
@@ -64,7 +64,7 @@ export async function startService(options: Options) {
   })
   starting.use(await lockServer(settings.dataDir))
   if (settings.runner) prepareMemoryLimits()
-  const starter = starting.use(createStarter({ ...options, owner: settings.dataDir }))
+  const starter = starting.use(createSpawnHelper({ ...options, owner: settings.dataDir }))
   const app = starting.use(await openApp({ ...options, starter }))
   const { git, directories, freeSpace, clock, db, address } = app
   const { tokens, sshKeys, repositories, imports, workflows, webhooks } = app
@@ -72,9 +72,9 @@ export async function startService(options: Options) {
   await Promise.all([assertHooks(), assertGitVersion(git), app.assertKeysOpen()])
 
   // What a crash left open is settled by visitors, too; the gits of then are ended before.
-  const tidying = createTidying({ directories, log, startedAt: Date.now() })
-  const keptTips = createKeptTips({ ...app.work, tidying })
-  const pushes = createPushes({ ...app, keptTips, tidying, log })
+  const repositoryHolds = createRepositoryHolds({ directories, log, startedAt: Date.now() })
+  const retainedCommits = createRetainedCommits({ ...app.work, repositoryHolds })
+  const pushes = createPushes({ ...app, retainedCommits, repositoryHolds, log })
   {
     using _quiet = await app.changeRepositories()
     const orphans = await endOrphans(sshOwner(settings.dataDir), settings.dataDir)
@@ -93,32 +93,32 @@ export async function startService(options: Options) {
       log.error({ setAside }, 'the database does not know these repositories')
     if (missing.length > 0) log.error({ missing }, 'repositories have lost their directories')
   }
-  const turns = createGitTurns(settings)
+  const turns = createGitLimiters(settings)
   const pushJournal = createPushJournal(app.work)
-  const undo = createUndo({ ...app, pushes, pushJournal, tidying, turns })
+  const undo = createUndo({ ...app, pushes, pushJournal, repositoryHolds, turns })
   const metrics = createMetricsLater({ version })
-  const onOperation = (door: string) => (operation: Operation) =>
-    metrics.operated({ ...operation, door })
-  const snapshots = createRefSnapshots({ git, maxBytes: settings.refsCacheBytes })
-  const onFetch = (door: string) => (source: FetchSource) => metrics.fetched({ door, source })
-  const fetchCache = starting.use(createFetchCache({ ...app.work, onFetch: onFetch('http') }))
+  const onOperation = (via: string) => (operation: Operation) =>
+    metrics.operated({ ...operation, via })
+  const refCache = createRefCache({ git, maxBytes: settings.refsCacheBytes })
+  const onFetch = (via: string) => (source: FetchSource) => metrics.fetched({ via, source })
+  const responseCache = starting.use(createResponseCache({ ...app.work, onFetch: onFetch('http') }))
   const gitEngine = createGitEngine({
     ...app,
-    snapshots,
-    fetchCache,
+    refCache,
+    responseCache,
     pushes,
-    door: 'http',
-    tidying,
+    via: 'http',
+    repositoryHolds,
     turns,
     settings,
     log,
     onOperation: onOperation('http'),
   })
-  const maintenance = createMaintenance({ ...app.work, tidying, onEnd: metrics.maintained })
+  const maintenance = createMaintenance({ ...app.work, repositoryHolds, onEnd: metrics.maintained })
 
   const background = new AbortController()
   starting.defer(() => background.abort())
-  const tidied = tidying
+  const tidied = repositoryHolds
     .all(await directories.list(), background.signal)
     .catch((error) => log.error({ err: error }, 'leftovers of a crash could not be cleared away'))
   await Promise.race([tidied, new Promise((resolve) => setTimeout(resolve, tidyBeforeAnswerMs))])
@@ -151,7 +151,7 @@ export async function startService(options: Options) {
       ...sshKeyRoutes(sshKeys),
       ...metricsRoutes(metrics),
       ...pushRoutes({ repositories, pushJournal, undo }),
-      ...gitRoutes({ repositories, httpDoor: createHttpDoor(gitEngine), settings }),
+      ...gitRoutes({ repositories, gitOverHttp: createGitOverHttp(gitEngine), settings }),
     ],
     { version, baseUrl: () => address.http, health },
   )
@@ -163,7 +163,7 @@ export async function startService(options: Options) {
     accessWatch: createAccessWatch({ recheck: app.recheckAccess }),
     requireSpace: freeSpace.require,
     requireParts,
-    onAnswered: metrics.answered,
+    onCompleted: metrics.answered,
     clock,
     log,
   })
@@ -172,11 +172,11 @@ export async function startService(options: Options) {
   address.http = settings.baseUrl ?? reachable(listening)
 
   const createBackend = () =>
-    createSshBackend({
+    createSshRpcServer({
       ...app,
       requireParts,
       pushes,
-      tidying,
+      repositoryHolds,
       turns,
       onOperation: onOperation('ssh'),
       onFetch: onFetch('ssh'),
@@ -194,9 +194,9 @@ export async function startService(options: Options) {
   addGauges(metrics, {
     ...app,
     turns,
-    snapshots,
+    refCache,
     countDue: maintenance.countDue,
-    fetchCache,
+    responseCache,
     countSsh: ssh?.count,
   })
   const maintaining = starting.use(startMaintenanceLoop({ maintenance, log }))
@@ -216,19 +216,19 @@ export async function startService(options: Options) {
       stopMs: settings.stopSeconds * 1000 * shareOfDeliveries,
     }),
   )
-  const told = settings.runner ? tellIsolation(options) : undefined
+  const told = settings.runner ? reportIsolation(options) : undefined
   starting.defer(() => told)
 
   const works = {
     'the sweep of pushes': () => pushes.sweep(),
-    'letting go of what pushes overwrote': keptTips.expire,
+    'letting go of what pushes overwrote': retainedCommits.expire,
     'forgetting old pushes': pushJournal.forget,
     'the sweep of imports': imports.sweep,
     'clearing away deleted webhooks': webhooks.purge,
     'forgetting old deliveries': () => webhooks.forget(background.signal),
     'emptying the trash': directories.emptyTrash,
     'forgetting old events': () =>
-      forgetEvents({ ...app, keptDays: settings.eventsKeptDays, signal: background.signal }),
+      pruneEvents({ ...app, keptDays: settings.eventsKeptDays, signal: background.signal }),
   }
   starting.use(startSweeping(works, log))
 

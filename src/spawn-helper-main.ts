@@ -1,8 +1,8 @@
 import type { Socket } from 'node:net'
 import { closeInheritedDescriptors } from './base/inherited-descriptors.ts'
-import { type ExitStatus, openSeat } from './git/process/preforked-process.ts'
+import { type ExitStatus, openPreforkedProcess } from './git/process/preforked-process.ts'
 import { killGroup } from './git/process/process-group.ts'
-import type { Pipe, Telling, Told } from './git/process/spawn-helper.ts'
+import type { Pipe, SpawnReport, SpawnRequest } from './git/process/spawn-helper.ts'
 
 // The program of the process that starts gits for the main process, which tells it how many: see createStarter.
 // It ends, with all of them, when the main process is gone, however that came.
@@ -14,7 +14,7 @@ const pipes: Pipe[] = ['stdin', 'stdout', 'channel']
 const running = new Set<number>()
 let variables: Record<string, string> = {}
 
-process.on('message', (told: Told) => {
+process.on('message', (told: SpawnRequest) => {
   if ('variables' in told) variables = told.variables
   else start(told.id)
 })
@@ -29,11 +29,11 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal
 
 function start(id: number): void {
   try {
-    const seat = openSeat({ variables })
-    const { pid, ended, listen } = seat
+    const preforked = openPreforkedProcess({ variables })
+    const { pid, ended, listen } = preforked
     if (pid !== undefined) running.add(pid)
     // Nothing is read from them here: a seat says nothing before it is told what to become.
-    for (const pipe of pipes) tell({ id, pid, pipe }, seat[pipe] as Socket)
+    for (const pipe of pipes) tell({ id, pid, pipe }, preforked[pipe] as Socket)
     listen((said) => tell({ id, said }))
     ended
       .then(
@@ -46,6 +46,6 @@ function start(id: number): void {
   }
 }
 
-function tell(message: Telling, handle?: Socket): void {
+function tell(message: SpawnReport, handle?: Socket): void {
   process.send?.(message, handle, {}, () => {})
 }

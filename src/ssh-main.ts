@@ -5,15 +5,15 @@ import { redactTokens } from './base/redact-tokens.ts'
 import { dropStartupGarbage } from './base/startup-garbage.ts'
 import { createFreeSpace } from './config/free-space.ts'
 import { createGit, type Git } from './git/process/git-process.ts'
-import { createStarter } from './git/process/spawn-helper.ts'
-import { createRefSnapshots, type RefSnapshots } from './git/refs/ref-cache.ts'
+import { createSpawnHelper } from './git/process/spawn-helper.ts'
+import { createRefCache, type RefCache } from './git/refs/ref-cache.ts'
 import { createGitEngine } from './git-server/git-engine.ts'
-import { createSshDoor } from './git-server/ssh/git-over-ssh.ts'
-import { createSshFrontend } from './git-server/ssh/rpc-client.ts'
-import type { SshBackend } from './git-server/ssh/rpc-server.ts'
+import { createGitOverSsh } from './git-server/ssh/git-over-ssh.ts'
+import { createSshRpcClient } from './git-server/ssh/rpc-client.ts'
+import type { SshRpcServer } from './git-server/ssh/rpc-server.ts'
 import { type SshProcessOptions, sshOwner } from './git-server/ssh/ssh-process.ts'
-import { createFetchCache, type FetchCache } from './git-server/upload-pack/response-cache.ts'
-import { connectRemote } from './rpc/rpc.ts'
+import { createResponseCache, type ResponseCache } from './git-server/upload-pack/response-cache.ts'
+import { connectRpc } from './rpc/rpc.ts'
 import { openHostKey } from './ssh/host-key.ts'
 import { createSshServer } from './ssh/ssh-server.ts'
 
@@ -24,15 +24,15 @@ closeInheritedDescriptors()
 
 type Running = {
   git: Git
-  fetchCache: FetchCache
-  snapshots: RefSnapshots
+  responseCache: ResponseCache
+  refCache: RefCache
   stop: (timeoutMs: number) => Promise<void>
 }
 
 const { NODE_COMPILE_CACHE } = process.env
 let running: Running | undefined
 
-const { theirs: backend } = connectRemote<SshBackend>({
+const { theirs: backend } = connectRpc<SshRpcServer>({
   wire: {
     send: (message) => void process.send?.(message, undefined, {}, () => {}),
     onMessage: (take) => void process.on('message', take),
@@ -43,8 +43,8 @@ const { theirs: backend } = connectRemote<SshBackend>({
     stop: async (timeoutMs: number) => running?.stop(timeoutMs),
     ping: async () => ({
       gitProcesses: running?.git.count() ?? 0,
-      kept: running?.fetchCache.count() ?? { entries: 0, bytes: 0 },
-      refs: running?.snapshots.count() ?? { hit: 0, read: 0, git: 0, bytes: 0 },
+      kept: running?.responseCache.count() ?? { entries: 0, bytes: 0 },
+      refs: running?.refCache.count() ?? { hit: 0, read: 0, git: 0, bytes: 0 },
     }),
   },
   onFault: (error) => process.stderr.write(`${redactTokens(String(error))}\n`),
@@ -60,24 +60,30 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal
 async function start({ settings, port, path }: SshProcessOptions) {
   const log = createLog({ level: settings.logLevel, output: process.stderr })
   const owner = sshOwner(settings.dataDir)
-  const starter = createStarter({ owner, path, environment: { NODE_COMPILE_CACHE }, log })
+  const starter = createSpawnHelper({ owner, path, environment: { NODE_COMPILE_CACHE }, log })
   const git = createGit({ ...settings, owner, path, starter })
   const freeSpace = createFreeSpace({ folder: settings.dataDir, least: settings.freeSpaceLeast })
-  const snapshots = createRefSnapshots({ git, maxBytes: settings.refsCacheBytes })
-  const frontend = createSshFrontend(backend)
+  const refCache = createRefCache({ git, maxBytes: settings.refsCacheBytes })
+  const frontend = createSshRpcClient(backend)
   const { onFetch } = frontend
-  const fetchCache = createFetchCache({ settings, freeSpace, clock: systemClock, log, onFetch })
+  const responseCache = createResponseCache({
+    settings,
+    freeSpace,
+    clock: systemClock,
+    log,
+    onFetch,
+  })
   const engine = createGitEngine({
     git,
-    snapshots,
-    fetchCache,
+    refCache,
+    responseCache,
     ...frontend,
-    door: 'ssh',
+    via: 'ssh',
     freeSpace,
     settings,
     log,
   })
-  const door = createSshDoor({ engine, backend, settings, log })
+  const via = createGitOverSsh({ engine, backend, settings, log })
   const hostKey = await openHostKey(settings.dataDir, (path) =>
     log.info({ path }, 'made a new SSH host key'),
   )
@@ -85,21 +91,21 @@ async function start({ settings, port, path }: SshProcessOptions) {
     settings,
     hostKey,
     log,
-    ...door,
-    decide(claim, address) {
+    ...via,
+    authenticate(claim, address) {
       // Whoever comes in may want a git next; until somebody does, there is nobody to start them.
       git.prepare()
-      return door.decide(claim, address)
+      return via.authenticate(claim, address)
     },
   })
   const listening = await server.listen(port)
   running = {
     git,
-    fetchCache,
-    snapshots,
+    responseCache,
+    refCache,
     async stop(timeoutMs) {
       await server.stop(timeoutMs)
-      await door.drain()
+      await via.drain()
     },
   }
   dropStartupGarbage()

@@ -137,7 +137,7 @@ function row(push: Other, id: string): PushRow {
     updates: JSON.stringify(push.updates),
     judgedAt: push.judgedAt ?? judgedAt - 1,
     finishedAt: push.finishedAt,
-    door: 'http',
+    via: 'http',
     keptUntil: null,
     undoes: null,
     formerDefaultBranch: null,

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Database } from '../src/database/database.ts'
 import type { WebhookRow } from '../src/database/schema.ts'
-import { forgetDeliveries } from '../src/webhooks/delivery-retention.ts'
+import { pruneDeliveries } from '../src/webhooks/delivery-retention.ts'
 import { leaseMs } from '../src/webhooks/queue.ts'
 import { until } from './support/condition.ts'
 import { onEachDatabase } from './support/databases.ts'
@@ -342,7 +342,7 @@ onEachDatabase((fresh, engine) => {
     // Ids of the tests before are of days to come.
     clock.advance(100 * day)
     const { signal } = new AbortController()
-    await forgetDeliveries({ db, clock, keptDays: 90, signal })
+    await pruneDeliveries({ db, clock, keptDays: 90, signal })
     assert.deepEqual(
       (await deliveriesOf(db)).map(({ seq }) => seq),
       [2],

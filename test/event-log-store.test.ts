@@ -3,8 +3,13 @@ import { test } from 'node:test'
 import { dayMs } from '../src/base/clock.ts'
 import { newId } from '../src/base/ids.ts'
 import type { Db } from '../src/database/schema.ts'
-import { findNth, findPlace, listEvents, readExtent } from '../src/event-log/event-log-store.ts'
-import { forgetEvents } from '../src/event-log/event-retention.ts'
+import {
+  findNth,
+  findRepositoryAudience,
+  listEvents,
+  readExtent,
+} from '../src/event-log/event-log-store.ts'
+import { pruneEvents } from '../src/event-log/event-retention.ts'
 import { kindsWithoutRepository } from '../src/event-log/event-visibility.ts'
 import { type Event, eventKinds, publish } from '../src/events/events.ts'
 import { insertCollaborator } from '../src/repositories/collaborator-store.ts'
@@ -44,7 +49,7 @@ async function readUpTo(db: Db, seq: number): Promise<void> {
 }
 
 async function keptAfterForgetting(db: Db): Promise<[number, number]> {
-  await forgetEvents({ db, clock, keptDays, signal })
+  await pruneEvents({ db, clock, keptDays, signal })
   const { oldest, last } = await readExtent(db)
   const rows = await db.selectFrom('events').select('seq').orderBy('seq').execute()
   const kept = Array.from({ length: last - oldest + 1 }, (_, index) => oldest + index)
@@ -102,13 +107,13 @@ onEachDatabase((fresh) => {
     assert.deepEqual([third?.name, third?.collaborator], ['joined', 'ada'])
     assert.equal(await findNth(db, { repositoryId: joined, after: 0, nth: 2 }), 4)
     assert.equal(await findNth(db, { repositoryId: joined, after: 3, nth: 2 }), undefined)
-    assert.deepEqual(await findPlace(db, joined), {
+    assert.deepEqual(await findRepositoryAudience(db, joined), {
       name: 'joined',
       ownerUsername: 'grace',
       collaborators: new Set(['ada', 'mallory']),
     })
-    assert.deepEqual((await findPlace(db, hidden))?.collaborators, new Set())
-    assert.equal(await findPlace(db, 'gone'), undefined)
+    assert.deepEqual((await findRepositoryAudience(db, hidden))?.collaborators, new Set())
+    assert.equal(await findRepositoryAudience(db, 'gone'), undefined)
   })
 
   test('events are forgotten oldest first, up to the first that is not old enough', async () => {

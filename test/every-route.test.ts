@@ -634,9 +634,9 @@ function errorsOf(act: () => unknown): FieldError[] {
 test('every field of what webhooks, deliveries, events and pushes answer says what it is', async () => {
   const { paths, components } = (await toAnswer(await fetch(`${service.url}/openapi.json`))).body
   let fields = 0
-  const walk = (given: Answered, place: string): void => {
+  const walk = (given: CompletedRequest, place: string): void => {
     const name = given.$ref?.split('/').at(-1)
-    const schema: Answered = name === undefined ? given : components.schemas[name]
+    const schema: CompletedRequest = name === undefined ? given : components.schemas[name]
     for (const [property, field] of Object.entries(schema.properties ?? {})) {
       const parts = [field, ...(field.anyOf ?? [])]
       const described = parts.map(({ description = '' }) => description).join(' ')
@@ -663,13 +663,13 @@ test('every field of what webhooks, deliveries, events and pushes answer says wh
   assert.ok(fields > 100, String(fields))
 })
 
-type Answered = {
+type CompletedRequest = {
   $ref?: string
   type?: string
   description?: string
-  properties?: Record<string, Answered>
-  items?: Answered
-  anyOf?: Answered[]
+  properties?: Record<string, CompletedRequest>
+  items?: CompletedRequest
+  anyOf?: CompletedRequest[]
 }
 
 type Clients = Awaited<ReturnType<typeof makeClients>>

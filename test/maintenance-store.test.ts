@@ -226,7 +226,7 @@ function pushed(db: Database, repositoryId: string, pushId: string): Promise<voi
   const [before, after] = ['0'.repeat(40), '1'.repeat(40)]
   const events = ['refs/heads/a', 'refs/heads/b'].map((ref) => {
     const change = { ref, before, after, forced: false }
-    const data = { ...change, pushId, door: 'http', repositoryName: 'site' }
+    const data = { ...change, pushId, via: 'http', repositoryName: 'site' }
     return { kind: 'push', actor, repositoryId, data } as const
   })
   return db.transaction().execute((tx) => publish(tx, start, events))

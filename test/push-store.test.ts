@@ -16,9 +16,9 @@ import {
   listUnfinished,
   markFinished,
 } from '../src/git-server/receive-pack/push-store.ts'
-import { createKeptTips } from '../src/git-server/receive-pack/retained-commits.ts'
+import { createRetainedCommits } from '../src/git-server/receive-pack/retained-commits.ts'
 import { createDirectories } from '../src/repositories/directories.ts'
-import { createTidying } from '../src/repositories/repository-holds.ts'
+import { createRepositoryHolds } from '../src/repositories/repository-holds.ts'
 import { insertRepository } from '../src/repositories/repository-store.ts'
 import { onEachDatabase } from './support/databases.ts'
 import { createProject, git as runGit, temporaryFolder } from './support/git.ts'
@@ -32,14 +32,14 @@ onEachDatabase((fresh) => {
   test('what is kept goes when its time is over, with whatever no push is known to keep', async () => {
     await using database = await fresh()
     await using site = await createSite(await database.open())
-    const { db, clock, keptTips, journal, path } = site
+    const { db, clock, retainedCommits, journal, path } = site
     const overwritten = update('refs/heads/x', { before: site.first, after: site.second })
     const deleted = update('refs/heads/y', { before: site.second, after: none })
     const early = await site.push([{ ...overwritten, forced: true }])
     clock.time += 10 * dayMs
     const late = await site.push([deleted, { ...overwritten, forced: true }])
     const unfinished = await insert(db, site.id, [deleted], clock.time)
-    await keptTips.keep(unfinished, [deleted])
+    await retainedCommits.keep(unfinished, [deleted])
     const stray = `refs/svc/kept/${newId()}/${site.first}`
     await runGit(path, ['update-ref', stray, site.first])
     const keptOf = (id: string, ...values: string[]) =>
@@ -48,12 +48,12 @@ onEachDatabase((fresh) => {
       ...keptOf(late, site.first, site.second),
       ...keptOf(unfinished.id, site.second),
     ]
-    await keptTips.expire()
+    await retainedCommits.expire()
     assert.deepEqual(await site.refs(), [...keptOf(early, site.first), stray, ...lasting].sort())
 
     clock.time = start + 30 * dayMs
-    await keptTips.expire()
-    await keptTips.expire()
+    await retainedCommits.expire()
+    await retainedCommits.expire()
     assert.deepEqual(await site.refs(), lasting.sort())
     assert.equal((await findPushes(db, site.id, [early]))[0]?.keptUntil, null)
     assert.equal((await findPushes(db, site.id, [late]))[0]?.keptUntil, start + 40 * dayMs)
@@ -67,7 +67,7 @@ onEachDatabase((fresh) => {
     clock.time = start + 41 * dayMs
     await journal.forget()
     assert.deepEqual(await ids(), [late])
-    await keptTips.expire()
+    await retainedCommits.expire()
     await journal.forget()
     assert.deepEqual(await ids(), [])
     assert.equal((await listUnfinished(db, site.id)).length, 1)
@@ -121,7 +121,7 @@ async function insert(db: Database, repositoryId: string, updates: PushedUpdate[
     updates: JSON.stringify(updates),
     judgedAt: now,
     finishedAt: null,
-    door: 'http',
+    via: 'http',
     keptUntil: null,
     undoes: null,
     formerDefaultBranch: null,
@@ -156,19 +156,27 @@ async function createSite(db: Database) {
   const second = await project.commit('b.txt')
   await project.git('push', '--quiet', path, 'main')
   const clock = { time: start, now: () => clock.time }
-  const tidying = createTidying({ directories, log, startedAt: start })
+  const repositoryHolds = createRepositoryHolds({ directories, log, startedAt: start })
   const settings = { undoDays: 30, eventsKeptDays: 20 }
-  const keptTips = createKeptTips({ db, git, directories, tidying, settings, clock, log })
+  const retainedCommits = createRetainedCommits({
+    db,
+    git,
+    directories,
+    repositoryHolds,
+    settings,
+    clock,
+    log,
+  })
   const held = stack.move()
 
   return {
-    ...{ db, id, path, first, second, clock, keptTips },
+    ...{ db, id, path, first, second, clock, retainedCommits },
     journal: createPushJournal({ db, settings, clock }),
 
     /** Records a push that has come to pass; its id. */
     async push(updates: PushedUpdate[]): Promise<string> {
       const push = await insert(db, id, updates, clock.time)
-      const keptUntil = await keptTips.keep(push, updates)
+      const keptUntil = await retainedCommits.keep(push, updates)
       await markFinished(db, push.id, { updates, keptUntil, now: clock.time })
       return push.id
     },

@@ -6,7 +6,7 @@ import pg from 'pg'
 import { listChangingRefs } from '../src/backup/journal-store.ts'
 import { createLog } from '../src/base/log.ts'
 import { type DatabaseOptions, openDatabase } from '../src/database/database.ts'
-import { pinRows } from '../src/database/snapshot.ts'
+import { openRowSnapshot } from '../src/database/snapshot.ts'
 import { createPostgresDatabase } from './support/databases.ts'
 import { temporaryFolder } from './support/git.ts'
 import { without } from './support/programs.ts'
@@ -27,7 +27,7 @@ for (const [name, { open, skip, refusal }] of Object.entries(engines)) {
     await using writer = await open()
     await writer.write('before')
     let isPast = false
-    await using moment = await pinRows(writer.options, async (rows) => {
+    await using moment = await openRowSnapshot(writer.options, async (rows) => {
       await assert.rejects(writer.write('meanwhile'), refusal)
       isPast = true
       return (await listChangingRefs(rows)).length
@@ -44,7 +44,7 @@ for (const [name, { open, skip, refusal }] of Object.entries(engines)) {
     skip,
   }, async () => {
     await using writer = await open()
-    const endless = pinRows(writer.options, async (_, signal) => {
+    const endless = openRowSnapshot(writer.options, async (_, signal) => {
       await new Promise((resolve) => signal.addEventListener('abort', resolve))
       signal.throwIfAborted()
     })

@@ -314,7 +314,7 @@ onEachDatabase((fresh) => {
       updates: '[]',
       judgedAt: 10,
       finishedAt: null,
-      door: 'http',
+      via: 'http',
       keptUntil: null,
       undoes: null,
       formerDefaultBranch: null,

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createChanges } from '../src/concurrency/notifier.ts'
+import { createNotifier } from '../src/concurrency/notifier.ts'
 import type { Database } from '../src/database/database.ts'
-import { createEventTail } from '../src/event-log/tail-cache.ts'
-import { createEventBell } from '../src/events/event-notifier.ts'
+import { createTailCache } from '../src/event-log/tail-cache.ts'
+import { createEventNotifier } from '../src/events/event-notifier.ts'
 import { publish } from '../src/events/events.ts'
 import { onEachDatabase } from './support/databases.ts'
 import { sampleEvent } from './support/event-kinds.ts'
@@ -11,8 +11,8 @@ import { sampleEvent } from './support/event-kinds.ts'
 const kept = 1000
 
 function openTail(db: Database) {
-  const bell = createEventBell({ db: () => db, changes: createChanges() })
-  return createEventTail({ db, bell, refresh: async (principal) => principal })
+  const notifier = createEventNotifier({ db: () => db, changes: createNotifier() })
+  return createTailCache({ db, notifier, refresh: async (principal) => principal })
 }
 
 async function publishMany(db: Database, count: number): Promise<void> {

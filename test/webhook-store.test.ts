@@ -16,7 +16,7 @@ import { listDeliveries } from '../src/webhooks/delivery-store.ts'
 import { disableWebhook } from '../src/webhooks/disabling.ts'
 import { createDeliveryQueue } from '../src/webhooks/queue.ts'
 import { createSigningSecrets } from '../src/webhooks/signing-secrets.ts'
-import { createSubscriptions } from '../src/webhooks/webhook-service.ts'
+import { createWebhookService } from '../src/webhooks/webhook-service.ts'
 import { onEachDatabase } from './support/databases.ts'
 
 const [old, next] = [randomBytes(32), randomBytes(32)]
@@ -43,7 +43,7 @@ function serve(db: Database, keys = [old], clock = { time: start }) {
     woken,
     signing,
     ...createRotation({ ...rest, faultPoint: () => {}, disableWebhook }),
-    hooks: createSubscriptions({ ...rest, outbound, signing, wake, cutOff: async () => {} }),
+    hooks: createWebhookService({ ...rest, outbound, signing, wake, cutOff: async () => {} }),
     sent: createDeliveries({ ...rest, schedule, wake }),
   }
 }
@@ -61,7 +61,7 @@ async function addRepository(db: Database, name = newId()): Promise<Repository> 
 /** So many refs are pushed at a time. */
 function happen(db: Database, { id }: Repository, now: number, count = 1): Promise<void> {
   const ref = { ref: 'refs/heads/main', before: '', after: '', forced: false }
-  const data = { ...ref, pushId: newId(), door: 'http', repositoryName: 'site' }
+  const data = { ...ref, pushId: newId(), via: 'http', repositoryName: 'site' }
   const event: Event = { kind: 'push', actor, repositoryId: id, data }
   return db.transaction().execute((tx) =>
     publish(

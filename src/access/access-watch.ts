@@ -1,4 +1,4 @@
-import { eachAtOnce } from '../base/for-each-concurrently.ts'
+import { forEachConcurrently } from '../base/for-each-concurrently.ts'
 import { Problem, type ProblemKind, problems } from '../base/problem.ts'
 import type { Permission } from './permissions.ts'
 import type { Principal } from './principal.ts'
@@ -61,7 +61,7 @@ export function createAccessWatch({ recheck }: Options) {
       ({ access }) => keyOf(access),
     )
     try {
-      await eachAtOnce(maxConcurrentRechecks, dependents.values(), async (group) => {
+      await forEachConcurrently(maxConcurrentRechecks, dependents.values(), async (group) => {
         const [first] = group
         const problem = first && (await lossOf(first.access))
         if (problem) for (const { handle } of group) remove(handle)?.end(problem)

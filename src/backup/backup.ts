@@ -2,7 +2,7 @@ import { constants } from 'node:fs'
 import { open, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { FaultPoint } from '../base/fault-points.ts'
-import { eachAtOnce } from '../base/for-each-concurrently.ts'
+import { forEachConcurrently } from '../base/for-each-concurrently.ts'
 import { newId } from '../base/ids.ts'
 import { toProblem } from '../base/problem.ts'
 import { lock } from '../config/data-directory.ts'
@@ -11,7 +11,7 @@ import { schemaVersion } from '../database/migrate.ts'
 import type { Directories } from '../repositories/directories.ts'
 import { assertSameInstance, readOwnInstance } from '../repositories/instance.ts'
 import { type BackupFolder, createBackupFolder } from './backup-folder.ts'
-import { createMomentFinder } from './consistent-snapshot.ts'
+import { createSnapshotFinder } from './consistent-snapshot.ts'
 import { type BackedUpRepository, BackupError, type Manifest } from './manifest.ts'
 import { addObjects } from './objects.ts'
 import { findManifest, refuseNested, takeFolder } from './open-folder.ts'
@@ -80,18 +80,18 @@ async function write(
   const id = newId()
   report('Reading refs and rows')
   const read = (path: string) => readFile(join(root, path))
-  const moments = createMomentFinder({ db, database, directories, folder, read })
+  const moments = createSnapshotFinder({ db, database, directories, folder, read })
   const { at, repositories, tables, schema } = await (async () => {
-    await using moment = await moments.find(() => faultPoint('backup.fenced'))
-    const schema = await schemaVersion(moment.db)
-    const tables = await addRows(moment.db, folder)
-    return { ...moment, tables, schema }
+    await using snapshot = await moments.find(() => faultPoint('backup.fenced'))
+    const schema = await schemaVersion(snapshot.db)
+    const tables = await addRows(snapshot.db, folder)
+    return { ...snapshot, tables, schema }
   })()
   faultPoint('backup.rows')
   refuseLoss(repositories, had)
   let done = 0
   const whole = repositories.filter(({ refs }) => refs !== null)
-  await eachAtOnce(copiesAtOnce, whole, async ({ id: repositoryId }) => {
+  await forEachConcurrently(copiesAtOnce, whole, async ({ id: repositoryId }) => {
     signal.throwIfAborted()
     await addObjects({ directories, folder, id: repositoryId })
     report(`Copied ${++done} of ${whole.length} repositories`)

@@ -1,8 +1,8 @@
-import { eachAtOnce } from '../base/for-each-concurrently.ts'
+import { forEachConcurrently } from '../base/for-each-concurrently.ts'
 import { isBusy } from '../base/sqlite-busy.ts'
 import type { Database, DatabaseOptions } from '../database/database.ts'
 import type { Db } from '../database/schema.ts'
-import { pinRows } from '../database/snapshot.ts'
+import { openRowSnapshot } from '../database/snapshot.ts'
 import { type RawRefs, readRawRefs, readRawRefsNamed, toRawName } from '../git/refs/raw-refs.ts'
 import type { Directories } from '../repositories/directories.ts'
 import type { BackupFolder } from './backup-folder.ts'
@@ -17,7 +17,11 @@ import { type BackedUpRepository, BackupError } from './manifest.ts'
 import { readRefsFile, toRefsFile } from './refs-file.ts'
 
 /** All rows of one moment, and what the refs were then. */
-export type Moment = AsyncDisposable & { db: Db; at: number; repositories: BackedUpRepository[] }
+export type ConsistentSnapshot = AsyncDisposable & {
+  db: Db
+  at: number
+  repositories: BackedUpRepository[]
+}
 
 type Dependencies = {
   db: Database
@@ -50,11 +54,11 @@ const lockCodes = new Set<unknown>(['55P03', '40P01'])
  * killed: a ref has moved only as the journal of pushes explains. Refs are read beforehand. At the moment
  * itself, while the journal stands still, only those are read again that pushes have touched since.
  */
-export function createMomentFinder({ db, database, directories, folder, read }: Dependencies) {
+export function createSnapshotFinder({ db, database, directories, folder, read }: Dependencies) {
   // The refs of each repository as a file of the backup; null for one whose directory is not there.
   const known = new Map<string, string | null>()
 
-  async function readMark(): Promise<Mark> {
+  async function readCursor(): Promise<Mark> {
     // In this order: a push that ends in between is then in the one or the other.
     const event = await lastEvent(db)
     return { event, changing: await listChangingRefs(db) }
@@ -86,17 +90,17 @@ export function createMomentFinder({ db, database, directories, folder, read }: 
   }
 
   async function readAhead(touched: Touched): Promise<void> {
-    await eachAtOnce(readsAtOnce, await listRepositoryNames(db), async ({ id }) => {
+    await forEachConcurrently(readsAtOnce, await listRepositoryNames(db), async ({ id }) => {
       const seen = await look(id, touched)
       if (seen) await note(id, seen)
     })
   }
 
   async function readAheadUntilFew(): Promise<Mark> {
-    let mark = await readMark()
+    let mark = await readCursor()
     await readAhead(new Map())
     for (let pass = 1; pass < passesAtMost; pass++) {
-      const next = await readMark()
+      const next = await readCursor()
       const touched = await listTouched(db, mark)
       if (countOf(touched) < fewRefs) break
       await readAhead(touched)
@@ -109,7 +113,7 @@ export function createMomentFinder({ db, database, directories, folder, read }: 
     const touched = await listTouched(rows, mark)
     const repositories = await listRepositoryNames(rows)
     const seen = new Map<string, Seen>()
-    await eachAtOnce(readsAtOnce, repositories, async ({ id }) => {
+    await forEachConcurrently(readsAtOnce, repositories, async ({ id }) => {
       signal.throwIfAborted()
       const found = await look(id, touched)
       if (found) seen.set(id, found)
@@ -117,10 +121,10 @@ export function createMomentFinder({ db, database, directories, folder, read }: 
     return { repositories, seen, at: Date.now() }
   }
 
-  async function tryOnce(fenced: () => void): Promise<Moment> {
+  async function tryOnce(fenced: () => void): Promise<ConsistentSnapshot> {
     const mark = await readAheadUntilFew()
     await using opening = new AsyncDisposableStack()
-    const pinned = await pinRows(database, async (rows, signal) => {
+    const pinned = await openRowSnapshot(database, async (rows, signal) => {
       const found = await lookAtAll(rows, mark, signal)
       fenced()
       return found
@@ -139,7 +143,7 @@ export function createMomentFinder({ db, database, directories, folder, read }: 
 
   return {
     /** Finds the moment; `fenced` is called in it. */
-    async find(fenced: () => void): Promise<Moment> {
+    async find(fenced: () => void): Promise<ConsistentSnapshot> {
       for (let tries = 1; ; tries++) {
         try {
           return await tryOnce(fenced)

@@ -1,6 +1,6 @@
 import type { Db } from '../database/schema.ts'
 import type { PushedUpdate, RefUpdate } from '../git/refs/refs.ts'
-import { isOverwriting, keptRef } from '../git/refs/retained-refs.ts'
+import { isOverwriting, retainedRef } from '../git/refs/retained-refs.ts'
 
 /** A ref that a push has changed, or may have. */
 export type TouchedRef = { repositoryId: string; ref: string }
@@ -26,7 +26,7 @@ export async function listChangedRefs(db: Db, sinceEvent: number): Promise<Touch
   return rows.flatMap(({ kind, repositoryId, data }) => {
     if (kind !== 'push') return [{ repositoryId: repositoryId ?? '', ref: 'HEAD' }]
     const update: PushedUpdate & { pushId: string } = JSON.parse(data)
-    const kept = isOverwriting(update) ? [keptRef(update.pushId, update)] : []
+    const kept = isOverwriting(update) ? [retainedRef(update.pushId, update)] : []
     return [update.ref, ...kept].map((ref) => ({ repositoryId: repositoryId ?? '', ref }))
   })
 }

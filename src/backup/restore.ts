@@ -1,7 +1,7 @@
 import { mkdir, rmdir, writeFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import type { FaultPoint } from '../base/fault-points.ts'
-import { eachAtOnce } from '../base/for-each-concurrently.ts'
+import { forEachConcurrently } from '../base/for-each-concurrently.ts'
 import { toProblem } from '../base/problem.ts'
 import { beginRestore, endRestore, lock, undoRestore } from '../config/data-directory.ts'
 import { connect, type DatabaseOptions, engineOf } from '../database/database.ts'
@@ -64,7 +64,7 @@ async function fill(
   await directories.prepare(async () => {})
   const whole = manifest.repositories.filter(({ refs }) => refs !== null)
   let done = 0
-  await eachAtOnce(restoresAtOnce, whole, async ({ id, refs }) => {
+  await forEachConcurrently(restoresAtOnce, whole, async ({ id, refs }) => {
     signal.throwIfAborted()
     await directories.create(id)
     await fillRepository(source, { id, refs: refs ?? '', directory: directories.pathOf(id) })
@@ -95,9 +95,9 @@ async function fill(
   }
 }
 
-type Place = { id: string; refs: string; directory: string }
+type RestoredRepository = { id: string; refs: string; directory: string }
 
-async function fillRepository(source: BackupSource, { id, refs, directory }: Place) {
+async function fillRepository(source: BackupSource, { id, refs, directory }: RestoredRepository) {
   const objects = join(directory, 'objects')
   const prefix = `repositories/${id}/`
   for (const { path } of source.objectsOf(id)) {

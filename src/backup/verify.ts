@@ -2,7 +2,7 @@ import { mkdtemp, rm, statfs } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
-import { eachAtOnce } from '../base/for-each-concurrently.ts'
+import { forEachConcurrently } from '../base/for-each-concurrently.ts'
 import type { Log } from '../base/log.ts'
 import { connect } from '../database/database.ts'
 import { gitCommands } from '../git/process/commands.ts'
@@ -86,7 +86,7 @@ async function checkFiles(check: Check, tree: Tree): Promise<Set<string>> {
   const { files } = source.manifest
   const damaged = new Set<string>()
   let done = 0
-  await eachAtOnce(readsAtOnce, files, async (file) => {
+  await forEachConcurrently(readsAtOnce, files, async (file) => {
     signal.throwIfAborted()
     const fault = await source.faultOf(file, tree)
     report(`Read ${++done} of ${files.length} files`)
@@ -118,7 +118,7 @@ async function checkRepositories(check: Check, damaged: Set<string>): Promise<nu
   const { source, signal, report, faults } = check
   const { repositories } = source.manifest
   let [refs, done] = [0, 0]
-  await eachAtOnce(checksAtOnce, repositories, async (repository) => {
+  await forEachConcurrently(checksAtOnce, repositories, async (repository) => {
     signal.throwIfAborted()
     const files = source.objectsOf(repository.id).map(({ path }) => path)
     const isDamaged = [`refs/${repository.refs}`, ...files].some((path) => damaged.has(path))

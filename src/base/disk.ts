@@ -1,6 +1,6 @@
 import { open, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { eachAtOnce } from './for-each-concurrently.ts'
+import { forEachConcurrently } from './for-each-concurrently.ts'
 
 // In each folder on the way down, so that of a deep tree there are some hundred at most.
 const entriesAtOnce = 4
@@ -14,9 +14,13 @@ export async function sync(path: string): Promise<void> {
 /** The same for a folder with all that is in it. */
 export async function syncTree(folder: string): Promise<void> {
   // A disk that is asked for several things has them in one go.
-  await eachAtOnce(entriesAtOnce, await readdir(folder, { withFileTypes: true }), async (entry) => {
-    const path = join(folder, entry.name)
-    await (entry.isDirectory() ? syncTree(path) : sync(path))
-  })
+  await forEachConcurrently(
+    entriesAtOnce,
+    await readdir(folder, { withFileTypes: true }),
+    async (entry) => {
+      const path = join(folder, entry.name)
+      await (entry.isDirectory() ? syncTree(path) : sync(path))
+    },
+  )
   await sync(folder)
 }

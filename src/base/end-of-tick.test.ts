@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
-import { atTurnEnd } from './end-of-tick.ts'
+import { atEndOfTick } from './end-of-tick.ts'
 
 test('what waits for the end of a turn is done together, in order, and what it begins in the next', async () => {
   const done: string[] = []
-  atTurnEnd(() => {
+  atEndOfTick(() => {
     done.push('first')
-    atTurnEnd(() => done.push('next'))
+    atEndOfTick(() => done.push('next'))
   })
-  atTurnEnd(() => done.push('second'))
+  atEndOfTick(() => done.push('second'))
   await Promise.resolve()
   assert.deepEqual(done, [])
   await turn()

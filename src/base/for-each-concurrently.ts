@@ -1,5 +1,5 @@
 /** Works on items, some at a time; the first failure ends it once what is under way has ended. */
-export async function eachAtOnce<T>(
+export async function forEachConcurrently<T>(
   most: number,
   items: Iterable<T>,
   work: (item: T) => Promise<void>,

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
-import { createUseNotes } from './last-used.ts'
+import { createLastUsed } from './last-used.ts'
 
 test('a use is noted every 30 s, by one at a time, and who uses waits for none of it', async () => {
   const written: [string, number][] = []
   const faults: string[] = []
   let answer = Promise.withResolvers<void>()
   let now = 100_000
-  const note = createUseNotes({
+  const note = createLastUsed({
     clock: { now: () => now },
     write(id, at) {
       written.push([id, at])

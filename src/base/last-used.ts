@@ -10,7 +10,7 @@ type Options = {
 const precisionMs = 30_000
 
 /** Has it written down when something was last used, every 30 s at most. Nobody waits for that. */
-export function createUseNotes({ clock, write, onFault }: Options) {
+export function createLastUsed({ clock, write, onFault }: Options) {
   const writing = new Set<string>()
   return function note({ id, lastUsedAt }: { id: string; lastUsedAt: number | null }): void {
     const now = clock.now()

@@ -1,6 +1,6 @@
 import { sqliteBusy } from './sqlite-busy.ts'
 
-/** What went wrong in the terms of a client; each door translates it (HTTP into a status). */
+/** What went wrong in the terms of a client; each transport translates it (HTTP into a status). */
 export type ProblemKind =
   | 'invalid'
   | 'unauthenticated'

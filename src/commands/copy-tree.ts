@@ -1,13 +1,17 @@
 import { copyFile, lchown, lstat, mkdir, readlink, symlink } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { ignoreAbsence } from '../base/absence.ts'
-import type { Room } from '../sandbox/sandbox.ts'
+import type { Workspace } from '../sandbox/sandbox.ts'
 
 /**
  * Copies files of a folder, by their paths from it, into the workspace of a room in which nothing has run yet; they
  * are then the room's own. What is neither a file nor a link is left out, and so is what has gone meanwhile.
  */
-export async function copyTree(from: string, paths: readonly string[], room: Room): Promise<void> {
+export async function copyTree(
+  from: string,
+  paths: readonly string[],
+  room: Workspace,
+): Promise<void> {
   const { workspace } = room.outside
   const owner = await lstat(workspace)
   const own = (path: string) => lchown(path, owner.uid, owner.gid)

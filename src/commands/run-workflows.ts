@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { arch, availableParallelism, hostname, tmpdir, userInfo } from 'node:os'
 import { basename, join, resolve } from 'node:path'
-import { createSlots } from '../concurrency/semaphore.ts'
+import { createSemaphore } from '../concurrency/semaphore.ts'
 import type { Settings } from '../config/settings.ts'
 import { openObjects } from '../git/objects/object-reader.ts'
 import { createGit, type Git } from '../git/process/git-process.ts'
@@ -9,7 +9,7 @@ import { pushPayload } from '../github-payloads/push-payload.ts'
 import { dispatchPayload, schedulePayload } from '../github-payloads/started-payloads.ts'
 import { checkOut } from '../runner/check-out.ts'
 import { openSandbox } from '../sandbox/open-sandbox.ts'
-import type { Room } from '../sandbox/sandbox.ts'
+import type { Workspace } from '../sandbox/sandbox.ts'
 import { executeRun } from '../workflow-engine/execute-run.ts'
 import type { Conclusion, EventKind, Plan } from '../workflow-engine/plan.ts'
 import { createLogRenderer, renderPiece } from '../workflow-engine/render-log.ts'
@@ -116,7 +116,7 @@ async function execute({ git, tree, plan, workFolder, asked, options }: Executio
     plan,
     sandbox,
     runner: { name: hostname(), labels: [], arch: arch(), path },
-    slots: createSlots(settings.runnerJobs ?? availableParallelism()),
+    slots: createSemaphore(settings.runnerJobs ?? availableParallelism()),
     async checkOut(room, stop) {
       if (tree.commit !== undefined) {
         await checkOut({ room, plan, pack, path, signal: stop })
@@ -140,7 +140,7 @@ async function execute({ git, tree, plan, workFolder, asked, options }: Executio
 }
 
 // What is committed is not always there any more.
-async function emptyWorkspace(room: Room, path: string, signal: AbortSignal): Promise<void> {
+async function emptyWorkspace(room: Workspace, path: string, signal: AbortSignal): Promise<void> {
   const tests = ['-mindepth', '1', '-maxdepth', '1', '!', '-name', '.git']
   const { exitCode, detail } = await room.run({
     command: ['find', '.', ...tests, '-exec', 'rm', '-rf', '--', '{}', '+'],

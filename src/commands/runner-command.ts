@@ -6,7 +6,7 @@ import { isTokenString } from '../base/token-string.ts'
 import { parseBaseUrl } from '../config/setting-values.ts'
 import type { Settings } from '../config/settings.ts'
 import { runRunner } from '../runner/runner.ts'
-import { RunnerFault } from '../runner/runner-fault.ts'
+import { RunnerError } from '../runner/runner-fault.ts'
 import { toSandboxOptions } from '../runner/sandbox-options.ts'
 
 /** What is said on the command line. */
@@ -60,7 +60,7 @@ export async function startRunner(asked: RunnerCommandOptions, options: Options)
 function toServer(text: string): URL {
   const address = parseBaseUrl(text)
   if (address !== undefined) return new URL(address)
-  throw new RunnerFault(
+  throw new RunnerError(
     '--server: it takes the http or https address of the service, without user, query or fragment.',
   )
 }
@@ -71,13 +71,13 @@ async function toToken(asked: RunnerCommandOptions, options: Options): Promise<S
   const given = asked.token ?? environment.SVC_RUNNER_TOKEN ?? ''
   const text = given === '-' ? (await readLine()).trim() : given
   if (text === '') {
-    throw new RunnerFault(
+    throw new RunnerError(
       'A token is required: set SVC_RUNNER_TOKEN, or give --token - and the token on standard input. ' +
         'Make one on the server with: svc tokens create --permission runner',
     )
   }
   if (!isTokenString(text)) {
-    throw new RunnerFault('The token is mistyped: a token begins with svc_ and has 40 characters.')
+    throw new RunnerError('The token is mistyped: a token begins with svc_ and has 40 characters.')
   }
   return new Sensitive(text)
 }
@@ -92,5 +92,5 @@ function toJobs(text: string | undefined): number | undefined {
   if (text === undefined) return undefined
   const value = /^\d{1,4}$/.test(text) ? Number(text) : 0
   if (value >= 1 && value <= jobsMost) return value
-  throw new RunnerFault(`--jobs: it takes a whole number from 1 to ${jobsMost}.`)
+  throw new RunnerError(`--jobs: it takes a whole number from 1 to ${jobsMost}.`)
 }

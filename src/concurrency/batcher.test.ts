@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createBatches } from './batcher.ts'
+import { createBatcher } from './batcher.ts'
 
 test('what is asked for at once is done together, in its order, and each has its own result', async () => {
   const batches: number[][] = []
-  const double = createBatches({ most: 3, apartMs: 0 }, async (items: number[]) => {
+  const double = createBatcher({ most: 3, apartMs: 0 }, async (items: number[]) => {
     batches.push(items)
     return items.map((item) => item * 2)
   })
@@ -14,7 +14,7 @@ test('what is asked for at once is done together, in its order, and each has its
 })
 
 test('one that fails is not the fault of the others', async () => {
-  const work = createBatches({ most: 10, apartMs: 0 }, async (items: number[]) => {
+  const work = createBatcher({ most: 10, apartMs: 0 }, async (items: number[]) => {
     if (items.includes(2)) throw new Error('two')
     return items
   })

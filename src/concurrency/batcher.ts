@@ -8,7 +8,7 @@ type Waiting<T, R> = { item: T; resolve: (result: R) => void; reject: (error: un
  * a result for each item, in their order. The first item after a while is worked on at once; while there are more and
  * more, a batch begins so many milliseconds after the one before at the earliest.
  */
-export function createBatches<T, R>(
+export function createBatcher<T, R>(
   { most, apartMs }: { most: number; apartMs: number },
   work: (items: T[]) => Promise<R[]>,
 ): (item: T) => Promise<R> {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setImmediate as settled } from 'node:timers/promises'
 import fc from 'fast-check'
-import { createTurns } from './fair-limiter.ts'
+import { createFairLimiter } from './fair-limiter.ts'
 
 const patient = new AbortController().signal
 const long = { waitMs: 60_000 }
@@ -15,7 +15,7 @@ type Asked = {
 }
 
 /** Asks for turns and notes what comes of it. */
-function createCrowd(turns: ReturnType<typeof createTurns>) {
+function createCrowd(turns: ReturnType<typeof createFairLimiter>) {
   const all: Asked[] = []
   const served: Asked[] = []
   return {
@@ -29,7 +29,7 @@ function createCrowd(turns: ReturnType<typeof createTurns>) {
     async ask(...keys: string[]): Promise<Asked> {
       const one: Asked = { keys, state: 'waiting', leave: new AbortController() }
       all.push(one)
-      turns.take(keys, one.leave.signal).then(
+      turns.acquire(keys, one.leave.signal).then(
         (turn) => {
           Object.assign(one, { state: 'running', turn })
           served.push(one)
@@ -60,7 +60,7 @@ function createCrowd(turns: ReturnType<typeof createTurns>) {
 }
 
 test('what is too much waits, and starts in order when there is room', async () => {
-  using crowd = createCrowd(createTurns({ overall: 2, perKey: 2, waiting: 2, ...long }))
+  using crowd = createCrowd(createFairLimiter({ overall: 2, perKey: 2, waiting: 2, ...long }))
   const first = await crowd.ask('a')
   await crowd.ask('b')
   const third = await crowd.ask('c')
@@ -71,25 +71,25 @@ test('what is too much waits, and starts in order when there is room', async () 
 })
 
 test('no key gets every turn, so that one user cannot shut the others out', async () => {
-  const turns = createTurns({ overall: 8, perKey: 20, waiting: 0, waitMs: 1 })
+  const turns = createFairLimiter({ overall: 8, perKey: 20, waiting: 0, waitMs: 1 })
   const keys = ['user:1', 'repository:1']
-  for (let turn = 0; turn < 6; turn++) await turns.take(keys, patient)
-  await assert.rejects(turns.take(keys, patient), /try again/)
-  await assert.rejects(turns.take(['user:1', 'repository:2'], patient), /try again/)
-  await turns.take(['user:2', 'repository:2'], patient)
+  for (let turn = 0; turn < 6; turn++) await turns.acquire(keys, patient)
+  await assert.rejects(turns.acquire(keys, patient), /try again/)
+  await assert.rejects(turns.acquire(['user:1', 'repository:2'], patient), /try again/)
+  await turns.acquire(['user:2', 'repository:2'], patient)
 })
 
 test('who waits too long, or goes away, leaves the queue', async () => {
-  const turns = createTurns({ overall: 1, perKey: 1, waiting: 5, waitMs: 20 })
-  const held = await turns.take(['a'], patient)
-  await assert.rejects(turns.take(['b'], patient), /try again/)
+  const turns = createFairLimiter({ overall: 1, perKey: 1, waiting: 5, waitMs: 20 })
+  const held = await turns.acquire(['a'], patient)
+  await assert.rejects(turns.acquire(['b'], patient), /try again/)
   const gone = new AbortController()
-  const waiting = turns.take(['c'], gone.signal)
+  const waiting = turns.acquire(['c'], gone.signal)
   gone.abort()
   await assert.rejects(waiting, /try again/)
   assert.deepEqual(turns.counts(), { running: 1, waiting: 0 })
   held[Symbol.dispose]()
-  await turns.take(['d'], patient)
+  await turns.acquire(['d'], patient)
 })
 
 const storms: Record<string, (index: number) => [string, string]> = {
@@ -102,7 +102,7 @@ const storms: Record<string, (index: number) => [string, string]> = {
 
 for (const [name, keysOf] of Object.entries(storms)) {
   test(`a storm by ${name} does not keep others waiting`, async () => {
-    using crowd = createCrowd(createTurns({ overall: 4, perKey: 20, waiting: 100, ...long }))
+    using crowd = createCrowd(createFairLimiter({ overall: 4, perKey: 20, waiting: 100, ...long }))
     for (let index = 0; index < 100; index++) await crowd.ask(...keysOf(index))
     const before = crowd.of('running').length
     const other = await crowd.ask('other user', 'other repository')
@@ -113,7 +113,7 @@ for (const [name, keysOf] of Object.entries(storms)) {
 }
 
 test('a user who wants the repository that another one storms has the next of its turns', async () => {
-  using crowd = createCrowd(createTurns({ overall: 4, perKey: 20, waiting: 50, ...long }))
+  using crowd = createCrowd(createFairLimiter({ overall: 4, perKey: 20, waiting: 50, ...long }))
   for (let index = 0; index < 60; index++) await crowd.ask('storming', 'r')
   const other = await crowd.ask('other', 'r')
   assert.ok((await crowd.endUntil(other)) <= 2)
@@ -121,7 +121,7 @@ test('a user who wants the repository that another one storms has the next of it
 })
 
 test('who has fewer turns than others has the next one, however late it came', async () => {
-  using crowd = createCrowd(createTurns({ overall: 4, perKey: 3, waiting: 50, ...long }))
+  using crowd = createCrowd(createFairLimiter({ overall: 4, perKey: 3, waiting: 50, ...long }))
   for (const key of ['a', 'a', 'b', 'c']) await crowd.ask(key)
   const [more, fewer] = [await crowd.ask('a'), await crowd.ask('b')]
   await crowd.end(crowd.all[3])
@@ -129,7 +129,7 @@ test('who has fewer turns than others has the next one, however late it came', a
 })
 
 test('the waiting room is shared: the last to come of the greediest gives way to others', async () => {
-  using crowd = createCrowd(createTurns({ overall: 1, perKey: 1, waiting: 4, ...long }))
+  using crowd = createCrowd(createFairLimiter({ overall: 1, perKey: 1, waiting: 4, ...long }))
   for (let index = 0; index < 5; index++) await crowd.ask('greedy', 'r')
   const greedy = crowd.all.slice(1)
   assert.equal((await crowd.ask('greedy', 'r')).state, 'refused')
@@ -156,7 +156,7 @@ test('whatever is asked, ended and given up: limits hold, nobody waits without n
   )
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 80 }), async (steps) => {
-      const turns = createTurns({ overall, perKey, waiting, ...long })
+      const turns = createFairLimiter({ overall, perKey, waiting, ...long })
       using crowd = createCrowd(turns)
       const runningOf = (wanted: string) =>
         crowd.of('running').filter(({ keys }) => keys.includes(wanted)).length
@@ -189,7 +189,7 @@ test('everybody who waits has a turn in the end', async () => {
   const key = fc.integer({ min: 0, max: 6 })
   await fc.assert(
     fc.asyncProperty(fc.array(fc.tuple(key, key), { maxLength: 60 }), async (asked) => {
-      const turns = createTurns({ overall: 3, perKey: 2, waiting: 100, ...long })
+      const turns = createFairLimiter({ overall: 3, perKey: 2, waiting: 100, ...long })
       using crowd = createCrowd(turns)
       for (const [r, u] of asked) await crowd.ask(`u${u}`, `r${r}`)
       for (let one = crowd.of('running')[0]; one; one = crowd.of('running')[0]) await crowd.end(one)
@@ -200,11 +200,11 @@ test('everybody who waits has a turn in the end', async () => {
 })
 
 test('however many wait, each has a turn soon', async () => {
-  const turns = createTurns({ overall: 4, perKey: 2, waiting: 20_000, ...long })
+  const turns = createFairLimiter({ overall: 4, perKey: 2, waiting: 20_000, ...long })
   let served = 0
   const all = Array.from({ length: 20_000 }, async (_, index) => {
     const { signal } = new AbortController()
-    using _turn = await turns.take([`u${index % 7}`, `r${index % 1000}`], signal)
+    using _turn = await turns.acquire([`u${index % 7}`, `r${index % 1000}`], signal)
     served += 1
   })
   await Promise.all(all)

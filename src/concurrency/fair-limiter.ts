@@ -2,7 +2,7 @@ import { Problem } from '../base/problem.ts'
 import { Levels } from './levels.ts'
 import { type Link, LinkedList } from './linked-list.ts'
 
-export type Turns = ReturnType<typeof createTurns>
+export type FairLimiter = ReturnType<typeof createFairLimiter>
 
 type Options = {
   overall: number
@@ -20,21 +20,21 @@ type Party = {
   running: number
   waiting: number
   /** Its lanes by how many wait in them. */
-  lanes: Levels<Lane>
+  groups: Levels<LimitGroup>
   /** Those of its lanes whose next one may be served, as far as is known. */
-  ready: LinkedList<Lane>
+  ready: LinkedList<LimitGroup>
   /** Those that wait for it to have fewer running. */
-  parked: LinkedList<Lane>
+  parked: LinkedList<LimitGroup>
 }
 
 /** All who wait with the same keys, in the order in which they came. */
-type Lane = {
+type LimitGroup = {
   id: string
   parties: Party[]
   waiters: LinkedList<Waiter>
   waiting: number
   /** Where it stands: ready at each of its parties, or parked at one that has all it may have. */
-  links: { list: LinkedList<Lane>; link: Link<Lane> }[]
+  links: { list: LinkedList<LimitGroup>; link: Link<LimitGroup> }[]
 }
 
 type Waiter = { serve: (turn: Disposable) => void; refuse: () => void }
@@ -46,11 +46,11 @@ type Waiter = { serve: (turn: Disposable) => void; refuse: () => void }
  * everybody else passes by them. Nothing is searched: it takes the same time however many wait. Of the room to wait, users
  * have equal shares first, and then repositories.
  */
-export function createTurns({ overall, perKey, waiting, waitMs }: Options) {
+export function createFairLimiter({ overall, perKey, waiting, waitMs }: Options) {
   const most = Math.max(1, Math.min(perKey, Math.floor((overall * 3) / 4)))
   // By place and key, and by all keys.
   const parties = new Map<string, Party>()
-  const lanes = new Map<string, Lane>()
+  const groups = new Map<string, LimitGroup>()
   // For each place the parties who may be served, by how many they have running.
   const rotations: Levels<Party>[] = []
   // For each place all parties by how many of theirs wait.
@@ -65,8 +65,8 @@ export function createTurns({ overall, perKey, waiting, waitMs }: Options) {
     return keys.map((key, place) => {
       const known = parties.get(idOf({ place, key }))
       if (known) return known
-      const lists = { ready: new LinkedList<Lane>(), parked: new LinkedList<Lane>() }
-      return { place, key, running: 0, waiting: 0, lanes: new Levels<Lane>(), ...lists }
+      const lists = { ready: new LinkedList<LimitGroup>(), parked: new LinkedList<LimitGroup>() }
+      return { place, key, running: 0, waiting: 0, groups: new Levels<LimitGroup>(), ...lists }
     })
   }
 
@@ -81,24 +81,24 @@ export function createTurns({ overall, perKey, waiting, waitMs }: Options) {
     else parties.set(idOf(party), party)
   }
 
-  function stand(lane: Lane): void {
-    const obstacle = lane.parties.find(isFull)
-    const lists = obstacle ? [obstacle.parked] : lane.parties.map(({ ready }) => ready)
-    lane.links = lists.map((list) => ({ list, link: list.append(lane) }))
-    lane.parties.forEach(update)
+  function stand(group: LimitGroup): void {
+    const obstacle = group.parties.find(isFull)
+    const lists = obstacle ? [obstacle.parked] : group.parties.map(({ ready }) => ready)
+    group.links = lists.map((list) => ({ list, link: list.append(group) }))
+    group.parties.forEach(update)
   }
 
-  function leave(lane: Lane): void {
-    for (const { list, link } of lane.links) list.remove(link)
-    lane.links = []
+  function leave(group: LimitGroup): void {
+    for (const { list, link } of group.links) list.remove(link)
+    group.links = []
   }
 
   /** Has the next one who was parked at a party stand anew. */
   function unpark({ parked }: Party): void {
-    const lane = parked.first
-    if (!lane) return
-    leave(lane)
-    stand(lane)
+    const group = parked.first
+    if (!group) return
+    leave(group)
+    stand(group)
   }
 
   /** What has room has somebody ready if anybody waits for it: few are parked elsewhere, as few can be full. */
@@ -107,37 +107,37 @@ export function createTurns({ overall, perKey, waiting, waitMs }: Options) {
     update(party)
   }
 
-  function restand(lane: Lane): void {
-    leave(lane)
-    stand(lane)
-    lane.parties.forEach(refill)
+  function restand(group: LimitGroup): void {
+    leave(group)
+    stand(group)
+    group.parties.forEach(refill)
   }
 
-  function nextAt(place: number): Lane | undefined {
+  function nextAt(place: number): LimitGroup | undefined {
     for (;;) {
-      const lane = rotations[place]?.lowest()?.ready.first
-      if (!lane?.parties.some(isFull)) return lane
+      const group = rotations[place]?.lowest()?.ready.first
+      if (!group?.parties.some(isFull)) return group
       // It became ready before that party had its last turn.
-      restand(lane)
+      restand(group)
     }
   }
 
-  function next(): Lane | undefined {
+  function next(): LimitGroup | undefined {
     for (let asked = 0; asked < rotations.length; asked++) {
-      const lane = nextAt(nextPlace)
+      const group = nextAt(nextPlace)
       nextPlace = (nextPlace + 1) % rotations.length
-      if (lane) return lane
+      if (group) return group
     }
     return undefined
   }
 
   function dispatch(): void {
     while (running < overall) {
-      const lane = next()
-      const waiter = lane?.waiters.first
-      if (!lane || !waiter) return
-      waiter.serve(occupy(lane.parties))
-      if (lane.waiting > 0) restand(lane)
+      const group = next()
+      const waiter = group?.waiters.first
+      if (!group || !waiter) return
+      waiter.serve(occupy(group.parties))
+      if (group.waiting > 0) restand(group)
     }
   }
 
@@ -160,35 +160,35 @@ export function createTurns({ overall, perKey, waiting, waitMs }: Options) {
 
   function enqueue(by: Party[], waiter: Waiter): Disposable {
     const id = JSON.stringify(by.map(({ key }) => key))
-    const lane = lanes.get(id) ?? {
+    const group = groups.get(id) ?? {
       id,
       parties: by,
       waiters: new LinkedList<Waiter>(),
       waiting: 0,
       links: [],
     }
-    lanes.set(id, lane)
-    const link = lane.waiters.append(waiter)
-    count(lane, 1)
-    if (lane.waiting === 1) stand(lane)
+    groups.set(id, group)
+    const link = group.waiters.append(waiter)
+    count(group, 1)
+    if (group.waiting === 1) stand(group)
     return {
       [Symbol.dispose]() {
-        lane.waiters.remove(link)
-        count(lane, -1)
-        if (lane.waiting > 0) return
-        lanes.delete(id)
-        leave(lane)
-        lane.parties.forEach(refill)
+        group.waiters.remove(link)
+        count(group, -1)
+        if (group.waiting > 0) return
+        groups.delete(id)
+        leave(group)
+        group.parties.forEach(refill)
       },
     }
   }
 
-  function count(lane: Lane, by: 1 | -1): void {
+  function count(group: LimitGroup, by: 1 | -1): void {
     waitingNow += by
-    lane.waiting += by
-    for (const party of lane.parties) {
+    group.waiting += by
+    for (const party of group.parties) {
       party.waiting += by
-      party.lanes.put(lane, lane.waiting || undefined)
+      party.groups.put(group, group.waiting || undefined)
       update(party)
     }
   }
@@ -196,8 +196,8 @@ export function createTurns({ overall, perKey, waiting, waitMs }: Options) {
   /** Whether there is room to wait. If not, the last one to come of those who take the most of it gives way to who takes less. */
   function hasRoom(by: Party[]): boolean {
     if (waitingNow < waiting) return true
-    const greediest = crowds.map((crowd) => crowd.highest()?.lanes.highest())
-    const waiter = greediest.find((lane) => lane && isGreedier(lane.parties, by))?.waiters.last
+    const greediest = crowds.map((crowd) => crowd.highest()?.groups.highest())
+    const waiter = greediest.find((group) => group && isGreedier(group.parties, by))?.waiters.last
     waiter?.refuse()
     return waiter !== undefined
   }
@@ -207,7 +207,7 @@ export function createTurns({ overall, perKey, waiting, waitMs }: Options) {
     counts: () => ({ running, waiting: waitingNow }),
 
     /** Waits for a turn, which lasts until it is disposed of. Throws `git_busy` when it would wait too long. */
-    async take(keys: string[], signal: AbortSignal): Promise<Disposable> {
+    async acquire(keys: string[], signal: AbortSignal): Promise<Disposable> {
       const by = partiesOf(keys)
       // Whoever waits is kept by one of the limits, so nobody is passed by.
       if (running < overall && !by.some(isFull)) return occupy(by)

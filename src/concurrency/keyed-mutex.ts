@@ -1,5 +1,5 @@
 /** Has works about the same thing wait for one another, in the order in which they came. */
-export function createOneByOne() {
+export function createKeyedMutex() {
   const last = new Map<string, Promise<unknown>>()
 
   return async <T>(key: string, work: () => Promise<T>): Promise<T> => {

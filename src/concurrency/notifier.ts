@@ -1,10 +1,10 @@
-export type Changes = ReturnType<typeof createChanges>
+export type Notifier = ReturnType<typeof createNotifier>
 
 // Another server of the same database may have changed what is waited for.
 const lookAgainMs = 2000
 
 /** Tells whoever waits in this process that something has changed, by a name: a run's id, or `queue`. */
-export function createChanges() {
+export function createNotifier() {
   const waiting = new Map<string, Set<() => void>>()
   const listeners = new Map<string, Set<() => void>>()
 

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createBuckets } from './rate-limiter.ts'
+import { createRateLimiter } from './rate-limiter.ts'
 
 test('a bucket gives what it holds, then what flows in', () => {
   let now = 0
-  const buckets = createBuckets({ perSecond: 2, burst: 3, clock: { now: () => now } })
+  const buckets = createRateLimiter({ perSecond: 2, burst: 3, clock: { now: () => now } })
   assert.deepEqual(
     [1, 2, 3].map(() => buckets.take('a')),
     [0, 0, 0],
@@ -23,7 +23,7 @@ test('a bucket gives what it holds, then what flows in', () => {
 
 test('a clock that is set back takes nothing away', () => {
   let now = 3_600_000
-  const buckets = createBuckets({ perSecond: 1, burst: 2, clock: { now: () => now } })
+  const buckets = createRateLimiter({ perSecond: 1, burst: 2, clock: { now: () => now } })
   buckets.take('a')
   now = 0
   assert.equal(buckets.take('a'), 0)
@@ -32,7 +32,7 @@ test('a clock that is set back takes nothing away', () => {
 })
 
 test('a flood of keys takes bounded memory and forgets the oldest first', () => {
-  const buckets = createBuckets({ perSecond: 0.001, burst: 1, clock: { now: () => 0 } })
+  const buckets = createRateLimiter({ perSecond: 0.001, burst: 1, clock: { now: () => 0 } })
   buckets.take('first')
   buckets.take('second')
   for (let key = 0; key < 19_999; key++) buckets.take(String(key))

@@ -11,7 +11,7 @@ type Options = {
 const keysAtMost = 20_000
 
 /** Token buckets by key. Full buckets are forgotten; under a flood of keys, the least recently used go first. */
-export function createBuckets({ perSecond, burst, clock }: Options) {
+export function createRateLimiter({ perSecond, burst, clock }: Options) {
   const buckets = new Map<string, { level: number; at: number }>()
 
   function current(key: string): number {

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createSlots } from './semaphore.ts'
+import { createSemaphore } from './semaphore.ts'
 
 const never = new AbortController().signal
 
 test('who comes when all slots are taken waits for one, in order', async () => {
-  const slots = createSlots(1)
+  const slots = createSemaphore(1)
   const first = await slots.acquire(never)
   const order: string[] = []
   const waiting = ['second', 'third'].map(async (name) => {
@@ -19,7 +19,7 @@ test('who comes when all slots are taken waits for one, in order', async () => {
 })
 
 test('who gives up takes no slot', async () => {
-  const slots = createSlots(1)
+  const slots = createSemaphore(1)
   const first = await slots.acquire(never)
   const giving = new AbortController()
   const given = slots.acquire(giving.signal)

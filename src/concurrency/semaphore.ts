@@ -1,11 +1,11 @@
 /** Room for so many jobs at a time, shared by all runs of a runner. */
-export type Slots = {
+export type Semaphore = {
   /** Waits for a free slot; disposing of it frees it. Rejects with the signal's reason. First come, first served. */
   acquire: (signal: AbortSignal) => Promise<Disposable>
 }
 
 /** Slots for `count` jobs at a time. */
-export function createSlots(count: number): Slots {
+export function createSemaphore(count: number): Semaphore {
   const waiting = new Set<() => void>()
   let free = count
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createSharedWork } from './single-flight.ts'
+import { createSingleFlight } from './single-flight.ts'
 
 const lengthOf = (text: string) => text.length
 
@@ -15,7 +15,7 @@ function counted(result: string) {
 }
 
 test('the same is done once for all who ask at the same time, and for those who ask soon after', async () => {
-  const share = createSharedWork({ lengthOf, maxLength: 100, keptMs: 60_000 })
+  const share = createSingleFlight({ lengthOf, maxLength: 100, keptMs: 60_000 })
   const work = counted('done')
   assert.deepEqual(await Promise.all([share('a', work), share('a', work)]), ['done', 'done'])
   assert.equal(await share('a', work), 'done')
@@ -25,7 +25,7 @@ test('the same is done once for all who ask at the same time, and for those who 
 })
 
 test('what failed is told to all who wait, and tried again by who asks next', async () => {
-  const share = createSharedWork({ lengthOf, maxLength: 100, keptMs: 60_000 })
+  const share = createSingleFlight({ lengthOf, maxLength: 100, keptMs: 60_000 })
   const fail = () => Promise.reject(new Error('busy'))
   const both = await Promise.allSettled([share('a', fail), share('a', counted('done'))])
   assert.deepEqual(
@@ -36,7 +36,7 @@ test('what failed is told to all who wait, and tried again by who asks next', as
 })
 
 test('no more is kept than the limit, and nothing for longer than it may be', async () => {
-  const share = createSharedWork({ lengthOf, maxLength: 20, keptMs: 60_000 })
+  const share = createSingleFlight({ lengthOf, maxLength: 20, keptMs: 60_000 })
   const [first, second, huge] = [counted('123456'), counted('123456'), counted('x'.repeat(21))]
   await share('first', first)
   await share('second', second)
@@ -46,7 +46,7 @@ test('no more is kept than the limit, and nothing for longer than it may be', as
   await share('huge', huge)
   await share('huge', huge)
   assert.equal(huge.times, 2)
-  const brief = createSharedWork({ lengthOf, maxLength: 20, keptMs: 0 })
+  const brief = createSingleFlight({ lengthOf, maxLength: 20, keptMs: 0 })
   await brief('first', first)
   await brief('first', first)
   assert.equal(first.times, 4)

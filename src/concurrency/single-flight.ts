@@ -8,7 +8,7 @@ type Options<T> = {
 }
 
 /** Does work once for all who ask for the same at about the same time. What failed is tried again by who asks next. */
-export function createSharedWork<T>({ lengthOf, maxLength, keptMs }: Options<T>) {
+export function createSingleFlight<T>({ lengthOf, maxLength, keptMs }: Options<T>) {
   const underWay = new Map<string, Promise<T>>()
   // The oldest first.
   const kept = new Map<string, { result: T; length: number; until: number }>()

@@ -111,7 +111,7 @@ export type SecretRow = {
 }
 
 /** The ways to change refs. */
-export type Door = 'http' | 'ssh' | 'undo'
+export type Via = 'http' | 'ssh' | 'undo'
 
 /** The pushes journal: what a push was allowed to change, and since when it is known what it did change. */
 export type PushRow = {
@@ -124,7 +124,7 @@ export type PushRow = {
   judgedAt: number
   finishedAt: number | null
   /** Which way it came; empty where it was not written down yet. */
-  door: Door | ''
+  via: Via | ''
   /** Until when the tips that it overwrote are kept; null when there are none, or none any more. */
   keptUntil: number | null
   /** The push that was undone by this one. */

@@ -8,7 +8,7 @@ import type { Db, Schema } from './schema.ts'
 import { sqliteDialect } from './sqlite.ts'
 
 /** The rows as they were at one moment, for as long as they are held. */
-export type PinnedRows<T> = AsyncDisposable & { db: Db; found: T }
+export type RowSnapshot<T> = AsyncDisposable & { db: Db; found: T }
 
 // Whoever writes waits for 5 s and then fails, so nobody is kept waiting for nearly that long.
 const fenceMostMs = 2000
@@ -21,10 +21,10 @@ const lockWait = '2s'
  * of repositories until `look` has found what must belong to just these rows. `look` gets two seconds: then
  * its signal is aborted, and it should throw.
  */
-export async function pinRows<T>(
+export async function openRowSnapshot<T>(
   options: DatabaseOptions,
   look: (db: Db, signal: AbortSignal) => Promise<T>,
-): Promise<PinnedRows<T>> {
+): Promise<RowSnapshot<T>> {
   await using opening = new AsyncDisposableStack()
   const pin = engineOf(options) === 'sqlite' ? pinSqlite : pinPostgres
   const { db, release } = await pin(options, opening)

@@ -63,7 +63,7 @@ function sizeOf(path: string): number {
 
 function toDialect(database: DatabaseSync, transactions: Use['transactions']): Dialect {
   const statements = new Map<string, Statement>()
-  return new PatientDialect({
+  return new BusyRetryDialect({
     database,
     turn: new Turn(),
     prepare(sql) {
@@ -82,7 +82,7 @@ type Statement = ReturnType<typeof toKyselyStatement>
 
 type Opened = { database: DatabaseSync; prepare: (sql: string) => Statement; turn: Turn }
 
-class PatientDialect extends SqliteDialect {
+class BusyRetryDialect extends SqliteDialect {
   readonly #opened: Opened
 
   constructor(opened: Opened) {
@@ -91,7 +91,7 @@ class PatientDialect extends SqliteDialect {
   }
 
   override createDriver(): Driver {
-    return new PatientDriver(this.#opened)
+    return new BusyRetryDriver(this.#opened)
   }
 
   override createAdapter(): DirectAdapter {
@@ -126,7 +126,7 @@ export class DirectAdapter extends SqliteAdapter {
   }
 }
 
-class PatientDriver extends SqliteDriver {
+class BusyRetryDriver extends SqliteDriver {
   readonly #opened: Opened
   #connection: DatabaseConnection | undefined
 
@@ -136,7 +136,7 @@ class PatientDriver extends SqliteDriver {
   }
 
   override async acquireConnection(): Promise<DatabaseConnection> {
-    this.#connection ??= new PatientConnection(await super.acquireConnection(), this.#opened.turn)
+    this.#connection ??= new BusyRetryConnection(await super.acquireConnection(), this.#opened.turn)
     return this.#connection
   }
 
@@ -147,7 +147,7 @@ class PatientDriver extends SqliteDriver {
 }
 
 /** Waits for its turn when another process is writing; SQLite's own waiting would block the whole program. */
-class PatientConnection implements DatabaseConnection {
+class BusyRetryConnection implements DatabaseConnection {
   readonly #inner: DatabaseConnection
   readonly #turn: Turn
 

@@ -9,12 +9,12 @@ import { inspectDatabase } from '../database/inspection.ts'
 import type { Db } from '../database/schema.ts'
 import { gitCommands } from '../git/process/commands.ts'
 import { createGit } from '../git/process/git-process.ts'
-import { messageOf, Skip } from './finding.ts'
+import { messageOf, SkipError } from './finding.ts'
 import { readAccepted } from './settings-check.ts'
 
-export type Site = ReturnType<typeof createSite>
+export type DoctorContext = ReturnType<typeof createDoctorContext>
 
-export type SiteOptions = {
+export type DoctorOptions = {
   environment: Record<string, string | undefined>
   /** Where programs are looked for. */
   path: string
@@ -30,7 +30,7 @@ const lookAgainMs = 300
 const gitTimeoutMs = 10_000
 
 /** What the checks look at. What cannot be looked at is thrown as a Skip: another check tells why. */
-export function createSite(options: SiteOptions) {
+export function createDoctorContext(options: DoctorOptions) {
   const { environment, path, version, log, objectsOf, onProgress } = options
   const accepted = readAccepted(environment)
   // A mark of its own: a server that starts ends what carries that of its data directory.
@@ -44,14 +44,14 @@ export function createSite(options: SiteOptions) {
 
   function setting<K extends keyof Settings>(key: K): Settings[K] {
     const refused = accepted.refused.get(key)
-    if (refused !== undefined) throw new Skip(`${refused} is not accepted.`)
+    if (refused !== undefined) throw new SkipError(`${refused} is not accepted.`)
     return accepted.settings[key]
   }
 
   async function dataDir(): Promise<string> {
     const folder = setting('dataDir')
     await readdir(folder).catch(() => {
-      throw new Skip('There is no data directory that can be read.')
+      throw new SkipError('There is no data directory that can be read.')
     })
     return folder
   }
@@ -73,7 +73,7 @@ export function createSite(options: SiteOptions) {
     /** Throws a Skip when git does not run. */
     async requireGit(): Promise<void> {
       await gitVersion.catch(() => {
-        throw new Skip('git does not run.')
+        throw new SkipError('git does not run.')
       })
     },
 
@@ -85,7 +85,7 @@ export function createSite(options: SiteOptions) {
       try {
         return isHeld(join(setting('dataDir'), 'server.lock'))
       } catch (error) {
-        throw new Skip(`Whether a server runs cannot be told: ${messageOf(error)}`)
+        throw new SkipError(`Whether a server runs cannot be told: ${messageOf(error)}`)
       }
     },
 
@@ -99,8 +99,8 @@ export function createSite(options: SiteOptions) {
     async read<T>(read: (db: Db) => Promise<T>): Promise<T> {
       if (!setting('databaseUrl')) await dataDir()
       return twice(() => this.inspect(read)).catch((error) => {
-        if (error instanceof Skip) throw error
-        throw new Skip(`The database cannot be read: ${messageOf(error)}`)
+        if (error instanceof SkipError) throw error
+        throw new SkipError(`The database cannot be read: ${messageOf(error)}`)
       })
     },
   }

@@ -22,8 +22,8 @@ const forOthers = 0o077
 export const dataDirectoryCheck: Check = {
   id: 'data-directory',
   title: 'the data directory, its owner and mode',
-  async run(site) {
-    const folder = site.setting('dataDir')
+  async run(context) {
+    const folder = context.setting('dataDir')
     const names = await readdir(folder).catch((error: unknown) => toFault(folder, error))
     if (!Array.isArray(names)) return [names]
     if (names.includes(restoringFile)) {
@@ -128,9 +128,9 @@ function toMode(mode: number): string {
 export const instanceCheck: Check = {
   id: 'instance',
   title: 'whether directory and database belong together',
-  async run(site) {
-    const folder = await site.dataDir()
-    const ofDatabase = await site.read(readInstance)
+  async run(context) {
+    const folder = await context.dataDir()
+    const ofDatabase = await context.read(readInstance)
     const ofDirectory = (await readFile(join(folder, 'instance'), 'utf8').catch(() => '')).trim()
     if (ofDatabase === undefined && ofDirectory === '') return [ok('Neither has been used yet.')]
     if (ofDatabase === ofDirectory) return [ok(`Both are ${ofDirectory}.`)]
@@ -147,8 +147,8 @@ export const instanceCheck: Check = {
 export const leftoversCheck: Check = {
   id: 'leftovers',
   title: 'what was set aside or left behind',
-  async run(site) {
-    const folder = await site.dataDir()
+  async run(context) {
+    const folder = await context.dataDir()
     const lost = await namesIn(join(folder, 'lost+found'))
     const passing = [
       ...(await namesIn(join(folder, 'staging'))),
@@ -161,7 +161,7 @@ export const leftoversCheck: Check = {
         `Look at it (git --git-dir=${shellWord(path)} log --all), keep what is needed, then: rm -r ${shellWord(path)}`,
       )
     })
-    const isLeft = passing.length > 0 && !site.isServed()
+    const isLeft = passing.length > 0 && !context.isServed()
     const note = isLeft ? ` The next start clears ${passing.length} away that a crash left.` : ''
     return orOk(firstOf(findings), `Nothing was set aside.${note}`)
   },

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Db } from '../database/schema.ts'
-import { type Site, twice } from './context.ts'
+import { type DoctorContext, twice } from './context.ts'
 import {
   knownVersion,
   listOrphanedTables,
@@ -10,7 +10,16 @@ import {
   readPostgresState,
   readVersion,
 } from './doctor-store.ts'
-import { type Check, type Finding, fault, messageOf, ok, orOk, Skip, warning } from './finding.ts'
+import {
+  type Check,
+  type Finding,
+  fault,
+  messageOf,
+  ok,
+  orOk,
+  SkipError,
+  warning,
+} from './finding.ts'
 
 const restore = 'Stop the service and bring the database back from a backup.'
 
@@ -19,14 +28,15 @@ export const databaseCheck: Check = {
   id: 'database',
   title: 'the database',
   isLong: true,
-  run: (site) => (site.setting('databaseUrl') ? checkPostgres(site) : checkSqlite(site)),
+  run: (context) =>
+    context.setting('databaseUrl') ? checkPostgres(context) : checkSqlite(context),
 }
 
-async function checkSqlite(site: Site): Promise<Finding[]> {
-  const folder = await site.dataDir()
+async function checkSqlite(context: DoctorContext): Promise<Finding[]> {
+  const folder = await context.dataDir()
   const path = join(folder, 'svc.db')
   if (!existsSync(path)) {
-    if (!existsSync(join(folder, 'repositories'))) throw new Skip('Nothing has been kept yet.')
+    if (!existsSync(join(folder, 'repositories'))) throw new SkipError('Nothing has been kept yet.')
     return [
       fault(
         `${path} is missing.`,
@@ -40,7 +50,7 @@ async function checkSqlite(site: Site): Promise<Finding[]> {
     orphaned: await listOrphanedTables(db),
   })
   try {
-    const { faults, version, orphaned } = await twice(() => site.inspect(look))
+    const { faults, version, orphaned } = await twice(() => context.inspect(look))
     const findings = [
       ...versionFindings(version),
       ...faults.map((text) => fault(`${path} is damaged: ${text}`, restore)),
@@ -54,8 +64,8 @@ async function checkSqlite(site: Site): Promise<Finding[]> {
   }
 }
 
-async function checkPostgres(site: Site): Promise<Finding[]> {
-  const url = URL.parse(site.setting('databaseUrl')?.reveal() ?? '')
+async function checkPostgres(context: DoctorContext): Promise<Finding[]> {
+  const url = URL.parse(context.setting('databaseUrl')?.reveal() ?? '')
   if (!url) {
     const form = 'postgres://user:password@host:5432/name, with other characters percent-encoded'
     return [fault('SVC_DATABASE_URL is no whole address.', `Set it to one like ${form}.`)]
@@ -63,9 +73,9 @@ async function checkPostgres(site: Site): Promise<Finding[]> {
   const place = `PostgreSQL at ${url.host}${url.pathname}`
   try {
     const startedAt = performance.now()
-    const state = await site.inspect(readPostgresState)
+    const state = await context.inspect(readPostgresState)
     const took = Math.round(performance.now() - startedAt)
-    const version = await site.inspect(readVersion).catch(() => 0)
+    const version = await context.inspect(readVersion).catch(() => 0)
     const findings = [...versionFindings(version), ...stateFindings(place, state)]
     const found = `${place}, version ${state?.version}, ${describeVersion(version)}; answered in ${took} ms.`
     return findings.some(({ level }) => level === 'fault') ? findings : [ok(found), ...findings]
@@ -138,12 +148,12 @@ const skewMs = 5 * 60_000
 export const clockCheck: Check = {
   id: 'clock',
   title: 'the clock',
-  async run(site) {
+  async run(context) {
     const now = Date.now()
     const shown = new Date(now).toISOString()
     const mend = 'Set the clock, and keep it so: timedatectl set-ntp true'
     if (now < epochOfSvc) return [fault(`The clock says ${shown}, which is long ago.`, mend)]
-    const newest = await site.read(readNewestTime).catch(() => 0)
+    const newest = await context.read(readNewestTime).catch(() => 0)
     if (newest > now + skewMs) {
       const written = new Date(newest).toISOString()
       return [fault(`The clock says ${shown}, but something was written at ${written}.`, mend)]

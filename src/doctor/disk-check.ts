@@ -11,10 +11,10 @@ const leastInodes = 10_000
 export const diskCheck: Check = {
   id: 'disk',
   title: 'free space on the disk',
-  async run(site) {
-    const dataDir = site.setting('dataDir')
+  async run(context) {
+    const dataDir = context.setting('dataDir')
     const folder = standing(dataDir)
-    const least = site.setting('freeSpaceLeast')
+    const least = context.setting('freeSpaceLeast')
     const { freeBytes, leastBytes } = await readSpace({ folder, least })
     const { files, ffree } = await statfs(folder)
     const mend = `Make room; this shows what takes it: du -xh ${shellWord(folder)} | sort -h | tail`
@@ -63,8 +63,8 @@ function network(): string {
 export const fileSystemCheck: Check = {
   id: 'file-system',
   title: 'the file system of the data directory',
-  async run(site) {
-    const folder = await site.dataDir()
+  async run(context) {
+    const folder = await context.dataDir()
     const { type } = await statfs(folder)
     const found = fileSystems[type]
     if (!found) return [ok(`Nothing is known against its type (0x${type.toString(16)}).`)]

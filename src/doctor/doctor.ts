@@ -1,9 +1,9 @@
 import { within } from '../base/timeouts.ts'
-import { createSite, type Site, type SiteOptions } from './context.ts'
+import { createDoctorContext, type DoctorContext, type DoctorOptions } from './context.ts'
 import { dataDirectoryCheck, instanceCheck, leftoversCheck } from './data-directory-check.ts'
 import { clockCheck, databaseCheck } from './database-check.ts'
 import { diskCheck, fileSystemCheck, limitsCheck } from './disk-check.ts'
-import { type Check, type Finding, fault, messageOf, Skip } from './finding.ts'
+import { type Check, type Finding, fault, messageOf, SkipError } from './finding.ts'
 import { gitCheck, sshClientCheck } from './git-check.ts'
 import { keysCheck } from './keys-check.ts'
 import { objectsCheck } from './objects-check.ts'
@@ -46,27 +46,27 @@ export type Result = Finding & { check: string; title: string }
 const timeoutMs = 30_000
 
 /** Looks at all that svc needs and has, and changes nothing. */
-export function createDoctor(options: SiteOptions) {
-  const site = createSite(options)
+export function createDoctor(options: DoctorOptions) {
+  const context = createDoctorContext(options)
   return {
     /** Does one check after the other, and tells of each what it found. None keeps the rest from being done. */
     async *examine(): AsyncGenerator<Result[]> {
       for (const check of checks) {
-        const findings = await carryOut(check, site)
+        const findings = await carryOut(check, context)
         yield findings.map((finding) => ({ check: check.id, title: check.title, ...finding }))
       }
     },
 
     /** Ends what it has started, at once. */
-    abandon: () => site.git.killAll(),
+    abandon: () => context.git.killAll(),
   }
 }
 
-async function carryOut({ run, isLong }: Check, site: Site): Promise<Finding[]> {
+async function carryOut({ run, isLong }: Check, context: DoctorContext): Promise<Finding[]> {
   try {
-    return await (isLong ? run(site) : within(timeoutMs, run(site)))
+    return await (isLong ? run(context) : within(timeoutMs, run(context)))
   } catch (error) {
-    if (error instanceof Skip) return [{ level: 'skipped', found: error.message, fix: null }]
+    if (error instanceof SkipError) return [{ level: 'skipped', found: error.message, fix: null }]
     return [
       fault(
         `This could not be looked at: ${messageOf(error)}`,

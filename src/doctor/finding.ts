@@ -1,4 +1,4 @@
-import type { Site } from './context.ts'
+import type { DoctorContext } from './context.ts'
 
 /**
  * What a check found. A fault keeps svc from working as it should, or will; a warning is for somebody to
@@ -20,11 +20,11 @@ export type Check = {
   title: string
   /** Whether it takes as long as there is much to look at; any other is given up after a while. */
   isLong?: boolean
-  run: (site: Site) => Promise<Finding[]>
+  run: (context: DoctorContext) => Promise<Finding[]>
 }
 
 /** Thrown by a check that cannot look, for a reason of which another check tells. */
-export class Skip extends Error {
+export class SkipError extends Error {
   override readonly name = 'Skip'
 }
 

@@ -7,7 +7,7 @@ import {
   toVersionText,
 } from '../git/process/version.ts'
 import { type Check, type Finding, fault, messageOf, ok, warning } from './finding.ts'
-import { type Hole, holesOf } from './known-git-vulnerabilities.ts'
+import { type GitVulnerability, vulnerabilitiesOf } from './known-git-vulnerabilities.ts'
 
 const install = 'apt-get install git'
 
@@ -15,9 +15,9 @@ const install = 'apt-get install git'
 export const gitCheck: Check = {
   id: 'git',
   title: "git's version and its known holes",
-  async run(site) {
-    const text = await site.gitVersion().catch((error) => {
-      if (findProgram('git', site.path) === undefined) return undefined
+  async run(context) {
+    const text = await context.gitVersion().catch((error) => {
+      if (findProgram('git', context.path) === undefined) return undefined
       return messageOf(error)
     })
     if (text === undefined) return [fault('git is not on the PATH.', install)]
@@ -28,13 +28,17 @@ export const gitCheck: Check = {
       const least = toVersionText(leastGitVersion)
       return [fault(`${name} is too old; svc needs ${least}.`, `${install}, of ${least} or newer`)]
     }
-    return toFindings(name, holesOf(version), version)
+    return toFindings(name, vulnerabilitiesOf(version), version)
   },
 }
 
-function toFindings(name: string, holes: Hole[], version: GitVersion): Finding[] {
+function toFindings(
+  name: string,
+  vulnerabilities: GitVulnerability[],
+  version: GitVersion,
+): Finding[] {
   const [open, others] = [true, false].map((isOpen) =>
-    holes.filter(({ reach }) => reach.isOpen === isOpen),
+    vulnerabilities.filter(({ reach }) => reach.isOpen === isOpen),
   )
   const rest = idsOf(others ?? [])
   const note =
@@ -49,8 +53,8 @@ function toFindings(name: string, holes: Hole[], version: GitVersion): Finding[]
   )
 }
 
-function idsOf(holes: Hole[]): string {
-  return holes.flatMap(({ ids }) => ids).join(', ')
+function idsOf(vulnerabilities: GitVulnerability[]): string {
+  return vulnerabilities.flatMap(({ ids }) => ids).join(', ')
 }
 
 function mendOf(mendedIn: GitVersion[], [major, minor]: GitVersion): string {

@@ -6,7 +6,7 @@ import { encryptionKeyFile } from '../config/data-directory.ts'
 import { type KeySettings, readEncryptionKeys, sourceOfKeys } from '../config/encryption-keys.ts'
 import { SettingsError } from '../config/settings.ts'
 import { findHostKey, hostKeyFile } from '../ssh/host-key.ts'
-import type { Site } from './context.ts'
+import type { DoctorContext } from './context.ts'
 import { type Check, type Finding, fault, messageOf, orOk, warning } from './finding.ts'
 
 const forOthers = 0o077
@@ -15,10 +15,10 @@ const forOthers = 0o077
 export const keysCheck: Check = {
   id: 'keys',
   title: 'keys and the modes of their files',
-  async run(site) {
-    const folder = await site.dataDir()
-    const settings = keySettings(site)
-    const isSshOn = site.setting('sshPort') !== 'off'
+  async run(context) {
+    const folder = await context.dataDir()
+    const settings = keySettings(context)
+    const isSshOn = context.setting('sshPort') !== 'off'
     const findings = [
       ...(await openFindings(join(folder, encryptionKeyFile))),
       ...(await encryptionFindings(settings)),
@@ -31,7 +31,7 @@ export const keysCheck: Check = {
 }
 
 /** What says where keys are; throws a Skip when it is not accepted. */
-export function keySettings({ setting }: Site): KeySettings {
+export function keySettings({ setting }: DoctorContext): KeySettings {
   return {
     dataDir: setting('dataDir'),
     encryptionKey: setting('encryptionKey'),

@@ -6,12 +6,12 @@ import {
   leastGitVersion,
   parseGitVersion,
 } from '../git/process/version.ts'
-import { gitHoles, holesOf } from './known-git-vulnerabilities.ts'
+import { knownGitVulnerabilities, vulnerabilitiesOf } from './known-git-vulnerabilities.ts'
 
 const idsOf = (text: string) => {
   const version = parseGitVersion(`git version ${text}`)
   assert.ok(version, text)
-  return holesOf(version).flatMap(({ ids }) => ids)
+  return vulnerabilitiesOf(version).flatMap(({ ids }) => ids)
 }
 
 test('a hole is mended in each series from the release that says so, and in all later series', () => {
@@ -36,9 +36,9 @@ test('a candidate or a build of a distribution counts as its release', () => {
 })
 
 test('the table is in order: each hole once, its releases oldest first, none before the least', () => {
-  const ids = gitHoles.flatMap((hole) => hole.ids)
+  const ids = knownGitVulnerabilities.flatMap((hole) => hole.ids)
   assert.equal(new Set(ids).size, ids.length)
-  for (const { mendedIn } of gitHoles) {
+  for (const { mendedIn } of knownGitVulnerabilities) {
     const sorted: GitVersion[] = [leastGitVersion, ...mendedIn].sort(compareVersions)
     assert.deepEqual(sorted, [leastGitVersion, ...mendedIn])
   }

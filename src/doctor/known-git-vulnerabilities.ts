@@ -1,7 +1,7 @@
 import { compareVersions, type GitVersion } from '../git/process/version.ts'
 
 /** A hole in git, as its release notes tell of it. */
-export type Hole = {
+export type GitVulnerability = {
   ids: string[]
   /** What it lets happen. */
   what: string
@@ -14,7 +14,7 @@ export type Hole = {
 const notUsed = (because: string) => ({ isOpen: false, because })
 
 /** The holes of git since 2.39.0, from its release notes up to those of 2.56.0. */
-export const gitHoles: Hole[] = [
+export const knownGitVulnerabilities: GitVulnerability[] = [
   {
     ids: ['CVE-2022-41903', 'CVE-2022-23521'],
     what: 'integers overflow in archive formats and in .gitattributes files, which may run code',
@@ -120,8 +120,8 @@ export const gitHoles: Hole[] = [
 ]
 
 /** The holes of a release, as its makers left it: distributions mend without a change of its number. */
-export function holesOf(version: GitVersion): Hole[] {
-  return gitHoles.filter(({ mendedIn }) => {
+export function vulnerabilitiesOf(version: GitVersion): GitVulnerability[] {
+  return knownGitVulnerabilities.filter(({ mendedIn }) => {
     const ofSeries = mendedIn.find(([major, minor]) => major === version[0] && minor === version[1])
     const mended = ofSeries ?? mendedIn.at(-1)
     return mended !== undefined && compareVersions(version, mended) < 0

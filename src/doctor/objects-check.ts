@@ -3,9 +3,18 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { shellWord } from '../base/shell-word.ts'
 import { gitCommands } from '../git/process/commands.ts'
 import { backgroundCpuSeconds } from '../git/process/git-process.ts'
-import type { Site } from './context.ts'
+import type { DoctorContext } from './context.ts'
 import { listRepositories } from './doctor-store.ts'
-import { type Check, counted, type Finding, fault, firstOf, ok, Skip, warning } from './finding.ts'
+import {
+  type Check,
+  counted,
+  type Finding,
+  fault,
+  firstOf,
+  ok,
+  SkipError,
+  warning,
+} from './finding.ts'
 import { folderOf, listFolders, placedAt } from './repository-folders.ts'
 
 const pauseMs = 500
@@ -21,49 +30,49 @@ export const objectsCheck: Check = {
   id: 'objects',
   title: 'fsck of repositories',
   isLong: true,
-  async run(site) {
-    if (site.objectsOf === false) return [ok('Not asked for (--no-fsck).')]
-    await site.requireGit()
-    const suspects = await chooseRepositories(site)
+  async run(context) {
+    if (context.objectsOf === false) return [ok('Not asked for (--no-fsck).')]
+    await context.requireGit()
+    const suspects = await chooseRepositories(context)
     if (!Array.isArray(suspects)) return [suspects]
     const findings: Finding[] = []
     for (const [index, suspect] of suspects.entries()) {
-      site.onProgress(`fsck ${index + 1} of ${suspects.length}: ${suspect.name}`)
-      findings.push(...(await checkObjects(site, suspect)))
+      context.onProgress(`fsck ${index + 1} of ${suspects.length}: ${suspect.name}`)
+      findings.push(...(await checkObjects(context, suspect)))
     }
-    site.onProgress(undefined)
+    context.onProgress(undefined)
     if (findings.length > 0) return firstOf(findings)
     const [only] = suspects
     const who =
-      typeof site.objectsOf === 'string' && only
+      typeof context.objectsOf === 'string' && only
         ? only.name
         : counted(suspects.length, 'repository', 'repositories')
     return [ok(`${who}: every object is there and whole.`)]
   },
 }
 
-async function chooseRepositories(site: Site): Promise<Suspect[] | Finding> {
-  const { objectsOf } = site
-  const dataDir = await site.dataDir()
+async function chooseRepositories(context: DoctorContext): Promise<Suspect[] | Finding> {
+  const { objectsOf } = context
+  const dataDir = await context.dataDir()
   if (typeof objectsOf === 'string') {
-    const known = (await site.read(listRepositories)).find(({ name }) => name === objectsOf)
+    const known = (await context.read(listRepositories)).find(({ name }) => name === objectsOf)
     if (!known)
       return fault(`There is no repository "${objectsOf}".`, 'svc repos list names them all.')
     const path = folderOf(dataDir, known.id)
-    if ((await placedAt(path)) === undefined) throw new Skip(`${known.name} has no directory.`)
+    if ((await placedAt(path)) === undefined) throw new SkipError(`${known.name} has no directory.`)
     return [{ ...known, path }]
   }
   // Without a database, the directories alone tell what there is.
-  const names = await site.read(listRepositories).catch(() => [])
+  const names = await context.read(listRepositories).catch(() => [])
   const byId = new Map(names.map(({ id, name }) => [id, name]))
-  const { ids } = await listFolders(site)
+  const { ids } = await listFolders(context)
   return [...ids].map((id) => ({ id, name: byId.get(id) ?? id, path: folderOf(dataDir, id) }))
 }
 
-async function checkObjects(site: Site, { name, path }: Suspect): Promise<Finding[]> {
-  const tries = site.isServed() ? triesWhileServed : 1
+async function checkObjects(context: DoctorContext, { name, path }: Suspect): Promise<Finding[]> {
+  const tries = context.isServed() ? triesWhileServed : 1
   for (let attempt = 1; ; attempt++) {
-    const { exitCode, complaints } = await runFsck(site, path)
+    const { exitCode, complaints } = await runFsck(context, path)
     if (exitCode === 0) return []
     // One that is gone was deleted meanwhile, or another check tells of it.
     if ((await placedAt(path)) === undefined) return []
@@ -96,9 +105,9 @@ function describe(
 // What git says of an object that it could read, and that is not formed as it should be: git-fsck(1), fsck.<msg-id>.
 const malformed = /^(error|warning) in (commit|tree|blob|tag) [0-9a-f]+: \w+: /
 
-async function runFsck(site: Site, path: string) {
+async function runFsck(context: DoctorContext, path: string) {
   const options = { isIdle: true, limits: { cpuMaxSeconds: backgroundCpuSeconds } }
-  await using git = await site.git.start(gitCommands.fsck(path), options)
+  await using git = await context.git.start(gitCommands.fsck(path), options)
   git.stdin.end()
   const [output, { exitCode, complaint }] = await Promise.all([head(git.stdout), git.ended])
   return { exitCode, complaints: complaintsIn(`${complaint}\n${output}`) }

@@ -5,8 +5,8 @@ import type { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { codeOf } from '../base/error-code.ts'
 import { within } from '../base/timeouts.ts'
-import type { Site } from './context.ts'
-import { type Check, type Finding, fault, messageOf, ok, Skip } from './finding.ts'
+import type { DoctorContext } from './context.ts'
+import { type Check, type Finding, fault, messageOf, ok, SkipError } from './finding.ts'
 
 const timeoutMs = 5000
 const triesAtMost = 10
@@ -20,9 +20,9 @@ type Address = { host: string; port: number }
 export const httpPortCheck: Check = {
   id: 'http-port',
   title: 'the port of HTTP',
-  async run(site) {
-    const address = { host: site.setting('host'), port: site.setting('port') }
-    return checkPort(site, address, { variable: 'SVC_PORT', ask: askHealth })
+  async run(context) {
+    const address = { host: context.setting('host'), port: context.setting('port') }
+    return checkPort(context, address, { variable: 'SVC_PORT', ask: askHealth })
   },
 }
 
@@ -30,38 +30,40 @@ export const httpPortCheck: Check = {
 export const sshPortCheck: Check = {
   id: 'ssh-port',
   title: 'the port of SSH',
-  async run(site) {
-    const port = site.setting('sshPort')
+  async run(context) {
+    const port = context.setting('sshPort')
     if (port === 'off') return [ok('SSH is off.')]
-    const host = site.setting('sshHost')
-    return checkPort(site, { host, port }, { variable: 'SVC_SSH_PORT', ask: askIdentification })
+    const host = context.setting('sshHost')
+    return checkPort(context, { host, port }, { variable: 'SVC_SSH_PORT', ask: askIdentification })
   },
 }
 
-type Door = {
+type Via = {
   variable: string
   /** What a server of svc says there; rejects when it does not answer as one. */
   ask: (address: Address) => Promise<string>
 }
 
-async function checkPort(site: Site, address: Address, door: Door): Promise<Finding[]> {
+async function checkPort(context: DoctorContext, address: Address, via: Via): Promise<Finding[]> {
   if (address.port === 0) {
-    const note = site.isServed() ? '; the server that runs has told which' : ''
+    const note = context.isServed() ? '; the server that runs has told which' : ''
     return [ok(`Any free port of ${address.host}${note}.`)]
   }
-  if (site.isServed()) return checkServed(site, address, door)
-  const finding = await checkFree(address, door.variable)
+  if (context.isServed()) return checkServed(context, address, via)
+  const finding = await checkFree(address, via.variable)
   // What has the port may be a server that was started at this moment.
-  return finding.level !== 'ok' && site.isServed() ? checkServed(site, address, door) : [finding]
+  return finding.level !== 'ok' && context.isServed()
+    ? checkServed(context, address, via)
+    : [finding]
 }
 
-async function checkServed(site: Site, address: Address, { variable, ask }: Door) {
+async function checkServed(context: DoctorContext, address: Address, { variable, ask }: Via) {
   const where = toText(address)
   const attempt = () => within(timeoutMs, ask(reachable(address)))
   try {
     return [ok(`A server runs, and ${await patiently(attempt)} at ${where}.`)]
   } catch (error) {
-    if (!site.isServed()) throw new Skip('The server has stopped meanwhile.')
+    if (!context.isServed()) throw new SkipError('The server has stopped meanwhile.')
     return [
       fault(
         `A server runs on the data directory, but none of svc answers at ${where}: ${messageOf(error)}`,

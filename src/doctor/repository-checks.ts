@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { codeOf } from '../base/error-code.ts'
 import { shellWord } from '../base/shell-word.ts'
 import { hasRefs } from '../git/refs/refs.ts'
-import type { Site } from './context.ts'
+import type { DoctorContext } from './context.ts'
 import { type KnownRepository, listRepositories, readUnfinished } from './doctor-store.ts'
 import { type Check, counted, type Finding, fault, firstOf, ok, orOk, warning } from './finding.ts'
 import { folderOf, listFolders, placedAt } from './repository-folders.ts'
@@ -16,15 +16,15 @@ export const repositoriesCheck: Check = {
   id: 'repositories',
   title: 'rows against directories',
   isLong: true,
-  async run(site) {
+  async run(context) {
     // Rows before directories: what is made meanwhile has its directory first.
-    const rows = await site.read(listRepositories)
-    const { ids, strays } = await listFolders(site)
+    const rows = await context.read(listRepositories)
+    const { ids, strays } = await listFolders(context)
     const missing = await confirmMissing(
-      site,
+      context,
       rows.filter(({ id, isReady }) => isReady && !ids.has(id)),
     )
-    const unknown = await confirmUnknown(site, ids.difference(new Set(rows.map(({ id }) => id))))
+    const unknown = await confirmUnknown(context, ids.difference(new Set(rows.map(({ id }) => id))))
     const findings = [...firstOf(missing), ...firstOf(unknown), ...firstOf(strays.map(toStray))]
     return orOk(
       findings,
@@ -34,12 +34,15 @@ export const repositoriesCheck: Check = {
 }
 
 // Looked for again: a running server may have deleted them between two looks.
-async function confirmMissing(site: Site, suspects: KnownRepository[]): Promise<Finding[]> {
+async function confirmMissing(
+  context: DoctorContext,
+  suspects: KnownRepository[],
+): Promise<Finding[]> {
   if (suspects.length === 0) return []
-  const still = new Set((await site.read(listRepositories)).map(({ id }) => id))
+  const still = new Set((await context.read(listRepositories)).map(({ id }) => id))
   const findings: Finding[] = []
   for (const { id, name } of suspects) {
-    const path = folderOf(site.setting('dataDir'), id)
+    const path = folderOf(context.setting('dataDir'), id)
     if (!still.has(id) || (await placedAt(path)) !== undefined) continue
     findings.push(
       fault(
@@ -51,13 +54,13 @@ async function confirmMissing(site: Site, suspects: KnownRepository[]): Promise<
   return findings
 }
 
-async function confirmUnknown(site: Site, suspects: Set<string>): Promise<Finding[]> {
+async function confirmUnknown(context: DoctorContext, suspects: Set<string>): Promise<Finding[]> {
   if (suspects.size === 0) return []
-  const known = new Set((await site.read(listRepositories)).map(({ id }) => id))
-  const before = site.isServed() ? Date.now() - settledMs : Number.POSITIVE_INFINITY
+  const known = new Set((await context.read(listRepositories)).map(({ id }) => id))
+  const before = context.isServed() ? Date.now() - settledMs : Number.POSITIVE_INFINITY
   const findings: Finding[] = []
   for (const id of suspects) {
-    const path = folderOf(site.setting('dataDir'), id)
+    const path = folderOf(context.setting('dataDir'), id)
     const since = await placedAt(path)
     if (known.has(id) || since === undefined || since > before) continue
     const isUsed = await hasRefs(path, 'any').catch(() => true)
@@ -85,10 +88,11 @@ export const repositoryFilesCheck: Check = {
   id: 'repository-files',
   title: 'HEAD, settings and borrowed objects',
   isLong: true,
-  async run(site) {
-    const { ids } = await listFolders(site)
+  async run(context) {
+    const { ids } = await listFolders(context)
     const findings: Finding[] = []
-    for (const id of ids) findings.push(...(await lookInto(folderOf(site.setting('dataDir'), id))))
+    for (const id of ids)
+      findings.push(...(await lookInto(folderOf(context.setting('dataDir'), id))))
     return orOk(
       firstOf(findings),
       `${counted(ids.size, 'repository', 'repositories')}, as svc makes them.`,
@@ -191,10 +195,10 @@ const stuckMs = 10 * 60_000
 export const pushesCheck: Check = {
   id: 'pushes',
   title: 'unfinished pushes',
-  async run(site) {
-    const { count, since } = await site.read(readUnfinished)
+  async run(context) {
+    const { count, since } = await context.read(readUnfinished)
     if (count === 0 || since === null) return [ok('None.')]
-    if (!site.isServed()) return [ok(`${count}; the next start settles them.`)]
+    if (!context.isServed()) return [ok(`${count}; the next start settles them.`)]
     const isStuck = Date.now() - since > stuckMs
     if (!isStuck) return [ok(`${count}, under way.`)]
     return [

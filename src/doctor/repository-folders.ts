@@ -1,8 +1,8 @@
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { codeOf } from '../base/error-code.ts'
-import type { Site } from './context.ts'
-import { Skip } from './finding.ts'
+import type { DoctorContext } from './context.ts'
+import { SkipError } from './finding.ts'
 
 const idForm = /^[0-9a-z]{26}$/
 
@@ -19,14 +19,14 @@ export function folderOf(dataDir: string, id: string): string {
 }
 
 /** What is in the folder of repositories; throws a Skip when there is none. */
-export async function listFolders(site: Site): Promise<Folders> {
-  const root = join(await site.dataDir(), 'repositories')
+export async function listFolders(context: DoctorContext): Promise<Folders> {
+  const root = join(await context.dataDir(), 'repositories')
   const ids = new Set<string>()
   const strays: string[] = []
   const shelves = await readdir(root, { withFileTypes: true }).catch((error) => {
     // Every repository that there should be is missing then.
     if (codeOf(error) === 'ENOENT') return []
-    throw new Skip('The folder of repositories cannot be read.')
+    throw new SkipError('The folder of repositories cannot be read.')
   })
   for (const shelf of shelves) {
     const path = join(root, shelf.name)
@@ -37,7 +37,7 @@ export async function listFolders(site: Site): Promise<Folders> {
     for (const name of await readdir(path)) {
       const id = name.replace(/\.git$/, '')
       const isInPlace =
-        idForm.test(id) && folderOf(site.setting('dataDir'), id) === join(path, name)
+        idForm.test(id) && folderOf(context.setting('dataDir'), id) === join(path, name)
       if (isInPlace) ids.add(id)
       else strays.push(join(path, name))
     }

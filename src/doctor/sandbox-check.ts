@@ -2,7 +2,7 @@ import { findProgram } from '../base/find-program.ts'
 import { toSandboxOptions } from '../runner/sandbox-options.ts'
 import { probeSandbox } from '../sandbox/open-sandbox.ts'
 import { missingTools } from '../sandbox/tools.ts'
-import type { Site } from './context.ts'
+import type { DoctorContext } from './context.ts'
 import { type Check, type Finding, messageOf, ok, warning } from './finding.ts'
 
 const namespaces =
@@ -18,30 +18,30 @@ const aboutGroups =
 export const sandboxCheck: Check = {
   id: 'sandbox',
   title: 'the sandbox',
-  async run(site) {
-    if (!site.setting('runner')) {
+  async run(context) {
+    if (!context.setting('runner')) {
       return [ok('SVC_RUNNER is off: only runners elsewhere execute workflows.')]
     }
-    const missing = missingTools(site.path).map((tool) =>
+    const missing = missingTools(context.path).map((tool) =>
       warning(
         `${tool.name} is not on the PATH; workflows need it.`,
         `apt-get install ${tool.package}`,
       ),
     )
-    const isWanted = site.setting('sandbox') !== 'none'
-    if (isWanted && findProgram('bwrap', site.path) === undefined) {
+    const isWanted = context.setting('sandbox') !== 'none'
+    if (isWanted && findProgram('bwrap', context.path) === undefined) {
       const found =
         process.getuid?.() === 0
           ? 'bwrap is not on the PATH; steps of workflows have no sandbox without it.'
           : 'bwrap is not on the PATH; runs of workflows are refused without it.'
       missing.unshift(warning(found, 'apt-get install bubblewrap'))
     }
-    return missing.length > 0 ? missing : [await probe(site)]
+    return missing.length > 0 ? missing : [await probe(context)]
   },
 }
 
 // As the runner finds it out, with the same settings.
-async function probe({ path, setting }: Site): Promise<Finding> {
+async function probe({ path, setting }: DoctorContext): Promise<Finding> {
   const sandbox = toSandboxOptions({
     sandbox: setting('sandbox'),
     sandboxNetwork: setting('sandboxNetwork'),

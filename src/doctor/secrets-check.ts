@@ -7,9 +7,18 @@ import {
   sealedTables,
 } from '../secrets/sealed-store.ts'
 import { createVault, type Vault } from '../vault/vault.ts'
-import type { Site } from './context.ts'
+import type { DoctorContext } from './context.ts'
 import { readVersion } from './doctor-store.ts'
-import { type Check, counted, type Finding, fault, firstOf, ok, orOk, Skip } from './finding.ts'
+import {
+  type Check,
+  counted,
+  type Finding,
+  fault,
+  firstOf,
+  ok,
+  orOk,
+  SkipError,
+} from './finding.ts'
 import { keySettings } from './keys-check.ts'
 
 const rowsAtOnce = 50
@@ -19,28 +28,28 @@ export const secretsCheck: Check = {
   id: 'secrets',
   title: 'whether secrets can be opened',
   isLong: true,
-  async run(site) {
-    const version = (await site.read(readVersion)) ?? 0
+  async run(context) {
+    const version = (await context.read(readVersion)) ?? 0
     const tables = sealedTables.filter((one) => one.version <= version).map(({ table }) => table)
     if (tables.length === 0) return [ok('There are none.')]
-    const { keys } = await readEncryptionKeys(keySettings(site)).catch((error) => {
-      throw new Skip('The encryption key cannot be read.', { cause: error })
+    const { keys } = await readEncryptionKeys(keySettings(context)).catch((error) => {
+      throw new SkipError('The encryption key cannot be read.', { cause: error })
     })
     const vault = createVault(keys)
-    const unknown = await site.read((db) => findUnknownKeys(db, vault, tables))
+    const unknown = await context.read((db) => findUnknownKeys(db, vault, tables))
     if (unknown.length > 0) return [fault(describeUnknown(unknown), unknownFix)]
-    const { count, damaged } = await openAll(site, vault, tables)
+    const { count, damaged } = await openAll(context, vault, tables)
     return orOk(firstOf(damaged), `${counted(count, 'secret')}, all of which can be opened.`)
   },
 }
 
-async function openAll(site: Site, vault: Vault, tables: SealedTable[]) {
+async function openAll(context: DoctorContext, vault: Vault, tables: SealedTable[]) {
   const damaged: Finding[] = []
   let count = 0
   for (const table of tables) {
     for (let after: string | undefined = ''; after !== undefined; ) {
       const page = { after, limit: rowsAtOnce }
-      const rows: SealedRow[] = await site.read((db) => listSealed(db, table, page))
+      const rows: SealedRow[] = await context.read((db) => listSealed(db, table, page))
       for (const row of rows) {
         const opened = vault.open(row.sealedValue, row)
         if ('fault' in opened) damaged.push(unreadable(row, opened.fault))

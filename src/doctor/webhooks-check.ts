@@ -15,17 +15,17 @@ const allWell = (isServed: boolean) =>
 export const webhooksCheck: Check = {
   id: 'webhooks',
   title: 'webhooks that were given up, and deliveries that are overdue',
-  async run(site) {
-    const version = (await site.read(readVersion)) ?? 0
+  async run(context) {
+    const version = (await context.read(readVersion)) ?? 0
     if (version < webhooksVersion) return [ok('There are none.')]
-    const givenUp = (await site.read(listGivenUp)).map(({ id, repositoryName, disabledAt }) =>
+    const givenUp = (await context.read(listGivenUp)).map(({ id, repositoryName, disabledAt }) =>
       warning(
         `The webhook ${id} of ${repositoryName} is disabled since ${new Date(disabledAt ?? 0).toISOString()}, as its receiver took nothing for days.`,
         `When the receiver is well, send {"enabled": true} by PATCH to /repos/${repositoryName}/webhooks/${id}, and have what it missed replayed.`,
       ),
     )
     const findings: Finding[] = firstOf(givenUp)
-    const dueAt = site.isServed() ? await site.read(findOldestDue) : null
+    const dueAt = context.isServed() ? await context.read(findOldestDue) : null
     if (dueAt !== null && dueAt < Date.now() - stuckMs) {
       findings.push(
         warning(
@@ -34,6 +34,6 @@ export const webhooksCheck: Check = {
         ),
       )
     }
-    return orOk(findings, allWell(site.isServed()))
+    return orOk(findings, allWell(context.isServed()))
   },
 }

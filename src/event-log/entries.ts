@@ -1,5 +1,5 @@
 import type { Standing } from '../access/may.ts'
-import type { listAllAfter, Place } from './event-log-store.ts'
+import type { listAllAfter, RepositoryAudience } from './event-log-store.ts'
 import type { EventKind } from './event-visibility.ts'
 
 type Row = Awaited<ReturnType<typeof listAllAfter>>[number]
@@ -23,7 +23,10 @@ export function toLoggedEvent(entry: Entry, repoName: string | null) {
 }
 
 /** How a username stands to a repository, if it is there still. */
-export function standingIn(place: Place | undefined, username: string): Standing | undefined {
+export function standingIn(
+  place: RepositoryAudience | undefined,
+  username: string,
+): Standing | undefined {
   if (!place) return undefined
   const { ownerUsername, collaborators } = place
   return { ownerUsername, isCollaborator: collaborators.has(username) }

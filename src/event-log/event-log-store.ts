@@ -93,10 +93,17 @@ export function listAllAfter(db: Db, { after, limit }: { after: number; limit: n
 }
 
 /** What a repository is called, and whom it exists for. */
-export type Place = { name: string; ownerUsername: string; collaborators: ReadonlySet<string> }
+export type RepositoryAudience = {
+  name: string
+  ownerUsername: string
+  collaborators: ReadonlySet<string>
+}
 
 /** The place of a repository; undefined when it is gone. */
-export async function findPlace(db: Db, repositoryId: string): Promise<Place | undefined> {
+export async function findRepositoryAudience(
+  db: Db,
+  repositoryId: string,
+): Promise<RepositoryAudience | undefined> {
   const rows = await db
     .selectFrom('repositories')
     .leftJoin('collaborators', 'collaborators.repositoryId', 'repositories.id')

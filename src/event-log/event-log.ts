@@ -3,13 +3,19 @@ import type { Access } from '../access/access-watch.ts'
 import { holds, isAdmin, maySee } from '../access/may.ts'
 import type { Principal } from '../access/principal.ts'
 import { Problem } from '../base/problem.ts'
-import { createOneByOne } from '../concurrency/keyed-mutex.ts'
+import { createKeyedMutex } from '../concurrency/keyed-mutex.ts'
 import type { Database } from '../database/database.ts'
-import type { EventBell } from '../events/event-notifier.ts'
+import type { EventNotifier } from '../events/event-notifier.ts'
 import { eventKinds } from '../events/events.ts'
 import type { Repositories } from '../repositories/repositories.ts'
 import { type LoggedEvent, standingIn, toEntry, toLoggedEvent } from './entries.ts'
-import { findNth, findPlace, listEvents, type Place, readExtent } from './event-log-store.ts'
+import {
+  findNth,
+  findRepositoryAudience,
+  listEvents,
+  type RepositoryAudience,
+  readExtent,
+} from './event-log-store.ts'
 import {
   type EventKind,
   kindsWithoutRepository,
@@ -17,13 +23,13 @@ import {
   repositoryPermissions,
   visibleKinds,
 } from './event-visibility.ts'
-import { createEventTail } from './tail-cache.ts'
+import { createTailCache } from './tail-cache.ts'
 
 export type EventLog = ReturnType<typeof createEventLog>
 
 type Dependencies = {
   db: Database
-  bell: EventBell
+  notifier: EventNotifier
   repositories: Pick<Repositories, 'find'>
   /** The same principal as it is now, or undefined when it is none any more. */
   refresh: (principal: Principal) => Promise<Principal | undefined>
@@ -49,7 +55,7 @@ type Following = {
 
 type Page = Omit<Following, 'idleMs'> & { waitMs: number }
 
-type Asked = { repository: string | undefined; kinds: readonly EventKind[] | undefined }
+type EventFilter = { repository: string | undefined; kinds: readonly EventKind[] | undefined }
 
 // A look reads no more events than these, whether its caller may see any of them or none.
 const eventsALook = 2000
@@ -58,9 +64,9 @@ const pauseInVainMs = 20
 const pauseInVain = () => sleep(pauseInVainMs)
 
 /** The event log, as far as each caller may see it, from any number on. */
-export function createEventLog({ db, bell, repositories, refresh }: Dependencies) {
-  const tail = createEventTail({ db, bell, refresh })
-  const oneByOne = createOneByOne()
+export function createEventLog({ db, notifier, repositories, refresh }: Dependencies) {
+  const tail = createTailCache({ db, notifier, refresh })
+  const serialize = createKeyedMutex()
 
   async function look({ principal, repositoryId, kinds }: Selection, after: number, limit: number) {
     const caller = requireAlive(await refresh(principal))
@@ -86,7 +92,7 @@ export function createEventLog({ db, bell, repositories, refresh }: Dependencies
       return maySeeEvent(caller, entry, standing) ? [toLoggedEvent(entry, name)] : []
     })
     if (events.length === 0 && repositoryId !== undefined)
-      requireSight(caller, await findPlace(db, repositoryId))
+      requireSight(caller, await findRepositoryAudience(db, repositoryId))
     const end = rows.length === limit ? rows.at(-1)?.seq : undefined
     return { events, upTo: end ?? upTo, last }
   }
@@ -131,7 +137,7 @@ export function createEventLog({ db, bell, repositories, refresh }: Dependencies
 
   /** Looks at what is behind the end when it is the token's turn, one at a time: others get theirs, and all requests, in between. */
   function inTurn<T>({ id }: Principal, pause: () => Promise<void>, act: () => Promise<T>) {
-    return oneByOne(id, () => pause().then(act))
+    return serialize(id, () => pause().then(act))
   }
 
   /**
@@ -157,7 +163,7 @@ export function createEventLog({ db, bell, repositories, refresh }: Dependencies
     /** Waits at the end of the log; undefined when it is not near any more. */
     async function wait(): Promise<Seen | undefined> {
       const deadline = performance.now() + idleMs
-      const events = await bell.until({ deadline, signal }, async () => {
+      const events = await notifier.until({ deadline, signal }, async () => {
         const recent = await lookAtTail(selection, from, limit)
         isNear = recent !== undefined
         if (!recent) return []
@@ -179,7 +185,7 @@ export function createEventLog({ db, bell, repositories, refresh }: Dependencies
 
   return {
     /** The selection of a reader, and the access that it depends on. Throws `permission_missing` and `repository_not_found`. */
-    async select(principal: Principal, { repository, kinds = eventKinds }: Asked) {
+    async select(principal: Principal, { repository, kinds = eventKinds }: EventFilter) {
       const selection: Selection = { principal, kinds, repositoryId: undefined }
       if (repository === undefined) return { selection, access: undefined }
       const permission = repositoryPermissions.find((one) => holds(principal, one))
@@ -221,7 +227,7 @@ function requireAlive(principal: Principal | undefined): Principal {
   throw new Problem('token_invalid', 'The token was deleted or has expired.')
 }
 
-function requireSight(principal: Principal, place: Place | undefined): void {
+function requireSight(principal: Principal, place: RepositoryAudience | undefined): void {
   const standing = standingIn(place, principal.username)
   if (standing && maySee(principal, standing)) return
   const detail = 'The repository is gone, or it is not yours to see any more.'

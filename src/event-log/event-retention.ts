@@ -12,7 +12,7 @@ const eventsAtOnce = 500
  * Forgets events that are older than that many days, oldest first, so that the log stays without gaps. What a part
  * of the service has not read, or what is to be sent of it has not been composed yet, stays, and all after it.
  */
-export async function forgetEvents({ db, clock, keptDays, signal }: Dependencies): Promise<void> {
+export async function pruneEvents({ db, clock, keptDays, signal }: Dependencies): Promise<void> {
   const before = clock.now() - keptDays * dayMs
   while (!signal.aborted) {
     // Asked for each piece: a delivery that is made meanwhile may need what is left.

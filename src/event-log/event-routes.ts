@@ -9,14 +9,14 @@ import { eventStreamType, wantsEventStream } from '../http/server-sent-events.ts
 import type { EventLog } from './event-log.ts'
 import { streamEvents } from './event-stream.ts'
 import type { EventKind } from './event-visibility.ts'
-import { createFollowers } from './subscriber-limit.ts'
+import { createSubscriberLimit } from './subscriber-limit.ts'
 
 const usualPage = 100
 const waitMaxSeconds = 60
 
 /** The route of the event log. */
 export function eventRoutes(eventLog: EventLog) {
-  const followers = createFollowers()
+  const subscriberLimit = createSubscriberLimit()
 
   const toNumber = async (after: string) => (after === 'latest' ? eventLog.last() : Number(after))
 
@@ -91,7 +91,7 @@ export function eventRoutes(eventLog: EventLog) {
         if (access) requireAccess(access)
         if (wantsEventStream(query.follow, header('accept'))) {
           using entered = new DisposableStack()
-          entered.use(followers.enter(principal))
+          entered.use(subscriberLimit.enter(principal))
           const after = await toNumber(
             lastEventId(header('last-event-id')) ?? query.after ?? 'latest',
           )
@@ -103,7 +103,7 @@ export function eventRoutes(eventLog: EventLog) {
           return stream
         }
         const after = await toNumber(query.after ?? '0')
-        using _place = wait > 0 ? followers.enter(principal) : undefined
+        using _place = wait > 0 ? subscriberLimit.enter(principal) : undefined
         const seen = await eventLog.page({
           selection,
           after,

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Principal } from '../access/principal.ts'
 import { Problem } from '../base/problem.ts'
-import { createFollowers } from './subscriber-limit.ts'
+import { createSubscriberLimit } from './subscriber-limit.ts'
 
 const perToken = 100
 const overall = 1000
@@ -14,13 +14,13 @@ function token(id: string): Principal {
 }
 
 test('a token has its share, the server all of them, and who leaves makes room for one', () => {
-  const followers = createFollowers()
-  const first = followers.enter(token('0'))
+  const subscriberLimit = createSubscriberLimit()
+  const first = subscriberLimit.enter(token('0'))
   for (let count = 1; count < overall; count++)
-    followers.enter(token(String(Math.floor(count / perToken))))
-  assert.throws(() => followers.enter(token('0')), isTooMany)
-  assert.throws(() => followers.enter(token('other')), isTooMany)
+    subscriberLimit.enter(token(String(Math.floor(count / perToken))))
+  assert.throws(() => subscriberLimit.enter(token('0')), isTooMany)
+  assert.throws(() => subscriberLimit.enter(token('other')), isTooMany)
   first[Symbol.dispose]()
-  followers.enter(token('other'))
-  assert.throws(() => followers.enter(token('0')), isTooMany)
+  subscriberLimit.enter(token('other'))
+  assert.throws(() => subscriberLimit.enter(token('0')), isTooMany)
 })

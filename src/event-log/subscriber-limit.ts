@@ -6,7 +6,7 @@ const overallAtMost = 1000
 const retryAfterSeconds = 10
 
 /** Counts the requests that wait for events; each holds a connection, for as long as its client likes. */
-export function createFollowers() {
+export function createSubscriberLimit() {
   const byToken = new Map<string, number>()
   let overall = 0
 

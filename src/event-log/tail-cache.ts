@@ -1,13 +1,13 @@
 import type { Principal } from '../access/principal.ts'
 import type { Database } from '../database/database.ts'
-import type { EventBell } from '../events/event-notifier.ts'
+import type { EventNotifier } from '../events/event-notifier.ts'
 import { type Entry, toEntry } from './entries.ts'
-import { findPlace, listAllAfter, type Place } from './event-log-store.ts'
+import { findRepositoryAudience, listAllAfter, type RepositoryAudience } from './event-log-store.ts'
 import type { EventKind } from './event-visibility.ts'
 
 type Dependencies = {
   db: Database
-  bell: EventBell
+  notifier: EventNotifier
   /** The same principal as it is now, or undefined when it is none any more. */
   refresh: (principal: Principal) => Promise<Principal | undefined>
 }
@@ -22,7 +22,7 @@ const changesNoRight = new Set<EventKind>(['push', 'workflow', 'secret.saved', '
  * The end of the log, in memory: read once for all who follow it, with the rights of those whom it is for. However
  * many follow, a push costs a query or two.
  */
-export function createEventTail({ db, bell, refresh }: Dependencies) {
+export function createTailCache({ db, notifier, refresh }: Dependencies) {
   let entries: Entry[] = []
   /** The entries are all events with numbers above the first, up to the second. */
   let [start, end] = [0, 0]
@@ -31,7 +31,7 @@ export function createEventTail({ db, bell, refresh }: Dependencies) {
   let readAt = Number.NEGATIVE_INFINITY
   let reading: Promise<void> | undefined
   let sight = newSight()
-  bell.onEvents(() => {
+  notifier.onEvents(() => {
     isStale = true
   })
 
@@ -77,13 +77,13 @@ export function createEventTail({ db, bell, refresh }: Dependencies) {
   function newSight() {
     const at = performance.now()
     const principals = new Map<string, Promise<Principal | undefined>>()
-    const places = new Map<string, Promise<Place | undefined>>()
+    const places = new Map<string, Promise<RepositoryAudience | undefined>>()
     return {
       isOld: () => performance.now() - at > oldestMs,
       refresh: (principal: Principal) =>
         getOrMake(principals, principal.id, () => refresh(principal)),
       placeOf: (repositoryId: string) =>
-        getOrMake(places, repositoryId, () => findPlace(db, repositoryId)),
+        getOrMake(places, repositoryId, () => findRepositoryAudience(db, repositoryId)),
     }
   }
 

@@ -8,7 +8,7 @@ export type Reader = (typeof readers)[number]
 const eventsAtOnce = 1000
 
 /** How far a reader is; the mark stays locked until the transaction ends. */
-export async function lockMark(tx: Db, reader: Reader): Promise<number> {
+export async function lockCursor(tx: Db, reader: Reader): Promise<number> {
   const row = await tx
     .updateTable('marks')
     .set((is) => ({ value: is.ref('value') }))
@@ -18,7 +18,7 @@ export async function lockMark(tx: Db, reader: Reader): Promise<number> {
   return row.value
 }
 
-export async function readMark(db: Db, reader: Reader): Promise<number> {
+export async function readCursor(db: Db, reader: Reader): Promise<number> {
   const row = await db
     .selectFrom('marks')
     .select('value')
@@ -27,7 +27,7 @@ export async function readMark(db: Db, reader: Reader): Promise<number> {
   return row.value
 }
 
-export async function updateMark(tx: Db, reader: Reader, seq: number): Promise<void> {
+export async function updateCursor(tx: Db, reader: Reader, seq: number): Promise<void> {
   await tx.updateTable('marks').set({ value: seq }).where('name', '=', reader).execute()
 }
 

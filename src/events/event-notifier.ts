@@ -1,7 +1,7 @@
-import type { Changes } from '../concurrency/notifier.ts'
+import type { Notifier } from '../concurrency/notifier.ts'
 import type { Db } from '../database/schema.ts'
 
-export type EventBell = ReturnType<typeof createEventBell>
+export type EventNotifier = ReturnType<typeof createEventNotifier>
 
 const name = 'events'
 
@@ -9,7 +9,7 @@ const name = 'events'
  * Tells whoever waits in this process that there are new events, as soon as they are committed. Those that another
  * process publishes are seen by who looks again from time to time, as `until` does.
  */
-export function createEventBell({ db, changes }: { db: () => Db; changes: Changes }) {
+export function createEventNotifier({ db, changes }: { db: () => Db; changes: Notifier }) {
   let known = 0
   let looking: Promise<void> | undefined
   let isAskedAgain = false

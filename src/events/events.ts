@@ -5,7 +5,7 @@ import { fanOut } from './fan-out.ts'
 
 /** Every kind of event, with its data. */
 export type EventData = {
-  push: PushedUpdate & { pushId: string; door: string; repositoryName: string }
+  push: PushedUpdate & { pushId: string; via: string; repositoryName: string }
   'repository.created': { name: string }
   'repository.imported': { name: string; source: string }
   'repository.renamed': { name: string; formerName: string }

@@ -1,29 +1,29 @@
 import type { Log } from '../base/log.ts'
 import type { FreeSpace } from '../config/free-space.ts'
 import type { PlainSettings } from '../config/settings.ts'
-import type { Door } from '../database/schema.ts'
+import type { Via } from '../database/schema.ts'
 import type { Git } from '../git/process/git-process.ts'
-import type { RefSnapshots } from '../git/refs/ref-cache.ts'
-import type { Tidying } from '../repositories/repository-holds.ts'
-import type { GitTurns } from './git-limiters.ts'
+import type { RefCache } from '../git/refs/ref-cache.ts'
+import type { RepositoryHolds } from '../repositories/repository-holds.ts'
+import type { GitLimiters } from './git-limiters.ts'
 import { createMeasure, type Operation } from './operations.ts'
 import type { Pushes } from './receive-pack/pushes.ts'
-import { createReceiving } from './receive-pack/receive-pack.ts'
-import { createOffers } from './upload-pack/advertise-refs.ts'
-import type { FetchCache } from './upload-pack/response-cache.ts'
-import { createFetches } from './upload-pack/upload-pack.ts'
+import { createReceivePack } from './receive-pack/receive-pack.ts'
+import { createAdvertiser } from './upload-pack/advertise-refs.ts'
+import type { ResponseCache } from './upload-pack/response-cache.ts'
+import { createUploadPack } from './upload-pack/upload-pack.ts'
 
 export type GitEngine = ReturnType<typeof createGitEngine>
 
 type Dependencies = {
   git: Git
-  snapshots: RefSnapshots
-  pushes: Pick<Pushes, 'judge' | 'finish'>
+  refCache: RefCache
+  pushes: Pick<Pushes, 'authorize' | 'finalize'>
   /** Which way its clients come. */
-  door: Door
-  tidying: Pick<Tidying, 'enter'>
-  turns: GitTurns
-  fetchCache: Pick<FetchCache, 'answer'>
+  via: Via
+  repositoryHolds: Pick<RepositoryHolds, 'acquire'>
+  turns: GitLimiters
+  responseCache: Pick<ResponseCache, 'answer'>
   freeSpace: FreeSpace
   settings: PlainSettings
   log: Log
@@ -39,10 +39,10 @@ export function createGitEngine(dependencies: Dependencies) {
   const measure = createMeasure(dependencies.onOperation)
   const stallMs = dependencies.settings.gitStallSeconds * 1000
   const parts = { ...dependencies, measure, stallMs }
-  const { offer, offerAtHand, list } = createOffers(parts)
+  const { offer, offerAtHand, list } = createAdvertiser(parts)
   return {
-    ...createFetches({ ...parts, offerAtHand, list }),
+    ...createUploadPack({ ...parts, offerAtHand, list }),
     offer: measure('offer', offer),
-    push: measure('push', createReceiving(parts).push),
+    push: measure('push', createReceivePack(parts).push),
   }
 }

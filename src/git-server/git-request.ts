@@ -4,13 +4,13 @@ import type { Repository } from '../repositories/repositories.ts'
 
 export type Service = 'git-upload-pack' | 'git-receive-pack'
 
-/** Where an answer goes, over either door. Whoever asked for it ends it. */
-export type Answer = {
+/** Where a response is written, over HTTP or SSH. Its caller ends it. */
+export type GitResponse = {
   output: Writable
   /** Called before the first byte of output, or when there is none; with all their number if it is known. */
   begin: (size?: number) => void
   /** Begins and says all of an answer that is short, in place of `begin` and `output`. */
-  say: (bytes: Buffer) => void
+  respondWithBytes: (bytes: Buffer) => void
   hasBegun: () => boolean
   /** Called when all of a push's answer is said; git may take a moment more to end. */
   onSaid: () => void
@@ -28,7 +28,7 @@ export type GitRequest = {
   repository: Repository
   /** Version of Git's protocol that the client asks for: `version=1`, `version=2` or nothing. */
   protocol: string
-  answer: Answer
+  answer: GitResponse
   /** Whether the client has more to send, and git would take it. */
   isReceiving: () => boolean
   /** Whether the client reads an answer only after it has sent all: then the rest of a request is read and dropped. */
@@ -49,7 +49,7 @@ export function keysOf(request: Pick<GitRequest, 'principal' | 'repository'>): s
   return [principal.username || principal.id, repository.id]
 }
 
-export function answerEmpty(answer: Answer): Outcome {
-  answer.say(Buffer.alloc(0))
+export function answerEmpty(answer: GitResponse): Outcome {
+  answer.respondWithBytes(Buffer.alloc(0))
   return 0
 }

@@ -1,6 +1,6 @@
 import { watchDrain } from '../git/process/chunks.ts'
 import type { GitRequest, Outcome } from './git-request.ts'
-import { type Watched, watchRequest } from './respond.ts'
+import { type WatchedRequest, watchRequest } from './respond.ts'
 
 // A client that reads slowly has no more than this encrypted or copied for it.
 const writtenAtOnce = 1024 * 1024
@@ -8,8 +8,8 @@ const writtenAtOnce = 1024 * 1024
 const shortMaxBytes = 64 * 1024
 
 /** Answers with bytes that are at hand. */
-export async function say(
-  request: GitRequest | Watched,
+export async function respondWithBytes(
+  request: GitRequest | WatchedRequest,
   pieces: readonly Buffer[],
   stallMs: number,
 ): Promise<Outcome> {
@@ -18,7 +18,7 @@ export async function say(
   const size = pieces.reduce((sum, { length }) => sum + length, 0)
   if (size <= shortMaxBytes) {
     const [first = Buffer.alloc(0), ...more] = pieces
-    answer.say(more.length === 0 ? first : Buffer.concat(pieces, size))
+    answer.respondWithBytes(more.length === 0 ? first : Buffer.concat(pieces, size))
     return 0
   }
   answer.begin(size)

@@ -2,7 +2,7 @@ import { stat } from 'node:fs/promises'
 import type { Log } from '../base/log.ts'
 import { Problem } from '../base/problem.ts'
 import type { GitProcess } from '../git/process/git-process.ts'
-import { converse, type Hold, type Said } from '../git/process/pipe-process.ts'
+import { type PipeEnd, pipeProcess, type ReportHold } from '../git/process/pipe-process.ts'
 import { watchStall } from '../git/process/stall-timeout.ts'
 import type { Body } from '../git/protocol/request-body.ts'
 import { malformedRequest } from '../git/protocol/requests.ts'
@@ -10,7 +10,7 @@ import { assertRepository } from '../git/refs/refs.ts'
 import type { GitRequest, Outcome } from './git-request.ts'
 
 /** A request whose signal is aborted, too, when its client neither sends nor reads. */
-export type Watched = GitRequest & Disposable & { onProgress: () => void }
+export type WatchedRequest = GitRequest & Disposable & { onProgress: () => void }
 
 type Talk = {
   child: GitProcess
@@ -18,13 +18,16 @@ type Talk = {
   /** What the answer begins with, before git's own output. */
   heading?: Buffer | undefined
   onSaid?: () => void
-  hold?: Hold
+  hold?: ReportHold
   /** Whether a reason is given in the response, even as all of it: see converse. */
   explains?: 'always' | 'once begun'
 }
 
 /** Watches a request for as long as it is not disposed of. For one that is watched already, what moves is told there, too. */
-export function watchRequest(request: GitRequest | Watched, stallMs: number): Watched {
+export function watchRequest(
+  request: GitRequest | WatchedRequest,
+  stallMs: number,
+): WatchedRequest {
   const { answer, isReceiving } = request
   const isWaiting = () => isReceiving() || answer.output.writableNeedDrain
   const stall = watchStall(stallMs, isWaiting, request.signal)
@@ -40,8 +43,8 @@ export function watchRequest(request: GitRequest | Watched, stallMs: number): Wa
 }
 
 /** Has a git process answer a request. */
-export async function talk(
-  watched: Watched,
+export async function respond(
+  watched: WatchedRequest,
   { child, input, heading, onSaid, hold, explains }: Talk,
   log: Log,
 ): Promise<Outcome> {
@@ -51,7 +54,7 @@ export async function talk(
     answer.begin()
     if (heading) output.write(heading)
   }
-  const ended = await converse(child, {
+  const ended = await pipeProcess(child, {
     input,
     output,
     sendsAllFirst,
@@ -70,8 +73,8 @@ export async function talk(
 
 /** What comes of a request when git has ended. Throws a Problem that says why it has said nothing, or not all. */
 export async function conclude(
-  { answer, repository }: Watched,
-  { exitCode, exceeded, isExplained }: Pick<Said, 'exitCode' | 'exceeded' | 'isExplained'>,
+  { answer, repository }: WatchedRequest,
+  { exitCode, exceeded, isExplained }: Pick<PipeEnd, 'exitCode' | 'exceeded' | 'isExplained'>,
 ): Promise<Outcome> {
   if (isExplained) return 'refused'
   if (exceeded) throw exceeded

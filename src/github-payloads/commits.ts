@@ -1,7 +1,7 @@
 import type { Json } from '../workflow-parser/scope.ts'
 
 /** What is told of a commit; times are in ISO 8601. */
-export type ToldCommit = {
+export type CommitSummary = {
   id: string
   treeId: string
   message: string
@@ -24,7 +24,7 @@ export function toTime(seconds: string): string {
 }
 
 /** A commit of a push; a commit has no address of its own, so `url` is that of the push. */
-export function toCommit(commit: ToldCommit, pushUrl: string): { [key: string]: Json } {
+export function toCommit(commit: CommitSummary, pushUrl: string): { [key: string]: Json } {
   return {
     ...toHeadCommit(commit),
     distinct: true,
@@ -34,7 +34,7 @@ export function toCommit(commit: ToldCommit, pushUrl: string): { [key: string]: 
 }
 
 /** A commit as it is told of a run. */
-export function toHeadCommit(commit: ToldCommit): { [key: string]: Json } {
+export function toHeadCommit(commit: CommitSummary): { [key: string]: Json } {
   const { id, treeId, message, author, committer } = commit
   return {
     id,

@@ -1,5 +1,5 @@
 import { type About, type Payload, toCommon, urlOf } from './about.ts'
-import { type ToldCommit, toCommit } from './commits.ts'
+import { type CommitSummary, toCommit } from './commits.ts'
 
 /** All zeros before or after it mean that there was no such ref. */
 type Update = { ref: string; before: string; after: string; forced: boolean; pushId?: string }
@@ -12,9 +12,9 @@ export function pushUrlOf({ pushId }: Pick<Update, 'pushId'>, about: About): str
 
 type Brought = {
   /** The oldest first. */
-  commits: ToldCommit[]
+  commits: CommitSummary[]
   /** The commit that the ref leads to. */
-  head: ToldCommit | undefined
+  head: CommitSummary | undefined
   /** The full name of a branch that a new ref was made from. */
   baseRef?: string | undefined
 }

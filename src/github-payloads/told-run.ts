@@ -1,5 +1,5 @@
 /** A run as the API lists it. */
-export type ToldRun = {
+export type RunSummary = {
   id: string
   repoName: string
   number: number
@@ -22,12 +22,12 @@ export type ToldRun = {
   isolation: string | null
   fault: string | null
   /** Null until it has completed. */
-  result: { success: boolean; duration: number; steps: ToldStep[] } | null
+  result: { success: boolean; duration: number; steps: StepSummary[] } | null
   /** Null when it has completed. */
-  steps: ToldStep[] | null
+  steps: StepSummary[] | null
 }
 
-export type ToldStep = {
+export type StepSummary = {
   number: number
   name: string
   workflow: string

@@ -8,7 +8,7 @@ import {
   toUser,
   urlOf,
 } from './about.ts'
-import { type ToldCommit, toHeadCommit } from './commits.ts'
+import { type CommitSummary, toHeadCommit } from './commits.ts'
 
 /** A run in the state of an event, as far as GitHub's shape has it. */
 type Run = {
@@ -26,10 +26,10 @@ type Run = {
   startedAt: number | null
 }
 
-type Told = {
+type ReportedRun = {
   action: 'queued' | 'running' | 'completed'
   run: Run
-  head: ToldCommit | undefined
+  head: CommitSummary | undefined
   /** When it came to this state. */
   at: number
 }
@@ -42,7 +42,7 @@ const words = {
 }
 
 /** Of a run that has come to a new state. */
-export function workflowRunPayload({ action, run, head, at }: Told, about: About): Payload {
+export function workflowRunPayload({ action, run, head, at }: ReportedRun, about: About): Payload {
   const { repository } = about
   const workflows = `${urlOf(about)}/workflows`
   const url = `${workflows}/${run.id}`

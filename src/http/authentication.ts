@@ -2,7 +2,7 @@ import type { Principal } from '../access/principal.ts'
 import type { Clock } from '../base/clock.ts'
 import { networkOf } from '../base/network.ts'
 import { Problem } from '../base/problem.ts'
-import { createBuckets } from '../concurrency/rate-limiter.ts'
+import { createRateLimiter } from '../concurrency/rate-limiter.ts'
 
 /** How the `Authorization` header may carry a token: RFC 6750 alone, or RFC 7617 (the password) as well. */
 export type Scheme = 'bearer' | 'basic-or-bearer'
@@ -17,7 +17,7 @@ export type Identify = ReturnType<typeof createAuthentication>
 
 /** Tells who asks, and slows down an address that sends many bad tokens; good ones always work. */
 export function createAuthentication({ authenticate, badTokensPerMinute, clock }: Options) {
-  const badTokens = createBuckets({
+  const badTokens = createRateLimiter({
     perSecond: badTokensPerMinute / 60,
     burst: badTokensPerMinute,
     clock,

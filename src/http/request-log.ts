@@ -6,9 +6,9 @@ import { statusOf } from './problem-response.ts'
 export type RequestLog = ReturnType<typeof createRequestLog>
 
 /** An answer; `route` is the template of its address, or `other` where there is nothing. */
-export type Answered = { method: string; route: string; status: number; seconds: number }
+export type CompletedRequest = { method: string; route: string; status: number; seconds: number }
 
-type Request = Answered & {
+type Request = CompletedRequest & {
   requestId: string
   url: string
   /** Where it came from. */
@@ -24,13 +24,13 @@ const pathShown = 500
 type Options = {
   log: Log
   /** Called when a response has been sent, or its client has gone. */
-  onAnswered?: ((answered: Answered) => void) | undefined
+  onCompleted?: ((answered: CompletedRequest) => void) | undefined
   /** Throws the Problem of a part that is missing. */
   requireParts: () => Promise<void>
 }
 
 /** Logs requests: each when its response has been sent, and an error as soon as it occurs. */
-export function createRequestLog({ log, onAnswered, requireParts }: Options) {
+export function createRequestLog({ log, onCompleted, requireParts }: Options) {
   return {
     /** Takes what became of a request, when its answer has been sent or its client has gone. */
     tell(request: Request): void {
@@ -41,7 +41,7 @@ export function createRequestLog({ log, onAnswered, requireParts }: Options) {
       const ms = Math.round(seconds * 1000)
       const caller = principal && { tokenId: principal.id, username: principal.username }
       log[level]({ requestId, address, ...caller, method, path, status, ms }, 'request')
-      onAnswered?.(request)
+      onCompleted?.(request)
     },
 
     /** The Problem that a client gets for an error; one that is not the client's fault is logged. */

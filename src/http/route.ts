@@ -23,7 +23,7 @@ export type Params<Path extends string> = Path extends `${string}:${infer Rest}`
 type AnyParams = Record<string, string>
 
 /** What is known of a request before its body is read. */
-export type Asked<P = AnyParams> = { principal: Principal; permission: Permission; params: P }
+export type FindRequest<P = AnyParams> = { principal: Principal; permission: Permission; params: P }
 
 type Common = {
   method: Method
@@ -77,7 +77,7 @@ export type JsonRoute = Common &
     kind: 'json'
     /** Undefined where any token will do, `run` where it must be the one of a run; such routes have no `find`. */
     permission: Permission | 'run' | undefined
-    find: ((asked: Asked) => Promise<unknown>) | undefined
+    find: ((asked: FindRequest) => Promise<unknown>) | undefined
     query: TSchema | undefined
     body: TSchema | undefined
     status: number
@@ -107,7 +107,7 @@ export type StreamRoute = Common &
     parameters: readonly string[]
     /** Those of them that it may lack. */
     optionalParameters?: readonly string[]
-    find: (asked: Asked) => Promise<{ id: string }>
+    find: (asked: FindRequest) => Promise<{ id: string }>
     /** The content type that a body must have, and the most bytes it may have as it is sent. */
     consumes: string | undefined
     maxBytes: number
@@ -139,7 +139,7 @@ type Definition<P, Q extends TSchema, B extends TSchema, R extends TSchema, Foun
   /** `any` where any token will do; `run` where only that of a run does, given to whoever executes it. */
   permission: Permission | 'any' | 'run'
   /** Finds and authorises what the path names, before the body is read. */
-  find?: (asked: Asked<P>) => Promise<Found>
+  find?: (asked: FindRequest<P>) => Promise<Found>
   isLongLived?: boolean
   query?: Q
   body?: B

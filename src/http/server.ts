@@ -15,7 +15,7 @@ import type { Clock } from '../base/clock.ts'
 import { newId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
 import { Problem } from '../base/problem.ts'
-import { createBuckets } from '../concurrency/rate-limiter.ts'
+import { createRateLimiter } from '../concurrency/rate-limiter.ts'
 import type { Settings } from '../config/settings.ts'
 import { challenge, createAuthentication } from './authentication.ts'
 import { createClientAddress } from './client-address.ts'
@@ -40,7 +40,7 @@ import {
   statusOf,
   toProblemDocument,
 } from './problem-response.ts'
-import { type Answered, createRequestLog } from './request-log.ts'
+import { type CompletedRequest, createRequestLog } from './request-log.ts'
 import { type JsonRoute, jsonContentType, type PublicRoute, type Route } from './route.ts'
 import { patternOf, precedes } from './route-pattern.ts'
 import { createStreams } from './streams.ts'
@@ -58,7 +58,7 @@ type Options = {
   /** Throws the Problem of a part of the service that is missing. */
   requireParts: () => Promise<void>
   /** Called when an answer has been sent, or its client has gone. */
-  onAnswered?: (answered: Answered) => void
+  onCompleted?: (answered: CompletedRequest) => void
   clock: Clock
   log: Log
 }
@@ -78,7 +78,7 @@ export function createHttpServer(options: Options) {
     badTokensPerMinute: settings.badTokensPerMinute,
     clock,
   })
-  const requests = createBuckets({
+  const requests = createRateLimiter({
     perSecond: settings.requestsPerSecond,
     burst: settings.requestBurst,
     clock,

@@ -1,6 +1,6 @@
 import type { Clock } from '../base/clock.ts'
 import type { Database } from '../database/database.ts'
-import { hasUnread, listEventsAfter, lockMark, updateMark } from '../events/cursors.ts'
+import { hasUnread, listEventsAfter, lockCursor, updateCursor } from '../events/cursors.ts'
 import { countNewObjects } from '../git/maintenance/maintain.ts'
 import { addPushes, presentAmong, requestAtLeastQuick } from './maintenance-store.ts'
 
@@ -40,7 +40,7 @@ async function requestIfLarge({ db, clock, pathOf }: Options, repositoryId: stri
 
 function countSome({ db, clock, dueAfter }: Options, pushed: Set<string>): Promise<boolean> {
   return db.transaction().execute(async (tx) => {
-    const counted = await lockMark(tx, 'maintenance')
+    const counted = await lockCursor(tx, 'maintenance')
     const events = await listEventsAfter(tx, counted)
     const last = events.at(-1)
     if (!last) return false
@@ -66,7 +66,7 @@ function countSome({ db, clock, dueAfter }: Options, pushed: Set<string>): Promi
       await addPushes(tx, { repositoryId, pushes: weight, now: clock.now() })
     }
     for (const id of pushes.keys()) if (present.has(id)) pushed.add(id)
-    await updateMark(tx, 'maintenance', last.seq)
+    await updateCursor(tx, 'maintenance', last.seq)
     return true
   })
 }

@@ -15,14 +15,14 @@ export function startMaintenanceLoop({ maintenance, log }: Options) {
   const stopping = new AbortController()
   const { signal } = stopping
   let running: Promise<void> | undefined
-  let lookAt = performance.now() + firstLookMs
+  let readFingerprint = performance.now() + firstLookMs
   let askAt = 0
 
   async function look(): Promise<void> {
     const now = performance.now()
     if (now < askAt) return
-    const which = now < lookAt ? 'requested' : 'due'
-    if (which === 'due') lookAt = now + lookEveryMs
+    const which = now < readFingerprint ? 'requested' : 'due'
+    if (which === 'due') readFingerprint = now + lookEveryMs
     do await maintenance.count()
     while (!signal.aborted && (await maintenance.runNext(signal, which)))
   }

@@ -8,7 +8,7 @@ import type { Database } from '../database/database.ts'
 import { type Extent, maintain, readStorage, type Storage } from '../git/maintenance/maintain.ts'
 import type { Git } from '../git/process/git-process.ts'
 import type { Directories } from '../repositories/directories.ts'
-import type { Tidying, Visit } from '../repositories/repository-holds.ts'
+import type { Hold, RepositoryHolds } from '../repositories/repository-holds.ts'
 import { countPushes } from './count-pushes.ts'
 import {
   claimNext,
@@ -42,7 +42,7 @@ type Dependencies = {
   db: Database
   git: Git
   directories: Directories
-  tidying: Pick<Tidying, 'enter' | 'untilOthersLeft'>
+  repositoryHolds: Pick<RepositoryHolds, 'acquire' | 'untilOthersLeft'>
   freeSpace: Pick<FreeSpace, 'require' | 'measure'>
   settings: PlainSettings
   clock: Clock
@@ -63,7 +63,7 @@ const pushesEndWithinMs = 10 * 60_000
 
 /** Keeps repositories quick to read: work that nobody waits for, on one repository at a time. */
 export function createMaintenance(dependencies: Dependencies) {
-  const { db, directories, tidying, freeSpace, settings, clock, log, holder } = dependencies
+  const { db, directories, repositoryHolds, freeSpace, settings, clock, log, holder } = dependencies
   const { faultPoint, onEnd } = dependencies
 
   const rules = (): DueRules => ({
@@ -89,7 +89,7 @@ export function createMaintenance(dependencies: Dependencies) {
   async function work(row: Maintained, signal: AbortSignal): Promise<MaintenanceOutcome> {
     const { repositoryId } = row
     try {
-      const report = await hold(row, signal, (held) => maintainOne(row, held))
+      const report = await withLease(row, signal, (held) => maintainOne(row, held))
       const isFull = report.extent === 'full'
       const { hasCruft } = await readStorage(directories.pathOf(repositoryId))
       const done = {
@@ -127,7 +127,7 @@ export function createMaintenance(dependencies: Dependencies) {
   }
 
   /** Keeps a claim while something is done, which is told when it was lost. */
-  async function hold<T>(
+  async function withLease<T>(
     { repositoryId }: Maintained,
     signal: AbortSignal,
     act: (signal: AbortSignal) => Promise<T>,
@@ -151,11 +151,11 @@ export function createMaintenance(dependencies: Dependencies) {
     const { repositoryId } = row
     const directory = directories.pathOf(repositoryId)
     const startedAt = performance.now()
-    await using visit = await tidying.enter(repositoryId)
+    await using hold = await repositoryHolds.acquire(repositoryId)
     const before = await readStorage(directory)
     const wanted = extentOf(row, clock.now())
     const { extent, fault } = await affordable(wanted, before)
-    await maintainIn(directory, extent, { visit, repositoryId, signal })
+    await maintainIn(directory, extent, { hold, repositoryId, signal })
     if (fault) throw fault
     const after = await readStorage(directory)
     return {
@@ -171,7 +171,7 @@ export function createMaintenance(dependencies: Dependencies) {
   async function maintainIn(
     directory: string,
     extent: Extent,
-    { visit, repositoryId, signal }: { visit: Visit; repositoryId: string; signal: AbortSignal },
+    { hold, repositoryId, signal }: { hold: Hold; repositoryId: string; signal: AbortSignal },
   ): Promise<void> {
     try {
       await maintain(directory, {
@@ -179,13 +179,13 @@ export function createMaintenance(dependencies: Dependencies) {
         extent,
         expireBefore: clock.now() - pruneAfterMs,
         memoryMaxBytes: settings.maintenanceMemoryMaxBytes,
-        watch: (ended) => visit.watch(ended),
-        untilOthersLeft: () => inTime(tidying.untilOthersLeft(repositoryId, visit), signal),
+        watch: (ended) => hold.watch(ended),
+        untilOthersLeft: () => inTime(repositoryHolds.untilOthersLeft(repositoryId, hold), signal),
         signal,
       })
     } catch (error) {
       // A git that fails leaves as much as one that is killed: on a full disk, all that filled it.
-      visit.watch(Promise.resolve({ exitCode: null }))
+      hold.watch(Promise.resolve({ exitCode: null }))
       throw error
     }
   }

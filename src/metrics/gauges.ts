@@ -1,5 +1,5 @@
 import type { Clock } from '../base/clock.ts'
-import type { Turns } from '../concurrency/fair-limiter.ts'
+import type { FairLimiter } from '../concurrency/fair-limiter.ts'
 import type { FreeSpace } from '../config/free-space.ts'
 import type { Database } from '../database/database.ts'
 import type { Git } from '../git/process/git-process.ts'
@@ -22,11 +22,11 @@ type Measured = {
   clock: Clock
   git: Pick<Git, 'count'>
   freeSpace: Pick<FreeSpace, 'measure'>
-  turns: Record<'fetch' | 'push', Pick<Turns, 'counts'>>
+  turns: Record<'fetch' | 'push', Pick<FairLimiter, 'counts'>>
   /** Repositories that wait for maintenance. */
   countDue: () => Promise<number>
-  fetchCache: { count: () => Kept }
-  snapshots: { count: () => RefCounts }
+  responseCache: { count: () => Kept }
+  refCache: { count: () => RefCounts }
   /** The git processes of the SSH process and what it keeps; undefined when there is none. */
   countSsh: (() => Promise<{ gitProcesses: number; kept: Kept; refs: RefCounts }>) | undefined
   workflows: { count: () => Promise<{ status: string; count: number | string }[]> }
@@ -37,14 +37,15 @@ export function addGauges(
   metrics: Pick<LaterMetrics, 'gauge' | 'counter'>,
   measured: Measured,
 ): void {
-  const { db, clock, git, freeSpace, turns, fetchCache, snapshots, countSsh, workflows } = measured
+  const { db, clock, git, freeSpace, turns, responseCache, refCache, countSsh, workflows } =
+    measured
   const { fetch, push } = turns
   const ofTurns = (which: 'running' | 'waiting') => async () => ({
     fetch: fetch.counts()[which],
     push: push.counts()[which],
   })
   const ofKept = (which: keyof Kept) => async () => ({
-    main: fetchCache.count()[which],
+    main: responseCache.count()[which],
     ...(countSsh && { ssh: (await countSsh()).kept[which] }),
   })
   const gauges: Parameters<LaterMetrics['gauge']>[0][] = [
@@ -74,18 +75,18 @@ export function addGauges(
       help: 'Memory for refs, about, by the process that has them.',
       label: 'process',
       read: async () => ({
-        main: snapshots.count().bytes,
+        main: refCache.count().bytes,
         ...(countSsh && { ssh: (await countSsh()).refs.bytes }),
       }),
     },
     {
-      name: 'svc_git_turns_running',
+      name: 'svc_git_limiter_running',
       help: 'Fetches (with clones and archives) and pushes that have their turn.',
       label: 'kind',
       read: ofTurns('running'),
     },
     {
-      name: 'svc_git_turns_waiting',
+      name: 'svc_git_limiter_waiting',
       help: 'Fetches and pushes that wait for their turn.',
       label: 'kind',
       read: ofTurns('waiting'),
@@ -141,7 +142,7 @@ export function addGauges(
     help: 'Requests for refs by where they came from: memory (hit), their files (read), or git (git).',
     label: 'result',
     read: async () => {
-      const [main, ssh] = [snapshots.count(), (await countSsh?.())?.refs]
+      const [main, ssh] = [refCache.count(), (await countSsh?.())?.refs]
       const sum = (of: 'hit' | 'read' | 'git') => main[of] + (ssh?.[of] ?? 0)
       return { hit: sum('hit'), read: sum('read'), git: sum('git') }
     },

@@ -2,9 +2,9 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom
 
 export type Metrics = ReturnType<typeof createMetrics>
 
-type Answered = { method: string; route: string; status: number; seconds: number }
-type Operation = { kind: string; door: string; outcome: string; seconds: number }
-type Fetched = { door: string; source: string }
+type CompletedRequest = { method: string; route: string; status: number; seconds: number }
+type Operation = { kind: string; via: string; outcome: string; seconds: number }
+type Fetched = { via: string; source: string }
 type Maintained = { outcome: string; seconds: number }
 type Attempted = { event: string; outcome: string; seconds: number }
 
@@ -59,21 +59,21 @@ export function createMetrics({ version }: { version: string }) {
   })
   const operations = new Counter({
     name: 'svc_git_operations_total',
-    help: 'Git operations by kind, door (http, ssh) and outcome (done, failed, refused, cut_off).',
-    labelNames: ['kind', 'door', 'outcome'],
+    help: 'Git operations by kind, via (http, ssh) and outcome (done, failed, refused, cut_off).',
+    labelNames: ['kind', 'via', 'outcome'],
     registers,
   })
   const operationSeconds = new Histogram({
     name: 'svc_git_operation_duration_seconds',
     help: 'Time that Git operations took, with their wait for a turn.',
-    labelNames: ['kind', 'door'],
+    labelNames: ['kind', 'via'],
     buckets: requestBuckets,
     registers,
   })
   const fetches = new Counter({
     name: 'svc_fetch_cache_total',
-    help: 'Fetches and clones by door (http, ssh) and where their answer came from (hit, joined, missed, passed).',
-    labelNames: ['door', 'result'],
+    help: 'Fetches and clones by via (http, ssh) and where their answer came from (hit, joined, missed, passed).',
+    labelNames: ['via', 'result'],
     registers,
   })
   const attempts = new Counter({
@@ -108,17 +108,17 @@ export function createMetrics({ version }: { version: string }) {
   })
 
   return {
-    answered({ method, route, status, seconds }: Answered): void {
+    answered({ method, route, status, seconds }: CompletedRequest): void {
       requests.inc({ method, route, status })
       requestSeconds.observe({ method, route }, seconds)
     },
 
-    operated({ kind, door, outcome, seconds }: Operation): void {
-      operations.inc({ kind, door, outcome })
-      operationSeconds.observe({ kind, door }, seconds)
+    operated({ kind, via, outcome, seconds }: Operation): void {
+      operations.inc({ kind, via, outcome })
+      operationSeconds.observe({ kind, via }, seconds)
     },
 
-    fetched: ({ door, source }: Fetched): void => fetches.inc({ door, result: source }),
+    fetched: ({ via, source }: Fetched): void => fetches.inc({ via, result: source }),
 
     attempted({ event, outcome, seconds }: Attempted): void {
       attempts.inc({ event, outcome })

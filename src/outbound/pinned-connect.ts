@@ -13,7 +13,7 @@ type Destination = {
 }
 
 /** There was no connection in time. */
-export class ConnectTimeout extends Error {
+export class ConnectTimeoutError extends Error {
   override readonly name = 'ConnectTimeout'
 }
 
@@ -37,7 +37,7 @@ export async function connectPinned(destination: Destination): Promise<Socket> {
     : connectTcp(where)
   socket.setNoDelay(true)
   const { promise, resolve, reject } = Promise.withResolvers<void>()
-  const timer = setTimeout(() => reject(new ConnectTimeout()), timeoutMs)
+  const timer = setTimeout(() => reject(new ConnectTimeoutError()), timeoutMs)
   socket.once(isTls ? 'secureConnect' : 'connect', resolve)
   socket.once('error', reject)
   socket.once('close', () => reject(new Error('The connection was closed.')))

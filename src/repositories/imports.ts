@@ -4,7 +4,7 @@ import type { Clock } from '../base/clock.ts'
 import { newId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
 import { Problem, toProblem } from '../base/problem.ts'
-import { createTurns } from '../concurrency/fair-limiter.ts'
+import { createFairLimiter } from '../concurrency/fair-limiter.ts'
 import type { Database } from '../database/database.ts'
 import type { ImportRow } from '../database/schema.ts'
 import { publish } from '../events/events.ts'
@@ -68,7 +68,7 @@ const failedForMs = 24 * 60 * 60 * 1000
 export function createImports(dependencies: Dependencies) {
   const { db, directories, sources, repositories, refresh, clock, log, settings, faultPoint } =
     dependencies
-  const turns = createTurns({
+  const turns = createFairLimiter({
     overall: settings.importsAtOnce,
     perKey: settings.importsAtOnce,
     waiting: settings.gitWaiting,
@@ -219,7 +219,7 @@ export function createImports(dependencies: Dependencies) {
       const owner = wanted.owner ?? principal
       const signals = wanted.signal ? [closing.signal, wanted.signal] : [closing.signal]
       using starting = new DisposableStack()
-      starting.use(await turns.take([owner.username], AbortSignal.any(signals)))
+      starting.use(await turns.acquire([owner.username], AbortSignal.any(signals)))
       if (closing.signal.aborted) throw closed()
       const id = newId(clock.now())
       const over = Promise.withResolvers<void>()

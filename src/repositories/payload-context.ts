@@ -1,10 +1,10 @@
 import { readDefaultBranch } from '../git/refs/refs.ts'
 import type { About } from '../github-payloads/about.ts'
-import type { Place } from './repository-summary-store.ts'
+import type { RepositorySummary } from './repository-summary-store.ts'
 
 /** What a payload tells of a repository as it is now. */
-export async function tellAbout(
-  place: Place,
+export async function readPayloadContext(
+  place: RepositorySummary,
   { directory, sender, baseUrl }: { directory: string; sender: string; baseUrl: string },
 ): Promise<About> {
   const { id, name, ownerUsername, createdAt } = place

@@ -2,10 +2,10 @@ import type { Log } from '../base/log.ts'
 import type { Ended } from '../git/process/git-process.ts'
 import type { Directories } from './directories.ts'
 
-export type Tidying = ReturnType<typeof createTidying>
+export type RepositoryHolds = ReturnType<typeof createRepositoryHolds>
 
 /** Somebody who changes a repository with a git process, until disposed of. */
-export type Visit = AsyncDisposable & {
+export type Hold = AsyncDisposable & {
   /** Tells how the visitor ends: one that is killed leaves an untidy repository. */
   watch: (process: Promise<Pick<Ended, 'exitCode'>>) => void
 }
@@ -16,10 +16,10 @@ type Dependencies = { directories: Directories; log: Log; startedAt: number }
  * Clears away what git processes that were killed left in repositories: locks, quarantines, half packs.
  * Git itself does so only when it ends of its own accord.
  */
-export function createTidying({ directories, log, startedAt }: Dependencies) {
+export function createRepositoryHolds({ directories, log, startedAt }: Dependencies) {
   const done = new Map<string, Promise<void>>()
   /** Who is in each repository, with when they have left. */
-  const visitors = new Map<string, Map<Visit, Promise<void>>>()
+  const visitors = new Map<string, Map<Hold, Promise<void>>>()
   const untidy = new Set<string>()
 
   async function tidy(id: string): Promise<void> {
@@ -41,9 +41,9 @@ export function createTidying({ directories, log, startedAt }: Dependencies) {
     return known
   }
 
-  async function leave(id: string, visit: Visit): Promise<void> {
+  async function leave(id: string, hold: Hold): Promise<void> {
     const inside = visitors.get(id)
-    inside?.delete(visit)
+    inside?.delete(hold)
     if (inside && inside.size > 0) return
     visitors.delete(id)
     // Nobody is in, so whatever is only passing was left behind.
@@ -55,29 +55,29 @@ export function createTidying({ directories, log, startedAt }: Dependencies) {
 
   return {
     /** Waits until a repository is tidy, and keeps it from being tidied while a git process changes it. */
-    async enter(id: string): Promise<Visit> {
+    async acquire(id: string): Promise<Hold> {
       const left = Promise.withResolvers<void>()
       let ended: Promise<Pick<Ended, 'exitCode'>> | undefined
-      const visit: Visit = {
+      const hold: Hold = {
         watch(process) {
           ended = process
         },
         async [Symbol.asyncDispose]() {
           const exitCode = await ended?.then(({ exitCode }) => exitCode).catch(() => null)
           if (exitCode === null) untidy.add(id)
-          await leave(id, visit)
+          await leave(id, hold)
           left.resolve()
         },
       }
-      const inside = visitors.get(id) ?? new Map<Visit, Promise<void>>()
-      visitors.set(id, inside.set(visit, left.promise))
+      const inside = visitors.get(id) ?? new Map<Hold, Promise<void>>()
+      visitors.set(id, inside.set(hold, left.promise))
       await once(id)
-      return visit
+      return hold
     },
 
     /** Waits until all have left who are in a repository now, besides oneself. */
-    async untilOthersLeft(id: string, visit: Visit): Promise<void> {
-      const others = [...(visitors.get(id) ?? [])].filter(([other]) => other !== visit)
+    async untilOthersLeft(id: string, hold: Hold): Promise<void> {
+      const others = [...(visitors.get(id) ?? [])].filter(([other]) => other !== hold)
       await Promise.all(others.map(([, left]) => left))
     },
 

@@ -4,7 +4,7 @@ import { Problem } from '../base/problem.ts'
 import type { Actor } from '../events/events.ts'
 import { named } from '../http/named-schemas.ts'
 import { PageQuery, paged } from '../http/pages.ts'
-import { type Asked, closed, nothing, route } from '../http/route.ts'
+import { closed, type FindRequest, nothing, route } from '../http/route.ts'
 import { invalid } from '../http/validation.ts'
 import { toBranchName } from './branch-pattern.ts'
 import type { Collaborators } from './collaborators.ts'
@@ -30,9 +30,9 @@ export function repositoryRoutes(dependencies: Dependencies) {
   const { repositories, protections, collaborators, defaultBranches } = dependencies
   const open =
     (need: Need = 'member') =>
-    ({ principal, permission, params }: Asked<{ name: string }>) =>
+    ({ principal, permission, params }: FindRequest<{ name: string }>) =>
       repositories.open(principal, params.name, permission, need)
-  const find = ({ principal, permission, params }: Asked<{ name: string }>) =>
+  const find = ({ principal, permission, params }: FindRequest<{ name: string }>) =>
     repositories.find(principal, params.name, permission)
 
   return [

@@ -30,7 +30,7 @@ export const DescribedRepository = named(
         http: Type.String(),
         ssh: Type.Unsafe<string | null>({ type: ['string', 'null'] }),
       },
-      { description: '`http` and `ssh` addresses; null for a door that is closed' },
+      { description: '`http` and `ssh` addresses; null for a transport that is off' },
     ),
     maintenance: Type.Object(
       {

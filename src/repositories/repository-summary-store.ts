@@ -2,10 +2,15 @@ import { hasRowLocks } from '../database/row-locks.ts'
 import type { Db } from '../database/schema.ts'
 
 /** A repository, as those are told of it who hear of its events and execute its runs. */
-export type Place = { id: string; name: string; ownerUsername: string; createdAt: number }
+export type RepositorySummary = {
+  id: string
+  name: string
+  ownerUsername: string
+  createdAt: number
+}
 
 /** A repository that is ready, by its id; undefined when it is gone. */
-export function findPlace(db: Db, id: string): Promise<Place | undefined> {
+export function findRepositorySummary(db: Db, id: string): Promise<RepositorySummary | undefined> {
   return ready(db, id).executeTakeFirst()
 }
 
@@ -13,7 +18,7 @@ export function findPlace(db: Db, id: string): Promise<Place | undefined> {
  * The same, and nobody deletes it until the transaction ends. For whoever locks several rows that belong to it: a
  * deletion has its row first, and then all of those.
  */
-export function holdPlace(tx: Db, id: string): Promise<Place | undefined> {
+export function lockRepositorySummary(tx: Db, id: string): Promise<RepositorySummary | undefined> {
   return ready(tx, id)
     .$if(hasRowLocks(tx), (row) => row.forKeyShare())
     .executeTakeFirst()

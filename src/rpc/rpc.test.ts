@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { MessageChannel, type MessagePort } from 'node:worker_threads'
 import { Problem } from '../base/problem.ts'
-import { connectRemote, type Functions, type Wire } from './rpc.ts'
+import { connectRpc, type Functions, type Wire } from './rpc.ts'
 
 type Calculator = {
   double: (value: number) => Promise<number>
@@ -67,12 +67,12 @@ function connect() {
     },
     never: () => new Promise(() => {}),
   }
-  connectRemote({
+  connectRpc({
     wire: wireTo(port1),
     ours: calculator,
     onFault: (error) => void faults.push(error),
   })
-  const client = connectRemote<Calculator>({ wire: wireTo(port2), ours: {}, onFault() {} })
+  const client = connectRpc<Calculator>({ wire: wireTo(port2), ours: {}, onFault() {} })
   return {
     ...client,
     faults,

@@ -31,7 +31,7 @@ type Options = {
  * Lets two processes call each other's functions, as many at once as they like. A Problem that a function
  * throws is thrown to its caller; of any other fault the caller learns no more than a client would.
  */
-export function connectRemote<Theirs extends Functions>({ wire, ours, onFault }: Options) {
+export function connectRpc<Theirs extends Functions>({ wire, ours, onFault }: Options) {
   const waiting = new Map<number, Waiting>()
   let lastId = 0
   let isClosed = false

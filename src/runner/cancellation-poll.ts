@@ -20,7 +20,7 @@ type Options = {
 }
 
 /** Listens to what the server wants of a run, which tells it that the runner lives. Ends by rejecting. */
-export async function followOrders({ connection, leaseSeconds, onOrder, signal }: Options) {
+export async function pollOrders({ connection, leaseSeconds, onOrder, signal }: Options) {
   const wait = Math.max(1, Math.min(waitSeconds, Math.floor(leaseSeconds / 4)))
   const calm = Math.min(calmMs, (leaseSeconds * 1000) / 4)
   await pause(firstAfterMs, signal)

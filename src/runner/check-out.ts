@@ -1,10 +1,10 @@
 import { createReadStream } from 'node:fs'
 import { Readable } from 'node:stream'
-import type { Room } from '../sandbox/sandbox.ts'
+import type { Workspace } from '../sandbox/sandbox.ts'
 import type { Plan } from '../workflow-engine/plan.ts'
 
 /** The files of a commit could not be put into a workspace. */
-class CheckOutFault extends Error {
+class CheckOutError extends Error {
   override readonly name = 'CheckOutFault'
 }
 
@@ -23,7 +23,7 @@ exec git read-tree --reset -u HEAD`
 const outputMaxLength = 256 * 1024
 
 type Options = {
-  room: Room
+  room: Workspace
   plan: Pick<Plan, 'repository' | 'serverUrl' | 'ref' | 'commit' | 'limits'>
   /** The file with the pack of the commit, or the promise of it. */
   pack: string | Promise<string>
@@ -69,7 +69,7 @@ export async function checkOut({ room, plan, pack, path, signal }: Options): Pro
   signal.throwIfAborted()
   await pack
   const why = [end.detail, said.trim()].filter(Boolean).join(' ')
-  throw new CheckOutFault(
+  throw new CheckOutError(
     `The files of ${plan.commit} could not be put into the workspace: ${why || describe(end)}`,
   )
 }

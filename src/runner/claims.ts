@@ -2,13 +2,13 @@ import type { Log } from '../base/log.ts'
 import type { Sensitive } from '../base/sensitive.ts'
 import type { Claim, ClaimBody } from '../runner-api/runner-api.ts'
 import { createBackoff, pause } from './backoff.ts'
-import { RunnerFault } from './runner-fault.ts'
+import { RunnerError } from './runner-fault.ts'
 import {
   describeFault,
   isPassing,
-  Misunderstanding,
-  Refusal,
+  RefusedRequestError,
   type ServerClient,
+  UnexpectedResponseError,
 } from './server-client.ts'
 
 const waitSeconds = 25
@@ -50,7 +50,7 @@ export function createClaims({ client, server, token, runner, log }: Options) {
       log.warn({ server: server.href, reason: text }, say)
     }
     lastFault = text
-    await backoff.pause(signal, error instanceof Refusal ? error.retryAfterMs : 0)
+    await backoff.pause(signal, error instanceof RefusedRequestError ? error.retryAfterMs : 0)
   }
 
   return {
@@ -83,34 +83,34 @@ export function createClaims({ client, server, token, runner, log }: Options) {
 type Known = { server: URL; version: string; hasAnswered: boolean }
 
 /** What a person has to mend; undefined for what may pass by itself. */
-function toRunnerFault(error: unknown, known: Known): RunnerFault | undefined {
+function toRunnerFault(error: unknown, known: Known): RunnerError | undefined {
   const { server, version, hasAnswered } = known
   const said = describeFault(error)
-  if (error instanceof Misunderstanding) {
-    return new RunnerFault(
+  if (error instanceof UnexpectedResponseError) {
+    return new RunnerError(
       `What ${server.href} answers is not what svc ${version} understands: ${said} Use the same version of svc for both.`,
     )
   }
-  if (!(error instanceof Refusal) || isPassing(error)) return undefined
+  if (!(error instanceof RefusedRequestError) || isPassing(error)) return undefined
   const { status, isOfService } = error
   if (isOfService && status === 401) {
-    return new RunnerFault(
+    return new RunnerError(
       `${server.href} does not accept the token. Make one on the server with: svc tokens create --permission runner`,
     )
   }
   if (isOfService && status === 403) {
-    return new RunnerFault(
+    return new RunnerError(
       `The token may not run workflows: ${said} Make one that may, on the server, with: svc tokens create --permission runner`,
     )
   }
   if (isOfService && requestStatuses.has(status)) {
-    return new RunnerFault(
+    return new RunnerError(
       `${server.href} does not understand svc ${version}: ${said} Use the same version of svc for both.`,
     )
   }
   // While a server is away, something before it may answer in its place.
   if (hasAnswered && !isOfService) return undefined
-  return new RunnerFault(
+  return new RunnerError(
     methodStatuses.has(status)
       ? `${server.href} has no runner API. Check the address; the server must be svc of the same version, ${version}.`
       : `${server.href} does not answer as svc does. ${said} Check the address.`,
@@ -129,6 +129,6 @@ function toClaim(answer: unknown): Claim {
     typeof commit === 'string' &&
     Array.isArray(files) &&
     typeof limits === 'object'
-  if (!isClaim) throw new Misunderstanding('It hands out runs in another form.')
+  if (!isClaim) throw new UnexpectedResponseError('It hands out runs in another form.')
   return { runToken, leaseSeconds, plan }
 }

@@ -1,13 +1,13 @@
 import type { Claim } from '../runner-api/runner-api.ts'
 import type { Entry } from '../workflow-engine/plan.ts'
-import { followOrders, type Order } from './cancellation-poll.ts'
+import { type Order, pollOrders } from './cancellation-poll.ts'
 import { execute, type RunTools } from './execution.ts'
 import { createReporter } from './reporter.ts'
-import { connectRun, type RunConnection, RunLost } from './run-connection.ts'
+import { connectRun, type RunConnection, RunLostError } from './run-connection.ts'
 import { describeFault } from './server-client.ts'
 
 /** The runner is asked to end. */
-export class Stopping extends Error {
+export class StoppingError extends Error {
   override readonly name = 'Stopping'
 }
 
@@ -18,7 +18,11 @@ const lastWordsMs = 5000
  * Executes a claimed run and tells the server of it. When the runner stops, or cannot go on with it, the run
  * is handed back to the queue; when it is lost, it is ended and forgotten. Whether the runner is fit for the next.
  */
-export async function workOff(claim: Claim, tools: RunTools, stop: AbortSignal): Promise<boolean> {
+export async function executeClaim(
+  claim: Claim,
+  tools: RunTools,
+  stop: AbortSignal,
+): Promise<boolean> {
   const { runId, attempt, repository } = claim.plan
   const what = { run: runId, attempt, repository: repository.name }
   const { log } = tools
@@ -30,18 +34,18 @@ export async function workOff(claim: Claim, tools: RunTools, stop: AbortSignal):
     return true
   } catch (error) {
     await giveUp(error)
-    return error instanceof RunLost || error instanceof Stopping
+    return error instanceof RunLostError || error instanceof StoppingError
   }
 
   async function giveUp(error: unknown): Promise<void> {
     const reason = describeFault(error)
-    if (error instanceof RunLost) {
+    if (error instanceof RunLostError) {
       log.warn({ ...what, reason }, 'a run is lost')
       return
     }
-    if (error instanceof Stopping) log.info(what, 'a run is handed back to the queue')
+    if (error instanceof StoppingError) log.info(what, 'a run is handed back to the queue')
     else log.error({ ...what, err: error }, 'a run cannot go on, and is handed back to the queue')
-    const isLoss = !(error instanceof Stopping)
+    const isLoss = !(error instanceof StoppingError)
     await connection
       .release({ isLoss, reason: isLoss ? `The runner failed: ${reason}` : reason })
       .catch((fault) =>
@@ -71,7 +75,7 @@ async function tellAll(
   const onAnswer = (reason: string | null) => onOrder({ cancel: reason, kill: false })
   const reporter = createReporter({ connection, onAnswer, onFault })
   const heard = AbortSignal.any([listening.signal, over])
-  followOrders({ connection, leaseSeconds: claim.leaseSeconds, onOrder, signal: heard }).catch(
+  pollOrders({ connection, leaseSeconds: claim.leaseSeconds, onOrder, signal: heard }).catch(
     (error) => heard.aborted || onFault(error),
   )
   let hasEnded = false

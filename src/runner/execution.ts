@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import type { Log } from '../base/log.ts'
-import type { Slots } from '../concurrency/semaphore.ts'
+import type { Semaphore } from '../concurrency/semaphore.ts'
 import type { Claim } from '../runner-api/runner-api.ts'
 import type { Sandbox } from '../sandbox/sandbox.ts'
 import type { Runner } from '../workflow-engine/contexts.ts'
@@ -17,7 +17,7 @@ export type RunTools = {
   client: ServerClient
   folder: RunnerFolder
   sandbox: Sandbox
-  slots: Slots
+  slots: Semaphore
   /** What the engine is told of it. */
   runner: Runner
   /** Bytes of a commit's pack at most. */

@@ -3,7 +3,7 @@ import { reportMaxBytes, reportMaxEntries } from '../runner-api/limits.ts'
 import type { Entry } from '../workflow-engine/plan.ts'
 import { toEntryText } from './entry-text.ts'
 import type { RunConnection } from './run-connection.ts'
-import { Misunderstanding } from './server-client.ts'
+import { UnexpectedResponseError } from './server-client.ts'
 
 /** Bytes that wait before whoever reports is made to wait. */
 const waitingMaxBytes = 1024 * 1024
@@ -68,17 +68,17 @@ export function createReporter(options: Options) {
     const { next: wanted, cancel } = toReported(answer)
     const taken = wanted - next
     if (taken < 1 || taken > count) {
-      throw new Misunderstanding(
+      throw new UnexpectedResponseError(
         `The server expects entry ${wanted} of the run, and was told ${next} to ${next + count - 1}.`,
       )
     }
     next = wanted
     for (const { bytes } of waiting.splice(0, taken)) waitingBytes -= bytes
-    if (waitingBytes <= waitingMaxBytes) makeRoom()
+    if (waitingBytes <= waitingMaxBytes) makeWorkspace()
     onAnswer(cancel)
   }
 
-  function makeRoom(): void {
+  function makeWorkspace(): void {
     room.resolve()
     room = Promise.withResolvers()
   }
@@ -99,7 +99,7 @@ export function createReporter(options: Options) {
     hasEnded = true
     waiting = []
     waitingBytes = 0
-    makeRoom()
+    makeWorkspace()
     hurry()
   }
 
@@ -142,7 +142,7 @@ function countForReport(entries: { bytes: number }[]): number {
 function toReported(answer: unknown): { next: number; cancel: string | null } {
   const { next, cancel } = Object(answer)
   if (!Number.isSafeInteger(next)) {
-    throw new Misunderstanding('The server does not say which entry it expects next.')
+    throw new UnexpectedResponseError('The server does not say which entry it expects next.')
   }
   return { next, cancel: typeof cancel === 'string' ? cancel : null }
 }

@@ -5,7 +5,7 @@ import { createBackoff } from './backoff.ts'
 import {
   describeFault,
   isPassing,
-  Refusal,
+  RefusedRequestError,
   type Request,
   type ServerClient,
 } from './server-client.ts'
@@ -13,11 +13,11 @@ import {
 export type RunConnection = ReturnType<typeof connectRun>
 
 /** The run is not this runner's any more: the server says so, or has not been reached for too long. */
-export class RunLost extends Error {
+export class RunLostError extends Error {
   override readonly name = 'RunLost'
 }
 
-type Asked = Pick<Request, 'method' | 'body' | 'timeoutMs'> & {
+type RunRequest = Pick<Request, 'method' | 'body' | 'timeoutMs'> & {
   /** What follows the address of the run. */
   path: string
   signal?: AbortSignal
@@ -48,23 +48,30 @@ export function connectRun({ client, claim }: { client: ServerClient; claim: Cla
     const restMs = askedAt + claim.leaseSeconds * 1000 - performance.now()
     timer = setTimeout(() => {
       const why = lastFault && ` The last fault: ${lastFault}`
-      lost.abort(new RunLost(`The server was not reached for ${claim.leaseSeconds} s.${why}`))
+      lost.abort(new RunLostError(`The server was not reached for ${claim.leaseSeconds} s.${why}`))
     }, restMs)
   }
 
   /** Returns when another try may go better. */
   function judge(error: unknown): void {
     lastFault = describeFault(error)
-    if (error instanceof Refusal && error.isOfService && lostStatuses.has(error.status)) {
-      lost.abort(new RunLost(`The server took the run away: ${error.message}`))
+    if (
+      error instanceof RefusedRequestError &&
+      error.isOfService &&
+      lostStatuses.has(error.status)
+    ) {
+      lost.abort(new RunLostError(`The server took the run away: ${error.message}`))
       throw lost.signal.reason
     }
     // Something on the way to the server may refuse, too, while the server is away.
-    if (error instanceof Refusal && !error.isOfService) return
+    if (error instanceof RefusedRequestError && !error.isOfService) return
     if (!isPassing(error)) throw error
   }
 
-  async function persistently<T>(asked: Asked, ask: (request: Request) => Promise<T>): Promise<T> {
+  async function persistently<T>(
+    asked: RunRequest,
+    ask: (request: Request) => Promise<T>,
+  ): Promise<T> {
     const backoff = createBackoff()
     const signal = asked.signal ? AbortSignal.any([asked.signal, lost.signal]) : lost.signal
     const deadline = performance.now() + patienceMs
@@ -79,7 +86,7 @@ export function connectRun({ client, claim }: { client: ServerClient; claim: Cla
         signal.throwIfAborted()
         judge(error)
         if (askedAt > deadline) throw error
-        await backoff.pause(signal, error instanceof Refusal ? error.retryAfterMs : 0)
+        await backoff.pause(signal, error instanceof RefusedRequestError ? error.retryAfterMs : 0)
       }
     }
   }
@@ -89,10 +96,10 @@ export function connectRun({ client, claim }: { client: ServerClient; claim: Cla
     lost: lost.signal,
 
     /** Asks for JSON, as often as it takes. Throws what no other try would mend. */
-    ask: (asked: Asked): Promise<unknown> => persistently(asked, client.ask),
+    ask: (asked: RunRequest): Promise<unknown> => persistently(asked, client.ask),
 
     /** Asks for a stream, as often as it takes until one begins. */
-    open: (asked: Asked): Promise<IncomingMessage> => persistently(asked, client.open),
+    open: (asked: RunRequest): Promise<IncomingMessage> => persistently(asked, client.open),
 
     /** Hands the run back to the queue; tried once, for the end of the lease does the same. */
     async release({ reason, isLoss }: ReleaseBody): Promise<void> {
@@ -109,7 +116,7 @@ export function connectRun({ client, claim }: { client: ServerClient; claim: Cla
     /** The run has ended: nobody asks any more. */
     [Symbol.dispose](): void {
       clearTimeout(timer)
-      lost.abort(new RunLost('The run has ended.'))
+      lost.abort(new RunLostError('The run has ended.'))
     },
   }
 }

@@ -1,7 +1,7 @@
 import { chmod, lstat, mkdir, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { holdLock } from '../base/lock-file.ts'
-import { RunnerFault } from './runner-fault.ts'
+import { RunnerError } from './runner-fault.ts'
 
 const ourNames = new Set(['runner.lock', 'rooms', 'runs', 'lost+found'])
 
@@ -24,7 +24,7 @@ export async function takeFolder(path: string): Promise<RunnerFolder> {
   await chmod(path, 0o700)
   const lock = await holdLock(join(path, 'runner.lock'))
   if (!lock) {
-    throw new RunnerFault(
+    throw new RunnerError(
       `Another runner works in ${path}; give this one another folder with --folder.`,
     )
   }
@@ -53,11 +53,11 @@ export async function takeFolder(path: string): Promise<RunnerFolder> {
 async function assertOurs(path: string): Promise<void> {
   const { uid } = await lstat(path)
   if (uid !== process.getuid?.()) {
-    throw new RunnerFault(`${path} belongs to another user; name another folder with --folder.`)
+    throw new RunnerError(`${path} belongs to another user; name another folder with --folder.`)
   }
   const names = await readdir(path)
   if (names.every((name) => ourNames.has(name))) return
-  throw new RunnerFault(
+  throw new RunnerError(
     `${path} is not empty and is no folder of a runner; name another one with --folder.`,
   )
 }

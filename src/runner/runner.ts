@@ -1,12 +1,12 @@
 import type { Log } from '../base/log.ts'
 import type { Sensitive } from '../base/sensitive.ts'
 import { orAborted } from '../base/timeouts.ts'
-import { createSlots } from '../concurrency/semaphore.ts'
+import { createSemaphore } from '../concurrency/semaphore.ts'
 import { readSpace } from '../config/free-space.ts'
 import { openSandbox } from '../sandbox/open-sandbox.ts'
 import { createBackoff } from './backoff.ts'
 import { createClaims } from './claims.ts'
-import { Stopping, workOff } from './execute-claim.ts'
+import { executeClaim, StoppingError } from './execute-claim.ts'
 import { takeFolder } from './runner-folder.ts'
 import type { SandboxOptions } from './sandbox-options.ts'
 import { createServerClient } from './server-client.ts'
@@ -69,14 +69,14 @@ export async function runRunner(options: RunnerOptions): Promise<void> {
     client,
     folder,
     sandbox,
-    slots: createSlots(jobs),
+    slots: createSemaphore(jobs),
     runner: { name, labels, arch: toArchitecture(), path: stepPath },
     sourceMaxBytes: limits.fileMaxBytes,
     freeSpaceLeast,
     log,
   }
   const stop = new AbortController()
-  const onStop = () => stop.abort(new Stopping('The runner is stopping.'))
+  const onStop = () => stop.abort(new StoppingError('The runner is stopping.'))
   if (signal.aborted) onStop()
   signal.addEventListener('abort', onStop)
   const idle = watchIdleness(idleMs)
@@ -91,7 +91,7 @@ export async function runRunner(options: RunnerOptions): Promise<void> {
       if (!isFit) await recovery.pause(ending)
       const claim = await claims.next(ending)
       idle.end()
-      const work = workOff(claim, tools, stop.signal).then((fit) => {
+      const work = executeClaim(claim, tools, stop.signal).then((fit) => {
         isFit = fit
         if (fit) recovery.reset()
         running.delete(work)
@@ -100,7 +100,7 @@ export async function runRunner(options: RunnerOptions): Promise<void> {
       running.add(work)
     }
   } catch (error) {
-    if (!(error instanceof Stopping)) throw error
+    if (!(error instanceof StoppingError)) throw error
   } finally {
     await Promise.all(running)
     idle.end()
@@ -116,7 +116,7 @@ function watchIdleness(idleMs: number | undefined) {
   const watch = {
     signal: idle.signal,
     begin(): void {
-      const onTime = () => idle.abort(new Stopping('Nothing was to do.'))
+      const onTime = () => idle.abort(new StoppingError('Nothing was to do.'))
       if (idleMs !== undefined) timer = setTimeout(onTime, idleMs)
     },
     end: () => clearTimeout(timer),

@@ -20,7 +20,7 @@ export type Request = {
 }
 
 /** An answer that is no success. */
-export class Refusal extends Error {
+export class RefusedRequestError extends Error {
   override readonly name = 'Refusal'
   readonly status: number
   /** Whether svc itself says so, and not something on the way to it. */
@@ -36,7 +36,7 @@ export class Refusal extends Error {
 }
 
 /** An answer that nobody who speaks this protocol would give. */
-export class Misunderstanding extends Error {
+export class UnexpectedResponseError extends Error {
   override readonly name = 'Misunderstanding'
 }
 
@@ -88,7 +88,7 @@ export function createServerClient(server: URL) {
       try {
         return JSON.parse(text)
       } catch {
-        throw new Misunderstanding('The answer is not JSON.')
+        throw new UnexpectedResponseError('The answer is not JSON.')
       }
     },
 
@@ -110,8 +110,8 @@ const silence = 'The server does not answer.'
 
 /** Whether another try may go better: the fault is of the connection, or one of a server that says so. */
 export function isPassing(error: unknown): boolean {
-  if (error instanceof Misunderstanding) return false
-  if (!(error instanceof Refusal)) return true
+  if (error instanceof UnexpectedResponseError) return false
+  if (!(error instanceof RefusedRequestError)) return true
   return error.status >= 500 || passingStatuses.has(error.status)
 }
 
@@ -126,7 +126,7 @@ export function describeFault(error: unknown): string {
   return printable(text).slice(0, detailMaxLength)
 }
 
-async function toRefusal(response: http.IncomingMessage): Promise<Refusal> {
+async function toRefusal(response: http.IncomingMessage): Promise<RefusedRequestError> {
   const { statusCode: status = 0, headers } = response
   const isOfService = /^application\/problem\+json/i.test(headers['content-type'] ?? '')
   const timer = setTimeout(() => response.destroy(), faultWaitMs)
@@ -138,7 +138,7 @@ async function toRefusal(response: http.IncomingMessage): Promise<Refusal> {
     (headers.location === undefined
       ? `It answers with the status ${status}.`
       : `It sends elsewhere, to ${headers.location}.`)
-  return new Refusal(
+  return new RefusedRequestError(
     status,
     printable(detail).slice(0, detailMaxLength),
     isOfService,
@@ -159,7 +159,7 @@ async function collect(response: http.IncomingMessage, maxBytes: number): Promis
   let size = 0
   for await (const chunk of response) {
     size += chunk.length
-    if (size > maxBytes) throw new Misunderstanding('The answer is too large.')
+    if (size > maxBytes) throw new UnexpectedResponseError('The answer is too large.')
     chunks.push(chunk)
   }
   return Buffer.concat(chunks).toString('utf8')

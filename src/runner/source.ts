@@ -5,11 +5,11 @@ import { dirname } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { toSize } from '../base/format.ts'
 import { createBackoff } from './backoff.ts'
-import { type RunConnection, RunLost } from './run-connection.ts'
-import { describeFault, Refusal } from './server-client.ts'
+import { type RunConnection, RunLostError } from './run-connection.ts'
+import { describeFault, RefusedRequestError } from './server-client.ts'
 
 /** Why the files of a commit are not to be had; the message is for whoever reads the run. */
-class SourceFault extends Error {
+class SourceError extends Error {
   override readonly name = 'SourceFault'
 }
 
@@ -45,10 +45,11 @@ export async function fetchSource(options: Options): Promise<string> {
       return options.path
     } catch (error) {
       signal.throwIfAborted()
-      if (error instanceof RunLost) throw error
-      const isFinal = error instanceof SourceFault || error instanceof Refusal || isOfDisk(error)
+      if (error instanceof RunLostError) throw error
+      const isFinal =
+        error instanceof SourceError || error instanceof RefusedRequestError || isOfDisk(error)
       if (isFinal || tries === triesMost) {
-        throw new SourceFault(
+        throw new SourceError(
           `The commit ${commit} could not be fetched: ${describeFault(error)}`,
           { cause: error },
         )
@@ -67,7 +68,7 @@ async function store(response: IncomingMessage, options: Options): Promise<void>
     for await (const chunk of chunks) {
       bytes += chunk.length
       if (bytes > maxBytes) {
-        throw new SourceFault(
+        throw new SourceError(
           `It has more than ${toSize(maxBytes)}, the most of SVC_STEP_FILE_MAX.`,
         )
       }
@@ -83,7 +84,7 @@ async function store(response: IncomingMessage, options: Options): Promise<void>
 
 async function assertSpace(folder: string, least: number): Promise<void> {
   const { bavail, bsize } = await statfs(folder)
-  if (bavail * bsize < least) throw new SourceFault('The disk of the runner is full.')
+  if (bavail * bsize < least) throw new SourceError('The disk of the runner is full.')
 }
 
 function isOfDisk(error: unknown): boolean {

@@ -1,5 +1,5 @@
 import type { Folders } from './sandbox.ts'
-import { guardScript } from './watchdog.ts'
+import { watchdogScript } from './watchdog.ts'
 
 /** Where steps find the folders of their room. */
 export const insideFolders: Folders = {
@@ -111,7 +111,7 @@ export function bubblewrapCommand(
   // After the guard, which must not be ended with the group.
   const join = procsFile === undefined ? '' : 'echo 0 >"$1" || exit; shift; '
   const shell = (script: string) => [
-    ...[tools.sh, '-c', guardScript + join + script, 'sh'],
+    ...[tools.sh, '-c', watchdogScript + join + script, 'sh'],
     ...(procsFile === undefined ? [] : [procsFile]),
   ]
   const guarded = move

@@ -19,13 +19,13 @@ import {
   feed,
   notStarted,
   openInput,
-  type Started,
+  type RunningProcess,
   untilOver,
 } from './running-process.ts'
-import type { RoomCommand, SandboxLimits } from './sandbox.ts'
+import type { SandboxLimits, WorkspaceCommand } from './sandbox.ts'
 import type { Tools } from './tools.ts'
-import { toGuard } from './watchdog.ts'
-import type { RoomPlace } from './workspace-folder.ts'
+import { toWatchdog } from './watchdog.ts'
+import type { WorkspaceFolder } from './workspace-folder.ts'
 
 export type BubblewrapSetup = {
   tools: Tools
@@ -45,10 +45,10 @@ const looksBetween = 5
 /** Starts a command in a room, with bubblewrap around it. */
 export function startBubblewrapped(
   setup: BubblewrapSetup,
-  { folder, user, pipes, memoryGroup }: RoomPlace,
-  command: RoomCommand,
+  { folder, user, pipes, memoryGroup }: WorkspaceFolder,
+  command: WorkspaceCommand,
   writer: number,
-): Started {
+): RunningProcess {
   const { tools, bwrap, limits, stage } = setup
   const room = user === undefined ? folder : stage
   const hasOwnIpc = user !== undefined
@@ -78,7 +78,7 @@ export function startBubblewrapped(
   feed(child, command)
   // Three pipes beyond the third were asked for, so they are there.
   const [argsPipe, statusPipe, guardPipe] = child.stdio.slice(3) as [Writable, Readable, Duplex]
-  const guard = toGuard(guardPipe)
+  const watchdog = toWatchdog(guardPipe)
   argsPipe.on('error', () => {})
   argsPipe.end(args.map((arg) => `${arg}\0`).join(''))
   const status = readStatus(statusPipe)
@@ -96,14 +96,14 @@ export function startBubblewrapped(
       const proc = status.first && innerProc(status.first)
       if (!proc) return 0
       const pids = processIds(proc)
-      if (looks++ % looksBetween === 0) kept = guard.sharedBytes() + memfdBytes(proc, pids)
+      if (looks++ % looksBetween === 0) kept = watchdog.sharedBytes() + memfdBytes(proc, pids)
       return memoryOf({ proc, pids, limit, kept })
     },
 
     async endAll() {
       // Whether or not it has told by now which its first process is.
       child.kill('SIGKILL')
-      await Promise.all([ended, guard.end()])
+      await Promise.all([ended, watchdog.end()])
       await status.closed
       const { first } = status
       // With its first process the kernel ends all of a process namespace, and then lets go of the first.

@@ -1,18 +1,18 @@
 import { chmod, lstat, mkdtemp, readdir, readlink, symlink, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ignoreAbsence } from '../base/absence.ts'
-import { processesOfRoom, signal } from './processes.ts'
+import { processesOfWorkspace, signal } from './processes.ts'
 import { removeTree } from './removal.ts'
 import { untilOver } from './running-process.ts'
 import type { Tools } from './tools.ts'
 import { endProcesses } from './unsandboxed.ts'
-import { isRoomName, isRoomUser, leftMemoryGroup } from './workspace-folder.ts'
+import { isWorkspaceName, isWorkspaceUser, leftMemoryGroup } from './workspace-folder.ts'
 
 /**
  * Ends what runs in the rooms that a killed runner has left behind in a folder, and removes them. Only one
  * runner may use the folder.
  */
-export async function clearLeftovers(folder: string, tools: Tools): Promise<void> {
+export async function cleanUp(folder: string, tools: Tools): Promise<void> {
   const link = join(folder, linkName)
   const elsewhere = await readlink(link).catch(ignoreAbsence)
   if (elsewhere !== undefined && (await isOurs(elsewhere))) {
@@ -30,7 +30,7 @@ const elsewherePrefix = '/var/tmp/svc-rooms-'
  * A folder for rooms that every user can pass through, for rooms of users of their own: the runner's own
  * folder may be beneath one that they cannot. A link in the runner's folder leads there, for clearLeftovers.
  */
-export async function roomsElsewhere(folder: string): Promise<string> {
+export async function workspacesElsewhere(folder: string): Promise<string> {
   const elsewhere = await mkdtemp(elsewherePrefix)
   await symlink(elsewhere, join(folder, linkName))
   await chmod(elsewhere, 0o711)
@@ -47,13 +47,13 @@ async function isOurs(path: string): Promise<boolean> {
 }
 
 async function clearRooms(folder: string, tools: Tools): Promise<void> {
-  for (const name of (await readdir(folder)).filter(isRoomName)) {
+  for (const name of (await readdir(folder)).filter(isWorkspaceName)) {
     const room = join(folder, name)
     const { uid } = await lstat(join(room, 'workspace')).catch(() => ({ uid: -1 }))
-    const user = isRoomUser(uid) ? uid : undefined
+    const user = isWorkspaceUser(uid) ? uid : undefined
     await untilOver(async () => {
       // bubblewrap itself can be of another user than its steps for a moment.
-      const strays = processesOfRoom(room)
+      const strays = processesOfWorkspace(room)
       for (const { pid } of strays) signal(pid, 'SIGKILL')
       return strays.length + (await endProcesses({ folder: room, user }, tools)) === 0
     })

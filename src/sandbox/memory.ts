@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 
-type Asked = {
+type MemoryOptions = {
   proc: string
   pids: readonly number[]
   limit: number
@@ -14,7 +14,7 @@ type Asked = {
  * Memory that several share is counted for each of them, unless that comes to more than `limit`: then it is
  * counted exactly, which takes longer.
  */
-export async function memoryOf({ proc, pids, limit, kept }: Asked): Promise<number> {
+export async function memoryOf({ proc, pids, limit, kept }: MemoryOptions): Promise<number> {
   const statuses = pids.map((pid) => readOrNothing(`${proc}/${pid}/status`))
   const own = sum(statuses.map((text) => kibOf(text, /^(?:RssAnon|VmSwap|VmPTE):/))) * 1024
   const shared = sum(statuses.map((text) => kibOf(text, /^RssShmem:/))) * 1024

@@ -6,18 +6,18 @@ import { findProgram } from '../base/find-program.ts'
 import { closeInheritedDescriptors } from '../base/inherited-descriptors.ts'
 import { insideFolders } from './bubblewrap.ts'
 import { startBubblewrapped } from './bubblewrapped.ts'
-import { clearLeftovers, roomsElsewhere } from './clean-up.ts'
+import { cleanUp, workspacesElsewhere } from './clean-up.ts'
 import { assertHidden, hidingMounts } from './hidden-paths.ts'
 import { type Choice, chooseIsolation, describeIsolation, type SandboxMode } from './isolation.ts'
 import type { MemoryController } from './memory-group.ts'
 import { type MemoryTrial, tryMemory } from './memory-trial.ts'
 import { removeTree } from './removal.ts'
-import type { Isolation, Room, Sandbox, SandboxLimits } from './sandbox.ts'
+import type { Isolation, Sandbox, SandboxLimits, Workspace } from './sandbox.ts'
 import { systemMounts } from './system-mounts.ts'
 import { findTools } from './tools.ts'
-import { startPlain } from './unsandboxed.ts'
-import { createRoom } from './workspace.ts'
-import { makeRoom } from './workspace-folder.ts'
+import { startUnsandboxed } from './unsandboxed.ts'
+import { createWorkspace } from './workspace.ts'
+import { makeWorkspace } from './workspace-folder.ts'
 
 export type SandboxOptions = {
   /** A folder of this runner alone, on the disk, in which rooms are made. */
@@ -44,7 +44,7 @@ export type SandboxOptions = {
 export async function openSandbox(options: SandboxOptions): Promise<Sandbox> {
   assertHidden(options.hiddenPaths, options.readOnlyPaths)
   const tools = findTools(options.path)
-  await clearLeftovers(options.folder, tools)
+  await cleanUp(options.folder, tools)
   const memory = await tryMemory({
     tools,
     maxBytes: options.limits.memoryMaxBytes,
@@ -88,7 +88,7 @@ async function tryOut(asked: SandboxOptions, memory: MemoryTrial): Promise<Probe
   return { isolation: describeIsolation(found), choice: chooseIsolation(found), fault }
 }
 
-type Rooms = () => Promise<Room>
+type Rooms = () => Promise<Workspace>
 type RoomOptions = Omit<SandboxOptions, 'mode'> & { controller: MemoryController | undefined }
 
 function bubblewrapRooms(options: RoomOptions): Rooms {
@@ -104,9 +104,9 @@ function bubblewrapRooms(options: RoomOptions): Rooms {
     const hiding = hidingMounts(hiddenPaths, { shown, isOther: isRoot() })
     const system = [...args, ...hiding]
     const setup = { tools, bwrap, network, limits, system, readOnlyPaths, stage }
-    const place = await makeRoom(folder, { ownUser: isRoot(), tools, memory })
+    const place = await makeWorkspace(folder, { ownUser: isRoot(), tools, memory })
     const start = startBubblewrapped.bind(undefined, setup)
-    return createRoom({ place, inside: insideFolders, limits, tools, start })
+    return createWorkspace({ place, inside: insideFolders, limits, tools, start })
   }
 }
 
@@ -114,9 +114,9 @@ function plainRooms({ folder, path, limits, controller }: RoomOptions): Rooms {
   const memory = controller && { controller, maxBytes: limits.memoryMaxBytes }
   const tools = findTools(path)
   return async () => {
-    const place = await makeRoom(folder, { ownUser: isRoot(), tools, memory })
-    const start = startPlain.bind(undefined, { tools, limits })
-    return createRoom({ place, inside: place.outside, limits, tools, start })
+    const place = await makeWorkspace(folder, { ownUser: isRoot(), tools, memory })
+    const start = startUnsandboxed.bind(undefined, { tools, limits })
+    return createWorkspace({ place, inside: place.outside, limits, tools, start })
   }
 }
 
@@ -124,7 +124,7 @@ function plainRooms({ folder, path, limits, controller }: RoomOptions): Rooms {
 async function workingPlainRooms(options: RoomOptions): Promise<Rooms> {
   const rooms = plainRooms(options)
   if ((await trialFault(rooms)) === undefined) return rooms
-  const folder = isRoot() ? await roomsElsewhere(options.folder) : options.folder
+  const folder = isRoot() ? await workspacesElsewhere(options.folder) : options.folder
   const others = plainRooms({ ...options, folder })
   const fault = await trialFault(others)
   return fault === undefined ? others : refuse(`Steps cannot run on this machine: ${fault}`)

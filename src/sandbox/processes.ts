@@ -50,12 +50,12 @@ export function processesOfUser(user: number): Process[] {
 }
 
 /** The processes that stand in a folder of a room, have it mounted, or bear its mark. */
-export function processesOfRoom(room: string): Process[] {
+export function processesOfWorkspace(room: string): Process[] {
   const name = room.slice(room.lastIndexOf('/') + 1)
   const isOfRoom = (pid: number) =>
     linkOrNothing(`/proc/${pid}/cwd`).includes(`/${name}`) ||
     readOrNothing(`/proc/${pid}/mountinfo`).includes(`/${name}/`) ||
-    `\0${readOrNothing(`/proc/${pid}/environ`)}\0`.includes(`\0${roomVariable}=${name}\0`)
+    `\0${readOrNothing(`/proc/${pid}/environ`)}\0`.includes(`\0${workspaceVariable}=${name}\0`)
   return processIds()
     .filter(isOfRoom)
     .flatMap((pid) => findProcess(pid) ?? [])
@@ -63,7 +63,7 @@ export function processesOfRoom(room: string): Process[] {
 }
 
 /** The variable that tells of steps without a sandbox whose they are. */
-export const roomVariable = 'SVC_ROOM'
+export const workspaceVariable = 'SVC_ROOM'
 
 /** Sends a signal to a process, if it is there. */
 export function signal(pid: number, name: NodeJS.Signals): void {

@@ -1,7 +1,7 @@
 import { statfs } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { MemoryGroup } from './memory-group.ts'
-import type { Started } from './running-process.ts'
+import type { RunningProcess } from './running-process.ts'
 import type { SandboxLimits } from './sandbox.ts'
 
 export type LimitMet = { reason: 'out-of-memory' | 'out-of-disk'; detail: string }
@@ -20,7 +20,7 @@ type WatchOptions = {
 
 /** Looks at a running command from time to time, until it meets a limit or the signal is aborted. */
 export async function watch(
-  started: Started,
+  started: RunningProcess,
   { limits, memory, disk, signal }: WatchOptions,
 ): Promise<LimitMet | undefined> {
   while (!signal.aborted) {
@@ -57,7 +57,7 @@ export type MemoryWatch = {
   /** Whether the kernel has ended a process of the command because of the limit, as far as it says so. */
   limitMet: () => LimitMet | undefined
   /** The same, or what is counted where the kernel does not say so. */
-  check: (started: Started) => Promise<LimitMet | undefined>
+  check: (started: RunningProcess) => Promise<LimitMet | undefined>
 }
 
 /** Watches the memory of one command, from its start. */

@@ -4,8 +4,8 @@ import { openOutput } from './output.ts'
 import type { Pipe } from './pipes.ts'
 import { signal as send } from './processes.ts'
 import { diskMet, watch, watchMemory } from './resource-limits.ts'
-import { folderFault, type Started } from './running-process.ts'
-import type { CommandEnd, RoomCommand, SandboxLimits } from './sandbox.ts'
+import { folderFault, type RunningProcess } from './running-process.ts'
+import type { CommandEnd, SandboxLimits, WorkspaceCommand } from './sandbox.ts'
 
 type Reason = CommandEnd['reason']
 
@@ -21,7 +21,7 @@ type Options = {
   memoryGroup: MemoryGroup | undefined
   /** A folder on the disk of the rooms. */
   disk: string
-  start: (writer: number) => Started
+  start: (writer: number) => RunningProcess
   /** Called when a command has filled the disk and none of its processes runs any more, to make space. */
   onDiskFull: () => Promise<void>
   /** Aborted when the room is being removed: nobody waits any longer for a step to end by itself. */
@@ -29,9 +29,9 @@ type Options = {
 }
 
 /** Runs a command from its start until the last of its processes has ended and all that it wrote was taken. */
-export async function runCommand(
+export async function runProcess(
   { pipe, limits, memoryGroup, disk, start, onDiskFull, hurry }: Options,
-  { timeoutMs, signal, onOutput }: RoomCommand,
+  { timeoutMs, signal, onOutput }: WorkspaceCommand,
 ): Promise<CommandEnd> {
   if (signal.aborted) return { exitCode: null, reason: 'cancelled', detail: '' }
   const full = await diskMet(disk, limits)
@@ -96,7 +96,7 @@ function toDetail(complaint: string): string {
 }
 
 /** Asks a command to end, and ends it; the first reason is the one that counts. */
-function stopper(started: Started) {
+function stopper(started: RunningProcess) {
   const gone = new AbortController()
   const stopping = {
     reason: undefined as Reason | undefined,
@@ -119,7 +119,7 @@ function stopper(started: Started) {
 }
 
 /** Whether there was anybody to ask. */
-function askToEnd(started: Started): boolean {
+function askToEnd(started: RunningProcess): boolean {
   const processes = started.processes()
   for (const { pid } of processes) {
     send(pid, 'SIGTERM')

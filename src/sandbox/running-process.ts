@@ -5,10 +5,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Launched } from './launch.ts'
 import type { StepPipes } from './pipes.ts'
 import type { Process } from './processes.ts'
-import type { RoomCommand } from './sandbox.ts'
+import type { WorkspaceCommand } from './sandbox.ts'
 
 /** A command that has been started, in whatever kind of room. */
-export type Started = {
+export type RunningProcess = {
   /** The end of its first process. Never rejects. */
   exited: Promise<Exit>
   /** All of its processes that can be found, for signals. */
@@ -36,7 +36,7 @@ export function exitOf(child: Launched): Promise<Exit> {
 }
 
 /** A command that cannot be started, and why. */
-export function notStarted(fault: string): Started {
+export function notStarted(fault: string): RunningProcess {
   return {
     exited: Promise.resolve({ exitCode: null, fault }),
     processes: () => [],
@@ -54,7 +54,7 @@ export function folderFault(folder: string, why: string): string {
 
 /** What a command reads, as Node's spawn takes it: by default the job's own pipe, which is at its end. */
 export function openInput(
-  { stdin }: RoomCommand,
+  { stdin }: WorkspaceCommand,
   { input }: StepPipes,
 ): Disposable & { stdio: number | 'pipe' } {
   if (stdin) return { stdio: 'pipe', [Symbol.dispose]() {} }
@@ -64,7 +64,7 @@ export function openInput(
 }
 
 /** Hands on what a command is to read, for as long as it reads. */
-export function feed(child: Launched, { stdin }: RoomCommand): void {
+export function feed(child: Launched, { stdin }: WorkspaceCommand): void {
   if (!stdin || !child.stdin) return
   // Who ends before it has read all breaks the pipe; its exit code tells how it went.
   pipeline(stdin, child.stdin).catch(() => {})

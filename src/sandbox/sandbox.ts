@@ -25,7 +25,7 @@ export type SandboxLimits = {
 /** Where steps run: makes a room for each job. */
 export type Sandbox = {
   isolation: Isolation
-  openRoom: () => Promise<Room>
+  openRoom: () => Promise<Workspace>
 }
 
 /**
@@ -33,17 +33,17 @@ export type Sandbox = {
  * folder for the files by which steps talk to the runner. Disposing of it ends what still runs in it and removes
  * everything, whatever its modes.
  */
-export type Room = AsyncDisposable & {
+export type Workspace = AsyncDisposable & {
   /** The folders as the runner sees them. Whoever reads in them reads what steps have put there: links, pipes, anything. */
   outside: Folders
   /** The same folders as steps see them. */
   inside: Folders
-  run: (command: RoomCommand) => Promise<CommandEnd>
+  run: (command: WorkspaceCommand) => Promise<CommandEnd>
 }
 
 export type Folders = { workspace: string; home: string; temp: string; files: string }
 
-export type RoomCommand = {
+export type WorkspaceCommand = {
   /** A program, found by PATH of `env` inside, and its arguments. */
   command: readonly [string, ...string[]]
   /** All of its environment. */

@@ -9,12 +9,12 @@ import {
   descendantsOf,
   findProcess,
   type Process,
-  processesOfRoom,
   processesOfUser,
+  processesOfWorkspace,
   processIds,
-  roomVariable,
   signal,
   stillRuns,
+  workspaceVariable,
 } from './processes.ts'
 import {
   type Exit,
@@ -23,22 +23,22 @@ import {
   folderFault,
   notStarted,
   openInput,
-  type Started,
+  type RunningProcess,
   untilOver,
 } from './running-process.ts'
-import type { RoomCommand, SandboxLimits } from './sandbox.ts'
+import type { SandboxLimits, WorkspaceCommand } from './sandbox.ts'
 import type { Tools } from './tools.ts'
-import type { RoomPlace } from './workspace-folder.ts'
+import type { WorkspaceFolder } from './workspace-folder.ts'
 
-export type PlainSetup = { tools: Tools; limits: SandboxLimits }
+export type UnsandboxedSetup = { tools: Tools; limits: SandboxLimits }
 
 /** Starts a command as a process like any other, with limits: what is left where bubblewrap does not work. */
-export function startPlain(
-  { tools, limits }: PlainSetup,
-  place: RoomPlace,
-  command: RoomCommand,
+export function startUnsandboxed(
+  { tools, limits }: UnsandboxedSetup,
+  place: WorkspaceFolder,
+  command: WorkspaceCommand,
   writer: number,
-): Started {
+): RunningProcess {
   const texts = [...Object.entries(command.env).flat(), ...command.command]
   if (texts.some((text) => text.includes('\0'))) return notStarted('The step has a NUL byte in it.')
   if (!isFolder(command.cwd)) {
@@ -54,7 +54,7 @@ export function startPlain(
       ...[tools.setpriv, '--no-new-privs', '--pdeathsig', 'KILL', '--', ...command.command],
     ],
     // From its first instruction on it is the user of the room, so that no variable can turn against root.
-    env: { ...command.env, [roomVariable]: nameOf(place) },
+    env: { ...command.env, [workspaceVariable]: nameOf(place) },
     user: place.user,
     cwd: command.cwd,
     stdio: [input.stdio, writer, writer, 'pipe'],
@@ -118,12 +118,13 @@ function processesOfGroup(group: MemoryGroup): Process[] {
 
 /** Sends SIGKILL to all processes of a room that can be found; how many there were. */
 export async function endProcesses(
-  place: Pick<RoomPlace, 'folder' | 'user'>,
+  place: Pick<WorkspaceFolder, 'folder' | 'user'>,
   tools: Tools,
   known: readonly Process[] = [],
 ): Promise<number> {
   const { user, folder } = place
-  const found = user === undefined ? [...known, ...processesOfRoom(folder)] : processesOfUser(user)
+  const found =
+    user === undefined ? [...known, ...processesOfWorkspace(folder)] : processesOfUser(user)
   if (found.length === 0) return 0
   // At once, so that none can start another while it is looked for.
   if (user !== undefined) await runTool([tools.sh, '-c', 'kill -9 -1'], { user })
@@ -140,6 +141,6 @@ function isFolder(path: string): boolean {
   }
 }
 
-function nameOf({ folder }: RoomPlace): string {
+function nameOf({ folder }: WorkspaceFolder): string {
   return folder.slice(folder.lastIndexOf('/') + 1)
 }

@@ -6,12 +6,12 @@ import type { Duplex } from 'node:stream'
  * guard ends the whole group. To each line it answers with the shared memory of System V that there is in its
  * namespace, and an empty line.
  */
-export const guardScript =
+export const watchdogScript =
   '(while read -r _; do while read -r line; do echo "$line"; done </proc/sysvipc/shm; echo; done; kill -9 0)' +
   ' <&5 >&5 2>/dev/null 3<&- 4<&- 5<&- & exec 5<&-; '
 
 /** A guard as the runner has it. */
-export type Guard = {
+export type Watchdog = {
   /** Bytes of the shared memory of System V, as told last; asks for the present ones. */
   sharedBytes: () => number
   /** Ends the group, and waits until the guard is no more. */
@@ -22,7 +22,7 @@ export type Guard = {
 const answerMaxLength = 4096 * 250
 
 /** Takes the runner's end of descriptor 5. */
-export function toGuard(pipe: Duplex): Guard {
+export function toWatchdog(pipe: Duplex): Watchdog {
   let text = ''
   let bytes = 0
   let isAsked = false

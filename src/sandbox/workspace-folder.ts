@@ -18,7 +18,7 @@ import type { Folders } from './sandbox.ts'
 import type { Tools } from './tools.ts'
 
 /** Where a room is on the disk, and whose it is. */
-export type RoomPlace = {
+export type WorkspaceFolder = {
   /** The runner's alone, but to pass through. */
   folder: string
   /** The user who owns what is inside; undefined for the runner's own. */
@@ -42,7 +42,7 @@ type PlaceOptions = {
 }
 
 /** Whether a name in the folder of rooms is one of a room. */
-export function isRoomName(name: string): boolean {
+export function isWorkspaceName(name: string): boolean {
   return name.startsWith(roomPrefix)
 }
 
@@ -50,10 +50,10 @@ export function isRoomName(name: string): boolean {
  * Makes the folders of a room: at once, for a run waits for them, and to wait for each would take longer than to make
  * all. With `ownUser` they belong to a user whom nobody else has: for root alone.
  */
-export async function makeRoom(
+export async function makeWorkspace(
   folder: string,
   { ownUser, tools, memory }: PlaceOptions,
-): Promise<RoomPlace> {
+): Promise<WorkspaceFolder> {
   const name = roomPrefix + newId()
   const room = join(folder, name)
   const user = ownUser ? newUser() : undefined
@@ -101,7 +101,7 @@ export async function leftMemoryGroup(room: string): Promise<MemoryGroup | undef
 }
 
 /** Removes all that steps have made in a room, in which nothing may run any more. */
-export async function emptyRoom(place: RoomPlace, tools: Tools): Promise<void> {
+export async function emptyWorkspace(place: WorkspaceFolder, tools: Tools): Promise<void> {
   for (const path of foldersOf(place)) {
     await removeTree(path, tools)
     makeFolder(path, place.user)
@@ -109,7 +109,7 @@ export async function emptyRoom(place: RoomPlace, tools: Tools): Promise<void> {
 }
 
 /** Where steps can write. */
-function foldersOf({ folder, outside }: Pick<RoomPlace, 'folder' | 'outside'>): string[] {
+function foldersOf({ folder, outside }: Pick<WorkspaceFolder, 'folder' | 'outside'>): string[] {
   return [...Object.values(outside), join(folder, 'shm')]
 }
 
@@ -132,6 +132,6 @@ function newUser(): number {
 }
 
 /** Whether a user is one of those that rooms get. */
-export function isRoomUser(user: number): boolean {
+export function isWorkspaceUser(user: number): boolean {
   return user >= usersFrom && user < usersTo
 }

@@ -1,25 +1,25 @@
 import { findProgram } from '../base/find-program.ts'
 import { removeTree } from './removal.ts'
-import { runCommand } from './run-process.ts'
-import type { Started } from './running-process.ts'
-import type { CommandEnd, Folders, Room, RoomCommand, SandboxLimits } from './sandbox.ts'
+import { runProcess } from './run-process.ts'
+import type { RunningProcess } from './running-process.ts'
+import type { CommandEnd, Folders, SandboxLimits, Workspace, WorkspaceCommand } from './sandbox.ts'
 import type { Tools } from './tools.ts'
 import { endProcesses } from './unsandboxed.ts'
-import { emptyRoom, type RoomPlace } from './workspace-folder.ts'
+import { emptyWorkspace, type WorkspaceFolder } from './workspace-folder.ts'
 
 type Options = {
-  place: RoomPlace
+  place: WorkspaceFolder
   inside: Folders
   limits: SandboxLimits
   tools: Tools
-  start: (place: RoomPlace, command: RoomCommand, writer: number) => Started
+  start: (place: WorkspaceFolder, command: WorkspaceCommand, writer: number) => RunningProcess
 }
 
 const givenUp =
   "The files of the job were removed when the runner's disk was nearly full; nothing more can run in it."
 
 /** A room in a place that has been made for it. One command runs in it at a time. */
-export function createRoom({ place, inside, limits, tools, start }: Options): Room {
+export function createWorkspace({ place, inside, limits, tools, start }: Options): Workspace {
   const { folder, pipes, outside, memoryGroup } = place
   const closed = new AbortController()
   let running: Promise<unknown> | undefined
@@ -27,7 +27,7 @@ export function createRoom({ place, inside, limits, tools, start }: Options): Ro
 
   async function giveUpFiles(): Promise<void> {
     isGivenUp = true
-    await emptyRoom(place, tools)
+    await emptyWorkspace(place, tools)
   }
 
   return {
@@ -40,7 +40,7 @@ export function createRoom({ place, inside, limits, tools, start }: Options): Ro
       const fault = programFault(command, { inside, outside })
       if (fault) return { exitCode: null, reason: 'not-started', detail: fault }
       const signal = AbortSignal.any([command.signal, closed.signal])
-      const life = runCommand(
+      const life = runProcess(
         {
           ...{ pipe: pipes.output, limits, memoryGroup, disk: folder },
           start: (writer) => start(place, command, writer),
@@ -69,7 +69,7 @@ export function createRoom({ place, inside, limits, tools, start }: Options): Ro
 
 /** Why a command's program cannot be found; the system's programs are the same inside and outside. */
 function programFault(
-  { command: [program], env }: RoomCommand,
+  { command: [program], env }: WorkspaceCommand,
   { inside, outside }: { inside: Folders; outside: Folders },
 ): string | undefined {
   if (program.includes('/')) return undefined

@@ -2,7 +2,7 @@ import { Type } from 'typebox'
 import { Sensitive } from '../base/sensitive.ts'
 import { named } from '../http/named-schemas.ts'
 import { PageQuery, paged } from '../http/pages.ts'
-import { type Asked, closed, nothing, route } from '../http/route.ts'
+import { closed, type FindRequest, nothing, route } from '../http/route.ts'
 import type { Repositories } from '../repositories/repositories.ts'
 import { secretNameForm } from './secret-names.ts'
 import { type Secrets, secretsAtMost, valueForm, valueMaxBytes } from './secrets.ts'
@@ -11,7 +11,7 @@ type Dependencies = { repositories: Repositories; secrets: Secrets }
 
 /** The routes of secrets. None of them answers a value. */
 export function secretRoutes({ repositories, secrets }: Dependencies) {
-  const find = ({ principal, permission, params }: Asked<{ name: string }>) =>
+  const find = ({ principal, permission, params }: FindRequest<{ name: string }>) =>
     repositories.open(principal, params.name, permission)
 
   return [

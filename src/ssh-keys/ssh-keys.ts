@@ -2,14 +2,14 @@ import { holds, isAdmin, requirePermission } from '../access/may.ts'
 import type { Principal } from '../access/principal.ts'
 import { type Clock, dayMs } from '../base/clock.ts'
 import { isId, newId } from '../base/ids.ts'
-import { createUseNotes } from '../base/last-used.ts'
+import { createLastUsed } from '../base/last-used.ts'
 import type { Log } from '../base/log.ts'
 import { Problem } from '../base/problem.ts'
 import type { Database } from '../database/database.ts'
 import type { SshKeyRow } from '../database/schema.ts'
 import { type Actor, publish } from '../events/events.ts'
 import { fingerprintOf, type PublicKey, parsePublicKey } from '../ssh/public-key.ts'
-import { PublicKeyFault } from '../ssh/public-key-fault.ts'
+import { PublicKeyError } from '../ssh/public-key-fault.ts'
 import {
   countSshKeys,
   deleteExpiredSshKeys,
@@ -48,7 +48,7 @@ export type NewSshKey = {
 }
 
 type Page = { after: string; limit: number | undefined }
-type Asked = { username?: string | undefined; page: Page }
+type ListOptions = { username?: string | undefined; page: Page }
 
 const keysAtMost = 100
 const nameMaxLength = 100
@@ -57,7 +57,7 @@ type Dependencies = { db: Database; clock: Clock; log: Log }
 
 /** Public keys for Git over SSH: registered once, and turned into principals. */
 export function createSshKeys({ db, clock, log }: Dependencies) {
-  const noteUse = createUseNotes({
+  const noteUse = createLastUsed({
     clock,
     write: (id, at) => updateLastUsed(db, id, at),
     onFault: (err, keyId) => log.warn({ err, keyId }, 'the last use of an SSH key was not noted'),
@@ -96,7 +96,7 @@ export function createSshKeys({ db, clock, log }: Dependencies) {
     },
 
     /** A username's keys after an id, oldest first: the caller's own, or for admins those of anyone. */
-    async list(principal: Principal, { username, page }: Asked) {
+    async list(principal: Principal, { username, page }: ListOptions) {
       if (username !== undefined) requirePermission(principal, 'admin')
       const whose = { username: username ?? principal.username }
       return (await listSshKeys(db, whose, page)).map(toSshKey)
@@ -179,7 +179,7 @@ function parse(text: string): PublicKey {
   try {
     return parsePublicKey(text)
   } catch (error) {
-    if (!(error instanceof PublicKeyFault)) throw error
+    if (!(error instanceof PublicKeyError)) throw error
     const errors = [{ pointer: '/publicKey', detail: error.message }]
     throw new Problem('invalid_request', error.message, { errors, cause: error })
   }

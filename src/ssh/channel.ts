@@ -1,6 +1,6 @@
 import { Writable } from 'node:stream'
 import { messages } from './messages.ts'
-import { createInbox } from './receive-buffer.ts'
+import { createReceiveBuffer } from './receive-buffer.ts'
 import type { Transport } from './transport.ts'
 import { message, writeUint32 } from './wire.ts'
 
@@ -33,7 +33,7 @@ export function createChannel({ transport, remoteId, ...remote }: Options) {
   let isClosed = false
   let changed = Promise.withResolvers<void>()
   const gone = new AbortController()
-  const inbox = createInbox(grant)
+  const inbox = createReceiveBuffer(grant)
 
   function grant(bytes: number): void {
     unread -= bytes

@@ -6,7 +6,7 @@ const blockBytes = 8
 const paddingLeast = 4
 
 /** All that is said to a client that is sent away at once: who speaks, and why, as a packet that needs no keys. */
-export function toRefusal(why: string): Buffer {
+export function toDisconnectPacket(why: string): Buffer {
   const payload = message(messages.disconnect, disconnectReasons.tooManyConnections, why, '')
   return Buffer.concat([Buffer.from(`SSH-2.0-${softwareName}\r\n`), toPacket(payload)])
 }

@@ -1,6 +1,6 @@
 import { createPublicKey, type KeyObject } from 'node:crypto'
 import { isEd25519Point } from './ed25519-point.ts'
-import { PublicKeyFault } from './public-key-fault.ts'
+import { PublicKeyError } from './public-key-fault.ts'
 import { createReader, type Reader } from './wire.ts'
 
 /** What the wire form of a public key holds. */
@@ -51,7 +51,7 @@ export function readKeyBlob(type: KeyType, blob: Buffer): KeyParts {
   try {
     const fields = createReader(blob)
     if (fields.text() !== type) {
-      throw new PublicKeyFault(
+      throw new PublicKeyError(
         `The line says ${type}, but the key in it is of another type; send the line of the .pub file as it is.`,
       )
     }
@@ -59,8 +59,8 @@ export function readKeyBlob(type: KeyType, blob: Buffer): KeyParts {
     fields.assertEnd()
     return parts
   } catch (error) {
-    if (error instanceof PublicKeyFault) throw error
-    throw new PublicKeyFault('The key is damaged; send the line of the .pub file as it is.', {
+    if (error instanceof PublicKeyError) throw error
+    throw new PublicKeyError('The key is damaged; send the line of the .pub file as it is.', {
       cause: error,
     })
   }
@@ -95,12 +95,12 @@ function readRsa(fields: Reader): KeyObject {
   const [exponent, modulus] = [fields.positiveMpint(), fields.positiveMpint()]
   const bits = modulus.length * 8 - Math.clz32(modulus[0] ?? 0) + 24
   if (bits < rsaLeastBits) {
-    throw new PublicKeyFault(
+    throw new PublicKeyError(
       `An RSA key needs ${rsaLeastBits} bits or more, and this has ${bits}; make an ed25519 key with \`ssh-keygen -t ed25519\`.`,
     )
   }
   if (bits > rsaMostBits) {
-    throw new PublicKeyFault(
+    throw new PublicKeyError(
       `An RSA key may have ${rsaMostBits} bits, and this has ${bits}; make an ed25519 key with \`ssh-keygen -t ed25519\`.`,
     )
   }

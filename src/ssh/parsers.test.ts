@@ -2,7 +2,7 @@ import { strict as assert } from 'node:assert'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { isKeyType, keyTypeNames, readKeyBlob } from './key-blob.ts'
-import { PublicKeyFault } from './public-key-fault.ts'
+import { PublicKeyError } from './public-key-fault.ts'
 import { verifySignature } from './signature.ts'
 import { createReader, message, writeString } from './wire.ts'
 
@@ -38,7 +38,7 @@ test('what is nearly a key is a fault of the key, and signs nothing', () => {
       try {
         readKeyBlob(type, blob)
       } catch (error) {
-        assert.ok(error instanceof PublicKeyFault)
+        assert.ok(error instanceof PublicKeyError)
       }
     }),
     { numRuns: 2000 },

@@ -14,7 +14,7 @@ import {
   toLine,
 } from '../../test/support/ssh-keys.ts'
 import { fingerprintOf, parsePublicKey } from './public-key.ts'
-import { PublicKeyFault } from './public-key-fault.ts'
+import { PublicKeyError } from './public-key-fault.ts'
 import { writeMpint, writeString } from './wire.ts'
 
 const skip = without('openssh')
@@ -199,7 +199,7 @@ test('whatever is sent, it is a key or a fault', () => {
       try {
         assert.equal(parsePublicKey(parsePublicKey(text).line).line, parsePublicKey(text).line)
       } catch (error) {
-        assert.ok(error instanceof PublicKeyFault, String(error))
+        assert.ok(error instanceof PublicKeyError, String(error))
       }
     }),
     { numRuns: 2000 },
@@ -210,7 +210,7 @@ function assertRefused(text: string, expected: RegExp): string {
   try {
     parsePublicKey(text)
   } catch (error) {
-    assert.ok(error instanceof PublicKeyFault, String(error))
+    assert.ok(error instanceof PublicKeyError, String(error))
     assert.match(error.message, expected)
     assert.match(error.message, /^[A-Z].*\.$/)
     return error.message

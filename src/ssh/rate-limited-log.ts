@@ -3,7 +3,7 @@ import type { Log } from '../base/log.ts'
 const perSecond = 10
 
 /** Logs what strangers cause: so many lines a second, and how many more there would have been. */
-export function createSparingLog(log: Log) {
+export function createRateLimitedLog(log: Log) {
   let second = 0
   let written = 0
   let omitted = 0

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { createInbox } from './receive-buffer.ts'
+import { createReceiveBuffer } from './receive-buffer.ts'
 
 const sizes = fc.oneof(fc.integer({ min: 1, max: 20 }), fc.integer({ min: 1000, max: 1050 }))
 const step = fc.record({ size: sizes, takes: fc.integer({ min: 0, max: 2 }) })
@@ -13,7 +13,7 @@ test('what is pushed comes out whole and in order, however it is taken', async (
       const pushed: Buffer[] = []
       const taken: Buffer[] = []
       let counted = 0
-      const inbox = createInbox((bytes) => {
+      const inbox = createReceiveBuffer((bytes) => {
         counted += bytes
       })
       const reading = inbox.read(new AbortController().signal)
@@ -40,7 +40,7 @@ test('what is pushed comes out whole and in order, however it is taken', async (
 })
 
 test('a chunk that was taken stays as it was when more comes', async () => {
-  const inbox = createInbox(() => {})
+  const inbox = createReceiveBuffer(() => {})
   for (const letter of 'abc') inbox.push(Buffer.from(letter))
   const reading = inbox.read(new AbortController().signal)
   const chunks = [(await reading.next()).value, (await reading.next()).value]

@@ -6,7 +6,7 @@ const smallBytes = blockBytes / 2
  * What a client sends on a channel, to be taken in pieces by one reader. `onTaken` is called with the
  * bytes that were taken: only so many may the client send again.
  */
-export function createInbox(onTaken: (bytes: number) => void) {
+export function createReceiveBuffer(onTaken: (bytes: number) => void) {
   const chunks: Buffer[] = []
   let state: 'open' | 'ended' | 'broken' = 'open'
   let isWaiting = false

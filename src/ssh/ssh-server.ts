@@ -4,13 +4,13 @@ import type { Log } from '../base/log.ts'
 import { networkOf } from '../base/network.ts'
 import type { PlainSettings } from '../config/settings.ts'
 import { createConnection, type Session } from './connection.ts'
-import { toRefusal } from './disconnect-packet.ts'
+import { toDisconnectPacket } from './disconnect-packet.ts'
 import { disconnectReasons } from './messages.ts'
-import { createSparingLog } from './rate-limited-log.ts'
+import { createRateLimitedLog } from './rate-limited-log.ts'
 import { signatureAlgorithms } from './signature.ts'
 import { createTransport } from './transport.ts'
-import { createAdmission } from './unauthenticated-limit.ts'
-import { type Claim, createUserauth, type Verdict } from './userauth.ts'
+import { createUnauthenticatedLimit } from './unauthenticated-limit.ts'
+import { type AuthRequest, type AuthResult, createUserauth } from './userauth.ts'
 
 type Options<Identity> = {
   settings: PlainSettings
@@ -19,7 +19,7 @@ type Options<Identity> = {
   /** Who shares the connections that one may have. */
   nameOf: (identity: Identity) => string
   /** Decides who a client is, by a claim that is proven. */
-  decide: (claim: Claim, address: string) => Promise<Verdict<Identity>>
+  authenticate: (authRequest: AuthRequest, address: string) => Promise<AuthResult<Identity>>
   /** Runs what a client asks for; its exit code. Never fails. */
   serve: (session: Session<Identity>) => Promise<number>
 }
@@ -36,14 +36,14 @@ type Admitted = { address: string; client: Client; place: Disposable }
 
 /** An SSH server for whoever may run commands of ours, and nothing else: RFC 4251 to 4254. */
 export function createSshServer<Identity>(options: Options<Identity>) {
-  const { settings, hostKey, log, nameOf, decide, serve } = options
-  const admission = createAdmission({
+  const { settings, hostKey, log, nameOf, authenticate, serve } = options
+  const admission = createUnauthenticatedLimit({
     perAddress: settings.sshUnauthenticatedPerAddress,
     overall: settings.sshUnauthenticated,
   })
   const clients = new Set<Client>()
   const connections = new Map<string, number>()
-  const note = createSparingLog(log)
+  const note = createRateLimitedLog(log)
   let connected = 0
   let refused = 0
   let isStopping = false
@@ -77,7 +77,7 @@ export function createSshServer<Identity>(options: Options<Identity>) {
     socket.once('close', () => {
       refused -= 1
     })
-    socket.end(toRefusal('Too many connections; try again in a moment'))
+    socket.end(toDisconnectPacket('Too many connections; try again in a moment'))
     // What the client has sent is read, so that it gets to read this.
     socket.resume()
     setTimeout(() => socket.destroy(), lingerMs).unref()
@@ -101,7 +101,7 @@ export function createSshServer<Identity>(options: Options<Identity>) {
     const userauth = createUserauth({
       transport,
       tries: settings.sshLoginTries,
-      decide: (claim) => decide(claim, address),
+      authenticate: (authRequest) => authenticate(authRequest, address),
       onAccepted,
       onFault: (error) => log.error({ err: error }, 'an SSH client could not be identified'),
     })

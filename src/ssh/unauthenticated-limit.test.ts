@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createAdmission } from './unauthenticated-limit.ts'
+import { createUnauthenticatedLimit } from './unauthenticated-limit.ts'
 
 test('an address with many places makes room for one with fewer, its oldest first', async () => {
-  const admission = createAdmission({ perAddress: 3, overall: 6 })
+  const admission = createUnauthenticatedLimit({ perAddress: 3, overall: 6 })
   const left: string[] = []
   const enter = (address: string, name: string) => admission.enter(address, () => left.push(name))
   for (const name of ['a1', 'a2', 'a3']) assert.ok(await enter('a', name))
@@ -15,7 +15,7 @@ test('an address with many places makes room for one with fewer, its oldest firs
 })
 
 test('an address that has all that it may waits, and is refused when its part of the waiting room is full', async () => {
-  const admission = createAdmission({ perAddress: 1, overall: 100 })
+  const admission = createUnauthenticatedLimit({ perAddress: 1, overall: 100 })
   const first = await admission.enter('a', () => {})
   const waiting = Array.from({ length: 4 }, () => admission.enter('a', () => {}))
   assert.equal(await admission.enter('a', () => {}), undefined)
@@ -31,7 +31,7 @@ test('an address that has all that it may waits, and is refused when its part of
 })
 
 test('a full waiting room makes room for an address that has fewer in it', async () => {
-  const admission = createAdmission({ perAddress: 2, overall: 2 })
+  const admission = createUnauthenticatedLimit({ perAddress: 2, overall: 2 })
   for (let times = 0; times < 2; times++) await admission.enter('a', () => {})
   const ofA = Array.from({ length: 8 }, () => admission.enter('a', () => {}))
   const ofB = admission.enter('b', () => {})

@@ -5,8 +5,8 @@ type Options = {
   overall: number
 }
 
-type Place = { address: string; since: number; leave: () => void }
-type Waiter = Place & { settle: (place: Disposable | undefined) => void }
+type Admission = { address: string; since: number; leave: () => void }
+type Waiter = Admission & { settle: (place: Disposable | undefined) => void }
 
 // A login takes a fraction of this, so in a burst of them places are free again soon.
 const waitMs = 3000
@@ -18,20 +18,20 @@ const patienceMs = 1000
  * The places for clients that have not authenticated yet. A burst of clients waits a little for them.
  * When they are all taken, an address that has many makes room for one that has fewer.
  */
-export function createAdmission({ perAddress, overall }: Options) {
-  const places = createCrowd<Place>()
+export function createUnauthenticatedLimit({ perAddress, overall }: Options) {
+  const places = createCrowd<Admission>()
   const waiters = createCrowd<Waiter>()
 
-  function tryEnter(wanted: Place): Disposable | undefined {
+  function tryEnter(wanted: Admission): Disposable | undefined {
     if (places.from(wanted.address) >= perAddress) return undefined
-    if (places.size() >= overall && !makeRoom(wanted.address)) return undefined
+    if (places.size() >= overall && !makeWorkspace(wanted.address)) return undefined
     const place = { ...wanted, since: performance.now() }
     places.add(place)
     return { [Symbol.dispose]: () => release(place) }
   }
 
-  function makeRoom(address: string): boolean {
-    const isPatient = (place: Place) => performance.now() - place.since >= patienceMs
+  function makeWorkspace(address: string): boolean {
+    const isPatient = (place: Admission) => performance.now() - place.since >= patienceMs
     const oldest = places.first()
     const victim = places.ofLargest(address) ?? (oldest && isPatient(oldest) ? oldest : undefined)
     if (!victim) return false
@@ -40,15 +40,15 @@ export function createAdmission({ perAddress, overall }: Options) {
     return true
   }
 
-  function release(place: Place): void {
+  function release(place: Admission): void {
     if (!places.remove(place)) return
     for (const waiter of waiters.all()) {
       if (places.size() >= overall) return
-      tryAgain(waiter)
+      retries(waiter)
     }
   }
 
-  function tryAgain(waiter: Waiter): void {
+  function retries(waiter: Waiter): void {
     const entered = tryEnter(waiter)
     if (entered) waiter.settle(entered)
   }
@@ -73,7 +73,7 @@ export function createAdmission({ perAddress, overall }: Options) {
       return new Promise((resolve) => {
         const late = setTimeout(() => waiter.settle(undefined), waitMs)
         // Those that are in by now will by then have had the time that they are given.
-        const again = setTimeout(() => tryAgain(waiter), patienceMs)
+        const again = setTimeout(() => retries(waiter), patienceMs)
         const waiter: Waiter = {
           ...wanted,
           settle(place) {

@@ -6,13 +6,13 @@ import type { Transport } from './transport.ts'
 import { createReader, message, writeString } from './wire.ts'
 
 /** Whoever asks to be let in: a user name, and a key whose private half the client has been seen to hold. */
-export type Claim = {
+export type AuthRequest = {
   username: string
   /** The public key in wire form; undefined for a client that names none. */
   key: Buffer | undefined
 }
 
-export type Verdict<Identity> = {
+export type AuthResult<Identity> = {
   /** Undefined for a claim that is refused. */
   identity: Identity | undefined
   /** Shown to the person whose claim is refused. */
@@ -23,7 +23,7 @@ type Options<Identity> = {
   transport: Transport
   /** Failed attempts after which a client is sent away. */
   tries: number
-  decide: (claim: Claim) => Promise<Verdict<Identity>>
+  authenticate: (authRequest: AuthRequest) => Promise<AuthResult<Identity>>
   onAccepted: (identity: Identity) => void
   /** Called with what `decide` failed with. */
   onFault: (error: unknown) => void
@@ -39,7 +39,7 @@ const userMaxLength = 100
  * is right, in that request alone; that a key was asked about before, or accepted, means nothing.
  */
 export function createUserauth<Identity>(options: Options<Identity>) {
-  const { transport, tries, decide, onAccepted, onFault } = options
+  const { transport, tries, authenticate, onAccepted, onFault } = options
   const queue: Buffer[] = []
   const shown = new Set<string>()
   let isServiceAccepted = false
@@ -99,10 +99,12 @@ export function createUserauth<Identity>(options: Options<Identity>) {
     const request = readRequest(payload)
     const isNone = request.method === 'none'
     user = redactTokens(request.username).slice(0, userMaxLength)
-    const claim = toClaim(request, payload)
-    const verdict: Verdict<Identity> = claim ? await decide(claim) : { identity: undefined }
-    if (verdict.identity === undefined) {
-      if (verdict.notice !== undefined) show(verdict.notice)
+    const authRequest = toAuthRequest(request, payload)
+    const authResult: AuthResult<Identity> = authRequest
+      ? await authenticate(authRequest)
+      : { identity: undefined }
+    if (authResult.identity === undefined) {
+      if (authResult.notice !== undefined) show(authResult.notice)
       // Clients begin with "none" to learn what there is.
       if (!isNone) failures += 1
       if (request.key.length > 0) refused.add(fingerprintOf(request.key))
@@ -115,7 +117,7 @@ export function createUserauth<Identity>(options: Options<Identity>) {
     if (request.signature === undefined && !isNone) return refuse()
     isDone = true
     transport.send(message(messages.userauthSuccess))
-    onAccepted(verdict.identity)
+    onAccepted(authResult.identity)
   }
 
   function refuse(): void {
@@ -134,7 +136,7 @@ export function createUserauth<Identity>(options: Options<Identity>) {
   }
 
   // What a client claims and may claim: nothing that is signed wrongly, or of a method that is not served.
-  function toClaim(request: Request, payload: Buffer): Claim | undefined {
+  function toAuthRequest(request: Request, payload: Buffer): AuthRequest | undefined {
     const { username, method, key, algorithm, signature } = request
     if (method === 'none') return { username, key: undefined }
     if (method !== 'publickey' || !fitsAlgorithm(typeOf(key), algorithm)) return undefined

@@ -2,7 +2,7 @@ import { defaultPermissions, isPermission, type Permission } from '../access/per
 import type { Principal } from '../access/principal.ts'
 import { type Clock, dayMs } from '../base/clock.ts'
 import { isId, newId } from '../base/ids.ts'
-import { createUseNotes } from '../base/last-used.ts'
+import { createLastUsed } from '../base/last-used.ts'
 import type { Log } from '../base/log.ts'
 import { Problem } from '../base/problem.ts'
 import { hashToken, isTokenString, newTokenString } from '../base/token-string.ts'
@@ -39,7 +39,7 @@ type Dependencies = { db: Database; clock: Clock; log: Log }
 
 /** API tokens: made once, kept as a hash, and turned into principals. */
 export function createTokens({ db, clock, log }: Dependencies) {
-  const noteUse = createUseNotes({
+  const noteUse = createLastUsed({
     clock,
     write: (id, at) => updateLastUsed(db, id, at),
     onFault: (err, tokenId) => log.warn({ err, tokenId }, 'the last use of a token was not noted'),

@@ -4,16 +4,16 @@ import { test } from 'node:test'
 import { inspect } from 'node:util'
 import fc from 'fast-check'
 import { Sensitive } from '../base/sensitive.ts'
-import { createVault, type Place, type Vault } from './vault.ts'
+import { createVault, type SecretBinding, type Vault } from './vault.ts'
 
 const [old, next] = [randomBytes(32), randomBytes(32)]
 const vaultOf = (...keys: Buffer[]) => createVault(new Sensitive(keys))
 const vault = vaultOf(old)
 const place = { repositoryId: 'r1', name: 'TOKEN' }
-const seal = (value: string, at: Place = place, by: Vault = vault) =>
+const seal = (value: string, at: SecretBinding = place, by: Vault = vault) =>
   by.seal(new Sensitive(value), at).sealedValue
 
-function open(sealedValue: Uint8Array, at: Place = place, by: Vault = vault): string {
+function open(sealedValue: Uint8Array, at: SecretBinding = place, by: Vault = vault): string {
   const opened = by.open(sealedValue, at)
   return 'value' in opened ? opened.value.reveal() : `fault: ${opened.fault}`
 }

@@ -4,7 +4,7 @@ import { Sensitive } from '../base/sensitive.ts'
 export type Vault = ReturnType<typeof createVault>
 
 /** Where a sealed value belongs; it opens nowhere else. */
-export type Place = { repositoryId: string; name: string }
+export type SecretBinding = { repositoryId: string; name: string }
 
 /** A value that only its key opens, and the id of that key in hex. */
 export type Sealed = { keyId: string; sealedValue: Uint8Array }
@@ -39,7 +39,7 @@ export function createVault(keys: Sensitive<readonly Buffer[]>) {
     keyIds: [...ring.keys()],
 
     /** Seals a value for its place. Where there is no key it throws: ask `keyIds` first. */
-    seal(value: Sensitive<string>, place: Place): Sealed {
+    seal(value: Sensitive<string>, place: SecretBinding): Sealed {
       if (!first) throw new Error('There is no key to seal with.')
       // Random nonces are safe for 2^32 values of one key: SP 800-38D, section 8.3.
       const head = Buffer.concat([Buffer.of(version), first.id, randomBytes(nonceBytes)])
@@ -52,7 +52,7 @@ export function createVault(keys: Sensitive<readonly Buffer[]>) {
     },
 
     /** Opens what was sealed for this very place. */
-    open(sealedValue: Uint8Array, place: Place): Opened {
+    open(sealedValue: Uint8Array, place: SecretBinding): Opened {
       const sealed = Buffer.from(sealedValue)
       if (sealed.length < headBytes + tagBytes || sealed[0] !== version) return damaged
       const keyId = sealed.subarray(1, 1 + keyIdBytes).toString('hex')
@@ -83,7 +83,7 @@ function idOf(key: Buffer): Buffer {
 }
 
 // Text of one form for each place, whatever is in the name.
-function bindingTo({ repositoryId, name }: Place): Buffer {
+function bindingTo({ repositoryId, name }: SecretBinding): Buffer {
   return Buffer.from(JSON.stringify([version, repositoryId, name]))
 }
 

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { errors } from 'undici'
 import { Problem } from '../base/problem.ts'
-import { ConnectTimeout } from '../outbound/pinned-connect.ts'
-import { AttemptTimeout, attemptFault, statusFault } from './attempt-error.ts'
+import { ConnectTimeoutError } from '../outbound/pinned-connect.ts'
+import { AttemptTimeoutError, attemptError, statusError } from './attempt-error.ts'
 
 const withCode = (code: string, message = `connect ${code} 10.9.8.7:443`, more: object = {}) =>
   Object.assign(new Error(message), { code, ...more })
@@ -33,20 +33,20 @@ test('whoever reads a delivery is told why there was no answer', () => {
     [new errors.HTTPParserError('Expected HTTP/'), 'The answer of the receiver is no HTTP.'],
     [new errors.SocketError('bad response'), 'The answer of the receiver is no HTTP.'],
     [withCode('ERR_SSL_WRONG_VERSION_NUMBER'), 'TLS could not be agreed upon with the receiver.'],
-    [new ConnectTimeout(), 'The receiver could not be connected to within 5 s.'],
-    [new AttemptTimeout(), 'The receiver did not answer within 15 s.'],
+    [new ConnectTimeoutError(), 'The receiver could not be connected to within 5 s.'],
+    [new AttemptTimeoutError(), 'The receiver did not answer within 15 s.'],
     [new Problem('outbound_unresolved', 'It is not known.'), 'It is not known.'],
     [new Error('at 10.9.8.7'), 'The connection to the receiver failed.'],
     ['10.9.8.7', 'The connection to the receiver failed.'],
   ]
   for (const [error, sentence] of cases) {
-    assert.equal(attemptFault(error, 'hooks.example'), sentence)
+    assert.equal(attemptError(error, 'hooks.example'), sentence)
   }
 })
 
 test('only an answer of 2xx says that the delivery was taken', () => {
-  assert.deepEqual([200, 204, 299].map(statusFault), ['', '', ''])
-  assert.equal(statusFault(302), 'It answered 302; redirects are not followed.')
-  assert.equal(statusFault(410), 'It answered 410.')
-  assert.equal(statusFault(500), 'It answered 500.')
+  assert.deepEqual([200, 204, 299].map(statusError), ['', '', ''])
+  assert.equal(statusError(302), 'It answered 302; redirects are not followed.')
+  assert.equal(statusError(410), 'It answered 410.')
+  assert.equal(statusError(500), 'It answered 500.')
 })

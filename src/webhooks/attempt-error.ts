@@ -1,13 +1,13 @@
 import { Problem } from '../base/problem.ts'
-import { ConnectTimeout } from '../outbound/pinned-connect.ts'
-import { AnswerTooLong } from './response-limit.ts'
+import { ConnectTimeoutError } from '../outbound/pinned-connect.ts'
+import { ResponseTooLargeError } from './response-limit.ts'
 
 /** Seconds for one attempt: for its connection, TLS included, and in all. */
 export const connectSeconds = 5
 export const attemptSeconds = 15
 
 /** An attempt has taken all its time. */
-export class AttemptTimeout extends Error {
+export class AttemptTimeoutError extends Error {
   override readonly name = 'AttemptTimeout'
 }
 
@@ -42,15 +42,15 @@ const sentences: Record<string, string> = {
  * Says why there was no answer, to whoever reads the delivery. The words of the system are not repeated: they have
  * addresses of the network in which the server is.
  */
-export function attemptFault(error: unknown, host: string): string {
+export function attemptError(error: unknown, host: string): string {
   if (error instanceof Problem) return error.message
-  if (error instanceof AttemptTimeout) {
+  if (error instanceof AttemptTimeoutError) {
     return `The receiver did not answer within ${attemptSeconds} s.`
   }
-  if (error instanceof ConnectTimeout) {
+  if (error instanceof ConnectTimeoutError) {
     return `The receiver could not be connected to within ${connectSeconds} s.`
   }
-  if (error instanceof AnswerTooLong) return 'The answer has too much before its body.'
+  if (error instanceof ResponseTooLargeError) return 'The answer has too much before its body.'
   if (isNoHttp(error)) return 'The answer of the receiver is no HTTP.'
   const code = codeOf(error)
   const sentence = sentences[code]
@@ -83,7 +83,7 @@ function codeOf(error: unknown): string {
 }
 
 /** Says why an answer is a failure; empty when the receiver has taken the delivery. */
-export function statusFault(status: number): string {
+export function statusError(status: number): string {
   if (status >= 200 && status < 300) return ''
   const more = status >= 300 && status < 400 ? '; redirects are not followed' : ''
   return `It answered ${status}${more}.`

@@ -1,6 +1,6 @@
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
-import { createSharedWork } from '../concurrency/single-flight.ts'
+import { createSingleFlight } from '../concurrency/single-flight.ts'
 import type { Database } from '../database/database.ts'
 import type { EventData } from '../events/events.ts'
 import { type PushedCommits, readHead, readPushedCommits } from '../git/objects/pushed-commits.ts'
@@ -8,12 +8,12 @@ import type { Git } from '../git/process/git-process.ts'
 import { zeroId } from '../git/refs/ref-name.ts'
 import { readRefs } from '../git/refs/refs.ts'
 import type { About, Payload } from '../github-payloads/about.ts'
-import type { ToldCommit } from '../github-payloads/commits.ts'
+import type { CommitSummary } from '../github-payloads/commits.ts'
 import { pingPayload } from '../github-payloads/ping-payload.ts'
 import { toText } from '../github-payloads/to-text.ts'
-import type { ToldRun } from '../github-payloads/told-run.ts'
-import { tellAbout } from '../repositories/payload-context.ts'
-import { findPlace } from '../repositories/repository-summary-store.ts'
+import type { RunSummary } from '../github-payloads/told-run.ts'
+import { readPayloadContext } from '../repositories/payload-context.ts'
+import { findRepositorySummary } from '../repositories/repository-summary-store.ts'
 import { findEvent, findPinged } from './delivery-subject-store.ts'
 import { createMask, type Mask } from './mask.ts'
 import { pushBody } from './push-body.ts'
@@ -41,7 +41,7 @@ export type ComposerSources = {
     repositoryName: string
     actor: string
     data: EventData['workflow']
-  }) => Promise<ToldRun>
+  }) => Promise<RunSummary>
   /** Opens the secrets of a repository: what nobody is told. */
   openSecrets: (repositoryId: string) => Promise<Record<string, string>>
   baseUrl: () => string
@@ -64,23 +64,26 @@ const sharedMaxLength = 16 * 1024 * 1024
 export function createComposer(dependencies: Dependencies) {
   const { db, git, pathOf, describeRun, openSecrets, baseUrl, clock, log } = dependencies
   const limits = { maxLength: sharedMaxLength, keptMs: sharedMs }
-  const shareEvent = createSharedWork<Shared>({ ...limits, lengthOf: (it) => it?.text.length ?? 0 })
-  const sharePushed = createSharedWork<PushedCommits>({
+  const shareEvent = createSingleFlight<Shared>({
+    ...limits,
+    lengthOf: (it) => it?.text.length ?? 0,
+  })
+  const sharePushed = createSingleFlight<PushedCommits>({
     ...limits,
     lengthOf: ({ commits }) => commits.reduce((sum, { length }) => sum + length, 0),
   })
-  const shareHead = createSharedWork<ToldCommit | undefined>({
+  const shareHead = createSingleFlight<CommitSummary | undefined>({
     ...limits,
     lengthOf: (head) => head?.message.length ?? 0,
   })
 
   async function tell(repositoryId: string, seq: number): Promise<Shared> {
     const row = await findEvent(db, repositoryId, seq)
-    const place = row && (await findPlace(db, repositoryId))
+    const place = row && (await findRepositorySummary(db, repositoryId))
     if (!place) return undefined
     const { actorUsername: sender, createdAt: at } = row
     const directory = pathOf(place.id)
-    const about = await tellAbout(place, { directory, sender, baseUrl: baseUrl() })
+    const about = await readPayloadContext(place, { directory, sender, baseUrl: baseUrl() })
     const telling = { seq, about, at, mask: await createMask(await openSecrets(place.id)) }
     const data: unknown = JSON.parse(row.data)
     // The kind of an event says what its data is.
@@ -132,11 +135,11 @@ export function createComposer(dependencies: Dependencies) {
 
   async function tellPing({ webhookId, repositoryId }: Composed): Promise<Shared> {
     const hook = await findPinged(db, webhookId)
-    const place = hook && (await findPlace(db, repositoryId))
+    const place = hook && (await findRepositorySummary(db, repositoryId))
     if (!place) return undefined
     const sender = place.ownerUsername
     const directory = pathOf(repositoryId)
-    const about = await tellAbout(place, { directory, sender, baseUrl: baseUrl() })
+    const about = await readPayloadContext(place, { directory, sender, baseUrl: baseUrl() })
     const events = hook.events.split(' ')
     const payload = pingPayload({ ...hook, events, isEnabled: hook.isEnabled === 1 }, about)
     return { text: toText(payload), svc: { repositoryId, createdAt: clock.now() } }

@@ -4,7 +4,7 @@ import { connectPinned } from '../outbound/pinned-connect.ts'
 import { connectSeconds } from './attempt-error.ts'
 import { windowMost } from './delivery-limits.ts'
 import { createHostAddresses } from './host-addresses.ts'
-import { limitAnswer } from './response-limit.ts'
+import { limitResponse } from './response-limit.ts'
 
 /** The connections to one receiver, while they are used. */
 type Open = Disposable & { pool: Pool }
@@ -41,7 +41,7 @@ export function createConnections({ outbound }: { outbound: Pick<Outbound, 'reso
       allowH2: false,
       connect: (_options, done) => {
         connectPinned(destination).then(
-          (socket) => done(null, limitAnswer(socket, answerMost)),
+          (socket) => done(null, limitResponse(socket, answerMost)),
           (error) => done(error, null),
         )
       },

@@ -1,7 +1,7 @@
 /** A webhook, the host with its port that it leads to, and its repository. */
-export type Place = { webhookId: string; receiver: string; repositoryId: string }
+export type DeliveryTarget = { webhookId: string; receiver: string; repositoryId: string }
 
-export type Lanes = ReturnType<typeof createLanes>
+export type DeliveryLimits = ReturnType<typeof createDeliveryLimits>
 
 /** Which webhooks need not be looked at, because nothing of them may be started. */
 export type Closed = {
@@ -16,7 +16,7 @@ export type Closed = {
 /** What is under way of one webhook at most, however quick its receiver is. */
 export const windowMost = 32
 
-type Lane = { inFlight: number; window: number; isOpen: boolean }
+type LimitGroup = { inFlight: number; window: number; isOpen: boolean }
 
 const overall = 256
 const receiverMost = 64
@@ -35,17 +35,17 @@ const remembered = 1000
  * which may hold each attempt until its time is over, share half of the places, overall and to each receiver, and take
  * none of those that a receiver or a repository has for open ones.
  */
-export function createLanes() {
-  const lanes = new Map<string, Lane>()
-  const flights = new Set<Place>()
+export function createDeliveryLimits() {
+  const deliveryLimits = new Map<string, LimitGroup>()
+  const flights = new Set<DeliveryTarget>()
 
-  const find = (webhookId: string): Lane =>
-    lanes.get(webhookId) ?? { inFlight: 0, window: 1, isOpen: false }
+  const find = (webhookId: string): LimitGroup =>
+    deliveryLimits.get(webhookId) ?? { inFlight: 0, window: 1, isOpen: false }
 
   /** Counts what is under way, and what is about to be. */
   function createCount() {
     const ofLane = new Map<string, number>()
-    const places = new Map<string, Place>()
+    const places = new Map<string, DeliveryTarget>()
     const openReceivers = new Map<string, number>()
     const openRepositories = new Map<string, number>()
     const cautiousReceivers = new Map<string, number>()
@@ -53,7 +53,7 @@ export function createLanes() {
     let all = 0
     let cautious = 0
 
-    function add(place: Place, count: number): void {
+    function add(place: DeliveryTarget, count: number): void {
       const { webhookId, receiver, repositoryId } = place
       const { isOpen } = find(webhookId)
       places.set(webhookId, place)
@@ -64,7 +64,7 @@ export function createLanes() {
       increase(isOpen ? openRepositories : cautiousRepositories, repositoryId, count)
     }
 
-    function room({ webhookId, receiver, repositoryId }: Place): number {
+    function room({ webhookId, receiver, repositoryId }: DeliveryTarget): number {
       const { window, isOpen } = find(webhookId)
       const inLane = ofLane.get(webhookId) ?? 0
       const share = inLane > 0 ? 1 - reservedShare : 1
@@ -90,7 +90,9 @@ export function createLanes() {
           .filter((place) => room(place) === 0)
           .map(({ webhookId }) => webhookId),
         open: {
-          webhooks: [...lanes].filter(([, { isOpen }]) => isOpen).map(([webhookId]) => webhookId),
+          webhooks: [...deliveryLimits]
+            .filter(([, { isOpen }]) => isOpen)
+            .map(([webhookId]) => webhookId),
           receivers: atCap(openReceivers, receiverMost),
           repositories: atCap(openRepositories, repositoryMost),
         },
@@ -113,39 +115,39 @@ export function createLanes() {
     countInFlight: () => flights.size,
 
     /** An attempt begins. Its end is to be told with the very same object. */
-    start(place: Place): void {
+    start(place: DeliveryTarget): void {
       flights.add(place)
-      const lane = find(place.webhookId)
-      lane.inFlight += 1
-      lanes.set(place.webhookId, lane)
+      const group = find(place.webhookId)
+      group.inFlight += 1
+      deliveryLimits.set(place.webhookId, group)
     },
 
     /** An attempt has ended; one that tells nothing of the receiver leaves the lane as it was. */
-    end(place: Place, result: 'success' | 'slow' | 'failure' | 'none'): void {
+    end(place: DeliveryTarget, result: 'success' | 'slow' | 'failure' | 'none'): void {
       if (!flights.delete(place)) return
       const { webhookId } = place
-      const lane = find(webhookId)
-      lane.inFlight -= 1
-      if (result === 'failure') lane.window = 1
-      else if (result !== 'none') lane.window = Math.min(lane.window + 1, windowMost)
-      if (result !== 'none') lane.isOpen = result === 'success'
+      const group = find(webhookId)
+      group.inFlight -= 1
+      if (result === 'failure') group.window = 1
+      else if (result !== 'none') group.window = Math.min(group.window + 1, windowMost)
+      if (result !== 'none') group.isOpen = result === 'success'
       // To the end of the map, whose beginning is forgotten.
-      lanes.delete(webhookId)
-      if (lane.inFlight > 0 || lane.isOpen) lanes.set(webhookId, lane)
-      if (lanes.size > remembered) forget()
+      deliveryLimits.delete(webhookId)
+      if (group.inFlight > 0 || group.isOpen) deliveryLimits.set(webhookId, group)
+      if (deliveryLimits.size > remembered) forget()
     },
 
     /** An attempt has been under way for long: its lane is no open one until the next success. */
-    slow({ webhookId }: Place): void {
-      const lane = lanes.get(webhookId)
-      if (lane) lane.isOpen = false
+    slow({ webhookId }: DeliveryTarget): void {
+      const group = deliveryLimits.get(webhookId)
+      if (group) group.isOpen = false
     },
   }
 
   function forget(): void {
-    for (const [webhookId, { inFlight }] of lanes) {
-      if (lanes.size <= remembered) return
-      if (inFlight === 0) lanes.delete(webhookId)
+    for (const [webhookId, { inFlight }] of deliveryLimits) {
+      if (deliveryLimits.size <= remembered) return
+      if (inFlight === 0) deliveryLimits.delete(webhookId)
     }
   }
 }

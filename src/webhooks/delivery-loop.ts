@@ -3,24 +3,24 @@ import type { FaultPoint } from '../base/fault-points.ts'
 import type { Log } from '../base/log.ts'
 import { Problem } from '../base/problem.ts'
 import { orAborted, within } from '../base/timeouts.ts'
-import { createSlots } from '../concurrency/semaphore.ts'
+import { createSemaphore } from '../concurrency/semaphore.ts'
 import type { Database } from '../database/database.ts'
-import type { EventBell } from '../events/event-notifier.ts'
+import type { EventNotifier } from '../events/event-notifier.ts'
 import type { Outbound } from '../outbound/outbound.ts'
 import type { Composer } from './composer.ts'
 import { createConnections } from './connections.ts'
 import { deliveryHeaders } from './delivery-headers.ts'
-import { createLanes, type Place } from './delivery-limits.ts'
+import { createDeliveryLimits, type DeliveryTarget } from './delivery-limits.ts'
 import { createDeliveryQueue, type Job, type Settled } from './queue.ts'
 import { findNextDue, listDueWebhooks } from './queue-store.ts'
 import type { Schedule } from './retry-schedule.ts'
 import { createSender, type Outcome } from './sender.ts'
 import type { SigningSecrets } from './signing-secrets.ts'
-import { createShares } from './webhook-rotation.ts'
+import { createWebhookRotation } from './webhook-rotation.ts'
 
 type Dependencies = {
   db: Database
-  bell: EventBell
+  notifier: EventNotifier
   composer: Composer
   signing: Pick<SigningSecrets, 'open'>
   outbound: Pick<Outbound, 'resolve'>
@@ -56,14 +56,14 @@ const slowMs = 2000
 
 /** Delivers what is due, as long as it lives: claims, composes, sends and records. */
 export function createDeliveryLoop(dependencies: Dependencies) {
-  const { db, bell, composer, signing, outbound, clock, log, faultPoint } = dependencies
+  const { db, notifier, composer, signing, outbound, clock, log, faultPoint } = dependencies
   const { schedule, version, holder, stopMs, attemptTimeoutMs, onAttempt } = dependencies
   const queue = createDeliveryQueue({ db, clock, schedule, holder })
   const connections = createConnections({ outbound })
   const sender = createSender({ connections, clock, ...(attemptTimeoutMs && { attemptTimeoutMs }) })
-  const lanes = createLanes()
-  const shares = createShares()
-  const composing = createSlots(composedAtOnce)
+  const deliveryLimits = createDeliveryLimits()
+  const shares = createWebhookRotation()
+  const composing = createSemaphore(composedAtOnce)
   const stopping = new AbortController()
   const deliveries = new Set<Promise<void>>()
   // Deliveries in progress, by webhook; and the webhooks that get no further delivery.
@@ -81,7 +81,7 @@ export function createDeliveryLoop(dependencies: Dependencies) {
     isRecovered = true
     while (!isStopped) {
       const now = clock.now()
-      const count = lanes.count()
+      const count = deliveryLimits.count()
       if (count.isFull()) return
       const closed = count.closed()
       const due = await listDueWebhooks(db, { now, most: lookedAtOnce, closed })
@@ -101,11 +101,11 @@ export function createDeliveryLoop(dependencies: Dependencies) {
     const place = { webhookId, receiver, repositoryId }
     const end = new AbortController()
     if (ended.has(webhookId)) end.abort()
-    lanes.start(place)
+    deliveryLimits.start(place)
     const signal = AbortSignal.any([stopping.signal, end.signal])
     const work = deliver(job, { place, open, signal })
       .catch((error) => {
-        lanes.end(place, 'none')
+        deliveryLimits.end(place, 'none')
         log.error({ err: error, delivery: job.delivery.id }, 'a delivery could not be worked on')
       })
       .finally(() => {
@@ -133,24 +133,28 @@ export function createDeliveryLoop(dependencies: Dependencies) {
 
   async function deliver(
     claimed: Job,
-    { place, open, signal }: { place: Place; open: SigningSecrets['open']; signal: AbortSignal },
+    {
+      place,
+      open,
+      signal,
+    }: { place: DeliveryTarget; open: SigningSecrets['open']; signal: AbortSignal },
   ): Promise<void> {
     const composed = claimed.body === undefined ? await compose(claimed, signal) : claimed
-    if (composed === undefined) return lanes.end(place, 'none')
+    if (composed === undefined) return deliveryLimits.end(place, 'none')
     if ('job' in composed) {
       await settle(composed)
-      return lanes.end(place, 'none')
+      return deliveryLimits.end(place, 'none')
     }
     faultPoint('delivery.composed')
-    const slow = setTimeout(() => lanes.slow(place), slowMs)
+    const slow = setTimeout(() => deliveryLimits.slow(place), slowMs)
     const outcome = await attempt(composed, { open, signal }).finally(() => clearTimeout(slow))
     if (!outcome) {
       await queue.release(composed)
-      return lanes.end(place, 'none')
+      return deliveryLimits.end(place, 'none')
     }
     faultPoint('delivery.answered')
     // The next one of the webhook begins while this one is recorded, and is claimed in the same transaction.
-    lanes.end(place, resultOf(outcome))
+    deliveryLimits.end(place, resultOf(outcome))
     wake()
     await settle({ job: composed, outcome })
     faultPoint('delivery.recorded')
@@ -250,7 +254,7 @@ export function createDeliveryLoop(dependencies: Dependencies) {
     return next === undefined ? lookEveryMs : Math.min(next - now + 1, lookEveryMs)
   }
 
-  const listening = bell.onEvents(wake)
+  const listening = notifier.onEvents(wake)
   wake()
 
   return {
@@ -259,7 +263,7 @@ export function createDeliveryLoop(dependencies: Dependencies) {
 
     cutOff,
 
-    countInFlight: lanes.countInFlight,
+    countInFlight: deliveryLimits.countInFlight,
 
     /** Begins nothing any more, waits a while for what is under way, and gives back what is not done by then. */
     async [Symbol.asyncDispose]() {
@@ -289,7 +293,7 @@ function resultOf({
   fault,
   isOwnFault,
   duration,
-}: Outcome): Parameters<ReturnType<typeof createLanes>['end']>[1] {
+}: Outcome): Parameters<ReturnType<typeof createDeliveryLimits>['end']>[1] {
   if (isOwnFault) return 'none'
   if (fault !== '') return 'failure'
   return duration > slowMs ? 'slow' : 'success'

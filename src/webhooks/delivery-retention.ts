@@ -9,7 +9,7 @@ type Dependencies = { db: Database; clock: Clock; keptDays: number; signal: Abor
 const deliveriesAtOnce = 500
 
 /** Forgets deliveries that were made more than that many days ago, but for those that still wait to be made. */
-export async function forgetDeliveries({ db, clock, keptDays, signal }: Dependencies) {
+export async function pruneDeliveries({ db, clock, keptDays, signal }: Dependencies) {
   const before = idBefore(clock.now() - keptDays * dayMs)
   while (!signal.aborted) {
     // In pieces, so that nobody waits for long.

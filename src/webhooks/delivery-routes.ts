@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
 import { linkToNext, PageQuery } from '../http/pages.ts'
-import { type Asked, closed, route } from '../http/route.ts'
+import { closed, type FindRequest, route } from '../http/route.ts'
 import type { Repositories, Repository } from '../repositories/repositories.ts'
 import type { Deliveries } from './deliveries.ts'
 import { replayedAtMost } from './replay.ts'
@@ -11,11 +11,11 @@ import {
   Replayed,
   WholeDelivery,
 } from './webhook-schemas.ts'
-import type { Subscriptions } from './webhook-service.ts'
+import type { WebhookService } from './webhook-service.ts'
 
 type Dependencies = {
   repositories: Repositories
-  subscriptions: Subscriptions
+  webhookService: WebhookService
   deliveries: Deliveries
 }
 
@@ -29,14 +29,14 @@ const webhookMissing = [
 const deliveryMissing = [...webhookMissing, 'delivery_not_found'] as const
 
 /** The routes of what is sent to webhooks. */
-export function deliveryRoutes({ repositories, subscriptions, deliveries }: Dependencies) {
-  async function findWebhook(asked: Asked<{ name: string; id: string }>) {
+export function deliveryRoutes({ repositories, webhookService, deliveries }: Dependencies) {
+  async function findWebhook(asked: FindRequest<{ name: string; id: string }>) {
     const { principal, permission, params } = asked
     const repository = await repositories.open(principal, params.name, permission, 'owner')
-    return { repository, webhook: await subscriptions.find(repository, params.id) }
+    return { repository, webhook: await webhookService.find(repository, params.id) }
   }
 
-  async function find(asked: Asked<{ name: string; id: string; deliveryId: string }>) {
+  async function find(asked: FindRequest<{ name: string; id: string; deliveryId: string }>) {
     const { repository, webhook } = await findWebhook(asked)
     const delivery = await deliveries.find(webhook, asked.params.deliveryId)
     return { repository, webhook, delivery }
@@ -101,7 +101,7 @@ export function deliveryRoutes({ repositories, subscriptions, deliveries }: Depe
       reply: { 202: Delivery },
       problems: [...webhookMissing],
       handle: async ({ found: { repository, webhook }, setHeader }) => {
-        const delivery = await subscriptions.ping(webhook)
+        const delivery = await webhookService.ping(webhook)
         setHeader('location', addressOf(repository, delivery))
         return deliveries.show(repository, delivery)
       },

@@ -1,4 +1,4 @@
-import { createSlots } from '../concurrency/semaphore.ts'
+import { createSemaphore } from '../concurrency/semaphore.ts'
 import type { Outbound } from '../outbound/outbound.ts'
 
 type Dependencies = {
@@ -22,7 +22,7 @@ const strangersAtOnce = 16
 export function createHostAddresses({ outbound, now = () => performance.now() }: Dependencies) {
   const known = new Map<string, { at: number; addresses: Addresses }>()
   const asking = new Map<string, Promise<Addresses>>()
-  const strangers = createSlots(strangersAtOnce)
+  const strangers = createSemaphore(strangersAtOnce)
   const { signal } = new AbortController()
 
   async function ask(host: string): Promise<Addresses> {

@@ -1,4 +1,4 @@
-import type { ToldCommit } from '../github-payloads/commits.ts'
+import type { CommitSummary } from '../github-payloads/commits.ts'
 import type { Masker } from '../secret-masking/masker.ts'
 
 /** Replaces secrets in texts. */
@@ -15,7 +15,7 @@ export async function createMask(secrets: Record<string, string>): Promise<Mask>
 const unchanged = (text: string) => text
 
 /** A commit with what its authors wrote masked, names of files included. */
-export function maskCommit<Commit extends ToldCommit>(commit: Commit, masks: Mask): Commit {
+export function maskCommit<Commit extends CommitSummary>(commit: Commit, masks: Mask): Commit {
   const { message, author, committer, files, isWhole = true } = commit
   // A text that was shortened as it was read may end within a secret. Paths are read whole or not at all.
   const mask = isWhole ? masks.mask : masks.maskBeginning

@@ -8,7 +8,7 @@ import type {
   Schema,
   WebhookRow,
 } from '../database/schema.ts'
-import { type Closed, type Place, windowMost } from './delivery-limits.ts'
+import { type Closed, type DeliveryTarget, windowMost } from './delivery-limits.ts'
 
 /** What is known of a webhook when something is sent to it. */
 export type Target = Pick<WebhookRow, 'id' | 'url' | 'receiver' | 'isEnabled' | 'repositoryId'> & {
@@ -43,7 +43,7 @@ export function inOrder(tx: Db) {
 export function listDueWebhooks(
   db: Db,
   { now, most, closed }: { now: number; most: number; closed: Closed },
-): Promise<Place[]> {
+): Promise<DeliveryTarget[]> {
   const { webhooks, open, cautious } = closed
   return db
     .selectFrom('webhooks')

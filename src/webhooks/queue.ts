@@ -1,5 +1,5 @@
 import { type Clock, dayMs } from '../base/clock.ts'
-import { createBatches } from '../concurrency/batcher.ts'
+import { createBatcher } from '../concurrency/batcher.ts'
 import type { Database } from '../database/database.ts'
 import type { Db, DeliveryAttemptRow, DeliveryRow } from '../database/schema.ts'
 import { disableWebhook, giveUpWaiting } from './disabling.ts'
@@ -65,7 +65,7 @@ const writtenApartMs = 4
 /** The queue of deliveries in the database. Who claims one has a lease: a crash gives it back, and no two have one at once. */
 export function createDeliveryQueue({ db, clock, schedule, holder }: Dependencies) {
   // Whatever is asked for at about the same time becomes one transaction: each one costs a write to the disk.
-  const write = createBatches(
+  const write = createBatcher(
     { most: writtenAtOnce, apartMs: writtenApartMs },
     async (tasks: Task[]) => {
       const { results, tooLong } = await db.transaction().execute((tx) => perform(tx, tasks))

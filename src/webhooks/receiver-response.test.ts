@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { Readable } from 'node:stream'
 import { test } from 'node:test'
-import { readAnswer, toRecorded } from './receiver-response.ts'
+import { readResponse, toRecorded } from './receiver-response.ts'
 
 const { signal } = new AbortController()
 
@@ -13,13 +13,13 @@ test('the first 16 KiB of an answer are kept, and no more than 64 KiB are read',
       yield Buffer.alloc(1024, 'x')
     }
   }
-  const text = await readAnswer(Readable.from(endless(), { highWaterMark: 1 }), signal)
+  const text = await readResponse(Readable.from(endless(), { highWaterMark: 1 }), signal)
   assert.equal(text, 'x'.repeat(16_384))
   assert.ok(read <= 70_000, String(read))
 })
 
 test('bytes that are no text are replaced, and half a character at the end is left out', async () => {
-  const read = (bytes: Buffer) => readAnswer(Readable.from([bytes]), signal)
+  const read = (bytes: Buffer) => readResponse(Readable.from([bytes]), signal)
   assert.equal(await read(Buffer.from([0x61, 0, 0xff, 0x62])), 'a\ufffd\ufffdb')
   assert.equal(await read(Buffer.from('ab€').subarray(0, 4)), 'ab')
   assert.equal(await read(Buffer.alloc(0)), '')
@@ -30,14 +30,14 @@ test('an answer that breaks off is what has come until then', async () => {
     yield Buffer.from('half')
     throw new Error('reset')
   }
-  assert.equal(await readAnswer(Readable.from(breaking()), signal), 'half')
+  assert.equal(await readResponse(Readable.from(breaking()), signal), 'half')
 })
 
 test('an answer is not waited for when the server stops', async () => {
   const stopping = new AbortController()
   const silent = new Readable({ read() {} })
   silent.push('so far')
-  const reading = readAnswer(silent, stopping.signal)
+  const reading = readResponse(silent, stopping.signal)
   setImmediate(() => stopping.abort())
   assert.equal(await reading, 'so far')
 })

@@ -10,7 +10,7 @@ const patienceMs = 2000
  * The first bytes of an answer as text, exactly as they came: nothing is decoded. Never rejects but with the
  * reason of the signal; what breaks off or takes too long is what has come until then.
  */
-export async function readAnswer(body: Readable, signal: AbortSignal): Promise<string> {
+export async function readResponse(body: Readable, signal: AbortSignal): Promise<string> {
   const kept: Buffer[] = []
   let read = 0
   const end = () => void body.destroy()

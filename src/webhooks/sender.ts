@@ -1,8 +1,8 @@
 import type { Clock } from '../base/clock.ts'
 import { orAborted } from '../base/timeouts.ts'
-import { AttemptTimeout, attemptFault, attemptSeconds, statusFault } from './attempt-error.ts'
+import { AttemptTimeoutError, attemptError, attemptSeconds, statusError } from './attempt-error.ts'
 import type { createConnections } from './connections.ts'
-import { readAnswer, toRecorded } from './receiver-response.ts'
+import { readResponse, toRecorded } from './receiver-response.ts'
 import { parseRetryAfter } from './retry-schedule.ts'
 
 /** What came of one attempt. The fault is a sentence; empty when the receiver took it. */
@@ -70,7 +70,7 @@ export function createSender(dependencies: Dependencies) {
       const startedAt = clock.now()
       const began = performance.now()
       const timeout = new AbortController()
-      const timer = setTimeout(() => timeout.abort(new AttemptTimeout()), attemptTimeoutMs)
+      const timer = setTimeout(() => timeout.abort(new AttemptTimeoutError()), attemptTimeoutMs)
       const signal = AbortSignal.any([stop, timeout.signal])
       const duration = () => Math.round(performance.now() - began)
       const requestHeaders = toRecordedRequest(request.headers)
@@ -79,7 +79,7 @@ export function createSender(dependencies: Dependencies) {
         const { open, answer } = await post(request, signal)
         using _open = open
         const { statusCode, headers } = answer
-        const fault = statusFault(statusCode)
+        const fault = statusError(statusCode)
         return {
           ...about,
           duration: duration(),
@@ -87,7 +87,7 @@ export function createSender(dependencies: Dependencies) {
           responseHeaders: toRecorded(headers),
           fault,
           retryAfterMs: fault === '' ? undefined : retryAfter(headers['retry-after'], clock.now()),
-          responseBody: await readAnswer(answer.body, stop),
+          responseBody: await readResponse(answer.body, stop),
         }
       } catch (error) {
         if (stop.aborted) throw stop.reason
@@ -97,7 +97,7 @@ export function createSender(dependencies: Dependencies) {
           responseStatus: null,
           responseHeaders: {},
           responseBody: '',
-          fault: attemptFault(timeout.signal.aborted ? timeout.signal.reason : error, hostname),
+          fault: attemptError(timeout.signal.aborted ? timeout.signal.reason : error, hostname),
           retryAfterMs: undefined,
         }
       } finally {

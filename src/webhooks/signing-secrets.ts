@@ -6,7 +6,7 @@ import type { Database } from '../database/database.ts'
 import type { Db, WebhookSecretRow } from '../database/schema.ts'
 import { nameOfSigningSecret } from '../secrets/sealed-store.ts'
 import { keyMissing } from '../secrets/secrets.ts'
-import type { Place, Vault } from '../vault/vault.ts'
+import type { SecretBinding, Vault } from '../vault/vault.ts'
 import {
   deleteEndedSigningSecrets,
   deleteSigningSecrets,
@@ -95,6 +95,6 @@ function openOne(vault: Vault, row: WebhookSecretRow): Sensitive<string> {
   )
 }
 
-function placeOf({ id, repositoryId }: Webhook): Place {
+function placeOf({ id, repositoryId }: Webhook): SecretBinding {
   return { repositoryId, name: nameOfSigningSecret(id) }
 }

@@ -1,4 +1,4 @@
-import type { Lanes, Place } from './delivery-limits.ts'
+import type { DeliveryLimits, DeliveryTarget } from './delivery-limits.ts'
 
 const remembered = 1000
 // Each webhook that has a share costs some queries, so that many small shares would be slow.
@@ -6,15 +6,15 @@ const sharesMost = 4
 const shareLeast = 8
 
 /** Shares room out to webhooks: a few places each in turn, those first that have waited the longest since they had one. */
-export function createShares() {
+export function createWebhookRotation() {
   // In the order in which they were served last.
   const served = new Map<string, number>()
   let turn = 0
-  const lastOf = ({ webhookId }: Place) => served.get(webhookId) ?? 0
+  const lastOf = ({ webhookId }: DeliveryTarget) => served.get(webhookId) ?? 0
 
   return {
     /** How many deliveries each of some webhooks may have begun now; those that none may are left out. */
-    share(due: Place[], count: ReturnType<Lanes['count']>): Map<string, number> {
+    share(due: DeliveryTarget[], count: ReturnType<DeliveryLimits['count']>): Map<string, number> {
       const shares = new Map<string, number>()
       let waiting = due.toSorted((a, b) => lastOf(a) - lastOf(b))
       while (waiting.length > 0) {

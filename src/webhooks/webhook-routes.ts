@@ -2,27 +2,27 @@ import { Type } from 'typebox'
 import { Sensitive } from '../base/sensitive.ts'
 import { subscribableKinds } from '../events/fan-out.ts'
 import { PageQuery, paged } from '../http/pages.ts'
-import { type Asked, closed, nothing, route } from '../http/route.ts'
+import { closed, type FindRequest, nothing, route } from '../http/route.ts'
 import type { Repositories } from '../repositories/repositories.ts'
 import { secretMaxLength } from './signing-secrets.ts'
 import { addressForm, addressMaxLength } from './webhook-address.ts'
 import { Webhook } from './webhook-schemas.ts'
-import { keepPreviousUsualSeconds, type Subscriptions, webhooksAtMost } from './webhook-service.ts'
+import { keepPreviousUsualSeconds, type WebhookService, webhooksAtMost } from './webhook-service.ts'
 
-type Dependencies = { repositories: Repositories; subscriptions: Subscriptions }
+type Dependencies = { repositories: Repositories; webhookService: WebhookService }
 
 const missing = ['repository_not_found', 'owner_required', 'repository_importing'] as const
 const webhookMissing = [...missing, 'webhook_not_found'] as const
 const keepAtMostSeconds = 604_800
 
 /** The routes of webhooks themselves. None of them answers a secret. */
-export function webhookRoutes({ repositories, subscriptions }: Dependencies) {
-  const open = ({ principal, permission, params }: Asked<{ name: string }>) =>
+export function webhookRoutes({ repositories, webhookService }: Dependencies) {
+  const open = ({ principal, permission, params }: FindRequest<{ name: string }>) =>
     repositories.open(principal, params.name, permission, 'owner')
 
-  async function find(asked: Asked<{ name: string; id: string }>) {
+  async function find(asked: FindRequest<{ name: string; id: string }>) {
     const repository = await open(asked)
-    return { repository, webhook: await subscriptions.find(repository, asked.params.id) }
+    return { repository, webhook: await webhookService.find(repository, asked.params.id) }
   }
 
   return [
@@ -36,7 +36,7 @@ export function webhookRoutes({ repositories, subscriptions }: Dependencies) {
       query: PageQuery,
       reply: { 200: Type.Array(Webhook) },
       problems: [...missing],
-      handle: (request) => paged(request, (page) => subscriptions.list(request.found, page)),
+      handle: (request) => paged(request, (page) => webhookService.list(request.found, page)),
     }),
     route('POST', '/repos/:name/webhooks', {
       operationId: 'createWebhook',
@@ -59,7 +59,7 @@ export function webhookRoutes({ repositories, subscriptions }: Dependencies) {
       handle: async ({ principal, found, body, setHeader }) => {
         const { url, events } = body
         const secret = body.secret === undefined ? undefined : new Sensitive(body.secret)
-        const webhook = await subscriptions.create(principal, found, { url, events, secret })
+        const webhook = await webhookService.create(principal, found, { url, events, secret })
         setHeader('location', `/repos/${found.name}/webhooks/${webhook.id}`)
         return webhook
       },
@@ -72,7 +72,7 @@ export function webhookRoutes({ repositories, subscriptions }: Dependencies) {
       find,
       reply: { 200: Webhook },
       problems: [...webhookMissing],
-      handle: ({ found: { repository, webhook } }) => subscriptions.show(repository, webhook),
+      handle: ({ found: { repository, webhook } }) => webhookService.show(repository, webhook),
     }),
     route('PATCH', '/repos/:name/webhooks/:id', {
       operationId: 'updateWebhook',
@@ -117,7 +117,7 @@ export function webhookRoutes({ repositories, subscriptions }: Dependencies) {
       handle: ({ principal, found: { repository, webhook }, body }) => {
         const { secret: text, ...rest } = body
         const secret = typeof text === 'string' ? new Sensitive(text) : text
-        return subscriptions.change(principal, repository, webhook, { ...rest, secret })
+        return webhookService.change(principal, repository, webhook, { ...rest, secret })
       },
     }),
     route('DELETE', '/repos/:name/webhooks/:id', {
@@ -129,7 +129,7 @@ export function webhookRoutes({ repositories, subscriptions }: Dependencies) {
       reply: { 204: nothing },
       problems: [...webhookMissing],
       handle: async ({ principal, found: { webhook } }) => {
-        await subscriptions.remove(principal, webhook)
+        await webhookService.remove(principal, webhook)
         return undefined
       },
     }),

@@ -33,7 +33,7 @@ import {
 } from './webhook-store.ts'
 import { toWebhook } from './webhook-view.ts'
 
-export type Subscriptions = ReturnType<typeof createSubscriptions>
+export type WebhookService = ReturnType<typeof createWebhookService>
 
 type Dependencies = {
   db: Database
@@ -67,7 +67,7 @@ const deliveriesAtOnce = 500
 const piecesAtOnce = 100
 
 /** Who is told of a repository's events: webhooks, from their creation until nothing is left of them. */
-export function createSubscriptions(dependencies: Dependencies) {
+export function createWebhookService(dependencies: Dependencies) {
   const { db, clock, outbound, signing, wake, cutOff } = dependencies
 
   /** A webhook of a repository; throws `webhook_not_found`. */

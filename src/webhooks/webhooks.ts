@@ -3,7 +3,7 @@ import type { FaultPoint } from '../base/fault-points.ts'
 import type { Log } from '../base/log.ts'
 import type { Settings } from '../config/settings.ts'
 import type { Database } from '../database/database.ts'
-import type { EventBell } from '../events/event-notifier.ts'
+import type { EventNotifier } from '../events/event-notifier.ts'
 import type { Git } from '../git/process/git-process.ts'
 import type { Outbound } from '../outbound/outbound.ts'
 import type { Repositories } from '../repositories/repositories.ts'
@@ -11,16 +11,16 @@ import type { Vault } from '../vault/vault.ts'
 import { type ComposerSources, createComposer } from './composer.ts'
 import { createDeliveries } from './deliveries.ts'
 import { createDeliveryLoop, type OnAttempt } from './delivery-loop.ts'
-import { forgetDeliveries } from './delivery-retention.ts'
+import { pruneDeliveries } from './delivery-retention.ts'
 import { deliveryRoutes } from './delivery-routes.ts'
 import { createSigningSecrets } from './signing-secrets.ts'
 import { webhookRoutes } from './webhook-routes.ts'
-import { createSubscriptions } from './webhook-service.ts'
+import { createWebhookService } from './webhook-service.ts'
 
 type Dependencies = ComposerSources & {
   db: Database
   git: Git
-  bell: EventBell
+  notifier: EventNotifier
   vault: () => Promise<Vault>
   outbound: Outbound
   repositories: Repositories
@@ -42,24 +42,24 @@ export function createWebhooks({ settings, ...dependencies }: Dependencies) {
   const cutOff = async (webhookId: string) => loop?.cutOff(webhookId)
   const signing = createSigningSecrets(dependencies)
   const composer = createComposer(dependencies)
-  const subscriptions = createSubscriptions({ ...dependencies, signing, wake, cutOff })
+  const webhookService = createWebhookService({ ...dependencies, signing, wake, cutOff })
   const deliveries = createDeliveries({ ...dependencies, schedule, wake })
 
   return {
     routes: [
-      ...webhookRoutes({ repositories, subscriptions }),
-      ...deliveryRoutes({ repositories, subscriptions, deliveries }),
+      ...webhookRoutes({ repositories, webhookService }),
+      ...deliveryRoutes({ repositories, webhookService, deliveries }),
     ],
 
     /** Clears away what is left of deleted webhooks. */
-    purge: subscriptions.purge,
+    purge: webhookService.purge,
 
     /** Clears away the webhooks of a repository that is about to be deleted. */
-    purgeRepository: subscriptions.purgeRepository,
+    purgeRepository: webhookService.purgeRepository,
 
     /** Forgets deliveries that are older than the settings say. */
     forget: (signal: AbortSignal) =>
-      forgetDeliveries({ ...dependencies, keptDays: settings.deliveriesKeptDays, signal }),
+      pruneDeliveries({ ...dependencies, keptDays: settings.deliveriesKeptDays, signal }),
 
     /** Starts to deliver what is due; ends with what it returns. */
     start({ onAttempt, stopMs }: { onAttempt: OnAttempt; stopMs: number }): AsyncDisposable {

@@ -1,22 +1,22 @@
 import type { About, Payload } from '../github-payloads/about.ts'
-import type { ToldCommit } from '../github-payloads/commits.ts'
+import type { CommitSummary } from '../github-payloads/commits.ts'
 import { fitNewest } from '../github-payloads/fit-newest.ts'
-import type { ToldRun, ToldStep } from '../github-payloads/told-run.ts'
+import type { RunSummary, StepSummary } from '../github-payloads/told-run.ts'
 import { workflowRunPayload } from '../github-payloads/workflow-run-payload.ts'
 import { byteLength, sharedMaxBytes } from './body-size.ts'
 import { type Mask, maskCommit } from './mask.ts'
 
-type Told = {
+type ReportedRun = {
   action: 'queued' | 'running' | 'completed'
-  run: ToldRun
-  head: ToldCommit | undefined
+  run: RunSummary
+  head: CommitSummary | undefined
   /** When it came to this state. */
   at: number
 }
 
 /** The body of a run without `svc`. Output that does not fit is left out, then steps, the oldest first. */
 export function workflowBody(
-  { action, run, head, at }: Told,
+  { action, run, head, at }: ReportedRun,
   { about, mask }: { about: About; mask: Mask },
 ): Payload {
   const told = maskRun(run, mask)
@@ -31,12 +31,12 @@ export function workflowBody(
   return { ...payload, run: withSteps(told, items), truncated: !isWhole }
 }
 
-function withSteps(run: ToldRun, steps: ToldStep[]): ToldRun {
+function withSteps(run: RunSummary, steps: StepSummary[]): RunSummary {
   return run.result ? { ...run, result: { ...run.result, steps } } : { ...run, steps }
 }
 
 // What steps wrote was masked as it came; a secret may be younger than that.
-function maskRun(run: ToldRun, { mask }: Mask): ToldRun {
+function maskRun(run: RunSummary, { mask }: Mask): RunSummary {
   const steps = (run.result?.steps ?? run.steps ?? []).map((step) => ({
     ...step,
     name: mask(step.name),

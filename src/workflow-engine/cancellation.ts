@@ -2,7 +2,7 @@
 export type Stop = { conclusion: 'cancelled' | 'timed_out'; text: string }
 
 /** How a run, or a job of it, is ended: first its usual steps, and after a grace whatever still runs. */
-export type Ending = Disposable & {
+export type Cancellation = Disposable & {
   /** Aborted first: what runs is to end, and only what asks for it, by always() or cancelled(), still begins. */
   soft: AbortSignal
   /** Aborted at last: everything ends, nothing begins. */
@@ -15,7 +15,7 @@ export type Ending = Disposable & {
 /** Time for steps that run in spite of a cancellation. */
 const graceMs = 60_000
 
-export function createEnding(): Ending {
+export function createCancellation(): Cancellation {
   const soft = new AbortController()
   const hard = new AbortController()
   let reason: Stop | undefined

@@ -1,4 +1,4 @@
-import type { Room } from '../sandbox/sandbox.ts'
+import type { Workspace } from '../sandbox/sandbox.ts'
 import type { Json, Scope } from '../workflow-parser/scope.ts'
 import type { Workflow } from '../workflow-parser/workflow.ts'
 import type { Plan } from './plan.ts'
@@ -33,7 +33,7 @@ export function allowedSecrets(plan: Plan, workflow: Workflow): Record<string, s
 }
 
 /** What is `runner` in a room. */
-export function runnerContext({ name, arch }: Runner, room: Room): Record<string, Json> {
+export function runnerContext({ name, arch }: Runner, room: Workspace): Record<string, Json> {
   const { temp, home } = room.inside
   return {
     name,

@@ -12,7 +12,7 @@ export function passOver(conclusion: Conclusion, isPassedOver: boolean): Conclus
 }
 
 /** Tells that a step failed before anything of it ran. */
-export async function tellFailure(
+export async function emitFailure(
   { run }: Telling,
   planned: PlannedStep,
   fault: string,
@@ -20,13 +20,13 @@ export async function tellFailure(
 ): Promise<void> {
   const [first, ...others] = commandsOf(planned)
   if (!first) {
-    await run.tell({ kind: 'output', step: null, text: `${fault}\n` })
+    await run.emit({ kind: 'output', step: null, text: `${fault}\n` })
     return
   }
   const at = run.now()
   const { number: step } = first
-  await run.tell({ kind: 'step-started', step, at })
-  await run.tell({
+  await run.emit({ kind: 'step-started', step, at })
+  await run.emit({
     kind: 'step-ended',
     step,
     at,
@@ -35,17 +35,17 @@ export async function tellFailure(
     fault,
     summary: '',
   })
-  for (const other of others) await tellEnds({ run }, other, ended('skipped'))
+  for (const other of others) await emitEnds({ run }, other, ended('skipped'))
 }
 
 /** Tells of steps that do not run. */
-export async function tellEnds(
+export async function emitEnds(
   { run }: Telling,
   planned: PlannedStep,
   { conclusion, fault }: StepEnd,
 ): Promise<void> {
   for (const { number: step } of commandsOf(planned)) {
     const at = run.now()
-    await run.tell({ kind: 'step-ended', step, at, conclusion, exitCode: null, fault, summary: '' })
+    await run.emit({ kind: 'step-ended', step, at, conclusion, exitCode: null, fault, summary: '' })
   }
 }

@@ -3,7 +3,7 @@ import type { Masker } from '../secret-masking/masker.ts'
 import type { Entry } from './plan.ts'
 
 /** Tells what happens, in the order of the calls. It never rejects: whoever tells goes on until it is ended. */
-export type Tell = (entry: Entry) => Promise<void>
+export type Emit = (entry: Entry) => Promise<void>
 
 const nameMaxLength = 500
 const faultMaxLength = 4000
@@ -16,7 +16,7 @@ type Options = {
 }
 
 /** Masks and shortens all that a run tells; what a step wrote has been masked before, as a stream. */
-export function createTeller({ report, masker, onFailure }: Options): Tell {
+export function createEntryEmitter({ report, masker, onFailure }: Options): Emit {
   const { mask } = masker
   const name = (text: string) =>
     maskAndShorten(text, { mask: (it) => oneLine(mask(it)), maxLength: nameMaxLength })

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { assertMayBeSet, EnvFileFault, parseAssignments, parsePath } from './env-files.ts'
+import { assertMayBeSet, EnvFileError, parseAssignments, parsePath } from './env-files.ts'
 
 const quote = (text: string) => `\`${text}\``
 const parse = (text: string) => Object.fromEntries(parseAssignments('GITHUB_OUTPUT', text, quote))
@@ -40,7 +40,7 @@ test('a fault names the file, the line and what is wrong with it', () => {
     ['<<EOF\nEOF', '$GITHUB_OUTPUT, line 1: a name is missing before the value.'],
   ]
   for (const [text, message] of cases) {
-    assert.throws(() => parse(text), new EnvFileFault(message))
+    assert.throws(() => parse(text), new EnvFileError(message))
   }
 })
 
@@ -49,6 +49,6 @@ test('the folder that was added last is looked through first', () => {
 })
 
 test('NODE_OPTIONS cannot be set for later steps', () => {
-  assert.throws(() => assertMayBeSet('Node_Options'), EnvFileFault)
+  assert.throws(() => assertMayBeSet('Node_Options'), EnvFileError)
   assertMayBeSet('NODE_ENV')
 })

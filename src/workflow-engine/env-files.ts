@@ -5,7 +5,7 @@ export type EnvFileName = 'GITHUB_ENV' | 'GITHUB_OUTPUT' | 'GITHUB_PATH' | 'GITH
 export const envFileMaxBytes = 1024 * 1024
 
 /** A file that cannot be understood, which fails its step; the message says what stands where. */
-export class EnvFileFault extends Error {
+export class EnvFileError extends Error {
   override readonly name = 'EnvFileFault'
 }
 
@@ -30,9 +30,9 @@ export function parseAssignments(
     if (heredoc >= 0 && (equals < 0 || heredoc < equals)) {
       const delimiter = line.slice(heredoc + 2)
       const end = delimiter === '' ? -1 : lines.indexOf(delimiter, at + 1)
-      if (delimiter === '') throw new EnvFileFault(`${where}: the delimiter after << is missing.`)
+      if (delimiter === '') throw new EnvFileError(`${where}: the delimiter after << is missing.`)
       if (end < 0) {
-        throw new EnvFileFault(
+        throw new EnvFileError(
           `${where}: no later line is the delimiter ${quote(delimiter)} and nothing else.`,
         )
       }
@@ -41,7 +41,7 @@ export function parseAssignments(
     } else if (equals >= 0) {
       values.set(nameIn(line.slice(0, equals), where), line.slice(equals + 1))
     } else {
-      throw new EnvFileFault(
+      throw new EnvFileError(
         `${where}: ${quote(line)} is neither name=value nor name<<DELIMITER; a value of several lines needs the latter.`,
       )
     }
@@ -60,15 +60,15 @@ export function parsePath(text: string): string[] {
 export function assertMayBeSet(name: string): void {
   // It would have programs of the runner load what a step wrote: GitHub refuses it, too.
   if (name.toUpperCase() === 'NODE_OPTIONS') {
-    throw new EnvFileFault(
+    throw new EnvFileError(
       'NODE_OPTIONS cannot be set through $GITHUB_ENV; set it in `env` of the step that needs it.',
     )
   }
 }
 
 function nameIn(text: string, where: string): string {
-  if (text === '') throw new EnvFileFault(`${where}: a name is missing before the value.`)
-  if (text.includes('\0')) throw new EnvFileFault(`${where}: a name holds a NUL character.`)
+  if (text === '') throw new EnvFileError(`${where}: a name is missing before the value.`)
+  if (text.includes('\0')) throw new EnvFileError(`${where}: a name holds a NUL character.`)
   return text
 }
 

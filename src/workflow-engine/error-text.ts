@@ -1,9 +1,9 @@
 import { pathlessMessage } from '../base/pathless-message.ts'
-import { ExpressionFault } from '../workflow-parser/expression-fault.ts'
+import { ExpressionError } from '../workflow-parser/expression-fault.ts'
 
 /** What went wrong, in one text for people, with its place in the file where it has one. */
 export function toFault(error: unknown): string {
-  if (error instanceof ExpressionFault) {
+  if (error instanceof ExpressionError) {
     const { file, line, column } = error.place
     return `${file}:${line}:${column}: ${error.message}`
   }

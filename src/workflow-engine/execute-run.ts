@@ -1,12 +1,12 @@
-import type { Slots } from '../concurrency/semaphore.ts'
+import type { Semaphore } from '../concurrency/semaphore.ts'
 import type { Sandbox } from '../sandbox/sandbox.ts'
 import { createMasker } from '../secret-masking/masker.ts'
 import { formatFault } from '../workflow-parser/fault-list.ts'
 import { parseAction, parseWorkflow } from '../workflow-parser/parse.ts'
 import type { Action, Fault, Workflow } from '../workflow-parser/workflow.ts'
-import { afterTime, createEnding, type Ending, onAbort } from './cancellation.ts'
+import { afterTime, type Cancellation, createCancellation, onAbort } from './cancellation.ts'
 import type { Runner } from './contexts.ts'
-import { createTeller } from './entry-emitter.ts'
+import { createEntryEmitter } from './entry-emitter.ts'
 import { toFault } from './error-text.ts'
 import { concludeRun } from './job-graph.ts'
 import type { Conclusion, Entry, Plan } from './plan.ts'
@@ -20,7 +20,7 @@ type Options = {
   runner: Runner
   checkOut: CheckOut
   /** Shared by all runs of a runner. */
-  slots: Slots
+  slots: Semaphore
   /** Gets what happens, in order; what a step writes next waits for its promise. When it rejects, the run ends. */
   report: (entry: Entry) => void | Promise<void>
   /** Aborted to cancel the run; its reason is told. What asks to run in spite of it has a minute. */
@@ -39,10 +39,10 @@ const stepsMax = 10_000
 /** Executes all files of a plan. Rejects only when `report` did, with its error, and when nothing of the run remains. */
 export async function executeRun(options: Options): Promise<void> {
   const { plan, sandbox, report, signal, kill, now = Date.now } = options
-  using ending = createEnding()
+  using ending = createCancellation()
   let unheard: { error: unknown } | undefined
   const masker = createMasker(Object.values(plan.secrets))
-  const tell = createTeller({
+  const emit = createEntryEmitter({
     report,
     masker,
     onFailure(error) {
@@ -60,17 +60,18 @@ export async function executeRun(options: Options): Promise<void> {
   })
 
   const { kind: isolation, description } = sandbox.isolation
-  await tell({ kind: 'isolation', isolation, description })
+  await emit({ kind: 'isolation', isolation, description })
   const { workflows, actions, faults } = read(plan)
   const end =
     faults.length > 0
       ? ({ conclusion: 'failure', fault: faults.map(formatFault).join('\n') } as const)
-      : await runAll({ ...options, ending, masker, tell, actions, now }, workflows)
-  await tell({ kind: 'run-ended', at: now(), ...end })
+      : await runAll({ ...options, ending, masker, emit, actions, now }, workflows)
+  await emit({ kind: 'run-ended', at: now(), ...end })
   if (unheard) throw unheard.error
 }
 
-type Parts = Options & Pick<RunState, 'masker' | 'tell' | 'actions' | 'now'> & { ending: Ending }
+type Parts = Options &
+  Pick<RunState, 'masker' | 'emit' | 'actions' | 'now'> & { ending: Cancellation }
 
 async function runAll(parts: Parts, workflows: Workflow[]) {
   let [jobs, steps] = [0, 0]

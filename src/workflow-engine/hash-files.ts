@@ -1,5 +1,5 @@
 import { hashMatching } from '../sandbox/hash-files.ts'
-import type { Room } from '../sandbox/sandbox.ts'
+import type { Workspace } from '../sandbox/sandbox.ts'
 import type { Scope } from '../workflow-parser/scope.ts'
 import { createGlob } from './glob.ts'
 
@@ -13,7 +13,7 @@ const comparisonsMax = 1_000_000_000
  * hashFiles() of expressions, over the workspace of a room. All its calls have one allowance: make another one
  * after each step that has run, not for each expression.
  */
-export function createHashFiles(room: Room): Scope['hashFiles'] {
+export function createHashFiles(room: Workspace): Scope['hashFiles'] {
   const left = { entries: entriesMax, bytes: bytesMax }
   let comparisonsLeft = comparisonsMax
   return (patterns) => {

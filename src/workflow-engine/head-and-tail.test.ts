@@ -6,7 +6,7 @@ async function keep(maxBytes: number, chunks: string[]): Promise<string> {
   let told = ''
   const kept = createHeadAndTail({
     maxBytes,
-    tell: async (text) => {
+    emit: async (text) => {
       told += text
     },
   })

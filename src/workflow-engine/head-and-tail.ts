@@ -1,16 +1,16 @@
 import { createLineBatches } from './line-batches.ts'
 import { createTailBuffer } from './tail-buffer.ts'
 
-type Options = { maxBytes: number; tell: (text: string) => Promise<void> }
+type Options = { maxBytes: number; emit: (text: string) => Promise<void> }
 
 /**
  * Tells three quarters of `maxBytes` as they come, keeps the last quarter of what follows, and tells that at the
  * end, after a line that says how much is missing.
  */
-export function createHeadAndTail({ maxBytes, tell }: Options) {
+export function createHeadAndTail({ maxBytes, emit }: Options) {
   const headMaxBytes = Math.floor((maxBytes * 3) / 4)
   const tailMaxBytes = Math.max(1, maxBytes - headMaxBytes)
-  const head = createLineBatches(tell)
+  const head = createLineBatches(emit)
   const tail = createTailBuffer(tailMaxBytes)
   let headBytes = 0
 
@@ -33,8 +33,8 @@ export function createHeadAndTail({ maxBytes, tell }: Options) {
       // From the first whole line on, if there is one.
       const lineEnd = bytes.indexOf(0x0a) + 1
       const from = lineEnd < bytes.length ? lineEnd : 0
-      await tell(`… ${missing + from} bytes left out …\n`)
-      const last = createLineBatches(tell)
+      await emit(`… ${missing + from} bytes left out …\n`)
+      const last = createLineBatches(emit)
       await last.push(bytes.subarray(from))
       await last.end()
     },

@@ -8,7 +8,7 @@ const batchAfterMs = 100
  * Tells bytes as texts of whole lines: each at most 64 KiB of UTF-8, with U+FFFD for what is none and for NUL. A
  * line that is longer is cut into several.
  */
-export function createLineBatches(tell: (text: string) => Promise<void>) {
+export function createLineBatches(emit: (text: string) => Promise<void>) {
   let waiting: Buffer[] = []
   let waitingBytes = 0
   let hasLine = false
@@ -28,7 +28,7 @@ export function createLineBatches(tell: (text: string) => Promise<void>) {
     const texts = [...toTexts(bytes.subarray(0, end))]
     if (texts.length === 0) return told
     told = told.then(async () => {
-      for (const text of texts) await tell(text)
+      for (const text of texts) await emit(text)
     })
     return told
   }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Json } from '../workflow-parser/scope.ts'
-import { expandMatrix, MatrixFault } from './matrix.ts'
+import { expandMatrix, MatrixError } from './matrix.ts'
 
 const valuesOf = (matrix: Json) => expandMatrix(matrix).map(({ values }) => values)
 const labelsOf = (matrix: Json) => expandMatrix(matrix).map(({ label }) => label)
@@ -113,7 +113,7 @@ test('what cannot be expanded is said', () => {
   for (const [matrix, message] of cases) {
     assert.throws(
       () => expandMatrix(matrix),
-      (error: unknown) => error instanceof MatrixFault && message.test(error.message),
+      (error: unknown) => error instanceof MatrixError && message.test(error.message),
     )
   }
 })

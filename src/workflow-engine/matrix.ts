@@ -4,7 +4,7 @@ import type { Json } from '../workflow-parser/scope.ts'
 export type Combination = { values: Record<string, Json>; label: string }
 
 /** A matrix that cannot be expanded; the message says why. */
-export class MatrixFault extends Error {
+export class MatrixError extends Error {
   override readonly name = 'MatrixFault'
 }
 
@@ -32,7 +32,7 @@ export function expandMatrix(matrix: Json): Combination[] {
     labels.push(labelOf(Object.values(added)))
     assertFew(expanded.length)
   }
-  if (expanded.length === 0) throw new MatrixFault('The matrix has no combinations.')
+  if (expanded.length === 0) throw new MatrixError('The matrix has no combinations.')
   return expanded.map((values, index) => ({ values, label: labels[index] ?? '' }))
 }
 
@@ -42,8 +42,8 @@ function combine(vectors: Record<string, Json>): Record<string, Json>[] {
   if (lists.length === 0) return []
   let combinations: Record<string, Json>[] = [{}]
   for (const [key, list] of lists) {
-    if (!Array.isArray(list)) throw new MatrixFault(`The matrix's ${key} is not a list of values.`)
-    if (list.length === 0) throw new MatrixFault(`The matrix's ${key} has no values.`)
+    if (!Array.isArray(list)) throw new MatrixError(`The matrix's ${key} is not a list of values.`)
+    if (list.length === 0) throw new MatrixError(`The matrix's ${key} has no values.`)
     assertFew(combinations.length * list.length)
     combinations = combinations.flatMap((values) =>
       list.map((value) => ({ ...values, [key]: value })),
@@ -100,13 +100,13 @@ function toText(value: Json): string {
 
 function asObjects(value: Json | undefined, name: string): Record<string, Json>[] {
   if (value === undefined || value === null) return []
-  if (!Array.isArray(value)) throw new MatrixFault(`The matrix's ${name} is not a list.`)
+  if (!Array.isArray(value)) throw new MatrixError(`The matrix's ${name} is not a list.`)
   assertFew(value.length)
   return value.map((entry) => asObject(entry, `An entry of the matrix's ${name}`))
 }
 
 function asObject(value: Json, subject: string): Record<string, Json> {
-  if (!isObject(value)) throw new MatrixFault(`${subject} is not an object of names and values.`)
+  if (!isObject(value)) throw new MatrixError(`${subject} is not an object of names and values.`)
   return value
 }
 
@@ -116,6 +116,6 @@ function isObject(value: Json): value is Record<string, Json> {
 
 function assertFew(count: number): void {
   if (count > combinationsMax) {
-    throw new MatrixFault(`The matrix makes more than ${combinationsMax} jobs.`)
+    throw new MatrixError(`The matrix makes more than ${combinationsMax} jobs.`)
   }
 }

@@ -4,8 +4,8 @@ import type { Json, Scope } from '../workflow-parser/scope.ts'
 import type { Job, Matrix, Workflow } from '../workflow-parser/workflow.ts'
 import { type Contexts, scopeOf } from './contexts.ts'
 import { evaluateBoolean, evaluateNumber } from './evaluate-settings.ts'
-import { type Combination, expandMatrix, MatrixFault } from './matrix.ts'
-import type { KeptJob } from './plan.ts'
+import { type Combination, expandMatrix, MatrixError } from './matrix.ts'
+import type { ReusedJob } from './plan.ts'
 import { type PlannedStep, planSteps } from './plan-steps.ts'
 import type { RunState } from './run-state.ts'
 
@@ -17,7 +17,7 @@ export type PlannedJob = {
   contexts: Contexts
   steps: PlannedStep[]
   /** What an earlier attempt has made of it. */
-  kept: KeptJob | undefined
+  kept: ReusedJob | undefined
 }
 
 export type PlannedJobs = { jobs: PlannedJob[]; failFast: boolean; maxParallel: number }
@@ -77,7 +77,7 @@ export function planBare(run: RunState, workflow: Workflow, job: Job): PlannedJo
   const number = run.nextJob()
   const { id } = job
   const name = job.name && !job.name.text.includes('${{') ? job.name.text : id
-  void run.tell({
+  void run.emit({
     kind: 'job-planned',
     job: number,
     file: workflow.path,
@@ -96,7 +96,7 @@ type Announced = { run: RunState; workflow: Workflow; job: Job; draft: Draft }
 function announceJob({ run, workflow, job, draft }: Announced): PlannedJob {
   const { contexts, name, matrix } = draft
   const number = run.nextJob()
-  void run.tell({
+  void run.emit({
     kind: 'job-planned',
     job: number,
     file: workflow.path,
@@ -117,7 +117,7 @@ function announceJob({ run, workflow, job, draft }: Announced): PlannedJob {
     masker: run.masker,
     announce(stepName) {
       const step = run.nextStep()
-      void run.tell({ kind: 'step-planned', job: number, step, name: stepName })
+      void run.emit({ kind: 'step-planned', job: number, step, name: stepName })
       return step
     },
   })
@@ -129,7 +129,7 @@ function textOf(combination: Combination | undefined): string {
   const text = combination ? JSON.stringify(combination.values, null, 2) : ''
   if (text.length <= matrixMaxLength) return text
   const message = `The values of a job of the matrix are longer than ${matrixMaxLength} characters.`
-  throw new MatrixFault(message)
+  throw new MatrixError(message)
 }
 
 function combinationsOf(matrix: Matrix | undefined, scope: Scope): Combination[] | undefined {

@@ -1,7 +1,7 @@
 import { maskAndShorten } from '../secret-masking/mask-and-shorten.ts'
 import type { Masker } from '../secret-masking/masker.ts'
 import { evaluateText } from '../workflow-parser/evaluate.ts'
-import { ExpressionFault } from '../workflow-parser/expression-fault.ts'
+import { ExpressionError } from '../workflow-parser/expression-fault.ts'
 import type { Scope } from '../workflow-parser/scope.ts'
 import { splitTemplate } from '../workflow-parser/template-parts.ts'
 import type {
@@ -30,7 +30,7 @@ export type PlannedAction = {
 }
 
 /** Steps that cannot be planned; the message says why. */
-class StepFault extends Error {
+class StepError extends Error {
   override readonly name = 'StepFault'
 }
 
@@ -62,15 +62,15 @@ export function planSteps(
     const names = [...outer, nameOf(step, depth === 0 ? scope : innerScope, masker)]
     if (step.kind !== 'action') {
       if (++count > stepsMax) {
-        throw new StepFault(`The job has more than ${stepsMax} steps, with those of its actions.`)
+        throw new StepError(`The job has more than ${stepsMax} steps, with those of its actions.`)
       }
       const name = joinNames(names)
       return { kind: 'command', step, number: announce(name), name }
     }
     const action = actions.get(step.path)
-    if (!action) throw new StepFault(`There is no composite action in ./${step.path}.`)
+    if (!action) throw new StepError(`There is no composite action in ./${step.path}.`)
     if (depth === depthMax) {
-      throw new StepFault(`./${step.path} is used more than ${depthMax} actions deep.`)
+      throw new StepError(`./${step.path} is used more than ${depthMax} actions deep.`)
     }
     const inner = action.steps.map((one) => plan(one, names, depth + 1))
     return { kind: 'action', step, action, steps: inner }
@@ -123,7 +123,7 @@ function resolve(template: Template, scope: Scope): string {
   try {
     return evaluateText(template, scope)
   } catch (error) {
-    if (error instanceof ExpressionFault) return template.text
+    if (error instanceof ExpressionError) return template.text
     throw error
   }
 }

@@ -25,7 +25,7 @@ export type Plan = {
   actions: SourceFile[]
   secrets: Record<string, string>
   /** Jobs of the earlier attempt that stay as they were. */
-  kept: KeptJob[]
+  kept: ReusedJob[]
   limits: PlanLimits
 }
 
@@ -40,7 +40,7 @@ export type PlanLimits = {
 }
 
 /** A job of an earlier attempt that is not run again. */
-export type KeptJob = {
+export type ReusedJob = {
   file: string
   id: string
   name: string

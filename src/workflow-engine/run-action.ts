@@ -2,7 +2,7 @@ import { posix } from 'node:path'
 import { evaluateText } from '../workflow-parser/evaluate.ts'
 import type { Scope } from '../workflow-parser/scope.ts'
 import { afterTime, onAbort, type Stop } from './cancellation.ts'
-import { tellFailure } from './emit-steps.ts'
+import { emitFailure } from './emit-steps.ts'
 import { toFault } from './error-text.ts'
 import { evaluateEnvironment, evaluateNumber } from './evaluate-settings.ts'
 import { nameOf, type PlannedAction } from './plan-steps.ts'
@@ -10,7 +10,7 @@ import type { runSteps } from './run-steps.ts'
 import { type RunningJob, type StepList, stepScope } from './running-job.ts'
 import { ended, type StepEnd, toDuration } from './step-end.ts'
 
-type Asked = {
+type RunOptions = {
   running: RunningJob
   list: StepList
   planned: PlannedAction
@@ -22,7 +22,7 @@ type Asked = {
 }
 
 /** Runs the steps of a composite action for the step that uses it. */
-export async function runAction(asked: Asked): Promise<StepEnd> {
+export async function runAction(asked: RunOptions): Promise<StepEnd> {
   const { running, list, planned, env, scope, signal, isPassedOver } = asked
   const { step, action, steps } = planned
   const isForgiven = list.isPassedOver || isPassedOver
@@ -34,7 +34,7 @@ export async function runAction(asked: Asked): Promise<StepEnd> {
     timeoutMs = minutes === undefined ? undefined : minutes * 60_000
   } catch (error) {
     const fault = toFault(error)
-    await tellFailure(running, planned, fault, isForgiven)
+    await emitFailure(running, planned, fault, isForgiven)
     return ended('failure', { fault })
   }
 
@@ -72,7 +72,7 @@ export async function runAction(asked: Asked): Promise<StepEnd> {
   } catch (error) {
     const fault = toFault(error)
     const text = `${action.path}: ${fault}\n`
-    await running.run.tell({ kind: 'output', step: null, text })
+    await running.run.emit({ kind: 'output', step: null, text })
     return ended('failure', { fault })
   }
 }

@@ -1,14 +1,14 @@
-import { createSlots } from '../concurrency/semaphore.ts'
+import { createSemaphore } from '../concurrency/semaphore.ts'
 import { evaluateCondition } from '../workflow-parser/evaluate.ts'
 import type { Json } from '../workflow-parser/scope.ts'
 import type { Job, Workflow } from '../workflow-parser/workflow.ts'
-import type { Ending } from './cancellation.ts'
+import type { Cancellation } from './cancellation.ts'
 import { type Contexts, scopeOf, workflowContexts } from './contexts.ts'
-import { tellEnds } from './emit-steps.ts'
+import { emitEnds } from './emit-steps.ts'
 import { toFault } from './error-text.ts'
 import { evaluateBoolean } from './evaluate-settings.ts'
 import { combineResults, createJobGraph, resultOf } from './job-graph.ts'
-import type { Conclusion, KeptJob } from './plan.ts'
+import type { Conclusion, ReusedJob } from './plan.ts'
 import {
   isPlannedLater,
   type PlannedJob,
@@ -113,7 +113,7 @@ export async function runFile(run: RunState, workflow: Workflow): Promise<Conclu
 
 type Ended = { end: JobEnd; isPassedOver: boolean }
 
-type Asked = {
+type RunOptions = {
   run: RunState
   workflow: Workflow
   job: Job
@@ -124,7 +124,7 @@ type Asked = {
 /** Whether the `if` of a job holds, in a run that is cancelled or is not. */
 type Holds = (cancelled: boolean) => boolean
 
-async function runPlanned({ run, workflow, job, planning, holds }: Asked): Promise<Ended[]> {
+async function runPlanned({ run, workflow, job, planning, holds }: RunOptions): Promise<Ended[]> {
   if ('bare' in planning) {
     const { bare, unrun } = planning
     const end = await tellEnd(run, bare, unrun.conclusion, unrun.fault)
@@ -132,8 +132,8 @@ async function runPlanned({ run, workflow, job, planning, holds }: Asked): Promi
   }
   const { jobs, failFast, maxParallel } = planning
   const unrun = whyUnrun(run, holds)
-  const places = createSlots(maxParallel)
-  const endings = new Set<Ending>()
+  const places = createSemaphore(maxParallel)
+  const endings = new Set<Cancellation>()
   return Promise.all(
     jobs.map(async (planned): Promise<Ended> => {
       if (planned.kept) return keep(run, job, planned, planned.kept)
@@ -161,8 +161,8 @@ type One = {
   workflow: Workflow
   job: Job
   planned: PlannedJob
-  ending: Ending
-  places: ReturnType<typeof createSlots>
+  ending: Cancellation
+  places: ReturnType<typeof createSemaphore>
 }
 
 async function runOne({ run, workflow, job, planned, ending, places }: One): Promise<Ended> {
@@ -177,7 +177,7 @@ async function runOne({ run, workflow, job, planned, ending, places }: One): Pro
   try {
     using _place = await places.acquire(patience)
     using _slot = await run.slots.acquire(patience)
-    await run.tell({ kind: 'job-started', job: planned.number, at: run.now() })
+    await run.emit({ kind: 'job-started', job: planned.number, at: run.now() })
     const end = await runJob({ run, workflow, job, planned, ending })
     await tellJobEnd(run, planned, end)
     return { end, isPassedOver }
@@ -192,7 +192,7 @@ async function keep(
   run: RunState,
   job: Job,
   planned: PlannedJob,
-  { conclusion, outputs }: KeptJob,
+  { conclusion, outputs }: ReusedJob,
 ): Promise<Ended> {
   const end = { conclusion, outputs, fault: '' }
   await tellJobEnd(run, planned, end)
@@ -211,14 +211,14 @@ async function tellEnd(
   conclusion: Conclusion,
   fault: string,
 ): Promise<JobEnd> {
-  for (const step of planned.steps) await tellEnds({ run }, step, ended('skipped'))
+  for (const step of planned.steps) await emitEnds({ run }, step, ended('skipped'))
   const end = { conclusion, outputs: {}, fault }
   await tellJobEnd(run, planned, end)
   return end
 }
 
 async function tellJobEnd(run: RunState, { number: job }: PlannedJob, end: JobEnd): Promise<void> {
-  await run.tell({ kind: 'job-ended', job, at: run.now(), ...end })
+  await run.emit({ kind: 'job-ended', job, at: run.now(), ...end })
 }
 
 /** Why a job does not run now; undefined when it does. */

@@ -1,9 +1,9 @@
-import type { Room } from '../sandbox/sandbox.ts'
+import type { Workspace } from '../sandbox/sandbox.ts'
 import { writeFresh } from '../sandbox/workspace-files.ts'
 import { evaluateText, evaluateTree } from '../workflow-parser/evaluate.ts'
 import type { Json } from '../workflow-parser/scope.ts'
 import type { Job, Workflow } from '../workflow-parser/workflow.ts'
-import { afterTime, createEnding, type Ending, onAbort } from './cancellation.ts'
+import { afterTime, type Cancellation, createCancellation, onAbort } from './cancellation.ts'
 import { allowedSecrets, type Contexts, runnerContext, scopeOf } from './contexts.ts'
 import { toFault } from './error-text.ts'
 import { evaluateEnvironment, evaluateNumber } from './evaluate-settings.ts'
@@ -15,12 +15,12 @@ import { runSteps } from './run-steps.ts'
 import type { RunningJob, StepList } from './running-job.ts'
 import { toDuration } from './step-end.ts'
 
-type Asked = {
+type RunOptions = {
   run: RunState
   workflow: Workflow
   job: Job
   planned: PlannedJob
-  ending: Ending
+  ending: Cancellation
 }
 
 export type JobEnd = { conclusion: Conclusion; outputs: Record<string, string>; fault: string }
@@ -33,7 +33,7 @@ const outputsMaxBytes = 256 * 1024
 const usualLabels = /^(ubuntu-.+|linux|self-hosted|x64|arm64|default)$/i
 
 /** Runs a job in a room of its own. Whatever happens, it ends with a conclusion. */
-export async function runJob(asked: Asked): Promise<JobEnd> {
+export async function runJob(asked: RunOptions): Promise<JobEnd> {
   const { run, job, planned, ending } = asked
   try {
     const scope = scopeOf(planned.contexts)
@@ -59,8 +59,8 @@ export async function runJob(asked: Asked): Promise<JobEnd> {
 }
 
 async function runInRoom(
-  { run, workflow, job, planned, ending }: Asked,
-  room: Room,
+  { run, workflow, job, planned, ending }: RunOptions,
+  room: Workspace,
 ): Promise<JobEnd> {
   const contexts: Contexts = { ...planned.contexts, runner: runnerContext(run.runner, room) }
   const workflowEnv = evaluateEnvironment(workflow.env, scopeOf(contexts))
@@ -101,7 +101,7 @@ async function runInRoom(
   return { conclusion, outputs, fault: why?.text ?? '' }
 }
 
-function disposedOnce(room: Room): Room {
+function disposedOnce(room: Workspace): Workspace {
   let disposal: Promise<void> | undefined
   return {
     ...room,
@@ -109,7 +109,7 @@ function disposedOnce(room: Room): Room {
   }
 }
 
-async function disposeQuietly(room: Room): Promise<void> {
+async function disposeQuietly(room: Workspace): Promise<void> {
   try {
     await room[Symbol.asyncDispose]()
   } catch {
@@ -118,8 +118,8 @@ async function disposeQuietly(room: Room): Promise<void> {
 }
 
 /** An ending of a job within that of its run; `holds` says whether it goes on when the run is to end. */
-export function endingOf(run: RunState, holds: () => boolean): Ending {
-  const ending = createEnding()
+export function endingOf(run: RunState, holds: () => boolean): Cancellation {
+  const ending = createCancellation()
   const { ending: outer } = run
   const why = () => outer.why() ?? ({ conclusion: 'cancelled', text: '' } as const)
   const onHard = onAbort(outer.hard, () => ending.kill(why()))
@@ -149,7 +149,7 @@ async function outputsOf(
       continue
     }
     const text = `${planned.name}: the output ${name} is left out, for it holds a secret.\n`
-    await run.tell({ kind: 'output', step: null, text })
+    await run.emit({ kind: 'output', step: null, text })
   }
   if (Buffer.byteLength(JSON.stringify(outputs)) > outputsMaxBytes) {
     throw new Error(

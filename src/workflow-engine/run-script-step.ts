@@ -14,7 +14,7 @@ import { openStepFiles } from './step-files.ts'
 import { createStepOutput } from './step-output.ts'
 import { stepVariables } from './variables.ts'
 
-type Asked = {
+type RunOptions = {
   running: RunningJob
   list: StepList
   planned: PlannedCommand
@@ -30,17 +30,17 @@ const minuteMs = 60_000
 const pathMaxBytes = 4096
 
 /** Runs the script of a step, and tells what it does. */
-export async function runCommand(asked: Asked): Promise<StepEnd> {
+export async function runScriptStep(asked: RunOptions): Promise<StepEnd> {
   const { running, list, planned, isPassedOver } = asked
   const { run } = running
   const { number: step } = planned
   const name = joinNames([...list.names, nameOf(planned.step, asked.scope, run.masker)])
   const told = name === planned.name ? {} : { name }
-  await run.tell({ kind: 'step-started', step, at: run.now(), ...told })
+  await run.emit({ kind: 'step-started', step, at: run.now(), ...told })
   const output = createStepOutput({
     masker: run.masker,
     outputMaxBytes: run.plan.limits.outputMaxBytes,
-    tell: (text) => run.tell({ kind: 'output', step, text }),
+    emit: (text) => run.emit({ kind: 'output', step, text }),
   })
   const end = await execute(asked, output).catch((error) =>
     ended('failure', { fault: toFault(error) }),
@@ -49,12 +49,12 @@ export async function runCommand(asked: Asked): Promise<StepEnd> {
   const conclusion = passOver(end.conclusion, isPassedOver || list.isPassedOver)
   const { exitCode, fault, summary } = end
   const at = run.now()
-  await run.tell({ kind: 'step-ended', step, at, conclusion, exitCode, fault, summary })
+  await run.emit({ kind: 'step-ended', step, at, conclusion, exitCode, fault, summary })
   return end
 }
 
 async function execute(
-  { running, list, planned, env, scope, signal }: Asked,
+  { running, list, planned, env, scope, signal }: RunOptions,
   output: ReturnType<typeof createStepOutput>,
 ): Promise<StepEnd> {
   const { run, room } = running

@@ -1,13 +1,13 @@
 import { evaluateCondition } from '../workflow-parser/evaluate.ts'
 import type { Scope } from '../workflow-parser/scope.ts'
 import { onAbort } from './cancellation.ts'
-import { passOver, tellEnds, tellFailure } from './emit-steps.ts'
+import { emitEnds, emitFailure, passOver } from './emit-steps.ts'
 import { toFault } from './error-text.ts'
 import { evaluateBoolean, evaluateEnvironment } from './evaluate-settings.ts'
 import type { Conclusion } from './plan.ts'
 import type { PlannedStep } from './plan-steps.ts'
 import { runAction } from './run-action.ts'
-import { runCommand } from './run-script-step.ts'
+import { runScriptStep } from './run-script-step.ts'
 import { type RunningJob, type StepList, stepScope } from './running-job.ts'
 import { ended, type StepEnd, wordOf } from './step-end.ts'
 
@@ -67,7 +67,7 @@ async function runStep(
   const end =
     planned.kind === 'action'
       ? await runAction({ ...asked, planned, isPassedOver, runSteps })
-      : await runCommand({ ...asked, planned, isPassedOver })
+      : await runScriptStep({ ...asked, planned, isPassedOver })
   return { end, conclusion: passOver(end.conclusion, isPassedOver) }
 }
 
@@ -84,7 +84,7 @@ function holdsWhenStopped(running: RunningJob, { step }: PlannedStep, scope: Sco
 
 async function passBy(running: RunningJob, planned: PlannedStep): Promise<Concluded> {
   const end = ended('skipped')
-  await tellEnds(running, planned, end)
+  await emitEnds(running, planned, end)
   return { end, conclusion: end.conclusion }
 }
 
@@ -95,7 +95,7 @@ async function failBefore(
   planned: PlannedStep,
   fault: string,
 ): Promise<Concluded> {
-  await tellFailure(running, planned, fault, list.isPassedOver)
+  await emitFailure(running, planned, fault, list.isPassedOver)
   const end = ended('failure', { fault })
   return { end, conclusion: 'failure' }
 }

@@ -1,7 +1,7 @@
-import type { Room } from '../sandbox/sandbox.ts'
+import type { Workspace } from '../sandbox/sandbox.ts'
 import type { Json, Scope } from '../workflow-parser/scope.ts'
 import type { Defaults, Job, Step, Workflow } from '../workflow-parser/workflow.ts'
-import type { Ending } from './cancellation.ts'
+import type { Cancellation } from './cancellation.ts'
 import type { Contexts } from './contexts.ts'
 import type { PlannedJob } from './plan-job.ts'
 import type { RunState } from './run-state.ts'
@@ -12,8 +12,8 @@ export type RunningJob = {
   workflow: Workflow
   job: Job
   planned: PlannedJob
-  room: Room
-  ending: Ending
+  room: Workspace
+  ending: Cancellation
   /** Its own contexts, with `runner`. */
   contexts: Contexts
   /** Of the workflow, the job and GITHUB_ENV; the later over the earlier. */

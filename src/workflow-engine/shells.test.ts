@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { commandOf, ShellFault, shellOf } from './shells.ts'
+import { commandOf, ShellError, shellOf } from './shells.ts'
 
 test('shells are started as GitHub starts them', () => {
   const cases: [string | undefined, string[]][] = [
@@ -17,6 +17,6 @@ test('shells are started as GitHub starts them', () => {
 
 test('a shell that is not known says which are', () => {
   for (const name of ['pwsh', 'cmd', '{0}', 'constructor']) {
-    assert.throws(() => shellOf(name), ShellFault)
+    assert.throws(() => shellOf(name), ShellError)
   }
 })

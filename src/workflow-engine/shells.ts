@@ -2,7 +2,7 @@
 export type Shell = { extension: string; command: [string, ...string[]] }
 
 /** A shell that cannot be used; the message says which can. */
-export class ShellFault extends Error {
+export class ShellError extends Error {
   override readonly name = 'ShellFault'
 }
 
@@ -24,7 +24,7 @@ export function shellOf(name: string | undefined): Shell {
   if (program !== undefined && args.some((word) => word.includes('{0}'))) {
     return { extension: '', command: [program, ...args] }
   }
-  throw new ShellFault(
+  throw new ShellError(
     `shell: \`${name}\` is none of bash, sh and python, and has no {0} for the script's path, as in \`perl {0}\`.`,
   )
 }

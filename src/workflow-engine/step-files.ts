@@ -1,10 +1,10 @@
-import type { Room } from '../sandbox/sandbox.ts'
+import type { Workspace } from '../sandbox/sandbox.ts'
 import { readSafely, writeFresh } from '../sandbox/workspace-files.ts'
 import { maskAndShorten } from '../secret-masking/mask-and-shorten.ts'
 import type { Masker } from '../secret-masking/masker.ts'
 import {
   assertMayBeSet,
-  EnvFileFault,
+  EnvFileError,
   type EnvFileName,
   envFileMaxBytes,
   parseAssignments,
@@ -36,7 +36,7 @@ const summaryMaxBytes = 256 * 1024
 const quoteMaxLength = 100
 
 /** Writes the files of a step: its script, and those by which it can tell something. */
-export function openStepFiles(room: Room, number: number, scriptName: string, script: string) {
+export function openStepFiles(room: Workspace, number: number, scriptName: string, script: string) {
   const nameOf = (name: string) => `${number}-${name}`
   writeFresh(`${room.outside.files}/${nameOf(scriptName)}`, Buffer.from(script))
   for (const name of Object.values(names)) {
@@ -46,9 +46,9 @@ export function openStepFiles(room: Room, number: number, scriptName: string, sc
   async function readText(file: EnvFileName, name: string): Promise<string> {
     const read = await readSafely(`${room.outside.files}/${nameOf(name)}`, envFileMaxBytes)
     if (read === 'absent') return ''
-    if (read === 'not-a-file') throw new EnvFileFault(`$${file} is no plain file any more.`)
+    if (read === 'not-a-file') throw new EnvFileError(`$${file} is no plain file any more.`)
     if (read === 'too-large') {
-      throw new EnvFileFault(`$${file} is larger than ${envFileMaxBytes} bytes.`)
+      throw new EnvFileError(`$${file} is larger than ${envFileMaxBytes} bytes.`)
     }
     return read.toString()
   }
@@ -90,7 +90,7 @@ export function openStepFiles(room: Room, number: number, scriptName: string, sc
           )
         }
       } catch (error) {
-        if (!(error instanceof EnvFileFault)) throw error
+        if (!(error instanceof EnvFileError)) throw error
         left.fault = error.message
       }
       return left

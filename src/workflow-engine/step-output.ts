@@ -11,16 +11,16 @@ type Options = {
   masker: Masker
   outputMaxBytes: number
   /** Gets whole lines, at most 64 KiB of UTF-8 at a time. */
-  tell: (text: string) => Promise<void>
+  emit: (text: string) => Promise<void>
 }
 
 /**
  * What a step writes, on its way to whoever reads it: commands in it are obeyed, secrets masked, and of very much
  * the head and the tail are kept.
  */
-export function createStepOutput({ masker, outputMaxBytes, tell }: Options) {
+export function createStepOutput({ masker, outputMaxBytes, emit }: Options) {
   const readCommand = createCommandReader()
-  const kept = createHeadAndTail({ maxBytes: outputMaxBytes, tell })
+  const kept = createHeadAndTail({ maxBytes: outputMaxBytes, emit })
   const stream: MaskedStream = masker.stream()
   const advised = new Set<string>()
   let pieces: Buffer[] = []

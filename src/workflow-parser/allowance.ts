@@ -1,5 +1,5 @@
 /** Why an expression has no value, in a sentence for people. Never holds values: they may be secret. */
-export class EvaluationFault extends Error {
+export class EvaluationError extends Error {
   override readonly name = 'EvaluationFault'
 }
 
@@ -32,7 +32,7 @@ export function createAllowance(): Allowance {
       left -= cost
       together -= cost
       if (left < 0) {
-        throw new EvaluationFault(
+        throw new EvaluationError(
           'The expression handles too much data; let a step do this work and use its output.',
         )
       }
@@ -43,6 +43,6 @@ export function createAllowance(): Allowance {
 /** Throws EvaluationFault for a text that is too long to be a value. */
 export function requireShort(length: number): void {
   if (length > textMax) {
-    throw new EvaluationFault('The value of the expression is larger than 1 MiB.')
+    throw new EvaluationError('The value of the expression is larger than 1 MiB.')
   }
 }

@@ -1,7 +1,7 @@
 import { data, Evaluator, type Expr } from '@actions/expressions'
 import type { ContextAccess } from '@actions/expressions/ast'
 import type { FunctionDefinition } from '@actions/expressions/funcs/info'
-import { type Allowance, createAllowance, EvaluationFault, requireShort } from './allowance.ts'
+import { type Allowance, createAllowance, EvaluationError, requireShort } from './allowance.ts'
 import { costOf, toData } from './expression-data.ts'
 import { createFunctions } from './expression-functions.ts'
 import type { Scope } from './scope.ts'
@@ -52,7 +52,7 @@ export class BoundedEvaluator extends Evaluator {
   }
 
   protected override eval(node: Expr): data.ExpressionData {
-    if (this.#depth === depthMax) throw new EvaluationFault('The expression nests too deeply.')
+    if (this.#depth === depthMax) throw new EvaluationError('The expression nests too deeply.')
     this.#depth++
     const value = super.eval(node)
     this.#depth--

@@ -1,6 +1,6 @@
 import { functionsAt, type Position, positions } from './expression-positions.ts'
 import { type Refusal, refusals } from './expression-refusals.ts'
-import { MalformedExpression, parseExpression } from './parse-expression.ts'
+import { MalformedExpressionError, parseExpression } from './parse-expression.ts'
 import { conditionOf, placeIn, splitTemplate } from './template-parts.ts'
 import type { Fault, Template } from './workflow.ts'
 
@@ -45,7 +45,7 @@ function checkPart(
       .slice(0, 1)
       .map((use) => toFault(template, offset + use.offset, refusals.misplaced(use, position)))
   } catch (fault) {
-    if (!(fault instanceof MalformedExpression)) throw fault
+    if (!(fault instanceof MalformedExpressionError)) throw fault
     return [toFault(template, offset + fault.offset, fault)]
   }
 }

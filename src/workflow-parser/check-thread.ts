@@ -33,7 +33,7 @@ export function createCheckThread({ timeoutMs }: { timeoutMs: number }) {
       asked.ref()
       try {
         const before = await asked.cpuUsage().catch(() => {
-          throw new CheckFailure('was stopped')
+          throw new CheckError('was stopped')
         })
         asked.postMessage(question)
         // Both ends are of this program.
@@ -60,16 +60,16 @@ async function receive(
 ): Promise<unknown> {
   const { promise, resolve, reject } = Promise.withResolvers<unknown>()
   const settled = new AbortController()
-  const onExit = () => reject(new CheckFailure('was stopped'))
+  const onExit = () => reject(new CheckError('was stopped'))
   const onError = (error: Error & { code?: string }) => {
     const isMemory = error.code === 'ERR_WORKER_OUT_OF_MEMORY'
-    reject(new CheckFailure(isMemory ? 'took too much memory' : `failed (${error.message})`))
+    reject(new CheckError(isMemory ? 'took too much memory' : `failed (${error.message})`))
   }
   worker.once('message', resolve)
   worker.once('error', onError)
   worker.once('exit', onExit)
   untilOverdue(settled.signal).then(
-    () => reject(new CheckFailure('took too long')),
+    () => reject(new CheckError('took too long')),
     () => {}, // It has answered, or ended, which is told.
   )
   try {
@@ -97,6 +97,6 @@ async function untilWorked(worker: Worker, { before, timeoutMs, signal }: Work):
 }
 
 /** Why there is no answer; the message goes on from `the check`. */
-export class CheckFailure extends Error {
+export class CheckError extends Error {
   override readonly name = 'CheckFailure'
 }

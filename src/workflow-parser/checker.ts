@@ -1,5 +1,5 @@
 import { actionGraphFaults, actionSteps, folderOfAction, missingFolders } from './action-graph.ts'
-import { CheckFailure, createCheckThread } from './check-thread.ts'
+import { CheckError, createCheckThread } from './check-thread.ts'
 import type { CheckAnswer, CheckQuestion } from './check-worker.ts'
 import { quoted } from './fault-list.ts'
 import { bytesMost } from './source-text.ts'
@@ -18,7 +18,7 @@ export type Checker = ReturnType<typeof createChecker>
 const waitingMost = 100
 
 /** There are too many waiting to be checked; nothing was looked at. */
-export class CheckerBusy extends Error {
+export class CheckerBusyError extends Error {
   override readonly name = 'CheckerBusy'
 }
 
@@ -36,7 +36,7 @@ export function createChecker({ timeoutMs = 1000, idleMs = 5 * 60_000 } = {}) {
   /** Runs one after the other; the thread ends some time after the last. */
   async function inTurn<T>(work: () => Promise<T>): Promise<T> {
     if (waiting >= waitingMost) {
-      throw new CheckerBusy('too many workflow files are waiting to be checked')
+      throw new CheckerBusyError('too many workflow files are waiting to be checked')
     }
     waiting += 1
     clearTimeout(idle)
@@ -56,10 +56,10 @@ export function createChecker({ timeoutMs = 1000, idleMs = 5 * 60_000 } = {}) {
     // The parser would say the same; the thread need not get what is too long to be looked at.
     const text = file.text.slice(0, bytesMost + 1)
     try {
-      if (isClosed) throw new CheckFailure('was stopped')
+      if (isClosed) throw new CheckError('was stopped')
       return await thread.ask({ kind, file: { path: file.path, text } })
     } catch (failure) {
-      if (!(failure instanceof CheckFailure)) throw failure
+      if (!(failure instanceof CheckError)) throw failure
       return { result: undefined, faults: [toFault(file, failure)] }
     }
   }
@@ -124,7 +124,7 @@ function withGraph(checked: Checked): Checked {
   }
 }
 
-function toFault({ path }: SourceFile, { message }: CheckFailure): Fault {
+function toFault({ path }: SourceFile, { message }: CheckError): Fault {
   const instead = 'Make the file simpler, or split it into several.'
   return { file: path, line: 1, column: 1, message: `The check of this file ${message}.`, instead }
 }

@@ -5,9 +5,9 @@ import { fuzzing } from '../../test/support/fuzz.ts'
 import { checkCondition, checkTemplate } from './check-expression.ts'
 import { containsText } from './contains-text.ts'
 import { evaluateCondition, evaluateText, evaluateValue } from './evaluate.ts'
-import { ExpressionFault } from './expression-fault.ts'
+import { ExpressionError } from './expression-fault.ts'
 import { type Position, positions } from './expression-positions.ts'
-import { MalformedExpression } from './parse-expression.ts'
+import { MalformedExpressionError } from './parse-expression.ts'
 import type { Scope } from './scope.ts'
 import type { Fault } from './workflow.ts'
 
@@ -87,7 +87,7 @@ test('checking and evaluating agree on what is understood', () => {
       const template = toTemplate(content)
       const faults = checkTemplate(template, at)
       const thrown = onlyFaults(() => evaluateText(template, scope))
-      const isMalformed = thrown?.cause instanceof MalformedExpression
+      const isMalformed = thrown?.cause instanceof MalformedExpressionError
       assert.ok(!isMalformed || faults.length > 0, 'what cannot be read is told beforehand')
       // What means nothing at one place may mean something at another.
       const isMisplaced = ({ message }: Fault) => /cannot be used|number of arguments/.test(message)
@@ -126,12 +126,12 @@ test('a text is found where `includes` finds it', () => {
 })
 
 /** Runs what may throw an ExpressionFault and nothing else. */
-function onlyFaults(work: () => unknown): ExpressionFault | undefined {
+function onlyFaults(work: () => unknown): ExpressionError | undefined {
   try {
     work()
     return undefined
   } catch (fault) {
-    if (fault instanceof ExpressionFault) return fault
+    if (fault instanceof ExpressionError) return fault
     throw fault
   }
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { containsText } from './contains-text.ts'
 import { evaluateText, evaluateTree } from './evaluate.ts'
-import { ExpressionFault } from './expression-fault.ts'
+import { ExpressionError } from './expression-fault.ts'
 import type { Scope } from './scope.ts'
 
 const mebibyte = 1_048_576
@@ -20,7 +20,7 @@ const toScope = (env: Record<string, string>): Scope => ({
 function refused(text: string, env: Record<string, string>, message: RegExp) {
   assert.throws(
     () => evaluateText(toTemplate(text), toScope(env)),
-    (fault) => fault instanceof ExpressionFault && message.test(fault.message),
+    (fault) => fault instanceof ExpressionError && message.test(fault.message),
     text.slice(0, 80),
   )
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { evaluateCondition, evaluateText, evaluateTree, evaluateValue } from './evaluate.ts'
-import { ExpressionFault } from './expression-fault.ts'
+import { ExpressionError } from './expression-fault.ts'
 import type { Json, Scope } from './scope.ts'
 
 const place = { file: 'ci.yml', line: 3, column: 7 }
@@ -279,7 +279,7 @@ test('a fault tells its place and no values', () => {
     assert.throws(
       () => give(expression),
       (fault) => {
-        assert.ok(fault instanceof ExpressionFault)
+        assert.ok(fault instanceof ExpressionError)
         assert.match(fault.message, message)
         const { line, file } = fault.place
         assert.deepEqual({ line, file }, { line: 3, file: 'ci.yml' })

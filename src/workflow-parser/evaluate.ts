@@ -1,11 +1,11 @@
 import { type data, ExpressionEvaluationError } from '@actions/expressions'
 import { falsy } from '@actions/expressions/result'
-import { EvaluationFault, textMax } from './allowance.ts'
+import { EvaluationError, textMax } from './allowance.ts'
 import { BoundedEvaluator, createSession, type Session } from './bounded-evaluator.ts'
 import { toJson } from './expression-data.ts'
-import { ExpressionFault } from './expression-fault.ts'
+import { ExpressionError } from './expression-fault.ts'
 import { refusals } from './expression-refusals.ts'
-import { MalformedExpression, parseExpression } from './parse-expression.ts'
+import { MalformedExpressionError, parseExpression } from './parse-expression.ts'
 import type { Json, Scope } from './scope.ts'
 import { conditionOf, placeIn, splitTemplate } from './template-parts.ts'
 import type { Template, TemplateTree } from './workflow.ts'
@@ -31,7 +31,7 @@ export function evaluateCondition(template: Template | undefined, scope: Scope):
   if (template === undefined || condition.kind === 'none') return scope.status.success
   if (condition.kind !== 'expression') {
     const { message } = condition.kind === 'unclosed' ? refusals.unclosed() : refusals.surrounded()
-    throw new ExpressionFault(placeIn(template, condition.offset), message)
+    throw new ExpressionError(placeIn(template, condition.offset), message)
   }
   const { uses } = within(template, condition.offset, () => parseExpression(condition.text))
   const asksStatus = uses.some(({ kind, name }) => kind === 'function' && isStatus(name))
@@ -66,14 +66,14 @@ function textOf(template: Template, session: Session): string {
   let length = 0
   for (const part of splitTemplate(template.text)) {
     if (part.kind === 'unclosed') {
-      throw new ExpressionFault(placeIn(template, part.offset), refusals.unclosed().message)
+      throw new ExpressionError(placeIn(template, part.offset), refusals.unclosed().message)
     }
     const isLiteral = part.kind === 'text'
     const piece = isLiteral ? part.text : dataOf(template, part, session).coerceString()
     length += piece.length
     if (!isLiteral && length > textMax) {
       const message = 'The text with the values of its expressions is larger than 1 MiB.'
-      throw new ExpressionFault(placeIn(template, part.offset), message)
+      throw new ExpressionError(placeIn(template, part.offset), message)
     }
     pieces.push(piece)
   }
@@ -95,20 +95,20 @@ function within<T>(template: Template, offset: number, work: () => T): T {
   try {
     return work()
   } catch (fault) {
-    if (fault instanceof MalformedExpression) {
+    if (fault instanceof MalformedExpressionError) {
       const place = placeIn(template, offset + fault.offset)
-      throw new ExpressionFault(place, `${fault.message} ${fault.instead}`, { cause: fault })
+      throw new ExpressionError(place, `${fault.message} ${fault.instead}`, { cause: fault })
     }
     const reason = reasonOf(fault)
     if (reason === undefined) throw fault
-    throw new ExpressionFault(placeIn(template, offset), reason, { cause: fault })
+    throw new ExpressionError(placeIn(template, offset), reason, { cause: fault })
   }
 }
 
 /** The sentence of a fault that the expression is to blame for; undefined for a bug of ours. */
 function reasonOf(fault: unknown): string | undefined {
   if (!(fault instanceof Error)) return undefined
-  if (fault instanceof EvaluationFault) return fault.message
+  if (fault instanceof EvaluationError) return fault.message
   // The library wraps what goes wrong in an index.
   if (fault.cause !== undefined) return reasonOf(fault.cause)
   const isOfLibrary = fault.constructor === Error || fault instanceof ExpressionEvaluationError

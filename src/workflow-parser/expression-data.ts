@@ -1,5 +1,5 @@
 import { data } from '@actions/expressions'
-import { type Allowance, EvaluationFault, nodeCost } from './allowance.ts'
+import { type Allowance, EvaluationError, nodeCost } from './allowance.ts'
 import type { Json } from './scope.ts'
 
 type Pair = ReturnType<data.Dictionary['pairs']>[number]
@@ -62,7 +62,7 @@ export function toData(
   if (typeof value === 'number') return new data.NumberData(value)
   if (typeof value === 'boolean') return new data.BooleanData(value)
   if (depth === depthMax) {
-    throw new EvaluationFault(`The value has more than ${depthMax} levels.`)
+    throw new EvaluationError(`The value has more than ${depthMax} levels.`)
   }
   const below = { depth: depth + 1 }
   if (Array.isArray(value)) {
@@ -72,7 +72,7 @@ export function toData(
   }
   const names = Object.keys(value)
   if (names.length > namesMax) {
-    throw new EvaluationFault(`An object of the value has more than ${namesMax} names.`)
+    throw new EvaluationError(`An object of the value has more than ${namesMax} names.`)
   }
   // Its tables are several objects, also when they are empty.
   allowance.take(3 * nodeCost)

@@ -1,11 +1,11 @@
-import type { Place } from './workflow.ts'
+import type { SourcePosition } from './workflow.ts'
 
 /** An expression that has no value, in a sentence for people. It tells where it stands, and never a value: that may be secret. */
-export class ExpressionFault extends Error {
+export class ExpressionError extends Error {
   override readonly name = 'ExpressionFault'
-  readonly place: Place
+  readonly place: SourcePosition
 
-  constructor(place: Place, message: string, options?: ErrorOptions) {
+  constructor(place: SourcePosition, message: string, options?: ErrorOptions) {
     super(message, options)
     this.place = place
   }

@@ -1,7 +1,7 @@
 import { data, wellKnownFunctions } from '@actions/expressions'
 import type { FunctionDefinition } from '@actions/expressions/funcs/info'
 import { equals } from '@actions/expressions/result'
-import { type Allowance, EvaluationFault, requireShort } from './allowance.ts'
+import { type Allowance, EvaluationError, requireShort } from './allowance.ts'
 import { containsText } from './contains-text.ts'
 import { toData } from './expression-data.ts'
 import { allFunctions } from './expression-positions.ts'
@@ -68,7 +68,7 @@ function resultsOf(jobs: Value[], { contexts }: Scope): Json[] {
   return jobs.map(toText).map((job) => {
     const need = isObject(needs) && Object.hasOwn(needs, job) ? needs[job] : undefined
     if (isObject(need)) return need.result ?? null
-    throw new EvaluationFault(`There is no job \`${job}\` among the \`needs\` of this job.`)
+    throw new EvaluationError(`There is no job \`${job}\` among the \`needs\` of this job.`)
   })
 }
 
@@ -84,7 +84,7 @@ function hashFiles(patterns: string[], scope: Scope): string {
     return scope.hashFiles(patterns)
   } catch (fault) {
     const reason = fault instanceof Error ? fault.message : String(fault)
-    throw new EvaluationFault(`hashFiles failed: ${reason}`, { cause: fault })
+    throw new EvaluationError(`hashFiles failed: ${reason}`, { cause: fault })
   }
 }
 
@@ -109,14 +109,14 @@ function contains(
 
 function parseJson(text: string): Json {
   requireShort(text.length)
-  if (text.trim() === '') throw new EvaluationFault('fromJSON got an empty text.')
+  if (text.trim() === '') throw new EvaluationError('fromJSON got an empty text.')
   try {
     return JSON.parse(text)
   } catch (fault) {
     // The engine's message repeats a piece of the text, which may be secret.
     const [, position] = /at position (\d+)/.exec(String(fault)) ?? []
     const where = position === undefined ? '' : ` at its character ${Number(position) + 1}`
-    throw new EvaluationFault(`fromJSON got a text that is not JSON${where}.`)
+    throw new EvaluationError(`fromJSON got a text that is not JSON${where}.`)
   }
 }
 

@@ -1,8 +1,8 @@
-import type { Fault, Place, SourceFile } from './workflow.ts'
+import type { Fault, SourceFile, SourcePosition } from './workflow.ts'
 
 /** Collects what is wrong with one file. */
 export type FaultList = {
-  add: (place: Place, message: string, instead: string) => void
+  add: (place: SourcePosition, message: string, instead: string) => void
   addAll: (faults: Fault[]) => void
   /** How many have been told so far. */
   count: () => number

@@ -1,7 +1,7 @@
 import { type FaultList, listed, quoted } from './fault-list.ts'
 import { nearest } from './nearest.ts'
 import type { MapNode, SourceNode } from './source-node.ts'
-import type { Place } from './workflow.ts'
+import type { SourcePosition } from './workflow.ts'
 
 /** The keys of one kind of mapping. */
 export type Shape<Key extends string = string> = {
@@ -15,7 +15,7 @@ export type Shape<Key extends string = string> = {
 export type Refusal = readonly [message: string, instead: string]
 
 /** A value, and how a sentence calls it. */
-export type Field = { label: string; node: SourceNode; keyPlace: Place }
+export type Field = { label: string; node: SourceNode; keyPlace: SourcePosition }
 
 export type Fields<Key extends string = string> = { get: (key: Key) => Field | undefined }
 

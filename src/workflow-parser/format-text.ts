@@ -1,4 +1,4 @@
-import { EvaluationFault, requireShort } from './allowance.ts'
+import { EvaluationError, requireShort } from './allowance.ts'
 
 /** `format('{0} {{ }}', …)`. The library's needs a time that grows with the square of the text, and any amount of memory. */
 export function formatText(pattern: string, values: string[]): string {
@@ -23,7 +23,7 @@ export function formatText(pattern: string, values: string[]): string {
   function valueAt(index: number): string {
     const value = values[index]
     if (value !== undefined) return value
-    throw new EvaluationFault(
+    throw new EvaluationError(
       `format asks for {${index}}, but there are ${values.length} values; they count from {0}.`,
     )
   }
@@ -31,7 +31,7 @@ export function formatText(pattern: string, values: string[]): string {
 
 function toBrace(written: string): string {
   if (written.length === 2) return written.slice(1)
-  throw new EvaluationFault(
+  throw new EvaluationError(
     'format got a text with a single brace; write {{ or }} for a brace, {0} for a value.',
   )
 }

@@ -1,6 +1,6 @@
 import type { FaultList } from './fault-list.ts'
 import type { Json } from './scope.ts'
-import type { Matrix, Place, Template, TemplateTree } from './workflow.ts'
+import type { Matrix, SourcePosition, Template, TemplateTree } from './workflow.ts'
 
 const jobsMost = 256
 // Beyond these the combinations are not counted one by one.
@@ -13,7 +13,7 @@ type Combination = Record<string, string>
 /** Tells when a matrix that has no expressions gives more jobs than there may be. Others are counted when they run. */
 export function checkMatrixSize(
   matrix: Exclude<Matrix, Template>,
-  place: Place,
+  place: SourcePosition,
   faults: FaultList,
 ): void {
   const size = matrixSize(matrix)

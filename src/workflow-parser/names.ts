@@ -1,7 +1,7 @@
 import { type FaultList, quoted } from './fault-list.ts'
 import type { Field } from './fields.ts'
 import { type NamedField, openNamed } from './fields.ts'
-import type { Place } from './workflow.ts'
+import type { SourcePosition } from './workflow.ts'
 
 const identifier = /^[A-Za-z_][A-Za-z0-9_-]{0,99}$/
 const variable = /^[A-Za-z_][A-Za-z0-9_]{0,254}$/
@@ -12,7 +12,7 @@ export function isSecretName(text: string): boolean {
 }
 
 /** Tells when a text can be no id, as ids stand in expressions: `steps.<id>.outputs.<id>`. */
-export function checkIdentifier(name: string, place: Place, faults: FaultList): void {
+export function checkIdentifier(name: string, place: SourcePosition, faults: FaultList): void {
   if (identifier.test(name) && !name.startsWith('__')) return
   const message = `${quoted(name)} cannot be a name here.`
   const instead =
@@ -36,9 +36,9 @@ export function openIdentified(field: Field, faults: FaultList, instead: string)
 
 /** Tells of names that are there already, without regard to case. */
 export function createUniqueness(faults: FaultList) {
-  const seen = new Map<string, Place>()
+  const seen = new Map<string, SourcePosition>()
   return {
-    check(name: string, place: Place): void {
+    check(name: string, place: SourcePosition): void {
       const earlier = seen.get(name.toLowerCase())
       if (!earlier) return void seen.set(name.toLowerCase(), place)
       const message = `${quoted(name)} is the name of another one, in line ${earlier.line}; upper and lower case make no difference.`

@@ -10,7 +10,7 @@ import {
 import { type Refusal, refusals } from './expression-refusals.ts'
 
 /** An expression that cannot be understood: what is wrong at `offset` of its text, and what to write instead. */
-export class MalformedExpression extends Error {
+export class MalformedExpressionError extends Error {
   override readonly name = 'MalformedExpression'
   readonly offset: number
   readonly instead: string
@@ -38,16 +38,16 @@ const maxLength = 21_000
  * `functions` are those that take other numbers of arguments here than elsewhere.
  */
 export function parseExpression(text: string, functions: Signature[] = []): ParsedExpression {
-  if (text.length > maxLength) throw new MalformedExpression(0, refusals.tooLong(maxLength))
+  if (text.length > maxLength) throw new MalformedExpressionError(0, refusals.tooLong(maxLength))
   const spotted = spot(lex(text), text)
   const uses = usesOf(spotted)
   for (const { kind, name, offset } of uses) {
     // Asked before the parser is, which takes `constructor` for a function.
     if (kind === 'function' && !isFunction(name)) {
-      throw new MalformedExpression(offset, refusals.unknownFunction(name))
+      throw new MalformedExpressionError(offset, refusals.unknownFunction(name))
     }
     if (kind === 'context' && !isContext(name)) {
-      throw new MalformedExpression(offset, refusals.unknownContext(name))
+      throw new MalformedExpressionError(offset, refusals.unknownContext(name))
     }
   }
   return { tree: parse(spotted, [...allFunctions, ...functions]), uses }
@@ -62,7 +62,7 @@ function lex(text: string): Token[] {
     const told = complaint.slice(0, complaint.length - text.length)
     const [, position = '1'] = /Located at position (\d+) within expression: $/.exec(told) ?? []
     const offset = Number(position) - 1
-    throw new MalformedExpression(offset, refusals.unreadable(text.slice(offset)))
+    throw new MalformedExpressionError(offset, refusals.unreadable(text.slice(offset)))
   }
 }
 
@@ -95,13 +95,13 @@ function usesOf(spotted: Spotted[]): Use[] {
 
 function parse(spotted: Spotted[], functions: Signature[]): Expr {
   const tokens = spotted.map(({ token }) => token)
-  if (tokens.length === 1) throw new MalformedExpression(0, refusals.empty())
+  if (tokens.length === 1) throw new MalformedExpressionError(0, refusals.empty())
   // The library lets a last comma pass, GitHub does not.
   const comma = spotted.find(({ token }, index) => {
     const next = tokens[index + 1]
     return token.type === TokenType.COMMA && next?.type === TokenType.RIGHT_PAREN
   })
-  if (comma) throw new MalformedExpression(comma.offset, refusals.unparsable('', ','))
+  if (comma) throw new MalformedExpressionError(comma.offset, refusals.unparsable('', ','))
   try {
     return new Parser(tokens, [...contextNames], functions).parse()
   } catch (fault) {
@@ -110,6 +110,9 @@ function parse(spotted: Spotted[], functions: Signature[]): Expr {
       token: undefined,
       offset: 0,
     }
-    throw new MalformedExpression(offset, refusals.unparsable(fault.message, token?.lexeme ?? ''))
+    throw new MalformedExpressionError(
+      offset,
+      refusals.unparsable(fault.message, token?.lexeme ?? ''),
+    )
   }
 }

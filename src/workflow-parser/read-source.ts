@@ -28,13 +28,13 @@ export function readSource(file: SourceFile, faults: FaultList): SourceNode | un
   try {
     return readDocument(document, createSourceText(file.path, text), faults)
   } catch (error) {
-    if (error instanceof TooLarge) return undefined
+    if (error instanceof TooLargeError) return undefined
     throw error
   }
 }
 
 /** The fault has been told; nothing more is read. */
-class TooLarge extends Error {}
+class TooLargeError extends Error {}
 
 function readDocument(
   document: Document.Parsed,
@@ -149,7 +149,7 @@ function readDocument(
     const fault = tooMuch(extent)
     if (!fault) return node
     faults.add(node.place, fault, 'Split the file into several, and use fewer aliases.')
-    throw new TooLarge()
+    throw new TooLargeError()
   }
 }
 

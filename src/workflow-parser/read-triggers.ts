@@ -7,7 +7,7 @@ import { readPushFilter } from './read-push-filter.ts'
 import { refusedEvents } from './refused-keys.ts'
 import type { SourceNode } from './source-node.ts'
 import { readText } from './values.ts'
-import type { Place, Triggers } from './workflow.ts'
+import type { SourcePosition, Triggers } from './workflow.ts'
 
 const events = ['push', 'workflow_dispatch', 'schedule'] as const
 type Event = (typeof events)[number]
@@ -31,7 +31,7 @@ export function readTriggers(field: Field, faults: FaultList): Triggers {
 function eventsOf(
   field: Field,
   faults: FaultList,
-): { event: Event; details: Field | undefined; place: Place }[] {
+): { event: Event; details: Field | undefined; place: SourcePosition }[] {
   const { node } = field
   if (isEmpty(node)) {
     const instead =
@@ -60,7 +60,7 @@ function isEmpty(node: SourceNode): boolean {
   return node.value === null || node.value === ''
 }
 
-function toEvent(name: string, place: Place, faults: FaultList): Event | undefined {
+function toEvent(name: string, place: SourcePosition, faults: FaultList): Event | undefined {
   const event = events.find((candidate) => candidate === name)
   if (event) return event
   const known = Object.hasOwn(refusedEvents, name) ? refusedEvents[name] : undefined
@@ -74,7 +74,7 @@ function toEvent(name: string, place: Place, faults: FaultList): Event | undefin
 
 function readSchedules(
   details: Field | undefined,
-  place: Place,
+  place: SourcePosition,
   faults: FaultList,
 ): Triggers['schedule'] {
   const instead = 'Write a list: "- cron: \'30 4 * * *\'".'

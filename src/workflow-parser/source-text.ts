@@ -1,4 +1,4 @@
-import type { Place } from './workflow.ts'
+import type { SourcePosition } from './workflow.ts'
 
 /** Bytes of a file at most. */
 export const bytesMost = 256 * 1024
@@ -12,7 +12,7 @@ export function createSourceText(file: string, text: string) {
     lineStarts.push(at + 1)
   }
 
-  function placeAt(offset: number): Place {
+  function placeAt(offset: number): SourcePosition {
     let line = 0
     let end = lineStarts.length
     while (end - line > 1) {
@@ -27,13 +27,13 @@ export function createSourceText(file: string, text: string) {
     placeAt,
 
     /** The start of the line of a place, for a look at what people wrote there. */
-    lineOf({ line }: Place): string {
+    lineOf({ line }: SourcePosition): string {
       const start = lineStarts[line - 1] ?? 0
       return text.slice(start, Math.min(lineStarts[line] ?? text.length, start + 1000))
     },
 
     /** Where the first character of a scalar's text stands, for a scalar that begins at an offset. */
-    textPlace(start: number, value: string, style: 'block' | 'quoted' | 'plain'): Place {
+    textPlace(start: number, value: string, style: 'block' | 'quoted' | 'plain'): SourcePosition {
       if (style === 'plain') return placeAt(start)
       if (style === 'quoted') return placeAt(start + 1)
       const headerEnd = text.indexOf('\n', start)

@@ -1,4 +1,4 @@
-import type { Place, Template } from './workflow.ts'
+import type { SourcePosition, Template } from './workflow.ts'
 
 /** A piece of a template; `offset` is where it begins in the text, for an expression behind its `${{`. */
 export type TemplatePart =
@@ -50,7 +50,7 @@ export function conditionOf(text: string): ConditionPart {
 }
 
 /** Where a character of a template stands in the file. All lines of a text begin in the column of its first, as in a block scalar. */
-export function placeIn({ text, place }: Template, offset: number): Place {
+export function placeIn({ text, place }: Template, offset: number): SourcePosition {
   const before = text.slice(0, offset)
   const lineStart = before.lastIndexOf('\n') + 1
   const lines = before.split('\n').length - 1

@@ -2,13 +2,13 @@
 export type SourceFile = { path: string; text: string }
 
 /** Where something stands in a file; lines and columns count from 1. */
-export type Place = { file: string; line: number; column: number }
+export type SourcePosition = { file: string; line: number; column: number }
 
 /** What is wrong with a file, and what to write instead. */
-export type Fault = Place & { message: string; instead: string }
+export type Fault = SourcePosition & { message: string; instead: string }
 
 /** A text of a workflow that may hold expressions, `${{ … }}`, and where it begins. */
-export type Template = { text: string; place: Place }
+export type Template = { text: string; place: SourcePosition }
 
 /** JSON, with texts that may hold expressions. */
 export type TemplateTree =
@@ -46,7 +46,7 @@ export type Concurrency = { group: Template; cancelInProgress: Template | boolea
 export type Triggers = {
   push: PushFilter | undefined
   dispatch: { inputs: Record<string, Input> } | undefined
-  schedule: { cron: string; timezone: string | undefined; place: Place }[]
+  schedule: { cron: string; timezone: string | undefined; place: SourcePosition }[]
 }
 
 /** Patterns of GitHub's filters; undefined where none are given. */
@@ -83,7 +83,7 @@ export type Job = {
   timeoutMinutes: Template | number | undefined
   continueOnError: Template | boolean
   steps: Step[]
-  place: Place
+  place: SourcePosition
 }
 
 export type Strategy = {
@@ -109,7 +109,7 @@ type AnyStep = {
   env: Environment
   timeoutMinutes: Template | number | undefined
   continueOnError: Template | boolean
-  place: Place
+  place: SourcePosition
 }
 
 export type RunStep = AnyStep & {

@@ -1,7 +1,7 @@
 import { Composer, CST, type Document, Lexer, Parser } from 'yaml'
 import { type FaultList, quoted } from './fault-list.ts'
 import { bytesMost, createSourceText, type SourceText } from './source-text.ts'
-import type { Place, SourceFile } from './workflow.ts'
+import type { SourceFile, SourcePosition } from './workflow.ts'
 
 /** Levels of nesting in a file. */
 export const depthMost = 50
@@ -39,7 +39,7 @@ export function parseYaml(file: SourceFile, faults: FaultList): Document.Parsed 
 function refuseText({
   path: file,
   text,
-}: SourceFile): { place: Place; message: string; instead: string } | undefined {
+}: SourceFile): { place: SourcePosition; message: string; instead: string } | undefined {
   const start = { file, line: 1, column: 1 }
   if (text.length > bytesMost || Buffer.byteLength(text) > bytesMost) {
     const message = `The file is larger than ${bytesMost / 1024} KiB.`

@@ -1,10 +1,10 @@
 import {
   type ObjectReader,
-  ObjectTooLarge,
+  ObjectTooLargeError,
   parseTree,
   type TreeEntry,
 } from '../git/objects/object-reader.ts'
-import { type ToldCommit, toTime } from '../github-payloads/commits.ts'
+import { type CommitSummary, toTime } from '../github-payloads/commits.ts'
 import { isWorkflowName, workflowsFolder } from './workflow-paths.ts'
 
 /** A file of a commit: its text, or why it cannot be read, as the end of a sentence. */
@@ -12,7 +12,7 @@ type FoundFile = { path: string } & ({ text: string } | { fault: string })
 
 export type CommitFiles = {
   /** What a commit says of itself; undefined when it is not there. */
-  commit: ToldCommit | undefined
+  commit: CommitSummary | undefined
   /** The workflow files at the top of their folder, by name. */
   listWorkflows: () => Promise<string[]>
   /** A regular file; undefined when there is nothing of that name. Nothing else is ever followed or read. */
@@ -75,7 +75,7 @@ export async function openCommit(objects: ObjectReader, id: string): Promise<Com
         if (!blob) return { path, fault: 'is damaged in the repository' }
         return { path, text: new TextDecoder('utf-8', { fatal: true }).decode(blob.content) }
       } catch (error) {
-        if (error instanceof ObjectTooLarge) {
+        if (error instanceof ObjectTooLargeError) {
           return { path, fault: `is larger than ${workflowFileMaxBytes / 1024} KiB` }
         }
         if (error instanceof TypeError) return { path, fault: 'is not UTF-8' }
@@ -91,7 +91,7 @@ function kindOf(mode: string): string {
   return mode === '40000' ? 'is a folder' : `has the mode ${mode}; only regular files are read`
 }
 
-function toHead(id: string, treeId: string, text: string): ToldCommit {
+function toHead(id: string, treeId: string, text: string): CommitSummary {
   const end = text.indexOf('\n\n')
   const head = end === -1 ? text : text.slice(0, end)
   return {
@@ -104,7 +104,7 @@ function toHead(id: string, treeId: string, text: string): ToldCommit {
 }
 
 // `author Ada <ada@example.com> 1700000000 +0100`.
-function toPerson(head: string, role: string): ToldCommit['author'] {
+function toPerson(head: string, role: string): CommitSummary['author'] {
   const line = head.split('\n').find((one) => one.startsWith(`${role} `)) ?? ''
   const [start = '', rest = ''] = line.slice(role.length + 1).split('<', 2)
   const [email = '', after = ''] = rest.split('>', 2)

@@ -1,6 +1,6 @@
 import { Problem } from '../base/problem.ts'
 import type { Db } from '../database/schema.ts'
-import { ExpressionFault } from '../workflow-parser/expression-fault.ts'
+import { ExpressionError } from '../workflow-parser/expression-fault.ts'
 import { draftRun, type Start } from './new-run.ts'
 import { publishRun, type RunNews } from './run-events.ts'
 import {
@@ -90,7 +90,7 @@ async function toDraft(start: Start, now: number, number: number) {
   try {
     return await draftRun(start, now, number)
   } catch (error) {
-    if (!(error instanceof ExpressionFault)) throw error
+    if (!(error instanceof ExpressionError)) throw error
     const { file, line, column } = error.place
     const errors = [{ pointer: `${file}:${line}:${column}`, detail: error.message }]
     throw new Problem('workflow_invalid', `${file}:${line}:${column}: ${error.message}`, { errors })

@@ -4,7 +4,7 @@ import type { FaultPoint } from '../base/fault-points.ts'
 import type { Log } from '../base/log.ts'
 import { Problem } from '../base/problem.ts'
 import { hashToken } from '../base/token-string.ts'
-import type { Changes } from '../concurrency/notifier.ts'
+import type { Notifier } from '../concurrency/notifier.ts'
 import type { Database } from '../database/database.ts'
 import type { RunConclusion, RunRow } from '../database/schema.ts'
 import { completeQueued } from './enqueue.ts'
@@ -29,7 +29,7 @@ export type Queue = ReturnType<typeof createQueue>
 
 type Dependencies = {
   db: Database
-  changes: Changes
+  changes: Notifier
   clock: Clock
   log: Log
   faultPoint: FaultPoint

@@ -9,7 +9,7 @@ type Options = { settings: Settings; path: string; log: Log }
  * Says in the log what keeps steps of workflows from this machine, for whoever starts a server, before there is
  * anything to run. Never rejects.
  */
-export async function tellIsolation({ settings, path, log }: Options): Promise<void> {
+export async function reportIsolation({ settings, path, log }: Options): Promise<void> {
   const sandbox = toSandboxOptions(settings)
   const limits = { ...sandbox.limits, freeSpaceLeast: 0 }
   try {

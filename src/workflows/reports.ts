@@ -1,14 +1,14 @@
 import type { Clock } from '../base/clock.ts'
 import type { FaultPoint } from '../base/fault-points.ts'
 import { Problem } from '../base/problem.ts'
-import type { Changes } from '../concurrency/notifier.ts'
+import type { Notifier } from '../concurrency/notifier.ts'
 import type { Database } from '../database/database.ts'
 import type { Db } from '../database/schema.ts'
 import type { Reported } from '../runner-api/runner-api.ts'
 import type { Entry } from '../workflow-engine/plan.ts'
 import { createLogRenderer } from '../workflow-engine/render-log.ts'
 import { type Claimant, leaseSeconds, type Queue, running } from './queue.ts'
-import { keepSteps } from './reused-steps.ts'
+import { reuseSteps } from './reused-steps.ts'
 import { publishRun } from './run-events.ts'
 import {
   endJobsAndSteps,
@@ -27,7 +27,7 @@ import { stepTailLength } from './run-view.ts'
 type Dependencies = {
   db: Database
   queue: Queue
-  changes: Changes
+  changes: Notifier
   clock: Clock
   faultPoint: FaultPoint
 }
@@ -93,7 +93,7 @@ export function createReports({ db, queue, changes, clock, faultPoint }: Depende
         const { job, at, conclusion, fault, outputs } = entry
         const end = { status: 'completed', conclusion, fault, completedAt: at } as const
         await updateJob(tx, { ...of, job }, { ...end, outputs: JSON.stringify(outputs) })
-        return keepSteps(tx, run, job)
+        return reuseSteps(tx, run, job)
       }
       case 'step-planned': {
         const { step, job, name } = entry

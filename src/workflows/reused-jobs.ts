@@ -1,12 +1,12 @@
 import type { RunJobRow } from '../database/schema.ts'
-import type { KeptJob } from '../workflow-engine/plan.ts'
+import type { ReusedJob } from '../workflow-engine/plan.ts'
 import type { SourceFile } from '../workflow-parser/workflow.ts'
 
 /**
  * The jobs of an attempt that stay as they were when those run again that failed: the ones that succeeded,
  * unless one failed on the way to them, for what they did may have been of its failure.
  */
-export async function keptJobs(files: SourceFile[], jobs: RunJobRow[]): Promise<KeptJob[]> {
+export async function reusedJobs(files: SourceFile[], jobs: RunJobRow[]): Promise<ReusedJob[]> {
   if (!jobs.some(({ conclusion }) => conclusion === 'success')) return []
   const needs = await readNeeds(files)
   const keyOf = (file: string, id: string) => JSON.stringify([file, id])

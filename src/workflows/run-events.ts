@@ -1,10 +1,10 @@
 import type { Db } from '../database/schema.ts'
 import { type Event, publish } from '../events/events.ts'
-import { findPlace } from '../repositories/repository-summary-store.ts'
+import { findRepositorySummary } from '../repositories/repository-summary-store.ts'
 import type { NewRun } from './run-store.ts'
 
 // One that was just made, or a row.
-type Told = Pick<
+type ReportedRun = Pick<
   NewRun,
   | 'id'
   | 'repositoryId'
@@ -30,7 +30,7 @@ type Told = Pick<
 type Action = 'queued' | 'running' | 'completed'
 
 /** That a run has come to a new state, to be published with all that it is then. */
-export type RunNews = { action: Action; run: Told }
+export type RunNews = { action: Action; run: ReportedRun }
 
 /**
  * Publishes that runs have come to new states, in the transaction that brings them there. Comes last in it: whoever
@@ -43,13 +43,13 @@ export async function publishRuns(tx: Db, now: number, news: RunNews[]): Promise
 }
 
 /** The same of one run. */
-export const publishRun = (tx: Db, now: number, action: Action, run: Told): Promise<void> =>
+export const publishRun = (tx: Db, now: number, action: Action, run: ReportedRun): Promise<void> =>
   publishRuns(tx, now, [{ action, run }])
 
 async function toEvent(tx: Db, { action, run }: RunNews): Promise<Event> {
   const { id: runId, repositoryId, attempt, number, name, branch, ref, event } = run
   const { isolation = '', fault = '', createdAt, queuedAt } = run
-  const repositoryName = (await findPlace(tx, repositoryId))?.name ?? ''
+  const repositoryName = (await findRepositorySummary(tx, repositoryId))?.name ?? ''
   const data = {
     action,
     runId,

@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream'
 import { Problem } from '../base/problem.ts'
-import type { Changes } from '../concurrency/notifier.ts'
+import type { Notifier } from '../concurrency/notifier.ts'
 import type { Database } from '../database/database.ts'
 import type { Db, RunLogRow, RunRow } from '../database/schema.ts'
 import { toServerSentEvent } from '../http/server-sent-events.ts'
@@ -39,7 +39,7 @@ export async function addLog(
 }
 
 /** Logs as streams of bytes, whole or from an offset on, and followed while they grow. */
-export function createLogReader({ db, changes }: { db: Database; changes: Changes }) {
+export function createLogReader({ db, changes }: { db: Database; changes: Notifier }) {
   async function* read(log: Log, from: number): AsyncGenerator<Buffer, number, undefined> {
     let offset = from
     for (;;) {

@@ -1,6 +1,6 @@
 import { maskAndShorten } from '../secret-masking/mask-and-shorten.ts'
 import { evaluateText, evaluateTree } from '../workflow-parser/evaluate.ts'
-import { ExpressionFault } from '../workflow-parser/expression-fault.ts'
+import { ExpressionError } from '../workflow-parser/expression-fault.ts'
 import type { Json, Scope } from '../workflow-parser/scope.ts'
 import type { Template, TemplateTree, Workflow } from '../workflow-parser/workflow.ts'
 
@@ -60,7 +60,7 @@ function labelsOf(runsOn: TemplateTree | undefined, scope: Scope): string[] {
       .map((label) => label.trim())
       .filter(Boolean)
   } catch (error) {
-    if (error instanceof ExpressionFault) return []
+    if (error instanceof ExpressionError) return []
     throw error
   }
 }

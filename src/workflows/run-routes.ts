@@ -2,7 +2,7 @@ import { Type } from 'typebox'
 import { Problem } from '../base/problem.ts'
 import { named } from '../http/named-schemas.ts'
 import { linkToNext, PageQuery } from '../http/pages.ts'
-import { type Asked, closed, route } from '../http/route.ts'
+import { closed, type FindRequest, route } from '../http/route.ts'
 import { eventStreamType, wantsEventStream } from '../http/server-sent-events.ts'
 import type { Repositories } from '../repositories/repositories.ts'
 import type { createLogReader } from './run-logs.ts'
@@ -23,7 +23,7 @@ const waitMaxSeconds = 300
 
 /** The routes of workflow runs. */
 export function runRoutes({ repositories, runs, views, logs }: Dependencies) {
-  const open = ({ principal, permission, params }: Asked<{ name: string }>) =>
+  const open = ({ principal, permission, params }: FindRequest<{ name: string }>) =>
     repositories.open(principal, params.name, permission)
   const missing = ['repository_not_found', 'repository_importing'] as const
   const runMissing = [...missing, 'run_not_found'] as const

@@ -2,10 +2,10 @@ import type { Insertable, Updateable } from 'kysely'
 import { sql } from 'kysely'
 import { hasRowLocks } from '../database/row-locks.ts'
 import type { Db, RunAttemptRow, RunRow, Schema } from '../database/schema.ts'
-import { holdPlace } from '../repositories/repository-summary-store.ts'
+import { lockRepositorySummary } from '../repositories/repository-summary-store.ts'
 
 export type NewRun = Insertable<Schema['runs']>
-type Changes = Updateable<Schema['runs']>
+type Notifier = Updateable<Schema['runs']>
 
 /** What a list and an answer tell of a run; not the files that it was started with. */
 export type ListedRun = Omit<RunRow, 'sources' | 'payload'>
@@ -20,7 +20,7 @@ const listed = [
 
 /** Counts a further run of a repository. Its counter stays locked until the transaction ends. */
 export async function takeNumber(tx: Db, repositoryId: string): Promise<number> {
-  await holdPlace(tx, repositoryId)
+  await lockRepositorySummary(tx, repositoryId)
   const { last } = await tx
     .insertInto('runNumbers')
     .values({ repositoryId, last: 1 })
@@ -34,7 +34,7 @@ export async function takeNumber(tx: Db, repositoryId: string): Promise<number> 
 
 /** Has other changes to the runs of a repository wait until the transaction ends. */
 export async function lockRuns(tx: Db, repositoryId: string): Promise<void> {
-  await holdPlace(tx, repositoryId)
+  await lockRepositorySummary(tx, repositoryId)
   await tx
     .updateTable('runNumbers')
     .set((is) => ({ last: is.ref('last') }))
@@ -107,7 +107,7 @@ type State = {
 export function updateRun(
   db: Db,
   { id, status, attempt, entries, tokenHash }: State,
-  changes: Changes,
+  changes: Notifier,
 ): Promise<ListedRun | undefined> {
   let query = db.updateTable('runs').set(changes).where('id', '=', id).where('status', '=', status)
   if (attempt !== undefined) query = query.where('attempt', '=', attempt)

@@ -3,7 +3,7 @@ import type { RunAttemptRow, RunJobRow, RunStepRow } from '../database/schema.ts
 import type { EventData } from '../events/events.ts'
 import { gitCommands } from '../git/process/commands.ts'
 import type { Git } from '../git/process/git-process.ts'
-import type { ToldRun } from '../github-payloads/told-run.ts'
+import type { RunSummary } from '../github-payloads/told-run.ts'
 import { listJobs, listNamedJobs, listSteps, measureSteps, type NamedJob } from './run-job-store.ts'
 import { readOutputs } from './run-outputs.ts'
 import { findLastGreen, findRun, type ListedRun, listAttempts } from './run-store.ts'
@@ -41,7 +41,7 @@ export function createRunViews({ db, git }: Dependencies) {
     return listSteps(db, [of], { tailLength: tailLengthFor(Number(steps)), summaryLength })
   }
 
-  async function failureOf(run: ListedRun, place: Place, steps: ToldStep[]) {
+  async function failureOf(run: ListedRun, place: Place, steps: StepSummary[]) {
     if (run.conclusion !== 'failure' && run.conclusion !== 'timed_out') return null
     const failed = steps.find(
       ({ conclusion }) => conclusion === 'failure' || conclusion === 'timed_out',
@@ -108,7 +108,7 @@ export function createRunViews({ db, git }: Dependencies) {
     },
 
     /** A run as the list had it when an event told of it, whatever has become of it since. */
-    async atEvent({ repositoryId, repositoryName, actor, data }: AtEvent): Promise<ToldRun> {
+    async atEvent({ repositoryId, repositoryName, actor, data }: AtEvent): Promise<RunSummary> {
       const { action: status, runId: id, attempt, commit: commitId } = data
       const row = await findRun(db, repositoryId, id)
       const run = {
@@ -176,14 +176,14 @@ function lastLinesOf(output: string): string[] {
   return output === '' ? [] : output.replace(/\n$/, '').split('\n').slice(-failureLines)
 }
 
-type ToldStep = ReturnType<typeof toStep>
+type StepSummary = ReturnType<typeof toStep>
 
 /** What those are told who may start and end runs, and perhaps not read them. */
 export function toState({ id, number, status, conclusion, attempt, actorUsername }: ListedRun) {
   return { id, number, status, conclusion, attempt, actor: actorUsername }
 }
 
-function toRun(run: ShownRun, place: Pick<Place, 'name'>, steps: ToldStep[]) {
+function toRun(run: ShownRun, place: Pick<Place, 'name'>, steps: StepSummary[]) {
   const { id, number, name, branch, ref, event, status, conclusion, attempt, isolation } = run
   const { createdAt, queuedAt, startedAt, completedAt } = run
   const duration = completedAt === null ? 0 : completedAt - (startedAt ?? completedAt)

@@ -15,10 +15,10 @@ import {
   sourceContentType,
 } from '../runner-api/runner-api.ts'
 import type { Claimant } from './queue.ts'
-import type { RunnerDesk } from './runner-service.ts'
+import type { RunnerService } from './runner-service.ts'
 
 /** The routes for runners: they claim runs, and tell what has become of them; `ownRunner` names the server's own. */
-export function runnerRoutes(desk: RunnerDesk, ownRunner: string) {
+export function runnerRoutes(runnerService: RunnerService, ownRunner: string) {
   // A run's token is for no other run.
   const own = ({ id: ownId, claim = '' }: Principal, id: string): Claimant => {
     if (ownId !== id) throw new Problem('run_not_found', 'This token is of another run.')
@@ -39,7 +39,7 @@ export function runnerRoutes(desk: RunnerDesk, ownRunner: string) {
       reply: { 200: named('Claim', Claim), 204: nothing },
       handle: async ({ principal, body, setStatus, untilStopping }) => {
         const name = principal.kind === 'runner' ? ownRunner : body.name
-        const claimed = await desk.claim({ ...body, name }, untilStopping())
+        const claimed = await runnerService.claim({ ...body, name }, untilStopping())
         if (!claimed) setStatus(204)
         return claimed
       },
@@ -54,7 +54,7 @@ export function runnerRoutes(desk: RunnerDesk, ownRunner: string) {
       reply: { 200: Type.String({ description: 'a pack: gitformat-pack(5)' }) },
       problems: ['run_not_found', 'ref_not_found'],
       handle: async ({ principal, params, untilGone }) =>
-        Readable.from(await desk.source(own(principal, params.id), untilGone())),
+        Readable.from(await runnerService.source(own(principal, params.id), untilGone())),
     }),
     route('POST', '/runner/runs/:id/report', {
       operationId: 'reportRun',
@@ -65,7 +65,8 @@ export function runnerRoutes(desk: RunnerDesk, ownRunner: string) {
       body: ReportBody,
       reply: { 200: named('Reported', Reported) },
       problems: ['run_not_found'],
-      handle: ({ principal, params, body }) => desk.report(own(principal, params.id), body),
+      handle: ({ principal, params, body }) =>
+        runnerService.report(own(principal, params.id), body),
     }),
     route('GET', '/runner/runs/:id/orders', {
       operationId: 'getRunOrders',
@@ -78,7 +79,7 @@ export function runnerRoutes(desk: RunnerDesk, ownRunner: string) {
       reply: { 200: named('Orders', Orders) },
       problems: ['run_not_found'],
       handle: ({ principal, params, query, untilStopping }) =>
-        desk.orders(own(principal, params.id), (query.wait ?? 0) * 1000, untilStopping()),
+        runnerService.orders(own(principal, params.id), (query.wait ?? 0) * 1000, untilStopping()),
     }),
     route('POST', '/runner/runs/:id/release', {
       operationId: 'releaseRun',
@@ -88,7 +89,8 @@ export function runnerRoutes(desk: RunnerDesk, ownRunner: string) {
       body: ReleaseBody,
       reply: { 204: nothing },
       problems: ['run_not_found'],
-      handle: ({ principal, params, body }) => desk.release(own(principal, params.id), body),
+      handle: ({ principal, params, body }) =>
+        runnerService.release(own(principal, params.id), body),
     }),
   ]
 }

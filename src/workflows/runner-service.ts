@@ -1,24 +1,24 @@
 import { Problem } from '../base/problem.ts'
-import type { Changes } from '../concurrency/notifier.ts'
+import type { Notifier } from '../concurrency/notifier.ts'
 import type { Database } from '../database/database.ts'
 import { gitCommands } from '../git/process/commands.ts'
 import type { Git } from '../git/process/git-process.ts'
 import { readDefaultBranch } from '../git/refs/refs.ts'
-import { findPlace } from '../repositories/repository-summary-store.ts'
+import { findRepositorySummary } from '../repositories/repository-summary-store.ts'
 import type { Claim, ClaimBody, Orders, ReleaseBody, Reported } from '../runner-api/runner-api.ts'
 import type { Entry, Plan, PlanLimits } from '../workflow-engine/plan.ts'
 import { type Claimant, leaseSeconds, type Queue } from './queue.ts'
 import type { createReports } from './reports.ts'
 import { findWholeRun, type ListedRun, listAttempts } from './run-store.ts'
 
-export type RunnerDesk = ReturnType<typeof createRunnerDesk>
+export type RunnerService = ReturnType<typeof createRunnerService>
 
 type Dependencies = {
   db: Database
   git: Git
   queue: Queue
   reports: ReturnType<typeof createReports>
-  changes: Changes
+  changes: Notifier
   /** Opens the secrets of a repository, all or some, for a run. */
   openSecrets: (
     repositoryId: string,
@@ -30,11 +30,14 @@ type Dependencies = {
 }
 
 /** What runners are told, and what is taken from them. */
-export function createRunnerDesk(dependencies: Dependencies) {
+export function createRunnerService(dependencies: Dependencies) {
   const { db, git, queue, reports, changes, openSecrets, pathOf, baseUrl, limits } = dependencies
 
   async function toPlan(run: ListedRun): Promise<Plan> {
-    const [place, whole] = [await findPlace(db, run.repositoryId), await findWholeRun(db, run.id)]
+    const [place, whole] = [
+      await findRepositorySummary(db, run.repositoryId),
+      await findWholeRun(db, run.id),
+    ]
     if (!place || !whole) throw new Problem('repository_not_found', 'The repository is gone.')
     const [first] = await listAttempts(db, run.id)
     const names: string[] | undefined =

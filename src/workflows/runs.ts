@@ -3,7 +3,7 @@ import type { Clock } from '../base/clock.ts'
 import type { FaultPoint } from '../base/fault-points.ts'
 import { isId } from '../base/ids.ts'
 import { Problem } from '../base/problem.ts'
-import type { Changes } from '../concurrency/notifier.ts'
+import type { Notifier } from '../concurrency/notifier.ts'
 import type { Database } from '../database/database.ts'
 import type { Db } from '../database/schema.ts'
 import { hasUnreadPush } from '../events/cursors.ts'
@@ -12,7 +12,7 @@ import type { Git } from '../git/process/git-process.ts'
 import { isRefName, zeroId } from '../git/refs/ref-name.ts'
 import { readDefaultBranch, readRefs } from '../git/refs/refs.ts'
 import { dispatchPayload } from '../github-payloads/started-payloads.ts'
-import { tellAbout } from '../repositories/payload-context.ts'
+import { readPayloadContext } from '../repositories/payload-context.ts'
 import type { Repository } from '../repositories/repositories.ts'
 import type { Checker } from '../workflow-parser/checker.ts'
 import { readInputs } from '../workflow-parser/dispatch-inputs.ts'
@@ -22,7 +22,7 @@ import { completeQueued, enqueue, makeWay, requireRoom } from './enqueue.ts'
 import { createNameMask } from './name-mask.ts'
 import { branchOf, type Start } from './new-run.ts'
 import type { Queue } from './queue.ts'
-import { keptJobs } from './reused-jobs.ts'
+import { reusedJobs } from './reused-jobs.ts'
 import { publishRuns } from './run-events.ts'
 import { listJobs } from './run-job-store.ts'
 import {
@@ -48,7 +48,7 @@ type Dependencies = {
   git: Git
   checker: Checker
   queue: Queue
-  changes: Changes
+  changes: Notifier
   clock: Clock
   faultPoint: FaultPoint
   /** Opens the secrets of a repository. */
@@ -105,7 +105,7 @@ export function createRuns(dependencies: Dependencies) {
       const mask = await createNameMask(openSecrets, repository.id, sources.workflows)
       const { id: repositoryId, name, ownerUsername: owner, path: directory } = repository
       const from = { directory, sender: actor.username, baseUrl: baseUrl() }
-      const about = await tellAbout(repository, from)
+      const about = await readPayloadContext(repository, from)
       const wantedRun: Start = {
         repository: { id: repositoryId, name, owner },
         actor,
@@ -188,7 +188,7 @@ export function createRuns(dependencies: Dependencies) {
         const files = await requireSources(tx, run)
         await requireRoom(tx, repository.id)
         const ofFailed = { runId: id, attempt: run.attempt }
-        const kept = jobs === 'failed' ? await keptJobs(files, await listJobs(tx, ofFailed)) : []
+        const kept = jobs === 'failed' ? await reusedJobs(files, await listJobs(tx, ofFailed)) : []
         const now = clock.now()
         const { attempt, actorUsername, conclusion, fault, isolation, startedAt, logBytes } = run
         await insertAttempt(tx, {

@@ -1,19 +1,29 @@
 import { type Clock, dayMs } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import { Problem, type ProblemCode, toProblem } from '../base/problem.ts'
-import type { Changes } from '../concurrency/notifier.ts'
+import type { Notifier } from '../concurrency/notifier.ts'
 import type { Database } from '../database/database.ts'
 import type { Db, ScheduleRow } from '../database/schema.ts'
-import { hasUnread, listEventsAfter, lockMark, readMark, updateMark } from '../events/cursors.ts'
+import {
+  hasUnread,
+  listEventsAfter,
+  lockCursor,
+  readCursor,
+  updateCursor,
+} from '../events/cursors.ts'
 import { type KeptObjects, keepObjects, openObjects } from '../git/objects/object-reader.ts'
 import { gitCommands } from '../git/process/commands.ts'
-import { type Git, GitFailure } from '../git/process/git-process.ts'
+import { type Git, GitError } from '../git/process/git-process.ts'
 import { zeroId } from '../git/refs/ref-name.ts'
 import { type PushedUpdate, type RefUpdate, readDefaultBranch, readRefs } from '../git/refs/refs.ts'
 import { pushPayload } from '../github-payloads/push-payload.ts'
 import { schedulePayload } from '../github-payloads/started-payloads.ts'
-import { tellAbout } from '../repositories/payload-context.ts'
-import { findPlace, holdPlace, type Place } from '../repositories/repository-summary-store.ts'
+import { readPayloadContext } from '../repositories/payload-context.ts'
+import {
+  findRepositorySummary,
+  lockRepositorySummary,
+  type RepositorySummary,
+} from '../repositories/repository-summary-store.ts'
 import type { Checker } from '../workflow-parser/checker.ts'
 import { nextTime } from '../workflow-parser/cron.ts'
 import { matchesPush } from '../workflow-parser/triggers.ts'
@@ -34,7 +44,7 @@ type Dependencies = {
   db: Database
   git: Git
   checker: Checker
-  changes: Changes
+  changes: Notifier
   pathOf: (repositoryId: string) => string
   /** Opens the secrets of a repository. */
   openSecrets: (repositoryId: string) => Promise<Record<string, string>>
@@ -83,7 +93,7 @@ export function createTriggers(dependencies: Dependencies) {
   async function react(): Promise<boolean> {
     const deadline = performance.now() + reactMostMs
     while (await hasUnread(db, 'workflows')) {
-      const from = await readMark(db, 'workflows')
+      const from = await readCursor(db, 'workflows')
       const events = await listEventsAfter(db, from)
       await using objects = keepObjects(git)
       let done = from
@@ -104,12 +114,12 @@ export function createTriggers(dependencies: Dependencies) {
   // The mark moves with the runs, so that an event makes them once, whoever else reads it.
   async function record(from: number, to: number, { planned, schedules }: Reaction): Promise<void> {
     const changed = await db.transaction().execute(async (tx) => {
-      if ((await lockMark(tx, 'workflows')) !== from) return []
-      if (schedules && (await holdPlace(tx, schedules.repositoryId)))
+      if ((await lockCursor(tx, 'workflows')) !== from) return []
+      if (schedules && (await lockRepositorySummary(tx, schedules.repositoryId)))
         await replaceSchedules(tx, schedules.repositoryId, schedules.rows)
       const made: Made[] = []
       for (const one of planned) made.push(await make(tx, one))
-      await updateMark(tx, 'workflows', to)
+      await updateCursor(tx, 'workflows', to)
       await publishRuns(
         tx,
         clock.now(),
@@ -122,7 +132,7 @@ export function createTriggers(dependencies: Dependencies) {
 
   async function make(tx: Db, planned: Planned): Promise<Made> {
     const about = 'start' in planned ? planned.start : planned.failed
-    if (!(await holdPlace(tx, about.repository.id))) return { changed: [], news: [] }
+    if (!(await lockRepositorySummary(tx, about.repository.id))) return { changed: [], news: [] }
     if ('failed' in planned) return fail(tx, planned.failed)
     try {
       const { changed, news } = await enqueue(tx, planned.start, clock.now())
@@ -174,7 +184,7 @@ export function createTriggers(dependencies: Dependencies) {
   ): Promise<Reaction> {
     const update: PushedUpdate = JSON.parse(data)
     const isWanted = /^refs\/(heads|tags)\//.test(update.ref) && update.after !== zeroId
-    const place = repositoryId === null ? undefined : await findPlace(db, repositoryId)
+    const place = repositoryId === null ? undefined : await findRepositorySummary(db, repositoryId)
     if (!isWanted || !place) return { planned: [] }
     const directory = pathOf(place.id)
     const actor = { id: actorId, username: actorUsername }
@@ -184,7 +194,11 @@ export function createTriggers(dependencies: Dependencies) {
     const paths = await commit.listWorkflows()
     const about = toStart(place, update.ref, commit.commit.id, actor)
     const head = commit.commit
-    const told = await tellAbout(place, { directory, sender: actorUsername, baseUrl: baseUrl() })
+    const told = await readPayloadContext(place, {
+      directory,
+      sender: actorUsername,
+      baseUrl: baseUrl(),
+    })
     const payload = pushPayload(update, { commits: [head], head }, told)
     const isDefault = update.ref === `refs/heads/${told.repository.defaultBranch}`
     const isSkipped = skips.test(head.message)
@@ -215,7 +229,7 @@ export function createTriggers(dependencies: Dependencies) {
     { repositoryId, actorId, actorUsername }: Pushed,
     objects: KeptObjects,
   ): Promise<Reaction> {
-    const place = repositoryId === null ? undefined : await findPlace(db, repositoryId)
+    const place = repositoryId === null ? undefined : await findRepositorySummary(db, repositoryId)
     if (!place) return { planned: [] }
     const directory = pathOf(place.id)
     const ref = `refs/heads/${await readDefaultBranch(directory)}`
@@ -251,7 +265,7 @@ export function createTriggers(dependencies: Dependencies) {
     const text = await git
       .runUpTo(changesMaxBytes, command, { limits: changesLimits })
       .catch((error) => {
-        if (error instanceof GitFailure) return undefined
+        if (error instanceof GitError) return undefined
         throw error
       })
     if (text === undefined) return 'unknown'
@@ -259,7 +273,7 @@ export function createTriggers(dependencies: Dependencies) {
   }
 
   function toSchedules(
-    { id: repositoryId }: Place,
+    { id: repositoryId }: RepositorySummary,
     { path: file, on }: Workflow,
     actor: Start['actor'],
   ): ScheduleRow[] {
@@ -291,7 +305,7 @@ export function createTriggers(dependencies: Dependencies) {
     const planned = await planScheduled(schedule)
     const next = nextTime(schedule.cron, schedule.timezone || undefined, clock.now())
     const changed = await db.transaction().execute(async (tx) => {
-      if (!(await holdPlace(tx, schedule.repositoryId))) return []
+      if (!(await lockRepositorySummary(tx, schedule.repositoryId))) return []
       if (!(await moveOn(tx, schedule, next)) || !planned) return []
       const { changed, news } = await make(tx, planned)
       await publishRuns(tx, clock.now(), news)
@@ -301,7 +315,7 @@ export function createTriggers(dependencies: Dependencies) {
   }
 
   async function planScheduled(schedule: ScheduleRow): Promise<Planned | undefined> {
-    const place = await findPlace(db, schedule.repositoryId)
+    const place = await findRepositorySummary(db, schedule.repositoryId)
     if (!place) return undefined
     const directory = pathOf(place.id)
     const defaultBranch = await readDefaultBranch(directory)
@@ -310,7 +324,11 @@ export function createTriggers(dependencies: Dependencies) {
     if (tip === zeroId) return undefined
     const actor = { id: schedule.actorId, username: schedule.actorUsername }
     const about = toStart(place, ref, tip, actor)
-    const told = await tellAbout(place, { directory, sender: actor.username, baseUrl: baseUrl() })
+    const told = await readPayloadContext(place, {
+      directory,
+      sender: actor.username,
+      baseUrl: baseUrl(),
+    })
     const payload = schedulePayload(schedule.cron, told)
     await using objects = await openObjects(git, directory)
     const commit = await openCommit(objects, tip)
@@ -343,7 +361,7 @@ function isPassing(error: unknown): boolean {
   return passing.has(toProblem(error).code)
 }
 
-function toStart(place: Place, ref: string, commit: string, actor: Start['actor']) {
+function toStart(place: RepositorySummary, ref: string, commit: string, actor: Start['actor']) {
   const repository = { id: place.id, name: place.name, owner: place.ownerUsername }
   return { repository, actor, ref, commit, inputs: {} }
 }

@@ -1,7 +1,7 @@
 import type { Clock } from '../base/clock.ts'
 import { dayMs } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
-import type { Changes } from '../concurrency/notifier.ts'
+import type { Notifier } from '../concurrency/notifier.ts'
 import type { Database } from '../database/database.ts'
 import type { Queue } from './queue.ts'
 import { deleteOldRuns } from './run-store.ts'
@@ -11,7 +11,7 @@ type Options = {
   db: Database
   triggers: Triggers
   queue: Queue
-  changes: Changes
+  changes: Notifier
   keptDays: number
   clock: Clock
   log: Log

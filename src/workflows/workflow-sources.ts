@@ -1,6 +1,6 @@
 import type { FieldError } from '../base/problem.ts'
 import { Problem } from '../base/problem.ts'
-import { type Checker, CheckerBusy, missingActionFaults } from '../workflow-parser/checker.ts'
+import { type Checker, CheckerBusyError, missingActionFaults } from '../workflow-parser/checker.ts'
 import { formatFault } from '../workflow-parser/fault-list.ts'
 import type { Fault, SourceFile, Workflow } from '../workflow-parser/workflow.ts'
 import type { CommitFiles } from './commit-files.ts'
@@ -70,7 +70,7 @@ async function readAction(read: ReadFile, folder: string) {
 }
 
 function asBusy(error: unknown): never {
-  if (!(error instanceof CheckerBusy)) throw error
+  if (!(error instanceof CheckerBusyError)) throw error
   throw new Problem('checks_busy', 'Too many workflow files are being checked; try again.', {
     retryAfterSeconds: 1,
     cause: error,

@@ -5,10 +5,10 @@ import type { FaultPoint } from '../base/fault-points.ts'
 import type { Log } from '../base/log.ts'
 import { Sensitive } from '../base/sensitive.ts'
 import { hashToken } from '../base/token-string.ts'
-import { createChanges } from '../concurrency/notifier.ts'
+import { createNotifier } from '../concurrency/notifier.ts'
 import type { Settings } from '../config/settings.ts'
 import type { Database } from '../database/database.ts'
-import type { EventBell } from '../events/event-notifier.ts'
+import type { EventNotifier } from '../events/event-notifier.ts'
 import type { Git } from '../git/process/git-process.ts'
 import type { Repositories } from '../repositories/repositories.ts'
 import { createChecker } from '../workflow-parser/checker.ts'
@@ -20,7 +20,7 @@ import { countUnfinished, findRunByToken } from './run-store.ts'
 import { createRunViews } from './run-view.ts'
 import type { RunnerProcess } from './runner-process.ts'
 import { runnerRoutes } from './runner-routes.ts'
-import { createRunnerDesk } from './runner-service.ts'
+import { createRunnerService } from './runner-service.ts'
 import { createRuns } from './runs.ts'
 import { createTriggers } from './triggers.ts'
 import { startWorkflowLoop } from './workflow-loop.ts'
@@ -30,7 +30,7 @@ const runnerPrefix = 'svcrunner_'
 type Dependencies = {
   db: Database
   git: Git
-  bell: EventBell
+  notifier: EventNotifier
   repositories: Repositories
   /** Opens the secrets of a repository, all or some, for a run. */
   openSecrets: (repositoryId: string, names?: readonly string[]) => Promise<Record<string, string>>
@@ -47,15 +47,15 @@ type Dependencies = {
 
 /** Runs of workflows: who asks for them, what makes them by itself, and those who execute them. */
 export function createWorkflows(dependencies: Dependencies) {
-  const { db, git, bell, repositories, settings, clock, faultPoint, log, holder } = dependencies
-  const changes = createChanges()
+  const { db, git, notifier, repositories, settings, clock, faultPoint, log, holder } = dependencies
+  const changes = createNotifier()
   const checker = createChecker()
   const { runSeconds } = settings
   const queue = createQueue({ db, changes, clock, log, faultPoint, runSeconds })
   const reports = createReports({ db, queue, changes, clock, faultPoint })
   const runs = createRuns({ ...dependencies, checker, queue, changes })
   const triggers = createTriggers({ ...dependencies, checker, changes })
-  const desk = createRunnerDesk({
+  const runnerService = createRunnerService({
     ...dependencies,
     queue,
     reports,
@@ -74,7 +74,10 @@ export function createWorkflows(dependencies: Dependencies) {
   const secretHash = hashToken(secret.reveal())
 
   return {
-    routes: [...runRoutes({ repositories, runs, views, logs }), ...runnerRoutes(desk, ownRunner)],
+    routes: [
+      ...runRoutes({ repositories, runs, views, logs }),
+      ...runnerRoutes(runnerService, ownRunner),
+    ],
 
     /** By which the runner beside the server is known. */
     runnerSecret: secret,
@@ -119,7 +122,7 @@ export function createWorkflows(dependencies: Dependencies) {
         clock,
         log,
       })
-      const looking = bell.onEvents(started.wake)
+      const looking = notifier.onEvents(started.wake)
       const waking = changes.onChange('queue', runner.wake)
       return {
         async [Symbol.asyncDispose]() {

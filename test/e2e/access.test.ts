@@ -29,7 +29,7 @@ const everything = [
   'collaborator:write',
 ]
 
-test('a stranger learns nothing of a repository, by whichever door', async () => {
+test('a stranger learns nothing of a repository, over any transport', async () => {
   const stranger = await service.client({ username: 'eve' })
   assert.deepEqual((await stranger.get('/repos')).body, [])
   for (const name of ['site', 'never-used']) {

@@ -216,7 +216,7 @@ async function refsOf(path: string): Promise<Map<string, string>> {
   return new Map(lines.map((line) => line.split(' ') as [string, string]))
 }
 
-type Moment = (session: Session, random: Random) => Promise<unknown>
+type ConsistentSnapshot = (session: Session, random: Random) => Promise<unknown>
 
 const afterSomeAnswers = (session: Session, random: Random) => {
   const enough = random.below(20)
@@ -249,7 +249,7 @@ const whileARepositoryComesOrGoes = ({ service }: Session) =>
     return (await Promise.all(folders)).flat().length > 0
   })
 
-const moments: Moment[] = [
+const moments: ConsistentSnapshot[] = [
   afterSomeAnswers,
   whileAPushIsUnfinished,
   whenRefsHaveMovedUnseen,
@@ -259,7 +259,7 @@ const moments: Moment[] = [
 /** Kills the server: alone, with its gits, or alone with gits that are stuck at just that time. */
 async function killAt(
   t: TestContext,
-  moment: Moment,
+  moment: ConsistentSnapshot,
   session: Session,
   random: Random,
 ): Promise<void> {

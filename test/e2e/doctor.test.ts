@@ -172,13 +172,13 @@ describe('svc doctor beside a running server', () => {
 
   after(() => service[Symbol.asyncDispose]())
 
-  const doors = () => ({
+  const transports = () => ({
     SVC_PORT: new URL(service.url).port,
     SVC_SSH_PORT: String(service.sshPort),
   })
 
   test('finds both doors of it', async () => {
-    const { of, code } = await examine({ dataDir: service.dataDir, env: doors() })
+    const { of, code } = await examine({ dataDir: service.dataDir, env: transports() })
     assert.match(of('http-port')[0]?.found ?? '', /^A server runs, and its health is "ok" at 127/)
     assert.match(of('ssh-port')[0]?.found ?? '', /^A server runs, and SSH answers as SSH-2\.0-svc/)
     assert.equal(code, 0)
@@ -206,8 +206,8 @@ describe('svc doctor beside a running server', () => {
     const working = Promise.all([1, 2, 3].map(work))
     await Promise.race([working, until('pushes are under way', () => pushes > 3)])
     const before = pushes
-    for (let visit = 0; visit < 4; visit++) {
-      const { results } = await examine({ dataDir: service.dataDir, env: doors() })
+    for (let hold = 0; hold < 4; hold++) {
+      const { results } = await examine({ dataDir: service.dataDir, env: transports() })
       const bad = results.filter(({ level, check }) => level !== 'ok' && !ofMachine.has(check))
       assert.deepEqual(bad, [])
     }

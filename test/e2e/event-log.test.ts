@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process'
 import { connect } from 'node:net'
 import { after, before, test } from 'node:test'
 import { promisify } from 'node:util'
-import { forgetEvents } from '../../src/event-log/event-retention.ts'
+import { pruneEvents } from '../../src/event-log/event-retention.ts'
 import { publish } from '../../src/events/events.ts'
 import { until } from '../support/condition.ts'
 import { createPostgresDatabase } from '../support/databases.ts'
@@ -375,7 +375,7 @@ test('what is forgotten is said to be, and the rest has no gap', async () => {
     .where('name', '!=', 'events')
     .execute()
   const clock = { now: () => Date.now() }
-  await forgetEvents({ db, clock, keptDays: 90, signal: new AbortController().signal })
+  await pruneEvents({ db, clock, keptDays: 90, signal: new AbortController().signal })
   const kept = (await admin.get('/events')).body
   assert.deepEqual(
     kept.map(({ seq }: Told) => seq),

@@ -13,7 +13,7 @@ const mib = 1024 * 1024
 const waiting = 40
 const env = { SVC_FETCHES_AT_ONCE: '4', SVC_GIT_WAITING: String(waiting) }
 
-test('whoever storms with clones keeps nobody else from cloning and pushing, over either door', {
+test('whoever storms with clones keeps nobody else from cloning and pushing, over either transport', {
   skip: without('openssh'),
 }, async () => {
   await using site = await startSshSite({ env })
@@ -42,7 +42,7 @@ test('whoever storms with clones keeps nobody else from cloning and pushing, ove
   for (const remote of [service.admin.remote('site'), site.remote()]) {
     await until('the storm fills the room', async () => {
       const { text } = await service.admin.get('/metrics')
-      return text.includes(`svc_git_turns_waiting{kind="fetch"} ${waiting}\n`)
+      return text.includes(`svc_git_limiter_waiting{kind="fetch"} ${waiting}\n`)
     })
     const refused = storm.refused()
     const clone = site.git('/', ['clone', '--quiet', '--bare', remote, site.newFolder()])

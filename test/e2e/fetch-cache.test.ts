@@ -124,11 +124,11 @@ test('what the server has got meanwhile it says to have', async () => {
 test('when the first of many clones goes, the others get all of it', async () => {
   await using site = await startFetchSite()
   const body = await pushLarge(site, 24 * mib)
-  const { leader, followers } = await shareOne(site, body, 4)
+  const { leader, subscriberLimit } = await shareOne(site, body, 4)
   leader.leave()
   await site.release()
   const whole = (await site.fetch(body)).said
-  for (const { status, said, isCut } of await Promise.all(followers.map(readAll))) {
+  for (const { status, said, isCut } of await Promise.all(subscriberLimit.map(readAll))) {
     assert.deepEqual([status, isCut, said], [200, false, whole])
   }
   assert.equal((await site.sources()).missed, 1)
@@ -137,11 +137,11 @@ test('when the first of many clones goes, the others get all of it', async () =>
 test('when the last of many clones goes, git ends', async () => {
   await using site = await startFetchSite()
   const body = await pushLarge(site, 24 * mib)
-  const { leader, followers } = await shareOne(site, body, 2)
+  const { leader, subscriberLimit } = await shareOne(site, body, 2)
   leader.leave()
-  followers[0]?.leave()
+  subscriberLimit[0]?.leave()
   assert.notDeepEqual(site.gits(), [])
-  followers[1]?.leave()
+  subscriberLimit[1]?.leave()
   await until('no git is left', () => processesIn(site.service.dataDir).length === 0)
   await site.release()
   assert.equal((await site.fetch(body)).isCut, false)
@@ -151,8 +151,8 @@ test('when the last of many clones goes, git ends', async () => {
 test('when git is killed, all its clones are cut, and nothing of them is kept', async () => {
   await using site = await startFetchSite()
   const body = await pushLarge(site, 24 * mib)
-  const { leader, followers } = await shareOne(site, body, 2)
-  const answers = [leader, ...followers].map(readAll)
+  const { leader, subscriberLimit } = await shareOne(site, body, 2)
+  const answers = [leader, ...subscriberLimit].map(readAll)
   for (const pid of site.gits()) signal(pid, 'SIGKILL')
   for (const { status, isCut, bytes } of await Promise.all(answers)) {
     assert.deepEqual([status, isCut], [200, true])
@@ -167,15 +167,15 @@ test('when git is killed, all its clones are cut, and nothing of them is kept', 
 test('a client that stops reading is cut off, and the others are not', async () => {
   await using site = await startFetchSite({ env: { SVC_GIT_STALL_SECONDS: '5' } })
   const body = await pushLarge(site, 48 * mib)
-  const { leader, followers } = await shareOne(site, body, 2)
+  const { leader, subscriberLimit } = await shareOne(site, body, 2)
   await site.release()
-  const others = await Promise.all(followers.map(readAll))
+  const others = await Promise.all(subscriberLimit.map(readAll))
   assert.deepEqual(
     others.map(({ isCut }) => isCut),
     [false, false],
   )
   await until('it is counted', async () =>
-    /operations_total\{kind="fetch",door="http",outcome="cut_off"\} 1/.test(await metrics(site)),
+    /operations_total\{kind="fetch",via="http",outcome="cut_off"\} 1/.test(await metrics(site)),
   )
   assert.equal((await readAll(leader)).isCut, true)
 })
@@ -263,7 +263,7 @@ test('who joins takes no turn, though it may have waited for one', async () => {
   const other = site.ask(fetchBody(`want ${'2'.repeat(40)}`, 'done'))
   await until('it has the turn', () => site.gits().length > 0)
   const waiting = [site.fetch(body), site.fetch(body)]
-  await until('two wait', async () => /turns_waiting\{kind="fetch"\} 2/.test(await metrics(site)))
+  await until('two wait', async () => /limiter_waiting\{kind="fetch"\} 2/.test(await metrics(site)))
   other.leave()
   await until('one has its turn, and the other has joined', async () => {
     const { missed, joined } = await site.sources()
@@ -315,9 +315,9 @@ test('with a size of 0 nothing is kept, and who comes at once still shares', asy
   for (let n = 0; n < 3; n++) await site.fetch(body)
   assert.deepEqual(await site.sources(), { missed: 3 })
   await site.hold(0)
-  const { leader, followers } = await shareOne(site, body, 1)
+  const { leader, subscriberLimit } = await shareOne(site, body, 1)
   await site.release()
-  const [one, other] = await Promise.all([leader, ...followers].map(readAll))
+  const [one, other] = await Promise.all([leader, ...subscriberLimit].map(readAll))
   assert.equal(one?.said, other?.said)
 })
 
@@ -328,9 +328,9 @@ async function shareOne(site: FetchSite, body: Buffer, count: number) {
   await site.hold(mib)
   const leader = site.ask(body)
   await until('the first has its git', () => site.gits().length > 0)
-  const followers = Array.from({ length: count }, () => site.ask(body))
+  const subscriberLimit = Array.from({ length: count }, () => site.ask(body))
   await until('the others have joined', async () => (await site.sources()).joined === count)
-  return { leader, followers }
+  return { leader, subscriberLimit }
 }
 
 async function readAll({ answered }: Asked): Promise<Fetched> {

@@ -18,7 +18,7 @@ const execute = promisify(execFile)
 const mib = 1024 * 1024
 const skip = (await withoutMounts()) || without('openssh')
 
-test('with too little space left nothing is written, over either door, and reading goes on', {
+test('with too little space left nothing is written, over either transport, and reading goes on', {
   skip,
 }, async () => {
   await using disk = await smallDisk('64m')

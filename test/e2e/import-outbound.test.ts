@@ -6,7 +6,11 @@ import { after, before, describe, test } from 'node:test'
 import { until } from '../support/condition.ts'
 import { git } from '../support/git.ts'
 import { createSource } from '../support/hostile-objects.ts'
-import { type ImportSite, type Refusal, startImportSite } from '../support/import-site.ts'
+import {
+  type ImportSite,
+  type RefusedRequestError,
+  startImportSite,
+} from '../support/import-site.ts'
 import { commandOf, familyOf } from '../support/processes.ts'
 import { without } from '../support/programs.ts'
 import { serving, startHttpHost, startSshHost, startTcpHost } from '../support/remote-hosts.ts'
@@ -31,7 +35,7 @@ after(async () => {
   await strict[Symbol.asyncDispose]()
 })
 
-function forbidden(what: RegExp): Refusal {
+function forbidden(what: RegExp): RefusedRequestError {
   return { code: 'outbound_forbidden', detail: what }
 }
 

@@ -96,16 +96,16 @@ test('Git over both doors is counted by kind and outcome, and so are its process
 
   await until('all is counted', async () => {
     const samples = await read(service)
-    const count = (kind: string, door: string) =>
+    const count = (kind: string, via: string) =>
       samples.find(
         ({ name, labels }) =>
           name === 'svc_git_operations_total' &&
           labels.kind === kind &&
-          labels.door === door &&
+          labels.via === via &&
           labels.outcome === 'done',
       )?.value
-    return ['http', 'ssh'].every((door) =>
-      ['list', 'fetch', 'push'].every((kind) => count(kind, door) === 1),
+    return ['http', 'ssh'].every((via) =>
+      ['list', 'fetch', 'push'].every((kind) => count(kind, via) === 1),
     )
   })
   const samples = await read(service)

@@ -32,7 +32,7 @@ after(() => project[Symbol.asyncDispose]())
 type Scenario = {
   pushed: string[]
   act: (service: Service) => Promise<unknown>
-  doors: string[]
+  transports: string[]
   value: string
 }
 
@@ -40,7 +40,7 @@ type Scenario = {
 const pushing = (): Scenario => ({
   pushed: [first],
   act: ({ admin }) => send(admin.remote('site'), second).catch(() => {}),
-  doors: ['http', 'http'],
+  transports: ['http', 'http'],
   value: second,
 })
 
@@ -50,7 +50,7 @@ const undoing = (): Scenario => ({
     const { body } = await admin.get('/repos/site/pushes')
     await assert.rejects(admin.post(`/repos/site/pushes/${body[0].id}/undo`))
   },
-  doors: ['undo', 'http', 'http'],
+  transports: ['undo', 'http', 'http'],
   value: first,
 })
 
@@ -76,8 +76,8 @@ async function crash(step: string, scenario: Scenario): Promise<void> {
   await using service = await startService(place)
   const { admin } = service
   const { body: pushes } = await admin.get('/repos/site/pushes')
-  const doors = pushes.map(({ door }: ListedPush) => door)
-  assert.deepEqual(doors, scenario.doors, service.log())
+  const transports = pushes.map(({ via }: ListedPush) => via)
+  assert.deepEqual(transports, scenario.transports, service.log())
   await assertAgree(service, pushes, scenario.value)
   const { status, text } = await admin.post(`/repos/site/pushes/${pushes[0].id}/undo`)
   assert.equal(status, 200, text)

@@ -43,7 +43,7 @@ test('the journal tells who changed which refs, when, from what to what, and whe
   const first = await project.git('rev-parse', 'main')
   const created = await push('site', 'main:main', 'main:refs/tags/v1')
   assert.deepEqual(created.actor, { id: owner.id, username: 'ada' })
-  assert.deepEqual([created.repoName, created.door, created.undoes], ['site', 'http', null])
+  assert.deepEqual([created.repoName, created.via, created.undoes], ['site', 'http', null])
   assert.ok(created.pushedAt <= created.finishedAt)
   const plain = { forced: false, created: false, deleted: false }
   assert.deepEqual(created.refs, [
@@ -57,7 +57,7 @@ test('the journal tells who changed which refs, when, from what to what, and whe
     .where('kind', '=', 'push')
     .execute()
   assert.deepEqual(
-    told.map(({ data }) => JSON.parse(data)).map(({ pushId, door }) => [pushId, door]),
+    told.map(({ data }) => JSON.parse(data)).map(({ pushId, via }) => [pushId, via]),
     [
       [created.id, 'http'],
       [created.id, 'http'],
@@ -263,7 +263,7 @@ test('an annotated tag that is moved, or becomes a plain one, is kept and can be
   }
 })
 
-test('nobody sees a hidden ref, can fetch it by its name, push to it or delete it, by either door', {
+test('nobody sees a hidden ref, can fetch it by its name, push to it or delete it, over either transport', {
   skip: without('openssh'),
 }, async () => {
   await using site = await startSshSite()
@@ -274,7 +274,7 @@ test('nobody sees a hidden ref, can fetch it by its name, push to it or delete i
   await site.untilNothingIsLeft()
   const { body } = await admin.get('/repos/site/pushes')
   assert.deepEqual(
-    body.map(({ door, refs }: ListedPush) => [door, refs[0]?.forced]),
+    body.map(({ via, refs }: ListedPush) => [via, refs[0]?.forced]),
     [
       ['ssh', true],
       ['ssh', false],

@@ -49,7 +49,7 @@ test('the tour of the README does what it says, pasted as it is', {
   assert.match(stderr, /The branch "main" is protected by the rule "main"/)
   assert.match(stdout, /^received: push$/m)
   assert.match(stdout, /"event":"push","url":"[^"]+","status":"success","attempts":1/)
-  assert.match(stdout, /"door":"undo".*"ref":"refs\/heads\/mistake".*"deleted":true/)
+  assert.match(stdout, /"via":"undo".*"ref":"refs\/heads\/mistake".*"deleted":true/)
   assert.match(stdout, /"kind":"push".*"ref":"refs\/heads\/mistake"/)
   assert.match(stdout, /"name":"journey"/)
   assert.match(stdout, /\trefs\/heads\/idea/)

@@ -76,7 +76,7 @@ test('the turns of an SSH process that is killed are free again', async () => {
   await assert.rejects(clone(), /HTTP 503/)
   signal(sshProcessOf(service), 'SIGKILL')
   await client.closed
-  await until('a clone by the other door has its turn', () =>
+  await until('a clone over the other transport has its turn', () =>
     clone().then(
       () => true,
       () => false,

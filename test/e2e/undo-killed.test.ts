@@ -144,7 +144,7 @@ async function assertTold(service: Service, expected: Map<string, string>): Prom
   using records = openPushRecords(service.dataDir)
   assert.deepEqual(records.unfinished(), [], service.log())
   const [last] = (await service.admin.get('/repos/site/pushes?limit=1')).body
-  assert.equal(last.door, 'undo')
+  assert.equal(last.via, 'undo')
   const told = records.eventsAfter(0).pushes
   const ofUndo = told.filter(({ pushId }) => pushId === last.id)
   assert.equal(ofUndo.length, expected.size)

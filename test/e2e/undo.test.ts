@@ -69,7 +69,7 @@ test('an undo puts back what a push overwrote, deleted, made and moved on, and c
   const undone = await undo('all', changed)
   assert.equal(undone.status, 200, undone.text)
   assert.deepEqual(await refsOf('all'), before)
-  assert.deepEqual([undone.body.door, undone.body.undoes], ['undo', changed.id])
+  assert.deepEqual([undone.body.via, undone.body.undoes], ['undo', changed.id])
   assert.deepEqual(undone.body.actor, { id: owner.id, username: 'ada' })
   const refs: ListedPush['refs'] = undone.body.refs
   assert.deepEqual(
@@ -180,7 +180,7 @@ test('an undo that comes too late is none, though the ref is what it would have 
   assert.deepEqual(answers.map(({ status }) => status).sort(), [200, 409, 409, 409, 409])
   const pushes = await finishedPushes(service, owner, 'late')
   assert.deepEqual(
-    pushes.map(({ door }) => door),
+    pushes.map(({ via }) => via),
     ['undo', 'http', 'http'],
   )
 })

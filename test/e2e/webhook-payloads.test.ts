@@ -10,7 +10,7 @@ import { begun, jobEnded, mustClaim, runEnded, wholeRun, wrote } from '../suppor
 import { oneStep, pushFiles } from '../support/workflow-site.ts'
 
 type PushEvent = EmitterWebhookEvent<'push'>['payload']
-type ToldRun = EmitterWebhookEvent<'workflow_run'>['payload']['workflow_run']
+type RunSummary = EmitterWebhookEvent<'workflow_run'>['payload']['workflow_run']
 // Of each of several actions.
 type KeysOf<T> = T extends unknown ? keyof T : never
 
@@ -335,7 +335,7 @@ test('every field of a run that has a meaning here is told in the shape of GitHu
     | 'check_suite_url'
     | 'jobs_url'
     | 'previous_attempt_url'
-  const fields: Record<Exclude<KeysOf<ToldRun>, Unknown>, true> = {
+  const fields: Record<Exclude<KeysOf<RunSummary>, Unknown>, true> = {
     actor: true,
     cancel_url: true,
     conclusion: true,

@@ -71,7 +71,7 @@ export async function startComposingSite() {
 
     /** Publishes an event of a push as if it had come to pass; its number. */
     async publishPush(update: PushedUpdate): Promise<number> {
-      const data = { ...update, pushId: 'p1', door: 'http', repositoryName: 'site' }
+      const data = { ...update, pushId: 'p1', via: 'http', repositoryName: 'site' }
       const actor = { id: 'a', username: 'admin' }
       await db
         .transaction()

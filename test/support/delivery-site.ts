@@ -3,10 +3,10 @@ import type { FaultStep } from '../../src/base/fault-points.ts'
 import { newId } from '../../src/base/ids.ts'
 import { createLog } from '../../src/base/log.ts'
 import { Sensitive } from '../../src/base/sensitive.ts'
-import { createChanges } from '../../src/concurrency/notifier.ts'
+import { createNotifier } from '../../src/concurrency/notifier.ts'
 import type { Database } from '../../src/database/database.ts'
 import type { WebhookRow } from '../../src/database/schema.ts'
-import { createEventBell } from '../../src/events/event-notifier.ts'
+import { createEventNotifier } from '../../src/events/event-notifier.ts'
 import { publish } from '../../src/events/events.ts'
 import { parseAllowed } from '../../src/outbound/allowed-ranges.ts'
 import { createOutbound } from '../../src/outbound/outbound.ts'
@@ -31,14 +31,14 @@ type Options = {
 export function startDelivering(db: Database, options: Options = {}) {
   const clock = options.clock ?? { now: () => Date.now() }
   const { compose = composePlainly, onStep = () => {} } = options
-  const bell = createEventBell({ db: () => db, changes: createChanges() })
+  const notifier = createEventNotifier({ db: () => db, changes: createNotifier() })
   const outbound = createOutbound({
     allow: parseAllowed(options.allow ?? 'loopback') ?? { classes: [], ranges: [], names: [] },
     lookup: options.lookup ?? (async () => [{ address: '127.0.0.1' }]),
   })
   const loop = createDeliveryLoop({
     db,
-    bell,
+    notifier,
     composer: { compose },
     signing: { open: async () => (options.secrets ?? []).map((secret) => new Sensitive(secret)) },
     outbound,
@@ -114,7 +114,7 @@ export async function publishPushes(
     after: '1'.repeat(40),
     forced: false,
     pushId: 'p',
-    door: 'http',
+    via: 'http',
     repositoryName: 'site',
   }
   const event = { kind: 'push' as const, actor: { id: 'a', username: 'ada' }, repositoryId, data }

@@ -1,7 +1,7 @@
 import { mkdir, mkdtemp, readdir, writeFile } from 'node:fs/promises'
 import { dirname, join, relative } from 'node:path'
 import { copyTree } from '../../src/commands/copy-tree.ts'
-import { createSlots } from '../../src/concurrency/semaphore.ts'
+import { createSemaphore } from '../../src/concurrency/semaphore.ts'
 import { openSandbox } from '../../src/sandbox/open-sandbox.ts'
 import { executeRun } from '../../src/workflow-engine/execute-run.ts'
 import type { Conclusion, Entry, Plan } from '../../src/workflow-engine/plan.ts'
@@ -59,7 +59,7 @@ export async function startEngine() {
         plan: toPlan(byName, actions, options.plan),
         sandbox,
         runner: { name: 'test', labels: options.labels ?? [], arch: 'x64', path },
-        slots: createSlots(options.slots ?? 4),
+        slots: createSemaphore(options.slots ?? 4),
         async checkOut(room) {
           const from = project ?? (await filesFolder(folder.path, files))
           await copyTree(from, await filesIn(from), room)

@@ -8,7 +8,7 @@ export const sampleData: EventData = {
     after: 'a'.repeat(40),
     forced: false,
     pushId: 'p',
-    door: 'http',
+    via: 'http',
     repositoryName: 'site',
   },
   'repository.created': { name: 'site' },

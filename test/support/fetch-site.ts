@@ -5,7 +5,7 @@ import { chmod, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises
 import { type IncomingMessage, request } from 'node:http'
 import { delimiter, join } from 'node:path'
 import { firstPacket, flushPacket, packet } from '../../src/git/protocol/pkt-line.ts'
-import { createStamps } from '../../src/git/refs/repository-version.ts'
+import { createRepositoryVersions } from '../../src/git/refs/repository-version.ts'
 import { until } from './condition.ts'
 import { createProject, temporaryFolder } from './git.ts'
 import { parseMetrics } from './metrics-text.ts'
@@ -62,7 +62,7 @@ git "$@" | {
 
     /** Waits until the repository has been left alone for long enough that its state can be told from others. */
     async settle(): Promise<void> {
-      const stamps = createStamps()
+      const stamps = createRepositoryVersions()
       const everything = { objects: true, tags: true }
       await until('the state can be told', () => stamps.stamp(directory, everything) !== undefined)
     },
@@ -104,11 +104,11 @@ git "$@" | {
       return starts.filter((line) => line.includes('"--stdout"')).length
     },
 
-    /** How many fetches got their answers from where, over a door. */
-    async sources(door = 'http'): Promise<Record<string, number>> {
+    /** How many fetches got their responses from which source, over a transport. */
+    async sources(via = 'http'): Promise<Record<string, number>> {
       const { samples } = parseMetrics((await service.admin.get('/metrics')).text)
       const found = samples.filter(
-        ({ name, labels }) => name === 'svc_fetch_cache_total' && labels.door === door,
+        ({ name, labels }) => name === 'svc_fetch_cache_total' && labels.via === via,
       )
       return Object.fromEntries(found.map(({ labels, value }) => [labels.result, value]))
     },

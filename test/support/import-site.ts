@@ -10,7 +10,7 @@ import { type Answer, type Client, startService, toAnswer } from './service.ts'
 export type ImportSite = Awaited<ReturnType<typeof startImportSite>>
 
 /** How an import must fail: `detail` is what its sentence says. */
-export type Refusal = { detail: RegExp; status?: number; code?: string }
+export type RefusedRequestError = { detail: RegExp; status?: number; code?: string }
 
 type Options = {
   env?: Record<string, string>
@@ -57,7 +57,7 @@ export async function startImportSite({ env = {}, ...options }: Options = {}) {
     assert.equal((await service.admin.delete(`/repos/${name}`)).status, 204)
   }
 
-  function assertSentence(detail: string, { detail: expected }: Refusal): void {
+  function assertSentence(detail: string, { detail: expected }: RefusedRequestError): void {
     assert.match(detail, expected, `${expected}: ${detail}\n${service.log().slice(-1500)}`)
     assert.match(detail, /^\S.{10,600}[."]$/s)
     assert.ok(!detail.includes(service.dataDir), detail)
@@ -86,7 +86,11 @@ export async function startImportSite({ env = {}, ...options }: Options = {}) {
     },
 
     /** Asserts that an import fails with a sentence and leaves nothing, whether its caller waits or not. */
-    async refused(source: string, refusal: Refusal, client = service.admin): Promise<string> {
+    async refused(
+      source: string,
+      refusal: RefusedRequestError,
+      client = service.admin,
+    ): Promise<string> {
       const { status = 422, code = 'import_failed' } = refusal
       const name = `hostile-${count++}`
       const before = await repositoryFolders(service.dataDir)
@@ -105,7 +109,7 @@ export async function startImportSite({ env = {}, ...options }: Options = {}) {
 
   async function refusedLater(
     body: { source: string; name: string },
-    refusal: Refusal,
+    refusal: RefusedRequestError,
     client: Client,
   ): Promise<void> {
     const before = await repositoryFolders(service.dataDir)

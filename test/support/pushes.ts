@@ -7,7 +7,7 @@ export type ListedPush = {
   id: string
   repoName: string
   actor: { id: string; username: string }
-  door: string
+  via: string
   pushedAt: number
   finishedAt: number
   refs: {

@@ -1,9 +1,9 @@
-import { isOverwriting, keepingPush, keptRef } from '../../src/git/refs/retained-refs.ts'
+import { isOverwriting, retainedRef, retainingPush } from '../../src/git/refs/retained-refs.ts'
 import type { PushEvent } from './push-records.ts'
 
 /** Parts the refs of a repository into those that clients see and those that keep what pushes overwrote. */
 export function partRefs(all: Map<string, string>) {
-  const isKept = ([ref]: [string, string]) => keepingPush(ref) !== undefined
+  const isKept = ([ref]: [string, string]) => retainingPush(ref) !== undefined
   const kept = new Map([...all].filter(isKept))
   return { visible: new Map([...all].filter((entry) => !isKept(entry))), kept }
 }
@@ -11,7 +11,9 @@ export function partRefs(all: Map<string, string>) {
 /** How what is kept differs from what all events of a repository tell that pushes have overwritten. */
 export function keptFaults(kept: Map<string, string>, events: PushEvent[]): string[] {
   const overwritten = events.filter(isOverwriting)
-  const expected = new Map(overwritten.map((event) => [keptRef(event.pushId, event), event.before]))
+  const expected = new Map(
+    overwritten.map((event) => [retainedRef(event.pushId, event), event.before]),
+  )
   const names = new Set([...kept.keys(), ...expected.keys()])
   return [...names]
     .filter((ref) => kept.get(ref) !== expected.get(ref))

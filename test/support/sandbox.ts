@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { findProgram } from '../../src/base/find-program.ts'
 import { openSandbox, type SandboxOptions } from '../../src/sandbox/open-sandbox.ts'
-import { processesOfRoom } from '../../src/sandbox/processes.ts'
-import type { CommandEnd, Room, RoomCommand } from '../../src/sandbox/sandbox.ts'
+import { processesOfWorkspace } from '../../src/sandbox/processes.ts'
+import type { CommandEnd, Workspace, WorkspaceCommand } from '../../src/sandbox/sandbox.ts'
 import { temporaryFolder } from './git.ts'
 
 export const systemPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
@@ -43,7 +43,7 @@ export async function openTestSandbox(options: Options = {}) {
     room,
     folder: path,
     /** Runs a script of bash in the room. */
-    run: (script: string, more: Partial<RoomCommand> = {}) => runScript(room, script, more),
+    run: (script: string, more: Partial<WorkspaceCommand> = {}) => runScript(room, script, more),
     /** Removes the room; what is left of its processes and files. */
     async close(): Promise<{ processes: number[]; files: string[] }> {
       await room[Symbol.asyncDispose]()
@@ -58,9 +58,9 @@ export async function openTestSandbox(options: Options = {}) {
 
 /** Runs a script of bash in a room: how it ended, and what it wrote. */
 export async function runScript(
-  room: Room,
+  room: Workspace,
   script: string,
-  more: Partial<RoomCommand> = {},
+  more: Partial<WorkspaceCommand> = {},
 ): Promise<CommandEnd & { output: string }> {
   let output = ''
   const end = await room.run({
@@ -78,8 +78,8 @@ export async function runScript(
 }
 
 /** The processes that belong to a room. */
-export function runningIn({ outside }: Pick<Room, 'outside'>): number[] {
-  return processesOfRoom(join(outside.workspace, '..')).map(({ pid }) => pid)
+export function runningIn({ outside }: Pick<Workspace, 'outside'>): number[] {
+  return processesOfWorkspace(join(outside.workspace, '..')).map(({ pid }) => pid)
 }
 
 /** Waits until something holds; the time-out of the test is the limit. */

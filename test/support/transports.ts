@@ -21,7 +21,7 @@ export const actions = [
 export type Outcomes = Record<(typeof actions)[number], Outcome>
 
 /** One of the two ways to a repository. */
-export type Door = {
+export type Via = {
   list: () => Promise<Outcome>
   info: () => Promise<Outcome>
   git: (...args: string[]) => Promise<Outcome>
@@ -38,21 +38,21 @@ type Place = {
 }
 
 /** Tries everything through a door, one after the other. */
-export async function tryAll(door: Door, { restore }: Place): Promise<Outcomes> {
-  const { remote } = door
+export async function tryAll(via: Via, { restore }: Place): Promise<Outcomes> {
+  const { remote } = via
   await restore()
   return {
-    list: await door.list(),
-    info: await door.info(),
-    fetch: await door.git('ls-remote', remote),
-    push: await door.git('push', remote, '+HEAD:refs/heads/free', '+HEAD~:refs/heads/other'),
-    pushProtected: await door.git('push', remote, 'HEAD:release'),
-    deleteProtected: await door.git('push', remote, ':release'),
+    list: await via.list(),
+    info: await via.info(),
+    fetch: await via.git('ls-remote', remote),
+    push: await via.git('push', remote, '+HEAD:refs/heads/free', '+HEAD~:refs/heads/other'),
+    pushProtected: await via.git('push', remote, 'HEAD:release'),
+    deleteProtected: await via.git('push', remote, ':release'),
   }
 }
 
 /** The door of HTTP, for a token. */
-export function overHttp(client: Client, { name, folder }: Place): Door {
+export function overHttp(client: Client, { name, folder }: Place): Via {
   return {
     list: async () => toOutcome(await client.get('/repos'), name),
     info: async () => toOutcome(await client.get(`/repos/${name}`), name),
@@ -62,7 +62,7 @@ export function overHttp(client: Client, { name, folder }: Place): Door {
 }
 
 /** The door of SSH, for a key. */
-export function overSsh(user: SshUser, { name, folder }: Place): Door {
+export function overSsh(user: SshUser, { name, folder }: Place): Via {
   return {
     list: async () => afterCommand(await user.ssh('repos --json'), name),
     info: async () => afterCommand(await user.ssh(`info ${name} --json`), name),

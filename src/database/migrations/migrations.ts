@@ -11,6 +11,7 @@ import { runsTables } from './0010-runs.ts'
 import { webhooksTables } from './0011-webhooks.ts'
 import { sshKeyExpiry } from './0012-ssh-key-expiry.ts'
 import { defaultBranchColumns } from './0013-default-branch.ts'
+import { pushVia } from './0014-push-via.ts'
 
 /** The few types that differ between SQLite and PostgreSQL. */
 export type ColumnTypes = { milliseconds: string; sequence: string; bytes: string }
@@ -33,4 +34,5 @@ export const migrations: Migration[] = [
   webhooksTables,
   sshKeyExpiry,
   defaultBranchColumns,
+  pushVia,
 ]

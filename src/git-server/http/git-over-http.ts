@@ -1,19 +1,19 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Principal } from '../../access/principal.ts'
-import { atTurnEnd } from '../../base/end-of-tick.ts'
+import { atEndOfTick } from '../../base/end-of-tick.ts'
 import { flushPacket, packet } from '../../git/protocol/pkt-line.ts'
 import { readArrived, readBody } from '../../git/protocol/request-body.ts'
 import type { Repository } from '../../repositories/repositories.ts'
 import type { GitEngine } from '../git-engine.ts'
 import {
-  type Answer,
   type GitRequest,
+  type GitResponse,
   type Outcome,
   protocolIn,
   type Service,
 } from '../git-request.ts'
 
-export type HttpDoor = ReturnType<typeof createHttpDoor>
+export type GitOverHttp = ReturnType<typeof createGitOverHttp>
 
 /** One request of Git's HTTP protocol, after its principal and repository are known. */
 export type HttpExchange = {
@@ -26,7 +26,7 @@ export type HttpExchange = {
 }
 
 /** Git's smart protocol as HTTP carries it: https://git-scm.com/docs/http-protocol */
-export function createHttpDoor(engine: GitEngine) {
+export function createGitOverHttp(engine: GitEngine) {
   return {
     /** Answers `GET info/refs`: what the service offers and, before version 2, all refs. */
     async advertise(service: Service, exchange: HttpExchange): Promise<void> {
@@ -67,7 +67,7 @@ function toGitRequest(exchange: HttpExchange, contentType: string): GitRequest {
   }
 }
 
-function toAnswer(response: ServerResponse, contentType: string): Answer {
+function toAnswer(response: ServerResponse, contentType: string): GitResponse {
   let isSaid = false
 
   function begin(size?: number): void {
@@ -80,9 +80,9 @@ function toAnswer(response: ServerResponse, contentType: string): Answer {
   return {
     output: response,
     begin,
-    say(bytes) {
+    respondWithBytes(bytes) {
       isSaid = true
-      atTurnEnd(() => {
+      atEndOfTick(() => {
         begin(bytes.length)
         response.end(bytes)
       })

@@ -1,19 +1,19 @@
 import { Problem } from '../../base/problem.ts'
 import type { Settings } from '../../config/settings.ts'
-import type { Asked, StreamRoute } from '../../http/route.ts'
+import type { FindRequest, StreamRoute } from '../../http/route.ts'
 import type { Repositories, Repository } from '../../repositories/repositories.ts'
 import type { Service } from '../git-request.ts'
-import type { HttpDoor, HttpExchange } from './git-over-http.ts'
+import type { GitOverHttp, HttpExchange } from './git-over-http.ts'
 import { lfsRoutes } from './lfs-routes.ts'
 
-type Dependencies = { repositories: Repositories; httpDoor: HttpDoor; settings: Settings }
+type Dependencies = { repositories: Repositories; gitOverHttp: GitOverHttp; settings: Settings }
 
 const permissionFor = (service: Service) =>
   service === 'git-upload-pack' ? 'repo:read' : 'repo:write'
 
 /** Git over HTTP: the smart protocol at `/repos/<name>.git`, and refusals of what is not supported. */
-export function gitRoutes({ repositories, httpDoor, settings }: Dependencies): StreamRoute[] {
-  const find = ({ principal, permission, params }: Asked): Promise<Repository> => {
+export function gitRoutes({ repositories, gitOverHttp, settings }: Dependencies): StreamRoute[] {
+  const find = ({ principal, permission, params }: FindRequest): Promise<Repository> => {
     const { repository = '' } = params
     if (!repository.endsWith('.git')) {
       throw new Problem(
@@ -41,7 +41,7 @@ export function gitRoutes({ repositories, httpDoor, settings }: Dependencies): S
       maxBytes: 0,
       produces: 'application/x-git-upload-pack-advertisement',
       problems: ['repository_not_found', 'git_limit_exceeded', 'storage_full'],
-      serve: (exchange) => httpDoor.advertise(serviceIn(exchange.query), toExchange(exchange)),
+      serve: (exchange) => gitOverHttp.advertise(serviceIn(exchange.query), toExchange(exchange)),
     },
     {
       kind: 'stream',
@@ -58,7 +58,7 @@ export function gitRoutes({ repositories, httpDoor, settings }: Dependencies): S
       maxBytes: settings.fetchRequestMaxBytes,
       produces: 'application/x-git-upload-pack-result',
       problems: ['repository_not_found', 'git_busy', 'request_timed_out'],
-      serve: (exchange) => httpDoor.fetch(toExchange(exchange)),
+      serve: (exchange) => gitOverHttp.fetch(toExchange(exchange)),
     },
     {
       kind: 'stream',
@@ -76,7 +76,7 @@ export function gitRoutes({ repositories, httpDoor, settings }: Dependencies): S
       maxBytes: settings.pushMaxBytes,
       produces: 'application/x-git-receive-pack-result',
       problems: ['repository_not_found', 'request_timed_out', 'storage_full'],
-      serve: (exchange) => httpDoor.push(toExchange(exchange)),
+      serve: (exchange) => gitOverHttp.push(toExchange(exchange)),
     },
     ...lfsRoutes({ find }),
   ]

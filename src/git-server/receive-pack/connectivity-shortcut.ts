@@ -15,7 +15,7 @@ const packedRefsMinBytes = 256 * 1024
  * pushed ref is now, the others can be hidden from this one git: it then reads no commit of theirs. What it
  * checks remains the same, and nothing else of a push depends on other refs being visible.
  */
-export async function narrowCheck(
+export async function connectivityShortcut(
   directory: string,
   request: Pick<PushRequest, 'updates' | 'commandBytes' | 'whole'>,
 ): Promise<{ whole: Body; config?: Record<string, string> }> {

@@ -4,7 +4,7 @@ import type { Log } from '../../base/log.ts'
 import type { Database } from '../../database/database.ts'
 import type { PushRow } from '../../database/schema.ts'
 import { type Event, publish } from '../../events/events.ts'
-import { type Git, GitFailure } from '../../git/process/git-process.ts'
+import { type Git, GitError } from '../../git/process/git-process.ts'
 import {
   branchPrefix,
   chooseDefaultBranch,
@@ -15,10 +15,10 @@ import {
 import { findForced } from '../../git/refs/forced-updates.ts'
 import { type RefUpdate, readDefaultBranch } from '../../git/refs/refs.ts'
 import type { Directories } from '../../repositories/directories.ts'
-import type { Tidying } from '../../repositories/repository-holds.ts'
-import { findPlace } from '../../repositories/repository-summary-store.ts'
+import type { RepositoryHolds } from '../../repositories/repository-holds.ts'
+import { findRepositorySummary } from '../../repositories/repository-summary-store.ts'
 import { findApplied, intendedOf } from './applied-updates.ts'
-import { moveAsVisitor } from './move-held-refs.ts'
+import { moveHeldRefs } from './move-held-refs.ts'
 import {
   type DefaultBranchChange,
   deleteUnfinished,
@@ -26,14 +26,14 @@ import {
   markFinished,
   recordDefaultBranch,
 } from './push-store.ts'
-import type { KeptTips } from './retained-commits.ts'
+import type { RetainedCommits } from './retained-commits.ts'
 
 type Dependencies = {
   db: Database
   git: Git
   directories: Pick<Directories, 'pathOf'>
-  keptTips: Pick<KeptTips, 'keep'>
-  tidying: Pick<Tidying, 'enter'>
+  retainedCommits: Pick<RetainedCommits, 'keep'>
+  repositoryHolds: Pick<RepositoryHolds, 'acquire'>
   clock: Clock
   faultPoint: FaultPoint
   log: Log
@@ -43,8 +43,9 @@ type Dependencies = {
  * Brings a push whose git has ended to its end: what came to pass is told of, and what it overwrote is kept. Those of one
  * repository are settled one after the other, since what one is recorded with tells about the next.
  */
-export function createSettlePush(dependencies: Dependencies) {
-  const { db, git, directories, keptTips, tidying, clock, faultPoint, log } = dependencies
+export function createFinalizePush(dependencies: Dependencies) {
+  const { db, git, directories, retainedCommits, repositoryHolds, clock, faultPoint, log } =
+    dependencies
 
   /**
    * An undo comes to pass as a whole or not at all, but a git that is killed leaves refs half moved: the others are moved
@@ -56,9 +57,9 @@ export function createSettlePush(dependencies: Dependencies) {
     if (rest.length === 0) return applied
     const moves = rest.map(({ ref, before, after }) => ({ ref, from: before, to: after }))
     try {
-      await moveAsVisitor(dependencies, push.repositoryId, moves)
+      await moveHeldRefs(dependencies, push.repositoryId, moves)
     } catch (error) {
-      if (!(error instanceof GitFailure) || !error.isRefusal) throw error
+      if (!(error instanceof GitError) || !error.isRefusal) throw error
       log.error({ err: error, pushId: push.id }, 'an undo was left half done')
       return applied
     }
@@ -84,9 +85,9 @@ export function createSettlePush(dependencies: Dependencies) {
   /** Moves HEAD as it was recorded, be it once more. */
   async function moveHead(repositoryId: string, branch: string): Promise<void> {
     faultPoint('default-branch.recorded')
-    await using visit = await tidying.enter(repositoryId)
+    await using hold = await repositoryHolds.acquire(repositoryId)
     const directory = directories.pathOf(repositoryId)
-    await setDefaultBranch(git, { directory, watch: visit.watch }, branch)
+    await setDefaultBranch(git, { directory, watch: hold.watch }, branch)
     faultPoint('default-branch.moved')
   }
 
@@ -99,7 +100,7 @@ export function createSettlePush(dependencies: Dependencies) {
       await moveHead(push.repositoryId, branch)
     } catch (error) {
       // What git refuses now it would refuse forever, and all later pushes would wait for it.
-      if (error instanceof GitFailure && error.isRefusal) await deleteUnfinished(db, push.id)
+      if (error instanceof GitError && error.isRefusal) await deleteUnfinished(db, push.id)
       throw error
     }
     await db.transaction().execute(async (tx) => {
@@ -118,7 +119,7 @@ export function createSettlePush(dependencies: Dependencies) {
       await deleteUnfinished(db, id)
       return
     }
-    const moved = push.door === 'undo' ? await moveRest(push, applied) : applied
+    const moved = push.via === 'undo' ? await moveRest(push, applied) : applied
     const updates = isFastForward
       ? moved.map((update) => ({ ...update, forced: false }))
       : await findForced(git, directory, moved)
@@ -129,15 +130,15 @@ export function createSettlePush(dependencies: Dependencies) {
       await moveHead(repositoryId, change.branch)
     }
     // Before anybody is told of the push: what it overwrote can be had back from then on.
-    const keptUntil = await keptTips.keep(push, updates)
+    const keptUntil = await retainedCommits.keep(push, updates)
     faultPoint('push.kept')
     const actor = { id: push.actorId, username: push.actorUsername }
     await db.transaction().execute(async (tx) => {
       const now = clock.now()
       if (!(await markFinished(tx, id, { updates, keptUntil, now }))) return
-      const { name: repositoryName = '' } = (await findPlace(tx, repositoryId)) ?? {}
+      const { name: repositoryName = '' } = (await findRepositorySummary(tx, repositoryId)) ?? {}
       const events = updates.map((update) => {
-        const data = { ...update, pushId: id, door: push.door, repositoryName }
+        const data = { ...update, pushId: id, via: push.via, repositoryName }
         return { kind: 'push', actor, repositoryId, data } as const
       })
       const more = change ? [toDefaultBranchEvent(push, change)] : []

@@ -103,12 +103,12 @@ function countFitting(sizes: { size: number }[]): number {
 }
 
 function toPush(push: FinishedPush, { name }: Repository, undoable: boolean) {
-  const { id, actorId, actorUsername, door, judgedAt, finishedAt, keptUntil, undoes } = push
+  const { id, actorId, actorUsername, via, judgedAt, finishedAt, keptUntil, undoes } = push
   return {
     id,
     repoName: name,
     actor: { id: actorId, username: actorUsername },
-    door,
+    via,
     pushedAt: judgedAt,
     finishedAt,
     refs: push.updates.map(toRef),

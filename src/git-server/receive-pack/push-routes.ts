@@ -2,7 +2,7 @@ import { Type } from 'typebox'
 import { fullNameFault } from '../../git/refs/ref-name.ts'
 import { named } from '../../http/named-schemas.ts'
 import { linkToNext, PageQuery } from '../../http/pages.ts'
-import { type Asked, route } from '../../http/route.ts'
+import { type FindRequest, route } from '../../http/route.ts'
 import { invalid } from '../../http/validation.ts'
 import type { Repositories } from '../../repositories/repositories.ts'
 import type { PushJournal } from './push-journal.ts'
@@ -14,7 +14,7 @@ const usualPage = 100
 
 /** The routes of the journal of pushes. */
 export function pushRoutes({ repositories, pushJournal, undo }: Dependencies) {
-  const open = ({ principal, permission, params }: Asked<{ name: string }>) =>
+  const open = ({ principal, permission, params }: FindRequest<{ name: string }>) =>
     repositories.open(principal, params.name, permission)
   const missing = ['repository_not_found', 'repository_importing'] as const
 
@@ -64,7 +64,7 @@ export function pushRoutes({ repositories, pushJournal, undo }: Dependencies) {
       summary: 'Undo a push',
       description:
         'Puts every ref that it changed back to what it was before, or none: each must still be what the push ' +
-        'made it. That is a push of its own, by the door `undo`, with its events, workflows and the rules that ' +
+        'made it. That is a push of its own, with `via: "undo"`, and has its events, workflows and the rules that ' +
         'hold for whoever asks. It can be undone, too.',
       permission: 'repo:write',
       find: open,
@@ -104,7 +104,7 @@ const Push = named(
       },
       { description: 'who pushed' },
     ),
-    door: Type.String({ description: '`http`, `ssh`, or `undo` for the undoing of a push' }),
+    via: Type.String({ description: '`http`, `ssh`, or `undo` for the undoing of a push' }),
     pushedAt: time('when it came'),
     finishedAt: time('when its refs had changed'),
     refs: Type.Array(

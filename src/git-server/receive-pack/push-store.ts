@@ -119,7 +119,7 @@ export function listPushSizes(
     .select(['id', sql<number>`length(updates)`.as('size')])
     .where('repositoryId', '=', repositoryId)
     .where('finishedAt', 'is not', null)
-    .where('door', '<>', '')
+    .where('via', '<>', '')
   if (before !== '') query = query.where('id', '<', before)
   if (ref !== undefined) {
     // Both databases know this way to look for a text as it is, its case included.
@@ -141,7 +141,7 @@ export async function findPushes(
     .where('repositoryId', '=', repositoryId)
     .where('id', 'in', ids)
     .where('finishedAt', 'is not', null)
-    .where('door', '<>', '')
+    .where('via', '<>', '')
     .orderBy('id', 'desc')
     .execute()
   return rows.map(toFinished)

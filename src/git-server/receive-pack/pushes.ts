@@ -5,9 +5,9 @@ import type { FaultPoint } from '../../base/fault-points.ts'
 import { newId } from '../../base/ids.ts'
 import type { Log } from '../../base/log.ts'
 import { Problem } from '../../base/problem.ts'
-import { createOneByOne } from '../../concurrency/keyed-mutex.ts'
+import { createKeyedMutex } from '../../concurrency/keyed-mutex.ts'
 import type { Database } from '../../database/database.ts'
-import type { Door, PushRow } from '../../database/schema.ts'
+import type { PushRow, Via } from '../../database/schema.ts'
 import type { Actor } from '../../events/events.ts'
 import type { Git } from '../../git/process/git-process.ts'
 import { branchPrefix, hasBranch, listBranches } from '../../git/refs/default-branch.ts'
@@ -22,12 +22,12 @@ import {
 import type { Directories } from '../../repositories/directories.ts'
 import type { Protections } from '../../repositories/protections.ts'
 import type { Repositories, Repository } from '../../repositories/repositories.ts'
-import type { Tidying } from '../../repositories/repository-holds.ts'
+import type { RepositoryHolds } from '../../repositories/repository-holds.ts'
 import { type IntendedUpdate, intendedOf } from './applied-updates.ts'
-import { createSettlePush } from './finalize-push.ts'
+import { createFinalizePush } from './finalize-push.ts'
 import { deleteUnfinished, insertPush, listUnfinished, listWithUnfinished } from './push-store.ts'
-import type { KeptTips } from './retained-commits.ts'
-import { createTryAgain } from './retries.ts'
+import type { RetainedCommits } from './retained-commits.ts'
+import { createRetries } from './retries.ts'
 
 export type Pushes = ReturnType<typeof createPushes>
 
@@ -37,7 +37,7 @@ const drainPauseMs = 5
 export type Push = {
   principal: Principal
   repository: Repository
-  door: Door
+  via: Via
   /** The push that it undoes. */
   undoes?: string
   /** Whether it is known to be one fast-forward. */
@@ -53,8 +53,8 @@ type Dependencies = {
   repositories: Repositories
   protections: Protections
   directories: Directories
-  keptTips: Pick<KeptTips, 'keep'>
-  tidying: Pick<Tidying, 'enter'>
+  retainedCommits: Pick<RetainedCommits, 'keep'>
+  repositoryHolds: Pick<RepositoryHolds, 'acquire'>
   clock: Clock
   faultPoint: FaultPoint
   log: Log
@@ -68,9 +68,9 @@ export function createPushes(dependencies: Dependencies) {
   const { db, refresh, repositories, protections, faultPoint, log } = dependencies
   // When pushes are judged and finished tells which of them may have built on which.
   const clock = increasing(dependencies.clock)
-  const settle = createSettlePush({ ...dependencies, clock })
-  const oneByOne = createOneByOne()
-  const tryAgain = createTryAgain((repositoryId) => sweep(repositoryId), log)
+  const settle = createFinalizePush({ ...dependencies, clock })
+  const serialize = createKeyedMutex()
+  const retries = createRetries((repositoryId) => sweep(repositoryId), log)
   // Pushes whose git process this server is waiting for: not for the sweep.
   const underWay = new Set<string>()
   // The same, and those that are being finished.
@@ -79,7 +79,7 @@ export function createPushes(dependencies: Dependencies) {
   const fastForwards = new Set<string>()
 
   /** Decides about a push as the principal's rights and the protections are now, and records its intent. */
-  async function judge(push: Push, updates: RefUpdate[]): Promise<void> {
+  async function authorize(push: Push, updates: RefUpdate[]): Promise<void> {
     const principal = await refresh(push.principal)
     if (!principal) {
       throw new Problem('token_invalid', 'The token or key was deleted or has expired.')
@@ -98,11 +98,11 @@ export function createPushes(dependencies: Dependencies) {
         if (!repository.asOwner) refuseProtected(name, ruleFor)
       }
     }
-    await oneByOne(repository.id, async () => {
+    await serialize(repository.id, async () => {
       // Intents that were never finished are compared with the refs before those can move again.
       await settleEnded(repository.id)
       // An undo of the push that made it may delete it: HEAD follows.
-      if (push.door !== 'undo') await refuseDefaultDeletion(repository, updates, targets)
+      if (push.via !== 'undo') await refuseDefaultDeletion(repository, updates, targets)
       await recordIntent(push, { principal, updates })
     })
   }
@@ -128,7 +128,7 @@ export function createPushes(dependencies: Dependencies) {
       updates: JSON.stringify(intended),
       judgedAt,
       finishedAt: null,
-      door: push.door,
+      via: push.via,
       keptUntil: null,
       undoes: push.undoes ?? null,
       formerDefaultBranch: null,
@@ -187,7 +187,7 @@ export function createPushes(dependencies: Dependencies) {
     branch: string,
   ): Promise<void> {
     const { id: repositoryId, path } = repository
-    await oneByOne(repositoryId, async () => {
+    await serialize(repositoryId, async () => {
       await settleEnded(repositoryId)
       const former = await readDefaultBranch(path)
       if (former === branch) return
@@ -201,7 +201,7 @@ export function createPushes(dependencies: Dependencies) {
         updates: '[]',
         judgedAt: now,
         finishedAt: null,
-        door: '',
+        via: '',
         keptUntil: null,
         undoes: null,
         formerDefaultBranch: former,
@@ -209,7 +209,7 @@ export function createPushes(dependencies: Dependencies) {
       }
       await insertPush(db, row)
       await settle(row).catch((error) => {
-        tryAgain.later(repositoryId)
+        retries.later(repositoryId)
         throw error
       })
     })
@@ -228,7 +228,7 @@ export function createPushes(dependencies: Dependencies) {
    * Marks a push done and publishes what it changed, once git has moved its refs or has ended. False when that was not
    * possible: it is tried again until it is.
    */
-  async function finish(push: Push): Promise<boolean> {
+  async function finalize(push: Push): Promise<boolean> {
     if (push.id === undefined) return true // It never came to a verdict, or was refused.
     underWay.delete(push.id)
     faultPoint('push.moved')
@@ -237,7 +237,7 @@ export function createPushes(dependencies: Dependencies) {
       (error) => {
         // The refs have moved and the intent is recorded, so this can be done as soon as it is possible again.
         log.error({ err: error, pushId: push.id }, 'a push will be finished later')
-        tryAgain.later(push.repository.id)
+        retries.later(push.repository.id)
         return false
       },
     )
@@ -248,7 +248,7 @@ export function createPushes(dependencies: Dependencies) {
 
   /** Finishes or drops every push that has ended unfinished, of all repositories or of one. */
   async function sweep(repositoryId?: string): Promise<void> {
-    if (repositoryId !== undefined) return oneByOne(repositoryId, () => settleEnded(repositoryId))
+    if (repositoryId !== undefined) return serialize(repositoryId, () => settleEnded(repositoryId))
     for (const id of await listWithUnfinished(db)) {
       await sweep(id).catch((error) =>
         // One repository that is damaged must keep no other waiting.
@@ -264,7 +264,7 @@ export function createPushes(dependencies: Dependencies) {
   }
 
   /** Forgets a push that git has refused as a whole: a ref may have come to the same value another way. */
-  async function withdraw({ id }: Push): Promise<void> {
+  async function discard({ id }: Push): Promise<void> {
     if (id === undefined) return
     try {
       await deleteUnfinished(db, id)
@@ -276,8 +276,8 @@ export function createPushes(dependencies: Dependencies) {
   }
 
   return {
-    judge,
-    withdraw,
+    authorize,
+    discard,
     changeDefaultBranch,
 
     /** Throws `ref_not_found` for a branch that cannot become the default one. */
@@ -286,10 +286,10 @@ export function createPushes(dependencies: Dependencies) {
     /** Waits until pushes whose answers have been given are finished, too; one that could not be is left to the next start. */
     async drain(): Promise<void> {
       while (open.size > 0) await sleep(drainPauseMs)
-      await tryAgain.stop()
+      await retries.stop()
     },
 
-    finish,
+    finalize,
     sweep,
   }
 }

@@ -4,27 +4,27 @@ import type { Problem } from '../../base/problem.ts'
 import { within } from '../../base/timeouts.ts'
 import type { FreeSpace } from '../../config/free-space.ts'
 import type { PlainSettings } from '../../config/settings.ts'
-import type { Door } from '../../database/schema.ts'
+import type { Via } from '../../database/schema.ts'
 import type { Git } from '../../git/process/git-process.ts'
 import { answerHook } from '../../git/process/hook-channel.ts'
 import { flushPacket, packet } from '../../git/protocol/pkt-line.ts'
 import { readPushRequest } from '../../git/protocol/push-commands.ts'
 import { splitReport } from '../../git/protocol/push-report.ts'
 import { type Body, limited } from '../../git/protocol/request-body.ts'
-import type { Tidying } from '../../repositories/repository-holds.ts'
-import type { GitTurns } from '../git-limiters.ts'
+import type { RepositoryHolds } from '../../repositories/repository-holds.ts'
+import type { GitLimiters } from '../git-limiters.ts'
 import { answerEmpty, type GitRequest, keysOf, type Outcome } from '../git-request.ts'
-import { talk, watchRequest } from '../respond.ts'
-import { narrowCheck } from './connectivity-shortcut.ts'
+import { respond, watchRequest } from '../respond.ts'
+import { connectivityShortcut } from './connectivity-shortcut.ts'
 import { watchFastForward } from './fast-forward.ts'
 import type { Push, Pushes } from './pushes.ts'
 
 type Dependencies = {
   git: Git
-  pushes: Pick<Pushes, 'judge' | 'finish'>
-  door: Door
-  tidying: Pick<Tidying, 'enter'>
-  turns: GitTurns
+  pushes: Pick<Pushes, 'authorize' | 'finalize'>
+  via: Via
+  repositoryHolds: Pick<RepositoryHolds, 'acquire'>
+  turns: GitLimiters
   freeSpace: FreeSpace
   settings: PlainSettings
   stallMs: number
@@ -38,8 +38,9 @@ const finishedLater =
 const shownOptionMaxLength = 100
 
 /** Has git take what clients push. */
-export function createReceiving(dependencies: Dependencies) {
-  const { git, pushes, door, tidying, turns, freeSpace, settings, stallMs, log } = dependencies
+export function createReceivePack(dependencies: Dependencies) {
+  const { git, pushes, via, repositoryHolds, turns, freeSpace, settings, stallMs, log } =
+    dependencies
 
   return {
     /**
@@ -50,7 +51,7 @@ export function createReceiving(dependencies: Dependencies) {
       const { repository, principal, answer } = request
       await freeSpace.require()
       using watched = watchRequest(request, stallMs)
-      using _turn = await turns.push.take(keysOf(request), watched.signal)
+      using _turn = await turns.push.acquire(keysOf(request), watched.signal)
       const input = limited(body, { ...watched, maxBytes: settings.pushMaxBytes })
       // What is refused is not read to its end: the rest of the body is left to whoever holds the connection.
       using _input = { [Symbol.dispose]: () => void input.return().catch(() => {}) }
@@ -58,44 +59,48 @@ export function createReceiving(dependencies: Dependencies) {
       const { updates, refusal } = asked
       if (refusal) return refuse(request, { ...asked, refusal })
       if (mayBeEmpty && updates.length === 0) return answerEmpty(answer)
-      const { whole, config } = await narrowCheck(repository.path, asked)
-      await using visit = await tidying.enter(repository.id)
+      const { whole, config } = await connectivityShortcut(repository.path, asked)
+      await using hold = await repositoryHolds.acquire(repository.id)
       await using child = await git.startPush(repository.path, { ...request, config })
-      visit.watch(child.ended)
-      const push: Push = { principal, repository, door }
+      hold.watch(child.ended)
+      const push: Push = { principal, repository, via }
       const hasSideBands = asked.capabilities.has('side-band-64k')
-      const judged = answerHook(child.channel, updates, (given) => pushes.judge(push, given)).catch(
-        (error) => log.error({ err: error }, 'a push could not be judged'),
-      )
+      const judged = answerHook(child.channel, updates, (given) =>
+        pushes.authorize(push, given),
+      ).catch((error) => log.error({ err: error }, 'a push could not be judged'))
       // Known before the hook asks: git has then had the whole pack.
       const watchedBody = watchFastForward(whole, asked, () => {
         push.isFastForward = true
       })
-      let finished: Promise<boolean> | undefined
-      const finish = () => {
-        finished ??= judged.then(() => pushes.finish(push))
-        return finished
+      let finalized: Promise<boolean> | undefined
+      const finalize = () => {
+        finalized ??= judged.then(() => pushes.finalize(push))
+        return finalized
       }
       // Whoever learns that a push is done must find its events: the report waits for them.
       const splitter = splitReport(hasSideBands)
-      const hold = {
+      const reportHold = {
         splitter,
         async release() {
           // A report says that git has moved the refs; without one, only its end does.
           if (!splitter.hasBegun()) await child.ended
-          const isFinished = await within(finishMaxMs, finish()).catch(() => false)
+          const isFinished = await within(finishMaxMs, finalize()).catch(() => false)
           if (!hasSideBands) return Buffer.alloc(0)
           const lines = asked.options.map(unknownOption)
           return Buffer.concat([...lines, ...(isFinished ? [] : [finishedLater])].map(notice))
         },
       }
       try {
-        return await talk(watched, { child, input: watchedBody, onSaid: answer.onSaid, hold }, log)
+        return await respond(
+          watched,
+          { child, input: watchedBody, onSaid: answer.onSaid, hold: reportHold },
+          log,
+        )
       } finally {
         // A client that has gone does not stop a push that was allowed: git is given the time to end it.
         if (push.id === undefined) await child[Symbol.asyncDispose]()
         await child.ended
-        await finish()
+        await finalize()
       }
     },
   }

@@ -2,35 +2,35 @@ import { type Clock, dayMs } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
 import type { PlainSettings } from '../../config/settings.ts'
 import type { Database } from '../../database/database.ts'
-import { type Git, GitFailure } from '../../git/process/git-process.ts'
+import { type Git, GitError } from '../../git/process/git-process.ts'
 import { findObjects } from '../../git/refs/forced-updates.ts'
 import type { RefMove } from '../../git/refs/move-refs.ts'
 import { zeroId } from '../../git/refs/ref-name.ts'
 import { listRefs, type PushedUpdate } from '../../git/refs/refs.ts'
-import { isOverwriting, keepingPush, keptRef } from '../../git/refs/retained-refs.ts'
+import { isOverwriting, retainedRef, retainingPush } from '../../git/refs/retained-refs.ts'
 import type { Directories } from '../../repositories/directories.ts'
-import type { Tidying } from '../../repositories/repository-holds.ts'
-import { moveAsVisitor } from './move-held-refs.ts'
+import type { RepositoryHolds } from '../../repositories/repository-holds.ts'
+import { moveHeldRefs } from './move-held-refs.ts'
 import { clearKept, listKeeping, listWithExpired } from './push-store.ts'
 
-export type KeptTips = ReturnType<typeof createKeptTips>
+export type RetainedCommits = ReturnType<typeof createRetainedCommits>
 
 type Dependencies = {
   db: Database
   git: Git
   directories: Pick<Directories, 'pathOf'>
-  tidying: Pick<Tidying, 'enter'>
+  repositoryHolds: Pick<RepositoryHolds, 'acquire'>
   settings: Pick<PlainSettings, 'undoDays'>
   clock: Clock
   log: Log
 }
 
 /** What pushes overwrote or deleted is kept for a while: hidden refs lead to it, so that no maintenance prunes it. */
-export function createKeptTips(dependencies: Dependencies) {
+export function createRetainedCommits(dependencies: Dependencies) {
   const { db, git, directories, settings, clock, log } = dependencies
 
   const move = (repositoryId: string, moves: RefMove[]) =>
-    moveAsVisitor(dependencies, repositoryId, moves)
+    moveHeldRefs(dependencies, repositoryId, moves)
 
   /** All that is there is kept, should something be missing: a push must come to its end in any case. */
   async function keepWhatIsThere(repositoryId: string, moves: RefMove[]): Promise<boolean> {
@@ -49,7 +49,7 @@ export function createKeptTips(dependencies: Dependencies) {
     const keeping = new Set(await listKeeping(db, repositoryId, now))
     const moves = refs
       .filter((ref) => {
-        const push = keepingPush(ref)
+        const push = retainingPush(ref)
         return push !== undefined && !keeping.has(push)
       })
       .map((ref) => ({ ref, to: zeroId }))
@@ -65,10 +65,10 @@ export function createKeptTips(dependencies: Dependencies) {
     ): Promise<number | null> {
       const overwriting = updates.filter(isOverwriting)
       if (overwriting.length === 0 || settings.undoDays === 0) return null
-      const kept = new Map(overwriting.map((update) => [keptRef(id, update), update.before]))
+      const kept = new Map(overwriting.map((update) => [retainedRef(id, update), update.before]))
       const moves = [...kept].map(([ref, to]) => ({ ref, to }))
       await move(repositoryId, moves).catch(async (error) => {
-        const isRefused = error instanceof GitFailure && error.isRefusal
+        const isRefused = error instanceof GitError && error.isRefusal
         if (!isRefused || !(await keepWhatIsThere(repositoryId, moves))) throw error
       })
       return clock.now() + settings.undoDays * dayMs

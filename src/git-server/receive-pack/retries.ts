@@ -5,7 +5,7 @@ const firstPauseMs = 1000
 const mostPauseMs = 30_000
 
 /** Does a work again that has failed, of one repository at a time each, until it succeeds or all is stopped. */
-export function createTryAgain(work: (repositoryId: string) => Promise<void>, log: Log) {
+export function createRetries(work: (repositoryId: string) => Promise<void>, log: Log) {
   const trying = new Map<string, Promise<void>>()
   const stopping = new AbortController()
 

@@ -2,14 +2,14 @@ import type { Principal } from '../../access/principal.ts'
 import type { FaultPoint } from '../../base/fault-points.ts'
 import { Problem } from '../../base/problem.ts'
 import type { Database } from '../../database/database.ts'
-import { type Git, GitFailure } from '../../git/process/git-process.ts'
+import { type Git, GitError } from '../../git/process/git-process.ts'
 import { findObjects } from '../../git/refs/forced-updates.ts'
 import { moveRefs } from '../../git/refs/move-refs.ts'
 import { zeroId } from '../../git/refs/ref-name.ts'
 import { type RefUpdate, resolveSymbolicRef } from '../../git/refs/refs.ts'
 import type { Repository } from '../../repositories/repositories.ts'
-import type { Tidying } from '../../repositories/repository-holds.ts'
-import type { GitTurns } from '../git-limiters.ts'
+import type { RepositoryHolds } from '../../repositories/repository-holds.ts'
+import type { GitLimiters } from '../git-limiters.ts'
 import { keysOf } from '../git-request.ts'
 import type { Obstacle, PushJournal } from './push-journal.ts'
 import { type FinishedPush, isUnfinished } from './push-store.ts'
@@ -20,10 +20,10 @@ export type Undo = ReturnType<typeof createUndo>
 type Dependencies = {
   db: Database
   git: Git
-  pushes: Pick<Pushes, 'judge' | 'finish' | 'withdraw' | 'sweep'>
+  pushes: Pick<Pushes, 'authorize' | 'finalize' | 'discard' | 'sweep'>
   pushJournal: PushJournal
-  tidying: Pick<Tidying, 'enter'>
-  turns: Pick<GitTurns, 'push'>
+  repositoryHolds: Pick<RepositoryHolds, 'acquire'>
+  turns: Pick<GitLimiters, 'push'>
   faultPoint: FaultPoint
 }
 
@@ -33,7 +33,7 @@ const nameConflicts = [' exists; cannot create ', ' at the same time', 'there ar
 
 /** Undoes pushes: a push of its own, which puts refs back. */
 export function createUndo(dependencies: Dependencies) {
-  const { db, git, pushes, pushJournal, tidying, turns, faultPoint } = dependencies
+  const { db, git, pushes, pushJournal, repositoryHolds, turns, faultPoint } = dependencies
 
   async function findPush(repository: Repository, id: string): Promise<FinishedPush> {
     // It may have come to its end a moment ago.
@@ -75,8 +75,7 @@ export function createUndo(dependencies: Dependencies) {
       return undefined
     } catch (error) {
       // Whoever has the lock of a ref may have moved it by now.
-      const isUntouched =
-        error instanceof GitFailure && (error.isRefusal || error.code === 'EEXIST')
+      const isUntouched = error instanceof GitError && (error.isRefusal || error.code === 'EEXIST')
       if (!isUntouched) throw error
       const problem = await explain(repository, undone, updates, error)
       if (!problem) throw error
@@ -88,7 +87,7 @@ export function createUndo(dependencies: Dependencies) {
     repository: Repository,
     undone: FinishedPush,
     updates: RefUpdate[],
-    error: GitFailure,
+    error: GitError,
   ): Promise<Problem | undefined> {
     const obstacle = await pushJournal.obstacleTo(undone, repository)
     if (obstacle) return toProblem(obstacle, undone, repository)
@@ -108,23 +107,23 @@ export function createUndo(dependencies: Dependencies) {
    * whatever a push is refused with.
    */
   return async (principal: Principal, repository: Repository, id: string, signal: AbortSignal) => {
-    using _turn = await turns.push.take(keysOf({ principal, repository }), signal)
-    const push: Push = { principal, repository, door: 'undo', undoes: id }
+    using _turn = await turns.push.acquire(keysOf({ principal, repository }), signal)
+    const push: Push = { principal, repository, via: 'undo', undoes: id }
     let problem: Problem | undefined
     let isFinished = true
     try {
-      await using visit = await tidying.enter(repository.id)
+      await using hold = await repositoryHolds.acquire(repository.id)
       const undone = await findPush(repository, id)
       const obstacle = await pushJournal.obstacleTo(undone, repository)
       if (obstacle) throw await toProblem(obstacle, undone, repository)
       const updates = await reversed(undone, repository)
-      await pushes.judge(push, updates)
-      problem = await moveBack(repository, undone, updates, visit.watch)
+      await pushes.authorize(push, updates)
+      problem = await moveBack(repository, undone, updates, hold.watch)
       if (!problem) faultPoint('undo.moved')
     } finally {
       // After the visit: what a git left that was killed halfway is then out of the way of the rest.
-      if (problem) await pushes.withdraw(push)
-      else isFinished = await pushes.finish(push)
+      if (problem) await pushes.discard(push)
+      else isFinished = await pushes.finalize(push)
     }
     if (problem) throw problem
     if (!isFinished) throw finishedLater()

@@ -6,16 +6,16 @@ import type { Log } from '../../base/log.ts'
 import { Problem, toProblem } from '../../base/problem.ts'
 import { redactTokens } from '../../base/redact-tokens.ts'
 import { trimEndOf } from '../../base/trim-end.ts'
-import { createBuckets } from '../../concurrency/rate-limiter.ts'
+import { createRateLimiter } from '../../concurrency/rate-limiter.ts'
 import type { PlainSettings } from '../../config/settings.ts'
 import { causeOf } from '../../http/request-log.ts'
 import type { Session } from '../../ssh/connection.ts'
-import type { Claim, Verdict } from '../../ssh/userauth.ts'
+import type { AuthRequest, AuthResult } from '../../ssh/userauth.ts'
 import type { GitEngine } from '../git-engine.ts'
-import { type Answer, protocolIn } from '../git-request.ts'
+import { type GitResponse, protocolIn } from '../git-request.ts'
 import { lfsRefusal } from '../http/lfs-routes.ts'
 import { toWords } from './command-words.ts'
-import type { SshBackend } from './rpc-server.ts'
+import type { SshRpcServer } from './rpc-server.ts'
 import { createSshCommands, type Visitor } from './ssh-commands.ts'
 import { toGreeting, toHelp } from './ssh-output.ts'
 
@@ -29,7 +29,7 @@ type Identity = { keyId: string; username: string } | { anonymousFrom: string }
 type Dependencies = {
   engine: GitEngine
   backend: Pick<
-    SshBackend,
+    SshRpcServer,
     'identify' | 'principalOf' | 'open' | 'list' | 'describe' | 'recheckAccess' | 'requireParts'
   >
   settings: PlainSettings
@@ -43,10 +43,10 @@ const exitCodes = { failure: 1, usage: 2, unknown: 127, git: 128 } as const
 const lfsCommands = new Set(['git-lfs-authenticate', 'git-lfs-transfer'])
 
 /** Git and a few commands over SSH: https://git-scm.com/docs/pack-protocol, "SSH Transport". */
-export function createSshDoor({ engine, backend, settings, log }: Dependencies) {
+export function createGitOverSsh({ engine, backend, settings, log }: Dependencies) {
   const accessWatch = createAccessWatch({ recheck: backend.recheckAccess })
   const commands = createSshCommands({ engine, backend, accessWatch })
-  const requests = createBuckets({
+  const requests = createRateLimiter({
     perSecond: settings.requestsPerSecond,
     burst: settings.requestBurst,
     clock: systemClock,
@@ -54,10 +54,10 @@ export function createSshDoor({ engine, backend, settings, log }: Dependencies) 
   // Also what goes on after its answer: a push is answered before its events are published.
   const running = new Set<Promise<number>>()
 
-  async function decide(
-    { username, key: blob }: Claim,
+  async function authenticate(
+    { username, key: blob }: AuthRequest,
     address: string,
-  ): Promise<Verdict<Identity>> {
+  ): Promise<AuthResult<Identity>> {
     if (username === anonymousUser && settings.sshAnonymousRead) {
       return { identity: { anonymousFrom: address } }
     }
@@ -141,27 +141,27 @@ export function createSshDoor({ engine, backend, settings, log }: Dependencies) 
 
   function parse(line: string) {
     if (Buffer.byteLength(line) > settings.sshCommandMaxBytes) {
-      throw new CommandFault(
+      throw new CommandError(
         exitCodes.usage,
         `A command may have at most ${settings.sshCommandMaxBytes} bytes.`,
       )
     }
     const words = toWords(line)
-    if (!words) throw new CommandFault(exitCodes.usage, 'The quotes of the command do not match.')
+    if (!words) throw new CommandError(exitCodes.usage, 'The quotes of the command do not match.')
     // Some clients are set to run `git upload-pack`.
     if (words[0] === 'git' && words[1]) words.splice(0, 2, `git-${words[1]}`)
     const [name = '', ...args] = words
     // Not exit code 127: clients then assume that LFS is served over HTTP.
-    if (lfsCommands.has(name)) throw new CommandFault(exitCodes.git, lfsRefusal)
+    if (lfsCommands.has(name)) throw new CommandError(exitCodes.git, lfsRefusal)
     const command = Object.hasOwn(commands, name) ? commands[name] : undefined
     if (!command) {
-      throw new CommandFault(exitCodes.unknown, `There is no command "${name}" here; try help.`)
+      throw new CommandError(exitCodes.unknown, `There is no command "${name}" here; try help.`)
     }
     const isJson = command.kind === 'print' && args.includes('--json')
     const others = isJson ? args.filter((arg) => arg !== '--json') : args
     if (others.length !== (command.usage === '' ? 0 : 1)) {
       const usage = [name, command.usage, command.kind === 'print' && '[--json]']
-      throw new CommandFault(exitCodes.usage, `Usage: ${usage.filter(Boolean).join(' ')}`)
+      throw new CommandError(exitCodes.usage, `Usage: ${usage.filter(Boolean).join(' ')}`)
     }
     return { command, isJson, repositoryName: toRepositoryName(others[0] ?? '') }
   }
@@ -170,7 +170,7 @@ export function createSshDoor({ engine, backend, settings, log }: Dependencies) 
     const { signal, errors, command = '' } = session
     if (signal.aborted) return exitCodes.git
     const isGit = /^git\b/.test(command)
-    if (error instanceof CommandFault) {
+    if (error instanceof CommandError) {
       errors.write(toLines(session, toComplaint(error.message)))
       return error.exitCode
     }
@@ -183,7 +183,7 @@ export function createSshDoor({ engine, backend, settings, log }: Dependencies) 
 
   return {
     nameOf,
-    decide,
+    authenticate,
     serve,
 
     /** Waits until nothing runs any more. */
@@ -197,7 +197,7 @@ function nameOf(identity: Identity): string {
 }
 
 /** A command line that is not one of ours. */
-class CommandFault extends Error {
+class CommandError extends Error {
   override readonly name = 'CommandFault'
   readonly exitCode: number
 
@@ -221,14 +221,14 @@ function toRepositoryName(path: string): string {
   return trimEndOf(path.replace(/^\//, ''), '/').replace(/\.git$/, '')
 }
 
-function toAnswer({ output }: Session<Identity>, onSaid: () => void): Answer {
+function toAnswer({ output }: Session<Identity>, onSaid: () => void): GitResponse {
   let hasBegun = false
   return {
     output,
     begin() {
       hasBegun = true
     },
-    say(bytes) {
+    respondWithBytes(bytes) {
       hasBegun = true
       output.write(bytes)
     },

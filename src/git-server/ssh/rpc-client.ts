@@ -1,17 +1,17 @@
-import type { Tidying } from '../../repositories/repository-holds.ts'
-import type { GitTurns, TurnKind } from '../git-limiters.ts'
+import type { RepositoryHolds } from '../../repositories/repository-holds.ts'
+import type { GitLimiters, LimiterKind } from '../git-limiters.ts'
 import type { Operation } from '../operations.ts'
 import type { Pushes } from '../receive-pack/pushes.ts'
 import type { FetchSource } from '../upload-pack/response-cache.ts'
-import type { SshBackend } from './rpc-server.ts'
+import type { SshRpcServer } from './rpc-server.ts'
 
-/** What the engine and the door need, in the SSH process: each asks the main process. */
-export function createSshFrontend(backend: SshBackend) {
+/** The functions of the main process that the engine and the SSH transport call from the SSH process. */
+export function createSshRpcClient(backend: SshRpcServer) {
   let lastId = 0
 
-  function turnsOf(kind: TurnKind): GitTurns[TurnKind] {
+  function turnsOf(kind: LimiterKind): GitLimiters[LimiterKind] {
     return {
-      async take(keys, signal) {
+      async acquire(keys, signal) {
         signal.throwIfAborted()
         lastId += 1
         const id = lastId
@@ -28,8 +28,8 @@ export function createSshFrontend(backend: SshBackend) {
     }
   }
 
-  const tidying: Pick<Tidying, 'enter'> = {
-    async enter(repositoryId) {
+  const repositoryHolds: Pick<RepositoryHolds, 'acquire'> = {
+    async acquire(repositoryId) {
       lastId += 1
       const id = lastId
       await backend.enter(id, repositoryId)
@@ -45,12 +45,17 @@ export function createSshFrontend(backend: SshBackend) {
     },
   }
 
-  const pushes: Pick<Pushes, 'judge' | 'finish'> = {
-    async judge(push, updates) {
-      const id = await backend.judge(push.principal, push.repository, updates, push.isFastForward)
+  const pushes: Pick<Pushes, 'authorize' | 'finalize'> = {
+    async authorize(push, updates) {
+      const id = await backend.authorize(
+        push.principal,
+        push.repository,
+        updates,
+        push.isFastForward,
+      )
       if (id !== undefined) push.id = id
     },
-    finish: async ({ id }) => id === undefined || backend.finish(id),
+    finalize: async ({ id }) => id === undefined || backend.finalize(id),
   }
 
   // A count that is lost with the process is no loss.
@@ -58,5 +63,5 @@ export function createSshFrontend(backend: SshBackend) {
   const onFetch = (source: FetchSource) => void backend.observeFetch(source).catch(() => {})
 
   const turns = { fetch: turnsOf('fetch'), push: turnsOf('push') }
-  return { turns, tidying, pushes, onOperation, onFetch }
+  return { turns, repositoryHolds, pushes, onOperation, onFetch }
 }

@@ -3,15 +3,15 @@ import type { Permission } from '../../access/permissions.ts'
 import type { Principal } from '../../access/principal.ts'
 import type { RefUpdate } from '../../git/refs/refs.ts'
 import type { Repositories, Repository } from '../../repositories/repositories.ts'
-import type { Tidying, Visit } from '../../repositories/repository-holds.ts'
+import type { Hold, RepositoryHolds } from '../../repositories/repository-holds.ts'
 import type { SshKeys } from '../../ssh-keys/ssh-keys.ts'
-import type { GitTurns, TurnKind } from '../git-limiters.ts'
+import type { GitLimiters, LimiterKind } from '../git-limiters.ts'
 import type { Operation } from '../operations.ts'
 import type { Push, Pushes } from '../receive-pack/pushes.ts'
 import type { FetchSource } from '../upload-pack/response-cache.ts'
 
 /** What the SSH process asks of the main one, which alone knows who may do what. */
-export type SshBackend = ReturnType<typeof createSshBackend>['functions']
+export type SshRpcServer = ReturnType<typeof createSshRpcServer>['functions']
 
 type Dependencies = {
   sshKeys: SshKeys
@@ -20,8 +20,8 @@ type Dependencies = {
   /** Throws the Problem of a part of the service that is missing. */
   requireParts: () => Promise<void>
   pushes: Pushes
-  tidying: Tidying
-  turns: GitTurns
+  repositoryHolds: RepositoryHolds
+  turns: GitLimiters
   /** Called when a Git operation over SSH has ended. */
   onOperation: (operation: Operation) => void
   /** Called for each fetch over SSH. */
@@ -31,12 +31,12 @@ type Dependencies = {
 type Turn = { end: AbortController; held?: Disposable }
 
 /** The main process's side for one SSH process. What that holds here is named by numbers of its own. */
-export function createSshBackend(dependencies: Dependencies) {
-  const { sshKeys, repositories, recheckAccess, requireParts, pushes, tidying, turns } =
+export function createSshRpcServer(dependencies: Dependencies) {
+  const { sshKeys, repositories, recheckAccess, requireParts, pushes, repositoryHolds, turns } =
     dependencies
   const { onOperation, onFetch } = dependencies
   const heldTurns = new Map<number, Turn>()
-  const visits = new Map<number, Visit>()
+  const repositoryHoldCounts = new Map<number, Hold>()
   const openPushes = new Map<string, Push>()
   // Calls that may yet give the process something to hold.
   const calls = new Set<Promise<unknown>>()
@@ -52,11 +52,11 @@ export function createSshBackend(dependencies: Dependencies) {
     list: (principal: Principal) => repositories.list(principal, { after: '', limit: undefined }),
     describe: (repository: Repository) => repositories.describe(repository),
 
-    async takeTurn(id: number, kind: TurnKind, keys: string[]): Promise<void> {
+    async takeTurn(id: number, kind: LimiterKind, keys: string[]): Promise<void> {
       const turn: Turn = { end: new AbortController() }
       heldTurns.set(id, turn)
       try {
-        turn.held = await turns[kind].take(keys, turn.end.signal)
+        turn.held = await turns[kind].acquire(keys, turn.end.signal)
       } catch (error) {
         heldTurns.delete(id)
         throw error
@@ -74,29 +74,29 @@ export function createSshBackend(dependencies: Dependencies) {
     },
 
     async enter(id: number, repositoryId: string): Promise<void> {
-      visits.set(id, await tidying.enter(repositoryId))
+      repositoryHoldCounts.set(id, await repositoryHolds.acquire(repositoryId))
     },
 
     /** Ends a visit whose git has ended with an exit code, null if it was killed, undefined if it never was. */
     async leave(id: number, exitCode: number | null | undefined): Promise<void> {
-      const visit = visits.get(id)
-      visits.delete(id)
-      if (exitCode !== undefined) visit?.watch(Promise.resolve({ exitCode }))
-      await visit?.[Symbol.asyncDispose]()
+      const hold = repositoryHoldCounts.get(id)
+      repositoryHoldCounts.delete(id)
+      if (exitCode !== undefined) hold?.watch(Promise.resolve({ exitCode }))
+      await hold?.[Symbol.asyncDispose]()
     },
 
     /** Judges a push; the id of its record. */
-    async judge(
+    async authorize(
       principal: Principal,
       repository: Repository,
       updates: RefUpdate[],
       isFastForward: boolean | undefined,
     ): Promise<string | undefined> {
-      const push: Push = { principal, repository, door: 'ssh', isFastForward }
+      const push: Push = { principal, repository, via: 'ssh', isFastForward }
       try {
-        await pushes.judge(push, updates)
+        await pushes.authorize(push, updates)
       } catch (error) {
-        await pushes.finish(push)
+        await pushes.finalize(push)
         throw error
       }
       if (push.id !== undefined) openPushes.set(push.id, push)
@@ -106,10 +106,10 @@ export function createSshBackend(dependencies: Dependencies) {
     observe: async (operation: Operation) => onOperation(operation),
     observeFetch: async (source: FetchSource) => onFetch(source),
 
-    async finish(pushId: string): Promise<boolean> {
+    async finalize(pushId: string): Promise<boolean> {
       const push = openPushes.get(pushId)
       openPushes.delete(pushId)
-      return push ? pushes.finish(push) : true
+      return push ? pushes.finalize(push) : true
     },
   }
 
@@ -128,7 +128,7 @@ export function createSshBackend(dependencies: Dependencies) {
       ...functions,
       takeTurn: counted(functions.takeTurn),
       enter: counted(functions.enter),
-      judge: counted(functions.judge),
+      authorize: counted(functions.authorize),
     },
 
     /** Gives up all that the process held, which is gone with its git processes. */
@@ -136,8 +136,8 @@ export function createSshBackend(dependencies: Dependencies) {
       await Promise.all([...heldTurns.keys()].map(functions.endTurn))
       await Promise.allSettled(calls)
       await Promise.all([
-        ...[...visits.keys()].map((id) => functions.leave(id, null)),
-        ...[...openPushes.keys()].map(functions.finish),
+        ...[...repositoryHoldCounts.keys()].map((id) => functions.leave(id, null)),
+        ...[...openPushes.keys()].map(functions.finalize),
       ])
     },
   }

@@ -4,8 +4,8 @@ import type { Principal } from '../../access/principal.ts'
 import type { Body } from '../../git/protocol/request-body.ts'
 import type { Key } from '../../ssh-keys/ssh-keys.ts'
 import type { GitEngine } from '../git-engine.ts'
-import type { Answer, GitRequest, Outcome } from '../git-request.ts'
-import type { SshBackend } from './rpc-server.ts'
+import type { GitRequest, GitResponse, Outcome } from '../git-request.ts'
+import type { SshRpcServer } from './rpc-server.ts'
 import { toCatalogue, toDetails, toHelp, toIdentity, toList, toSelf } from './ssh-output.ts'
 
 /** Somebody who came by SSH: as whom, and with which key, if any. */
@@ -17,7 +17,7 @@ export type Call = {
   /** The name in its argument, for a command that takes one. */
   repositoryName: string
   protocol: string
-  answer: Answer
+  answer: GitResponse
   input: Body
   isReceiving: () => boolean
   signal: AbortSignal
@@ -42,7 +42,7 @@ export type SshCommand = PrintingCommand | GitCommand
 
 type Dependencies = {
   engine: GitEngine
-  backend: Pick<SshBackend, 'open' | 'list' | 'describe'>
+  backend: Pick<SshRpcServer, 'open' | 'list' | 'describe'>
   accessWatch: AccessWatch
 }
 

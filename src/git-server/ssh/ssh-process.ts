@@ -6,9 +6,9 @@ import type { Log } from '../../base/log.ts'
 import { type PlainSettings, withoutSecrets } from '../../config/settings.ts'
 import { endOrphans, ownerVariable } from '../../git/process/orphans.ts'
 import type { RefCounts } from '../../git/refs/ref-cache.ts'
-import { connectRemote, type Wire } from '../../rpc/rpc.ts'
+import { connectRpc, type Wire } from '../../rpc/rpc.ts'
 import type { Kept } from '../upload-pack/cache-store.ts'
-import type { createSshBackend } from './rpc-server.ts'
+import type { createSshRpcServer } from './rpc-server.ts'
 
 /** What the main process asks of the SSH process. */
 export type SshProcessFunctions = {
@@ -26,7 +26,7 @@ export type Listening = { host: string; port: number }
 
 type Options = SshProcessOptions & {
   /** Makes the side of the main process for an SSH process. */
-  createBackend: () => ReturnType<typeof createSshBackend>
+  createBackend: () => ReturnType<typeof createSshRpcServer>
   log: Log
   /** The environment in which the process starts. */
   environment: Record<string, string | undefined>
@@ -73,7 +73,7 @@ export async function startSshProcess({ createBackend, log, environment, ...opti
       detached: true,
     })
     const backend = createBackend()
-    const remote = connectRemote<SshProcessFunctions>({
+    const remote = connectRpc<SshProcessFunctions>({
       wire: wireTo(child),
       ours: backend.functions,
       onFault: (error) => log.error({ err: error }, 'a request over SSH failed'),

@@ -2,32 +2,32 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Log } from '../../base/log.ts'
 import type { FreeSpace } from '../../config/free-space.ts'
-import type { Door } from '../../database/schema.ts'
+import type { Via } from '../../database/schema.ts'
 import { gitCommands } from '../../git/process/commands.ts'
 import type { Git } from '../../git/process/git-process.ts'
 import {
   capabilitiesIn,
+  fetchAdvertisement,
   fetchCapabilitiesIn,
-  fetchOffer,
 } from '../../git/protocol/fetch-advertisement.ts'
 import { answerLsRefs } from '../../git/protocol/ls-refs.ts'
 import { flushPacket, packet } from '../../git/protocol/pkt-line.ts'
-import { pushOffer } from '../../git/protocol/push-advertisement.ts'
+import { pushAdvertisement } from '../../git/protocol/push-advertisement.ts'
 import { bodyOf } from '../../git/protocol/request-body.ts'
-import { lookAt } from '../../git/refs/file-fingerprint.ts'
-import type { RefSnapshots } from '../../git/refs/ref-cache.ts'
+import { readFingerprint } from '../../git/refs/file-fingerprint.ts'
+import type { RefCache } from '../../git/refs/ref-cache.ts'
 import type { RefSnapshot } from '../../git/refs/ref-snapshot.ts'
 import { assertRepository } from '../../git/refs/refs.ts'
-import type { GitTurns } from '../git-limiters.ts'
+import type { GitLimiters } from '../git-limiters.ts'
 import { type GitRequest, keysOf, type Outcome, type Service } from '../git-request.ts'
-import { talk, type Watched, watchRequest } from '../respond.ts'
-import { say } from '../respond-with-bytes.ts'
+import { respond, type WatchedRequest, watchRequest } from '../respond.ts'
+import { respondWithBytes } from '../respond-with-bytes.ts'
 
 type Dependencies = {
   git: Git
-  turns: GitTurns
-  snapshots: RefSnapshots
-  door: Door
+  turns: GitLimiters
+  refCache: RefCache
+  via: Via
   freeSpace: FreeSpace
   stallMs: number
   log: Log
@@ -36,11 +36,11 @@ type Dependencies = {
 const versionOne = packet('version 1\n')
 
 /** What fetches and pushes begin with, and lists of refs. */
-export function createOffers({
+export function createAdvertiser({
   git,
   turns,
-  snapshots,
-  door,
+  refCache,
+  via,
   freeSpace,
   stallMs,
   log,
@@ -55,28 +55,28 @@ export function createOffers({
   const fetchCapabilities = once(async (path) => {
     // Over HTTP each request of a fetch stands alone, and may say that it is the last.
     const command =
-      door === 'http' ? gitCommands.advertiseFetch(path) : gitCommands.fetchSession(path)
+      via === 'http' ? gitCommands.advertiseFetch(path) : gitCommands.fetchSession(path)
     return fetchCapabilitiesIn(await git.run(command, { input: flushPacket.toString() }))
   })
 
   // A fault is told here, where it is shown to the user; git says nothing of why a later request fails.
   async function snapshotOf(path: string): Promise<RefSnapshot | undefined> {
-    const snapshot = await snapshots.of(path)
+    const snapshot = await refCache.of(path)
     if (!snapshot) await assertRepository(path)
     return snapshot
   }
 
   async function fetchOfferOf(path: string, protocol: string): Promise<Buffer[] | undefined> {
     if (protocol === 'version=2') {
-      const head = lookAt(`${path}/HEAD`)
+      const head = readFingerprint(`${path}/HEAD`)
       if (head?.kind !== 'file' || head.size === 0) await assertRepository(path)
       return [await versionTwoOffer(path)]
     }
     const snapshot = await snapshotOf(path)
     if (!snapshot || isShallow(path)) return undefined
     const capabilities = await fetchCapabilities(path)
-    const peeled = capabilities && (await snapshots.peeled(path, snapshot))
-    return capabilities && peeled && fetchOffer(snapshot, peeled, capabilities)
+    const peeled = capabilities && (await refCache.peeled(path, snapshot))
+    return capabilities && peeled && fetchAdvertisement(snapshot, peeled, capabilities)
   }
 
   async function pushOfferOf(path: string): Promise<Buffer[] | undefined> {
@@ -84,7 +84,7 @@ export function createOffers({
     // Told before the client sends anything.
     await freeSpace.require()
     if (!snapshot || isShallow(path)) return undefined
-    return pushOffer(snapshot, await pushCapabilities(path))
+    return pushAdvertisement(snapshot, await pushCapabilities(path))
   }
 
   /** Says what a fetch or a push begins with where that takes no git; else says nothing, and is false. */
@@ -100,7 +100,7 @@ export function createOffers({
       : await pushOfferOf(repository.path)
     if (!offer) return false
     const version = protocol === 'version=1' ? [versionOne] : []
-    await say(request, [...(heading ? [heading] : []), ...version, ...offer], stallMs)
+    await respondWithBytes(request, [...(heading ? [heading] : []), ...version, ...offer], stallMs)
     return true
   }
 
@@ -111,25 +111,25 @@ export function createOffers({
     async offer(service: Service, request: GitRequest, heading?: Buffer): Promise<Outcome> {
       if (await offerAtHand(service, request, heading)) return 0
       using watched = watchRequest(request, stallMs)
-      using _turn = await turns.fetch.take(keysOf(watched), watched.signal)
+      using _turn = await turns.fetch.acquire(keysOf(watched), watched.signal)
       const command =
         service === 'git-upload-pack' ? gitCommands.advertiseFetch : gitCommands.advertisePush
       await using child = await git.start(command(request.repository.path), request)
       // With nothing said, the status of HTTP gives the reason.
       const explains = 'once begun'
-      return await talk(watched, { child, input: bodyOf(), heading, explains }, log)
+      return await respond(watched, { child, input: bodyOf(), heading, explains }, log)
     },
 
     /** Answers `ls-refs`. */
-    async list(request: GitRequest | Watched, input: Buffer): Promise<Outcome> {
+    async list(request: GitRequest | WatchedRequest, input: Buffer): Promise<Outcome> {
       const { repository, protocol } = request
       const lines =
-        protocol === 'version=2' ? await answerLsRefs(snapshots, repository.path, input) : undefined
-      if (lines) return say(request, lines, stallMs)
+        protocol === 'version=2' ? await answerLsRefs(refCache, repository.path, input) : undefined
+      if (lines) return respondWithBytes(request, lines, stallMs)
       using watched = watchRequest(request, stallMs)
-      using _turn = await turns.fetch.take(keysOf(watched), watched.signal)
+      using _turn = await turns.fetch.acquire(keysOf(watched), watched.signal)
       await using child = await git.start(gitCommands.fetch(repository.path), watched)
-      return await talk(watched, { child, input: bodyOf(input) }, log)
+      return await respond(watched, { child, input: bodyOf(input) }, log)
     },
   }
 }

@@ -7,8 +7,8 @@ import { finished } from 'node:stream/promises'
 import { test } from 'node:test'
 import { until } from '../../../test/support/condition.ts'
 import { temporaryFolder } from '../../../test/support/git.ts'
-import { createKeptAnswers } from './cache-store.ts'
-import { createAnswerSpool } from './response-pipe.ts'
+import { createCacheStore } from './cache-store.ts'
+import { createResponsePipe } from './response-pipe.ts'
 
 const kib = 1024
 const mib = 1024 * kib
@@ -47,11 +47,11 @@ test('what is asked for again moves from memory to a file, and can be read meanw
   await using site = await createSite()
   const bytes = await site.put('key', mib, false)
   assert.equal(site.files(), 0)
-  const spool = site.kept.find('key')
-  assert.ok(spool)
-  assert.ok((await readAll(spool)).equals(bytes))
-  await until('it is in a file', spool.hasFile)
-  assert.ok((await readAll(spool)).equals(bytes))
+  const pipe = site.kept.find('key')
+  assert.ok(pipe)
+  assert.ok((await readAll(pipe)).equals(bytes))
+  await until('it is in a file', pipe.hasFile)
+  assert.ok((await readAll(pipe)).equals(bytes))
 })
 
 test('answers of repositories that are gone go soon, and their files with them', async () => {
@@ -68,9 +68,9 @@ test('answers of repositories that are gone go soon, and their files with them',
 test('what is dropped while somebody reads it can be read to its end, and is closed then', async () => {
   await using site = await createSite()
   const bytes = await site.put('key', mib)
-  const spool = site.kept.find('key')
-  assert.ok(spool)
-  const reading = readAll(spool)
+  const pipe = site.kept.find('key')
+  assert.ok(pipe)
+  const reading = readAll(pipe)
   site.kept.clear()
   assert.ok((await reading).equals(bytes))
   await site.untilClosed()
@@ -100,7 +100,7 @@ test('small answers take no files, and little memory, of however few bytes they 
 async function createSite({ maxBytes = 64 * mib, maxAgeMs = 60_000 } = {}) {
   const folder = await temporaryFolder()
   const clock = { time: 1_000_000, now: () => clock.time }
-  const kept = createKeptAnswers({ maxBytes, maxAgeMs, clock })
+  const kept = createCacheStore({ maxBytes, maxAgeMs, clock })
   let count = 0
 
   async function openFile() {
@@ -128,11 +128,11 @@ async function createSite({ maxBytes = 64 * mib, maxAgeMs = 60_000 } = {}) {
     files,
     async put(key: string, size: number, isRepeated = true): Promise<Buffer> {
       const bytes = randomBytes(size)
-      const spool = createAnswerSpool({ openFile, isWanted: () => true, onUnread() {} })
-      using _held = spool.hold()
-      await finished(spool.output.end(bytes))
-      spool.end({ exitCode: 0, complaint: '', isExplained: false })
-      await kept.put(key, spool, { directory: folder.path, isRepeated })
+      const pipe = createResponsePipe({ openFile, isWanted: () => true, onUnread() {} })
+      using _held = pipe.hold()
+      await finished(pipe.output.end(bytes))
+      pipe.end({ exitCode: 0, complaint: '', isExplained: false })
+      await kept.put(key, pipe, { directory: folder.path, isRepeated })
       return bytes
     },
     present: (...keys: string[]) => keys.filter((key) => kept.find(key)),
@@ -146,8 +146,8 @@ async function createSite({ maxBytes = 64 * mib, maxAgeMs = 60_000 } = {}) {
   }
 }
 
-async function readAll(spool: ReturnType<typeof createAnswerSpool>): Promise<Buffer> {
-  using reader = spool.read()
+async function readAll(pipe: ReturnType<typeof createResponsePipe>): Promise<Buffer> {
+  using reader = pipe.read()
   const pieces: Buffer[] = []
   for (;;) {
     const piece = await reader.next(new AbortController().signal)

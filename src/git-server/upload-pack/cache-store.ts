@@ -1,6 +1,6 @@
 import { stat } from 'node:fs/promises'
 import type { Clock } from '../../base/clock.ts'
-import type { AnswerSpool } from './response-pipe.ts'
+import type { ResponsePipe } from './response-pipe.ts'
 
 type Options = {
   /** Bytes that all together may take. */
@@ -13,7 +13,7 @@ type Options = {
 export type Kept = { entries: number; bytes: number }
 
 type Entry = {
-  spool: AnswerSpool
+  pipe: ResponsePipe
   held: Disposable
   /** The directory of its repository. */
   directory: string
@@ -39,15 +39,15 @@ const firstAgeMs = 10_000
  * Answers that may be given again. What was asked for once is kept for a moment, if there is memory for it, and what
  * was asked for again for long. Those go first that were not asked for the longest.
  */
-export function createKeptAnswers({ maxBytes, maxAgeMs, clock }: Options) {
+export function createCacheStore({ maxBytes, maxAgeMs, clock }: Options) {
   const entries = new Map<string, Entry>()
   let bytes = 0
   let memoryBytes = 0
   let files = 0
 
-  function count({ spool, isInFile }: Entry, times: 1 | -1): void {
-    bytes += times * spool.size()
-    memoryBytes += times * (entryBytes + (isInFile ? 0 : spool.size()))
+  function count({ pipe, isInFile }: Entry, times: 1 | -1): void {
+    bytes += times * pipe.size()
+    memoryBytes += times * (entryBytes + (isInFile ? 0 : pipe.size()))
     if (isInFile) files += times
   }
 
@@ -59,7 +59,7 @@ export function createKeptAnswers({ maxBytes, maxAgeMs, clock }: Options) {
     entry.held[Symbol.dispose]()
   }
 
-  function makeRoom(): void {
+  function makeWorkspace(): void {
     for (const [key, { isInFile }] of entries) {
       const isOver = isInFile ? files > filesMost : memoryBytes > memoryBytesMost
       if (isOver || bytes > maxBytes) drop(key)
@@ -70,14 +70,14 @@ export function createKeptAnswers({ maxBytes, maxAgeMs, clock }: Options) {
   async function keepOn(key: string, entry: Entry): Promise<void> {
     entry.isRepeated = true
     entry.until = clock.now() + maxAgeMs
-    if (entry.isInFile || entry.spool.size() <= smallBytes) return
+    if (entry.isInFile || entry.pipe.size() <= smallBytes) return
     // Where the disk has no room, it stays in memory.
-    const isInFile = await entry.spool.store()
+    const isInFile = await entry.pipe.store()
     if (entries.get(key) !== entry) return
     count(entry, -1)
     entry.isInFile = isInFile
     count(entry, 1)
-    makeRoom()
+    makeWorkspace()
   }
 
   return {
@@ -87,23 +87,23 @@ export function createKeptAnswers({ maxBytes, maxAgeMs, clock }: Options) {
     /** Keeps an answer that is whole and has ended. */
     async put(
       key: string,
-      spool: AnswerSpool,
+      pipe: ResponsePipe,
       { directory, isRepeated }: { directory: string; isRepeated: boolean },
     ): Promise<void> {
-      const isLarge = spool.size() > smallBytes
-      const isInFile = isLarge && (isRepeated || spool.hasFile()) && (await spool.store())
+      const isLarge = pipe.size() > smallBytes
+      const isInFile = isLarge && (isRepeated || pipe.hasFile()) && (await pipe.store())
       // The disk is full, and so would memory soon be.
-      if (spool.hasFile() && !isInFile) return
+      if (pipe.hasFile() && !isInFile) return
       drop(key)
       const ageMs = isRepeated ? maxAgeMs : Math.min(maxAgeMs, firstAgeMs)
       const until = clock.now() + ageMs
-      const entry = { spool, held: spool.hold(), directory, until, isRepeated, isInFile }
+      const entry = { pipe, held: pipe.hold(), directory, until, isRepeated, isInFile }
       entries.set(key, entry)
       count(entry, 1)
-      makeRoom()
+      makeWorkspace()
     },
 
-    find(key: string): AnswerSpool | undefined {
+    find(key: string): ResponsePipe | undefined {
       const entry = entries.get(key)
       if (!entry) return undefined
       if (entry.until <= clock.now()) {
@@ -114,7 +114,7 @@ export function createKeptAnswers({ maxBytes, maxAgeMs, clock }: Options) {
       entries.delete(key)
       entries.set(key, entry)
       if (!entry.isRepeated) void keepOn(key, entry)
-      return entry.spool
+      return entry.pipe
     },
 
     /** Drops what is too old and what is of repositories that are gone: nobody asks for it any more. */

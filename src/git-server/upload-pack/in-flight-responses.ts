@@ -2,9 +2,9 @@ import { EventEmitter } from 'node:events'
 import type { FileHandle } from 'node:fs/promises'
 import { finished } from 'node:stream/promises'
 import type { GitProcess } from '../../git/process/git-process.ts'
-import { converse, type Said } from '../../git/process/pipe-process.ts'
+import { type PipeEnd, pipeProcess } from '../../git/process/pipe-process.ts'
 import { bodyOf } from '../../git/protocol/request-body.ts'
-import { type AnswerSpool, createAnswerSpool } from './response-pipe.ts'
+import { createResponsePipe, type ResponsePipe } from './response-pipe.ts'
 
 /** How git comes to answer a request. */
 export type Production = {
@@ -14,33 +14,37 @@ export type Production = {
   start: () => Promise<GitProcess>
 }
 
-type Flight = {
+type InFlightResponse = {
   key: string
   production: Production
   /** Over when git has ended. */
   turn: Disposable
   /** Whether the answer is to stay readable from its start, though memory has no room for it. */
-  isWanted: (spool: AnswerSpool) => boolean
+  isWanted: (pipe: ResponsePipe) => boolean
   /** Called with the whole answer. Until this is done, others still join. */
-  onEnd: (spool: AnswerSpool, ended: Said) => Promise<void>
+  onEnd: (pipe: ResponsePipe, ended: PipeEnd) => Promise<void>
 }
 
 /** Answers that git is just giving, each to all who ask for it. */
-export function createFlights(openFile: () => Promise<FileHandle>) {
-  const flights = new Map<string, AnswerSpool>()
+export function createInFlightResponses(openFile: () => Promise<FileHandle>) {
+  const inFlight = new Map<string, ResponsePipe>()
   const starts = new EventEmitter().setMaxListeners(0)
 
-  function find(key: string): AnswerSpool | undefined {
-    const spool = flights.get(key)
-    return spool?.isWhole() ? spool : undefined
+  function find(key: string): ResponsePipe | undefined {
+    const pipe = inFlight.get(key)
+    return pipe?.isWhole() ? pipe : undefined
   }
 
-  async function fly(spool: AnswerSpool, flight: Flight, signal: AbortSignal): Promise<void> {
-    using _turn = flight.turn
-    using _held = spool.hold()
-    const ended = await produce(spool, flight.production, signal)
-    spool.end(ended)
-    await flight.onEnd(spool, ended)
+  async function fly(
+    pipe: ResponsePipe,
+    response: InFlightResponse,
+    signal: AbortSignal,
+  ): Promise<void> {
+    using _turn = response.turn
+    using _held = pipe.hold()
+    const ended = await produce(pipe, response.production, signal)
+    pipe.end(ended)
+    await response.onEnd(pipe, ended)
   }
 
   return {
@@ -67,36 +71,36 @@ export function createFlights(openFile: () => Promise<FileHandle>) {
     },
 
     /** Has git answer, for as long as anybody reads. Whoever calls this begins to read at once. */
-    start(flight: Flight): AnswerSpool {
-      const { key, isWanted } = flight
+    start(response: InFlightResponse): ResponsePipe {
+      const { key, isWanted } = response
       const unread = new AbortController()
-      const spool = createAnswerSpool({
+      const pipe = createResponsePipe({
         openFile,
-        isWanted: () => isWanted(spool),
+        isWanted: () => isWanted(pipe),
         onUnread() {
-          if (spool.hasEnded()) return
+          if (pipe.hasEnded()) return
           land()
           unread.abort(new Error('Nobody waits for this answer any more.'))
         },
       })
       const land = () => {
-        if (flights.get(key) === spool) flights.delete(key)
+        if (inFlight.get(key) === pipe) inFlight.delete(key)
       }
-      flights.set(key, spool)
+      inFlight.set(key, pipe)
       starts.emit(key)
-      fly(spool, flight, unread.signal).catch(spool.fail).finally(land)
-      return spool
+      fly(pipe, response, unread.signal).catch(pipe.fail).finally(land)
+      return pipe
     },
   }
 }
 
 async function produce(
-  { output }: AnswerSpool,
+  { output }: ResponsePipe,
   { input, start }: Production,
   signal: AbortSignal,
-): Promise<Said> {
+): Promise<PipeEnd> {
   await using child = await start()
-  const ended = await converse(child, {
+  const ended = await pipeProcess(child, {
     input: bodyOf(input),
     output,
     sendsAllFirst: true,

@@ -7,15 +7,15 @@ import type { FreeSpace } from '../../config/free-space.ts'
 import type { PlainSettings } from '../../config/settings.ts'
 import { watchDrain } from '../../git/process/chunks.ts'
 import { bodyOf } from '../../git/protocol/request-body.ts'
-import { createStamps } from '../../git/refs/repository-version.ts'
+import { createRepositoryVersions } from '../../git/refs/repository-version.ts'
 import type { Outcome } from '../git-request.ts'
-import { conclude, talk, type Watched } from '../respond.ts'
+import { conclude, respond, type WatchedRequest } from '../respond.ts'
 import { readFetchRequest } from './cache-key.ts'
-import { createKeptAnswers } from './cache-store.ts'
-import { createFlights, type Production } from './in-flight-responses.ts'
-import type { AnswerReader, AnswerSpool } from './response-pipe.ts'
+import { createCacheStore } from './cache-store.ts'
+import { createInFlightResponses, type Production } from './in-flight-responses.ts'
+import type { ResponsePipe, ResponseReader } from './response-pipe.ts'
 
-export type FetchCache = ReturnType<typeof createFetchCache>
+export type ResponseCache = ReturnType<typeof createResponseCache>
 
 /**
  * Where the answer to a fetch comes from: it was kept; git was just giving it to another client; git gives it. Those
@@ -41,10 +41,10 @@ const sweepEveryMs = 60_000
  * Has git answer fetches that are alike once. Whoever asks for what it is just answering reads along, and from the
  * second time on the answer is kept: under all that it depends on, so that it need never be withdrawn.
  */
-export function createFetchCache({ settings, freeSpace, clock, log, onFetch }: Dependencies) {
-  const stamps = createStamps()
-  const flights = createFlights(openUnnamed)
-  const kept = createKeptAnswers({
+export function createResponseCache({ settings, freeSpace, clock, log, onFetch }: Dependencies) {
+  const versions = createRepositoryVersions()
+  const inFlight = createInFlightResponses(openUnnamed)
+  const kept = createCacheStore({
     maxBytes: settings.fetchCacheBytes,
     maxAgeMs: settings.fetchCacheSeconds * 1000,
     clock,
@@ -54,11 +54,11 @@ export function createFetchCache({ settings, freeSpace, clock, log, onFetch }: D
   const sweeping = setInterval(() => void kept.sweep(), sweepEveryMs).unref()
 
   /** What an answer depends on, in few bytes; undefined when nobody else may have it. */
-  function keyOf({ protocol, repository }: Watched, input: Buffer): string | undefined {
+  function keyOf({ protocol, repository }: WatchedRequest, input: Buffer): string | undefined {
     const request = protocol === 'version=2' ? readFetchRequest(input) : undefined
     if (!request) return undefined
     const { canonical, hasHaves, includesTags } = request
-    const stamp = stamps.stamp(repository.path, { objects: hasHaves, tags: includesTags })
+    const stamp = versions.stamp(repository.path, { objects: hasHaves, tags: includesTags })
     if (stamp === undefined) return undefined
     const hash = createHash('sha256').update(`${repository.id} ${stamp}\n`)
     return hash.update(canonical).digest('base64')
@@ -75,17 +75,17 @@ export function createFetchCache({ settings, freeSpace, clock, log, onFetch }: D
   // Each answer is read as soon as it is found: it may be gone a moment later.
   async function beginToRead(
     key: string,
-    watched: Watched,
+    watched: WatchedRequest,
     production: Production,
-  ): Promise<{ source: FetchSource; reader: AnswerReader }> {
+  ): Promise<{ source: FetchSource; reader: ResponseReader }> {
     for (;;) {
       const hit = kept.find(key)
       if (hit) return { source: 'hit', reader: hit.read() }
-      const joined = flights.find(key)
+      const joined = inFlight.find(key)
       if (joined) return { source: 'joined', reader: joined.read() }
-      const turn = await flights.takeTurn(key, production, watched.signal)
+      const turn = await inFlight.takeTurn(key, production, watched.signal)
       if (!turn) continue
-      if (!kept.find(key) && !flights.find(key)) {
+      if (!kept.find(key) && !inFlight.find(key)) {
         return { source: 'missed', reader: lead(key, watched, production, turn).read() }
       }
       turn[Symbol.dispose]()
@@ -94,27 +94,27 @@ export function createFetchCache({ settings, freeSpace, clock, log, onFetch }: D
 
   function lead(
     key: string,
-    { repository }: Watched,
+    { repository }: WatchedRequest,
     production: Production,
     turn: Disposable,
-  ): AnswerSpool {
+  ): ResponsePipe {
     const isRepeated = () => seen.get(key) === 'repeated'
     const isToKeep = (size: number) => {
       if (!isRepeated()) return false
       if (!kept.takes(size)) seen.set(key, 'large')
       return isRepeated()
     }
-    return flights.start({
+    return inFlight.start({
       key,
       production,
       turn,
-      isWanted: (spool) => (spool.readers() > 1 || isToKeep(spool.size())) && !freeSpace.isShort(),
-      async onEnd(spool, { exitCode, complaint }) {
+      isWanted: (pipe) => (pipe.readers() > 1 || isToKeep(pipe.size())) && !freeSpace.isShort(),
+      async onEnd(pipe, { exitCode, complaint }) {
         if (exitCode !== 0) {
           log.warn({ repositoryId: repository.id, exitCode, complaint }, 'git failed')
-        } else if (spool.isWhole() && kept.takes(spool.size())) {
+        } else if (pipe.isWhole() && kept.takes(pipe.size())) {
           const { path } = repository
-          await kept.put(key, spool, { directory: path, isRepeated: isRepeated() })
+          await kept.put(key, pipe, { directory: path, isRepeated: isRepeated() })
         }
       },
     })
@@ -131,13 +131,13 @@ export function createFetchCache({ settings, freeSpace, clock, log, onFetch }: D
 
   return {
     /** Answers a fetch. */
-    async answer(watched: Watched, production: Production): Promise<Outcome> {
+    async answer(watched: WatchedRequest, production: Production): Promise<Outcome> {
       const key = keyOf(watched, production.input)
       if (key === undefined) {
         onFetch('passed')
         using _turn = await production.takeTurn(watched.signal)
         await using child = await production.start()
-        return await talk(watched, { child, input: bodyOf(production.input) }, log)
+        return await respond(watched, { child, input: bodyOf(production.input) }, log)
       }
       note(key)
       const { source, reader } = await beginToRead(key, watched, production)
@@ -155,7 +155,7 @@ export function createFetchCache({ settings, freeSpace, clock, log, onFetch }: D
   }
 }
 
-async function readTo(watched: Watched, reading: AnswerReader): Promise<Outcome> {
+async function readTo(watched: WatchedRequest, reading: ResponseReader): Promise<Outcome> {
   using reader = reading
   const { answer, signal, onProgress } = watched
   const { output } = answer

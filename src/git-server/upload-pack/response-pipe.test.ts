@@ -7,7 +7,7 @@ import { test } from 'node:test'
 import { until } from '../../../test/support/condition.ts'
 import { temporaryFolder } from '../../../test/support/git.ts'
 import { createRandom } from '../../../test/support/random.ts'
-import { type AnswerReader, createAnswerSpool } from './response-pipe.ts'
+import { createResponsePipe, type ResponseReader } from './response-pipe.ts'
 
 const mib = 1024 * 1024
 const { signal } = new AbortController()
@@ -17,92 +17,92 @@ test(`all readers get all of it, whenever they begin, at any speed (SVC_FUZZ_SEE
   await using folder = await temporaryFolder()
   const random = createRandom(seed)
   for (let round = 0; round < 10; round++) {
-    const spool = createSpool(folder.path, { isWanted: () => true })
-    using _held = spool.hold()
+    const pipe = createSpool(folder.path, { isWanted: () => true })
+    using _held = pipe.hold()
     const answer = randomBytes(random.below(8 * mib))
-    const readings = [readAll(spool.read())]
+    const readings = [readAll(pipe.read())]
     for (let at = 0; at < answer.length; ) {
       const length = 1 + random.below(random.pick([10, 1000, 300_000]) * 10)
-      const goesOn = spool.output.write(answer.subarray(at, at + length))
-      if (!goesOn) await new Promise((resolve) => spool.output.once('drain', resolve))
-      if (readings.length < 20 && random.chance(0.3)) readings.push(readAll(spool.read(), random))
+      const goesOn = pipe.output.write(answer.subarray(at, at + length))
+      if (!goesOn) await new Promise((resolve) => pipe.output.once('drain', resolve))
+      if (readings.length < 20 && random.chance(0.3)) readings.push(readAll(pipe.read(), random))
       at += length
     }
-    await finished(spool.output.end())
-    spool.end({ exitCode: 0, complaint: '', isExplained: false })
-    readings.push(readAll(spool.read()))
+    await finished(pipe.output.end())
+    pipe.end({ exitCode: 0, complaint: '', isExplained: false })
+    readings.push(readAll(pipe.read()))
     for (const read of await Promise.all(readings)) assert.ok(read.equals(answer), `round ${round}`)
   }
 })
 
 test('an answer that is wanted by its one reader alone waits for it, and cannot be joined', async () => {
   await using folder = await temporaryFolder()
-  const spool = createSpool(folder.path, { isWanted: () => false })
-  const reading = spool.read()
+  const pipe = createSpool(folder.path, { isWanted: () => false })
+  const reading = pipe.read()
   const answer = randomBytes(16 * mib)
   let given = 0
   const writing = (async () => {
     for (; given < answer.length; given += 65_536) {
-      if (spool.output.write(answer.subarray(given, given + 65_536))) continue
-      await new Promise((resolve) => spool.output.once('drain', resolve))
+      if (pipe.output.write(answer.subarray(given, given + 65_536))) continue
+      await new Promise((resolve) => pipe.output.once('drain', resolve))
     }
   })()
-  await until('it is too long for memory', () => !spool.isWhole())
+  await until('it is too long for memory', () => !pipe.isWhole())
   assert.ok(given < 4 * mib, `${given} bytes were taken that nobody has read`)
-  assert.equal(spool.hasFile(), false)
+  assert.equal(pipe.hasFile(), false)
   const read = readAll(reading)
   await writing
-  await finished(spool.output.end())
-  spool.end({ exitCode: 0, complaint: '', isExplained: false })
+  await finished(pipe.output.end())
+  pipe.end({ exitCode: 0, complaint: '', isExplained: false })
   assert.ok((await read).equals(answer))
 })
 
 test('where no file can be written, those who have begun get all of it, and nobody else joins', async () => {
   for (const openFile of [refuse, () => open('/dev/full', 'w+')]) {
-    const spool = createAnswerSpool({ openFile, isWanted: () => true, onUnread() {} })
-    const readings = [readAll(spool.read()), readAll(spool.read(), createRandom(seed))]
+    const pipe = createResponsePipe({ openFile, isWanted: () => true, onUnread() {} })
+    const readings = [readAll(pipe.read()), readAll(pipe.read(), createRandom(seed))]
     const answer = randomBytes(6 * mib)
     for (let at = 0; at < answer.length; at += 65_536) {
-      if (spool.output.write(answer.subarray(at, at + 65_536))) continue
-      await new Promise((resolve) => spool.output.once('drain', resolve))
+      if (pipe.output.write(answer.subarray(at, at + 65_536))) continue
+      await new Promise((resolve) => pipe.output.once('drain', resolve))
     }
-    await finished(spool.output.end())
-    spool.end({ exitCode: 0, complaint: '', isExplained: false })
+    await finished(pipe.output.end())
+    pipe.end({ exitCode: 0, complaint: '', isExplained: false })
     for (const read of await Promise.all(readings)) assert.ok(read.equals(answer))
-    assert.equal(spool.isWhole(), false)
+    assert.equal(pipe.isWhole(), false)
   }
 })
 
 test('who leaves is not waited for, and the last one to leave is told of', async () => {
   await using folder = await temporaryFolder()
   let unread = 0
-  const spool = createSpool(folder.path, { isWanted: () => false, onUnread: () => unread++ })
-  const [slow, quick] = [spool.read(), spool.read()]
+  const pipe = createSpool(folder.path, { isWanted: () => false, onUnread: () => unread++ })
+  const [slow, quick] = [pipe.read(), pipe.read()]
   const answer = randomBytes(8 * mib)
   const read = readAll(quick)
-  spool.output.write(answer)
-  await until('it waits for the slow one', () => !spool.isWhole())
+  pipe.output.write(answer)
+  await until('it waits for the slow one', () => !pipe.isWhole())
   slow[Symbol.dispose]()
   assert.equal(unread, 0)
-  await finished(spool.output.end())
-  spool.end({ exitCode: 0, complaint: '', isExplained: false })
+  await finished(pipe.output.end())
+  pipe.end({ exitCode: 0, complaint: '', isExplained: false })
   assert.ok((await read).equals(answer))
   assert.equal(unread, 1)
 })
 
 test('an answer that fails fails for all who read it', async () => {
   await using folder = await temporaryFolder()
-  const spool = createSpool(folder.path, {})
-  const readings = [readAll(spool.read()), readAll(spool.read())]
-  spool.output.write('some')
-  spool.fail(new Error('no git'))
+  const pipe = createSpool(folder.path, {})
+  const readings = [readAll(pipe.read()), readAll(pipe.read())]
+  pipe.output.write('some')
+  pipe.fail(new Error('no git'))
   for (const reading of readings) await assert.rejects(reading, /no git/)
-  assert.equal(spool.isWhole(), false)
+  assert.equal(pipe.isWhole(), false)
 })
 
-function createSpool(folder: string, options: Partial<Parameters<typeof createAnswerSpool>[0]>) {
+function createSpool(folder: string, options: Partial<Parameters<typeof createResponsePipe>[0]>) {
   let files = 0
-  return createAnswerSpool({
+  return createResponsePipe({
     openFile: () => open(join(folder, `file-${Date.now()}-${files++}`), 'wx+'),
     isWanted: () => true,
     onUnread() {},
@@ -110,7 +110,7 @@ function createSpool(folder: string, options: Partial<Parameters<typeof createAn
   })
 }
 
-async function readAll(reading: AnswerReader, random?: ReturnType<typeof createRandom>) {
+async function readAll(reading: ResponseReader, random?: ReturnType<typeof createRandom>) {
   using reader = reading
   const pieces: Buffer[] = []
   for (;;) {

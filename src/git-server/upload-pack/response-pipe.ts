@@ -1,19 +1,19 @@
 import type { FileHandle } from 'node:fs/promises'
 import { Writable } from 'node:stream'
 import { orAborted } from '../../base/timeouts.ts'
-import type { Said } from '../../git/process/pipe-process.ts'
+import type { PipeEnd } from '../../git/process/pipe-process.ts'
 
-export type AnswerSpool = ReturnType<typeof createAnswerSpool>
+export type ResponsePipe = ReturnType<typeof createResponsePipe>
 
 /** A piece of an answer. Whoever has it calls `done` when its bytes are needed no more. */
-export type Piece = { bytes: Buffer; done: () => void }
+export type ResponsePiece = { bytes: Buffer; done: () => void }
 
 /** One who reads an answer from its start, at a speed of their own. */
-export type AnswerReader = Disposable & {
+export type ResponseReader = Disposable & {
   /** The next piece, as soon as there is one; undefined at the end. */
-  next: (signal: AbortSignal) => Promise<Piece | undefined>
+  next: (signal: AbortSignal) => Promise<ResponsePiece | undefined>
   /** How git has ended that gave the answer. Only at the end. */
-  ended: () => Said | undefined
+  ended: () => PipeEnd | undefined
 }
 
 type Options = {
@@ -35,7 +35,7 @@ const batchBytes = 256 * 1024
  * An answer that one git gives and many read. Its beginning is in memory, then all of it in a file, if it is wanted: it
  * then grows as fast as git makes it. Else it grows as fast as all read it who have begun, and nobody else can.
  */
-export function createAnswerSpool({ openFile, isWanted, onUnread }: Options) {
+export function createResponsePipe({ openFile, isWanted, onUnread }: Options) {
   const readers = new Set<{ at: number }>()
   let pieces: Buffer[] = []
   // Where in the answer the first of them begins. Before it is what the file has, or nobody needs.
@@ -43,7 +43,7 @@ export function createAnswerSpool({ openFile, isWanted, onUnread }: Options) {
   let size = 0
   let file: FileHandle | undefined
   let isWhole = true
-  let ended: Said | undefined
+  let ended: PipeEnd | undefined
   let fault: Error | undefined
   let holders = 0
   let grown = Promise.withResolvers<void>()
@@ -106,7 +106,10 @@ export function createAnswerSpool({ openFile, isWanted, onUnread }: Options) {
     throw new RangeError(`There is no byte ${at} in an answer of ${size}.`)
   }
 
-  async function nextFor(reader: { at: number }, signal: AbortSignal): Promise<Piece | undefined> {
+  async function nextFor(
+    reader: { at: number },
+    signal: AbortSignal,
+  ): Promise<ResponsePiece | undefined> {
     for (;;) {
       signal.throwIfAborted()
       if (reader.at < size) {
@@ -146,7 +149,7 @@ export function createAnswerSpool({ openFile, isWanted, onUnread }: Options) {
     }),
 
     /** Called when all is said, with how git has ended. */
-    end(how: Said): void {
+    end(how: PipeEnd): void {
       ended = how
       tellReaders()
     },
@@ -169,7 +172,7 @@ export function createAnswerSpool({ openFile, isWanted, onUnread }: Options) {
     store: async () => isWhole && (pieces.length === 0 || (await moveToFile())),
 
     /** Begins to read. Only while it is whole. */
-    read(): AnswerReader {
+    read(): ResponseReader {
       const reader = { at: 0 }
       const held = hold()
       readers.add(reader)
@@ -197,7 +200,7 @@ async function writeAll(file: FileHandle, bytes: Buffer, at: number): Promise<vo
 const spareMost = 8
 const spare: Buffer[] = []
 
-async function readPiece(file: FileHandle, from: number, to: number): Promise<Piece> {
+async function readPiece(file: FileHandle, from: number, to: number): Promise<ResponsePiece> {
   const buffer = spare.pop() ?? Buffer.allocUnsafeSlow(batchBytes)
   const { bytesRead } = await file.read(buffer, 0, Math.min(batchBytes, to - from), from)
   if (bytesRead === 0) throw new Error('The file of an answer is shorter than it was.')

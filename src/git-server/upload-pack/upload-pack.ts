@@ -1,31 +1,31 @@
 import type { Log } from '../../base/log.ts'
 import { problemIn } from '../../base/problem.ts'
-import { createTurns } from '../../concurrency/fair-limiter.ts'
+import { createFairLimiter } from '../../concurrency/fair-limiter.ts'
 import type { PlainSettings } from '../../config/settings.ts'
 import { gitCommands } from '../../git/process/commands.ts'
 import type { Git } from '../../git/process/git-process.ts'
 import { deadline } from '../../git/process/stall-timeout.ts'
 import { readArchiveRequest } from '../../git/protocol/archive-request.ts'
-import { readWish, skipOffer } from '../../git/protocol/fetch-session.ts'
+import { readWish, skipAdvertisement } from '../../git/protocol/fetch-session.ts'
 import { firstPacket, type Packet, packet } from '../../git/protocol/pkt-line.ts'
 import { type Body, bodyOf, collect, limited } from '../../git/protocol/request-body.ts'
 import { assertCommand, malformedRequest, requestsIn } from '../../git/protocol/requests.ts'
 import { assertRepository } from '../../git/refs/refs.ts'
-import type { GitTurns } from '../git-limiters.ts'
+import type { GitLimiters } from '../git-limiters.ts'
 import { answerEmpty, type GitRequest, keysOf, type Outcome } from '../git-request.ts'
 import type { Measure } from '../operations.ts'
-import { talk, type Watched, watchRequest } from '../respond.ts'
-import type { FetchCache } from './response-cache.ts'
+import { respond, type WatchedRequest, watchRequest } from '../respond.ts'
+import type { ResponseCache } from './response-cache.ts'
 
 type Dependencies = {
   git: Git
-  turns: GitTurns
-  fetchCache: Pick<FetchCache, 'answer'>
+  turns: GitLimiters
+  responseCache: Pick<ResponseCache, 'answer'>
   settings: PlainSettings
   stallMs: number
   measure: Measure
   /** Answers `ls-refs`. */
-  list: (request: GitRequest | Watched, input: Buffer) => Promise<Outcome>
+  list: (request: GitRequest | WatchedRequest, input: Buffer) => Promise<Outcome>
   /** Says what a fetch begins with where that takes no git; else it is false. */
   offerAtHand: (service: 'git-upload-pack', request: GitRequest) => Promise<boolean>
   log: Log
@@ -35,20 +35,28 @@ type Dependencies = {
 const archiveMemoryMaxBytes = 512 * 1024 * 1024
 
 /** Fetches and clones, and the files of a commit as an archive. */
-export function createFetches(dependencies: Dependencies) {
-  const { git, turns, fetchCache, settings, stallMs, measure, log } = dependencies
-  const readingTurns = createTurns({ overall: 64, perKey: 16, waiting: 1000, waitMs: stallMs })
+export function createUploadPack(dependencies: Dependencies) {
+  const { git, turns, responseCache, settings, stallMs, measure, log } = dependencies
+  const readingTurns = createFairLimiter({
+    overall: 64,
+    perKey: 16,
+    waiting: 1000,
+    waitMs: stallMs,
+  })
   const answerList = measure('list', dependencies.list)
 
-  const answerPack = measure('fetch', (watched: Watched, input: Buffer) =>
-    fetchCache.answer(watched, {
+  const answerPack = measure('fetch', (watched: WatchedRequest, input: Buffer) =>
+    responseCache.answer(watched, {
       input,
-      takeTurn: (signal) => turns.fetch.take(keysOf(watched), signal),
+      takeTurn: (signal) => turns.fetch.acquire(keysOf(watched), signal),
       start: () => git.start(gitCommands.fetch(watched.repository.path), watched),
     }),
   )
 
-  async function answerFetch(request: GitRequest | Watched, input: Buffer): Promise<Outcome> {
+  async function answerFetch(
+    request: GitRequest | WatchedRequest,
+    input: Buffer,
+  ): Promise<Outcome> {
     const first = firstPacket(input)
     if (typeof first !== 'object') throw malformedRequest()
     if (first.packet.kind === 'flush') return answerEmpty(request.answer)
@@ -61,7 +69,7 @@ export function createFetches(dependencies: Dependencies) {
       const problem = problemIn(error)
       if (problem?.code !== 'git_limit_exceeded' || request.answer.hasBegun()) throw error
       // Git shows its user such a packet, and of a refused POST only the status.
-      request.answer.say(packet(`ERR ${problem.message}\n`))
+      request.answer.respondWithBytes(packet(`ERR ${problem.message}\n`))
       return 'refused'
     }
   }
@@ -71,7 +79,7 @@ export function createFetches(dependencies: Dependencies) {
     using watched = watchRequest(request, stallMs)
     using late = deadline(settings.bodySeconds * 1000, watched.signal)
     const { signal } = late
-    using _turn = await readingTurns.take([watched.principal.id], signal)
+    using _turn = await readingTurns.acquire([watched.principal.id], signal)
     const maxBytes = settings.fetchRequestMaxBytes
     return await collect(limited(body, { ...watched, maxBytes, signal }))
   }
@@ -101,12 +109,12 @@ export function createFetches(dependencies: Dependencies) {
       using watched = watchRequest(request, stallMs)
       const maxBytes = settings.fetchRequestMaxBytes
       const input = await readArchiveRequest(limited(body, { ...watched, maxBytes }), maxBytes)
-      using _turn = await turns.fetch.take(keysOf(request), watched.signal)
+      using _turn = await turns.fetch.acquire(keysOf(request), watched.signal)
       const { protocol } = request
       const memoryMaxBytes = Math.min(archiveMemoryMaxBytes, settings.gitMemoryMaxBytes)
       const options = { protocol, limits: { memoryMaxBytes } }
       await using child = await git.start(gitCommands.archive(path), options)
-      return await talk(watched, { child, input: bodyOf(input) }, log)
+      return await respond(watched, { child, input: bodyOf(input) }, log)
     }),
 
     /** Talks with a client from beginning to end, as a fetch before version 2 needs it. */
@@ -117,13 +125,13 @@ export function createFetches(dependencies: Dependencies) {
       const isOffered = await dependencies.offerAtHand('git-upload-pack', request)
       const wish = isOffered ? await readWish(input) : { isNothing: false, body: input }
       if (wish.isNothing) return 0
-      using _turn = await turns.fetch.take(keysOf(request), watched.signal)
+      using _turn = await turns.fetch.acquire(keysOf(request), watched.signal)
       await using child = await git.start(
         gitCommands.fetchSession(request.repository.path),
         request,
       )
-      if (isOffered) await skipOffer(child.stdout, watched.signal)
-      return await talk(watched, { child, input: wish.body }, log)
+      if (isOffered) await skipAdvertisement(child.stdout, watched.signal)
+      return await respond(watched, { child, input: wish.body }, log)
     }),
   }
 }

@@ -1,6 +1,6 @@
 import { mkdir, open, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { eachAtOnce } from '../../base/for-each-concurrently.ts'
+import { forEachConcurrently } from '../../base/for-each-concurrently.ts'
 import { printable } from '../../base/format.ts'
 import { isRefName } from '../refs/ref-name.ts'
 import { symbolicTarget } from '../refs/symbolic-target.ts'
@@ -11,7 +11,7 @@ import {
   requireUtf8,
   tooManyRefs,
 } from './import-error.ts'
-import { OddFile, type OpenedFolder } from './opened-folder.ts'
+import { OddFileError, type OpenedFolder } from './opened-folder.ts'
 
 type Options = {
   maxBytes: number
@@ -96,7 +96,7 @@ export async function readHead(source: OpenedFolder): Promise<string | undefined
 }
 
 function explain(error: unknown): unknown {
-  if (!(error instanceof OddFile)) return error
+  if (!(error instanceof OddFileError)) return error
   return importFailed(
     `"${printable(error.message).slice(0, shownMaxLength)}" in the source is ${error.reason}; such a repository is not imported.`,
   )
@@ -190,7 +190,7 @@ async function copyFolder(
   for await (const entry of folder.entries()) {
     copying.count()
     const inside = `${path}/${entry.name}`
-    if (entry.isSymbolicLink()) throw new OddFile(inside)
+    if (entry.isSymbolicLink()) throw new OddFileError(inside)
     if (rules === refRules) requireUtf8(inside)
     if (entry.name.endsWith('.promisor')) {
       throw importFailed('The source is a partial clone; fetch all of its objects first.')
@@ -201,7 +201,9 @@ async function copyFolder(
   }
   // A pack counts when its index is there, so the pack is copied first.
   files.sort((a, b) => Number(a.endsWith('.idx')) - Number(b.endsWith('.idx')))
-  await eachAtOnce(filesAtOnce, files, (inside) => rules.copy(folder, inside, target, copying))
+  await forEachConcurrently(filesAtOnce, files, (inside) =>
+    rules.copy(folder, inside, target, copying),
+  )
   for (const inside of folders) await copyFolder(folder, inside, target, copying, rules)
 }
 

@@ -5,7 +5,7 @@ import { ignoreAbsence } from '../../base/absence.ts'
 const { O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = constants
 
 /** What is found where a symbolic link, a pipe or a device is not followed, opened or waited for, or may not be read. */
-export class OddFile extends Error {
+export class OddFileError extends Error {
   override readonly name = 'OddFile'
   /** What it is, as the end of a sentence. */
   readonly reason: string
@@ -101,8 +101,8 @@ export class OpenedFolder implements AsyncDisposable {
     })
   }
 
-  #odd(name: string, reason?: string): OddFile {
-    return new OddFile(this.#nameOf(name), reason)
+  #odd(name: string, reason?: string): OddFileError {
+    return new OddFileError(this.#nameOf(name), reason)
   }
 
   #nameOf(name: string): string {

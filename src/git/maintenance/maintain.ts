@@ -3,9 +3,9 @@ import { join } from 'node:path'
 import { ignoreAbsence } from '../../base/absence.ts'
 import type { FaultPoint } from '../../base/fault-points.ts'
 import { gitCommands, maintenanceConfig } from '../process/commands.ts'
-import { backgroundCpuSeconds, type Ended, type Git, GitFailure } from '../process/git-process.ts'
+import { backgroundCpuSeconds, type Ended, type Git, GitError } from '../process/git-process.ts'
 import { readAllRefs } from '../refs/refs.ts'
-import { renewStamps } from '../refs/repository-version.ts'
+import { renewRepositoryVersion } from '../refs/repository-version.ts'
 import { dropExpired, expiredFolder, hasExpired, restoreExpired } from './expired-packs.ts'
 
 /** What a repository's objects are kept in. */
@@ -54,7 +54,7 @@ export async function maintain(directory: string, options: Options): Promise<voi
   if ((await readStorage(directory)).packs === 0) return
   // Whoever has mended files that were damaged does this next: no answer from before is then given again. And before
   // anything is taken away, so that it is known to be possible after.
-  await renewStamps(directory)
+  await renewRepositoryVersion(directory)
   if (extent === 'full') return repackAll(directory, options)
   await repack(gitCommands.repack(directory), options)
   faultPoint('maintenance.repacked')
@@ -108,7 +108,7 @@ async function repackAll(directory: string, options: Options): Promise<void> {
   try {
     await repack(gitCommands.repackAll(directory, seconds, join(expired, 'pack')), options)
   } finally {
-    await renewStamps(directory)
+    await renewRepositoryVersion(directory)
   }
   faultPoint('maintenance.repacked')
   if (await hasExpired(directory)) {
@@ -132,7 +132,7 @@ async function restoreIfNeeded(
     else await restoreExpired(directory)
   } catch (error) {
     await restoreExpired(directory)
-    if (!(error instanceof GitFailure)) throw error
+    if (!(error instanceof GitError)) throw error
     await check()
   }
 }
@@ -156,7 +156,7 @@ async function repack(command: string[], options: Options): Promise<void> {
     try {
       return await run(command, options, { isIdle: true })
     } catch (error) {
-      const isOvertaken = error instanceof GitFailure && /full closure/.test(error.message)
+      const isOvertaken = error instanceof GitError && /full closure/.test(error.message)
       if (!isOvertaken || tries === repackTries) throw error
     }
   }
@@ -177,5 +177,5 @@ async function run(command: string[], options: Options, { isIdle, input }: Step)
   child.stdout.resume()
   const ended = await child.ended.finally(() => signal.removeEventListener('abort', stop))
   signal.throwIfAborted()
-  if (ended.exitCode !== 0) throw new GitFailure(command[1] ?? '', ended)
+  if (ended.exitCode !== 0) throw new GitError(command[1] ?? '', ended)
 }

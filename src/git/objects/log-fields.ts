@@ -1,7 +1,7 @@
-import { type ChangedFiles, type ToldCommit, toTime } from '../../github-payloads/commits.ts'
+import { type ChangedFiles, type CommitSummary, toTime } from '../../github-payloads/commits.ts'
 
 /** A commit as git-log(1) tells of it; `branches` lead to it, where they were asked for. */
-export type LoggedCommit = Required<ToldCommit> & {
+export type LoggedCommit = Required<CommitSummary> & {
   parents: string[]
   branches: string[]
   /** Of its texts, roughly. */

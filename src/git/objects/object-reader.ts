@@ -14,7 +14,7 @@ export type ObjectReader = AsyncDisposable & {
 }
 
 /** An object has more bytes than were asked for at most. */
-export class ObjectTooLarge extends Error {
+export class ObjectTooLargeError extends Error {
   override readonly name = 'ObjectTooLarge'
 }
 
@@ -37,7 +37,7 @@ export async function openObjects(git: Git, directory: string): Promise<ObjectRe
     async read(name, maxBytes) {
       const { id, bytes } = await ask(`info ${name}`)
       if (id === '') return undefined
-      if (bytes > maxBytes) throw new ObjectTooLarge(`${name} has ${bytes} bytes`)
+      if (bytes > maxBytes) throw new ObjectTooLargeError(`${name} has ${bytes} bytes`)
       const { type } = await ask(`contents ${id}`)
       const content = await output.takeBytes(bytes)
       await output.takeBytes(1) // The line end after it.

@@ -1,6 +1,6 @@
 import { chunksOf } from '../process/chunks.ts'
 import { gitCommands } from '../process/commands.ts'
-import { type Git, GitFailure } from '../process/git-process.ts'
+import { type Git, GitError } from '../process/git-process.ts'
 import { createLogFields, type LoggedCommit } from './log-fields.ts'
 
 /** What a push brought to a ref. */
@@ -119,7 +119,7 @@ async function readLog(git: Git, command: readonly string[], maxLength: number):
   }
   const ended = await child.ended
   if (ended.exitCode === 0) return toLog(fields, 'whole')
-  if (ended.exitCode === null || passing.test(ended.complaint)) throw new GitFailure('log', ended)
+  if (ended.exitCode === null || passing.test(ended.complaint)) throw new GitError('log', ended)
   return toLog(fields, 'failed')
 }
 

@@ -7,14 +7,14 @@ import { ownerVariable } from './orphans.ts'
 import {
   type ExitStatus,
   type Limits,
-  openSeat,
-  type Seat,
-  type Seats,
-  seatsHere,
+  openPreforkedProcess,
+  type PreforkedProcess,
+  type Preforker,
+  preforkHere,
   toOrder,
 } from './preforked-process.ts'
 import { killGroup } from './process-group.ts'
-import type { Starter } from './spawn-helper.ts'
+import type { SpawnHelper } from './spawn-helper.ts'
 
 export type Git = ReturnType<typeof createGit>
 
@@ -40,7 +40,7 @@ export type Ended = {
 }
 
 /** A git command that failed by itself. */
-export class GitFailure extends Error {
+export class GitError extends Error {
   override readonly name = 'GitFailure'
   /**
    * The system's error code, where git's complaint is about one that matters: errno(3). EEXIST is a lock that another
@@ -89,7 +89,7 @@ type Options = {
   /** Where programs are looked for. */
   path: string
   /** What starts processes, if this one shall not. */
-  starter?: Pick<Starter, 'seatsWith'> | undefined
+  starter?: Pick<SpawnHelper, 'preforkerWith'> | undefined
 }
 
 type StartOptions = {
@@ -139,7 +139,7 @@ export function createGit(options: Options) {
     GIT_OPTIONAL_LOCKS: '0',
     ...asVariables(configuration),
   }
-  const seats: Seats = starter?.seatsWith(environment) ?? seatsHere(environment)
+  const preforker: Preforker = starter?.preforkerWith(environment) ?? preforkHere(environment)
 
   async function start(
     command: readonly string[],
@@ -158,25 +158,27 @@ export function createGit(options: Options) {
       limits: allLimits,
       isIdle,
     })
-    const seat =
-      reads === undefined ? await seats.take() : openSeat({ variables: environment, reads })
-    seat.channel.write(order)
-    return toProcess(seat, allLimits, options.onProgress)
+    const preforked =
+      reads === undefined
+        ? await preforker.take()
+        : openPreforkedProcess({ variables: environment, reads })
+    preforked.channel.write(order)
+    return toProcess(preforked, allLimits, options.onProgress)
   }
 
   function toProcess(
-    seat: Seat,
+    preforked: PreforkedProcess,
     limits: GitLimits,
     onProgress?: (line: string) => void,
   ): GitProcess {
-    const { pid, stdin, stdout, channel } = seat
+    const { pid, stdin, stdout, channel } = preforked
     let isRunning = true
     if (pid !== undefined) running.add(pid)
     const toEnded = ({ status, complaint }: Awaited<ReturnType<typeof untilEnd>>): Ended => {
       const exceeded = limitExceeded({ ...status, complaint }, limits, commonLimits)
       return { exitCode: status.exitCode, complaint, ...(exceeded && { exceeded }) }
     }
-    const all = untilEnd(seat, onProgress).then(toEnded)
+    const all = untilEnd(preforked, onProgress).then(toEnded)
     const ended = all.finally(() => {
       isRunning = false
       if (pid !== undefined) running.delete(pid)
@@ -215,14 +217,14 @@ export function createGit(options: Options) {
       }),
 
     /** Has the first request not wait for more than those after it. */
-    prepare: seats.prepare,
+    prepare: preforker.prepare,
 
     /** Runs a short command to its end. Throws a GitFailure when it fails. */
     async run(command: readonly string[], options: RunOptions = {}): Promise<string> {
       await using child = await start(command, options)
       child.stdin.end(options.input)
       const [output, ended] = await Promise.all([text(child.stdout), child.ended])
-      if (ended.exitCode !== 0) throw new GitFailure(command[0] ?? '', ended)
+      if (ended.exitCode !== 0) throw new GitError(command[0] ?? '', ended)
       return output
     },
 
@@ -242,7 +244,7 @@ export function createGit(options: Options) {
         chunks.push(chunk)
       }
       const ended = await child.ended
-      if (ended.exitCode !== 0) throw new GitFailure(command[0] ?? '', ended)
+      if (ended.exitCode !== 0) throw new GitError(command[0] ?? '', ended)
       return Buffer.concat(chunks).toString('utf8')
     },
 
@@ -257,18 +259,19 @@ export function createGit(options: Options) {
 }
 
 async function untilEnd(
-  seat: Seat,
+  preforked: PreforkedProcess,
   onProgress?: (line: string) => void,
 ): Promise<{ status: ExitStatus; complaint: string }> {
   let complaint = ''
   const complain = (text: string) => {
     complaint = (complaint + text).slice(0, complaintMaxLength)
   }
-  seat.listen(onProgress ? splitProgress(complain, onProgress) : complain)
+  preforked.listen(onProgress ? splitProgress(complain, onProgress) : complain)
   // A git that ends early breaks these pipes; its exit code says why, the broken pipe does not. There is no
   // standard input where it reads by itself.
-  for (const stream of [seat.stdin, seat.stdout, seat.channel]) stream?.on('error', () => {})
-  const status = await seat.ended
+  for (const stream of [preforked.stdin, preforked.stdout, preforked.channel])
+    stream?.on('error', () => {})
+  const status = await preforked.ended
   if (status.exitCode === notFound)
     throw Object.assign(new Error(complaint.trim()), { code: 'ENOENT' })
   return { status, complaint }

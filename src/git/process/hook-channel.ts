@@ -7,7 +7,7 @@ import type { RefUpdate } from '../refs/refs.ts'
 import { hooksPath } from './git-process.ts'
 
 /** Throws a Problem for updates that are refused. */
-export type Judge = (updates: RefUpdate[]) => Promise<void>
+export type Authorize = (updates: RefUpdate[]) => Promise<void>
 
 const lineMaxLength = 2048
 
@@ -26,7 +26,11 @@ export async function assertHooks(): Promise<void> {
  * (githooks(5)): a line `<before> <after> <ref>` for each update, then a NUL, which no ref name can
  * hold. Anything that is not among the updates that the push asked for refuses it.
  */
-export async function answerHook(channel: Duplex, asked: RefUpdate[], judge: Judge): Promise<void> {
+export async function answerHook(
+  channel: Duplex,
+  asked: RefUpdate[],
+  authorize: Authorize,
+): Promise<void> {
   const lines = await readLines(channel, asked.length).catch((error) => {
     const isFault = !channel.destroyed
     // The hook takes a closed channel for a refusal.
@@ -36,7 +40,7 @@ export async function answerHook(channel: Duplex, asked: RefUpdate[], judge: Jud
   if (lines === undefined) return // The push ended before it came to the hook.
   try {
     const byRef = new Map(asked.map((update) => [update.ref, update]))
-    await judge(lines.map((line) => toUpdate(line, byRef)))
+    await authorize(lines.map((line) => toUpdate(line, byRef)))
     channel.write('ok\n')
   } catch (error) {
     const reason = toProblem(error).message

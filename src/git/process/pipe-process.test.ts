@@ -6,7 +6,7 @@ import { test } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
 import { bodyOf } from '../protocol/request-body.ts'
 import type { GitProcess } from './git-process.ts'
-import { converse } from './pipe-process.ts'
+import { pipeProcess } from './pipe-process.ts'
 
 test('what git said reaches a client that reads slowly, though git has ended long before', async () => {
   const child = spawn('head', ['-c', '200000', '/dev/zero'])
@@ -26,6 +26,6 @@ test('what git said reaches a client that reads slowly, though git has ended lon
   const process = { stdin, stdout, pid, ended } as unknown as GitProcess
   const signal = new AbortController().signal
   const watch = { onBegin() {}, onProgress() {} }
-  await converse(process, { input: bodyOf(), output, sendsAllFirst: true, signal, ...watch })
+  await pipeProcess(process, { input: bodyOf(), output, sendsAllFirst: true, signal, ...watch })
   assert.equal(received, 200_000)
 })

@@ -19,16 +19,16 @@ type Streams = {
   /** Called when all input is given and all output taken; git may take a moment more to end. */
   onSaid?: (() => void) | undefined
   /** Holds the end of the output back. */
-  hold?: Hold | undefined
+  hold?: ReportHold | undefined
   /** Whether the reason why a limit ended git is given even when nothing else was said; never in a report. */
   explains?: 'always' | 'once begun' | undefined
 }
 
 /** How a git process ended, and whether the output ends with the reason why that was so early. */
-export type Said = Ended & { isExplained: boolean }
+export type PipeEnd = Ended & { isExplained: boolean }
 
 /** A report that the client gets only when what it reports has taken effect. */
-export type Hold = {
+export type ReportHold = {
   splitter: ReportSplitter
   /** Called when the report begins, or at the end of the output; resolves with what precedes it once it may go. */
   release: () => Promise<Buffer>
@@ -37,7 +37,7 @@ export type Hold = {
 /**
  * Connects a git process to a client until both are done, and leaves the output open.
  */
-export async function converse(child: GitProcess, streams: Streams): Promise<Said> {
+export async function pipeProcess(child: GitProcess, streams: Streams): Promise<PipeEnd> {
   const given = give(streams.input, child.stdin, streams.signal)
   // One that goes on sending to a git that has ended will learn of it in another way.
   given.catch(() => {})

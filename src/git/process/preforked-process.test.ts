@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { Readable } from 'node:stream'
 import { test } from 'node:test'
-import { openSeat, toOrder } from './preforked-process.ts'
+import { openPreforkedProcess, toOrder } from './preforked-process.ts'
 
 const path = process.env.PATH ?? ''
 
@@ -12,14 +12,14 @@ async function textOf(stream: Readable): Promise<string> {
 }
 
 async function become(wanted: Parameters<typeof toOrder>[0]) {
-  const seat = openSeat({ variables: { PATH: path, KEPT: 'kept' } })
+  const preforked = openPreforkedProcess({ variables: { PATH: path, KEPT: 'kept' } })
   let complaint = ''
-  seat.listen((text) => {
+  preforked.listen((text) => {
     complaint += text
   })
-  seat.channel.write(toOrder(wanted))
-  const output = await textOf(seat.stdout)
-  return { output, ...(await seat.ended), complaint }
+  preforked.channel.write(toOrder(wanted))
+  const output = await textOf(preforked.stdout)
+  return { output, ...(await preforked.ended), complaint }
 }
 
 test('a seat becomes a program with exactly these words and variables, whatever is in them', async () => {
@@ -65,13 +65,13 @@ test('a program that takes too much processor time is ended by the signal that s
 })
 
 test('the channel is the program’s once it is there, and its input is read by it alone', async () => {
-  const seat = openSeat({ variables: { PATH: path } })
+  const preforked = openPreforkedProcess({ variables: { PATH: path } })
   const script = 'cat; IFS= read -r line <&3; echo "$line back" >&3'
-  seat.channel.write(toOrder({ command: ['sh', '-c', script], variables: {} }))
-  seat.channel.write('to and\n')
-  seat.stdin.end('through')
+  preforked.channel.write(toOrder({ command: ['sh', '-c', script], variables: {} }))
+  preforked.channel.write('to and\n')
+  preforked.stdin.end('through')
   // Both at once: Node throws away what nobody reads by the time a child has ended.
-  const [output, answer] = await Promise.all([textOf(seat.stdout), textOf(seat.channel)])
+  const [output, answer] = await Promise.all([textOf(preforked.stdout), textOf(preforked.channel)])
   assert.equal(output, 'through')
   assert.equal(answer, 'to and back\n')
 })
@@ -80,9 +80,9 @@ test('a seat that is told of no program, or left alone, ends', async () => {
   const missing = await become({ command: ['svc-no-such-program'], variables: {} })
   assert.equal(missing.exitCode, 127)
   assert.match(missing.complaint, /not found/)
-  const seat = openSeat({ variables: { PATH: path } })
-  seat.listen(() => {})
-  seat.channel.destroy()
-  assert.equal((await seat.ended).exitCode, 1)
+  const preforked = openPreforkedProcess({ variables: { PATH: path } })
+  preforked.listen(() => {})
+  preforked.channel.destroy()
+  assert.equal((await preforked.ended).exitCode, 1)
   assert.throws(() => toOrder({ command: ['a\0b'], variables: {} }), /NUL/)
 })

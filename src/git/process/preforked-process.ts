@@ -3,7 +3,7 @@ import type { Duplex, Readable, Writable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 
 /** A process that waits to be told which program to become: see `toOrder`. */
-export type Seat = {
+export type PreforkedProcess = {
   pid: number | undefined
   stdin: Writable
   stdout: Readable
@@ -39,8 +39,8 @@ export type Limits = {
 }
 
 /** Where seats come from. */
-export type Seats = {
-  take: () => Promise<Seat>
+export type Preforker = {
+  take: () => Promise<PreforkedProcess>
   /** Has some be there before they are wanted. */
   prepare: () => void
 }
@@ -54,7 +54,7 @@ type Options = {
 const script = fileURLToPath(new URL('prefork.sh', import.meta.url))
 
 /** Starts a seat, in a process group of its own. Throws when too many files are open. */
-export function openSeat({ variables, reads }: Options): Seat {
+export function openPreforkedProcess({ variables, reads }: Options): PreforkedProcess {
   const child = spawn('/bin/sh', [script], {
     env: variables,
     stdio: [reads ?? 'pipe', 'pipe', 'pipe', 'pipe'],
@@ -116,6 +116,6 @@ function step(kind: string, value: string | number): string {
 }
 
 /** Seats that are started here, when they are wanted. */
-export function seatsHere(variables: Record<string, string>): Seats {
-  return { take: async () => openSeat({ variables }), prepare() {} }
+export function preforkHere(variables: Record<string, string>): Preforker {
+  return { take: async () => openPreforkedProcess({ variables }), prepare() {} }
 }

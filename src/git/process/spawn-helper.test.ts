@@ -7,7 +7,7 @@ import { commandOf, familyOf, parentOf, signal } from '../../../test/support/pro
 import { createLog } from '../../base/log.ts'
 import { gitCommands } from './commands.ts'
 import { createGit } from './git-process.ts'
-import { createStarter } from './spawn-helper.ts'
+import { createSpawnHelper } from './spawn-helper.ts'
 
 const path = process.env.PATH ?? ''
 const silent = createLog({ level: 'silent', output: process.stderr })
@@ -15,7 +15,7 @@ const silent = createLog({ level: 'silent', output: process.stderr })
 async function createSite() {
   await using resources = new AsyncDisposableStack()
   const { path: owner } = resources.use(await temporaryFolder())
-  const starter = resources.use(createStarter({ owner, path, environment: {}, log: silent }))
+  const starter = resources.use(createSpawnHelper({ owner, path, environment: {}, log: silent }))
   const git = createGit({ ...gitLimits, owner, path, starter })
   const directory = `${owner}/site.git`
   await git.run(gitCommands.init(directory))
@@ -84,9 +84,9 @@ test('a starter that is killed takes its gits with it, and another starts the ne
 
 test('a seat that is killed while it waits is not given to anybody', async () => {
   await using site = await createSite()
-  const seats = () => familyOf(onlyStarter()).filter((pid) => /^\/bin\/sh/.test(commandOf(pid)))
-  await until('seats are ready', () => seats().length > 0)
-  const killed = seats()
+  const preforker = () => familyOf(onlyStarter()).filter((pid) => /^\/bin\/sh/.test(commandOf(pid)))
+  await until('seats are ready', () => preforker().length > 0)
+  const killed = preforker()
   for (const pid of killed) signal(pid, 'SIGKILL')
   await until('they are gone', () => killed.every((pid) => commandOf(pid) === ''))
   // The first ones may come before this process hears of the ends.
@@ -97,8 +97,8 @@ test('a seat that is killed while it waits is not given to anybody', async () =>
 
 test('a starter that does not come up keeps nobody waiting', async () => {
   const environment = { NODE_OPTIONS: '--no-such-option' }
-  await using starter = createStarter({ owner: 'nobody', path, environment, log: silent })
-  const { take } = starter.seatsWith({})
+  await using starter = createSpawnHelper({ owner: 'nobody', path, environment, log: silent })
+  const { take } = starter.preforkerWith({})
   for (const outcome of await Promise.allSettled([take(), take(), take(), take(), take()])) {
     assert.equal(outcome.status, 'rejected')
   }

@@ -5,23 +5,23 @@ import { extname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Log } from '../../base/log.ts'
 import { endOrphans, ownerVariable } from './orphans.ts'
-import type { ExitStatus, Seat, Seats } from './preforked-process.ts'
+import type { ExitStatus, PreforkedProcess, Preforker } from './preforked-process.ts'
 import { killGroup } from './process-group.ts'
 
 /** What the starter is told: first the variables of all seats, then the number of each that it shall start. */
-export type Told = { variables: Record<string, string> } | { id: number }
+export type SpawnRequest = { variables: Record<string, string> } | { id: number }
 
 /** What it tells of a seat: its pipes one by one, each with its end as a handle, what it says, and how it ended. */
-export type Telling =
+export type SpawnReport =
   | { id: number; pid: number | undefined; pipe: Pipe }
   | { id: number; said: string }
   | ({ id: number; fault?: string } & ExitStatus)
 
 export type Pipe = 'stdin' | 'stdout' | 'channel'
 
-export type Starter = AsyncDisposable & {
+export type SpawnHelper = AsyncDisposable & {
   /** Seats with these variables: for one caller. */
-  seatsWith: (variables: Record<string, string>) => Seats
+  preforkerWith: (variables: Record<string, string>) => Preforker
 }
 
 type Options = {
@@ -46,8 +46,8 @@ const program = fileURLToPath(
   new URL(`../../spawn-helper-main${extname(import.meta.url)}`, import.meta.url),
 )
 // As many as one request with what follows from it takes at once.
-const spareSeats = 3
-const seatWithinMs = 15_000
+const spareProcesses = 3
+const preforkTimeoutMs = 15_000
 const exitWithinMs = 2000
 const hasEnded = 'The process that starts gits has ended.'
 
@@ -57,10 +57,10 @@ const hasEnded = 'The process that starts gits has ended.'
  * of the pipes are handed over (unix(7), SCM_RIGHTS), so that no byte passes through the starter. One
  * that ends takes all its seats with it; another is started when it is wanted.
  */
-export function createStarter({ owner, path, environment, log }: Options): Starter {
+export function createSpawnHelper({ owner, path, environment, log }: Options): SpawnHelper {
   const mark = `starter:${owner}`
-  const ready = new Map<number, Seat>()
-  const waiting: PromiseWithResolvers<Seat>[] = []
+  const ready = new Map<number, PreforkedProcess>()
+  const waiting: PromiseWithResolvers<PreforkedProcess>[] = []
   let variables: Record<string, string> = {}
   let known = new Map<number, Known>()
   let current: ChildProcess | undefined
@@ -89,20 +89,23 @@ export function createStarter({ owner, path, environment, log }: Options): Start
     })
     child.on('message', (message, handle) => {
       // Said by spawn-helper-main.ts, which is a part of this program, and hands over nothing but sockets.
-      receive(theirs, message as Telling, handle as Socket | undefined)
+      receive(theirs, message as SpawnReport, handle as Socket | undefined)
     })
     child.once('exit', (exitCode, signal) => {
       if (!isOver) log.error({ exitCode, signal }, 'the starter of gits ended by itself')
       end()
     })
-    child.send({ variables: { ...variables, [ownerVariable]: mark } } satisfies Told, () => {})
+    child.send(
+      { variables: { ...variables, [ownerVariable]: mark } } satisfies SpawnRequest,
+      () => {},
+    )
 
     function end(): void {
       current = undefined
       beginning = undefined
       ready.clear()
-      for (const [id, seat] of theirs) {
-        killGroup(seat.pid, 'SIGKILL')
+      for (const [id, preforked] of theirs) {
+        killGroup(preforked.pid, 'SIGKILL')
         lose(theirs, id, hasEnded)
       }
       for (const wanted of waiting.splice(0)) wanted.reject(new Error(hasEnded))
@@ -118,62 +121,70 @@ export function createStarter({ owner, path, environment, log }: Options): Start
       end: Promise.withResolvers(),
       isWhole: false,
     })
-    current?.send({ id } satisfies Told, () => {})
+    current?.send({ id } satisfies SpawnRequest, () => {})
   }
 
   function refill(): void {
     const pending = [...known.values()].filter(({ isWhole }) => !isWhole).length
-    for (let missing = waiting.length + spareSeats - ready.size - pending; missing > 0; missing--)
+    for (
+      let missing = waiting.length + spareProcesses - ready.size - pending;
+      missing > 0;
+      missing--
+    )
       ask()
   }
 
-  function receive(theirs: Map<number, Known>, message: Telling, handle?: Socket): void {
-    const seat = theirs.get(message.id)
-    if (!seat) handle?.destroy()
-    else if ('said' in message) seat.listen(message.said)
-    else if ('pipe' in message) takePipe(seat, message, handle)
-    else if (!seat.isWhole) lose(theirs, message.id, message.fault ?? 'A process was killed.')
+  function receive(theirs: Map<number, Known>, message: SpawnReport, handle?: Socket): void {
+    const preforked = theirs.get(message.id)
+    if (!preforked) handle?.destroy()
+    else if ('said' in message) preforked.listen(message.said)
+    else if ('pipe' in message) takePipe(preforked, message, handle)
+    else if (!preforked.isWhole) lose(theirs, message.id, message.fault ?? 'A process was killed.')
     else {
       theirs.delete(message.id)
       ready.delete(message.id)
-      seat.end.resolve({ exitCode: message.exitCode, signal: message.signal })
+      preforked.end.resolve({ exitCode: message.exitCode, signal: message.signal })
     }
   }
 
-  function takePipe(seat: Known, message: Extract<Telling, { pipe: Pipe }>, handle?: Socket): void {
-    seat.pid = message.pid
+  function takePipe(
+    preforked: Known,
+    message: Extract<SpawnReport, { pipe: Pipe }>,
+    handle?: Socket,
+  ): void {
+    preforked.pid = message.pid
     // Without a handle it has ended meanwhile, which is told next.
     if (!handle) return
     handle.on('error', () => {})
-    seat.pipes[message.pipe] = handle
-    const { stdin, stdout, channel } = seat.pipes
+    preforked.pipes[message.pipe] = handle
+    const { stdin, stdout, channel } = preforked.pipes
     if (!stdin || !stdout || !channel) return
-    seat.isWhole = true
+    preforked.isWhole = true
     give(message.id, {
-      pid: seat.pid,
+      pid: preforked.pid,
       stdin,
       stdout,
       channel,
       listen: (take) => {
-        seat.listen = take
+        preforked.listen = take
       },
-      ended: seat.end.promise,
+      ended: preforked.end.promise,
     })
   }
 
-  function give(id: number, seat: Seat): void {
+  function give(id: number, preforked: PreforkedProcess): void {
     const first = waiting.shift()
-    if (first) first.resolve(seat)
-    else ready.set(id, seat)
+    if (first) first.resolve(preforked)
+    else ready.set(id, preforked)
   }
 
   /** Gives up a seat that nobody can be told the end of. */
   function lose(theirs: Map<number, Known>, id: number, why: string): void {
-    const seat = theirs.get(id)
+    const preforked = theirs.get(id)
     theirs.delete(id)
-    seat?.end.resolve({ exitCode: null, signal: null })
-    if (seat?.isWhole) return
-    for (const pipe of Object.values(seat?.pipes ?? {})) pipe.destroy()
+    preforked?.end.resolve({ exitCode: null, signal: null })
+    if (preforked?.isWhole) return
+    for (const pipe of Object.values(preforked?.pipes ?? {})) pipe.destroy()
     // Whoever waits would otherwise wait for ever where none can be started.
     waiting.shift()?.reject(new Error(why))
   }
@@ -187,23 +198,23 @@ export function createStarter({ owner, path, environment, log }: Options): Start
     refill()
   }
 
-  async function take(): Promise<Seat> {
+  async function take(): Promise<PreforkedProcess> {
     const [first] = ready
     if (first && current) {
       ready.delete(first[0])
       refill()
       return first[1]
     }
-    const wanted = Promise.withResolvers<Seat>()
+    const wanted = Promise.withResolvers<PreforkedProcess>()
     waiting.push(wanted)
     wake().catch((error) => wanted.reject(error))
     // One that does not answer is as bad as one that has ended, and is made so.
-    const timer = setTimeout(() => current?.kill('SIGKILL'), seatWithinMs)
+    const timer = setTimeout(() => current?.kill('SIGKILL'), preforkTimeoutMs)
     return wanted.promise.finally(() => clearTimeout(timer))
   }
 
   return {
-    seatsWith(own) {
+    preforkerWith(own) {
       variables = own
       return { take, prepare: () => void wake().catch(() => {}) }
     },

@@ -10,7 +10,7 @@ export type FetchCapabilities = { before: string; after: string }
  * https://git-scm.com/docs/pack-protocol Undefined where git must say it, as it must where there are no refs:
  * releases differ in that.
  */
-export async function fetchOffer(
+export async function fetchAdvertisement(
   snapshot: RefSnapshot,
   peeled: Peeled,
   capabilities: FetchCapabilities,

@@ -22,7 +22,7 @@ async function* following(begun: Buffer, body: Body): Body {
 }
 
 /** Reads and drops what git says before it listens, up to its first flush packet. */
-export async function skipOffer(output: Readable, signal: AbortSignal): Promise<void> {
+export async function skipAdvertisement(output: Readable, signal: AbortSignal): Promise<void> {
   let rest = Buffer.alloc(0)
   for await (const chunk of chunksOf(output, signal)) {
     rest = Buffer.concat([rest, chunk])

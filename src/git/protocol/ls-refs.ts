@@ -1,5 +1,5 @@
 import { noTags, type Peeled } from '../objects/peel-tags.ts'
-import type { RefSnapshots } from '../refs/ref-cache.ts'
+import type { RefCache } from '../refs/ref-cache.ts'
 import { bytesOf, joined, linesOf, type RefValue } from '../refs/ref-snapshot.ts'
 import { firstPacket, flushPacket } from './pkt-line.ts'
 
@@ -17,7 +17,7 @@ const prefixMark = 'ref-prefix '
  * whatever is not told in the documentation.
  */
 export async function answerLsRefs(
-  snapshots: RefSnapshots,
+  snapshots: RefCache,
   directory: string,
   input: Buffer,
 ): Promise<Buffer[] | undefined> {

@@ -8,7 +8,10 @@ import { flushPacket, packet } from './pkt-line.ts'
  * What `git receive-pack` begins with in version 0, byte for byte, in few pieces: each ref, the first with the
  * capabilities. See "Reference Discovery" in https://git-scm.com/docs/pack-protocol
  */
-export async function pushOffer(snapshot: RefSnapshot, capabilities: string): Promise<Buffer[]> {
+export async function pushAdvertisement(
+  snapshot: RefSnapshot,
+  capabilities: string,
+): Promise<Buffer[]> {
   const lines = await snapshot.lines({
     style: 'plain',
     prefixes: [''],

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { sync } from '../../base/disk.ts'
 import { gitCommands } from '../process/commands.ts'
-import { type Ended, type Git, GitFailure } from '../process/git-process.ts'
+import { type Ended, type Git, GitError } from '../process/git-process.ts'
 import { zeroId } from './ref-name.ts'
 import { listRefs, readRefs } from './refs.ts'
 
@@ -43,7 +43,7 @@ export async function setDefaultBranch(
   child.stdin.end()
   child.stdout.resume()
   const ended = await child.ended
-  if (ended.exitCode !== 0) throw new GitFailure('symbolic-ref', ended)
+  if (ended.exitCode !== 0) throw new GitError('symbolic-ref', ended)
   // Git syncs refs, but not symbolic ones.
   await sync(join(directory, 'HEAD'))
   await sync(directory)

@@ -4,7 +4,7 @@ import { rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { temporaryFolder } from '../../../test/support/git.ts'
-import { isUnchanged, lookAt, toLook } from './file-fingerprint.ts'
+import { isUnchanged, readFingerprint, toFingerprint } from './file-fingerprint.ts'
 
 test('what was looked at just after a change may have changed unseen, in the same tick of the clock', async () => {
   await using folder = await temporaryFolder()
@@ -12,31 +12,31 @@ test('what was looked at just after a change may have changed unseen, in the sam
   await writeFile(path, 'one')
   const stats = lstatSync(path)
   const { ctimeMs } = stats
-  const now = lookAt(path)
+  const now = readFingerprint(path)
   for (const [at, expected] of [
     [ctimeMs - 1000, false],
     [ctimeMs, false],
     [ctimeMs + 200, false],
     [ctimeMs + 600, true],
   ] as const) {
-    assert.equal(isUnchanged(toLook(stats, at), now), expected, `${at - ctimeMs} ms after`)
+    assert.equal(isUnchanged(toFingerprint(stats, at), now), expected, `${at - ctimeMs} ms after`)
   }
   // A file system that keeps whole seconds.
   const coarse: Stats = Object.assign(lstatSync(path), { ctimeMs: 5000 })
-  assert.equal(toLook(coarse, 6000).isSettled, false)
-  assert.equal(toLook(coarse, 9000).isSettled, true)
+  assert.equal(toFingerprint(coarse, 6000).isSettled, false)
+  assert.equal(toFingerprint(coarse, 9000).isSettled, true)
 })
 
 test('a file that is replaced, written, or gone looks otherwise; one that is not there looks as it did', async () => {
   await using folder = await temporaryFolder()
   const path = join(folder.path, 'file')
-  assert.equal(isUnchanged(lookAt(path), lookAt(path)), true)
+  assert.equal(isUnchanged(readFingerprint(path), readFingerprint(path)), true)
   await writeFile(path, 'one')
-  const first = toLook(lstatSync(path), Date.now() + 10_000)
-  assert.equal(isUnchanged(first, lookAt(path)), true)
-  assert.equal(isUnchanged(undefined, lookAt(path)), false)
+  const first = toFingerprint(lstatSync(path), Date.now() + 10_000)
+  assert.equal(isUnchanged(first, readFingerprint(path)), true)
+  assert.equal(isUnchanged(undefined, readFingerprint(path)), false)
   await writeFile(`${path}.lock`, 'two')
   await rename(`${path}.lock`, path)
-  assert.equal(isUnchanged(first, lookAt(path)), false)
+  assert.equal(isUnchanged(first, readFingerprint(path)), false)
   assert.equal(isUnchanged(first, undefined), false)
 })

@@ -4,7 +4,7 @@ import { lstatSync, type Stats } from 'node:fs'
  * What tells a state of a file or folder from another one. An unsettled one does not: it was looked at so soon
  * after a change that a further one could bear the same time. Git calls such an index "racily clean".
  */
-export type Look = {
+export type Fingerprint = {
   kind: 'file' | 'folder' | 'other'
   ino: number
   size: number
@@ -19,14 +19,14 @@ const settlesAfterMs = 500
 const coarselyAfterMs = 3000
 
 /** How a path looks now; undefined when nothing is there. Symbolic links are not followed. */
-export function lookAt(path: string | Buffer): Look | undefined {
+export function readFingerprint(path: string | Buffer): Fingerprint | undefined {
   const at = Date.now()
   const stats = lstatSync(path, { throwIfNoEntry: false })
-  return stats && toLook(stats, at)
+  return stats && toFingerprint(stats, at)
 }
 
 /** What was found at a time, in milliseconds, that was taken before. */
-export function toLook(stats: Stats, at: number): Look {
+export function toFingerprint(stats: Stats, at: number): Fingerprint {
   const { ino, size, mtimeMs, ctimeMs } = stats
   const after = ctimeMs % 1000 === 0 ? coarselyAfterMs : settlesAfterMs
   const kind = stats.isFile() ? 'file' : stats.isDirectory() ? 'folder' : 'other'
@@ -34,7 +34,10 @@ export function toLook(stats: Stats, at: number): Look {
 }
 
 /** Whether what was read after the first look is certainly what would be read after the second. */
-export function isUnchanged(before: Look | undefined, now: Look | undefined): boolean {
+export function isUnchanged(
+  before: Fingerprint | undefined,
+  now: Fingerprint | undefined,
+): boolean {
   if (!before || !now) return before === now
   return (
     before.isSettled &&

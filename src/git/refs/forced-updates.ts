@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises'
-import { eachAtOnce } from '../../base/for-each-concurrently.ts'
+import { forEachConcurrently } from '../../base/for-each-concurrently.ts'
 import { gitCommands } from '../process/commands.ts'
-import { type Git, GitFailure } from '../process/git-process.ts'
+import { type Git, GitError } from '../process/git-process.ts'
 import { zeroId } from './ref-name.ts'
 import type { PushedUpdate, RefUpdate } from './refs.ts'
 
@@ -31,7 +31,7 @@ export async function findForced(
       ? await compareTogether(git, directory, pairs)
       : await findReplacedTags(git, directory, pairs)
   const rest = pairs.filter((pair) => !verdicts.has(keyOf(pair)))
-  await eachAtOnce(processesAtOnce, rest, async (pair) => {
+  await forEachConcurrently(processesAtOnce, rest, async (pair) => {
     verdicts.set(keyOf(pair), await isAncestor(git, directory, pair))
   })
   return updates.map((update) => ({ ...update, forced: verdicts.get(keyOf(update)) === false }))
@@ -71,7 +71,7 @@ async function isAncestor(git: Git, directory: string, { before, after }: Pair):
   child.stdin.end()
   child.stdout.resume()
   const ended = await child.ended
-  if (ended.exitCode === null) throw new GitFailure('merge-base', ended)
+  if (ended.exitCode === null) throw new GitError('merge-base', ended)
   return ended.exitCode === 0
 }
 
@@ -106,7 +106,7 @@ async function compareTogether(git: Git, directory: string, pairs: Pair[]): Prom
 async function readGraph(git: Git, directory: string, tips: string[]) {
   const input = tips.map((id) => `${id}\n`).join('')
   const output = await git.run(gitCommands.listParents(directory), { input }).catch((error) => {
-    if (error instanceof GitFailure && error.code === undefined) return ''
+    if (error instanceof GitError && error.code === undefined) return ''
     throw error
   })
   const lines = output.split('\n').filter((line) => line !== '')

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { isAbsence } from '../../base/absence.ts'
-import { isUnchanged, type Look, lookAt } from './file-fingerprint.ts'
+import { type Fingerprint, isUnchanged, readFingerprint } from './file-fingerprint.ts'
 import { isRawRefName } from './raw-refs.ts'
 import { hiddenRefs } from './refs.ts'
 
@@ -10,17 +10,17 @@ import { hiddenRefs } from './refs.ts'
  */
 export type LooseTree = { head: LooseFile; refs: LooseFolder }
 
-type LooseFile = { look: Look; value: string }
+type LooseFile = { look: Fingerprint; value: string }
 
 type LooseFolder = {
   path: string | Buffer
-  look: Look
+  look: Fingerprint
   files: Map<string, LooseFile>
   folders: Map<string, LooseFolder>
 }
 
 /** Something that git alone knows how to take. */
-export class LeftToGit extends Error {
+export class LeftToGitError extends Error {
   override readonly name = 'LeftToGit'
 }
 
@@ -41,10 +41,10 @@ export function readLooseTree(
 
   function readFile(name: string, known: LooseFile | undefined): LooseFile | undefined {
     const path = pathOf(directory, name)
-    const look = lookAt(path)
+    const look = readFingerprint(path)
     if (!look) return undefined
     if (known && isUnchanged(known.look, look)) return known
-    if (look.kind !== 'file') throw new LeftToGit(name)
+    if (look.kind !== 'file') throw new LeftToGitError(name)
     const value = present(() => readFileSync(path, 'latin1'))
     if (value === undefined) return undefined
     return { look, value: parsed(value, name) }
@@ -52,16 +52,17 @@ export function readLooseTree(
 
   function readFolder(name: string, known: LooseFolder | undefined): LooseFolder | undefined {
     const path = known?.path ?? pathOf(directory, name)
-    const look = lookAt(path)
+    const look = readFingerprint(path)
     if (!look) return undefined
-    if (look.kind !== 'folder') throw new LeftToGit(name)
+    if (look.kind !== 'folder') throw new LeftToGitError(name)
     folders += 1
     const folder =
       known && isUnchanged(known.look, look)
         ? entered(name, known)
         : listed(name, path, look, known)
     files += folder?.files.size ?? 0
-    if (files > filesAtMost || folders > foldersAtMost) throw new LeftToGit('so many loose refs')
+    if (files > filesAtMost || folders > foldersAtMost)
+      throw new LeftToGitError('so many loose refs')
     return folder
   }
 
@@ -78,7 +79,7 @@ export function readLooseTree(
   function listed(
     name: string,
     path: string | Buffer,
-    look: Look,
+    look: Fingerprint,
     known?: LooseFolder,
   ): LooseFolder | undefined {
     const entries = present(() => readdirSync(path, { withFileTypes: true, encoding: 'latin1' }))
@@ -93,7 +94,7 @@ export function readLooseTree(
         if (inner) folder.folders.set(entry.name, inner)
         continue
       }
-      if (!isRawRefName(child)) throw new LeftToGit(child)
+      if (!isRawRefName(child)) throw new LeftToGitError(child)
       const before = known?.files.get(entry.name)
       const file = readFile(child, before)
       if (!file) continue
@@ -107,7 +108,7 @@ export function readLooseTree(
 
   const head = readFile('HEAD', before?.head)
   const refs = readFolder('refs', before?.refs)
-  if (!head || !refs) throw new LeftToGit('no repository')
+  if (!head || !refs) throw new LeftToGitError('no repository')
   if (head.value !== before?.head.value) hasChanged = true
   return { tree: { head, refs }, hasChanged }
 }
@@ -127,7 +128,7 @@ function parsed(text: string, name: string): string {
   const [, id, target] = /^(?:([0-9a-f]{40})|ref: (refs\/.+))\n$/.exec(text) ?? []
   if (id !== undefined && !/^0+$/.test(id)) return id
   const isPlain = target && isRawRefName(target) && !`${target}/`.startsWith(`${hiddenRefs}/`)
-  if (!isPlain) throw new LeftToGit(name)
+  if (!isPlain) throw new LeftToGitError(name)
   return `ref:${target}`
 }
 

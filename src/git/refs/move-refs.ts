@@ -1,5 +1,5 @@
 import { gitCommands } from '../process/commands.ts'
-import { type Ended, type Git, GitFailure } from '../process/git-process.ts'
+import { type Ended, type Git, GitError } from '../process/git-process.ts'
 import { zeroId } from './ref-name.ts'
 
 /** What a ref is to become, and what it must be before; all zeros stand for a ref that is not there. */
@@ -22,7 +22,7 @@ export async function moveRefs(
   child.stdin.end(moves.map(toLine).join(''))
   child.stdout.resume()
   const ended = await child.ended
-  if (ended.exitCode !== 0) throw new GitFailure('update-ref', ended)
+  if (ended.exitCode !== 0) throw new GitError('update-ref', ended)
 }
 
 function toLine({ ref, to, from }: RefMove): string {

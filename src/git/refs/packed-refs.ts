@@ -1,8 +1,8 @@
 import { open } from 'node:fs/promises'
 import { setImmediate as giveWay } from 'node:timers/promises'
 import { isAbsence } from '../../base/absence.ts'
-import { type Look, toLook } from './file-fingerprint.ts'
-import { LeftToGit } from './loose-refs.ts'
+import { type Fingerprint, toFingerprint } from './file-fingerprint.ts'
+import { LeftToGitError } from './loose-refs.ts'
 import { hiddenRefs } from './refs.ts'
 
 /**
@@ -42,15 +42,15 @@ for (const byte of Buffer.from('0123456789abcdef')) isHex[byte] = 1
  */
 export async function readPackedRefs(
   path: string,
-): Promise<{ packed: PackedRefs; look: Look | undefined }> {
+): Promise<{ packed: PackedRefs; look: Fingerprint | undefined }> {
   const startedAt = Date.now()
   await using file = await open(path).catch((error) => {
     if (isAbsence(error)) return undefined
     throw error
   })
   if (!file) return { packed: noPackedRefs, look: undefined }
-  const look = toLook(await file.stat(), startedAt)
-  if (look.size > linesMaxBytes / 2) throw new LeftToGit(path)
+  const look = toFingerprint(await file.stat(), startedAt)
+  if (look.size > linesMaxBytes / 2) throw new LeftToGitError(path)
   return { packed: await parsePacked(await file.readFile()), look }
 }
 
@@ -58,7 +58,7 @@ async function parsePacked(content: Buffer): Promise<PackedRefs> {
   const header = content.toString('latin1', 0, content.indexOf('\n') + 1)
   const traits = [' fully-peeled ', ' sorted ']
   if (!header.startsWith('# pack-refs with:') || !traits.every((trait) => header.includes(trait))) {
-    throw new LeftToGit('packed-refs')
+    throw new LeftToGitError('packed-refs')
   }
   // A line is shorter in the file by the digits of its length.
   const count = Math.floor(content.length / (idLength + 2)) + 1
@@ -75,7 +75,7 @@ async function parsePacked(content: Buffer): Promise<PackedRefs> {
     if (content[position] === caret) {
       const end = position + 1 + idLength
       if (content[end] !== newline || !isId(content, position + 1))
-        throw new LeftToGit('packed-refs')
+        throw new LeftToGitError('packed-refs')
       if (isShown) tags.push({ ref: refs - 1, peeled: content.subarray(position + 1, end) })
       position = end + 1
       continue
@@ -112,7 +112,7 @@ function toPackedRefs(plain: RefLines, tags: readonly Tag[]) {
   async function styled(style: Exclude<Style, 'plain'>): Promise<RefLines> {
     const extra = style === 'peeled' ? () => peeledMark.length + idLength : doubledLength
     const size = tags.reduce((sum, { ref }) => sum + extra(lengthOf(ref)), bytes.length)
-    if (size > linesMaxBytes) throw new LeftToGit('packed-refs')
+    if (size > linesMaxBytes) throw new LeftToGitError('packed-refs')
     const lines = { bytes: Buffer.allocUnsafe(size), starts: new Uint32Array(count + 1) }
     let length = 0
     for (let ref = 0; ref < count; ref++) {
@@ -188,7 +188,7 @@ const noPackedRefs = toPackedRefs({ bytes: Buffer.alloc(0), starts: new Uint32Ar
 // The end of the line of a ref, which git would take for one.
 function endOfRef(content: Buffer, start: number): number {
   const first = start + idLength + 1
-  if (content[first - 1] !== space || !isId(content, start)) throw new LeftToGit('packed-refs')
+  if (content[first - 1] !== space || !isId(content, start)) throw new LeftToGitError('packed-refs')
   let before = slash
   for (let end = first; end < content.length; end++) {
     const byte = content[end]
@@ -203,7 +203,7 @@ function endOfRef(content: Buffer, start: number): number {
     if (byte === brace && before === at) break
     before = byte
   }
-  throw new LeftToGit('packed-refs')
+  throw new LeftToGitError('packed-refs')
 }
 
 function isId(content: Buffer, start: number): boolean {

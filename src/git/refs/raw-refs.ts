@@ -1,7 +1,7 @@
 import { open, readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { isAbsence } from '../../base/absence.ts'
-import { eachAtOnce } from '../../base/for-each-concurrently.ts'
+import { forEachConcurrently } from '../../base/for-each-concurrently.ts'
 import { trimEndOf } from '../../base/trim-end.ts'
 import { isRefName } from './ref-name.ts'
 
@@ -20,7 +20,7 @@ export async function readRawRefs(directory: string): Promise<RawRefs | undefine
   if (head === undefined) return undefined
   const loose: RawRefs = new Map([['HEAD', head]])
   // Loose before packed: a ref that is being packed is then seen in one place at least.
-  await eachAtOnce(readsAtOnce, await looseNames(directory, 'refs'), async (name) => {
+  await forEachConcurrently(readsAtOnce, await looseNames(directory, 'refs'), async (name) => {
     const value = await readLoose(directory, name)
     if (value !== undefined) loose.set(name, value)
   })

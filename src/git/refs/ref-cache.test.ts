@@ -9,11 +9,15 @@ import { git as realGit, temporaryFolder } from '../../../test/support/git.ts'
 import { gitLimits } from '../../../test/support/git-limits.ts'
 import { gitCommands } from '../process/commands.ts'
 import { createGit } from '../process/git-process.ts'
-import { capabilitiesIn, fetchCapabilitiesIn, fetchOffer } from '../protocol/fetch-advertisement.ts'
+import {
+  capabilitiesIn,
+  fetchAdvertisement,
+  fetchCapabilitiesIn,
+} from '../protocol/fetch-advertisement.ts'
 import { answerLsRefs } from '../protocol/ls-refs.ts'
 import { flushPacket, packet } from '../protocol/pkt-line.ts'
-import { pushOffer } from '../protocol/push-advertisement.ts'
-import { createRefSnapshots } from './ref-cache.ts'
+import { pushAdvertisement } from '../protocol/push-advertisement.ts'
+import { createRefCache } from './ref-cache.ts'
 
 const git = createGit({
   owner: '/nonexistent',
@@ -232,7 +236,7 @@ async function newSite() {
   }
   const tag = await tagOf('one', first)
   const objects = [...commits, tag, await tagOf('two', tag), tree, await tagOf('tree', tree)]
-  const snapshots = createRefSnapshots({ git, maxBytes: 1e8 })
+  const snapshots = createRefCache({ git, maxBytes: 1e8 })
   // What git can do is asked of a repository with a branch.
   await run('update-ref', 'refs/heads/main', first)
   const offers = {
@@ -265,7 +269,7 @@ async function newSite() {
 
     /** Refs that nobody has looked at before. */
     async snapshot(maxBytes: number) {
-      const fresh = createRefSnapshots({ git, maxBytes })
+      const fresh = createRefCache({ git, maxBytes })
       const first = await fresh.of(directory)
       const second = maxBytes < 1000 ? await fresh.of(directory) : first
       return { head: second?.head, counts: fresh.count() }
@@ -309,8 +313,8 @@ async function newSite() {
       const snapshot = await snapshots.of(directory)
       const peeled = snapshot && (await snapshots.peeled(directory, snapshot))
       const mine = [
-        peeled && (await fetchOffer(snapshot, peeled, offers.fetch)),
-        snapshot && (await pushOffer(snapshot, offers.push)),
+        peeled && (await fetchAdvertisement(snapshot, peeled, offers.fetch)),
+        snapshot && (await pushAdvertisement(snapshot, offers.push)),
       ]
       const its = [
         await printed(gitCommands.advertiseFetch(directory), '', Buffer.alloc(0)),

@@ -1,11 +1,11 @@
 import { createPeeler } from '../objects/peel-tags.ts'
 import type { Git } from '../process/git-process.ts'
-import { isUnchanged, type Look, lookAt } from './file-fingerprint.ts'
-import { LeftToGit, type LooseTree, readLooseTree } from './loose-refs.ts'
+import { type Fingerprint, isUnchanged, readFingerprint } from './file-fingerprint.ts'
+import { LeftToGitError, type LooseTree, readLooseTree } from './loose-refs.ts'
 import { type PackedRefs, readPackedRefs } from './packed-refs.ts'
 import { createRefSnapshot, type RefSnapshot } from './ref-snapshot.ts'
 
-export type RefSnapshots = ReturnType<typeof createRefSnapshots>
+export type RefCache = ReturnType<typeof createRefCache>
 
 /** How many requests had their refs from memory, from files that were read for them, and from git; and the memory. */
 export type RefCounts = { hit: number; read: number; git: number; bytes: number }
@@ -13,7 +13,7 @@ export type RefCounts = { hit: number; read: number; git: number; bytes: number 
 /** What is known of a repository. */
 type Known = {
   tree?: LooseTree
-  packed?: { packed: PackedRefs; look: Look | undefined }
+  packed?: { packed: PackedRefs; look: Fingerprint | undefined }
   snapshot?: RefSnapshot
   /** Ends when its packed refs have been read; until then nobody else reads. */
   reading?: Promise<unknown>
@@ -28,7 +28,7 @@ const leftToGitAtOnce = 50
  * The refs of repositories, kept in memory. What is kept is checked against the file system at each request, so
  * it makes no difference who changes them.
  */
-export function createRefSnapshots({ git, maxBytes }: { git: Pick<Git, 'run'>; maxBytes: number }) {
+export function createRefCache({ git, maxBytes }: { git: Pick<Git, 'run'>; maxBytes: number }) {
   // In the order in which they were last used.
   const repositories = new Map<string, Known>()
   const counts = { hit: 0, read: 0, git: 0 }
@@ -69,7 +69,7 @@ export function createRefSnapshots({ git, maxBytes }: { git: Pick<Git, 'run'>; m
     known.tree = tree
     if (hasChanged) delete known.snapshot
     const path = `${directory}/packed-refs`
-    if (!known.packed || !isUnchanged(known.packed.look, lookAt(path))) {
+    if (!known.packed || !isUnchanged(known.packed.look, readFingerprint(path))) {
       delete known.snapshot
       const reading = readPackedRefs(path)
       known.reading = reading.catch(() => {}).finally(() => delete known.reading)
@@ -99,7 +99,7 @@ export function createRefSnapshots({ git, maxBytes }: { git: Pick<Git, 'run'>; m
         forget(directory, known)
         counts.git += 1
         // What this program cannot read, git can tell of.
-        if (error instanceof LeftToGit || (error instanceof Error && 'code' in error))
+        if (error instanceof LeftToGitError || (error instanceof Error && 'code' in error))
           return undefined
         throw error
       }

@@ -1,5 +1,5 @@
 import type { Peeled } from '../objects/peel-tags.ts'
-import { LeftToGit, type LooseTree, refsIn } from './loose-refs.ts'
+import { LeftToGitError, type LooseTree, refsIn } from './loose-refs.ts'
 import type { PackedRefs, RefLines, Style } from './packed-refs.ts'
 import { targetOf } from './raw-refs.ts'
 
@@ -56,7 +56,7 @@ export function createRefSnapshot(tree: LooseTree, packed: PackedRefs) {
       if (next === undefined) return { ...valueIn(last, value), target }
       last = next
     }
-    throw new LeftToGit(name)
+    throw new LeftToGitError(name)
   }
 
   function valueIn(name: string, loose: string | undefined): Omit<RefValue, 'target'> {

@@ -1,7 +1,7 @@
 import { open, readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { isAbsence } from '../../base/absence.ts'
-import { eachAtOnce } from '../../base/for-each-concurrently.ts'
+import { forEachConcurrently } from '../../base/for-each-concurrently.ts'
 import { Problem } from '../../base/problem.ts'
 import { lookUpPacked } from './packed-lookup.ts'
 import { isRefName, zeroId } from './ref-name.ts'
@@ -38,7 +38,7 @@ export async function resolveSymbolicRefs(
   refs: string[],
 ): Promise<Map<string, string>> {
   const targets = new Map<string, string>()
-  await eachAtOnce(readsAtOnce, new Set(refs), async (ref) => {
+  await forEachConcurrently(readsAtOnce, new Set(refs), async (ref) => {
     targets.set(ref, await resolveSymbolicRef(directory, ref))
   })
   return targets
@@ -48,7 +48,7 @@ export async function resolveSymbolicRefs(
 export async function readRefs(directory: string, refs: string[]): Promise<Map<string, string>> {
   const values = new Map<string, string>()
   const rest = new Map<string, string>()
-  await eachAtOnce(readsAtOnce, refs, async (ref) => {
+  await forEachConcurrently(readsAtOnce, refs, async (ref) => {
     const name = await resolveSymbolicRef(directory, ref)
     const loose = (await readLoose(directory, name)).trim()
     if (loose !== '') values.set(ref, loose)

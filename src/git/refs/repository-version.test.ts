@@ -4,7 +4,11 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { until } from '../../../test/support/condition.ts'
 import { createProject, git, temporaryFolder } from '../../../test/support/git.ts'
-import { createStamps, type Parts, renewStamps } from './repository-version.ts'
+import {
+  createRepositoryVersions,
+  type Parts,
+  renewRepositoryVersion,
+} from './repository-version.ts'
 
 const everything = { objects: true, tags: true }
 
@@ -20,7 +24,11 @@ test('a stamp changes with what it is asked for, and with nothing else', async (
     ['no tag', () => site.push(':refs/tags/a/b/d'), { tags: true }],
     ['tags that are packed', () => site.git('pack-refs', '--all', '--prune'), { tags: true }],
     ['a packed tag that goes', () => site.push(':refs/tags/v1'), { tags: true }],
-    ['objects that are pruned', () => renewStamps(site.path), { objects: true, tags: true }],
+    [
+      'objects that are pruned',
+      () => renewRepositoryVersion(site.path),
+      { objects: true, tags: true },
+    ],
   ]
   const seen = new Set<string>()
   for (const [what, change, changed] of changes) {
@@ -71,7 +79,7 @@ async function createSite() {
   await project.commit('second')
   await git('/', ['clone', '--quiet', '--bare', project.path, path])
   await git(path, ['config', 'receive.unpackLimit', '1'])
-  const stamps = createStamps()
+  const stamps = createRepositoryVersions()
   const started = starting.move()
   return {
     path,

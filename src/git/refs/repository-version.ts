@@ -2,7 +2,7 @@ import { type Dirent, readdirSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { isAbsence } from '../../base/absence.ts'
-import { type Look, lookAt } from './file-fingerprint.ts'
+import { type Fingerprint, readFingerprint } from './file-fingerprint.ts'
 
 // The file whose times tell when objects were last put in order, and those taken away that nothing leads to.
 const prunedFile = 'svc-pruned'
@@ -24,31 +24,39 @@ export type Parts = {
  * has changed that it is asked for, or once objects were pruned. Undefined where that cannot be told, as a moment
  * after a change.
  */
-export function createStamps() {
+export function createRepositoryVersions() {
   const remembered = new Map<string, Tags>()
 
-  function looksAt(directory: string, { objects, tags }: Parts): (Look | undefined)[] | undefined {
+  function looksAt(
+    directory: string,
+    { objects, tags }: Parts,
+  ): (Fingerprint | undefined)[] | undefined {
     const looks = [
-      lookAt(join(directory, prunedFile)),
-      lookAt(join(directory, 'shallow')),
-      ...(objects ? [lookAt(join(directory, 'objects', 'pack'))] : []),
+      readFingerprint(join(directory, prunedFile)),
+      readFingerprint(join(directory, 'shallow')),
+      ...(objects ? [readFingerprint(join(directory, 'objects', 'pack'))] : []),
     ]
     if (!tags) return looks
     const folders = tagFolders(directory)
     if (!folders) return undefined
     // Loose before packed: a tag that is being packed is then seen in one place at least.
-    return [...looks, ...folders.map(lookAt), lookAt(join(directory, 'packed-refs'))]
+    return [
+      ...looks,
+      ...folders.map(readFingerprint),
+      readFingerprint(join(directory, 'packed-refs')),
+    ]
   }
 
   /** The folders that tags are in. As long as none of them changes, there are no others. */
   function tagFolders(directory: string): string[] | undefined {
     const root = join(directory, 'refs', 'tags')
     const before = remembered.get(root)
-    if (before && textOf(before.folders.map(lookAt)) === before.looks) return before.folders
+    if (before && textOf(before.folders.map(readFingerprint)) === before.looks)
+      return before.folders
     remembered.delete(root)
     const folders = foldersIn(root, tagFoldersMost)
     if (folders.length > tagFoldersMost) return undefined
-    const text = textOf(folders.map(lookAt))
+    const text = textOf(folders.map(readFingerprint))
     if (text === undefined) return folders
     remembered.set(root, { looks: text, folders })
     const [oldest] = remembered.keys()
@@ -58,7 +66,7 @@ export function createStamps() {
 
   return {
     stamp(directory: string, parts: Parts): string | undefined {
-      const place = lookAt(directory)
+      const place = readFingerprint(directory)
       const looks = place && looksAt(directory, parts)
       const text = looks && textOf(looks)
       return text === undefined ? undefined : `${place?.ino} ${text}`
@@ -67,14 +75,14 @@ export function createStamps() {
 }
 
 /** Has all stamps of a repository differ from those before: its objects are about to be put in order, or some taken away, or were. */
-export async function renewStamps(directory: string): Promise<void> {
+export async function renewRepositoryVersion(directory: string): Promise<void> {
   await using file = await open(join(directory, prunedFile), 'a')
   const now = new Date()
   await file.utimes(now, now)
 }
 
 /** What says how files look; undefined where that may be how they look after a change, too. */
-function textOf(looks: (Look | undefined)[]): string | undefined {
+function textOf(looks: (Fingerprint | undefined)[]): string | undefined {
   if (looks.some((look) => look?.isSettled === false)) return undefined
   return looks
     .map((look) => (look ? `${look.ino}.${look.size}.${look.mtimeMs}.${look.ctimeMs}` : '-'))

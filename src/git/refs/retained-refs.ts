@@ -12,11 +12,11 @@ export function isOverwriting({ before, after, forced }: PushedUpdate): boolean 
  * The hidden ref that keeps what an update of a push overwrote. It is named after the value: so it is the
  * same one however often it is made, and one for all refs that had this value.
  */
-export function keptRef(pushId: string, { before }: Pick<PushedUpdate, 'before'>): string {
+export function retainedRef(pushId: string, { before }: Pick<PushedUpdate, 'before'>): string {
   return `${folder}/${pushId}/${before}`
 }
 
 /** The push that a ref keeps something of; undefined for any other ref. */
-export function keepingPush(ref: string): string | undefined {
+export function retainingPush(ref: string): string | undefined {
   return ref.startsWith(`${folder}/`) ? ref.slice(folder.length + 1).split('/')[0] : undefined
 }
