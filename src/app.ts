@@ -68,7 +68,7 @@ export function createTools({ settings, log, path, version, starter }: Options) 
   return { git, directories, faultPoint, database, log, version }
 }
 
-export type Tools = ReturnType<typeof createTools>
+export type AppTools = ReturnType<typeof createTools>
 
 /** Everything but the servers: what the command line works with, whether a server runs or not. */
 export async function openApp(options: Options) {

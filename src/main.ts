@@ -2,14 +2,14 @@ import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { createInterface } from 'node:readline/promises'
 import { Writable } from 'node:stream'
-import { type App, createTools, openExistingApp, type Tools } from './app.ts'
+import { type App, type AppTools, createTools, openExistingApp } from './app.ts'
 import { BackupError } from './backup/manifest.ts'
 import { printable } from './base/format.ts'
 import { closeInheritedDescriptors } from './base/inherited-descriptors.ts'
 import { createLog } from './base/log.ts'
 import { Problem } from './base/problem.ts'
 import { dropStartupGarbage } from './base/startup-garbage.ts'
-import type { DoctorOptions } from './commands/doctor-command.ts'
+import type { DoctorCommandOptions } from './commands/doctor-command.ts'
 import { createProgram } from './commands/program.ts'
 import type { RunOptions } from './commands/run-workflows.ts'
 import type { RunnerCommandOptions } from './commands/runner-command.ts'
@@ -108,7 +108,7 @@ async function withApp(run: Parameters<Parameters<typeof createProgram>[0]['with
   await run(app)
 }
 
-async function withTools(run: (tools: Tools) => Promise<void>) {
+async function withTools(run: (tools: AppTools) => Promise<void>) {
   const tools = createTools(toOptions('warn'))
   closeInheritedDescriptors()
   endOnSignal(tools.git)
@@ -131,7 +131,7 @@ function endOnSignal(git: Pick<App['git'], 'killAll'>): void {
 }
 
 // Not with openExistingApp, which would need all to be well, and brings the database up to date.
-async function doctor({ repository, fsck, json = false }: DoctorOptions): Promise<void> {
+async function doctor({ repository, fsck, json = false }: DoctorCommandOptions): Promise<void> {
   // Loaded only where it is used: a server has no need of it.
   const { createDoctor } = await import('./doctor/doctor.ts')
   const { runDoctor } = await import('./commands/doctor-command.ts')

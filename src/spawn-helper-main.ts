@@ -2,7 +2,7 @@ import type { Socket } from 'node:net'
 import { closeInheritedDescriptors } from './base/inherited-descriptors.ts'
 import { type ExitStatus, openPreforkedProcess } from './git/process/preforked-process.ts'
 import { killGroup } from './git/process/process-group.ts'
-import type { Pipe, SpawnReport, SpawnRequest } from './git/process/spawn-helper.ts'
+import type { PipeName, SpawnReport, SpawnRequest } from './git/process/spawn-helper.ts'
 
 // The program of the process that starts gits for the main process, which tells it how many: see createStarter.
 // It ends, with all of them, when the main process is gone, however that came.
@@ -10,7 +10,7 @@ import type { Pipe, SpawnReport, SpawnRequest } from './git/process/spawn-helper
 closeInheritedDescriptors()
 
 const unknown: ExitStatus = { exitCode: null, signal: null }
-const pipes: Pipe[] = ['stdin', 'stdout', 'channel']
+const pipes: PipeName[] = ['stdin', 'stdout', 'channel']
 const running = new Set<number>()
 let variables: Record<string, string> = {}
 

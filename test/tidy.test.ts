@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
-import { dirname, join, relative } from 'node:path'
+import { basename, dirname, join, relative } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import type { Setting } from '../src/config/setting.ts'
@@ -137,6 +137,15 @@ test('files that the documentation mentions exist', () => {
   }
 })
 
+test('an exported type has a name of its own, and so has a file', () => {
+  const product = sources.filter((path) => path.startsWith('src/') && !isTest(path))
+  const types = product.flatMap((path) =>
+    [...read(path).matchAll(/^export (?:type|class|interface) (\w+)/gm)].map(([, name]) => name),
+  )
+  assert.deepEqual(repeated(types), [])
+  assert.deepEqual(repeated(product.map((path) => basename(path))), [])
+})
+
 test('no file is a drawer', () => {
   const drawers = /(^|[-/])(utils?|(?<!spawn-)helpers?|manager|misc|common|info)\.ts$/
   assert.deepEqual(
@@ -144,6 +153,10 @@ test('no file is a drawer', () => {
     [],
   )
 })
+
+function repeated(names: (string | undefined)[]): (string | undefined)[] {
+  return names.filter((name, index) => names.indexOf(name) !== index)
+}
 
 function importsOf(path: string): string[] {
   const specifiers = [...read(path).matchAll(/from '(\.[^']+)'/g)].map(([, found]) => found ?? '')

@@ -13,7 +13,7 @@ export type Access = {
 }
 
 /** A long-lived response. */
-export type Watched = {
+export type WatchedResponse = {
   /** All of it is required. */
   access: Access[]
   /** Called once, when access is lost. */
@@ -21,7 +21,7 @@ export type Watched = {
 }
 
 /** Holds a response in the watch. */
-type Handle = { watched: Watched | undefined }
+type Handle = { watched: WatchedResponse | undefined }
 
 export type AccessWatch = ReturnType<typeof createAccessWatch>
 
@@ -83,7 +83,7 @@ export function createAccessWatch({ recheck }: Options) {
 
   // A Set replaces its table from time to time. One that had grown old keeps all that it held from young collections,
   // so what it holds is no more than a handle: with whole responses these took twice as long.
-  function remove(handle: Handle): Watched | undefined {
+  function remove(handle: Handle): WatchedResponse | undefined {
     const { watched } = handle
     handle.watched = undefined
     handles.delete(handle)
@@ -92,7 +92,7 @@ export function createAccessWatch({ recheck }: Options) {
 
   return {
     /** Calls `end` once when any of the access is lost, unless the response is removed before. */
-    add(watched: Watched): Handle {
+    add(watched: WatchedResponse): Handle {
       const handle: Handle = { watched }
       handles.add(handle)
       timer ??= setInterval(() => void checkAll(), recheckIntervalMs).unref()

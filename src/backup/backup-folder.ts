@@ -2,7 +2,7 @@ import { type FileHandle, mkdir, open, rename, rm, rmdir } from 'node:fs/promise
 import { dirname, join } from 'node:path'
 import { sync } from '../base/disk.ts'
 import type { FaultPoint } from '../base/fault-points.ts'
-import { copyBytes, type Extent, measureFile, writeAll } from './bytes.ts'
+import { type ByteRange, copyBytes, measureFile, writeAll } from './bytes.ts'
 import { type BackupFile, type Manifest, manifestFile, sumOf, toText } from './manifest.ts'
 import { readTree, type Tree } from './tree.ts'
 
@@ -44,7 +44,7 @@ export function createBackupFolder({ root, tree, former, recheck, faultPoint }: 
   }
 
   /** Keeps a file of the former backup, or else has it written. */
-  async function keepOrWrite(path: string, write: (to: FileHandle) => Promise<Extent>) {
+  async function keepOrWrite(path: string, write: (to: FileHandle) => Promise<ByteRange>) {
     const kept = formerFiles.get(path)
     if (kept && (await isIntact(kept))) {
       files.set(path, kept)
@@ -63,7 +63,7 @@ export function createBackupFolder({ root, tree, former, recheck, faultPoint }: 
   }
 
   // What is named after its content is the same, whoever comes with it; so it is written once.
-  function once(path: string, write: (to: FileHandle) => Promise<Extent>): Promise<void> {
+  function once(path: string, write: (to: FileHandle) => Promise<ByteRange>): Promise<void> {
     const known = written.get(path) ?? keepOrWrite(path, write)
     written.set(path, known)
     return known

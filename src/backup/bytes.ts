@@ -3,7 +3,7 @@ import type { FileHandle } from 'node:fs/promises'
 import { openFile } from './tree.ts'
 
 /** How long something is, and its SHA-256 in hex. */
-export type Extent = { bytes: number; sha256: string }
+export type ByteRange = { bytes: number; sha256: string }
 
 const atOnceBytes = 1024 * 1024
 
@@ -12,7 +12,7 @@ export async function copyBytes(
   from: FileHandle,
   to: FileHandle | undefined,
   most = Number.POSITIVE_INFINITY,
-): Promise<Extent> {
+): Promise<ByteRange> {
   const hash = createHash('sha256')
   const buffer = Buffer.allocUnsafe(atOnceBytes)
   let bytes = 0
@@ -35,7 +35,7 @@ export async function writeAll(to: FileHandle, bytes: Uint8Array): Promise<void>
 }
 
 /** Reads a file to its end. */
-export async function measureFile(path: string, most?: number): Promise<Extent> {
+export async function measureFile(path: string, most?: number): Promise<ByteRange> {
   await using file = await openFile(path)
   return await copyBytes(file, undefined, most)
 }

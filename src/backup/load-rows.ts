@@ -6,10 +6,10 @@ import { migrations } from '../database/migrations/migrations.ts'
 import { deleteRows, insertRows, listTables, type Row } from '../database/rows.ts'
 import type { Db } from '../database/schema.ts'
 import { readInstance } from '../repositories/instance-store.ts'
+import type { BackupSource } from './backup-source.ts'
 import { listRepositoryIds, listRepositoryNames } from './journal-store.ts'
 import { type BackedUpTable, BackupError, type Manifest } from './manifest.ts'
 import { readRowLines } from './row-lines.ts'
-import type { BackupSource } from './source.ts'
 
 /**
  * Fills an empty database with the rows of a backup, in one transaction: as they were, in the tables of that

@@ -7,11 +7,11 @@ import { beginRestore, endRestore, lock, undoRestore } from '../config/data-dire
 import { connect, type DatabaseOptions, engineOf } from '../database/database.ts'
 import { listTables } from '../database/rows.ts'
 import type { Directories } from '../repositories/directories.ts'
+import { type BackupSource, createSource, findBackup, readOwnManifest } from './backup-source.ts'
 import { loadRows } from './load-rows.ts'
 import { BackupError } from './manifest.ts'
 import { lockFolder, refuseNested } from './open-folder.ts'
 import { readRefsFile } from './refs-file.ts'
-import { type BackupSource, createSource, findBackup, readOwnManifest } from './source.ts'
 import { readTree, refuseOthers, type Tree } from './tree.ts'
 import { writeRefs } from './write-refs.ts'
 

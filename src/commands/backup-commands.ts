@@ -1,4 +1,4 @@
-import type { App, Tools } from '../app.ts'
+import type { App, AppTools } from '../app.ts'
 import { backUp } from '../backup/backup.ts'
 import { restore } from '../backup/restore.ts'
 import { verify } from '../backup/verify.ts'
@@ -32,7 +32,7 @@ export async function backUpTo(
 
 /** `svc restore` */
 export async function restoreFrom(
-  tools: Tools,
+  tools: AppTools,
   folder: string,
   { json }: { json?: boolean },
   { out, tell, interruption }: Terminal,
@@ -58,7 +58,7 @@ export async function restoreFrom(
 
 /** `svc backup verify` */
 export async function verifyBackup(
-  tools: Tools,
+  tools: AppTools,
   folder: string,
   { json }: { json?: boolean },
   { out, tell, interruption }: Terminal,

@@ -4,7 +4,7 @@ import type { createDoctor, Result } from '../doctor/doctor.ts'
 import { counted, type Level } from '../doctor/finding.ts'
 import { type Terminal, toJson } from './terminal.ts'
 
-export type DoctorOptions = { repository?: string; fsck: boolean; json?: boolean }
+export type DoctorCommandOptions = { repository?: string; fsck: boolean; json?: boolean }
 
 const marks = {
   ok: { text: 'ok', color: 'green' },

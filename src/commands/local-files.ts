@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { readdir, readFile } from 'node:fs/promises'
 import { join, relative, resolve } from 'node:path'
 import { ignoreAbsence } from '../base/absence.ts'
-import type { EventKind } from '../workflow-engine/plan.ts'
+import type { TriggerKind } from '../workflow-engine/plan.ts'
 import { parseAction, parseWorkflow } from '../workflow-parser/parse.ts'
 import { usedActions } from '../workflow-parser/steps-of.ts'
 import type { Action, Fault, SourceFile, Workflow } from '../workflow-parser/workflow.ts'
@@ -21,7 +21,7 @@ export type LocalFiles = {
 /** Reads the named files of a repository; those that react to an event, or all, if none are named. */
 export async function readLocalFiles(
   top: string,
-  { names, from, event }: { names: string[]; from: string; event: EventKind | undefined },
+  { names, from, event }: { names: string[]; from: string; event: TriggerKind | undefined },
 ): Promise<LocalFiles> {
   const paths = names.length > 0 ? names.map((name) => toPath(top, from, name)) : await list(top)
   const found: LocalFiles = { files: [], actions: [], workflows: [], faults: [] }
@@ -90,7 +90,7 @@ async function list(top: string): Promise<string[]> {
     .map((name) => `${workflowsFolder}/${name}`)
 }
 
-function reactsTo({ on }: Workflow, event: EventKind): boolean {
+function reactsTo({ on }: Workflow, event: TriggerKind): boolean {
   if (event === 'push') return on.push !== undefined
   return event === 'schedule' ? on.schedule.length > 0 : on.dispatch !== undefined
 }

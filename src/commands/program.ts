@@ -1,9 +1,9 @@
 import { Command, Option } from 'commander'
-import type { App, Tools } from '../app.ts'
+import type { App, AppTools } from '../app.ts'
 import type { Setting } from '../config/setting.ts'
 import { settings } from '../config/settings-table.ts'
 import { backUpTo, restoreFrom, verifyBackup } from './backup-commands.ts'
-import type { DoctorOptions } from './doctor-command.ts'
+import type { DoctorCommandOptions } from './doctor-command.ts'
 import { importRepository } from './import-command.ts'
 import { addKey, listKeys, removeKey } from './key-commands.ts'
 import { maintainRepositories } from './maintenance-commands.ts'
@@ -20,11 +20,11 @@ type Options = {
   serve: () => Promise<void>
   /** Runs a command with an app that is closed afterwards. */
   withApp: (run: (app: App) => Promise<void>) => Promise<void>
-  doctor: (options: DoctorOptions) => Promise<void>
+  doctor: (options: DoctorCommandOptions) => Promise<void>
   runner: (options: RunnerCommandOptions) => Promise<void>
   run: (files: string[], options: RunOptions) => Promise<void>
   /** Runs a command that needs no data directory, or makes one. */
-  withTools: (run: (tools: Tools) => Promise<void>) => Promise<void>
+  withTools: (run: (tools: AppTools) => Promise<void>) => Promise<void>
 }
 
 const json = ['--json', 'print JSON'] as const

@@ -1,5 +1,5 @@
 import { toTable } from '../base/format.ts'
-import type { Conclusion, Entry } from '../workflow-engine/plan.ts'
+import type { Conclusion, RunEntry } from '../workflow-engine/plan.ts'
 
 type Line = {
   name: string
@@ -22,7 +22,7 @@ export function createRunSummary() {
   }
 
   return {
-    take(entry: Entry): void {
+    take(entry: RunEntry): void {
       if (entry.kind === 'job-planned') {
         jobs.set(entry.job, { line: newLine(entry.name, 0), steps: [] })
       } else if (entry.kind === 'step-planned') {

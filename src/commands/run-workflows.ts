@@ -11,7 +11,7 @@ import { checkOut } from '../runner/check-out.ts'
 import { openSandbox } from '../sandbox/open-sandbox.ts'
 import type { Workspace } from '../sandbox/sandbox.ts'
 import { executeRun } from '../workflow-engine/execute-run.ts'
-import type { Conclusion, EventKind, Plan } from '../workflow-engine/plan.ts'
+import type { Conclusion, Plan, TriggerKind } from '../workflow-engine/plan.ts'
 import { createLogRenderer, renderPiece } from '../workflow-engine/render-log.ts'
 import { formatFault } from '../workflow-parser/fault-list.ts'
 import { openCommit } from '../workflows/commit-files.ts'
@@ -28,7 +28,7 @@ import { findWorkingTree, listFiles, type WorkingTree, writePack } from './worki
 export type RunOptions = {
   check?: boolean
   job?: string[]
-  event?: EventKind
+  event?: TriggerKind
   input?: string[]
   secret?: string[]
   secretsFile?: string

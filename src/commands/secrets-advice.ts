@@ -1,4 +1,4 @@
-import { isSecretName } from '../workflow-parser/names.ts'
+import { isSecretName } from '../workflow-parser/identifiers.ts'
 import type { SourceFile, Workflow } from '../workflow-parser/workflow.ts'
 
 const uses = /\bsecrets(?:\.(\w+)|\['(\w+)'\])/gi

@@ -1,22 +1,25 @@
 import type { Standing } from '../access/may.ts'
 import type { listAllAfter, RepositoryAudience } from './event-log-store.ts'
-import type { EventKind } from './event-visibility.ts'
+import type { VisibleEventKind } from './event-visibility.ts'
 
 type Row = Awaited<ReturnType<typeof listAllAfter>>[number]
 
 /** An event of the log. */
-export type Entry = Omit<Row, 'kind' | 'data'> & { kind: EventKind; data: Record<string, unknown> }
+export type EventEntry = Omit<Row, 'kind' | 'data'> & {
+  kind: VisibleEventKind
+  data: Record<string, unknown>
+}
 
 /** An event as clients get it. */
 export type LoggedEvent = ReturnType<typeof toLoggedEvent>
 
-export function toEntry(row: Row): Entry {
+export function toEntry(row: Row): EventEntry {
   // What was written by kind, as it was written.
-  const [kind, data] = [row.kind as EventKind, JSON.parse(row.data) as Entry['data']]
+  const [kind, data] = [row.kind as VisibleEventKind, JSON.parse(row.data) as EventEntry['data']]
   return { ...row, kind, data }
 }
 
-export function toLoggedEvent(entry: Entry, repoName: string | null) {
+export function toLoggedEvent(entry: EventEntry, repoName: string | null) {
   const { seq, kind, repositoryId, actorId, actorUsername, createdAt, data } = entry
   const actor = { id: actorId, username: actorUsername }
   return { seq, kind, repositoryId, repoName, actor, createdAt, data }

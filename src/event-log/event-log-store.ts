@@ -1,5 +1,5 @@
 import type { Db } from '../database/schema.ts'
-import type { EventKind } from './event-visibility.ts'
+import type { VisibleEventKind } from './event-visibility.ts'
 
 /** The numbers of the oldest event that is kept, and of the last one; the former is the greater when none is kept. */
 export async function readExtent(db: Db): Promise<{ oldest: number; last: number }> {
@@ -39,10 +39,10 @@ type Wanted = {
   after: number
   upTo: number
   limit: number
-  kinds: readonly EventKind[]
+  kinds: readonly VisibleEventKind[]
   repositoryId: string | undefined
   /** All, or those of repositories that exist for a username, and of some kinds those that have none. */
-  whose: 'all' | { username: string; kindsWithoutRepository: EventKind[] }
+  whose: 'all' | { username: string; kindsWithoutRepository: VisibleEventKind[] }
 }
 
 /** Events in order, with what their repositories are called and who owns them. */

@@ -17,10 +17,10 @@ import {
   readExtent,
 } from './event-log-store.ts'
 import {
-  type EventKind,
   kindsWithoutRepository,
   maySeeEvent,
   repositoryPermissions,
+  type VisibleEventKind,
   visibleKinds,
 } from './event-visibility.ts'
 import { createTailCache } from './tail-cache.ts'
@@ -39,7 +39,7 @@ type Dependencies = {
 export type Selection = {
   principal: Principal
   repositoryId: string | undefined
-  kinds: readonly EventKind[]
+  kinds: readonly VisibleEventKind[]
 }
 
 /** The events that there were for somebody, and the number up to which was looked. */
@@ -55,7 +55,10 @@ type Following = {
 
 type Page = Omit<Following, 'idleMs'> & { waitMs: number }
 
-type EventFilter = { repository: string | undefined; kinds: readonly EventKind[] | undefined }
+type EventFilter = {
+  repository: string | undefined
+  kinds: readonly VisibleEventKind[] | undefined
+}
 
 // A look reads no more events than these, whether its caller may see any of them or none.
 const eventsALook = 2000

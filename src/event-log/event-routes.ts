@@ -8,7 +8,7 @@ import { route } from '../http/route.ts'
 import { eventStreamType, wantsEventStream } from '../http/server-sent-events.ts'
 import type { EventLog } from './event-log.ts'
 import { streamEvents } from './event-stream.ts'
-import type { EventKind } from './event-visibility.ts'
+import type { VisibleEventKind } from './event-visibility.ts'
 import { createSubscriberLimit } from './subscriber-limit.ts'
 
 const usualPage = 100
@@ -130,8 +130,8 @@ function lastEventId(sent: string | undefined): string | undefined {
 }
 
 // The schema has let nothing else through.
-function kindsOf({ kind }: { kind?: string }): EventKind[] | undefined {
-  return kind?.split(',') as EventKind[] | undefined
+function kindsOf({ kind }: { kind?: string }): VisibleEventKind[] | undefined {
+  return kind?.split(',') as VisibleEventKind[] | undefined
 }
 
 const LoggedEvent = named(

@@ -3,7 +3,7 @@ import type { Permission } from '../access/permissions.ts'
 import type { Principal } from '../access/principal.ts'
 import { type Event, eventKinds } from '../events/events.ts'
 
-export type EventKind = Event['kind']
+export type VisibleEventKind = Event['kind']
 
 /**
  * Whom events of a kind are for, besides admins: those for whom the repository exists, or its owner, with a
@@ -18,7 +18,7 @@ const member = (permission: Permission): Audience => ({ of: 'member', permission
 const owner = (permission: Permission): Audience => ({ of: 'owner', permission })
 
 /** Who may see what: what a kind of event tells, the API tells the same callers. */
-export const audiences: Record<EventKind, Audience> = {
+export const audiences: Record<VisibleEventKind, Audience> = {
   push: member('repo:read'),
   'repository.created': member('repo:read'),
   'repository.imported': member('repo:read'),
@@ -43,7 +43,7 @@ export const audiences: Record<EventKind, Audience> = {
 }
 
 /** The kinds that a caller can see events without a repository of, or of one that is gone. */
-export const kindsWithoutRepository: EventKind[] = [
+export const kindsWithoutRepository: VisibleEventKind[] = [
   'repository.deleted',
   ...eventKinds.filter((kind) => audiences[kind].of === 'username'),
 ]
@@ -58,7 +58,10 @@ export const repositoryPermissions: Permission[] = [
 ]
 
 /** Of some kinds, those of which a principal can see any event. */
-export function visibleKinds(principal: Principal, wanted: readonly EventKind[]): EventKind[] {
+export function visibleKinds(
+  principal: Principal,
+  wanted: readonly VisibleEventKind[],
+): VisibleEventKind[] {
   if (isAdmin(principal)) return [...wanted]
   return wanted.filter((kind) => {
     const audience = audiences[kind]
@@ -69,7 +72,7 @@ export function visibleKinds(principal: Principal, wanted: readonly EventKind[])
 }
 
 /** An event, as far as it decides who may see it. */
-type Seen = { kind: EventKind; data: { username?: unknown; ownerUsername?: unknown } }
+type Seen = { kind: VisibleEventKind; data: { username?: unknown; ownerUsername?: unknown } }
 
 /** Whether a principal may see an event; `standing` is with its repository, if there is one still. */
 export function maySeeEvent(

@@ -1,9 +1,9 @@
 import type { Principal } from '../access/principal.ts'
 import type { Database } from '../database/database.ts'
 import type { EventNotifier } from '../events/event-notifier.ts'
-import { type Entry, toEntry } from './entries.ts'
+import { type EventEntry, toEntry } from './entries.ts'
 import { findRepositoryAudience, listAllAfter, type RepositoryAudience } from './event-log-store.ts'
-import type { EventKind } from './event-visibility.ts'
+import type { VisibleEventKind } from './event-visibility.ts'
 
 type Dependencies = {
   db: Database
@@ -16,14 +16,19 @@ const entriesAtMost = 1000
 // What changes without an event here is seen as late: an expiry, and what another process does.
 const oldestMs = 1000
 // The many. All other kinds tell of what somebody may see, or what it is called.
-const changesNoRight = new Set<EventKind>(['push', 'workflow', 'secret.saved', 'secret.deleted'])
+const changesNoRight = new Set<VisibleEventKind>([
+  'push',
+  'workflow',
+  'secret.saved',
+  'secret.deleted',
+])
 
 /**
  * The end of the log, in memory: read once for all who follow it, with the rights of those whom it is for. However
  * many follow, a push costs a query or two.
  */
 export function createTailCache({ db, notifier, refresh }: Dependencies) {
-  let entries: Entry[] = []
+  let entries: EventEntry[] = []
   /** The entries are all events with numbers above the first, up to the second. */
   let [start, end] = [0, 0]
   let wanted = 0
@@ -57,7 +62,7 @@ export function createTailCache({ db, notifier, refresh }: Dependencies) {
     }
   }
 
-  function add(added: Entry[]): void {
+  function add(added: EventEntry[]): void {
     const [first, last] = [added.at(0), added.at(-1)]
     if (!first || !last) return
     // What lay between has been forgotten.

@@ -3,12 +3,12 @@ import type { Db } from '../database/schema.ts'
 /** The parts of the service that read the event log; how far each is, the mark of its name tells. */
 const readers = ['maintenance', 'workflows'] as const
 
-export type Reader = (typeof readers)[number]
+export type CursorName = (typeof readers)[number]
 
 const eventsAtOnce = 1000
 
 /** How far a reader is; the mark stays locked until the transaction ends. */
-export async function lockCursor(tx: Db, reader: Reader): Promise<number> {
+export async function lockCursor(tx: Db, reader: CursorName): Promise<number> {
   const row = await tx
     .updateTable('marks')
     .set((is) => ({ value: is.ref('value') }))
@@ -18,7 +18,7 @@ export async function lockCursor(tx: Db, reader: Reader): Promise<number> {
   return row.value
 }
 
-export async function readCursor(db: Db, reader: Reader): Promise<number> {
+export async function readCursor(db: Db, reader: CursorName): Promise<number> {
   const row = await db
     .selectFrom('marks')
     .select('value')
@@ -27,12 +27,12 @@ export async function readCursor(db: Db, reader: Reader): Promise<number> {
   return row.value
 }
 
-export async function updateCursor(tx: Db, reader: Reader, seq: number): Promise<void> {
+export async function updateCursor(tx: Db, reader: CursorName, seq: number): Promise<void> {
   await tx.updateTable('marks').set({ value: seq }).where('name', '=', reader).execute()
 }
 
 /** Whether there are events that a reader has not read. */
-export async function hasUnread(db: Db, reader: Reader): Promise<boolean> {
+export async function hasUnread(db: Db, reader: CursorName): Promise<boolean> {
   const rows = await db
     .selectFrom('marks')
     .select(['name', 'value'])
@@ -45,7 +45,7 @@ export async function hasUnread(db: Db, reader: Reader): Promise<boolean> {
 /** Whether there are pushes to a repository that a reader has not read. */
 export async function hasUnreadPush(
   db: Db,
-  reader: Reader,
+  reader: CursorName,
   repositoryId: string,
 ): Promise<boolean> {
   const row = await db

@@ -20,7 +20,7 @@ export type GitResponse = {
  * Git's exit code; null when it was killed, and has not said all that it had to say. A response that was `refused` ends
  * with the reason.
  */
-export type Outcome = number | null | 'refused'
+export type RequestOutcome = number | null | 'refused'
 
 /** A Git request whose principal and repository are known. */
 export type GitRequest = {
@@ -49,7 +49,7 @@ export function keysOf(request: Pick<GitRequest, 'principal' | 'repository'>): s
   return [principal.username || principal.id, repository.id]
 }
 
-export function answerEmpty(answer: GitResponse): Outcome {
+export function answerEmpty(answer: GitResponse): RequestOutcome {
   answer.respondWithBytes(Buffer.alloc(0))
   return 0
 }

@@ -1,5 +1,5 @@
 import { watchDrain } from '../git/process/chunks.ts'
-import type { GitRequest, Outcome } from './git-request.ts'
+import type { GitRequest, RequestOutcome } from './git-request.ts'
 import { type WatchedRequest, watchRequest } from './respond.ts'
 
 // A client that reads slowly has no more than this encrypted or copied for it.
@@ -12,7 +12,7 @@ export async function respondWithBytes(
   request: GitRequest | WatchedRequest,
   pieces: readonly Buffer[],
   stallMs: number,
-): Promise<Outcome> {
+): Promise<RequestOutcome> {
   const { answer } = request
   const { output } = answer
   const size = pieces.reduce((sum, { length }) => sum + length, 0)

@@ -7,7 +7,7 @@ import { watchStall } from '../git/process/stall-timeout.ts'
 import type { Body } from '../git/protocol/request-body.ts'
 import { malformedRequest } from '../git/protocol/requests.ts'
 import { assertRepository } from '../git/refs/refs.ts'
-import type { GitRequest, Outcome } from './git-request.ts'
+import type { GitRequest, RequestOutcome } from './git-request.ts'
 
 /** A request whose signal is aborted, too, when its client neither sends nor reads. */
 export type WatchedRequest = GitRequest & Disposable & { onProgress: () => void }
@@ -47,7 +47,7 @@ export async function respond(
   watched: WatchedRequest,
   { child, input, heading, onSaid, hold, explains }: Talk,
   log: Log,
-): Promise<Outcome> {
+): Promise<RequestOutcome> {
   const { answer, repository, signal, onProgress, sendsAllFirst } = watched
   const { output } = answer
   const onBegin = () => {
@@ -75,7 +75,7 @@ export async function respond(
 export async function conclude(
   { answer, repository }: WatchedRequest,
   { exitCode, exceeded, isExplained }: Pick<PipeEnd, 'exitCode' | 'exceeded' | 'isExplained'>,
-): Promise<Outcome> {
+): Promise<RequestOutcome> {
   if (isExplained) return 'refused'
   if (exceeded) throw exceeded
   if (!answer.hasBegun() && exitCode === 0) answer.begin()

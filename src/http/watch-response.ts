@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
-import type { Access, AccessWatch, Watched } from '../access/access-watch.ts'
+import type { Access, AccessWatch, WatchedResponse } from '../access/access-watch.ts'
 import type { Problem } from '../base/problem.ts'
 import { eventStreamType } from './server-sent-events.ts'
 
@@ -15,7 +15,7 @@ type Options = {
 const lingerMs = 1000
 
 /** Ends a response when its caller loses access, until it is closed. */
-export class ResponseWatch implements Watched {
+export class ResponseWatch implements WatchedResponse {
   readonly access: Access[]
   readonly #response: ServerResponse
   readonly #gone: AbortController

@@ -5,7 +5,12 @@ import type { Log } from '../base/log.ts'
 import type { FreeSpace } from '../config/free-space.ts'
 import type { PlainSettings } from '../config/settings.ts'
 import type { Database } from '../database/database.ts'
-import { type Extent, maintain, readStorage, type Storage } from '../git/maintenance/maintain.ts'
+import {
+  type MaintenanceExtent,
+  maintain,
+  readStorage,
+  type Storage,
+} from '../git/maintenance/maintain.ts'
 import type { Git } from '../git/process/git-process.ts'
 import type { Directories } from '../repositories/directories.ts'
 import type { Hold, RepositoryHolds } from '../repositories/repository-holds.ts'
@@ -30,7 +35,7 @@ export type MaintenanceOutcome = 'done' | 'failed' | 'interrupted' | 'gone'
 
 /** What a maintenance has done. */
 export type Report = {
-  extent: Extent
+  extent: MaintenanceExtent
   ms: number
   packsBefore: number
   packsAfter: number
@@ -170,7 +175,7 @@ export function createMaintenance(dependencies: Dependencies) {
 
   async function maintainIn(
     directory: string,
-    extent: Extent,
+    extent: MaintenanceExtent,
     { hold, repositoryId, signal }: { hold: Hold; repositoryId: string; signal: AbortSignal },
   ): Promise<void> {
     try {
@@ -191,7 +196,7 @@ export function createMaintenance(dependencies: Dependencies) {
   }
 
   /** What there is room for: what is united is there twice for a while. */
-  async function affordable(wanted: Extent, { bytes, largest }: Storage) {
+  async function affordable(wanted: MaintenanceExtent, { bytes, largest }: Storage) {
     const short = await freeSpace.require().then(
       () => undefined,
       (error: Error) => error,
@@ -228,7 +233,7 @@ export function createMaintenance(dependencies: Dependencies) {
   }
 }
 
-function extentOf({ wanted, isUnpruned, prunedAt }: Maintained, now: number): Extent {
+function extentOf({ wanted, isUnpruned, prunedAt }: Maintained, now: number): MaintenanceExtent {
   if (wanted === 'full' || wanted === 'quick') return wanted
   return isUnpruned === 1 && prunedAt < now - pruneEveryMs ? 'full' : 'quick'
 }

@@ -22,7 +22,7 @@ export type JobDependencies = {
   faultPoint: FaultPoint
 }
 
-export type Watched = Disposable & {
+export type WatchedImport = Disposable & {
   signal: AbortSignal
   progress: () => Progress
   /** Takes a line of git's progress, or notices that something has moved. */
@@ -43,8 +43,8 @@ export function importOwner(id: string): string {
  */
 export async function makeDraft(
   id: string,
-  open: (watched: Watched) => Promise<OpenedSource>,
-  watched: Watched,
+  open: (watched: WatchedImport) => Promise<OpenedSource>,
+  watched: WatchedImport,
   { git, directories, freeSpace, settings, faultPoint }: JobDependencies,
 ): Promise<void> {
   // Made while the source is opened; whoever discards it must find it whole.
@@ -93,7 +93,7 @@ export function watchImport(
   id: string,
   signals: AbortSignal[],
   { directories, freeSpace, settings }: JobDependencies,
-): Watched {
+): WatchedImport {
   const { importSeconds, importStallSeconds, importMaxBytes } = settings
   const own = new AbortController()
   const ended = new AbortController()

@@ -4,7 +4,7 @@ import type { Db, RepositoryRow, RepositoryState } from '../database/schema.ts'
 export type VisibleRow = RepositoryRow & { isCollaborator: boolean }
 
 /** Which repositories: all of them, or those that a username owns or is a collaborator of. */
-export type Whose = 'all' | { username: string }
+export type Viewer = 'all' | { username: string }
 
 /** Inserts a repository; false when its name is taken. */
 export async function insertRepository(db: Db, repository: RepositoryRow): Promise<boolean> {
@@ -65,7 +65,7 @@ export async function isNameTaken(db: Db, name: string): Promise<boolean> {
 /** Repositories after an id, oldest first. */
 export function listRepositories(
   db: Db,
-  whose: Whose,
+  whose: Viewer,
   { after, limit }: { after: string; limit: number | undefined },
 ): Promise<RepositoryRow[]> {
   let query = db.selectFrom('repositories').selectAll().where('id', '>', after).orderBy('id')

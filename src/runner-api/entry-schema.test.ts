@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { checkBody } from '../http/validation.ts'
-import type { Entry } from '../workflow-engine/plan.ts'
+import type { RunEntry } from '../workflow-engine/plan.ts'
 import type { CheckedEntry } from './entry-schema.ts'
 import { ReportBody } from './runner-api.ts'
 
-const entries: Entry[] = [
+const entries: RunEntry[] = [
   { kind: 'isolation', isolation: 'bubblewrap', description: 'They see nothing.' },
   {
     kind: 'job-planned',
@@ -62,6 +62,6 @@ test('what is not an entry is refused', () => {
 test('the schemas and the type of an entry say the same', () => {
   // Each line compiles only as long as what it is given fits: that is the test.
   const asTold: CheckedEntry[] = entries
-  const asChecked: Entry[] = asTold
+  const asChecked: RunEntry[] = asTold
   assert.equal(asChecked.length, entries.length)
 })

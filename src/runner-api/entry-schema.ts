@@ -1,5 +1,5 @@
 import { type Static, type TSchema, Type } from 'typebox'
-import type { Conclusion, Entry } from '../workflow-engine/plan.ts'
+import type { Conclusion, RunEntry } from '../workflow-engine/plan.ts'
 
 const closed = { additionalProperties: false } as const
 
@@ -87,10 +87,10 @@ const byKind = {
     },
     closed,
   ),
-} satisfies Record<Entry['kind'], TSchema>
+} satisfies Record<RunEntry['kind'], TSchema>
 
 /** What the schemas let through, which is an Entry and nothing else: see the test. */
-export type CheckedEntry = Static<(typeof byKind)[Entry['kind']]>
+export type CheckedEntry = Static<(typeof byKind)[RunEntry['kind']]>
 
 /** One Entry of a report. */
-export const EntrySchema = Type.Unsafe<Entry>({ anyOf: Object.values(byKind) })
+export const EntrySchema = Type.Unsafe<RunEntry>({ anyOf: Object.values(byKind) })

@@ -1,7 +1,7 @@
 import { type Static, Type } from 'typebox'
 import type { Plan } from '../workflow-engine/plan.ts'
 import { EntrySchema } from './entry-schema.ts'
-import { reportMaxEntries, waitMaxSeconds } from './limits.ts'
+import { reportMaxEntries, waitMaxSeconds } from './report-limits.ts'
 
 // What a runner and the server say to each other, as JSON over HTTP. A runner claims with a token that has the
 // permission `runner`; all that follows it asks with the run's own token, which is good for this attempt alone,

@@ -10,12 +10,12 @@ const leastMs = 1000
 const firstAfterMs = 300
 
 /** What the server wants of a run. */
-export type Order = { cancel: string | null; kill: boolean }
+export type RunOrder = { cancel: string | null; kill: boolean }
 
 type Options = {
   connection: Pick<RunConnection, 'ask'>
   leaseSeconds: number
-  onOrder: (order: Order) => void
+  onOrder: (order: RunOrder) => void
   signal: AbortSignal
 }
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Entry } from '../workflow-engine/plan.ts'
+import type { RunEntry } from '../workflow-engine/plan.ts'
 import { toEntryText } from './entry-text.ts'
 
 const stepEnded = {
@@ -13,13 +13,13 @@ const stepEnded = {
 } as const
 
 test('an entry that fits stays as it is', () => {
-  const entry: Entry = { ...stepEnded, summary: 'ü\u0000\n'.repeat(100) }
+  const entry: RunEntry = { ...stepEnded, summary: 'ü\u0000\n'.repeat(100) }
   assert.deepEqual(JSON.parse(toEntryText(entry, 4000)), entry)
 })
 
 test('of a summary that is too long the start is kept, whatever it takes as JSON', () => {
   for (const character of ['x', '\u0001', 'ü', '😀', '\ud800']) {
-    const entry: Entry = { ...stepEnded, summary: character.repeat(10_000) }
+    const entry: RunEntry = { ...stepEnded, summary: character.repeat(10_000) }
     const text = toEntryText(entry, 2000)
     assert.ok(Buffer.byteLength(text) <= 2000)
     const { summary, ...rest } = JSON.parse(text)
@@ -30,7 +30,7 @@ test('of a summary that is too long the start is kept, whatever it takes as JSON
 
 test('outputs are kept whole or not at all', () => {
   const outputs = Object.fromEntries(Array.from({ length: 1000 }, (_, n) => [`name${n}`, 'value']))
-  const entry: Entry = {
+  const entry: RunEntry = {
     kind: 'job-ended',
     job: 0,
     at: 1,

@@ -1,4 +1,4 @@
-import type { Entry } from '../workflow-engine/plan.ts'
+import type { RunEntry } from '../workflow-engine/plan.ts'
 
 const cutMark = ' … (the rest was too long to report)'
 const leastLength = 64
@@ -7,7 +7,7 @@ const leastLength = 64
  * An entry as JSON of at most so many bytes. Output comes in small pieces; what else is longer, the summary of
  * a step most of all, is cut. A job's outputs are kept whole or not at all.
  */
-export function toEntryText(entry: Entry, maxBytes: number): string {
+export function toEntryText(entry: RunEntry, maxBytes: number): string {
   const whole = JSON.stringify(entry)
   if (fits(whole, maxBytes)) return whole
   const plain = entry.kind === 'job-ended' ? withoutOutputs(entry) : entry
@@ -23,7 +23,7 @@ function fits(text: string, maxBytes: number): boolean {
   return text.length * 3 <= maxBytes || Buffer.byteLength(text) <= maxBytes
 }
 
-function withoutOutputs(entry: Entry & { kind: 'job-ended' }): Entry {
+function withoutOutputs(entry: RunEntry & { kind: 'job-ended' }): RunEntry {
   const note = 'The outputs of this job are too long to be kept for a later attempt.'
   return { ...entry, outputs: {}, fault: entry.fault ? `${entry.fault} ${note}` : note }
 }

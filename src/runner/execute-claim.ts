@@ -1,6 +1,6 @@
 import type { Claim } from '../runner-api/runner-api.ts'
-import type { Entry } from '../workflow-engine/plan.ts'
-import { type Order, pollOrders } from './cancellation-poll.ts'
+import type { RunEntry } from '../workflow-engine/plan.ts'
+import { pollOrders, type RunOrder } from './cancellation-poll.ts'
 import { execute, type RunTools } from './execution.ts'
 import { createReporter } from './reporter.ts'
 import { connectRun, type RunConnection, RunLostError } from './run-connection.ts'
@@ -65,7 +65,7 @@ async function tellAll(
   const hurry = new AbortController()
   const listening = new AbortController()
   const end = new AbortController()
-  const onOrder = ({ cancel: reason, kill }: Order) => {
+  const onOrder = ({ cancel: reason, kill }: RunOrder) => {
     if (reason !== null) cancel.abort(new Error(reason))
     if (reason !== null && kill) hurry.abort(new Error(reason))
   }
@@ -79,7 +79,7 @@ async function tellAll(
     (error) => heard.aborted || onFault(error),
   )
   let hasEnded = false
-  const report = (entry: Entry) => {
+  const report = (entry: RunEntry) => {
     // What is told of the end of a run that is given up is not what became of it.
     if (givenUp.aborted) return
     if (entry.kind === 'run-ended') {

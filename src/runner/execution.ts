@@ -3,14 +3,14 @@ import type { Log } from '../base/log.ts'
 import type { Semaphore } from '../concurrency/semaphore.ts'
 import type { Claim } from '../runner-api/runner-api.ts'
 import type { Sandbox } from '../sandbox/sandbox.ts'
-import type { Runner } from '../workflow-engine/contexts.ts'
+import type { RunnerContext } from '../workflow-engine/contexts.ts'
 import { executeRun } from '../workflow-engine/execute-run.ts'
-import type { Entry } from '../workflow-engine/plan.ts'
+import type { RunEntry } from '../workflow-engine/plan.ts'
 import { checkOut } from './check-out.ts'
 import type { RunConnection } from './run-connection.ts'
+import { fetchSource } from './run-source.ts'
 import type { RunnerFolder } from './runner-folder.ts'
 import type { ServerClient } from './server-client.ts'
-import { fetchSource } from './source.ts'
 
 /** What a run needs of its runner. */
 export type RunTools = {
@@ -19,7 +19,7 @@ export type RunTools = {
   sandbox: Sandbox
   slots: Semaphore
   /** What the engine is told of it. */
-  runner: Runner
+  runner: RunnerContext
   /** Bytes of a commit's pack at most. */
   sourceMaxBytes: number
   /** Bytes that are to stay free on the disk. */
@@ -29,7 +29,7 @@ export type RunTools = {
 
 type Execution = {
   connection: RunConnection
-  report: (entry: Entry) => void | Promise<void>
+  report: (entry: RunEntry) => void | Promise<void>
   cancel: AbortSignal
   /** Ends it at once. */
   kill: AbortSignal

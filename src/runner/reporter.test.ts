@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Entry } from '../workflow-engine/plan.ts'
+import type { RunEntry } from '../workflow-engine/plan.ts'
 import { createReporter } from './reporter.ts'
 
-type Report = { first: number; entries: Entry[] }
+type Report = { first: number; entries: RunEntry[] }
 
 const never = new AbortController().signal
 
@@ -115,7 +115,7 @@ function start() {
   return { reporter, reports, faults, cancels, answer: (said: unknown) => answers.shift()?.(said) }
 }
 
-function line(text: string): Entry {
+function line(text: string): RunEntry {
   return { kind: 'output', step: 0, text }
 }
 

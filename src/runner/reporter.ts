@@ -1,6 +1,6 @@
 import { orAborted } from '../base/timeouts.ts'
-import { reportMaxBytes, reportMaxEntries } from '../runner-api/limits.ts'
-import type { Entry } from '../workflow-engine/plan.ts'
+import { reportMaxBytes, reportMaxEntries } from '../runner-api/report-limits.ts'
+import type { RunEntry } from '../workflow-engine/plan.ts'
 import { toEntryText } from './entry-text.ts'
 import type { RunConnection } from './run-connection.ts'
 import { UnexpectedResponseError } from './server-client.ts'
@@ -105,7 +105,7 @@ export function createReporter(options: Options) {
 
   return {
     /** Reports an entry; a promise asks to wait, because much has not been told yet. */
-    report(entry: Entry): void | Promise<void> {
+    report(entry: RunEntry): void | Promise<void> {
       if (hasEnded) return
       const text = toEntryText(entry, reportMaxBytes - frameMaxBytes)
       const bytes = Buffer.byteLength(text)

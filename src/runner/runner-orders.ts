@@ -1,4 +1,4 @@
-import type { SandboxOptions } from './sandbox-options.ts'
+import type { RunnerSandboxOptions } from './sandbox-options.ts'
 
 /** What the runner beside a server is told when it starts. */
 export type RunnerOrders = {
@@ -10,7 +10,7 @@ export type RunnerOrders = {
   labels: string[]
   folder: string
   jobs: number
-  sandbox: SandboxOptions
+  sandbox: RunnerSandboxOptions
   idleMs: number
   path: string
   version: string

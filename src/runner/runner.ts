@@ -8,7 +8,7 @@ import { createBackoff } from './backoff.ts'
 import { createClaims } from './claims.ts'
 import { executeClaim, StoppingError } from './execute-claim.ts'
 import { takeFolder } from './runner-folder.ts'
-import type { SandboxOptions } from './sandbox-options.ts'
+import type { RunnerSandboxOptions } from './sandbox-options.ts'
 import { createServerClient } from './server-client.ts'
 import { toStepPath } from './step-path.ts'
 
@@ -24,7 +24,7 @@ export type RunnerOptions = {
   folder: string
   /** Jobs that are worked on at once. */
   jobs: number
-  sandbox: SandboxOptions
+  sandbox: RunnerSandboxOptions
   /** Time without a run after which the runner ends; undefined for never. */
   idleMs: number | undefined
   /** Where programs are looked for. */

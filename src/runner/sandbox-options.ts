@@ -3,7 +3,7 @@ import type { SandboxMode } from '../sandbox/isolation.ts'
 import type { SandboxLimits } from '../sandbox/sandbox.ts'
 
 /** How the sandbox of a runner is to be. */
-export type SandboxOptions = {
+export type RunnerSandboxOptions = {
   mode: SandboxMode
   network: 'none' | 'full'
   readOnlyPaths: string[]
@@ -27,7 +27,7 @@ type Needed = Pick<
 >
 
 /** The sandbox as the settings want it: what a server keeps on this machine is hidden from steps. */
-export function toSandboxOptions(settings: Needed): SandboxOptions {
+export function toSandboxOptions(settings: Needed): RunnerSandboxOptions {
   const { dataDir, encryptionKeyFile: keyFile } = settings
   return {
     mode: settings.sandbox,

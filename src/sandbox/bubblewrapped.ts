@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import type { Duplex, Readable, Writable } from 'node:stream'
 import { argumentFault, bubblewrapArguments, bubblewrapCommand } from './bubblewrap.ts'
 import { launch } from './launch.ts'
-import { limitArguments } from './limits.ts'
+import { limitArguments } from './limit-arguments.ts'
 import { memfdBytes } from './memfds.ts'
 import { memoryOf } from './memory.ts'
 import {
@@ -23,12 +23,12 @@ import {
   untilOver,
 } from './running-process.ts'
 import type { SandboxLimits, WorkspaceCommand } from './sandbox.ts'
-import type { Tools } from './tools.ts'
+import type { SandboxTools } from './tools.ts'
 import { toWatchdog } from './watchdog.ts'
 import type { WorkspaceFolder } from './workspace-folder.ts'
 
 export type BubblewrapSetup = {
-  tools: Tools
+  tools: SandboxTools
   bwrap: string
   network: 'none' | 'full'
   limits: SandboxLimits

@@ -4,7 +4,7 @@ import { ignoreAbsence } from '../base/absence.ts'
 import { processesOfWorkspace, signal } from './processes.ts'
 import { removeTree } from './removal.ts'
 import { untilOver } from './running-process.ts'
-import type { Tools } from './tools.ts'
+import type { SandboxTools } from './tools.ts'
 import { endProcesses } from './unsandboxed.ts'
 import { isWorkspaceName, isWorkspaceUser, leftMemoryGroup } from './workspace-folder.ts'
 
@@ -12,7 +12,7 @@ import { isWorkspaceName, isWorkspaceUser, leftMemoryGroup } from './workspace-f
  * Ends what runs in the rooms that a killed runner has left behind in a folder, and removes them. Only one
  * runner may use the folder.
  */
-export async function cleanUp(folder: string, tools: Tools): Promise<void> {
+export async function cleanUp(folder: string, tools: SandboxTools): Promise<void> {
   const link = join(folder, linkName)
   const elsewhere = await readlink(link).catch(ignoreAbsence)
   if (elsewhere !== undefined && (await isOurs(elsewhere))) {
@@ -46,7 +46,7 @@ async function isOurs(path: string): Promise<boolean> {
   )
 }
 
-async function clearRooms(folder: string, tools: Tools): Promise<void> {
+async function clearRooms(folder: string, tools: SandboxTools): Promise<void> {
   for (const name of (await readdir(folder)).filter(isWorkspaceName)) {
     const room = join(folder, name)
     const { uid } = await lstat(join(room, 'workspace')).catch(() => ({ uid: -1 }))

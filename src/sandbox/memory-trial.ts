@@ -3,7 +3,7 @@ import { newId } from '../base/ids.ts'
 import { runTool } from './launch.ts'
 import { findMemoryController } from './memory-controller.ts'
 import { type MemoryController, makeMemoryGroup } from './memory-group.ts'
-import type { Tools } from './tools.ts'
+import type { SandboxTools } from './tools.ts'
 
 /** Where control groups can be made for steps, or why there can be none. */
 export type MemoryTrial =
@@ -11,7 +11,7 @@ export type MemoryTrial =
   | { controller: undefined; fault: string }
 
 type Options = {
-  tools: Pick<Tools, 'sh'>
+  tools: Pick<SandboxTools, 'sh'>
   maxBytes: number
   /** Whether processes of this program may be moved for it: see findMemoryController. */
   mayChange: boolean

@@ -1,7 +1,7 @@
 import { closeSync } from 'node:fs'
 import { Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Pipe } from './pipes.ts'
+import type { StepPipe } from './pipes.ts'
 
 /** One pipe for standard output and standard error, so that both stay in order. */
 export type Output = {
@@ -20,7 +20,7 @@ const leftMaxBytes = 1_048_576
 const quietMs = 250
 
 /** Opens the pipe of a job for one command. */
-export function openOutput(ofJob: Pipe): Output {
+export function openOutput(ofJob: StepPipe): Output {
   ofJob.drain()
   const reader = ofJob.openReader()
   const writer = ofJob.openOutput()

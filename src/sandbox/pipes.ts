@@ -2,13 +2,13 @@ import { once } from 'node:events'
 import { closeSync, constants, fchownSync, openSync, readSync, statSync } from 'node:fs'
 import type { Duplex } from 'node:stream'
 import { launch } from './launch.ts'
-import type { Tools } from './tools.ts'
+import type { SandboxTools } from './tools.ts'
 
 /**
  * An anonymous pipe, held open. Unlike a named pipe it has no path that /proc/self/fd could show to a step, and unlike
  * a socket it can be opened again as /dev/stdout, as shell scripts do.
  */
-export type Pipe = Disposable & {
+export type StepPipe = Disposable & {
   /** Opens the end from which this process reads, without waiting; returns its descriptor. */
   openReader: () => number
   /** Opens the end from which a step reads. */
@@ -20,7 +20,7 @@ export type Pipe = Disposable & {
 }
 
 /** Two pipes for the steps of one job: what they read, and what they write. */
-export type StepPipes = Disposable & { input: Pipe; output: Pipe }
+export type StepPipes = Disposable & { input: StepPipe; output: StepPipe }
 
 // Node has no pipe(2). A shell opens two for reading, says its process id on descriptor 3, and waits there until they
 // are opened here. Dash, busybox and bash since 5.1 make pipes of short here-documents, which takes one process; in
@@ -34,7 +34,7 @@ const shellDescriptors = [4, 5]
 
 /** Makes the pipes of a job. They belong to `user`, who may open them again, if there is one. */
 export async function makePipes(
-  tools: Pick<Tools, 'sh'>,
+  tools: Pick<SandboxTools, 'sh'>,
   user: number | undefined,
 ): Promise<StepPipes> {
   for (const script of scripts) {
@@ -46,7 +46,7 @@ export async function makePipes(
 
 /** The pipes that a shell opens by a script; undefined when they are something else. */
 async function pipesOfShell(
-  tools: Pick<Tools, 'sh'>,
+  tools: Pick<SandboxTools, 'sh'>,
   script: string,
   user: number | undefined,
 ): Promise<StepPipes | undefined> {
@@ -66,7 +66,7 @@ async function pipesOfShell(
   try {
     const pid = channel && (await Promise.race([firstLine(channel), ended]))
     if (!pid) throw new Error('The pipes of a job could not be made.')
-    const opened: Pipe[] = []
+    const opened: StepPipe[] = []
     try {
       const paths = shellDescriptors.map((number) => `/proc/${pid}/fd/${number}`)
       if (!paths.every((path) => statSync(path).isFIFO())) return undefined
@@ -76,7 +76,7 @@ async function pipesOfShell(
       throw error
     }
     // One for each number.
-    const [input, output] = opened as [Pipe, Pipe]
+    const [input, output] = opened as [StepPipe, StepPipe]
     return {
       input,
       output,
@@ -99,12 +99,12 @@ async function firstLine(channel: Duplex): Promise<string> {
 const pipeMaxBytes = 1_048_576
 const pieceBytes = 65_536
 
-function toPipe(path: string, user: number | undefined): Pipe {
+function toPipe(path: string, user: number | undefined): StepPipe {
   const { O_RDONLY, O_WRONLY, O_NONBLOCK } = constants
   const held = openSync(path, O_RDONLY | O_NONBLOCK)
   let isOpen = true
   const again = (flags: number) => openSync(`/proc/self/fd/${held}`, flags)
-  const pipe: Pipe = {
+  const pipe: StepPipe = {
     openReader: () => again(O_RDONLY | O_NONBLOCK),
     openInput: () => again(O_RDONLY),
     openOutput: () => again(O_WRONLY),

@@ -1,7 +1,7 @@
 import { lstatSync, opendirSync, rmdirSync, unlinkSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { runTool } from './launch.ts'
-import type { Tools } from './tools.ts'
+import type { SandboxTools } from './tools.ts'
 
 // To start a program holds a runner up for longer than to remove so much by itself.
 const fewEntries = 200
@@ -10,7 +10,7 @@ const fewEntries = 200
  * Removes a folder with all that is in it, whatever its modes and however deep. Nothing may still write
  * there. rm(1) and chmod(1) follow no links on the way down, and know no longest path.
  */
-export async function removeTree(path: string, tools: Tools): Promise<void> {
+export async function removeTree(path: string, tools: SandboxTools): Promise<void> {
   if (removeFew(path)) return
   const remove = () => runTool([tools.rm, '-rf', '--one-file-system', '--', path])
   if ((await remove()).exitCode === 0) return

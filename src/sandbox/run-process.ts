@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { MemoryGroup } from './memory-group.ts'
 import { openOutput } from './output.ts'
-import type { Pipe } from './pipes.ts'
+import type { StepPipe } from './pipes.ts'
 import { signal as send } from './processes.ts'
 import { diskMet, watch, watchMemory } from './resource-limits.ts'
 import { folderFault, type RunningProcess } from './running-process.ts'
@@ -16,7 +16,7 @@ const complaintMaxLength = 16_384
 
 type Options = {
   /** Where the command writes. */
-  pipe: Pipe
+  pipe: StepPipe
   limits: SandboxLimits
   memoryGroup: MemoryGroup | undefined
   /** A folder on the disk of the rooms. */

@@ -16,10 +16,10 @@ const packages = {
 type Name = keyof typeof packages
 
 /** Where the system's programs are that rooms are made with. */
-export type Tools = Record<Name, string>
+export type SandboxTools = Record<Name, string>
 
 /** Finds them on a PATH. Throws an error that names the missing one. */
-export function findTools(path: string): Tools {
+export function findTools(path: string): SandboxTools {
   const [missing] = missingTools(path)
   if (missing) {
     throw new Error(
@@ -28,7 +28,7 @@ export function findTools(path: string): Tools {
     )
   }
   // Each of the names has been found.
-  return Object.fromEntries(names().map((name) => [name, findProgram(name, path)])) as Tools
+  return Object.fromEntries(names().map((name) => [name, findProgram(name, path)])) as SandboxTools
 }
 
 /** Those that are not on a PATH. */

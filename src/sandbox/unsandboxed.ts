@@ -1,7 +1,7 @@
 import { statSync, writeFileSync } from 'node:fs'
 import type { Writable } from 'node:stream'
 import { type Launched, launch, runTool } from './launch.ts'
-import { limitArguments } from './limits.ts'
+import { limitArguments } from './limit-arguments.ts'
 import { memfdBytes } from './memfds.ts'
 import { memoryOf } from './memory.ts'
 import type { MemoryGroup } from './memory-group.ts'
@@ -27,10 +27,10 @@ import {
   untilOver,
 } from './running-process.ts'
 import type { SandboxLimits, WorkspaceCommand } from './sandbox.ts'
-import type { Tools } from './tools.ts'
+import type { SandboxTools } from './tools.ts'
 import type { WorkspaceFolder } from './workspace-folder.ts'
 
-export type UnsandboxedSetup = { tools: Tools; limits: SandboxLimits }
+export type UnsandboxedSetup = { tools: SandboxTools; limits: SandboxLimits }
 
 /** Starts a command as a process like any other, with limits: what is left where bubblewrap does not work. */
 export function startUnsandboxed(
@@ -119,7 +119,7 @@ function processesOfGroup(group: MemoryGroup): Process[] {
 /** Sends SIGKILL to all processes of a room that can be found; how many there were. */
 export async function endProcesses(
   place: Pick<WorkspaceFolder, 'folder' | 'user'>,
-  tools: Tools,
+  tools: SandboxTools,
   known: readonly Process[] = [],
 ): Promise<number> {
   const { user, folder } = place

@@ -15,7 +15,7 @@ import {
 import { makePipes, type StepPipes } from './pipes.ts'
 import { removeTree } from './removal.ts'
 import type { Folders } from './sandbox.ts'
-import type { Tools } from './tools.ts'
+import type { SandboxTools } from './tools.ts'
 
 /** Where a room is on the disk, and whose it is. */
 export type WorkspaceFolder = {
@@ -36,7 +36,7 @@ type MemoryLimit = { controller: MemoryController; maxBytes: number }
 
 type PlaceOptions = {
   ownUser: boolean
-  tools: Tools
+  tools: SandboxTools
   /** The limit that a control group is to have; undefined for no group. */
   memory: MemoryLimit | undefined
 }
@@ -101,7 +101,7 @@ export async function leftMemoryGroup(room: string): Promise<MemoryGroup | undef
 }
 
 /** Removes all that steps have made in a room, in which nothing may run any more. */
-export async function emptyWorkspace(place: WorkspaceFolder, tools: Tools): Promise<void> {
+export async function emptyWorkspace(place: WorkspaceFolder, tools: SandboxTools): Promise<void> {
   for (const path of foldersOf(place)) {
     await removeTree(path, tools)
     makeFolder(path, place.user)

@@ -3,7 +3,7 @@ import { removeTree } from './removal.ts'
 import { runProcess } from './run-process.ts'
 import type { RunningProcess } from './running-process.ts'
 import type { CommandEnd, Folders, SandboxLimits, Workspace, WorkspaceCommand } from './sandbox.ts'
-import type { Tools } from './tools.ts'
+import type { SandboxTools } from './tools.ts'
 import { endProcesses } from './unsandboxed.ts'
 import { emptyWorkspace, type WorkspaceFolder } from './workspace-folder.ts'
 
@@ -11,7 +11,7 @@ type Options = {
   place: WorkspaceFolder
   inside: Folders
   limits: SandboxLimits
-  tools: Tools
+  tools: SandboxTools
   start: (place: WorkspaceFolder, command: WorkspaceCommand, writer: number) => RunningProcess
 }
 

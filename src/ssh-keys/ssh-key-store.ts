@@ -1,7 +1,7 @@
 import type { Db, SshKeyRow } from '../database/schema.ts'
 
 /** Whose keys: everybody's, or those of a username. */
-export type Whose = 'all' | { username: string }
+export type KeyOwner = 'all' | { username: string }
 
 /** Inserts a key; false when it is registered already. */
 export async function insertSshKey(db: Db, key: SshKeyRow): Promise<boolean> {
@@ -32,7 +32,7 @@ export function findSshKeyByFingerprint(
 /** Keys after an id, oldest first. */
 export function listSshKeys(
   db: Db,
-  whose: Whose,
+  whose: KeyOwner,
   { after, limit }: { after: string; limit: number | undefined },
 ): Promise<SshKeyRow[]> {
   let query = db.selectFrom('sshKeys').selectAll().where('id', '>', after).orderBy('id')
@@ -69,7 +69,11 @@ export function deleteExpiredSshKeys(
 }
 
 /** Deletes a key, if it is one of those; its username when it was. */
-export async function deleteSshKey(db: Db, whose: Whose, id: string): Promise<string | undefined> {
+export async function deleteSshKey(
+  db: Db,
+  whose: KeyOwner,
+  id: string,
+): Promise<string | undefined> {
   let query = db.deleteFrom('sshKeys').where('id', '=', id)
   if (whose !== 'all') query = query.where('username', '=', whose.username)
   const row = await query.returning('username').executeTakeFirst()

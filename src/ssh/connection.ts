@@ -4,7 +4,7 @@ import type { Transport } from './transport.ts'
 import { createReader, message } from './wire.ts'
 
 /** What a client asks to be run, and the streams to run it with. */
-export type Session<Identity> = Pick<Channel, 'input' | 'output' | 'errors' | 'signal'> & {
+export type SshSession<Identity> = Pick<Channel, 'input' | 'output' | 'errors' | 'signal'> & {
   identity: Identity
   /** The client's address. */
   address: string
@@ -28,7 +28,7 @@ type Options<Identity> = {
   /** Called when nothing runs any more. */
   onIdle: () => void
   /** Runs what is asked for; its exit code. Never fails. */
-  serve: (session: Session<Identity>) => Promise<number>
+  serve: (session: SshSession<Identity>) => Promise<number>
 }
 
 type Entry = {

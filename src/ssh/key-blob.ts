@@ -1,7 +1,7 @@
 import { createPublicKey, type KeyObject } from 'node:crypto'
 import { isEd25519Point } from './ed25519-point.ts'
 import { PublicKeyError } from './public-key-fault.ts'
-import { createReader, type Reader } from './wire.ts'
+import { createReader, type WireReader } from './wire.ts'
 
 /** What the wire form of a public key holds. */
 export type KeyParts = {
@@ -33,7 +33,7 @@ const keyTypes = {
     key: readEcdsa(fields, 'nistp256'),
     application: readApplication(fields),
   }),
-} satisfies Record<string, (fields: Reader) => KeyParts>
+} satisfies Record<string, (fields: WireReader) => KeyParts>
 
 export type KeyType = keyof typeof keyTypes
 
@@ -66,7 +66,7 @@ export function readKeyBlob(type: KeyType, blob: Buffer): KeyParts {
   }
 }
 
-function readEd25519(fields: Reader): KeyObject {
+function readEd25519(fields: WireReader): KeyObject {
   const point = fields.string()
   if (!isEd25519Point(point)) throw new RangeError('This is no point that can be a key.')
   return fromJwk({ kty: 'OKP', crv: 'Ed25519', x: point.toString('base64url') })
@@ -78,7 +78,7 @@ const curves = {
   nistp521: { crv: 'P-521', bytes: 66 },
 }
 
-function readEcdsa(fields: Reader, name: keyof typeof curves): KeyObject {
+function readEcdsa(fields: WireReader, name: keyof typeof curves): KeyObject {
   const { crv, bytes } = curves[name]
   const uncompressed = 4
   if (fields.text() !== name) throw new RangeError('The curve is not that of the type.')
@@ -91,7 +91,7 @@ function readEcdsa(fields: Reader, name: keyof typeof curves): KeyObject {
   return fromJwk({ kty: 'EC', crv, x: x.toString('base64url'), y: y.toString('base64url') })
 }
 
-function readRsa(fields: Reader): KeyObject {
+function readRsa(fields: WireReader): KeyObject {
   const [exponent, modulus] = [fields.positiveMpint(), fields.positiveMpint()]
   const bits = modulus.length * 8 - Math.clz32(modulus[0] ?? 0) + 24
   if (bits < rsaLeastBits) {
@@ -115,7 +115,7 @@ function readRsa(fields: Reader): KeyObject {
   })
 }
 
-function readApplication(fields: Reader): Buffer {
+function readApplication(fields: WireReader): Buffer {
   const application = fields.string()
   if (application.length === 0) throw new RangeError('A security key names its application.')
   return application

@@ -1,6 +1,6 @@
 import { createHash, type KeyObject, verify } from 'node:crypto'
 import { isKeyType, type KeyType, readKeyBlob } from './key-blob.ts'
-import { createReader, type Reader, writeUint32 } from './wire.ts'
+import { createReader, type WireReader, writeUint32 } from './wire.ts'
 
 type Scheme = {
   keyType: KeyType
@@ -87,7 +87,7 @@ function toFixedWidth(bytes: Buffer, width: number): Buffer {
 }
 
 // A security key signs these words: what for, how it was asked, how often, and what.
-function withPresence(application: Buffer, fields: Reader, data: Buffer): Buffer {
+function withPresence(application: Buffer, fields: WireReader, data: Buffer): Buffer {
   const [flags, counter] = [fields.byte(), fields.uint32()]
   const userPresent = 1
   if ((flags & userPresent) === 0) throw new RangeError('Nobody touched the security key.')

@@ -3,7 +3,7 @@ import type { HostKey } from 'ssh2/lib/protocol/Protocol.js'
 import type { Log } from '../base/log.ts'
 import { networkOf } from '../base/network.ts'
 import type { PlainSettings } from '../config/settings.ts'
-import { createConnection, type Session } from './connection.ts'
+import { createConnection, type SshSession } from './connection.ts'
 import { toDisconnectPacket } from './disconnect-packet.ts'
 import { disconnectReasons } from './messages.ts'
 import { createRateLimitedLog } from './rate-limited-log.ts'
@@ -21,7 +21,7 @@ type Options<Identity> = {
   /** Decides who a client is, by a claim that is proven. */
   authenticate: (authRequest: AuthRequest, address: string) => Promise<AuthResult<Identity>>
   /** Runs what a client asks for; its exit code. Never fails. */
-  serve: (session: Session<Identity>) => Promise<number>
+  serve: (session: SshSession<Identity>) => Promise<number>
 }
 
 const kexTimeoutMs = 30_000

@@ -1,5 +1,5 @@
 /** Reads the data types of the SSH protocol, one after the other. */
-export type Reader = ReturnType<typeof createReader>
+export type WireReader = ReturnType<typeof createReader>
 
 /**
  * A reader of the data types of RFC 4251, section 5. What it hands out shares the buffer's memory.

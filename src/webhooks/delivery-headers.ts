@@ -1,5 +1,5 @@
 import type { Sensitive } from '../base/sensitive.ts'
-import type { Job } from './queue.ts'
+import type { DeliveryJob } from './delivery-queue.ts'
 import { signatureHeaders } from './signatures.ts'
 
 type Options = {
@@ -12,7 +12,7 @@ type Options = {
 
 /** The headers of an attempt: what receivers for GitHub and those of Standard Webhooks look for, and our own. */
 export function deliveryHeaders(
-  { delivery, target }: Pick<Job, 'delivery' | 'target'>,
+  { delivery, target }: Pick<DeliveryJob, 'delivery' | 'target'>,
   { body, secrets, now, version }: Options,
 ): Record<string, string> {
   const { id, event, seq, previousSeq, attempts } = delivery

@@ -8,13 +8,13 @@ import type { Database } from '../database/database.ts'
 import type { EventNotifier } from '../events/event-notifier.ts'
 import type { Outbound } from '../outbound/outbound.ts'
 import type { Composer } from './composer.ts'
-import { createConnections } from './connections.ts'
 import { deliveryHeaders } from './delivery-headers.ts'
 import { createDeliveryLimits, type DeliveryTarget } from './delivery-limits.ts'
-import { createDeliveryQueue, type Job, type Settled } from './queue.ts'
+import { createDeliveryQueue, type DeliveryJob, type Settled } from './delivery-queue.ts'
 import { findNextDue, listDueWebhooks } from './queue-store.ts'
+import { createConnections } from './receiver-connections.ts'
 import type { Schedule } from './retry-schedule.ts'
-import { createSender, type Outcome } from './sender.ts'
+import { type AttemptOutcome, createSender } from './sender.ts'
 import type { SigningSecrets } from './signing-secrets.ts'
 import { createWebhookRotation } from './webhook-rotation.ts'
 
@@ -69,7 +69,7 @@ export function createDeliveryLoop(dependencies: Dependencies) {
   // Deliveries in progress, by webhook; and the webhooks that get no further delivery.
   const working = new Map<string, Set<{ end: AbortController; work: Promise<void> }>>()
   const ended = new Set<string>()
-  let claiming: Promise<Job[]> | undefined
+  let claiming: Promise<DeliveryJob[]> | undefined
   let isStopped = false
   let looking: Promise<void> | undefined
   let isAskedAgain = false
@@ -96,7 +96,7 @@ export function createDeliveryLoop(dependencies: Dependencies) {
     }
   }
 
-  function start(job: Job, open: SigningSecrets['open']): void {
+  function start(job: DeliveryJob, open: SigningSecrets['open']): void {
     const { id: webhookId, receiver, repositoryId } = job.target
     const place = { webhookId, receiver, repositoryId }
     const end = new AbortController()
@@ -132,7 +132,7 @@ export function createDeliveryLoop(dependencies: Dependencies) {
   }
 
   async function deliver(
-    claimed: Job,
+    claimed: DeliveryJob,
     {
       place,
       open,
@@ -161,7 +161,10 @@ export function createDeliveryLoop(dependencies: Dependencies) {
   }
 
   /** The job with its body, which is kept; or what has become of it without one. Undefined when it is not ours any more. */
-  async function compose(job: Job, signal: AbortSignal): Promise<Job | Settled | undefined> {
+  async function compose(
+    job: DeliveryJob,
+    signal: AbortSignal,
+  ): Promise<DeliveryJob | Settled | undefined> {
     const { delivery } = job
     const startedAt = clock.now()
     try {
@@ -180,9 +183,9 @@ export function createDeliveryLoop(dependencies: Dependencies) {
 
   /** Makes one attempt; undefined when it was cut off: the server stops, or the webhook is deleted. */
   async function attempt(
-    job: Job,
+    job: DeliveryJob,
     { open, signal }: { open: SigningSecrets['open']; signal: AbortSignal },
-  ): Promise<Outcome | undefined> {
+  ): Promise<AttemptOutcome | undefined> {
     const { delivery, target } = job
     const startedAt = clock.now()
     try {
@@ -195,7 +198,7 @@ export function createDeliveryLoop(dependencies: Dependencies) {
     }
   }
 
-  function ownFault(error: unknown, startedAt: number, delivery: string): Outcome {
+  function ownFault(error: unknown, startedAt: number, delivery: string): AttemptOutcome {
     log.error({ err: error, delivery }, 'a delivery could not be made ready')
     return {
       startedAt,
@@ -293,7 +296,7 @@ function resultOf({
   fault,
   isOwnFault,
   duration,
-}: Outcome): Parameters<ReturnType<typeof createDeliveryLimits>['end']>[1] {
+}: AttemptOutcome): Parameters<ReturnType<typeof createDeliveryLimits>['end']>[1] {
   if (isOwnFault) return 'none'
   if (fault !== '') return 'failure'
   return duration > slowMs ? 'slow' : 'success'

@@ -26,14 +26,14 @@ export function readEventFrom(
 
 type Range = { after: number; upTo: number; limit: number }
 
-export type LoggedEvent = { seq: number; kind: string; createdAt: number }
+export type ReplayableEvent = { seq: number; kind: string; createdAt: number }
 
 /** Events of a repository between two numbers, of all kinds, in order. */
 export function listEventsBetween(
   db: Db,
   repositoryId: string,
   { after, upTo, limit }: Range,
-): Promise<LoggedEvent[]> {
+): Promise<ReplayableEvent[]> {
   return db
     .selectFrom('events')
     .select(['seq', 'kind', 'createdAt'])

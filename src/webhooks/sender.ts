@@ -1,12 +1,12 @@
 import type { Clock } from '../base/clock.ts'
 import { orAborted } from '../base/timeouts.ts'
 import { AttemptTimeoutError, attemptError, attemptSeconds, statusError } from './attempt-error.ts'
-import type { createConnections } from './connections.ts'
+import type { createConnections } from './receiver-connections.ts'
 import { readResponse, toRecorded } from './receiver-response.ts'
 import { parseRetryAfter } from './retry-schedule.ts'
 
 /** What came of one attempt. The fault is a sentence; empty when the receiver took it. */
-export type Outcome = {
+export type AttemptOutcome = {
   startedAt: number
   /** In milliseconds, to the head of the answer. */
   duration: number
@@ -64,7 +64,7 @@ export function createSender(dependencies: Dependencies) {
   }
 
   return {
-    async send(request: Request): Promise<Outcome> {
+    async send(request: Request): Promise<AttemptOutcome> {
       const { signal: stop } = request
       const { hostname } = new URL(request.url)
       const startedAt = clock.now()

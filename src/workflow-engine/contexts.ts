@@ -4,7 +4,7 @@ import type { Workflow } from '../workflow-parser/workflow.ts'
 import type { Plan } from './plan.ts'
 
 /** What a runner is called, which labels its jobs may ask for, and where programs are found in its rooms. */
-export type Runner = { name: string; labels: readonly string[]; arch: string; path: string }
+export type RunnerContext = { name: string; labels: readonly string[]; arch: string; path: string }
 
 export type Contexts = Record<string, Json>
 
@@ -33,7 +33,10 @@ export function allowedSecrets(plan: Plan, workflow: Workflow): Record<string, s
 }
 
 /** What is `runner` in a room. */
-export function runnerContext({ name, arch }: Runner, room: Workspace): Record<string, Json> {
+export function runnerContext(
+  { name, arch }: RunnerContext,
+  room: Workspace,
+): Record<string, Json> {
   const { temp, home } = room.inside
   return {
     name,

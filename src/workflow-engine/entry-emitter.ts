@@ -1,15 +1,15 @@
 import { maskAndShorten } from '../secret-masking/mask-and-shorten.ts'
 import type { Masker } from '../secret-masking/masker.ts'
-import type { Entry } from './plan.ts'
+import type { RunEntry } from './plan.ts'
 
 /** Tells what happens, in the order of the calls. It never rejects: whoever tells goes on until it is ended. */
-export type Emit = (entry: Entry) => Promise<void>
+export type Emit = (entry: RunEntry) => Promise<void>
 
 const nameMaxLength = 500
 const faultMaxLength = 4000
 
 type Options = {
-  report: (entry: Entry) => void | Promise<void>
+  report: (entry: RunEntry) => void | Promise<void>
   masker: Masker
   /** Called when somebody does not want to hear more: the run is to end. */
   onFailure: (error: unknown) => void
@@ -22,7 +22,7 @@ export function createEntryEmitter({ report, masker, onFailure }: Options): Emit
     maskAndShorten(text, { mask: (it) => oneLine(mask(it)), maxLength: nameMaxLength })
   const fault = (text: string) => maskAndShorten(text, { mask, maxLength: faultMaxLength })
 
-  function toSafe(entry: Entry): Entry {
+  function toSafe(entry: RunEntry): RunEntry {
     switch (entry.kind) {
       case 'isolation':
         return { ...entry, description: fault(entry.description) }

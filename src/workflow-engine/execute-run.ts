@@ -5,11 +5,11 @@ import { formatFault } from '../workflow-parser/fault-list.ts'
 import { parseAction, parseWorkflow } from '../workflow-parser/parse.ts'
 import type { Action, Fault, Workflow } from '../workflow-parser/workflow.ts'
 import { afterTime, type Cancellation, createCancellation, onAbort } from './cancellation.ts'
-import type { Runner } from './contexts.ts'
+import type { RunnerContext } from './contexts.ts'
 import { createEntryEmitter } from './entry-emitter.ts'
 import { toFault } from './error-text.ts'
 import { concludeRun } from './job-graph.ts'
-import type { Conclusion, Entry, Plan } from './plan.ts'
+import type { Conclusion, Plan, RunEntry } from './plan.ts'
 import { runFile } from './run-file.ts'
 import type { CheckOut, RunState } from './run-state.ts'
 import { toDuration } from './step-end.ts'
@@ -17,12 +17,12 @@ import { toDuration } from './step-end.ts'
 type Options = {
   plan: Plan
   sandbox: Sandbox
-  runner: Runner
+  runner: RunnerContext
   checkOut: CheckOut
   /** Shared by all runs of a runner. */
   slots: Semaphore
   /** Gets what happens, in order; what a step writes next waits for its promise. When it rejects, the run ends. */
-  report: (entry: Entry) => void | Promise<void>
+  report: (entry: RunEntry) => void | Promise<void>
   /** Aborted to cancel the run; its reason is told. What asks to run in spite of it has a minute. */
   signal: AbortSignal
   /** The jobs that are wanted, by their ids; they run with those that they need. Left out: all. */

@@ -1,4 +1,4 @@
-import { hashMatching } from '../sandbox/hash-files.ts'
+import { hashMatching } from '../sandbox/hash-matching-files.ts'
 import type { Workspace } from '../sandbox/sandbox.ts'
 import type { Scope } from '../workflow-parser/scope.ts'
 import { createGlob } from './glob.ts'

@@ -10,7 +10,7 @@ export type Plan = {
   repository: { name: string; owner: string; defaultBranch: string }
   /** The public address of the service. */
   serverUrl: string
-  event: EventKind
+  event: TriggerKind
   /** The full ref, `refs/heads/main`, and the commit that it pointed to. */
   ref: string
   commit: string
@@ -29,7 +29,7 @@ export type Plan = {
   limits: PlanLimits
 }
 
-export type EventKind = 'push' | 'workflow_dispatch' | 'schedule'
+export type TriggerKind = 'push' | 'workflow_dispatch' | 'schedule'
 
 export type PlanLimits = {
   /** Of the whole run, and of a step that says nothing of its own. */
@@ -53,7 +53,7 @@ export type ReusedJob = {
 export type Conclusion = 'success' | 'failure' | 'cancelled' | 'timed_out' | 'skipped'
 
 /** What a run tells as it goes, in order. All texts are masked. Times are milliseconds since the epoch. */
-export type Entry =
+export type RunEntry =
   /** What isolation its steps have. */
   | { kind: 'isolation'; isolation: string; description: string }
   /** A job is known, with its steps; `job` counts those of the run from 0. */

@@ -1,29 +1,29 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Entry } from './plan.ts'
+import type { RunEntry } from './plan.ts'
 import { createLogRenderer, renderPiece } from './render-log.ts'
 
-const planned = (job: number, name: string): Entry => ({
+const planned = (job: number, name: string): RunEntry => ({
   kind: 'job-planned',
   ...{ job, file: 'ci.yml', workflow: 'ci', id: name, name, matrix: '' },
 })
-const step = (number: number, job: number, name: string): Entry => ({
+const step = (number: number, job: number, name: string): RunEntry => ({
   kind: 'step-planned',
   ...{ job, step: number, name },
 })
-const started = (number: number): Entry => ({ kind: 'step-started', step: number, at: 1 })
-const output = (number: number | null, text: string): Entry => ({
+const started = (number: number): RunEntry => ({ kind: 'step-started', step: number, at: 1 })
+const output = (number: number | null, text: string): RunEntry => ({
   kind: 'output',
   step: number,
   text,
 })
-const ended = (number: number, exitCode: number | null, fault = ''): Entry => ({
+const ended = (number: number, exitCode: number | null, fault = ''): RunEntry => ({
   kind: 'step-ended',
   ...{ step: number, at: 2, exitCode, fault, summary: '' },
   conclusion: exitCode === 0 ? 'success' : 'failure',
 })
 
-function render(...entries: Entry[]): string {
+function render(...entries: RunEntry[]): string {
   return entries.map(createLogRenderer()).map(renderPiece).join('')
 }
 

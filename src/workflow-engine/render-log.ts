@@ -1,5 +1,5 @@
 import { printable } from '../base/format.ts'
-import type { Conclusion, Entry } from './plan.ts'
+import type { Conclusion, RunEntry } from './plan.ts'
 
 /** A piece of a log: whole lines, and what stands before each of them. */
 export type LogPiece = { prefix: string; text: string }
@@ -11,7 +11,7 @@ type Names = { jobs: Map<number, string>; steps: Map<number, { job: number; name
  * With several jobs each line begins with its job, as they run at the same time. Give it all entries in order;
  * of a run that was begun to be read before, the planned ones are enough to go on.
  */
-export function createLogRenderer(): (entry: Entry) => LogPiece {
+export function createLogRenderer(): (entry: RunEntry) => LogPiece {
   const names: Names = { jobs: new Map(), steps: new Map() }
 
   function lines(job: number, text: string): LogPiece {

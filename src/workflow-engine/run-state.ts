@@ -3,7 +3,7 @@ import type { Sandbox, Workspace } from '../sandbox/sandbox.ts'
 import type { Masker } from '../secret-masking/masker.ts'
 import type { Action } from '../workflow-parser/workflow.ts'
 import type { Cancellation } from './cancellation.ts'
-import type { Runner } from './contexts.ts'
+import type { RunnerContext } from './contexts.ts'
 import type { Emit } from './entry-emitter.ts'
 import type { Plan } from './plan.ts'
 
@@ -14,7 +14,7 @@ export type CheckOut = (room: Workspace, signal: AbortSignal) => Promise<void>
 export type RunState = {
   plan: Plan
   sandbox: Sandbox
-  runner: Runner
+  runner: RunnerContext
   slots: Semaphore
   checkOut: CheckOut
   masker: Masker

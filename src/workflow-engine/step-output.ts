@@ -1,6 +1,6 @@
 import type { MaskedStream, Masker } from '../secret-masking/masker.ts'
-import { createCommandReader } from './commands.ts'
 import { createHeadAndTail } from './head-and-tail.ts'
+import { createCommandReader } from './line-commands.ts'
 
 /** Bytes of a line; a longer one goes on in the next. */
 const lineMaxBytes = 65_535

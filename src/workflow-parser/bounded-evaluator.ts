@@ -7,14 +7,14 @@ import { createFunctions } from './expression-functions.ts'
 import type { Scope } from './scope.ts'
 
 /** What the expressions of one text or tree share: an allowance, and contexts that are translated once. */
-export type Session = {
+export type EvaluationSession = {
   allowance: Allowance
   functions: Map<string, FunctionDefinition>
   /** A context by its name in lower case; null when there is none. */
   context: (name: string) => data.ExpressionData
 }
 
-export function createSession(scope: Scope): Session {
+export function createSession(scope: Scope): EvaluationSession {
   const allowance = createAllowance()
   const contexts = new Map<string, data.ExpressionData>()
   return {
@@ -42,10 +42,10 @@ const stepCost = 8
 
 /** Evaluates an expression within the session's allowance. */
 export class BoundedEvaluator extends Evaluator {
-  readonly #session: Session
+  readonly #session: EvaluationSession
   #depth = 0
 
-  constructor(tree: Expr, session: Session) {
+  constructor(tree: Expr, session: EvaluationSession) {
     super(tree, new data.Dictionary(), session.functions)
     this.#session = session
     session.allowance.renew()

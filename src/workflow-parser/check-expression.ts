@@ -1,5 +1,5 @@
 import { functionsAt, type Position, positions } from './expression-positions.ts'
-import { type Refusal, refusals } from './expression-refusals.ts'
+import { type ExpressionRefusal, refusals } from './expression-refusals.ts'
 import { MalformedExpressionError, parseExpression } from './parse-expression.ts'
 import { conditionOf, placeIn, splitTemplate } from './template-parts.ts'
 import type { Fault, Template } from './workflow.ts'
@@ -50,6 +50,10 @@ function checkPart(
   }
 }
 
-function toFault(template: Template, offset: number, { message, instead }: Refusal): Fault {
+function toFault(
+  template: Template,
+  offset: number,
+  { message, instead }: ExpressionRefusal,
+): Fault {
   return { ...placeIn(template, offset), message, instead }
 }

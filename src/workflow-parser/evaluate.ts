@@ -1,7 +1,7 @@
 import { type data, ExpressionEvaluationError } from '@actions/expressions'
 import { falsy } from '@actions/expressions/result'
 import { EvaluationError, textMax } from './allowance.ts'
-import { BoundedEvaluator, createSession, type Session } from './bounded-evaluator.ts'
+import { BoundedEvaluator, createSession, type EvaluationSession } from './bounded-evaluator.ts'
 import { toJson } from './expression-data.ts'
 import { ExpressionError } from './expression-fault.ts'
 import { refusals } from './expression-refusals.ts'
@@ -43,7 +43,7 @@ function isStatus(name: string): boolean {
   return ['success', 'failure', 'cancelled', 'always'].includes(name.toLowerCase())
 }
 
-function treeOf(tree: TemplateTree, session: Session): Json {
+function treeOf(tree: TemplateTree, session: EvaluationSession): Json {
   if (tree === null || typeof tree !== 'object') return tree
   if (Array.isArray(tree)) return tree.map((item) => treeOf(item, session))
   if ('text' in tree) return jsonOf(tree, session)
@@ -53,7 +53,7 @@ function treeOf(tree: TemplateTree, session: Session): Json {
   )
 }
 
-function jsonOf(template: Template, session: Session): Json {
+function jsonOf(template: Template, session: EvaluationSession): Json {
   const [part, more] = splitTemplate(template.text)
   if (more === undefined && part?.kind === 'expression') {
     return toJson(dataOf(template, part, session))
@@ -61,7 +61,7 @@ function jsonOf(template: Template, session: Session): Json {
   return textOf(template, session)
 }
 
-function textOf(template: Template, session: Session): string {
+function textOf(template: Template, session: EvaluationSession): string {
   const pieces: string[] = []
   let length = 0
   for (const part of splitTemplate(template.text)) {
@@ -83,7 +83,7 @@ function textOf(template: Template, session: Session): string {
 function dataOf(
   template: Template,
   { text, offset }: { text: string; offset: number },
-  session: Session,
+  session: EvaluationSession,
 ): data.ExpressionData {
   return within(template, offset, () =>
     new BoundedEvaluator(parseExpression(text).tree, session).evaluate(),

@@ -9,58 +9,58 @@ import {
 import type { Use } from './parse-expression.ts'
 
 /** What is wrong, and what to write instead. */
-export type Refusal = { message: string; instead: string }
+export type ExpressionRefusal = { message: string; instead: string }
 
 /** How an expression that is not accepted is told of. */
 export const refusals = {
-  unclosed: (): Refusal => ({
+  unclosed: (): ExpressionRefusal => ({
     message: 'This `${{` is not closed.',
     instead: "Close it with `}}`. To write it as text: ${{ '${{' }}.",
   }),
-  empty: (): Refusal => ({
+  empty: (): ExpressionRefusal => ({
     message: 'The expression is empty.',
     instead: 'Write a value between `${{` and `}}`, such as ${{ github.ref }}, or leave both out.',
   }),
-  tooLong: (maxLength: number): Refusal => ({
+  tooLong: (maxLength: number): ExpressionRefusal => ({
     message: `The expression is longer than ${maxLength} characters.`,
     instead: 'Split it, for example over several variables in `env`.',
   }),
-  tooDeep: (): Refusal => ({
+  tooDeep: (): ExpressionRefusal => ({
     message: 'The expression nests too deeply.',
     instead: 'Split it, for example over several variables in `env`.',
   }),
-  surrounded: (): Refusal => ({
+  surrounded: (): ExpressionRefusal => ({
     message: 'The text around `${{ }}` would make this condition always true.',
     instead: 'Put the whole condition into one `${{ }}`, or leave the braces out.',
   }),
-  unknownFunction: (name: string): Refusal => ({
+  unknownFunction: (name: string): ExpressionRefusal => ({
     message: `There is no function ${quote(name)}.`,
     instead: isContext(name)
       ? `${quote(name)} is a context: write ${name}.NAME or ${name}['NAME'].`
       : `The functions are ${list(functionsAt(positions['step.if']))}.`,
   }),
-  unknownContext: (name: string): Refusal => ({
+  unknownContext: (name: string): ExpressionRefusal => ({
     message: `There is no context ${quote(name)}.`,
     instead: isFunction(name)
       ? `${quote(name)} is a function: write ${name}().`
       : `A text stands in single quotes: '${shorten(name)}'. The contexts are ${list(contextNames)}.`,
   }),
   /** A known name at a place where it means nothing. */
-  misplaced: ({ kind, name }: Use, position: Position): Refusal => ({
+  misplaced: ({ kind, name }: Use, position: Position): ExpressionRefusal => ({
     message: `The ${kind} ${quote(name)} cannot be used in ${positions[position].place}.`,
     instead: isOfAction(position)
       ? (whereElse(kind, name, true) ?? handedOn)
       : (hints[name.toLowerCase()] ?? whereElse(kind, name, false) ?? handedOn),
   }),
   /** A piece that is no word of the language. */
-  unreadable: (rest: string): Refusal => {
+  unreadable: (rest: string): ExpressionRefusal => {
     const [piece = rest.slice(0, 1)] = /^\S+/.exec(rest) ?? []
     const code = piece.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')
     const shown = piece.trim() === '' ? `The white space U+${code}` : quote(piece)
     return { message: `${shown} is not understood here.`, instead: adviseOn(rest) }
   },
   /** What the library's parser says, in plainer words; `word` is where it stopped. */
-  unparsable: (complaint: string, word: string): Refusal => {
+  unparsable: (complaint: string, word: string): ExpressionRefusal => {
     if (complaint.startsWith('Exceeded')) return refusals.tooDeep()
     if (complaint.startsWith('Unexpected end') || word === '') {
       return {

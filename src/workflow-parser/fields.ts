@@ -9,10 +9,10 @@ export type Shape<Key extends string = string> = {
   name: string
   keys: readonly Key[]
   /** Keys that people know from elsewhere: what is wrong, and what to write instead. */
-  refused?: Readonly<Record<string, Refusal>>
+  refused?: Readonly<Record<string, FieldRefusal>>
 }
 
-export type Refusal = readonly [message: string, instead: string]
+export type FieldRefusal = readonly [message: string, instead: string]
 
 /** A value, and how a sentence calls it. */
 export type Field = { label: string; node: SourceNode; keyPlace: SourcePosition }
@@ -84,7 +84,7 @@ export function kindOf(node: SourceNode): string {
   return typeof node.value === 'number' ? 'a number' : 'true or false'
 }
 
-function refuseKey(key: string, { name, keys, refused }: Shape, mayCompare: boolean): Refusal {
+function refuseKey(key: string, { name, keys, refused }: Shape, mayCompare: boolean): FieldRefusal {
   const known = refused && Object.hasOwn(refused, key) ? refused[key] : undefined
   if (known) return known
   const similar = mayCompare ? nearest(key, keys) : undefined

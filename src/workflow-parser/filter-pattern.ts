@@ -1,5 +1,5 @@
 import { quoted } from './fault-list.ts'
-import type { Refusal } from './fields.ts'
+import type { FieldRefusal } from './fields.ts'
 
 // The patterns for branches, tags and paths of GitHub's "Filter pattern cheat sheet".
 
@@ -13,7 +13,7 @@ type Part =
   | { kind: 'folders' }
 
 /** What is wrong with a pattern; a `!` at its beginning is for the caller. */
-export function patternFault(pattern: string): Refusal | undefined {
+export function patternFault(pattern: string): FieldRefusal | undefined {
   if (pattern.length > lengthMost) {
     return [`A pattern is longer than ${lengthMost} characters.`, 'Write a shorter pattern.']
   }

@@ -7,7 +7,7 @@ import {
   isFunction,
   type Signature,
 } from './expression-positions.ts'
-import { type Refusal, refusals } from './expression-refusals.ts'
+import { type ExpressionRefusal, refusals } from './expression-refusals.ts'
 
 /** An expression that cannot be understood: what is wrong at `offset` of its text, and what to write instead. */
 export class MalformedExpressionError extends Error {
@@ -15,7 +15,7 @@ export class MalformedExpressionError extends Error {
   readonly offset: number
   readonly instead: string
 
-  constructor(offset: number, { message, instead }: Refusal) {
+  constructor(offset: number, { message, instead }: ExpressionRefusal) {
     super(message)
     this.offset = offset
     this.instead = instead

@@ -1,6 +1,6 @@
 import { type FaultList, quoted } from './fault-list.ts'
 import { type Field, openFields } from './fields.ts'
-import { openIdentified } from './names.ts'
+import { openIdentified } from './identifiers.ts'
 import { readSteps } from './read-steps.ts'
 import { refusedInAction, refusedInRuns } from './refused-keys.ts'
 import type { SourceNode } from './source-node.ts'

@@ -1,7 +1,7 @@
 import { readInputs } from './dispatch-inputs.ts'
 import { type FaultList, listed, quoted } from './fault-list.ts'
 import { type Field, type NamedField, openFields } from './fields.ts'
-import { openIdentified } from './names.ts'
+import { openIdentified } from './identifiers.ts'
 import { readBoolean, readText, readTexts } from './values.ts'
 import type { Input } from './workflow.ts'
 

@@ -2,7 +2,7 @@ import { checkShell } from './check-shell.ts'
 import type { Position } from './expression-positions.ts'
 import type { FaultList } from './fault-list.ts'
 import { type Field, type Fields, openFields, openList } from './fields.ts'
-import { checkIdentifier, createUniqueness } from './names.ts'
+import { checkIdentifier, createUniqueness } from './identifiers.ts'
 import { readUses } from './read-uses.ts'
 import { refusedInStep } from './refused-keys.ts'
 import {

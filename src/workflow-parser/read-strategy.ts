@@ -1,7 +1,7 @@
 import { type FaultList, quoted } from './fault-list.ts'
 import { type Field, kindOf, openFields, openMap } from './fields.ts'
+import { checkIdentifier, createUniqueness } from './identifiers.ts'
 import { checkMatrixSize } from './matrix-size.ts'
-import { checkIdentifier, createUniqueness } from './names.ts'
 import type { MapNode, SourceNode } from './source-node.ts'
 import { readExpression, readFlag, readPositive, readTree } from './values.ts'
 import type { Matrix, Strategy, TemplateTree } from './workflow.ts'

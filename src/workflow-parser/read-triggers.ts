@@ -7,7 +7,7 @@ import { readPushFilter } from './read-push-filter.ts'
 import { refusedEvents } from './refused-keys.ts'
 import type { SourceNode } from './source-node.ts'
 import { readText } from './values.ts'
-import type { SourcePosition, Triggers } from './workflow.ts'
+import type { SourcePosition, WorkflowTriggers } from './workflow.ts'
 
 const events = ['push', 'workflow_dispatch', 'schedule'] as const
 type Event = (typeof events)[number]
@@ -15,8 +15,8 @@ type Event = (typeof events)[number]
 const schedulesMost = 20
 
 /** `on` in all its forms: one event, a list of events, or events with what they are for. */
-export function readTriggers(field: Field, faults: FaultList): Triggers {
-  const triggers: Triggers = { push: undefined, dispatch: undefined, schedule: [] }
+export function readTriggers(field: Field, faults: FaultList): WorkflowTriggers {
+  const triggers: WorkflowTriggers = { push: undefined, dispatch: undefined, schedule: [] }
   for (const { event, details, place } of eventsOf(field, faults)) {
     if (event === 'push') triggers.push = readPushFilter(details, faults)
     if (event === 'workflow_dispatch') {
@@ -76,7 +76,7 @@ function readSchedules(
   details: Field | undefined,
   place: SourcePosition,
   faults: FaultList,
-): Triggers['schedule'] {
+): WorkflowTriggers['schedule'] {
   const instead = 'Write a list: "- cron: \'30 4 * * *\'".'
   if (!details) {
     faults.add(place, '"schedule" does not say when.', instead)
@@ -94,7 +94,10 @@ function readSchedules(
 
 const scheduleShape = { name: 'an item of "schedule"', keys: ['cron', 'timezone'] as const }
 
-function readSchedule(item: Field, faults: FaultList): Triggers['schedule'][number] | undefined {
+function readSchedule(
+  item: Field,
+  faults: FaultList,
+): WorkflowTriggers['schedule'][number] | undefined {
   const fields = openFields(item, scheduleShape, faults)
   const field = fields?.get('cron')
   if (fields && !field) {

@@ -1,6 +1,6 @@
 import type { Position } from './expression-positions.ts'
 import { type FaultList, listed, quoted } from './fault-list.ts'
-import { type Field, openNamed, type Refusal } from './fields.ts'
+import { type Field, type FieldRefusal, openNamed } from './fields.ts'
 import { readTemplates, readText } from './values.ts'
 import type { ActionStep, CheckoutStep } from './workflow.ts'
 
@@ -36,7 +36,7 @@ function folderOf(path: string): string {
 const inRepository =
   'Write the commands in a "run" step, or put a composite action into the repository and write "uses: ./its/folder".'
 
-function refuseUses(uses: string): Refusal | undefined {
+function refuseUses(uses: string): FieldRefusal | undefined {
   if (uses.startsWith('docker://')) {
     return ['Steps cannot run containers.', 'Write the commands in a "run" step.']
   }
@@ -66,7 +66,7 @@ const refusedActions: [RegExp, string][] = [
   [/^actions\/github-script/i, 'Write "run" with "shell: node {0}" or a script of the repository.'],
 ]
 
-function refusePath(uses: string): Refusal | undefined {
+function refusePath(uses: string): FieldRefusal | undefined {
   const instead =
     'Write the path of a folder from the top of the repository: "./.github/actions/build".'
   if (!uses.startsWith('./') && uses !== '.') {

@@ -1,14 +1,14 @@
 import { checkPermissions } from './check-permissions.ts'
 import type { FaultList } from './fault-list.ts'
 import { type Field, type Fields, openFields } from './fields.ts'
-import { isSecretName } from './names.ts'
+import { isSecretName } from './identifiers.ts'
 import { readDefaults } from './read-defaults.ts'
 import { readJobs, shortJob } from './read-jobs.ts'
 import { readTriggers } from './read-triggers.ts'
 import { refusedInWorkflow } from './refused-keys.ts'
 import type { SourceNode } from './source-node.ts'
 import { readEnvironment, readFlag, readTemplate, readText, readTexts } from './values.ts'
-import type { Concurrency, Job, Triggers, Workflow } from './workflow.ts'
+import type { Concurrency, Job, Workflow, WorkflowTriggers } from './workflow.ts'
 
 const keys = [
   'name',
@@ -48,7 +48,7 @@ export function readWorkflow(
   }
 }
 
-const noTriggers: Triggers = { push: undefined, dispatch: undefined, schedule: [] }
+const noTriggers: WorkflowTriggers = { push: undefined, dispatch: undefined, schedule: [] }
 
 function readEitherForm(
   fields: Fields<'jobs' | 'steps'>,

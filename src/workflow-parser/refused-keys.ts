@@ -1,4 +1,4 @@
-import type { Refusal } from './fields.ts'
+import type { FieldRefusal } from './fields.ts'
 
 // What people know from GitHub Actions and other services, and what to do here.
 
@@ -6,7 +6,7 @@ const events =
   'Use "push", "workflow_dispatch" or "schedule"; "on: push" runs for every branch that is pushed.'
 
 /** Events of GitHub that cannot happen here, each with what comes closest. */
-export const refusedEvents: Readonly<Record<string, Refusal>> = {
+export const refusedEvents: Readonly<Record<string, FieldRefusal>> = {
   pull_request: ['There are no pull requests here.', events],
   pull_request_target: ['There are no pull requests here.', events],
   merge_group: ['There is no merge queue here.', events],
@@ -27,7 +27,7 @@ export const refusedEvents: Readonly<Record<string, Refusal>> = {
   delete: ['There is no "delete" event here.', events],
 }
 
-export const refusedInWorkflow: Readonly<Record<string, Refusal>> = {
+export const refusedInWorkflow: Readonly<Record<string, FieldRefusal>> = {
   true: ['"true" is no key of a workflow.', 'Write "on".'],
   'runs-on': ['"runs-on" is a key of a job.', 'Write it as jobs.<id>.runs-on, or leave it out.'],
   strategy: ['"strategy" is a key of a job.', 'Write it as jobs.<id>.strategy.'],
@@ -40,7 +40,7 @@ export const refusedInWorkflow: Readonly<Record<string, Refusal>> = {
   image: ['There are no containers here.', 'Use the tools of the runner, which are on PATH.'],
 }
 
-export const refusedInJob: Readonly<Record<string, Refusal>> = {
+export const refusedInJob: Readonly<Record<string, FieldRefusal>> = {
   services: [
     'Jobs have no service containers.',
     'Start what the steps need in a "run" step, in the background; it ends with the step, so use it in the same one.',
@@ -72,7 +72,7 @@ export const refusedInJob: Readonly<Record<string, Refusal>> = {
   script: ['"script" is no key of a job.', 'Write "steps", each with "run".'],
 }
 
-export const refusedInStep: Readonly<Record<string, Refusal>> = {
+export const refusedInStep: Readonly<Record<string, FieldRefusal>> = {
   needs: ['Steps run one after the other.', 'Leave it out, or write "needs" in a job.'],
   strategy: ['"strategy" is a key of a job.', 'Write it beside "steps".'],
   'runs-on': ['"runs-on" is a key of a job.', 'Write it beside "steps".'],
@@ -89,14 +89,14 @@ export const refusedInStep: Readonly<Record<string, Refusal>> = {
   image: ['There are no containers here.', 'Use the tools of the runner, which are on PATH.'],
 }
 
-export const refusedInAction: Readonly<Record<string, Refusal>> = {
+export const refusedInAction: Readonly<Record<string, FieldRefusal>> = {
   steps: ['"steps" is a key of "runs".', 'Write "runs:" with "using: composite" and "steps".'],
   jobs: ['An action has no jobs.', 'Write "runs:" with "using: composite" and "steps".'],
   env: ['An action has no "env".', 'Write "env" in its steps.'],
   on: ['An action has no events.', 'Leave it out; workflows use the action in a step.'],
 }
 
-export const refusedInRuns: Readonly<Record<string, Refusal>> = {
+export const refusedInRuns: Readonly<Record<string, FieldRefusal>> = {
   main: ['Only composite actions can be used.', 'Write "using: composite" and "steps".'],
   pre: ['Only composite actions can be used.', 'Write "using: composite" and "steps".'],
   post: ['Only composite actions can be used.', 'Write "using: composite" and "steps".'],

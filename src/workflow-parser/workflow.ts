@@ -30,7 +30,7 @@ export type Workflow = {
   /** Its `name`, else its path. */
   name: string
   runName: Template | undefined
-  on: Triggers
+  on: WorkflowTriggers
   env: Environment
   defaults: Defaults
   concurrency: Concurrency | undefined
@@ -43,7 +43,7 @@ export type Workflow = {
 export type Concurrency = { group: Template; cancelInProgress: Template | boolean }
 
 /** What starts a workflow by itself, and what it can be asked with; undefined is what it does not react to. */
-export type Triggers = {
+export type WorkflowTriggers = {
   push: PushFilter | undefined
   dispatch: { inputs: Record<string, Input> } | undefined
   schedule: { cron: string; timezone: string | undefined; place: SourcePosition }[]

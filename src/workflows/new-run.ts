@@ -1,7 +1,7 @@
 import type { Principal } from '../access/principal.ts'
 import { newId } from '../base/ids.ts'
 import { maskAndShorten } from '../secret-masking/mask-and-shorten.ts'
-import type { EventKind } from '../workflow-engine/plan.ts'
+import type { TriggerKind } from '../workflow-engine/plan.ts'
 import type { Json, Scope } from '../workflow-parser/scope.ts'
 import type { Workflow } from '../workflow-parser/workflow.ts'
 import type { RunNames } from './run-names.ts'
@@ -12,7 +12,7 @@ import type { Sources } from './workflow-sources.ts'
 export type Start = {
   repository: { id: string; name: string; owner: string }
   actor: Pick<Principal, 'id' | 'username'>
-  event: EventKind
+  event: TriggerKind
   /** The full ref, and the commit that it points to. */
   ref: string
   commit: string

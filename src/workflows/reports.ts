@@ -5,9 +5,8 @@ import type { Notifier } from '../concurrency/notifier.ts'
 import type { Database } from '../database/database.ts'
 import type { Db } from '../database/schema.ts'
 import type { Reported } from '../runner-api/runner-api.ts'
-import type { Entry } from '../workflow-engine/plan.ts'
+import type { RunEntry } from '../workflow-engine/plan.ts'
 import { createLogRenderer } from '../workflow-engine/render-log.ts'
-import { type Claimant, leaseSeconds, type Queue, running } from './queue.ts'
 import { reuseSteps } from './reused-steps.ts'
 import { publishRun } from './run-events.ts'
 import {
@@ -21,6 +20,7 @@ import {
 } from './run-job-store.ts'
 import { addLog, type Piece } from './run-logs.ts'
 import { readTail } from './run-outputs.ts'
+import { type Claimant, leaseSeconds, type Queue, running } from './run-queue.ts'
 import { type ListedRun, updateRun } from './run-store.ts'
 import { stepTailLength } from './run-view.ts'
 
@@ -34,7 +34,7 @@ type Dependencies = {
 
 /** Takes what runners tell of their runs, each entry once, whatever is sent again. */
 export function createReports({ db, queue, changes, clock, faultPoint }: Dependencies) {
-  async function takeFresh(tx: Db, run: ListedRun, entries: Entry[]): Promise<Reported> {
+  async function takeFresh(tx: Db, run: ListedRun, entries: RunEntry[]): Promise<Reported> {
     const held = await updateRun(
       tx,
       { ...running(run), entries: run.entries },
@@ -45,7 +45,7 @@ export function createReports({ db, queue, changes, clock, faultPoint }: Depende
     return { next: held.entries, cancel: held.cancelReason }
   }
 
-  async function apply(tx: Db, run: ListedRun, entries: Entry[]): Promise<void> {
+  async function apply(tx: Db, run: ListedRun, entries: RunEntry[]): Promise<void> {
     const attempt = { runId: run.id, attempt: run.attempt }
     let pieces: Piece[] = []
     const known = await readKnown(tx, attempt)
@@ -66,7 +66,7 @@ export function createReports({ db, queue, changes, clock, faultPoint }: Depende
     await flush()
   }
 
-  async function applyOne(tx: Db, run: ListedRun, entry: Exclude<Entry, { kind: 'output' }>) {
+  async function applyOne(tx: Db, run: ListedRun, entry: Exclude<RunEntry, { kind: 'output' }>) {
     const of = { runId: run.id, attempt: run.attempt }
     switch (entry.kind) {
       case 'isolation': {
@@ -116,7 +116,11 @@ export function createReports({ db, queue, changes, clock, faultPoint }: Depende
     }
   }
 
-  async function end(tx: Db, run: ListedRun, entry: Entry & { kind: 'run-ended' }): Promise<void> {
+  async function end(
+    tx: Db,
+    run: ListedRun,
+    entry: RunEntry & { kind: 'run-ended' },
+  ): Promise<void> {
     const { conclusion, fault } = entry
     await endJobsAndSteps(
       tx,
@@ -137,13 +141,13 @@ export function createReports({ db, queue, changes, clock, faultPoint }: Depende
     /** Takes entries of a run, of which `first` numbers the first one. Throws `run_not_found`. */
     async take(
       by: Claimant,
-      { first, entries }: { first: number; entries: Entry[] },
+      { first, entries }: { first: number; entries: RunEntry[] },
     ): Promise<Reported> {
       const run = await queue.held(by)
       // A gap cannot be filled later; what is known already is not taken again.
       const fresh = first > run.entries ? [] : entries.slice(run.entries - first)
       const reported = await db.transaction().execute((tx) => takeFresh(tx, run, fresh))
-      const has = (kind: Entry['kind']) => fresh.some((entry) => entry.kind === kind)
+      const has = (kind: RunEntry['kind']) => fresh.some((entry) => entry.kind === kind)
       const hasEnded = has('run-ended')
       if (has('step-started')) faultPoint('run.begun')
       if (has('step-ended') && !hasEnded) faultPoint('run.reported')
@@ -175,7 +179,7 @@ async function readKnown(tx: Db, of: { runId: string; attempt: number }) {
     new Set(steps.map(({ step }) => step)),
   ]
 
-  function check(entry: Entry): void {
+  function check(entry: RunEntry): void {
     const isPlanned = entry.kind === 'job-planned' || entry.kind === 'step-planned'
     if (entry.kind === 'job-planned') take(jobNumbers, entry.job, 'job')
     if (entry.kind === 'step-planned') take(stepNumbers, entry.step, 'step')

@@ -14,7 +14,7 @@ import {
   Reported,
   sourceContentType,
 } from '../runner-api/runner-api.ts'
-import type { Claimant } from './queue.ts'
+import type { Claimant } from './run-queue.ts'
 import type { RunnerService } from './runner-service.ts'
 
 /** The routes for runners: they claim runs, and tell what has become of them; `ownRunner` names the server's own. */

@@ -6,9 +6,9 @@ import type { Git } from '../git/process/git-process.ts'
 import { readDefaultBranch } from '../git/refs/refs.ts'
 import { findRepositorySummary } from '../repositories/repository-summary-store.ts'
 import type { Claim, ClaimBody, Orders, ReleaseBody, Reported } from '../runner-api/runner-api.ts'
-import type { Entry, Plan, PlanLimits } from '../workflow-engine/plan.ts'
-import { type Claimant, leaseSeconds, type Queue } from './queue.ts'
+import type { Plan, PlanLimits, RunEntry } from '../workflow-engine/plan.ts'
 import type { createReports } from './reports.ts'
+import { type Claimant, leaseSeconds, type Queue } from './run-queue.ts'
 import { findWholeRun, type ListedRun, listAttempts } from './run-store.ts'
 
 export type RunnerService = ReturnType<typeof createRunnerService>
@@ -120,7 +120,7 @@ export function createRunnerService(dependencies: Dependencies) {
       })()
     },
 
-    report: (by: Claimant, body: { first: number; entries: Entry[] }): Promise<Reported> =>
+    report: (by: Claimant, body: { first: number; entries: RunEntry[] }): Promise<Reported> =>
       reports.take(by, body),
 
     /** Renews the lease, and waits for an order. */

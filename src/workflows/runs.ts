@@ -21,10 +21,10 @@ import { openCommit } from './commit-files.ts'
 import { completeQueued, enqueue, makeWay, requireRoom } from './enqueue.ts'
 import { createNameMask } from './name-mask.ts'
 import { branchOf, type Start } from './new-run.ts'
-import type { Queue } from './queue.ts'
 import { reusedJobs } from './reused-jobs.ts'
 import { publishRuns } from './run-events.ts'
 import { listJobs } from './run-job-store.ts'
+import type { Queue } from './run-queue.ts'
 import {
   findRun,
   findWholeRun,

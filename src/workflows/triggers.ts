@@ -26,7 +26,7 @@ import {
 } from '../repositories/repository-summary-store.ts'
 import type { Checker } from '../workflow-parser/checker.ts'
 import { nextTime } from '../workflow-parser/cron.ts'
-import { matchesPush } from '../workflow-parser/triggers.ts'
+import { matchesPush } from '../workflow-parser/match-triggers.ts'
 import type { Workflow } from '../workflow-parser/workflow.ts'
 import { type CommitFiles, openCommit } from './commit-files.ts'
 import { enqueue } from './enqueue.ts'
@@ -38,7 +38,7 @@ import { insertRun, takeNumber } from './run-store.ts'
 import { listDue, moveOn, replaceSchedules } from './schedule-store.ts'
 import { describeFaults, readSources } from './workflow-sources.ts'
 
-export type Triggers = ReturnType<typeof createTriggers>
+export type TriggerService = ReturnType<typeof createTriggers>
 
 type Dependencies = {
   db: Database

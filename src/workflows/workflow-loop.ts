@@ -3,13 +3,13 @@ import { dayMs } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import type { Notifier } from '../concurrency/notifier.ts'
 import type { Database } from '../database/database.ts'
-import type { Queue } from './queue.ts'
+import type { Queue } from './run-queue.ts'
 import { deleteOldRuns } from './run-store.ts'
-import type { Triggers } from './triggers.ts'
+import type { TriggerService } from './triggers.ts'
 
 type Options = {
   db: Database
-  triggers: Triggers
+  triggers: TriggerService
   queue: Queue
   changes: Notifier
   keptDays: number

@@ -3,7 +3,7 @@ import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { dayMs } from '../../src/base/clock.ts'
-import { type Extent, maintain } from '../../src/git/maintenance/maintain.ts'
+import { type MaintenanceExtent, maintain } from '../../src/git/maintenance/maintain.ts'
 import { createGit } from '../../src/git/process/git-process.ts'
 import { until } from '../support/condition.ts'
 import {
@@ -362,7 +362,11 @@ async function metrics({ service }: FetchSite): Promise<string> {
 }
 
 /** Does a maintenance's work beside the server. */
-function maintainAt(site: FetchSite, extent: Extent, expireBefore: number): Promise<void> {
+function maintainAt(
+  site: FetchSite,
+  extent: MaintenanceExtent,
+  expireBefore: number,
+): Promise<void> {
   return maintain(site.directory, {
     git: createGit({ ...gitLimits, owner: site.folder, path: process.env.PATH ?? '' }),
     extent,

@@ -4,7 +4,7 @@ import { copyTree } from '../../src/commands/copy-tree.ts'
 import { createSemaphore } from '../../src/concurrency/semaphore.ts'
 import { openSandbox } from '../../src/sandbox/open-sandbox.ts'
 import { executeRun } from '../../src/workflow-engine/execute-run.ts'
-import type { Conclusion, Entry, Plan } from '../../src/workflow-engine/plan.ts'
+import type { Conclusion, Plan, RunEntry } from '../../src/workflow-engine/plan.ts'
 import { createLogRenderer, renderPiece } from '../../src/workflow-engine/render-log.ts'
 import { temporaryFolder } from './git.ts'
 
@@ -25,7 +25,7 @@ type Options = {
   signal?: AbortSignal
   kill?: AbortSignal
   /** Called with each entry, before it counts as told. */
-  onEntry?: (entry: Entry) => void | Promise<void>
+  onEntry?: (entry: RunEntry) => void | Promise<void>
 }
 
 export type Engine = Awaited<ReturnType<typeof startEngine>>
@@ -53,7 +53,7 @@ export async function startEngine() {
     folder: folder.path,
     /** Executes workflows; all that was told. */
     async run({ workflows, actions = {}, files = {}, project, ...options }: Options) {
-      const entries: Entry[] = []
+      const entries: RunEntry[] = []
       const byName = typeof workflows === 'string' ? { 'ci.yml': workflows } : workflows
       await executeRun({
         plan: toPlan(byName, actions, options.plan),
@@ -129,10 +129,10 @@ function toPlan(
 }
 
 /** What was told, by jobs and steps. */
-function toTold(entries: Entry[]) {
+function toTold(entries: RunEntry[]) {
   const render = createLogRenderer()
-  const ofKind = <K extends Entry['kind']>(kind: K) =>
-    entries.filter((entry): entry is Extract<Entry, { kind: K }> => entry.kind === kind)
+  const ofKind = <K extends RunEntry['kind']>(kind: K) =>
+    entries.filter((entry): entry is Extract<RunEntry, { kind: K }> => entry.kind === kind)
   const [end] = ofKind('run-ended')
   const jobEnds = new Map(ofKind('job-ended').map((entry) => [entry.job, entry]))
   const stepEnds = new Map(ofKind('step-ended').map((entry) => [entry.step, entry]))

@@ -1,4 +1,4 @@
-import type { Conclusion, Entry, Plan } from '../../src/workflow-engine/plan.ts'
+import type { Conclusion, Plan, RunEntry } from '../../src/workflow-engine/plan.ts'
 import { type Client, createClient } from './service.ts'
 
 export type HeldRun = Exclude<Awaited<ReturnType<typeof claim>>, undefined>
@@ -24,7 +24,7 @@ export async function claim(
     own,
 
     /** Reports what comes next; the answer. */
-    async tell(...entries: Entry[]) {
+    async tell(...entries: RunEntry[]) {
       const { status, body, text } = await own.post(`${path}/report`, { first: next, entries })
       if (status !== 200) throw new Error(text)
       next = body.next
@@ -43,7 +43,7 @@ export async function mustClaim(...wanted: Parameters<typeof claim>): Promise<He
 const file = '.svc/workflows/ci.yml'
 
 /** The beginning of a job of one step. */
-export function begun({ job = 0, id = 'steps', name = 'Only' } = {}): Entry[] {
+export function begun({ job = 0, id = 'steps', name = 'Only' } = {}): RunEntry[] {
   return [
     { kind: 'job-planned', job, file, workflow: 'ci', id, name: id, matrix: '' },
     { kind: 'step-planned', job, step: job, name },
@@ -53,7 +53,7 @@ export function begun({ job = 0, id = 'steps', name = 'Only' } = {}): Entry[] {
 }
 
 /** What its step writes. */
-export function wrote(text: string, step: number | null = 0): Entry {
+export function wrote(text: string, step: number | null = 0): RunEntry {
   return { kind: 'output', step, text }
 }
 
@@ -65,7 +65,7 @@ export function jobEnded(
     outputs = {} as Record<string, string>,
     exitCode = conclusion === 'success' ? 0 : 1,
   } = {},
-): Entry[] {
+): RunEntry[] {
   return [
     { kind: 'step-ended', step: job, at: 5000, conclusion, exitCode, fault: '', summary: '' },
     { kind: 'job-ended', job, at: 5000, conclusion, outputs, fault: '' },
@@ -76,12 +76,12 @@ export function jobEnded(
 export function runEnded(
   conclusion: Exclude<Conclusion, 'skipped'> = 'success',
   fault = '',
-): Entry {
+): RunEntry {
   return { kind: 'run-ended', at: 6000, conclusion, fault }
 }
 
 /** A whole run of one job of one step. */
-export function wholeRun(conclusion: 'success' | 'failure' = 'success', text = ''): Entry[] {
+export function wholeRun(conclusion: 'success' | 'failure' = 'success', text = ''): RunEntry[] {
   const output = text === '' ? [] : [wrote(text)]
   return [...begun(), ...output, ...jobEnded(conclusion), runEnded(conclusion)]
 }

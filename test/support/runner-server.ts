@@ -6,9 +6,9 @@ import type { TSchema } from 'typebox'
 import { newId } from '../../src/base/ids.ts'
 import { newTokenString } from '../../src/base/token-string.ts'
 import { checkBody } from '../../src/http/validation.ts'
-import { reportMaxBytes } from '../../src/runner-api/limits.ts'
+import { reportMaxBytes } from '../../src/runner-api/report-limits.ts'
 import { ClaimBody, ReleaseBody, ReportBody } from '../../src/runner-api/runner-api.ts'
-import type { Entry, Plan } from '../../src/workflow-engine/plan.ts'
+import type { Plan, RunEntry } from '../../src/workflow-engine/plan.ts'
 
 export type RunnerServer = Awaited<ReturnType<typeof startRunnerServer>>
 
@@ -17,7 +17,7 @@ export type ServedRun = {
   plan: Plan
   state: 'queued' | 'running' | 'completed'
   /** Of the attempt that is under way, or of the last one. */
-  entries: Entry[]
+  entries: RunEntry[]
   /** How often it was claimed. */
   claims: number
   /** How it was handed back. */
@@ -90,7 +90,7 @@ export async function startRunnerServer({ leaseSeconds = 60, mishap, port = 0 }:
     }
     if (method === 'POST' && verb === 'report') {
       const body = await bodyOf<typeof ReportBody>(request, ReportBody)
-      return send(200, take(run, body as { first: number; entries: Entry[] }))
+      return send(200, take(run, body as { first: number; entries: RunEntry[] }))
     }
     if (method === 'POST' && verb === 'release') {
       const body = (await bodyOf(request, ReleaseBody)) as ReleaseBody
@@ -132,7 +132,7 @@ export async function startRunnerServer({ leaseSeconds = 60, mishap, port = 0 }:
     send(204)
   }
 
-  function take(run: ServedRun, { first, entries }: { first: number; entries: Entry[] }) {
+  function take(run: ServedRun, { first, entries }: { first: number; entries: RunEntry[] }) {
     if (run.state !== 'running') throw new Error('A run is told of that is not under way.')
     if (first > run.entries.length) throw new Error('Entries were left out.')
     run.entries.push(...entries.slice(run.entries.length - first))

@@ -4,7 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
-import type { Entry, Plan } from '../../src/workflow-engine/plan.ts'
+import type { Plan, RunEntry } from '../../src/workflow-engine/plan.ts'
 import { type Project, spawnGit } from './git.ts'
 import { launcher } from './service.ts'
 
@@ -79,14 +79,14 @@ export async function planFor(project: Project, text: string, changes: Partial<P
 }
 
 /** What steps wrote, as one text. */
-export function outputOf(entries: Entry[]): string {
+export function outputOf(entries: RunEntry[]): string {
   return entries
     .map((entry) => (entry.kind === 'output' && entry.step !== null ? entry.text : ''))
     .join('')
 }
 
 /** How a run ended; undefined while it has not. */
-export function endOf(entries: Entry[]): (Entry & { kind: 'run-ended' }) | undefined {
+export function endOf(entries: RunEntry[]): (RunEntry & { kind: 'run-ended' }) | undefined {
   return entries.find((entry) => entry.kind === 'run-ended')
 }
 

@@ -8,8 +8,8 @@ import type { GitEngine } from '../git-engine.ts'
 import {
   type GitRequest,
   type GitResponse,
-  type Outcome,
   protocolIn,
+  type RequestOutcome,
   type Service,
 } from '../git-request.ts'
 
@@ -94,7 +94,7 @@ function toAnswer(response: ServerResponse, contentType: string): GitResponse {
   }
 }
 
-function finish({ response }: HttpExchange, { answer }: GitRequest, outcome: Outcome): void {
+function finish({ response }: HttpExchange, { answer }: GitRequest, outcome: RequestOutcome): void {
   if (outcome === null) response.destroy()
   else if (response.headersSent || !answer.hasBegun()) response.end()
 }

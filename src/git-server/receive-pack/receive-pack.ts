@@ -13,7 +13,7 @@ import { splitReport } from '../../git/protocol/push-report.ts'
 import { type Body, limited } from '../../git/protocol/request-body.ts'
 import type { RepositoryHolds } from '../../repositories/repository-holds.ts'
 import type { GitLimiters } from '../git-limiters.ts'
-import { answerEmpty, type GitRequest, keysOf, type Outcome } from '../git-request.ts'
+import { answerEmpty, type GitRequest, keysOf, type RequestOutcome } from '../git-request.ts'
 import { respond, watchRequest } from '../respond.ts'
 import { connectivityShortcut } from './connectivity-shortcut.ts'
 import { watchFastForward } from './fast-forward.ts'
@@ -47,7 +47,7 @@ export function createReceivePack(dependencies: Dependencies) {
      * Answers a push, judged when git's hook asks and finished before the client has git's report. With `mayBeEmpty`
      * a request that changes nothing is answered with nothing.
      */
-    async push(request: GitRequest, body: Body, mayBeEmpty: boolean): Promise<Outcome> {
+    async push(request: GitRequest, body: Body, mayBeEmpty: boolean): Promise<RequestOutcome> {
       const { repository, principal, answer } = request
       await freeSpace.require()
       using watched = watchRequest(request, stallMs)
@@ -122,7 +122,7 @@ function notice(line: string): Buffer {
 async function refuse(
   { answer, sendsAllFirst }: GitRequest,
   { whole, capabilities, refusal }: { whole: Body; capabilities: Set<string>; refusal: Problem },
-): Promise<Outcome> {
+): Promise<RequestOutcome> {
   if (!capabilities.has('side-band-64k')) throw refusal
   if (sendsAllFirst) {
     for await (const _ of whole) {

@@ -9,7 +9,7 @@ import { trimEndOf } from '../../base/trim-end.ts'
 import { createRateLimiter } from '../../concurrency/rate-limiter.ts'
 import type { PlainSettings } from '../../config/settings.ts'
 import { causeOf } from '../../http/request-log.ts'
-import type { Session } from '../../ssh/connection.ts'
+import type { SshSession } from '../../ssh/connection.ts'
 import type { AuthRequest, AuthResult } from '../../ssh/userauth.ts'
 import type { GitEngine } from '../git-engine.ts'
 import { type GitResponse, protocolIn } from '../git-request.ts'
@@ -78,7 +78,7 @@ export function createGitOverSsh({ engine, backend, settings, log }: Dependencie
     return visitor
   }
 
-  async function serve(session: Session<Identity>): Promise<number> {
+  async function serve(session: SshSession<Identity>): Promise<number> {
     const startedAt = performance.now()
     const exitCode = await run(session).catch((error) => explain(session, error))
     log.info(
@@ -95,7 +95,7 @@ export function createGitOverSsh({ engine, backend, settings, log }: Dependencie
     return exitCode
   }
 
-  async function run(session: Session<Identity>): Promise<number> {
+  async function run(session: SshSession<Identity>): Promise<number> {
     const { identity, command: line, output, signal, input } = session
     const parsed = line === undefined ? undefined : parse(line)
     if (parsed?.command.kind !== 'git') limit(identity)
@@ -166,7 +166,7 @@ export function createGitOverSsh({ engine, backend, settings, log }: Dependencie
     return { command, isJson, repositoryName: toRepositoryName(others[0] ?? '') }
   }
 
-  async function explain(session: Session<Identity>, error: unknown): Promise<number> {
+  async function explain(session: SshSession<Identity>, error: unknown): Promise<number> {
     const { signal, errors, command = '' } = session
     if (signal.aborted) return exitCodes.git
     const isGit = /^git\b/.test(command)
@@ -212,7 +212,7 @@ function toComplaint(text: string): string {
 }
 
 // A terminal in raw mode does not return to the start of the line by itself.
-function toLines({ hasTerminal }: Session<Identity>, text: string): string {
+function toLines({ hasTerminal }: SshSession<Identity>, text: string): string {
   return hasTerminal ? text.replaceAll('\n', '\r\n') : text
 }
 
@@ -221,7 +221,7 @@ function toRepositoryName(path: string): string {
   return trimEndOf(path.replace(/^\//, ''), '/').replace(/\.git$/, '')
 }
 
-function toAnswer({ output }: Session<Identity>, onSaid: () => void): GitResponse {
+function toAnswer({ output }: SshSession<Identity>, onSaid: () => void): GitResponse {
   let hasBegun = false
   return {
     output,

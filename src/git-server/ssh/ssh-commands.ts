@@ -4,7 +4,7 @@ import type { Principal } from '../../access/principal.ts'
 import type { Body } from '../../git/protocol/request-body.ts'
 import type { Key } from '../../ssh-keys/ssh-keys.ts'
 import type { GitEngine } from '../git-engine.ts'
-import type { GitRequest, GitResponse, Outcome } from '../git-request.ts'
+import type { GitRequest, GitResponse, RequestOutcome } from '../git-request.ts'
 import type { SshRpcServer } from './rpc-server.ts'
 import { toCatalogue, toDetails, toHelp, toIdentity, toList, toSelf } from './ssh-output.ts'
 
@@ -36,7 +36,7 @@ type PrintingCommand = Common & {
 }
 
 /** A command that Git's own client runs. */
-type GitCommand = Common & { kind: 'git'; run: (call: Call) => Promise<Outcome> }
+type GitCommand = Common & { kind: 'git'; run: (call: Call) => Promise<RequestOutcome> }
 
 export type SshCommand = PrintingCommand | GitCommand
 
@@ -120,8 +120,8 @@ export function createSshCommands({ engine, backend, accessWatch }: Dependencies
   /** Serves what reads a repository until its caller may not any more. A push is decided when git's hook asks. */
   async function whileReadable(
     call: Call,
-    serve: (request: GitRequest) => Promise<Outcome>,
-  ): Promise<Outcome> {
+    serve: (request: GitRequest) => Promise<RequestOutcome>,
+  ): Promise<RequestOutcome> {
     const request = await open(call, 'repo:read')
     const { principal, repository } = request
     const lost = new AbortController()

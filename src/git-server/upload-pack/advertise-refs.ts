@@ -19,7 +19,7 @@ import type { RefCache } from '../../git/refs/ref-cache.ts'
 import type { RefSnapshot } from '../../git/refs/ref-snapshot.ts'
 import { assertRepository } from '../../git/refs/refs.ts'
 import type { GitLimiters } from '../git-limiters.ts'
-import { type GitRequest, keysOf, type Outcome, type Service } from '../git-request.ts'
+import { type GitRequest, keysOf, type RequestOutcome, type Service } from '../git-request.ts'
 import { respond, type WatchedRequest, watchRequest } from '../respond.ts'
 import { respondWithBytes } from '../respond-with-bytes.ts'
 
@@ -108,7 +108,7 @@ export function createAdvertiser({
     offerAtHand,
 
     /** Says what a fetch or a push begins with: the server's capabilities, and mostly all refs. */
-    async offer(service: Service, request: GitRequest, heading?: Buffer): Promise<Outcome> {
+    async offer(service: Service, request: GitRequest, heading?: Buffer): Promise<RequestOutcome> {
       if (await offerAtHand(service, request, heading)) return 0
       using watched = watchRequest(request, stallMs)
       using _turn = await turns.fetch.acquire(keysOf(watched), watched.signal)
@@ -121,7 +121,7 @@ export function createAdvertiser({
     },
 
     /** Answers `ls-refs`. */
-    async list(request: GitRequest | WatchedRequest, input: Buffer): Promise<Outcome> {
+    async list(request: GitRequest | WatchedRequest, input: Buffer): Promise<RequestOutcome> {
       const { repository, protocol } = request
       const lines =
         protocol === 'version=2' ? await answerLsRefs(refCache, repository.path, input) : undefined

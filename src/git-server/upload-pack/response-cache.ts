@@ -8,7 +8,7 @@ import type { PlainSettings } from '../../config/settings.ts'
 import { watchDrain } from '../../git/process/chunks.ts'
 import { bodyOf } from '../../git/protocol/request-body.ts'
 import { createRepositoryVersions } from '../../git/refs/repository-version.ts'
-import type { Outcome } from '../git-request.ts'
+import type { RequestOutcome } from '../git-request.ts'
 import { conclude, respond, type WatchedRequest } from '../respond.ts'
 import { readFetchRequest } from './cache-key.ts'
 import { createCacheStore } from './cache-store.ts'
@@ -131,7 +131,7 @@ export function createResponseCache({ settings, freeSpace, clock, log, onFetch }
 
   return {
     /** Answers a fetch. */
-    async answer(watched: WatchedRequest, production: Production): Promise<Outcome> {
+    async answer(watched: WatchedRequest, production: Production): Promise<RequestOutcome> {
       const key = keyOf(watched, production.input)
       if (key === undefined) {
         onFetch('passed')
@@ -155,7 +155,7 @@ export function createResponseCache({ settings, freeSpace, clock, log, onFetch }
   }
 }
 
-async function readTo(watched: WatchedRequest, reading: ResponseReader): Promise<Outcome> {
+async function readTo(watched: WatchedRequest, reading: ResponseReader): Promise<RequestOutcome> {
   using reader = reading
   const { answer, signal, onProgress } = watched
   const { output } = answer

@@ -12,7 +12,7 @@ import { type Body, bodyOf, collect, limited } from '../../git/protocol/request-
 import { assertCommand, malformedRequest, requestsIn } from '../../git/protocol/requests.ts'
 import { assertRepository } from '../../git/refs/refs.ts'
 import type { GitLimiters } from '../git-limiters.ts'
-import { answerEmpty, type GitRequest, keysOf, type Outcome } from '../git-request.ts'
+import { answerEmpty, type GitRequest, keysOf, type RequestOutcome } from '../git-request.ts'
 import type { Measure } from '../operations.ts'
 import { respond, type WatchedRequest, watchRequest } from '../respond.ts'
 import type { ResponseCache } from './response-cache.ts'
@@ -25,7 +25,7 @@ type Dependencies = {
   stallMs: number
   measure: Measure
   /** Answers `ls-refs`. */
-  list: (request: GitRequest | WatchedRequest, input: Buffer) => Promise<Outcome>
+  list: (request: GitRequest | WatchedRequest, input: Buffer) => Promise<RequestOutcome>
   /** Says what a fetch begins with where that takes no git; else it is false. */
   offerAtHand: (service: 'git-upload-pack', request: GitRequest) => Promise<boolean>
   log: Log
@@ -56,7 +56,7 @@ export function createUploadPack(dependencies: Dependencies) {
   async function answerFetch(
     request: GitRequest | WatchedRequest,
     input: Buffer,
-  ): Promise<Outcome> {
+  ): Promise<RequestOutcome> {
     const first = firstPacket(input)
     if (typeof first !== 'object') throw malformedRequest()
     if (first.packet.kind === 'flush') return answerEmpty(request.answer)
@@ -86,13 +86,13 @@ export function createUploadPack(dependencies: Dependencies) {
 
   return {
     /** Answers one command of a fetch, clone or ls-remote that is whole in itself. Bytes that are at hand are within its limit. */
-    async fetch(request: GitRequest, body: Body | Buffer): Promise<Outcome> {
+    async fetch(request: GitRequest, body: Body | Buffer): Promise<RequestOutcome> {
       const input = Buffer.isBuffer(body) ? body : await readFetch(request, body)
       return await answerFetch(request, input)
     },
 
     /** Answers the commands of a client of version 2 one after another, until it ends. */
-    async fetchEach(request: GitRequest, body: Body): Promise<Outcome> {
+    async fetchEach(request: GitRequest, body: Body): Promise<RequestOutcome> {
       using watched = watchRequest(request, stallMs)
       const input = limited(body, { ...watched, maxBytes: Number.POSITIVE_INFINITY })
       for await (const command of requestsIn(input, settings.fetchRequestMaxBytes)) {
@@ -103,36 +103,42 @@ export function createUploadPack(dependencies: Dependencies) {
     },
 
     /** Answers a request for the files of a commit: git-upload-archive(1). */
-    archive: measure('archive', async (request: GitRequest, body: Body): Promise<Outcome> => {
-      const { path } = request.repository
-      await assertRepository(path)
-      using watched = watchRequest(request, stallMs)
-      const maxBytes = settings.fetchRequestMaxBytes
-      const input = await readArchiveRequest(limited(body, { ...watched, maxBytes }), maxBytes)
-      using _turn = await turns.fetch.acquire(keysOf(request), watched.signal)
-      const { protocol } = request
-      const memoryMaxBytes = Math.min(archiveMemoryMaxBytes, settings.gitMemoryMaxBytes)
-      const options = { protocol, limits: { memoryMaxBytes } }
-      await using child = await git.start(gitCommands.archive(path), options)
-      return await respond(watched, { child, input: bodyOf(input) }, log)
-    }),
+    archive: measure(
+      'archive',
+      async (request: GitRequest, body: Body): Promise<RequestOutcome> => {
+        const { path } = request.repository
+        await assertRepository(path)
+        using watched = watchRequest(request, stallMs)
+        const maxBytes = settings.fetchRequestMaxBytes
+        const input = await readArchiveRequest(limited(body, { ...watched, maxBytes }), maxBytes)
+        using _turn = await turns.fetch.acquire(keysOf(request), watched.signal)
+        const { protocol } = request
+        const memoryMaxBytes = Math.min(archiveMemoryMaxBytes, settings.gitMemoryMaxBytes)
+        const options = { protocol, limits: { memoryMaxBytes } }
+        await using child = await git.start(gitCommands.archive(path), options)
+        return await respond(watched, { child, input: bodyOf(input) }, log)
+      },
+    ),
 
     /** Talks with a client from beginning to end, as a fetch before version 2 needs it. */
-    fetchSession: measure('fetch', async (request: GitRequest, body: Body): Promise<Outcome> => {
-      using watched = watchRequest(request, stallMs)
-      const maxBytes = settings.fetchRequestMaxBytes
-      const input = limited(body, { ...watched, maxBytes })
-      const isOffered = await dependencies.offerAtHand('git-upload-pack', request)
-      const wish = isOffered ? await readWish(input) : { isNothing: false, body: input }
-      if (wish.isNothing) return 0
-      using _turn = await turns.fetch.acquire(keysOf(request), watched.signal)
-      await using child = await git.start(
-        gitCommands.fetchSession(request.repository.path),
-        request,
-      )
-      if (isOffered) await skipAdvertisement(child.stdout, watched.signal)
-      return await respond(watched, { child, input: wish.body }, log)
-    }),
+    fetchSession: measure(
+      'fetch',
+      async (request: GitRequest, body: Body): Promise<RequestOutcome> => {
+        using watched = watchRequest(request, stallMs)
+        const maxBytes = settings.fetchRequestMaxBytes
+        const input = limited(body, { ...watched, maxBytes })
+        const isOffered = await dependencies.offerAtHand('git-upload-pack', request)
+        const wish = isOffered ? await readWish(input) : { isNothing: false, body: input }
+        if (wish.isNothing) return 0
+        using _turn = await turns.fetch.acquire(keysOf(request), watched.signal)
+        await using child = await git.start(
+          gitCommands.fetchSession(request.repository.path),
+          request,
+        )
+        if (isOffered) await skipAdvertisement(child.stdout, watched.signal)
+        return await respond(watched, { child, input: wish.body }, log)
+      },
+    ),
   }
 }
 

@@ -11,7 +11,7 @@ import { createFaultPoint } from '../../base/fault-points.ts'
 import { createGit } from '../process/git-process.ts'
 import { hasRefs, readAllRefs, readRefs } from '../refs/refs.ts'
 import { expiredFolder, restoreExpired } from './expired-packs.ts'
-import { type Extent, maintain, readStorage } from './maintain.ts'
+import { type MaintenanceExtent, maintain, readStorage } from './maintain.ts'
 
 const mib = 1024 ** 2
 const fortnightMs = 14 * dayMs
@@ -189,7 +189,7 @@ async function createSite() {
     push: (...specs: string[]) => project.git('push', '--quiet', '--force', path, ...specs),
     refs: () => site.git('for-each-ref'),
     fsck: () => site.git('fsck', '--full', '--strict'),
-    maintain: (extent: Extent, now?: number, untilOthersLeft?: () => Promise<boolean>) =>
+    maintain: (extent: MaintenanceExtent, now?: number, untilOthersLeft?: () => Promise<boolean>) =>
       maintainAt(path, extent, now, untilOthersLeft),
     async [Symbol.asyncDispose]() {
       await project[Symbol.asyncDispose]()
@@ -202,7 +202,7 @@ async function createSite() {
 
 function maintainAt(
   path: string,
-  extent: Extent,
+  extent: MaintenanceExtent,
   now = Date.now(),
   untilOthersLeft = async () => true,
 ): Promise<void> {

@@ -12,11 +12,11 @@ import { dropExpired, expiredFolder, hasExpired, restoreExpired } from './expire
 export type Storage = { packs: number; bytes: number; largest: number; hasCruft: boolean }
 
 /** `refs` packs refs alone, `quick` unites small packs, `full` unites all and prunes. */
-export type Extent = 'refs' | 'quick' | 'full'
+export type MaintenanceExtent = 'refs' | 'quick' | 'full'
 
 type Options = {
   git: Git
-  extent: Extent
+  extent: MaintenanceExtent
   /** Objects that no ref has led to since then, in milliseconds since the epoch, are pruned. */
   expireBefore: number
   memoryMaxBytes: number

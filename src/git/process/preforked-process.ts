@@ -19,7 +19,7 @@ export type PreforkedProcess = {
 export type ExitStatus = { exitCode: number | null; signal: NodeJS.Signals | null }
 
 /** What a seat becomes. */
-export type Order = {
+export type ProcessOrder = {
   command: readonly string[]
   /** Added to those that it has. */
   variables: Record<string, string>
@@ -94,7 +94,7 @@ export function openPreforkedProcess({ variables, reads }: Options): PreforkedPr
 }
 
 /** What a seat is told by its channel, to become a program. */
-export function toOrder({ command, variables, limits, isIdle }: Order): string {
+export function toOrder({ command, variables, limits, isIdle }: ProcessOrder): string {
   const { memoryMaxBytes, fileMaxBytes, cpuMaxSeconds } = limits ?? {}
   const steps = [
     ...(memoryMaxBytes === undefined ? [] : [step('memory', Math.floor(memoryMaxBytes / 1024))]),

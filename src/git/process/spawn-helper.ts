@@ -13,11 +13,11 @@ export type SpawnRequest = { variables: Record<string, string> } | { id: number 
 
 /** What it tells of a seat: its pipes one by one, each with its end as a handle, what it says, and how it ended. */
 export type SpawnReport =
-  | { id: number; pid: number | undefined; pipe: Pipe }
+  | { id: number; pid: number | undefined; pipe: PipeName }
   | { id: number; said: string }
   | ({ id: number; fault?: string } & ExitStatus)
 
-export type Pipe = 'stdin' | 'stdout' | 'channel'
+export type PipeName = 'stdin' | 'stdout' | 'channel'
 
 export type SpawnHelper = AsyncDisposable & {
   /** Seats with these variables: for one caller. */
@@ -36,7 +36,7 @@ type Options = {
 /** A seat of which not all has arrived, or which has not ended. */
 type Known = {
   pid: number | undefined
-  pipes: Partial<Record<Pipe, Socket>>
+  pipes: Partial<Record<PipeName, Socket>>
   listen: (text: string) => void
   end: PromiseWithResolvers<ExitStatus>
   isWhole: boolean
@@ -149,7 +149,7 @@ export function createSpawnHelper({ owner, path, environment, log }: Options): S
 
   function takePipe(
     preforked: Known,
-    message: Extract<SpawnReport, { pipe: Pipe }>,
+    message: Extract<SpawnReport, { pipe: PipeName }>,
     handle?: Socket,
   ): void {
     preforked.pid = message.pid

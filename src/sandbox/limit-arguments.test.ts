@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { limitArguments } from './limits.ts'
+import { limitArguments } from './limit-arguments.ts'
 
 const limits = { memoryMaxBytes: 5000, processesMax: 20, fileMaxBytes: 300, freeSpaceLeast: 0 }
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createCommandReader } from './commands.ts'
+import { createCommandReader } from './line-commands.ts'
 
 const read = (...lines: string[]) => {
   const reader = createCommandReader()

@@ -23,7 +23,7 @@ import {
   updateLeased,
 } from './queue-store.ts'
 import { nextAttemptAt, type Schedule } from './retry-schedule.ts'
-import type { Outcome } from './sender.ts'
+import type { AttemptOutcome } from './sender.ts'
 
 type Dependencies = {
   db: Database
@@ -34,7 +34,7 @@ type Dependencies = {
 }
 
 /** A delivery that is this server's until its lease is over. */
-export type Job = {
+export type DeliveryJob = {
   delivery: DeliveryRow
   target: Target
   isManual: boolean
@@ -44,14 +44,18 @@ export type Job = {
 }
 
 /** What has become of a job: what came of its attempt, or why there is none and never will be, or nothing. */
-export type Settled = { job: Job } & ({ outcome: Outcome } | { end: string } | { isReleased: true })
+export type Settled = { job: DeliveryJob } & (
+  | { outcome: AttemptOutcome }
+  | { end: string }
+  | { isReleased: true }
+)
 
 type Task =
   | { kind: 'claim'; wanted: Map<string, number> }
-  | { kind: 'keep'; job: Job; body: string }
+  | { kind: 'keep'; job: DeliveryJob; body: string }
   | { kind: 'record'; settled: Settled }
 
-type Result = Job[] | Job | undefined
+type Result = DeliveryJob[] | DeliveryJob | undefined
 
 type Targets = Map<string, Target>
 
@@ -104,8 +108,8 @@ export function createDeliveryQueue({ db, clock, schedule, holder }: Dependencie
   async function claim(
     tx: Db,
     { wanted, targets, now }: { wanted: Map<string, number>; targets: Targets; now: number },
-  ): Promise<Job[]> {
-    const jobs: Job[] = []
+  ): Promise<DeliveryJob[]> {
+    const jobs: DeliveryJob[] = []
     const leaseUntil = now + leaseMs
     for (const [webhookId, most] of wanted) {
       const target = targets.get(webhookId)
@@ -132,9 +136,9 @@ export function createDeliveryQueue({ db, clock, schedule, holder }: Dependencie
       composed,
       leases,
       now,
-    }: { composed: { job: Job; body: string }[]; leases: Map<string, number>; now: number },
-  ): Promise<Map<Job, Job>> {
-    const kept = new Map<Job, Job>()
+    }: { composed: { job: DeliveryJob; body: string }[]; leases: Map<string, number>; now: number },
+  ): Promise<Map<DeliveryJob, DeliveryJob>> {
+    const kept = new Map<DeliveryJob, DeliveryJob>()
     for (const { job, body } of composed) {
       const { lease } = job
       if (leases.get(lease.id) !== lease.leaseUntil) continue
@@ -230,11 +234,12 @@ export function createDeliveryQueue({ db, clock, schedule, holder }: Dependencie
   return {
     /** Takes what is due of some webhooks, up to a number for each. */
     // The result of a task is that of its kind, here and below.
-    claim: (wanted: Map<string, number>) => write({ kind: 'claim', wanted }) as Promise<Job[]>,
+    claim: (wanted: Map<string, number>) =>
+      write({ kind: 'claim', wanted }) as Promise<DeliveryJob[]>,
 
     /** Keeps the body of a job before it is sent; the job as it is then, or undefined when it is not ours any more. */
-    keepBody: (job: Job, body: string) =>
-      write({ kind: 'keep', job, body }) as Promise<Job | undefined>,
+    keepBody: (job: DeliveryJob, body: string) =>
+      write({ kind: 'keep', job, body }) as Promise<DeliveryJob | undefined>,
 
     /** Records what has become of a job. */
     async record(settled: Settled): Promise<void> {
@@ -242,7 +247,7 @@ export function createDeliveryQueue({ db, clock, schedule, holder }: Dependencie
     },
 
     /** Gives a job back that was not attempted, or whose attempt was cut off. */
-    async release(job: Job): Promise<void> {
+    async release(job: DeliveryJob): Promise<void> {
       await write({ kind: 'record', settled: { job, isReleased: true } })
     },
 
@@ -274,7 +279,13 @@ async function recordHealth(tx: Db, settled: Settled[]): Promise<void> {
   for (const [id, since] of failing) await markFailing(tx, id, since)
 }
 
-function toAttempt({ job, outcome }: { job: Job; outcome: Outcome }): DeliveryAttemptRow {
+function toAttempt({
+  job,
+  outcome,
+}: {
+  job: DeliveryJob
+  outcome: AttemptOutcome
+}): DeliveryAttemptRow {
   return {
     deliveryId: job.delivery.id,
     attempt: job.delivery.attempts + 1,
@@ -299,6 +310,6 @@ function toSettled(task: Task): Settled[] {
   return task.kind === 'record' ? [task.settled] : []
 }
 
-function toComposed(task: Task): { job: Job; body: string }[] {
+function toComposed(task: Task): { job: DeliveryJob; body: string }[] {
   return task.kind === 'keep' ? [task] : []
 }

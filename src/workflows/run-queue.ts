@@ -49,7 +49,7 @@ const cancelPatienceMs = 120_000
 const overtimeMs = 120_000
 
 /** Who asks for a run, and what it has. */
-export type Runner = { name: string; labels: string[] }
+export type QueueRunner = { name: string; labels: string[] }
 
 /** The state of a run that was given to a runner, and to nobody since. */
 export function running({
@@ -72,7 +72,7 @@ export function createQueue(dependencies: Dependencies) {
   const leaseUntil = () => clock.now() + leaseSeconds * 1000
 
   /** Gives the next run to a runner; undefined when there is none for it. */
-  async function claim(runner: Runner): Promise<Claimed | undefined> {
+  async function claim(runner: QueueRunner): Promise<Claimed | undefined> {
     for (const candidate of await candidates(runner)) {
       const claimed = await take(candidate, runner)
       if (claimed) return claimed
@@ -81,7 +81,7 @@ export function createQueue(dependencies: Dependencies) {
   }
 
   // The oldest of those repositories first that have the fewest runs under way.
-  async function candidates({ labels }: Runner): Promise<Unfinished[]> {
+  async function candidates({ labels }: QueueRunner): Promise<Unfinished[]> {
     const unfinished = await listUnfinished(db)
     const has = new Set(labels)
     const busy = new Map<string, number>()
@@ -96,7 +96,7 @@ export function createQueue(dependencies: Dependencies) {
 
   async function take(
     { id, repositoryId }: Unfinished,
-    runner: Runner,
+    runner: QueueRunner,
   ): Promise<Claimed | undefined> {
     const token = newRunToken()
     const run = await db.transaction().execute(async (tx) => {
@@ -199,7 +199,7 @@ export function createQueue(dependencies: Dependencies) {
 
   return {
     /** Waits for a run for a runner. */
-    claim: (runner: Runner, waitMs: number, signal: AbortSignal) =>
+    claim: (runner: QueueRunner, waitMs: number, signal: AbortSignal) =>
       changes.until('queue', { deadline: performance.now() + waitMs, signal }, () => claim(runner)),
 
     renew,

@@ -2,7 +2,7 @@ import { compilePattern, type Effort } from './filter-pattern.ts'
 import type { PushFilter } from './workflow.ts'
 
 /** A ref that was pushed. */
-export type Push = {
+export type PushedRef = {
   /** The full name, `refs/heads/main`. */
   ref: string
   /** Files that differ from what the ref was before. */
@@ -18,12 +18,16 @@ const stepsMost = 5_000_000
  * Whether a push starts a workflow, by GitHub's rules: filters for branches alone keep tags from starting it, and
  * the other way round; those for paths hold for branches, and not for new ones, of which nobody knows the changes.
  */
-export function matchesPush(filter: PushFilter, push: Push): boolean {
+export function matchesPush(filter: PushFilter, push: PushedRef): boolean {
   const effort = { left: stepsMost }
   return isWanted(filter, push, effort) || effort.left < 0
 }
 
-function isWanted(filter: PushFilter, { ref, changedPaths, isNew }: Push, effort: Effort): boolean {
+function isWanted(
+  filter: PushFilter,
+  { ref, changedPaths, isNew }: PushedRef,
+  effort: Effort,
+): boolean {
   const { branches, branchesIgnore, tags, tagsIgnore } = filter
   const hasBranches = (branches ?? branchesIgnore) !== undefined
   const hasTags = (tags ?? tagsIgnore) !== undefined

@@ -4,7 +4,7 @@ import { mkdir, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { temporaryFolder } from '../../test/support/git.ts'
-import { type HashAllowance, hashMatching, listFiles } from './hash-files.ts'
+import { type HashAllowance, hashMatching, listFiles } from './hash-matching-files.ts'
 
 const allowance = () => ({ entries: 100, bytes: 1000 })
 const sha256 = (data: string | Buffer) => createHash('sha256').update(data).digest()

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { fuzzing } from '../../test/support/fuzz.ts'
 import { compilePattern, patternFault } from './filter-pattern.ts'
-import { matchesPush } from './triggers.ts'
+import { matchesPush } from './match-triggers.ts'
 import type { PushFilter } from './workflow.ts'
 
 test("patterns match what GitHub's cheat sheet says", () => {
