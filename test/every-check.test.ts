@@ -135,7 +135,7 @@ const examples: Record<string, Example[]> = {
       when: 'git never answers',
       arrange: async (_, scene) => withPrograms(scene, { git: 'exec sleep 1000' }),
       level: 'fault',
-      found: /git does not run: there was no answer within 10 s/,
+      found: /git does not run: no response within 10 s/,
       fix: /apt-get install git/,
     },
   ],

@@ -2,20 +2,20 @@ import { open, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { forEachConcurrently } from './for-each-concurrently.ts'
 
-// In each folder on the way down, so that of a deep tree there are some hundred at most.
-const entriesAtOnce = 4
+// Per directory level, so a deep tree has at most a few hundred open files.
+const maxConcurrency = 4
 
-/** Brings a file's content, or a folder's names, to the disk. */
+/** Flushes a file's content, or a directory's entries, to disk: fsync(2). */
 export async function sync(path: string): Promise<void> {
   await using handle = await open(path)
   await handle.sync()
 }
 
-/** The same for a folder with all that is in it. */
+/** Flushes a directory and everything in it to disk. */
 export async function syncTree(folder: string): Promise<void> {
-  // A disk that is asked for several things has them in one go.
+  // Concurrent flushes can share writes to the disk.
   await forEachConcurrently(
-    entriesAtOnce,
+    maxConcurrency,
     await readdir(folder, { withFileTypes: true }),
     async (entry) => {
       const path = join(folder, entry.name)

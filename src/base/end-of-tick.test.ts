@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
 import { atEndOfTick } from './end-of-tick.ts'
 
-test('what waits for the end of a turn is done together, in order, and what it begins in the next', async () => {
+test('callbacks run together at the end of the turn, in order, and those that they schedule in the next', async () => {
   const done: string[] = []
   atEndOfTick(() => {
     done.push('first')

@@ -1,15 +1,15 @@
 let waiting: (() => void)[] = []
 
 /**
- * Does something at the end of this turn of the event loop, together with all else that waits for it. Each write to a
- * socket wakes up who reads it; those that follow at once find them awake, which takes the kernel a fraction of the time.
+ * Runs a callback at the end of this turn of the event loop, together with all others scheduled for it. Each write to
+ * a socket wakes its reader; writes that follow at once find the reader awake, at a fraction of the kernel's cost.
  */
-export function atEndOfTick(act: () => void): void {
-  if (waiting.push(act) === 1) setImmediate(actAll)
+export function atEndOfTick(callback: () => void): void {
+  if (waiting.push(callback) === 1) setImmediate(runAll)
 }
 
-function actAll(): void {
-  const acts = waiting
+function runAll(): void {
+  const callbacks = waiting
   waiting = []
-  for (const act of acts) act()
+  for (const callback of callbacks) callback()
 }

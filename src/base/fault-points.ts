@@ -1,6 +1,6 @@
 /**
- * The steps of work after which a crash is worth trying out, every one: `work.step`, each named after what
- * has just been done. SVC_FAULT_POINT names one at which the program ends as `kill -9` would end it.
+ * Every step after which a crash is tested, as `operation.step`, named after the work that has just been done.
+ * SVC_FAULT_POINT names one at which the program ends as if by `kill -9`.
  */
 export const faultSteps = [
   'create.made',
@@ -56,7 +56,7 @@ export const faultSteps = [
 
 export type FaultStep = (typeof faultSteps)[number]
 
-/** Called after each step; it does not return from the one that was asked for. */
+/** Called after each step; does not return from the step that SVC_FAULT_POINT names. */
 export type FaultPoint = (step: FaultStep) => void
 
 export function createFaultPoint(wanted: FaultStep | undefined): FaultPoint {

@@ -1,7 +1,7 @@
 import { accessSync, constants, statSync } from 'node:fs'
 import { delimiter, isAbsolute, join } from 'node:path'
 
-/** Where a program is; undefined when it is not there for whoever asks. `path` is in the form of PATH. */
+/** Finds a program that this process may execute; `path` has the form of PATH. */
 export function findProgram(name: string, path: string): string | undefined {
   const folders = path.split(delimiter).filter(isAbsolute)
   return folders.map((folder) => join(folder, name)).find(isProgram)

@@ -1,12 +1,12 @@
-/** Works on items, some at a time; the first failure ends it once what is under way has ended. */
+/** Processes items with limited concurrency. After a failure it starts no more, waits for those running, and throws. */
 export async function forEachConcurrently<T>(
-  most: number,
+  maxConcurrency: number,
   items: Iterable<T>,
   work: (item: T) => Promise<void>,
 ): Promise<void> {
   const iterator = items[Symbol.iterator]()
   let failed = false
-  const workers = Array.from({ length: most }, async () => {
+  const workers = Array.from({ length: maxConcurrency }, async () => {
     for (let next = iterator.next(); !failed && !next.done; next = iterator.next()) {
       try {
         await work(next.value)
@@ -16,6 +16,6 @@ export async function forEachConcurrently<T>(
       }
     }
   })
-  const ends = await Promise.allSettled(workers)
-  for (const end of ends) if (end.status === 'rejected') throw end.reason
+  const results = await Promise.allSettled(workers)
+  for (const result of results) if (result.status === 'rejected') throw result.reason
 }

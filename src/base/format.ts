@@ -1,4 +1,4 @@
-/** Rows as aligned columns, without control characters. */
+/** Formats rows as aligned columns, without control characters. */
 export function toTable(rows: string[][]): string {
   const all = rows.map((row) => row.map(printable))
   const widths: number[] = []
@@ -20,13 +20,13 @@ export function toTable(rows: string[][]): string {
 
 const units = ['bytes', 'KiB', 'MiB', 'GiB', 'TiB']
 
-/** A number of bytes as people read it. */
+/** Formats a number of bytes for people: `1.5 MiB`. */
 export function toSize(bytes: number): string {
   const power = Math.min(units.length - 1, Math.floor(Math.log2(Math.max(1, bytes)) / 10))
   return `${Number((bytes / 1024 ** power).toFixed(1))} ${units[power]}`
 }
 
-/** A time as people read it, in UTC. */
+/** Formats a time for people, in UTC: `2026-11-22 09:30`, or `never`. */
 export function toDate(milliseconds: number | null): string {
   return milliseconds === null
     ? 'never'
@@ -34,8 +34,8 @@ export function toDate(milliseconds: number | null): string {
 }
 
 /**
- * A text without characters that control or are not seen: what a stranger chose as a name must not move
- * a terminal's cursor, turn the direction of what is read, or look like another name.
+ * Replaces control and invisible characters: untrusted text must not move a terminal's cursor, reverse the
+ * direction of text, or imitate another name.
  */
 export function printable(text: string): string {
   return text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, '?')

@@ -7,16 +7,16 @@ const randomLength = 16
 let lastTime = 0
 const lastRandom: number[] = []
 let random = randomBytes(0)
-let taken = 0
+let used = 0
 
 /**
- * A new id: 26 characters of Crockford's base32 in lower case, sortable by creation time like a ULID
- * (48 bits of milliseconds, 80 random bits). Ids made in the same millisecond count upwards.
+ * Returns a new id: 26 characters of Crockford's base32 in lower case, sortable by creation time like a ULID
+ * (48 bits of milliseconds, 80 random bits). Ids of the same millisecond count upwards.
  */
 export function newId(now = Date.now()): string {
   if (now > lastTime) {
     lastTime = now
-    takeRandom()
+    renewRandom()
   } else {
     increment(lastRandom)
   }
@@ -25,29 +25,29 @@ export function newId(now = Date.now()): string {
   return id
 }
 
-/** What sorts before every id that was made at a time or later. */
+/** Returns a lower bound: it sorts before every id made at or after a time. */
 export function idBefore(time: number): string {
   return toBase32(time)
 }
 
-/** Whether a text has the form of an id. */
+/** Whether a text is a well-formed id. */
 export function isId(text: string): boolean {
   return /^[0-9a-hjkmnp-tv-z]{26}$/.test(text)
 }
 
-// Each request asks for an id, and many small requests for randomness take longer than a few large ones.
-function takeRandom(): void {
-  if (taken === random.length) {
+// Random bytes are fetched in large blocks: every request needs an id, and small reads are slow.
+function renewRandom(): void {
+  if (used === random.length) {
     random = randomBytes(randomLength * 256)
-    taken = 0
+    used = 0
   }
-  for (let place = 0; place < randomLength; place++) lastRandom[place] = (random[taken++] ?? 0) & 31
+  for (let index = 0; index < randomLength; index++) lastRandom[index] = (random[used++] ?? 0) & 31
 }
 
 function increment(digits: number[]): void {
-  for (let place = digits.length - 1; place >= 0; place--) {
-    const digit = digits[place] ?? 0
-    digits[place] = (digit + 1) & 31
+  for (let index = digits.length - 1; index >= 0; index--) {
+    const digit = digits[index] ?? 0
+    digits[index] = (digit + 1) & 31
     if (digit !== 31) return
   }
 }

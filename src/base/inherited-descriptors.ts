@@ -5,10 +5,10 @@ const closeOnExec = 0o2000000
 const firstAfterStandard = 3
 
 /**
- * Closes what this process inherited beyond standard input, output and error, such as a log file or a lock of the shell
- * that started it: every process started from here would inherit it, too, steps of workflows included. Node opens all its
- * descriptors close-on-exec, and marks the lowest inherited ones (libuv, uv_disable_stdio_inheritance); a descriptor
- * without the mark was inherited.
+ * Closes the descriptors that this process inherited beyond standard input, output and error, such as a log file or a
+ * lock of the shell that started it. Otherwise every child process, workflow steps included, would inherit them, too.
+ * Node opens its descriptors close-on-exec and marks the lowest inherited ones (libuv, uv_disable_stdio_inheritance),
+ * so any other descriptor without the flag was inherited.
  */
 export function closeInheritedDescriptors(): void {
   for (const descriptor of openDescriptors()) {
@@ -20,7 +20,7 @@ function openDescriptors(): number[] {
   try {
     return readdirSync('/proc/self/fdinfo').map(Number)
   } catch {
-    // Only Linux has it.
+    // Linux only.
     return []
   }
 }
@@ -31,7 +31,7 @@ function isInheritable(descriptor: number): boolean {
     const [, flags] = /^flags:\s*([0-7]+)$/m.exec(text) ?? []
     return flags !== undefined && (Number.parseInt(flags, 8) & closeOnExec) === 0
   } catch {
-    // It was the descriptor of the listing itself, and is closed.
+    // The descriptor of the directory listing itself, closed by now.
     return false
   }
 }
@@ -40,6 +40,6 @@ function close(descriptor: number): void {
   try {
     closeSync(descriptor)
   } catch {
-    // EBADF: it is closed already.
+    // EBADF: closed already.
   }
 }

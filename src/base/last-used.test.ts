@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
 import { createLastUsed } from './last-used.ts'
 
-test('a use is noted every 30 s, by one at a time, and who uses waits for none of it', async () => {
+test('a use is recorded every 30 s, one write at a time, in the background', async () => {
   const written: [string, number][] = []
   const faults: string[] = []
   let answer = Promise.withResolvers<void>()

@@ -3,13 +3,13 @@ import type { Clock } from './clock.ts'
 type Options = {
   clock: Clock
   write: (id: string, at: number) => Promise<unknown>
-  /** Called when it could not be written: that is not worth refusing whoever uses the thing, on a full disk for example. */
+  /** Called when the write failed, on a full disk for example; the use itself does not fail. */
   onFault: (error: unknown, id: string) => void
 }
 
 const precisionMs = 30_000
 
-/** Has it written down when something was last used, every 30 s at most. Nobody waits for that. */
+/** Records when something was last used, at most every 30 s and in the background. */
 export function createLastUsed({ clock, write, onFault }: Options) {
   const writing = new Set<string>()
   return function note({ id, lastUsedAt }: { id: string; lastUsedAt: number | null }): void {

@@ -3,18 +3,18 @@ import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isBusy } from './sqlite-busy.ts'
 
-const lockPauseMs = 20
+const retryIntervalMs = 20
 
 /**
- * Takes a lock file, waiting up to a time; undefined when somebody else has it. The lock is the operating
- * system's (by way of an SQLite file), so it ends with the process, however that ends. The file stays.
+ * Acquires a lock file, waiting up to `waitMs`; undefined when another process holds it. The lock is the operating
+ * system's (taken through SQLite), so it ends with the process in any case. The file stays.
  */
 export async function holdLock(path: string, waitMs = 0): Promise<Disposable | undefined> {
   const deadline = performance.now() + waitMs
   for (;;) {
     const file = new DatabaseSync(path, { timeout: 0 })
     try {
-      // Without a journal it takes no room, so that it can be had on a full disk.
+      // Without a journal file the lock can be acquired on a full disk.
       file.exec('pragma locking_mode = exclusive; pragma journal_mode = memory; begin exclusive')
       return { [Symbol.dispose]: () => file.close() }
     } catch (error) {
@@ -22,13 +22,13 @@ export async function holdLock(path: string, waitMs = 0): Promise<Disposable | u
       if (!isBusy(error)) throw error
     }
     if (performance.now() >= deadline) return undefined
-    await sleep(lockPauseMs)
+    await sleep(retryIntervalMs)
   }
 }
 
 /**
- * Whether somebody holds a lock file. It is only read, and for no longer than a moment, in which whoever
- * wants the lock has to wait.
+ * Whether a process holds a lock file. The check takes a shared lock for an instant, in which `holdLock` of another
+ * process has to wait.
  */
 export function isHeld(path: string): boolean {
   if (!existsSync(path)) return false

@@ -67,7 +67,7 @@ test('no percent-encoded token comes into the log', () => {
   )
 })
 
-test('what only resembles a token stays, and each line stays one', () => {
+test('text that only resembles a token stays, and each entry stays one line', () => {
   const { log, written } = createCapture(false)
   for (const text of lookalikes) log.info({ text }, newTokenString())
   const lines = written().trimEnd().split('\n')

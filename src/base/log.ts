@@ -5,14 +5,13 @@ export type Log = Pick<Logger, 'debug' | 'info' | 'warn' | 'error'>
 
 type Options = {
   level: string
-  /** Where the lines go. */
   output: NodeJS.WritableStream & { isTTY?: boolean }
 }
 
 /**
- * The program's log: a line of JSON for each entry, or a short line for people when it goes to a terminal.
- * Tokens and secrets are `Sensitive` values, which print as `[hidden]`. Any other text with the shape of a token, such as
- * a path that a client sent, is redacted in the finished line, at any depth.
+ * Creates the program's log: a line of JSON for each entry, or a short line for people on a terminal.
+ * Tokens and secrets are `Sensitive` values, which print as `[hidden]`. Any other text with the shape of a token, such
+ * as a path that a client sent, is redacted in the finished line.
  */
 export function createLog({ level, output }: Options): Log {
   const destination = {
@@ -35,13 +34,13 @@ export function createLog({ level, output }: Options): Log {
 function toTerminalLine(line: string): string {
   const { level, time, msg, err, ...rest } = JSON.parse(line)
   const fields = Object.entries(rest).map(([key, value]) => `${key}=${JSON.stringify(value)}`)
-  const fault = err?.stack ? `\n${err.stack}` : ''
+  const stack = err?.stack ? `\n${err.stack}` : ''
   const text = [
     String(time).slice(11, 19),
     String(level).toUpperCase().padEnd(5),
     msg,
     ...fields,
   ].join(' ')
-  // JSON escapes control characters, a message or a stack does not.
-  return `${(text + fault).replace(/[\0-\x08\x0b-\x1f\x7f]/g, '?')}\n`
+  // Fields are JSON, which escapes control characters; messages and stacks are not.
+  return `${(text + stack).replace(/[\0-\x08\x0b-\x1f\x7f]/g, '?')}\n`
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { networkOf } from './network.ts'
 
-test('an IPv4 address stands for itself, an IPv6 one for its first half', () => {
+test('the network is an IPv4 address itself, and the first half of an IPv6 one', () => {
   const networks: [string, string][] = [
     ['127.0.0.1', '127.0.0.1'],
     ['::ffff:10.0.0.1', '10.0.0.1'],

@@ -3,7 +3,7 @@ import { isIPv6 } from 'node:net'
 const groups = 8
 const prefixGroups = 4
 
-/** What stands for one customer of the net: an IPv4 address, or the first 64 bits of an IPv6 one. */
+/** Returns the network that usually belongs to one customer: an IPv4 address, or the first 64 bits of an IPv6 one. */
 export function networkOf(address: string): string {
   const plain = address.replace(/^::ffff:(?=\d+\.)/, '')
   if (!isIPv6(plain)) return plain

@@ -3,7 +3,7 @@ import { renameSync, unlinkSync } from 'node:fs'
 import { test } from 'node:test'
 import { pathlessMessage } from './pathless-message.ts'
 
-test('the folders of an error of the system are not told', () => {
+test('the folders in a system error are removed', () => {
   assert.equal(
     messageOf(() => unlinkSync('/nowhere/at/all')),
     "ENOENT: no such file or directory, unlink 'all'",

@@ -1,6 +1,6 @@
 import { basename } from 'node:path'
 
-/** The message of an error, without the folders of this machine that the system's own errors name. */
+/** Returns an error's message with paths shortened to their base names, so it does not reveal the server's folders. */
 export function pathlessMessage(error: Error): string {
   if (!('path' in error) || typeof error.path !== 'string') return error.message
   const shortened = error.message.replaceAll(error.path, basename(error.path))

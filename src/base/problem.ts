@@ -1,6 +1,6 @@
 import { sqliteBusy } from './sqlite-busy.ts'
 
-/** What went wrong in the terms of a client; each transport translates it (HTTP into a status). */
+/** The category of a problem; each transport maps it to its own terms (HTTP to a status). */
 export type ProblemKind =
   | 'invalid'
   | 'unauthenticated'
@@ -20,21 +20,21 @@ export type ProblemKind =
   | 'unavailable'
   | 'storage-full'
 
-/** Every fault that a client can be told of. The codes are stable: clients may match on them. */
+/** Every error that a client can receive. The codes are stable: clients may match on them. */
 export const problems = {
-  malformed_request: { kind: 'invalid', title: 'The request is malformed' },
-  invalid_request: { kind: 'invalid', title: 'The request has invalid fields' },
-  malformed_git_request: { kind: 'invalid', title: "The request is not Git's smart protocol" },
-  token_required: { kind: 'unauthenticated', title: 'A token is required' },
-  token_invalid: { kind: 'unauthenticated', title: 'The token is not valid' },
-  permission_missing: { kind: 'forbidden', title: 'A permission is missing' },
-  owner_required: { kind: 'forbidden', title: 'Only the owner or an admin may do this' },
-  branch_protected: { kind: 'forbidden', title: 'The branch is protected' },
-  source_forbidden: { kind: 'forbidden', title: 'The source may not be read' },
+  malformed_request: { kind: 'invalid', title: 'Malformed request' },
+  invalid_request: { kind: 'invalid', title: 'Invalid fields in the request' },
+  malformed_git_request: { kind: 'invalid', title: 'Malformed Git request' },
+  token_required: { kind: 'unauthenticated', title: 'Token required' },
+  token_invalid: { kind: 'unauthenticated', title: 'Invalid token' },
+  permission_missing: { kind: 'forbidden', title: 'Missing permission' },
+  owner_required: { kind: 'forbidden', title: 'Owner or admin required' },
+  branch_protected: { kind: 'forbidden', title: 'Protected branch' },
+  source_forbidden: { kind: 'forbidden', title: 'Import source not allowed' },
   ref_not_found: { kind: 'impossible', title: 'No such ref' },
-  ref_name_refused: { kind: 'forbidden', title: 'The ref name is not accepted' },
-  too_many_ref_updates: { kind: 'too-large', title: 'The push changes too many refs' },
-  route_not_found: { kind: 'not-found', title: 'There is nothing at this address' },
+  ref_name_refused: { kind: 'forbidden', title: 'Ref name not allowed' },
+  too_many_ref_updates: { kind: 'too-large', title: 'Too many ref updates in the push' },
+  route_not_found: { kind: 'not-found', title: 'No such route' },
   repository_not_found: { kind: 'not-found', title: 'No such repository' },
   protection_not_found: { kind: 'not-found', title: 'No such branch protection' },
   collaborator_not_found: { kind: 'not-found', title: 'No such collaborator' },
@@ -45,59 +45,59 @@ export const problems = {
   push_not_found: { kind: 'not-found', title: 'No such push' },
   webhook_not_found: { kind: 'not-found', title: 'No such webhook' },
   delivery_not_found: { kind: 'not-found', title: 'No such delivery' },
-  events_forgotten: { kind: 'gone', title: 'The events are not kept any more' },
-  method_not_allowed: { kind: 'method-not-allowed', title: 'The address has no such method' },
-  request_timed_out: { kind: 'timed-out', title: 'The request took too long to arrive' },
-  repository_name_taken: { kind: 'conflict', title: 'The repository name is taken' },
-  repository_importing: { kind: 'conflict', title: 'The repository is still being imported' },
-  default_branch_deletion: { kind: 'conflict', title: 'The default branch cannot be deleted' },
-  run_completed: { kind: 'conflict', title: 'The run has completed' },
-  run_not_completed: { kind: 'conflict', title: 'The run has not completed' },
-  push_not_undoable: { kind: 'conflict', title: 'The push cannot be undone' },
-  token_in_use: { kind: 'conflict', title: 'A token cannot delete itself' },
-  ssh_key_taken: { kind: 'conflict', title: 'The SSH key is registered already' },
-  body_too_large: { kind: 'too-large', title: 'The body is too large' },
-  unsupported_media_type: { kind: 'media-type', title: 'The content type is not accepted' },
-  headers_too_large: { kind: 'headers-too-large', title: 'The request headers are too large' },
+  events_forgotten: { kind: 'gone', title: 'Events no longer available' },
+  method_not_allowed: { kind: 'method-not-allowed', title: 'Method not allowed' },
+  request_timed_out: { kind: 'timed-out', title: 'Request timed out' },
+  repository_name_taken: { kind: 'conflict', title: 'Repository name is taken' },
+  repository_importing: { kind: 'conflict', title: 'Repository import in progress' },
+  default_branch_deletion: { kind: 'conflict', title: 'Default branch cannot be deleted' },
+  run_completed: { kind: 'conflict', title: 'Run has completed' },
+  run_not_completed: { kind: 'conflict', title: 'Run has not completed' },
+  push_not_undoable: { kind: 'conflict', title: 'Push cannot be undone' },
+  token_in_use: { kind: 'conflict', title: 'Token cannot delete itself' },
+  ssh_key_taken: { kind: 'conflict', title: 'SSH key is already registered' },
+  body_too_large: { kind: 'too-large', title: 'Body too large' },
+  unsupported_media_type: { kind: 'media-type', title: 'Unsupported content type' },
+  headers_too_large: { kind: 'headers-too-large', title: 'Request headers too large' },
   username_unknown: { kind: 'impossible', title: 'No token has this username' },
-  import_failed: { kind: 'impossible', title: 'The source cannot be imported' },
+  import_failed: { kind: 'impossible', title: 'Import failed' },
   workflow_not_found: { kind: 'impossible', title: 'No such workflow file' },
-  workflow_invalid: { kind: 'impossible', title: 'The workflow cannot run' },
-  git_limit_exceeded: { kind: 'impossible', title: 'Git needed more than it may take' },
-  too_many_runs: { kind: 'impossible', title: 'Too many runs wait in this repository' },
-  too_many_ssh_keys: { kind: 'impossible', title: 'The username has too many SSH keys' },
-  too_many_secrets: { kind: 'impossible', title: 'The repository has too many secrets' },
-  too_many_webhooks: { kind: 'impossible', title: 'The repository has too many webhooks' },
-  outbound_forbidden: { kind: 'impossible', title: 'The server may not connect to this host' },
-  outbound_unresolved: { kind: 'impossible', title: 'The host cannot be found' },
-  too_many_bad_tokens: { kind: 'too-many', title: 'Too many bad tokens from this address' },
+  workflow_invalid: { kind: 'impossible', title: 'Invalid workflow' },
+  git_limit_exceeded: { kind: 'impossible', title: 'Git exceeded a resource limit' },
+  too_many_runs: { kind: 'impossible', title: 'Too many queued runs' },
+  too_many_ssh_keys: { kind: 'impossible', title: 'Too many SSH keys for the username' },
+  too_many_secrets: { kind: 'impossible', title: 'Too many secrets in the repository' },
+  too_many_webhooks: { kind: 'impossible', title: 'Too many webhooks in the repository' },
+  outbound_forbidden: { kind: 'impossible', title: 'Connections to this host are not allowed' },
+  outbound_unresolved: { kind: 'impossible', title: 'Host name cannot be resolved' },
+  too_many_bad_tokens: { kind: 'too-many', title: 'Too many invalid tokens from this address' },
   too_many_requests: { kind: 'too-many', title: 'Too many requests with this token' },
-  too_many_followers: { kind: 'too-many', title: 'Too many requests wait for events' },
-  repository_damaged: { kind: 'internal', title: 'The repository is damaged on the server' },
-  secret_unreadable: { kind: 'internal', title: 'A secret cannot be opened' },
-  internal_error: { kind: 'internal', title: 'The server failed' },
+  too_many_followers: { kind: 'too-many', title: 'Too many requests are waiting for events' },
+  repository_damaged: { kind: 'internal', title: 'Repository is damaged' },
+  secret_unreadable: { kind: 'internal', title: 'Secret cannot be decrypted' },
+  internal_error: { kind: 'internal', title: 'Internal server error' },
   lfs_not_supported: { kind: 'not-implemented', title: 'Git LFS is not supported' },
-  checks_busy: { kind: 'unavailable', title: 'Too many workflow files at once' },
-  git_busy: { kind: 'unavailable', title: 'Too many Git operations at once' },
-  database_unavailable: { kind: 'unavailable', title: 'The database does not answer' },
-  storage_unavailable: { kind: 'unavailable', title: 'The data directory cannot be read' },
-  encryption_key_missing: { kind: 'unavailable', title: 'The server has no encryption key' },
-  storage_full: { kind: 'storage-full', title: 'The server has no space left' },
+  checks_busy: { kind: 'unavailable', title: 'Too many concurrent workflow checks' },
+  git_busy: { kind: 'unavailable', title: 'Too many concurrent Git operations' },
+  database_unavailable: { kind: 'unavailable', title: 'Database unavailable' },
+  storage_unavailable: { kind: 'unavailable', title: 'Data directory unavailable' },
+  encryption_key_missing: { kind: 'unavailable', title: 'No encryption key configured' },
+  storage_full: { kind: 'storage-full', title: 'No space left on the server' },
 } as const satisfies Record<string, { kind: ProblemKind; title: string }>
 
 export type ProblemCode = keyof typeof problems
 
-/** One fault of a request's content. `pointer` is an RFC 6901 JSON pointer into the body, or a parameter's name. */
+/** An invalid field of a request. `pointer` is an RFC 6901 JSON pointer into the body, or a parameter's name. */
 export type FieldError = { pointer: string; detail: string }
 
 type ProblemOptions = ErrorOptions & {
   errors?: FieldError[]
   retryAfterSeconds?: number
-  /** Methods of the address, for `method_not_allowed`. */
+  /** The allowed methods, for `method_not_allowed`. */
   allow?: string[]
 }
 
-/** The only error that is shown to a client; `detail` is a sentence that the client can act on. */
+/** The only error that clients see; `detail` is a sentence that they can act on. */
 export class Problem extends Error {
   override readonly name = 'Problem'
   readonly code: ProblemCode
@@ -115,8 +115,8 @@ export class Problem extends Error {
 }
 
 /**
- * The Problem that stands for any thrown value: itself, or its cause. Faults of the disk and the database have Problems
- * of their own; whatever else is thrown is a bug, of which the client learns no more than that.
+ * Translates any thrown value into a Problem: itself, its cause, or the Problem of a known disk or database error.
+ * Anything else is a bug, whose details the client does not see.
  */
 export function toProblem(error: unknown): Problem {
   const problem = problemIn(error)
@@ -129,22 +129,21 @@ export function toProblem(error: unknown): Problem {
   }
   const isUnreachable = unreachableDatabaseCodes.has(code) || code.startsWith('08')
   if (isUnreachable || errcode === sqliteBusy || isLostConnection(error)) {
-    return new Problem('database_unavailable', 'The database does not answer; try again.', {
+    return new Problem('database_unavailable', 'The database does not respond; try again.', {
       cause: error,
       retryAfterSeconds: 5,
     })
   }
-  if (undoneTransactionCodes.has(code)) {
-    const detail =
-      'The database was changed by somebody else meanwhile; nothing was done, try again.'
+  if (rolledBackCodes.has(code)) {
+    const detail = 'A concurrent change to the database interfered; nothing was done, try again.'
     return new Problem('database_unavailable', detail, { cause: error, retryAfterSeconds: 1 })
   }
-  return new Problem('internal_error', 'The server failed; the fault is in its log.', {
+  return new Problem('internal_error', 'Internal server error; see the server log.', {
     cause: error,
   })
 }
 
-/** A thrown value that is a Problem, or has one as its cause. */
+/** Returns the Problem that a thrown value is, or has as its cause. */
 export function problemIn(error: unknown): Problem | undefined {
   if (error instanceof Problem) return error
   return error instanceof Error && error.cause instanceof Problem ? error.cause : undefined
@@ -164,10 +163,10 @@ const unreachableDatabaseCodes = new Set([
   '57P03',
 ])
 
-// Serialization failure and deadlock: all that the transaction did is undone, and it may be tried again.
-const undoneTransactionCodes = new Set(['40001', '40P01'])
+// Serialization failure and deadlock: the transaction was rolled back and may be retried.
+const rolledBackCodes = new Set(['40001', '40P01'])
 
-// The PostgreSQL client gives these faults of its own no code.
+// The PostgreSQL client's own errors have no code.
 function isLostConnection(error: unknown): boolean {
   const lost =
     /^(timeout exceeded when trying to connect|Query read timeout|Connection terminated|Client has encountered a connection error)/

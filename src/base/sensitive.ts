@@ -1,6 +1,6 @@
 import { inspect } from 'node:util'
 
-/** A value that must not reach a log or an error text: however it is printed, it shows `[hidden]`. */
+/** A value that must not reach a log or an error message; it always prints as `[hidden]`. */
 export class Sensitive<T> {
   readonly #value: T
 

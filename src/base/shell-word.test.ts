@@ -8,7 +8,7 @@ import { shellWord } from './shell-word.ts'
 const read = (word: string) =>
   execFileSync('bash', ['-c', `printf %s ${word}`], { encoding: 'utf8' })
 
-test('bash reads a word as the text that it was made of, and a terminal shows all of it', () => {
+test('bash reads a quoted word as the original text, and a terminal shows all of it', () => {
   const texts = ["it's", '', '-rf', '$(id)', 'a b', '\x1b[2J', "\u202e'\\", 'ü \u0085', '`x`!*?~']
   for (const text of texts) {
     const word = shellWord(text)
@@ -17,7 +17,7 @@ test('bash reads a word as the text that it was made of, and a terminal shows al
   }
 })
 
-test('so it is for any text', () => {
+test('bash reads any quoted text as the original', () => {
   const text = fc.string({ unit: 'grapheme', maxLength: 20 }).filter((one) => !one.includes('\0'))
   fc.assert(
     fc.property(text, (one) => {

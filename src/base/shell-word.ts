@@ -1,8 +1,8 @@
-/** A text as one word of a shell's command line, to be pasted: in quotes where it needs them (POSIX, 2.2). */
+/** Quotes a text, where needed, as one word of a shell command line that people can paste (POSIX, 2.2). */
 export function shellWord(text: string): string {
   if (/^[\w@%+=:,./-]+$/.test(text)) return text
   if (!/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u.test(text)) return `'${text.replaceAll("'", `'\\''`)}'`
-  // What a terminal would act on or not show is written as bytes: POSIX.1-2024, dollar-single-quotes.
+  // Control and invisible characters are written as bytes: POSIX.1-2024, dollar-single-quotes.
   return `$'${[...Buffer.from(text)].map(toByte).join('')}'`
 }
 

@@ -1,16 +1,16 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 
-const afterMs = 1000
+const delayMs = 1000
 
 /**
- * Has all that only the start of a program needed given back to the system, once: a fifth of its memory,
- * which would otherwise be kept for as long as little happens.
+ * Returns the memory that only the start of a program needed to the system, once, by a full garbage collection.
+ * It is a fifth of the program's memory, which V8 would otherwise keep while the program is idle.
  */
 export function dropStartupGarbage(): void {
   setTimeout(() => {
     setFlagsFromString('--expose-gc')
-    // The function is there in contexts that are made from now on. Of its ways, this one gives memory back.
+    // The flag takes effect in new contexts only. The `last-resort` flavor is the one that returns memory.
     runInNewContext('gc')({ type: 'major', execution: 'sync', flavor: 'last-resort' })
-  }, afterMs).unref()
+  }, delayMs).unref()
 }

@@ -1,4 +1,4 @@
-/** Waits for something, or until a signal is aborted; then it rejects with the signal's reason. */
+/** Waits for a promise until a signal is aborted; then it rejects with the signal's reason. */
 export async function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   const stop = Promise.withResolvers<never>()
   const onAbort = () => stop.reject(signal.reason)
@@ -11,14 +11,14 @@ export async function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promi
   }
 }
 
-/** Waits for something, but no longer than a time; then it rejects with what `tooLate` makes. */
+/** Waits for a promise, for a limited time; then it rejects with the error that `toTimeoutError` makes. */
 export async function within<T>(
   milliseconds: number,
   work: Promise<T>,
-  tooLate = () => new Error(`there was no answer within ${milliseconds / 1000} s`),
+  toTimeoutError = () => new Error(`no response within ${milliseconds / 1000} s`),
 ): Promise<T> {
   const { promise, reject } = Promise.withResolvers<never>()
-  const timer = setTimeout(() => reject(tooLate()), milliseconds)
+  const timer = setTimeout(() => reject(toTimeoutError()), milliseconds)
   try {
     return await Promise.race([work, promise])
   } finally {

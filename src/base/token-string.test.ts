@@ -12,7 +12,7 @@ test('a new token is well formed, and never twice the same', () => {
   for (const token of tokens) assert.ok(isTokenString(token), token)
 })
 
-test('a mistyped token is told from a good one', () => {
+test('a mistyped token is recognized', () => {
   const token = newTokenString()
   for (let place = 0; place < token.length; place++) {
     const other = token[place] === 'x' ? 'y' : 'x'

@@ -7,7 +7,7 @@ const randomLength = 30
 const checksumLength = 6
 const shape = /^svc_[0-9A-Za-z]{36}$/
 
-/** A new token: `svc_`, 30 random base62 characters (178 bits), and their CRC32 as 6 base62 digits. */
+/** Returns a new token: `svc_`, 30 random base62 characters (178 bits), and their CRC32 as 6 base62 digits. */
 export function newTokenString(): string {
   const random = Array.from({ length: randomLength }, () => digits[randomInt(digits.length)]).join(
     '',
@@ -15,14 +15,14 @@ export function newTokenString(): string {
   return prefix + random + checksum(random)
 }
 
-/** Whether a string has the form of a token. Catches typing mistakes before the database is asked. */
+/** Whether a string is a well-formed token. Catches typing mistakes without a database query. */
 export function isTokenString(text: string): boolean {
   if (!shape.test(text)) return false
   const random = text.slice(prefix.length, prefix.length + randomLength)
   return text.endsWith(checksum(random))
 }
 
-/** The form in which a token is stored: its SHA-256 in hex. The token is too random to be guessed from it. */
+/** Returns the stored form of a token: its SHA-256 in hex. Tokens have too much entropy to be guessed from it. */
 export function hashToken(token: string): string {
   return hash('sha256', token)
 }
