@@ -64,12 +64,12 @@ const examples: Record<string, Example[]> = {
       when: 'the hook of pushes cannot be run',
       async arrange(_, scene) {
         const program = await copyOfProgram(scene)
-        await chmod(join(program, 'src/git/hooks/pre-receive'), 0o644)
+        await chmod(join(program, 'src/git/process/hooks/pre-receive'), 0o644)
         return { program: join(program, 'bin/svc') }
       },
       level: 'fault',
       found: /pre-receive is missing or not executable/,
-      fix: /chmod 755 \S+\/src\/git\/hooks\/pre-receive$/,
+      fix: /chmod 755 \S+\/src\/git\/process\/hooks\/pre-receive$/,
     },
   ],
   settings: [
