@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { cpSync, rmSync } from 'node:fs'
 
-// Makes dist/ from src/: Node runs TypeScript as it is, but not from within node_modules.
+// Compiles src/ to dist/: Node strips types from TypeScript files, but not within node_modules.
 rmSync('dist', { recursive: true, force: true })
 execFileSync('tsc', ['--project', 'tsconfig.build.json'], { stdio: 'inherit' })
 cpSync('src/git/process/hooks', 'dist/git/process/hooks', { recursive: true })

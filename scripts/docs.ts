@@ -1,5 +1,5 @@
 import { writeFileSync } from 'node:fs'
 import { settingsPage } from './settings-page.ts'
 
-// Writes the pages of docs/ that are made from the program's own lists.
+// Writes the generated pages of docs/.
 writeFileSync('docs/settings.md', settingsPage())

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Unpacks the OpenSSH client of Debian 13 with all its libraries into .cache/openssh-10, for the tests to speak to
-# the server with: nothing is installed. It comes from this machine's mirror of Debian and is checked with Debian's keys.
+# Unpacks the OpenSSH client of Debian 13 and its libraries into .cache/openssh-10, as a client for tests; nothing is
+# installed. The packages come from this machine's Debian mirror and are verified with Debian's keys.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -9,33 +9,33 @@ keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 if [[ -x $target/bin/ssh ]]; then exit; fi
 
 give_up() {
-  echo "OpenSSH 10 cannot be had: $1" >&2
+  echo "OpenSSH 10 is not available: $1" >&2
   exit 1
 }
 
 debian=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
 mirror=$(apt-get update --print-uris | sed -n "s|^'\(.*\)/dists/$debian/main/binary-.*|\1|p" | head -n 1) || true
-[[ -n $mirror ]] || give_up 'this machine has no mirror of Debian configured.'
-[[ -e $keyring ]] || give_up 'it needs the package debian-archive-keyring.'
+[[ -n $mirror ]] || give_up 'this machine has no Debian mirror configured.'
+[[ -e $keyring ]] || give_up 'the package debian-archive-keyring is not installed.'
 
 unpacked=$target.$$
 state=$(mktemp -d)
 trap 'rm -rf "$state" "$unpacked"' EXIT
-# For apt, which downloads as a user of its own.
+# apt downloads as its own user.
 chmod 755 "$state"
 mkdir -p "$state/sources" "$state/lists/partial" "$state/archives/partial" "$unpacked/bin"
-# An apt that knows nothing of what is installed here, so that it fetches the libraries down to the C library.
+# An empty list of installed packages, so that apt downloads all dependencies, the C library included.
 touch "$state/status"
 echo "deb [signed-by=$keyring target=Packages] $mirror trixie main" >"$state/sources.list"
 apt=(apt-get -qq -o Acquire::Retries=3
   -o "Dir::Etc::SourceList=$state/sources.list" -o "Dir::Etc::SourceParts=$state/sources"
   -o "Dir::State=$state" -o "Dir::State::status=$state/status" -o "Dir::Cache=$state")
-"${apt[@]}" -o APT::Update::Error-Mode=any update || give_up 'the index of Debian 13 did not arrive.'
+"${apt[@]}" -o APT::Update::Error-Mode=any update || give_up 'download of the package index of Debian 13 failed.'
 "${apt[@]}" --yes --no-install-recommends --download-only install openssh-client >/dev/null ||
-  give_up 'its packages did not arrive.'
+  give_up 'download of its packages failed.'
 for package in "$state"/archives/*.deb; do dpkg-deb -x "$package" "$unpacked"; done
 
-# With the loader and the libraries that it came with; those of this machine may be older than it needs.
+# With its own loader and libraries: those of this machine may be too old.
 for program in ssh ssh-keygen; do
   cat >"$unpacked/bin/$program" <<'END'
 #!/bin/sh
@@ -48,6 +48,6 @@ END
 done
 "$unpacked/bin/ssh" -V 2>&1 | grep '^OpenSSH_10' || give_up 'it does not run here.'
 
-# Last and at once: a folder that is there is whole.
+# Last and atomic: an existing directory is complete.
 rm -rf "$target"
 mv "$unpacked" "$target"
