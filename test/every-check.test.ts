@@ -364,7 +364,7 @@ const examples: Record<string, Example[]> = {
         return undefined
       },
       level: 'fault',
-      found: /encryption\.key holds no key: 32 bytes/,
+      found: /encryption\.key holds no valid key: 32 bytes/,
       fix: /backup/,
     },
     {
@@ -381,7 +381,7 @@ const examples: Record<string, Example[]> = {
       when: 'the file that is named for the key for secrets is none',
       arrange: async () => ({ env: { SVC_ENCRYPTION_KEY_FILE: '/nonexistent' } }),
       level: 'fault',
-      found: /^SVC_ENCRYPTION_KEY_FILE: the file that it names cannot be read: it is not there\.$/,
+      found: /^SVC_ENCRYPTION_KEY_FILE: the file cannot be read: no such file\.$/,
       fix: /svc serve --help/,
     },
     {

@@ -123,7 +123,7 @@ test('nothing is left to do, and nothing speaks of where it was written', () => 
 
 test('servers of tests leave no setting to the number of cores', () => {
   const values = Object.values<Setting<unknown>>(settings)
-  const perCore = values.filter(({ description }) => /each core/.test(description))
+  const perCore = values.filter(({ description }) => /per core/.test(description))
   assert.notDeepEqual(perCore, [])
   for (const { variable } of perCore) assert.ok(variable in testSettings, variable)
 })

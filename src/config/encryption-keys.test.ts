@@ -39,7 +39,7 @@ test('without a setting it is the file of the data directory, or none', async ()
   await writeFile(own, `${base64}\r\n${hex}`)
   assert.deepEqual(await keysOf({}), { keys: [other, one], source: own })
   await writeFile(own, base64.slice(1))
-  await assert.rejects(keysOf({}), /encryption\.key holds no key: 32 bytes in base64 or hex/)
+  await assert.rejects(keysOf({}), /encryption\.key holds no valid key: 32 bytes in base64 or hex/)
   await rm(own)
 })
 

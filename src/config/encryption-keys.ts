@@ -8,36 +8,36 @@ import { type Settings, SettingsError } from './settings.ts'
 
 export type KeySettings = Pick<Settings, 'dataDir' | 'encryptionKey' | 'encryptionKeyFile'>
 
-/** The keys for secrets, of which the first encrypts; none where none was given and the file is gone. */
+/** The encryption keys for secrets, of which the first encrypts; empty when none is set and the file is missing. */
 export type EncryptionKeys = { keys: Sensitive<readonly Buffer[]>; source: string }
 
-const fileMaxBytes = 65_536
+const maxFileBytes = 65_536
 const reasons: Record<string, string> = {
-  ENOENT: 'it is not there',
-  EISDIR: 'it is a folder',
-  EACCES: 'it may not be read',
+  ENOENT: 'no such file',
+  EISDIR: 'it is a directory',
+  EACCES: 'permission denied',
 }
 
-/** Where keys are taken from, as one calls it: a variable, or the path of the data directory's own file. */
+/** The source of the keys for messages: a variable's name, or the path of the file in the data directory. */
 export function sourceOfKeys({ dataDir, encryptionKey, encryptionKeyFile: file }: KeySettings) {
   if (encryptionKey) return 'SVC_ENCRYPTION_KEY'
   return file === undefined ? join(dataDir, encryptionKeyFile) : 'SVC_ENCRYPTION_KEY_FILE'
 }
 
-/** Reads the keys for secrets. Throws a SettingsError or a DataDirectoryError, neither of which repeats a value. */
+/** Reads the encryption keys. Throws a SettingsError or a DataDirectoryError; neither contains a key. */
 export async function readEncryptionKeys(settings: KeySettings): Promise<EncryptionKeys> {
   const { encryptionKey, encryptionKeyFile: file } = settings
   const source = sourceOfKeys(settings)
   if (encryptionKey && file !== undefined) {
     throw new SettingsError(
-      'SVC_ENCRYPTION_KEY, SVC_ENCRYPTION_KEY_FILE: both are set; keep the one and unset the other.',
+      'SVC_ENCRYPTION_KEY, SVC_ENCRYPTION_KEY_FILE: both are set; unset one of them.',
     )
   }
   if (encryptionKey) return { keys: encryptionKey, source }
-  return file === undefined ? readOwn(source) : { keys: await readGiven(file), source }
+  return file === undefined ? readDefaultFile(source) : { keys: await readKeyFile(file), source }
 }
 
-async function readOwn(path: string): Promise<EncryptionKeys> {
+async function readDefaultFile(path: string): Promise<EncryptionKeys> {
   const text = await readStart(path).catch((error) => {
     if (error.code === 'ENOENT') return undefined
     throw new DataDirectoryError(`${path} cannot be read: ${reasonOf(error)}.`, { cause: error })
@@ -46,27 +46,27 @@ async function readOwn(path: string): Promise<EncryptionKeys> {
   const keys = parseEncryptionKeys(text)
   if (keys) return { keys, source: path }
   throw new DataDirectoryError(
-    `${path} holds no key: ${encryptionKeyForm}. Bring it back from a backup.`,
+    `${path} holds no valid key: ${encryptionKeyForm}. Restore it from a backup.`,
   )
 }
 
-// The path is not repeated: somebody may have set the key itself in its place.
-async function readGiven(path: string): Promise<EncryptionKeys['keys']> {
+// Error texts leave out the path: the variable may hold the key itself by mistake.
+async function readKeyFile(path: string): Promise<EncryptionKeys['keys']> {
   const text = await readStart(path).catch((error) => {
-    const fault = `the file that it names cannot be read: ${reasonOf(error)}`
+    const fault = `the file cannot be read: ${reasonOf(error)}`
     throw new SettingsError(`SVC_ENCRYPTION_KEY_FILE: ${fault}.`, { cause: error })
   })
   const keys = parseEncryptionKeys(text)
   if (keys) return keys
   throw new SettingsError(
-    `SVC_ENCRYPTION_KEY_FILE: the file that it names holds no key; it takes ${encryptionKeyForm}.`,
+    `SVC_ENCRYPTION_KEY_FILE: the file holds no valid key; it takes ${encryptionKeyForm}.`,
   )
 }
 
-// Not blocking, and no more than keys can be: the path may be that of a pipe, or of something endless.
+// Non-blocking and limited: the path may be a pipe or an endless device.
 async function readStart(path: string): Promise<string> {
   await using file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK)
-  const { bytesRead, buffer } = await file.read(Buffer.alloc(fileMaxBytes), 0, fileMaxBytes, null)
+  const { bytesRead, buffer } = await file.read(Buffer.alloc(maxFileBytes), 0, maxFileBytes, null)
   return buffer.toString('latin1', 0, bytesRead)
 }
 

@@ -4,46 +4,42 @@ import { Problem } from '../base/problem.ts'
 export type FreeSpace = ReturnType<typeof createFreeSpace>
 
 type Options = {
-  /** The folder whose disk is watched. */
+  /** A folder on the disk. */
   folder: string
-  /** Bytes that are kept free; undefined for the larger of 512 MiB and a twentieth of the disk. */
+  /** Bytes to keep free; undefined for the larger of 512 MiB and 5% of the disk. */
   least: number | undefined
 }
 
-const fallbackBytes = 512 * 1024 ** 2
-const leastShare = 1 / 20
-const lookEveryMs = 500
+const defaultMinBytes = 512 * 1024 ** 2
+const defaultMinShare = 1 / 20
+const pollIntervalMs = 500
 
-/** Keeps some of the disk free, so that what has begun can end, and whoever cleans up has room to work in. */
+/** Keeps some of the disk free, so that running operations can finish and clean-ups can work. */
 export function createFreeSpace({ folder, least }: Options) {
   let isShort = false
-  let lookedAt = Number.NEGATIVE_INFINITY
+  let measuredAt = Number.NEGATIVE_INFINITY
 
   const measure = () => readSpace({ folder, least })
 
-  async function look(): Promise<boolean> {
-    lookedAt = performance.now()
+  async function update(): Promise<boolean> {
+    measuredAt = performance.now()
     const { freeBytes, leastBytes } = await measure()
     isShort = freeBytes < leastBytes
     return isShort
   }
 
   return {
-    /** How much is free, and how much of it is kept free. */
     measure,
 
-    /**
-     * Whether so little is free that nothing more should be written, as of a moment ago: whoever only wants
-     * to know does not wait for the disk.
-     */
+    /** Whether space is short, as of the last measurement: it does not wait for the disk. */
     isShort(): boolean {
-      if (performance.now() - lookedAt > lookEveryMs) look().catch(() => {})
+      if (performance.now() - measuredAt > pollIntervalMs) update().catch(() => {})
       return isShort
     },
 
-    /** Throws `storage_full` when so little is free that nothing more should be written. */
+    /** Throws `storage_full` when space is short. */
     async require(): Promise<void> {
-      if (!(await look())) return
+      if (!(await update())) return
       throw new Problem(
         'storage_full',
         'The server has too little space left to write; nothing was changed.',
@@ -52,12 +48,12 @@ export function createFreeSpace({ folder, least }: Options) {
   }
 }
 
-/** What is free on the disk of a folder, and what is to be kept free there. */
+/** Measures the free space on the disk of a folder, and the minimum to keep free there. */
 export async function readSpace({
   folder,
   least,
 }: Options): Promise<{ freeBytes: number; leastBytes: number }> {
   const { bavail, blocks, bsize } = await statfs(folder)
-  const leastBytes = least ?? Math.max(fallbackBytes, blocks * bsize * leastShare)
+  const leastBytes = least ?? Math.max(defaultMinBytes, blocks * bsize * defaultMinShare)
   return { freeBytes: bavail * bsize, leastBytes }
 }

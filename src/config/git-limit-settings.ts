@@ -1,19 +1,19 @@
 import type { Setting } from './setting.ts'
 import { gib, mib, size, wholeNumber } from './setting-values.ts'
 
-/** Limits of each Git process that are not of pushes, imports or maintenance. */
+/** Limits of Git processes other than those of pushes, imports and maintenance. */
 export const gitLimitSettings = {
   gitMemoryMaxBytes: {
     variable: 'SVC_GIT_MEMORY_MAX',
     description:
-      'Most memory that each Git process may take that serves a fetch, a clone or an archive, or reads a repository; pushes, imports and maintenance have limits of their own.',
+      'Maximum memory of each Git process that serves a fetch, a clone or an archive, or reads a repository. Pushes, imports and maintenance have their own limits.',
     fallback: '2GiB',
     ...size(64 * mib, 1024 * gib),
   } satisfies Setting<number>,
   gitCpuMaxSeconds: {
     variable: 'SVC_GIT_CPU_SECONDS',
     description:
-      'Most processor time that each Git process may take that serves a request; imports, maintenance and checks may take a day.',
+      'Maximum CPU time of each Git process that serves a request. The limit for imports, maintenance and checks is one day.',
     accepts: 'seconds from 1 to 604800',
     fallback: '1800',
     parse: wholeNumber(1, 604_800),

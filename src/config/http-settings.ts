@@ -2,7 +2,7 @@ import ipaddr from 'ipaddr.js'
 import type { Setting } from './setting.ts'
 import { parseBaseUrl, parseHost, wholeNumber } from './setting-values.ts'
 
-/** The settings of where HTTP listens, and of what is in front of it. */
+/** Settings of the HTTP listener and the proxies in front of it. */
 export const httpSettings = {
   host: {
     variable: 'SVC_HOST',
@@ -21,7 +21,7 @@ export const httpSettings = {
   baseUrl: {
     variable: 'SVC_BASE_URL',
     description:
-      'Public address of the service, used in clone addresses. Default: where HTTP listens.',
+      'Public address of the service, used in clone addresses. Default: the address on which HTTP listens.',
     accepts: 'an http or https address without user, query or fragment',
     fallback: '',
     parse: parseBaseUrl,
@@ -29,14 +29,14 @@ export const httpSettings = {
   trustedProxies: {
     variable: 'SVC_TRUSTED_PROXIES',
     description:
-      "Proxies whose X-Forwarded-For header says where a request comes from; everyone else's is ignored.",
+      'Proxies whose X-Forwarded-For header is trusted; the header is ignored from all other clients.',
     accepts: 'IP addresses and CIDRs, separated by commas',
     fallback: '',
     parse: parseRanges,
   } satisfies Setting<readonly string[]>,
 }
 
-/** Reads addresses and CIDRs, all as CIDRs; undefined when one of them is none. */
+/** Parses addresses and CIDRs into CIDRs; undefined when one of them is invalid. */
 function parseRanges(text: string): readonly string[] | undefined {
   const ranges = text.split(',').map((entry) => toRange(entry.trim()))
   const known = ranges.filter((range) => range !== undefined)

@@ -7,21 +7,21 @@ export const mib = 1024 * kib
 export const gib = 1024 * mib
 const units: Record<string, number> = { '': 1, KiB: kib, MiB: mib, GiB: gib }
 
-/** Reads a whole number in digits. */
-export function wholeNumber(least: number, most: number) {
+/** Returns a parser for decimal integers from `min` to `max`. */
+export function wholeNumber(min: number, max: number) {
   return (text: string): number | undefined => {
     const value = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN
-    return value >= least && value <= most ? value : undefined
+    return value >= min && value <= max ? value : undefined
   }
 }
 
-/** Reads a number of bytes, and says so. */
-export function size(least: number, most: number) {
-  const accepts = `a number of bytes, or one with KiB, MiB or GiB, from ${toSize(least)} to ${toSize(most)}`
+/** Returns a parser for sizes from `min` to `max` bytes, and the description of what it accepts. */
+export function size(min: number, max: number) {
+  const accepts = `a number of bytes, or one with KiB, MiB or GiB, from ${toSize(min)} to ${toSize(max)}`
   const parse = (text: string): number | undefined => {
     const [, digits = '', unit = ''] = /^(\d{1,15})(KiB|MiB|GiB|)$/.exec(text) ?? []
     const value = digits === '' ? Number.NaN : Number(digits) * (units[unit] ?? Number.NaN)
-    return value >= least && value <= most ? value : undefined
+    return value >= min && value <= max ? value : undefined
   }
   return { accepts, parse }
 }
@@ -45,14 +45,14 @@ export function parseBaseUrl(text: string): string | undefined {
 
 export const encryptionKeyBytes = 32
 export const encryptionKeyForm = `${encryptionKeyBytes} bytes in base64 or hex`
-const keysAtMost = 16
+const maxKeys = 16
 
-/** Reads keys to encrypt with, separated by commas or line ends; undefined when one of them is none. */
+/** Parses encryption keys separated by commas or white space; undefined when one of them is invalid. */
 export function parseEncryptionKeys(text: string): Sensitive<readonly Buffer[]> | undefined {
   const words = text.split(/[,\s]+/).filter((word) => word !== '')
   const keys = words.map(toEncryptionKey).filter((key) => key !== undefined)
-  const isFine = keys.length === words.length && keys.length > 0 && keys.length <= keysAtMost
-  return isFine ? new Sensitive(keys) : undefined
+  const isValid = keys.length === words.length && keys.length > 0 && keys.length <= maxKeys
+  return isValid ? new Sensitive(keys) : undefined
 }
 
 function toEncryptionKey(word: string): Buffer | undefined {
@@ -62,21 +62,21 @@ function toEncryptionKey(word: string): Buffer | undefined {
   return key?.length === encryptionKeyBytes ? key : undefined
 }
 
-/** Reads absolute paths, separated by colons. */
+/** Parses absolute paths separated by colons. */
 export function parsePaths(text: string): string[] | undefined {
   const paths = text.split(':')
-  const isFine = (path: string) => path.startsWith('/') && !/[\0\r\n]/.test(path)
-  return paths.every(isFine) ? paths.map((path) => resolve(path)) : undefined
+  const isValid = (path: string) => path.startsWith('/') && !/[\0\r\n]/.test(path)
+  return paths.every(isValid) ? paths.map((path) => resolve(path)) : undefined
 }
 
-const delaysAtMost = 30
-const delayMaxSeconds = 604_800
+const maxDelays = 30
+const maxDelaySeconds = 604_800
 
-/** Reads delays in seconds, one at least. */
+/** Parses one or more delays in seconds, separated by commas. */
 export function parseSchedule(text: string): readonly [number, ...number[]] | undefined {
-  const delays = text.split(',').map((part) => wholeNumber(0, delayMaxSeconds)(part.trim()))
+  const delays = text.split(',').map((part) => wholeNumber(0, maxDelaySeconds)(part.trim()))
   const [first, ...others] = delays.filter((delay) => delay !== undefined)
-  if (first === undefined || others.length + 1 < delays.length || delays.length > delaysAtMost)
+  if (first === undefined || others.length + 1 < delays.length || delays.length > maxDelays)
     return undefined
   return [first, ...others]
 }

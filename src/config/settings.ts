@@ -24,25 +24,28 @@ export type Settings = {
   readonly [K in keyof Table]: K extends Unset ? ValueOf<K> | undefined : ValueOf<K>
 }
 
-/** Settings that tell no secret. */
+/** Settings without secrets. */
 export type PlainSettings = Omit<Settings, (typeof secretKeys)[number]>
 
 const secretKeys = ['adminToken', 'databaseUrl', 'encryptionKey', 'encryptionKeyFile'] as const
 
-/** The same settings without those that are secret. */
+/** Returns a copy without the secret settings. */
 export function withoutSecrets(settings: PlainSettings): PlainSettings {
   const plain: Partial<Settings> = { ...settings }
   for (const key of secretKeys) delete plain[key]
-  // What was taken out is what the type leaves out.
+  // The deleted keys are exactly those that the type omits.
   return plain as PlainSettings
 }
 
-/** Settings that are not accepted; the message has one line for each of them. */
+/** Settings that are not accepted; the message has one line per setting. */
 export class SettingsError extends Error {
   override readonly name = 'SettingsError'
 }
 
-/** Reads all settings from an environment. An empty variable counts as unset; a misspelt one is not accepted. */
+/**
+ * Reads all settings from an environment. An empty variable counts as unset. Throws a SettingsError for
+ * values that are not accepted and for misspelt variables.
+ */
 export function readSettings(environment: NodeJS.ProcessEnv): Settings {
   const faults: string[] = []
   const values = Object.entries(settings).map(([key, setting]: [string, Setting<unknown>]) => {
@@ -55,7 +58,7 @@ export function readSettings(environment: NodeJS.ProcessEnv): Settings {
     if (meant !== undefined) faults.push(message)
   }
   if (faults.length > 0) throw new SettingsError(faults.join('\n'))
-  // Each parser returns its own setting's type, and a missing value is allowed only where the fallback is empty.
+  // Each parser returns its setting's type, and a value is missing only where the fallback is empty.
   return Object.fromEntries(values) as Settings
 }
 

@@ -1,17 +1,17 @@
 import type { Setting } from './setting.ts'
 import { settings } from './settings-table.ts'
 
-/** A variable with our prefix that is no setting. */
+/** A variable with the prefix SVC_ that is not a setting. */
 type UnknownVariable = {
   name: string
-  /** The setting that it is most likely meant to be. */
+  /** The setting that was probably meant. */
   meant: string | undefined
   message: string
 }
 
 const table: Setting<unknown>[] = Object.values(settings)
 const known = table.map(({ variable }) => variable)
-// Variables of single commands, and those that a step has in which one runs.
+// Variables of single commands, and of workflow steps, in which svc may run.
 const others = new Set([
   'SVC_BRANCH',
   'SVC_COMMIT',
@@ -35,9 +35,9 @@ const prefix = /^svc_/i
 const serviceLink = /_SERVICE_(HOST$|PORT$|PORT_)|_PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?$/
 const serviceAddress = /^(tcp|udp|sctp):\/\//
 export const serviceLinkHint =
-  'Kubernetes makes such variables for a Service whose name begins with "svc": rename it, or set enableServiceLinks: false in the pod'
+  'Kubernetes sets such variables for a Service whose name begins with "svc": rename it, or set enableServiceLinks: false in the pod'
 
-/** The variables with our prefix that are no settings. An empty one counts as unset. */
+/** Lists the variables with the prefix SVC_ that are not settings. An empty variable counts as unset. */
 export function unknownVariables(environment: NodeJS.ProcessEnv): UnknownVariable[] {
   return Object.entries(environment).flatMap(([name, value]) => {
     if (!value || !prefix.test(name) || known.includes(name) || others.has(name)) return []
@@ -52,22 +52,22 @@ export function unknownVariables(environment: NodeJS.ProcessEnv): UnknownVariabl
   })
 }
 
-/** Whether a value is what Kubernetes gives a variable such as `SVC_PORT`. */
+/** Whether Kubernetes has set a variable such as `SVC_PORT` to this value. */
 export function isServiceAddress(value: string): boolean {
   return serviceAddress.test(value)
 }
 
 function closest(name: string): string | undefined {
   const word = name.replace(prefix, '')
-  // A short word is soon turned into another one.
+  // Short names resemble each other too easily.
   const maxDistance = word.length <= 5 ? 1 : 2
-  const near = known
+  const nearest = known
     .map((variable) => ({ variable, distance: distance(word, variable.replace(prefix, '')) }))
     .sort((one, other) => one.distance - other.distance)[0]
-  return near && near.distance <= maxDistance ? near.variable : undefined
+  return nearest && nearest.distance <= maxDistance ? nearest.variable : undefined
 }
 
-/** How far two names are from each other. A plural is as good as none. */
+/** The edit distance of two names; singular and plural count as equal. */
 function distance(one: string, other: string): number {
   return Math.min(distanceOf(one, other), distanceOf(singular(one), singular(other)))
 }

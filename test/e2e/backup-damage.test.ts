@@ -299,7 +299,7 @@ test('a restore goes into a new folder and nowhere else', async () => {
   const { dataDir } = site.service
   const before = await readdir(dataDir)
   const refused = await runSvc(['restore', site.backup], { SVC_DATA_DIR: dataDir })
-  assertRefused(refused, /is not empty; a restore goes into a new folder/)
+  assertRefused(refused, /is not empty; restore into a new or empty directory/)
   assert.deepEqual(await readdir(dataDir), before)
   const inside = { SVC_DATA_DIR: join(site.backup, 'data') }
   assertRefused(await runSvc(['restore', site.backup], inside), /one within the other/)

@@ -203,7 +203,7 @@ test('one backup at a time: of a data directory, and in a folder', async () => {
   assert.ok(lock)
   assertRefused(
     await runSvc(['backup', site.backup], site.env),
-    /Another backup of .* is under way/,
+    /Another backup of .* is running/,
   )
 })
 

@@ -89,7 +89,7 @@ test('a key that is none, and two sources at once, stop the start with a line th
     2,
   )
   const given = { SVC_ENCRYPTION_KEY_FILE: join(folder.path, 'nowhere') }
-  assertNoStart(await start(given), /^svc: SVC_ENCRYPTION_KEY_FILE: the file .* it is not there/, 2)
+  assertNoStart(await start(given), /^svc: SVC_ENCRYPTION_KEY_FILE: the file .* no such file/, 2)
   const both = { SVC_ENCRYPTION_KEY: old, ...given }
   assertNoStart(await start(both), /^svc: SVC_ENCRYPTION_KEY, SVC_ENCRYPTION_KEY_FILE: both are/, 2)
 })
