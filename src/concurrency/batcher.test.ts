@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createBatcher } from './batcher.ts'
 
-test('what is asked for at once is done together, in its order, and each has its own result', async () => {
+test('concurrent items share batches, in order, and each gets its own result', async () => {
   const batches: number[][] = []
-  const double = createBatcher({ most: 3, apartMs: 0 }, async (items: number[]) => {
+  const double = createBatcher({ maxItems: 3, minIntervalMs: 0 }, async (items: number[]) => {
     batches.push(items)
     return items.map((item) => item * 2)
   })
@@ -13,8 +13,8 @@ test('what is asked for at once is done together, in its order, and each has its
   assert.equal(await double(5), 10)
 })
 
-test('one that fails is not the fault of the others', async () => {
-  const work = createBatcher({ most: 10, apartMs: 0 }, async (items: number[]) => {
+test('an item that fails does not fail the others', async () => {
+  const work = createBatcher({ maxItems: 10, minIntervalMs: 0 }, async (items: number[]) => {
     if (items.includes(2)) throw new Error('two')
     return items
   })

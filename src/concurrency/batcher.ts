@@ -3,28 +3,27 @@ import { setImmediate, setTimeout as sleep } from 'node:timers/promises'
 type Waiting<T, R> = { item: T; resolve: (result: R) => void; reject: (error: unknown) => void }
 
 /**
- * Does together what is asked for at about the same time: while one batch is worked on, the next one collects. Of a batch
- * that fails each item is tried alone, so that what is wrong with one does not become the fault of all. `work` gives
- * a result for each item, in their order. The first item after a while is worked on at once; while there are more and
- * more, a batch begins so many milliseconds after the one before at the earliest.
+ * Processes items in batches: while one batch runs, the next one collects. When a batch fails, its items are retried one
+ * by one, so that a bad item does not fail the others. `work` returns a result for each item, in order. After a pause the
+ * first item is processed at once; under load, batches start at least `minIntervalMs` apart unless they are full.
  */
 export function createBatcher<T, R>(
-  { most, apartMs }: { most: number; apartMs: number },
+  { maxItems, minIntervalMs }: { maxItems: number; minIntervalMs: number },
   work: (items: T[]) => Promise<R[]>,
 ): (item: T) => Promise<R> {
   let waiting: Waiting<T, R>[] = []
   let isWorking = false
-  let begunAt = 0
+  let startedAt = 0
 
   async function workOn(): Promise<void> {
-    // Whatever else this turn of the event loop asks for comes along.
+    // Includes all items of this turn of the event loop.
     await setImmediate()
     while (waiting.length > 0) {
-      const tooSoonMs = begunAt + apartMs - performance.now()
-      if (tooSoonMs > 0 && waiting.length < most) await sleep(tooSoonMs)
-      begunAt = performance.now()
-      const batch = waiting.slice(0, most)
-      waiting = waiting.slice(most)
+      const tooSoonMs = startedAt + minIntervalMs - performance.now()
+      if (tooSoonMs > 0 && waiting.length < maxItems) await sleep(tooSoonMs)
+      startedAt = performance.now()
+      const batch = waiting.slice(0, maxItems)
+      waiting = waiting.slice(maxItems)
       await settle(batch).catch(async (error) => {
         if (batch.length === 1) return batch[0]?.reject(error)
         for (const one of batch) await settle([one]).catch(one.reject)
@@ -35,7 +34,7 @@ export function createBatcher<T, R>(
 
   async function settle(batch: Waiting<T, R>[]): Promise<void> {
     const results = await work(batch.map(({ item }) => item))
-    // There is one for each.
+    // `work` returns as many results as it has items.
     for (const [index, { resolve }] of batch.entries()) resolve(results[index] as R)
   }
 

@@ -7,50 +7,50 @@ import { createFairLimiter } from './fair-limiter.ts'
 const patient = new AbortController().signal
 const long = { waitMs: 60_000 }
 
-type Asked = {
+type Requested = {
   keys: string[]
-  state: 'waiting' | 'running' | 'refused' | 'ended'
-  turn?: Disposable
+  state: 'waiting' | 'running' | 'rejected' | 'ended'
+  permit?: Disposable
   leave: AbortController
 }
 
-/** Asks for turns and notes what comes of it. */
-function createCrowd(turns: ReturnType<typeof createFairLimiter>) {
-  const all: Asked[] = []
-  const served: Asked[] = []
+/** Requests permits and records their states. */
+function createClients(limiter: ReturnType<typeof createFairLimiter>) {
+  const all: Requested[] = []
+  const served: Requested[] = []
   return {
     all,
     served,
     [Symbol.dispose]() {
       for (const { leave } of all) leave.abort()
     },
-    of: (state: Asked['state']) => all.filter((one) => one.state === state),
+    of: (state: Requested['state']) => all.filter((one) => one.state === state),
 
-    async ask(...keys: string[]): Promise<Asked> {
-      const one: Asked = { keys, state: 'waiting', leave: new AbortController() }
+    async ask(...keys: string[]): Promise<Requested> {
+      const one: Requested = { keys, state: 'waiting', leave: new AbortController() }
       all.push(one)
-      turns.acquire(keys, one.leave.signal).then(
-        (turn) => {
-          Object.assign(one, { state: 'running', turn })
+      limiter.acquire(keys, one.leave.signal).then(
+        (permit) => {
+          Object.assign(one, { state: 'running', permit })
           served.push(one)
         },
         () => {
-          one.state = 'refused'
+          one.state = 'rejected'
         },
       )
       await settled()
       return one
     },
 
-    async end(one: Asked | undefined): Promise<void> {
-      assert.ok(one?.turn)
+    async end(one: Requested | undefined): Promise<void> {
+      assert.ok(one?.permit)
       one.state = 'ended'
-      one.turn[Symbol.dispose]()
+      one.permit[Symbol.dispose]()
       await settled()
     },
 
-    /** Ends turns, the oldest first, until somebody has one; how many that took. */
-    async endUntil(wanted: Asked): Promise<number> {
+    /** Releases permits, the oldest first, until a request is granted; returns how many that took. */
+    async endUntil(wanted: Requested): Promise<number> {
       for (let ended = 0; ; ended++) {
         if (wanted.state !== 'waiting') return ended
         await this.end(this.of('running')[0])
@@ -59,40 +59,40 @@ function createCrowd(turns: ReturnType<typeof createFairLimiter>) {
   }
 }
 
-test('what is too much waits, and starts in order when there is room', async () => {
-  using crowd = createCrowd(createFairLimiter({ overall: 2, perKey: 2, waiting: 2, ...long }))
-  const first = await crowd.ask('a')
-  await crowd.ask('b')
-  const third = await crowd.ask('c')
-  const fourth = await crowd.ask('d')
-  assert.equal((await crowd.ask('e')).state, 'refused')
-  await crowd.end(first)
+test('requests beyond the limit wait, and start in order', async () => {
+  using clients = createClients(createFairLimiter({ overall: 2, perKey: 2, waiting: 2, ...long }))
+  const first = await clients.ask('a')
+  await clients.ask('b')
+  const third = await clients.ask('c')
+  const fourth = await clients.ask('d')
+  assert.equal((await clients.ask('e')).state, 'rejected')
+  await clients.end(first)
   assert.deepEqual([third.state, fourth.state], ['running', 'waiting'])
 })
 
-test('no key gets every turn, so that one user cannot shut the others out', async () => {
-  const turns = createFairLimiter({ overall: 8, perKey: 20, waiting: 0, waitMs: 1 })
+test('no key gets every permit, so that one user cannot shut others out', async () => {
+  const limiter = createFairLimiter({ overall: 8, perKey: 20, waiting: 0, waitMs: 1 })
   const keys = ['user:1', 'repository:1']
-  for (let turn = 0; turn < 6; turn++) await turns.acquire(keys, patient)
-  await assert.rejects(turns.acquire(keys, patient), /try again/)
-  await assert.rejects(turns.acquire(['user:1', 'repository:2'], patient), /try again/)
-  await turns.acquire(['user:2', 'repository:2'], patient)
+  for (let count = 0; count < 6; count++) await limiter.acquire(keys, patient)
+  await assert.rejects(limiter.acquire(keys, patient), /try again/)
+  await assert.rejects(limiter.acquire(['user:1', 'repository:2'], patient), /try again/)
+  await limiter.acquire(['user:2', 'repository:2'], patient)
 })
 
-test('who waits too long, or goes away, leaves the queue', async () => {
-  const turns = createFairLimiter({ overall: 1, perKey: 1, waiting: 5, waitMs: 20 })
-  const held = await turns.acquire(['a'], patient)
-  await assert.rejects(turns.acquire(['b'], patient), /try again/)
+test('a request that times out or is aborted leaves the queue', async () => {
+  const limiter = createFairLimiter({ overall: 1, perKey: 1, waiting: 5, waitMs: 20 })
+  const held = await limiter.acquire(['a'], patient)
+  await assert.rejects(limiter.acquire(['b'], patient), /try again/)
   const gone = new AbortController()
-  const waiting = turns.acquire(['c'], gone.signal)
+  const waiting = limiter.acquire(['c'], gone.signal)
   gone.abort()
   await assert.rejects(waiting, /try again/)
-  assert.deepEqual(turns.counts(), { running: 1, waiting: 0 })
+  assert.deepEqual(limiter.counts(), { running: 1, waiting: 0 })
   held[Symbol.dispose]()
-  await turns.acquire(['d'], patient)
+  await limiter.acquire(['d'], patient)
 })
 
-const storms: Record<string, (index: number) => [string, string]> = {
+const bursts: Record<string, (index: number) => [string, string]> = {
   'one user with one repository': () => ['u', 'r'],
   'one user with many repositories': (index) => ['u', `r${index}`],
   'many users with one repository': (index) => [`u${index}`, 'r'],
@@ -100,53 +100,55 @@ const storms: Record<string, (index: number) => [string, string]> = {
   'many users with two repositories': (index) => [`u${index}`, `r${index % 2}`],
 }
 
-for (const [name, keysOf] of Object.entries(storms)) {
-  test(`a storm by ${name} does not keep others waiting`, async () => {
-    using crowd = createCrowd(createFairLimiter({ overall: 4, perKey: 20, waiting: 100, ...long }))
-    for (let index = 0; index < 100; index++) await crowd.ask(...keysOf(index))
-    const before = crowd.of('running').length
-    const other = await crowd.ask('other user', 'other repository')
-    const ended = await crowd.endUntil(other)
+for (const [name, keysOf] of Object.entries(bursts)) {
+  test(`a burst by ${name} does not starve others`, async () => {
+    using clients = createClients(
+      createFairLimiter({ overall: 4, perKey: 20, waiting: 100, ...long }),
+    )
+    for (let index = 0; index < 100; index++) await clients.ask(...keysOf(index))
+    const before = clients.of('running').length
+    const other = await clients.ask('other user', 'other repository')
+    const ended = await clients.endUntil(other)
     assert.equal(other.state, 'running')
-    assert.ok(ended <= 3, `${ended} turns ended before, of ${before}`)
+    assert.ok(ended <= 3, `${ended} permits were released before, of ${before}`)
   })
 }
 
-test('a user who wants the repository that another one storms has the next of its turns', async () => {
-  using crowd = createCrowd(createFairLimiter({ overall: 4, perKey: 20, waiting: 50, ...long }))
-  for (let index = 0; index < 60; index++) await crowd.ask('storming', 'r')
-  const other = await crowd.ask('other', 'r')
-  assert.ok((await crowd.endUntil(other)) <= 2)
+test('a user gets the next permit of a repository that another user bursts', async () => {
+  using clients = createClients(createFairLimiter({ overall: 4, perKey: 20, waiting: 50, ...long }))
+  for (let index = 0; index < 60; index++) await clients.ask('bursting', 'r')
+  const other = await clients.ask('other', 'r')
+  assert.ok((await clients.endUntil(other)) <= 2)
   assert.equal(other.state, 'running')
 })
 
-test('who has fewer turns than others has the next one, however late it came', async () => {
-  using crowd = createCrowd(createFairLimiter({ overall: 4, perKey: 3, waiting: 50, ...long }))
-  for (const key of ['a', 'a', 'b', 'c']) await crowd.ask(key)
-  const [more, fewer] = [await crowd.ask('a'), await crowd.ask('b')]
-  await crowd.end(crowd.all[3])
+test('the key with the fewest permits is next, however late it came', async () => {
+  using clients = createClients(createFairLimiter({ overall: 4, perKey: 3, waiting: 50, ...long }))
+  for (const key of ['a', 'a', 'b', 'c']) await clients.ask(key)
+  const [more, fewer] = [await clients.ask('a'), await clients.ask('b')]
+  await clients.end(clients.all[3])
   assert.deepEqual([more.state, fewer.state], ['waiting', 'running'])
 })
 
-test('the waiting room is shared: the last to come of the greediest gives way to others', async () => {
-  using crowd = createCrowd(createFairLimiter({ overall: 1, perKey: 1, waiting: 4, ...long }))
-  for (let index = 0; index < 5; index++) await crowd.ask('greedy', 'r')
-  const greedy = crowd.all.slice(1)
-  assert.equal((await crowd.ask('greedy', 'r')).state, 'refused')
-  const other = await crowd.ask('other', 'r')
-  const states = ['waiting', 'waiting', 'waiting', 'refused']
+test('the queue is shared: the newest request of the heaviest user is displaced', async () => {
+  using clients = createClients(createFairLimiter({ overall: 1, perKey: 1, waiting: 4, ...long }))
+  for (let index = 0; index < 5; index++) await clients.ask('heavy', 'r')
+  const heavy = clients.all.slice(1)
+  assert.equal((await clients.ask('heavy', 'r')).state, 'rejected')
+  const other = await clients.ask('other', 'r')
+  const states = ['waiting', 'waiting', 'waiting', 'rejected']
   assert.deepEqual(
-    [...greedy, other].map(({ state }) => state),
+    [...heavy, other].map(({ state }) => state),
     [...states, 'waiting'],
   )
-  const another = await crowd.ask('other', 's')
+  const another = await clients.ask('other', 's')
   assert.equal(another.state, 'waiting')
   // All have the same share now.
-  assert.equal((await crowd.ask('other', 'q')).state, 'refused')
-  assert.equal((await crowd.ask('greedy', 'r')).state, 'refused')
+  assert.equal((await clients.ask('other', 'q')).state, 'rejected')
+  assert.equal((await clients.ask('heavy', 'r')).state, 'rejected')
 })
 
-test('whatever is asked, ended and given up: limits hold, nobody waits without need, and order stays', async () => {
+test('for any sequence, limits hold, no request waits without need, and order stays', async () => {
   const [overall, perKey, waiting] = [5, 3, 12]
   const key = fc.integer({ min: 0, max: 3 })
   const step = fc.oneof(
@@ -156,55 +158,56 @@ test('whatever is asked, ended and given up: limits hold, nobody waits without n
   )
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 80 }), async (steps) => {
-      const turns = createFairLimiter({ overall, perKey, waiting, ...long })
-      using crowd = createCrowd(turns)
+      const limiter = createFairLimiter({ overall, perKey, waiting, ...long })
+      using clients = createClients(limiter)
       const runningOf = (wanted: string) =>
-        crowd.of('running').filter(({ keys }) => keys.includes(wanted)).length
+        clients.of('running').filter(({ keys }) => keys.includes(wanted)).length
       for (const { kind, r, u } of steps) {
-        const [running, queued] = [crowd.of('running'), crowd.of('waiting')]
-        if (kind === 'ask') await crowd.ask(`u${u}`, `r${r}`)
-        if (kind === 'end' && running.length > 0) await crowd.end(running[r % running.length])
+        const [running, queued] = [clients.of('running'), clients.of('waiting')]
+        if (kind === 'ask') await clients.ask(`u${u}`, `r${r}`)
+        if (kind === 'end' && running.length > 0) await clients.end(running[r % running.length])
         if (kind === 'leave') queued[r % queued.length]?.leave.abort()
         await settled()
-        const waiters = crowd.of('waiting')
-        const counts = { running: crowd.of('running').length, waiting: waiters.length }
-        assert.deepEqual(turns.counts(), counts)
+        const waiters = clients.of('waiting')
+        const counts = { running: clients.of('running').length, waiting: waiters.length }
+        assert.deepEqual(limiter.counts(), counts)
         assert.ok(counts.running <= overall && counts.waiting <= waiting)
-        for (const { keys } of crowd.of('running'))
+        for (const { keys } of clients.of('running'))
           for (const one of keys) assert.ok(runningOf(one) <= perKey)
-        const needless = waiters.filter(({ keys }) => keys.every((one) => runningOf(one) < perKey))
-        assert.ok(counts.running === overall || needless.length === 0)
+        const runnable = waiters.filter(({ keys }) => keys.every((one) => runningOf(one) < perKey))
+        assert.ok(counts.running === overall || runnable.length === 0)
       }
-      for (const { keys } of crowd.all) {
-        const isSame = (other: Asked) => other.keys.join() === keys.join()
-        const order = crowd.all.filter((one) => isSame(one) && one.turn)
-        assert.deepEqual(crowd.served.filter(isSame), order)
+      for (const { keys } of clients.all) {
+        const isSame = (other: Requested) => other.keys.join() === keys.join()
+        const order = clients.all.filter((one) => isSame(one) && one.permit)
+        assert.deepEqual(clients.served.filter(isSame), order)
       }
     }),
     { numRuns: 300 },
   )
 })
 
-test('everybody who waits has a turn in the end', async () => {
+test('every waiting request is served in the end', async () => {
   const key = fc.integer({ min: 0, max: 6 })
   await fc.assert(
-    fc.asyncProperty(fc.array(fc.tuple(key, key), { maxLength: 60 }), async (asked) => {
-      const turns = createFairLimiter({ overall: 3, perKey: 2, waiting: 100, ...long })
-      using crowd = createCrowd(turns)
-      for (const [r, u] of asked) await crowd.ask(`u${u}`, `r${r}`)
-      for (let one = crowd.of('running')[0]; one; one = crowd.of('running')[0]) await crowd.end(one)
-      assert.equal(crowd.of('ended').length, asked.length)
-      assert.deepEqual(turns.counts(), { running: 0, waiting: 0 })
+    fc.asyncProperty(fc.array(fc.tuple(key, key), { maxLength: 60 }), async (requests) => {
+      const limiter = createFairLimiter({ overall: 3, perKey: 2, waiting: 100, ...long })
+      using clients = createClients(limiter)
+      for (const [r, u] of requests) await clients.ask(`u${u}`, `r${r}`)
+      for (let one = clients.of('running')[0]; one; one = clients.of('running')[0])
+        await clients.end(one)
+      assert.equal(clients.of('ended').length, requests.length)
+      assert.deepEqual(limiter.counts(), { running: 0, waiting: 0 })
     }),
   )
 })
 
-test('however many wait, each has a turn soon', async () => {
-  const turns = createFairLimiter({ overall: 4, perKey: 2, waiting: 20_000, ...long })
+test('a long queue is served quickly', async () => {
+  const limiter = createFairLimiter({ overall: 4, perKey: 2, waiting: 20_000, ...long })
   let served = 0
   const all = Array.from({ length: 20_000 }, async (_, index) => {
     const { signal } = new AbortController()
-    using _turn = await turns.acquire([`u${index % 7}`, `r${index % 1000}`], signal)
+    using _permit = await limiter.acquire([`u${index % 7}`, `r${index % 1000}`], signal)
     served += 1
   })
   await Promise.all(all)

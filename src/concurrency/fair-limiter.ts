@@ -5,127 +5,129 @@ import { type Link, LinkedList } from './linked-list.ts'
 export type FairLimiter = ReturnType<typeof createFairLimiter>
 
 type Options = {
+  /** How many permits there are. */
   overall: number
-  /** How many of them one key may have: a repository, a user. Nobody gets all, unless there is but one. */
+  /** How many permits one key may hold, such as a repository or a user; at most three quarters of all. */
   perKey: number
-  /** How many may wait; further ones are refused. */
+  /** How many requests may wait; further ones are rejected. */
   waiting: number
+  /** How long a request may wait. */
   waitMs: number
 }
 
-/** Whoever shares in the turns by one key, and the place of that key in its list. */
-type Party = {
-  place: number
+/** The state of one key at one position of the key lists. */
+type KeyState = {
+  position: number
   key: string
   running: number
   waiting: number
-  /** Its lanes by how many wait in them. */
+  /** Its groups by how many requests wait in them. */
   groups: Levels<LimitGroup>
-  /** Those of its lanes whose next one may be served, as far as is known. */
+  /** Its groups whose next request may be served; checked again when its turn comes. */
   ready: LinkedList<LimitGroup>
-  /** Those that wait for it to have fewer running. */
+  /** Groups that wait for this key to hold fewer permits. */
   parked: LinkedList<LimitGroup>
 }
 
-/** All who wait with the same keys, in the order in which they came. */
+/** All waiting requests with the same keys, in order of arrival. */
 type LimitGroup = {
   id: string
-  parties: Party[]
+  keyStates: KeyState[]
   waiters: LinkedList<Waiter>
   waiting: number
-  /** Where it stands: ready at each of its parties, or parked at one that has all it may have. */
+  /** Its list entries: ready at each of its keys, or parked at one that is full. */
   links: { list: LinkedList<LimitGroup>; link: Link<LimitGroup> }[]
 }
 
-type Waiter = { serve: (turn: Disposable) => void; refuse: () => void }
+type Waiter = { serve: (permit: Disposable) => void; reject: () => void }
 
 /**
- * Limits how much work runs at once, overall and for each key; what is too much waits for its turn. Who waits has a
- * list of keys, a user and a repository for example. A free turn goes to the user who has the fewest, the next one to
- * the repository that has the fewest, and so on; equals go round. So however many wait of one user or for one repository,
- * everybody else passes by them. Nothing is searched: it takes the same time however many wait. Of the room to wait, users
- * have equal shares first, and then repositories.
+ * Limits concurrency overall and per key; requests beyond the limits wait in a bounded queue. Each request has a list
+ * of keys, such as a user and a repository. A free permit goes to the user who holds the fewest, the next one to the
+ * repository that holds the fewest, and so on; ties go round-robin. So a burst from one user or repository cannot starve
+ * others. When the queue is full, the newest request of the heaviest user, then repository, is rejected. Every operation
+ * takes constant time, regardless of the queue's length.
  */
 export function createFairLimiter({ overall, perKey, waiting, waitMs }: Options) {
-  const most = Math.max(1, Math.min(perKey, Math.floor((overall * 3) / 4)))
-  // By place and key, and by all keys.
-  const parties = new Map<string, Party>()
+  const maxPerKey = Math.max(1, Math.min(perKey, Math.floor((overall * 3) / 4)))
+  // By position and key, and by all keys.
+  const keyStates = new Map<string, KeyState>()
   const groups = new Map<string, LimitGroup>()
-  // For each place the parties who may be served, by how many they have running.
-  const rotations: Levels<Party>[] = []
-  // For each place all parties by how many of theirs wait.
-  const crowds: Levels<Party>[] = []
+  // For each position, the keys that may be served, by the number of permits that they hold.
+  const readyKeys: Levels<KeyState>[] = []
+  // For each position, all keys by the number of their waiting requests.
+  const waitingKeys: Levels<KeyState>[] = []
   let running = 0
   let waitingNow = 0
-  let nextPlace = 0
+  let nextPosition = 0
 
-  const isFull = (party: Party) => party.running >= most
+  const isFull = (state: KeyState) => state.running >= maxPerKey
 
-  function partiesOf(keys: string[]): Party[] {
-    return keys.map((key, place) => {
-      const known = parties.get(idOf({ place, key }))
+  function keyStatesOf(keys: string[]): KeyState[] {
+    return keys.map((key, position) => {
+      const known = keyStates.get(idOf({ position, key }))
       if (known) return known
       const lists = { ready: new LinkedList<LimitGroup>(), parked: new LinkedList<LimitGroup>() }
-      return { place, key, running: 0, waiting: 0, groups: new Levels<LimitGroup>(), ...lists }
+      return { position, key, running: 0, waiting: 0, groups: new Levels<LimitGroup>(), ...lists }
     })
   }
 
-  /** Has a party stand where it belongs, after something about it has changed. */
-  function update(party: Party): void {
-    const mayBeServed = !isFull(party) && !party.ready.isEmpty()
-    rotations[party.place] ??= new Levels()
-    rotations[party.place]?.put(party, mayBeServed ? party.running : undefined)
-    crowds[party.place] ??= new Levels()
-    crowds[party.place]?.put(party, party.waiting || undefined)
-    if (party.running === 0 && party.waiting === 0) parties.delete(idOf(party))
-    else parties.set(idOf(party), party)
+  /** Reinserts a key into the indexes after a change. */
+  function update(state: KeyState): void {
+    const mayBeServed = !isFull(state) && !state.ready.isEmpty()
+    readyKeys[state.position] ??= new Levels()
+    readyKeys[state.position]?.put(state, mayBeServed ? state.running : undefined)
+    waitingKeys[state.position] ??= new Levels()
+    waitingKeys[state.position]?.put(state, state.waiting || undefined)
+    if (state.running === 0 && state.waiting === 0) keyStates.delete(idOf(state))
+    else keyStates.set(idOf(state), state)
   }
 
-  function stand(group: LimitGroup): void {
-    const obstacle = group.parties.find(isFull)
-    const lists = obstacle ? [obstacle.parked] : group.parties.map(({ ready }) => ready)
+  function insert(group: LimitGroup): void {
+    const obstacle = group.keyStates.find(isFull)
+    const lists = obstacle ? [obstacle.parked] : group.keyStates.map(({ ready }) => ready)
     group.links = lists.map((list) => ({ list, link: list.append(group) }))
-    group.parties.forEach(update)
+    group.keyStates.forEach(update)
   }
 
-  function leave(group: LimitGroup): void {
+  function withdraw(group: LimitGroup): void {
     for (const { list, link } of group.links) list.remove(link)
     group.links = []
   }
 
-  /** Has the next one who was parked at a party stand anew. */
-  function unpark({ parked }: Party): void {
+  /** Reinserts the first group that is parked at a key. */
+  function unpark({ parked }: KeyState): void {
     const group = parked.first
     if (!group) return
-    leave(group)
-    stand(group)
+    withdraw(group)
+    insert(group)
   }
 
-  /** What has room has somebody ready if anybody waits for it: few are parked elsewhere, as few can be full. */
-  function refill(party: Party): void {
-    while (!isFull(party) && party.ready.isEmpty() && !party.parked.isEmpty()) unpark(party)
-    update(party)
+  /** Ensures that a key below its limit has a ready group if any wait for it. Few keys can be full, so this is quick. */
+  function refill(state: KeyState): void {
+    while (!isFull(state) && state.ready.isEmpty() && !state.parked.isEmpty()) unpark(state)
+    update(state)
   }
 
-  function restand(group: LimitGroup): void {
-    leave(group)
-    stand(group)
-    group.parties.forEach(refill)
+  function reinsert(group: LimitGroup): void {
+    withdraw(group)
+    insert(group)
+    group.keyStates.forEach(refill)
   }
 
-  function nextAt(place: number): LimitGroup | undefined {
+  function nextAt(position: number): LimitGroup | undefined {
     for (;;) {
-      const group = rotations[place]?.lowest()?.ready.first
-      if (!group?.parties.some(isFull)) return group
-      // It became ready before that party had its last turn.
-      restand(group)
+      const group = readyKeys[position]?.lowest()?.ready.first
+      if (!group?.keyStates.some(isFull)) return group
+      // It became ready before one of its keys became full.
+      reinsert(group)
     }
   }
 
   function next(): LimitGroup | undefined {
-    for (let asked = 0; asked < rotations.length; asked++) {
-      const group = nextAt(nextPlace)
-      nextPlace = (nextPlace + 1) % rotations.length
+    for (let tried = 0; tried < readyKeys.length; tried++) {
+      const group = nextAt(nextPosition)
+      nextPosition = (nextPosition + 1) % readyKeys.length
       if (group) return group
     }
     return undefined
@@ -136,33 +138,33 @@ export function createFairLimiter({ overall, perKey, waiting, waitMs }: Options)
       const group = next()
       const waiter = group?.waiters.first
       if (!group || !waiter) return
-      waiter.serve(occupy(group.parties))
-      if (group.waiting > 0) restand(group)
+      waiter.serve(grant(group.keyStates))
+      if (group.waiting > 0) reinsert(group)
     }
   }
 
-  function occupy(by: Party[]): Disposable {
+  function grant(states: KeyState[]): Disposable {
     running += 1
-    for (const party of by) {
-      party.running += 1
-      update(party)
+    for (const state of states) {
+      state.running += 1
+      update(state)
     }
     return {
       [Symbol.dispose]() {
         running -= 1
-        for (const party of by) party.running -= 1
-        by.forEach(unpark)
-        by.forEach(refill)
+        for (const state of states) state.running -= 1
+        states.forEach(unpark)
+        states.forEach(refill)
         dispatch()
       },
     }
   }
 
-  function enqueue(by: Party[], waiter: Waiter): Disposable {
-    const id = JSON.stringify(by.map(({ key }) => key))
+  function enqueue(states: KeyState[], waiter: Waiter): Disposable {
+    const id = JSON.stringify(states.map(({ key }) => key))
     const group = groups.get(id) ?? {
       id,
-      parties: by,
+      keyStates: states,
       waiters: new LinkedList<Waiter>(),
       waiting: 0,
       links: [],
@@ -170,15 +172,15 @@ export function createFairLimiter({ overall, perKey, waiting, waitMs }: Options)
     groups.set(id, group)
     const link = group.waiters.append(waiter)
     count(group, 1)
-    if (group.waiting === 1) stand(group)
+    if (group.waiting === 1) insert(group)
     return {
       [Symbol.dispose]() {
         group.waiters.remove(link)
         count(group, -1)
         if (group.waiting > 0) return
         groups.delete(id)
-        leave(group)
-        group.parties.forEach(refill)
+        withdraw(group)
+        group.keyStates.forEach(refill)
       },
     }
   }
@@ -186,70 +188,71 @@ export function createFairLimiter({ overall, perKey, waiting, waitMs }: Options)
   function count(group: LimitGroup, by: 1 | -1): void {
     waitingNow += by
     group.waiting += by
-    for (const party of group.parties) {
-      party.waiting += by
-      party.groups.put(group, group.waiting || undefined)
-      update(party)
+    for (const state of group.keyStates) {
+      state.waiting += by
+      state.groups.put(group, group.waiting || undefined)
+      update(state)
     }
   }
 
-  /** Whether there is room to wait. If not, the last one to come of those who take the most of it gives way to who takes less. */
-  function hasRoom(by: Party[]): boolean {
+  /** Makes space in a full queue by rejecting the newest request of heavier keys; false when there are none. */
+  function makeSpaceFor(states: KeyState[]): boolean {
     if (waitingNow < waiting) return true
-    const greediest = crowds.map((crowd) => crowd.highest()?.groups.highest())
-    const waiter = greediest.find((group) => group && isGreedier(group.parties, by))?.waiters.last
-    waiter?.refuse()
+    const heaviest = waitingKeys.map((levels) => levels.highest()?.groups.highest())
+    const waiter = heaviest.find((group) => group && isHeavier(group.keyStates, states))?.waiters
+      .last
+    waiter?.reject()
     return waiter !== undefined
   }
 
   return {
-    /** How many have their turn, and how many wait for it. */
+    /** How many permits are held, and how many requests wait. */
     counts: () => ({ running, waiting: waitingNow }),
 
-    /** Waits for a turn, which lasts until it is disposed of. Throws `git_busy` when it would wait too long. */
+    /** Waits for a permit, which is released when disposed. Throws `git_busy` when the queue is full or the wait too long. */
     async acquire(keys: string[], signal: AbortSignal): Promise<Disposable> {
-      const by = partiesOf(keys)
-      // Whoever waits is kept by one of the limits, so nobody is passed by.
-      if (running < overall && !by.some(isFull)) return occupy(by)
-      if (signal.aborted || !hasRoom(by)) {
+      const states = keyStatesOf(keys)
+      // All waiting requests are blocked by a limit, so this overtakes none that could run.
+      if (running < overall && !states.some(isFull)) return grant(states)
+      if (signal.aborted || !makeSpaceFor(states)) {
         throw busy()
       }
       return new Promise((resolve, reject) => {
-        const refuse = () => {
+        const rejectBusy = () => {
           end()
           reject(busy())
         }
-        const place = enqueue(by, {
-          serve(turn) {
+        const queued = enqueue(states, {
+          serve(permit) {
             end()
-            resolve(turn)
+            resolve(permit)
           },
-          refuse,
+          reject: rejectBusy,
         })
-        const timer = setTimeout(refuse, waitMs)
-        signal.addEventListener('abort', refuse)
+        const timer = setTimeout(rejectBusy, waitMs)
+        signal.addEventListener('abort', rejectBusy)
         function end() {
-          place[Symbol.dispose]()
+          queued[Symbol.dispose]()
           clearTimeout(timer)
-          signal.removeEventListener('abort', refuse)
+          signal.removeEventListener('abort', rejectBusy)
         }
       })
     },
   }
 }
 
-/** Whether some take more of the waiting room than others would with one more. */
-function isGreedier(some: Party[], others: Party[]): boolean {
-  for (const [place, party] of some.entries()) {
-    const other = others[place]
-    if (!other || other === party || party.waiting === other.waiting + 1) continue
-    return party.waiting > other.waiting + 1
+/** Whether some keys have more waiting requests than others would have with one more. */
+function isHeavier(some: KeyState[], others: KeyState[]): boolean {
+  for (const [position, state] of some.entries()) {
+    const other = others[position]
+    if (!other || other === state || state.waiting === other.waiting + 1) continue
+    return state.waiting > other.waiting + 1
   }
   return false
 }
 
-function idOf({ place, key }: Pick<Party, 'place' | 'key'>): string {
-  return `${place} ${key}`
+function idOf({ position, key }: Pick<KeyState, 'position' | 'key'>): string {
+  return `${position} ${key}`
 }
 
 const retryAfterSeconds = 10

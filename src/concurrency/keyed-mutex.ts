@@ -1,4 +1,4 @@
-/** Has works about the same thing wait for one another, in the order in which they came. */
+/** Serializes work that shares a key, first come, first served. */
 export function createKeyedMutex() {
   const last = new Map<string, Promise<unknown>>()
 

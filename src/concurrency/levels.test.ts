@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { Levels } from './levels.ts'
 
-test('the lowest and the highest are those that a search finds', () => {
+test('lowest and highest agree with a linear search', () => {
   const value = fc.integer({ min: 0, max: 5 })
   const level = fc.option(fc.integer({ min: 0, max: 4 }), { nil: undefined })
   fc.assert(

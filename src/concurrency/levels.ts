@@ -1,14 +1,14 @@
 import { type Link, LinkedList } from './linked-list.ts'
 
-/** Values that stand at levels, whole numbers from 0 on; those of one level in the order in which they came to it. */
+/** A priority queue with movable values. Levels are whole numbers from 0; values of one level are in insertion order. */
 export class Levels<T> {
   readonly #lists = new Map<number, LinkedList<T>>()
   readonly #places = new Map<T, { level: number; link: Link<T> }>()
-  // No value stands outside of these two; they are drawn in when they are asked for.
+  // Bounds of the levels in use, narrowed lazily by the getters.
   #lowest = 0
   #highest = 0
 
-  /** Puts a value at the end of a level, wherever it stood before; nowhere, if that is undefined. */
+  /** Moves a value to the end of a level, or removes it when the level is undefined. A value already at the level stays. */
   put(value: T, level: number | undefined): void {
     const place = this.#places.get(value)
     if (place?.level === level) return

@@ -1,7 +1,7 @@
 /** A value's place in a list. */
 export type Link<T> = { value: T; before: Link<T> | undefined; after: Link<T> | undefined }
 
-/** A list whose values leave it from anywhere in the same short time: a Map or a Set that is used as a queue slows down. */
+/** A doubly linked list with removal in constant time. A Map or a Set slows down when it is used as a queue. */
 export class LinkedList<T> {
   #first: Link<T> | undefined
   #last: Link<T> | undefined
@@ -26,7 +26,7 @@ export class LinkedList<T> {
     return link
   }
 
-  /** Takes out what `append` of this list returned, once. */
+  /** Removes a link that `append` of this list returned; call it once per link. */
   remove({ before, after }: Link<T>): void {
     if (before) before.after = after
     else this.#first = after

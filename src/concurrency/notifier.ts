@@ -1,9 +1,9 @@
 export type Notifier = ReturnType<typeof createNotifier>
 
-// Another server of the same database may have changed what is waited for.
-const lookAgainMs = 2000
+// Polls, too: another server of the same database does not notify this one.
+const pollIntervalMs = 2000
 
-/** Tells whoever waits in this process that something has changed, by a name: a run's id, or `queue`. */
+/** Notifies waiters in this process of changes, by name: a run's id, or `queue`. */
 export function createNotifier() {
   const waiting = new Map<string, Set<() => void>>()
   const listeners = new Map<string, Set<() => void>>()
@@ -16,7 +16,7 @@ export function createNotifier() {
       for (const listener of listeners.get(name) ?? []) listener()
     },
 
-    /** Calls a function at each change until it is disposed of. */
+    /** Calls a listener at each change, until disposed. */
     onChange(name: string, listener: () => void): Disposable {
       const all = listeners.get(name) ?? new Set()
       listeners.set(name, all.add(listener))
@@ -24,26 +24,25 @@ export function createNotifier() {
     },
 
     /**
-     * Waits until `look` finds something, looking again at each change and from time to time. Undefined when it has
-     * not by the deadline (of performance.now()), or when the signal is aborted.
+     * Waits until `poll` finds something, calling it after each change and every 2 s. Returns undefined at the deadline (in
+     * terms of performance.now()) and when the signal is aborted.
      */
     async until<T>(
       name: string,
       { deadline, signal }: { deadline: number; signal: AbortSignal },
-      look: () => Promise<T | undefined>,
+      poll: () => Promise<T | undefined>,
     ): Promise<T | undefined> {
       for (;;) {
-        // Listens before it looks, so that no change falls in between.
+        // Listens before it polls, so that it misses no change.
         const change = listen(name)
         try {
-          // Whoever has gone is given nothing any more.
           if (signal.aborted) return undefined
-          const found = await look()
-          const left = deadline - performance.now()
-          if (found !== undefined || left <= 0) return found
-          await change.within(Math.min(left, lookAgainMs), signal)
+          const found = await poll()
+          const remainingMs = deadline - performance.now()
+          if (found !== undefined || remainingMs <= 0) return found
+          await change.within(Math.min(remainingMs, pollIntervalMs), signal)
         } finally {
-          change.forget()
+          change.unsubscribe()
         }
       }
     },
@@ -62,7 +61,7 @@ export function createNotifier() {
         signal.removeEventListener('abort', onAbort)
         clearTimeout(timer)
       },
-      forget(): void {
+      unsubscribe(): void {
         all.delete(resolve)
         if (all.size === 0 && waiting.get(name) === all) waiting.delete(name)
       },

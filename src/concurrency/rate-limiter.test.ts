@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createRateLimiter } from './rate-limiter.ts'
 
-test('a bucket gives what it holds, then what flows in', () => {
+test('a bucket gives its burst, then tokens at its rate', () => {
   let now = 0
   const buckets = createRateLimiter({ perSecond: 2, burst: 3, clock: { now: () => now } })
   assert.deepEqual(
@@ -31,7 +31,7 @@ test('a clock that is set back takes nothing away', () => {
   assert.equal(buckets.take('a'), 0)
 })
 
-test('a flood of keys takes bounded memory and forgets the oldest first', () => {
+test('a flood of keys takes bounded memory and drops the oldest first', () => {
   const buckets = createRateLimiter({ perSecond: 0.001, burst: 1, clock: { now: () => 0 } })
   buckets.take('first')
   buckets.take('second')

@@ -4,7 +4,7 @@ import { createSemaphore } from './semaphore.ts'
 
 const never = new AbortController().signal
 
-test('who comes when all slots are taken waits for one, in order', async () => {
+test('requests beyond the limit wait for a permit, in order', async () => {
   const slots = createSemaphore(1)
   const first = await slots.acquire(never)
   const order: string[] = []
@@ -18,7 +18,7 @@ test('who comes when all slots are taken waits for one, in order', async () => {
   assert.deepEqual(order, ['second', 'third'])
 })
 
-test('who gives up takes no slot', async () => {
+test('an aborted request takes no permit', async () => {
   const slots = createSemaphore(1)
   const first = await slots.acquire(never)
   const giving = new AbortController()

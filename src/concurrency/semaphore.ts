@@ -1,22 +1,21 @@
-/** Room for so many jobs at a time, shared by all runs of a runner. */
 export type Semaphore = {
-  /** Waits for a free slot; disposing of it frees it. Rejects with the signal's reason. First come, first served. */
+  /** Waits for a permit, first come, first served; dispose it to release it. Rejects with the signal's reason. */
   acquire: (signal: AbortSignal) => Promise<Disposable>
 }
 
-/** Slots for `count` jobs at a time. */
+/** Creates a semaphore with `count` permits. */
 export function createSemaphore(count: number): Semaphore {
   const waiting = new Set<() => void>()
-  let free = count
+  let available = count
 
-  function take(): Disposable {
-    free--
+  function grant(): Disposable {
+    available--
     let isHeld = true
     return {
       [Symbol.dispose]() {
         if (!isHeld) return
         isHeld = false
-        free++
+        available++
         const [next] = waiting
         next?.()
       },
@@ -26,17 +25,17 @@ export function createSemaphore(count: number): Semaphore {
   return {
     async acquire(signal) {
       signal.throwIfAborted()
-      if (free > 0) return take()
+      if (available > 0) return grant()
       const { promise, resolve, reject } = Promise.withResolvers<Disposable>()
-      const onFree = () => {
-        waiting.delete(onFree)
-        resolve(take())
+      const onRelease = () => {
+        waiting.delete(onRelease)
+        resolve(grant())
       }
       const onAbort = () => {
-        waiting.delete(onFree)
+        waiting.delete(onRelease)
         reject(signal.reason)
       }
-      waiting.add(onFree)
+      waiting.add(onRelease)
       signal.addEventListener('abort', onAbort, { once: true })
       return promise.finally(() => signal.removeEventListener('abort', onAbort))
     },

@@ -4,7 +4,7 @@ import { createSingleFlight } from './single-flight.ts'
 
 const lengthOf = (text: string) => text.length
 
-/** Work that says how often it was done. */
+/** Work that counts its calls. */
 function counted(result: string) {
   const work = async () => {
     work.times += 1
@@ -14,8 +14,8 @@ function counted(result: string) {
   return work
 }
 
-test('the same is done once for all who ask at the same time, and for those who ask soon after', async () => {
-  const share = createSingleFlight({ lengthOf, maxLength: 100, keptMs: 60_000 })
+test('concurrent calls with the same key share one result, and so do later ones for a while', async () => {
+  const share = createSingleFlight({ lengthOf, maxLength: 100, ttlMs: 60_000 })
   const work = counted('done')
   assert.deepEqual(await Promise.all([share('a', work), share('a', work)]), ['done', 'done'])
   assert.equal(await share('a', work), 'done')
@@ -24,8 +24,8 @@ test('the same is done once for all who ask at the same time, and for those who 
   assert.equal(work.times, 2)
 })
 
-test('what failed is told to all who wait, and tried again by who asks next', async () => {
-  const share = createSingleFlight({ lengthOf, maxLength: 100, keptMs: 60_000 })
+test('a failure rejects all concurrent calls, and the next call tries again', async () => {
+  const share = createSingleFlight({ lengthOf, maxLength: 100, ttlMs: 60_000 })
   const fail = () => Promise.reject(new Error('busy'))
   const both = await Promise.allSettled([share('a', fail), share('a', counted('done'))])
   assert.deepEqual(
@@ -35,8 +35,8 @@ test('what failed is told to all who wait, and tried again by who asks next', as
   assert.equal(await share('a', counted('done')), 'done')
 })
 
-test('no more is kept than the limit, and nothing for longer than it may be', async () => {
-  const share = createSingleFlight({ lengthOf, maxLength: 20, keptMs: 60_000 })
+test('the cache is limited in size and time', async () => {
+  const share = createSingleFlight({ lengthOf, maxLength: 20, ttlMs: 60_000 })
   const [first, second, huge] = [counted('123456'), counted('123456'), counted('x'.repeat(21))]
   await share('first', first)
   await share('second', second)
@@ -46,7 +46,7 @@ test('no more is kept than the limit, and nothing for longer than it may be', as
   await share('huge', huge)
   await share('huge', huge)
   assert.equal(huge.times, 2)
-  const brief = createSingleFlight({ lengthOf, maxLength: 20, keptMs: 0 })
+  const brief = createSingleFlight({ lengthOf, maxLength: 20, ttlMs: 0 })
   await brief('first', first)
   await brief('first', first)
   assert.equal(first.times, 4)

@@ -1,52 +1,52 @@
 type Options<T> = {
-  /** Roughly how much text a result has. */
+  /** Approximate length of a result, in characters. */
   lengthOf: (result: T) => number
-  /** What is kept together has no more. */
+  /** Total length of the cached keys and results. */
   maxLength: number
-  /** For how long a result is kept, in milliseconds. */
-  keptMs: number
+  /** How long a result is cached. */
+  ttlMs: number
 }
 
-/** Does work once for all who ask for the same at about the same time. What failed is tried again by who asks next. */
-export function createSingleFlight<T>({ lengthOf, maxLength, keptMs }: Options<T>) {
-  const underWay = new Map<string, Promise<T>>()
+/** Shares the work of concurrent calls with the same key, and caches its result briefly. Failures are not cached. */
+export function createSingleFlight<T>({ lengthOf, maxLength, ttlMs }: Options<T>) {
+  const inFlight = new Map<string, Promise<T>>()
   // The oldest first.
-  const kept = new Map<string, { result: T; length: number; until: number }>()
+  const cache = new Map<string, { result: T; length: number; expiresAt: number }>()
   let total = 0
 
-  function forget(key: string): void {
-    total -= kept.get(key)?.length ?? 0
-    kept.delete(key)
+  function evict(key: string): void {
+    total -= cache.get(key)?.length ?? 0
+    cache.delete(key)
   }
 
-  function keep(key: string, result: T): void {
+  function store(key: string, result: T): void {
     const length = key.length + lengthOf(result)
-    kept.set(key, { result, length, until: performance.now() + keptMs })
+    cache.set(key, { result, length, expiresAt: performance.now() + ttlMs })
     total += length
-    for (const oldest of kept.keys()) {
+    for (const oldest of cache.keys()) {
       if (total <= maxLength) return
-      forget(oldest)
+      evict(oldest)
     }
   }
 
   return async function share(key: string, work: () => Promise<T>): Promise<T> {
     const now = performance.now()
-    for (const [old, { until }] of kept) {
-      if (until > now) break
-      forget(old)
+    for (const [old, { expiresAt }] of cache) {
+      if (expiresAt > now) break
+      evict(old)
     }
-    const known = kept.get(key)
-    if (known) return known.result
-    let result = underWay.get(key)
+    const cached = cache.get(key)
+    if (cached) return cached.result
+    let result = inFlight.get(key)
     if (!result) {
       result = work()
-      underWay.set(key, result)
+      inFlight.set(key, result)
       result.then(
-        (made) => {
-          underWay.delete(key)
-          keep(key, made)
+        (value) => {
+          inFlight.delete(key)
+          store(key, value)
         },
-        () => underWay.delete(key),
+        () => inFlight.delete(key),
       )
     }
     return result

@@ -63,7 +63,7 @@ const sharedMaxLength = 16 * 1024 * 1024
 /** Puts together what is sent to webhooks. */
 export function createComposer(dependencies: Dependencies) {
   const { db, git, pathOf, describeRun, openSecrets, baseUrl, clock, log } = dependencies
-  const limits = { maxLength: sharedMaxLength, keptMs: sharedMs }
+  const limits = { maxLength: sharedMaxLength, ttlMs: sharedMs }
   const shareEvent = createSingleFlight<Shared>({
     ...limits,
     lengthOf: (it) => it?.text.length ?? 0,

@@ -70,7 +70,7 @@ const writtenApartMs = 4
 export function createDeliveryQueue({ db, clock, schedule, holder }: Dependencies) {
   // Whatever is asked for at about the same time becomes one transaction: each one costs a write to the disk.
   const write = createBatcher(
-    { most: writtenAtOnce, apartMs: writtenApartMs },
+    { maxItems: writtenAtOnce, minIntervalMs: writtenApartMs },
     async (tasks: Task[]) => {
       const { results, tooLong } = await db.transaction().execute((tx) => perform(tx, tasks))
       for (const webhook of tooLong) await disable(webhook)
