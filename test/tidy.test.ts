@@ -63,6 +63,28 @@ test('folders import only from lower rows', () => {
   }
 })
 
+/** The folders within two large ones, in rows of the same kind. */
+const innerRows = {
+  git: [['import', 'maintenance', 'protocol'], ['objects', 'refs'], ['process']],
+  'git-server': [['http', 'ssh'], ['git-engine'], ['receive-pack', 'upload-pack'], ['requests']],
+}
+
+test('folders within a folder import only from lower rows', () => {
+  for (const [folder, inner] of Object.entries(innerRows)) {
+    const within = `src/${folder}/`
+    const nameOf = (path: string) => path.slice(within.length).split('/')[0]?.replace(/\.ts$/, '')
+    const rowOfInner = (path: string) =>
+      inner.findIndex((names) => names.includes(nameOf(path) ?? ''))
+    for (const path of sources.filter((source) => source.startsWith(within) && !isTest(source))) {
+      assert.notEqual(rowOfInner(path), -1, `${path} has no place in the order of ${folder}`)
+      for (const target of importsOf(path).filter((imported) => imported.startsWith(within))) {
+        const isAllowed = nameOf(path) === nameOf(target) || rowOfInner(target) > rowOfInner(path)
+        assert.ok(isAllowed, `${path} may not import ${target}`)
+      }
+    }
+  }
+})
+
 test('every folder of src/ has its place in the order', () => {
   const folders = new Set(
     sources.filter((path) => path.startsWith('src/') && !isTest(path)).map(folderOf),

@@ -1,6 +1,6 @@
 import { shellWord } from '../base/shell-word.ts'
 import { hooksPath } from '../git/process/git-process.ts'
-import { assertHooks } from '../git/process/hook-channel.ts'
+import { assertHooks } from '../git/protocol/hook-channel.ts'
 import { type Check, fault, messageOf, orOk } from './finding.ts'
 
 const leastNode = [24, 15] as const

@@ -11,7 +11,7 @@ import {
   protocolIn,
   type RequestOutcome,
   type Service,
-} from '../git-request.ts'
+} from '../requests/git-request.ts'
 
 export type GitOverHttp = ReturnType<typeof createGitOverHttp>
 

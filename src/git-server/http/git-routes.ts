@@ -2,7 +2,7 @@ import { Problem } from '../../base/problem.ts'
 import type { Settings } from '../../config/settings.ts'
 import type { FindRequest, StreamRoute } from '../../http/route.ts'
 import type { Repositories, Repository } from '../../repositories/repositories.ts'
-import type { Service } from '../git-request.ts'
+import type { Service } from '../requests/git-request.ts'
 import type { GitOverHttp, HttpExchange } from './git-over-http.ts'
 import { lfsRoutes } from './lfs-routes.ts'
 

@@ -1,12 +1,8 @@
 import { Problem } from '../../base/problem.ts'
 import type { StreamRoute } from '../../http/route.ts'
+import { lfsRefusal } from '../requests/lfs-refusal.ts'
 
 type Dependencies = { find: StreamRoute['find'] }
-
-/** What users of Git LFS read, over either transport. */
-export const lfsRefusal =
-  'Git LFS is not supported by this server. Commit such files without LFS, or keep their objects ' +
-  'on another LFS server, which lfs.url in .lfsconfig names.'
 
 // A batch request names at most some hundred objects.
 const requestMaxBytes = 1024 * 1024

@@ -6,15 +6,20 @@ import type { FreeSpace } from '../../config/free-space.ts'
 import type { PlainSettings } from '../../config/settings.ts'
 import type { Via } from '../../database/schema.ts'
 import type { Git } from '../../git/process/git-process.ts'
-import { answerHook } from '../../git/process/hook-channel.ts'
+import { answerHook } from '../../git/protocol/hook-channel.ts'
 import { flushPacket, packet } from '../../git/protocol/pkt-line.ts'
 import { readPushRequest } from '../../git/protocol/push-commands.ts'
 import { splitReport } from '../../git/protocol/push-report.ts'
 import { type Body, limited } from '../../git/protocol/request-body.ts'
 import type { RepositoryHolds } from '../../repositories/repository-holds.ts'
-import type { GitLimiters } from '../git-limiters.ts'
-import { answerEmpty, type GitRequest, keysOf, type RequestOutcome } from '../git-request.ts'
-import { respond, watchRequest } from '../respond.ts'
+import type { GitLimiters } from '../requests/git-limiters.ts'
+import {
+  answerEmpty,
+  type GitRequest,
+  keysOf,
+  type RequestOutcome,
+} from '../requests/git-request.ts'
+import { respond, watchRequest } from '../requests/respond.ts'
 import { connectivityShortcut } from './connectivity-shortcut.ts'
 import { watchFastForward } from './fast-forward.ts'
 import type { Push, Pushes } from './pushes.ts'

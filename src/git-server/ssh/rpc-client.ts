@@ -1,7 +1,7 @@
 import type { RepositoryHolds } from '../../repositories/repository-holds.ts'
-import type { GitLimiters, LimiterKind } from '../git-limiters.ts'
-import type { Operation } from '../operations.ts'
 import type { Pushes } from '../receive-pack/pushes.ts'
+import type { GitLimiters, LimiterKind } from '../requests/git-limiters.ts'
+import type { Operation } from '../requests/operations.ts'
 import type { FetchSource } from '../upload-pack/response-cache.ts'
 import type { SshRpcServer } from './rpc-server.ts'
 

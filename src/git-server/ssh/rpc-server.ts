@@ -5,9 +5,9 @@ import type { RefUpdate } from '../../git/refs/refs.ts'
 import type { Repositories, Repository } from '../../repositories/repositories.ts'
 import type { Hold, RepositoryHolds } from '../../repositories/repository-holds.ts'
 import type { SshKeys } from '../../ssh-keys/ssh-keys.ts'
-import type { GitLimiters, LimiterKind } from '../git-limiters.ts'
-import type { Operation } from '../operations.ts'
 import type { Push, Pushes } from '../receive-pack/pushes.ts'
+import type { GitLimiters, LimiterKind } from '../requests/git-limiters.ts'
+import type { Operation } from '../requests/operations.ts'
 import type { FetchSource } from '../upload-pack/response-cache.ts'
 
 /** What the SSH process asks of the main one, which alone knows who may do what. */

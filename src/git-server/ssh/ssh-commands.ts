@@ -4,7 +4,7 @@ import type { Principal } from '../../access/principal.ts'
 import type { Body } from '../../git/protocol/request-body.ts'
 import type { Key } from '../../ssh-keys/ssh-keys.ts'
 import type { GitEngine } from '../git-engine.ts'
-import type { GitRequest, GitResponse, RequestOutcome } from '../git-request.ts'
+import type { GitRequest, GitResponse, RequestOutcome } from '../requests/git-request.ts'
 import type { SshRpcServer } from './rpc-server.ts'
 import { toCatalogue, toDetails, toHelp, toIdentity, toList, toSelf } from './ssh-output.ts'
 

@@ -18,10 +18,15 @@ import { readFingerprint } from '../../git/refs/file-fingerprint.ts'
 import type { RefCache } from '../../git/refs/ref-cache.ts'
 import type { RefSnapshot } from '../../git/refs/ref-snapshot.ts'
 import { assertRepository } from '../../git/refs/refs.ts'
-import type { GitLimiters } from '../git-limiters.ts'
-import { type GitRequest, keysOf, type RequestOutcome, type Service } from '../git-request.ts'
-import { respond, type WatchedRequest, watchRequest } from '../respond.ts'
-import { respondWithBytes } from '../respond-with-bytes.ts'
+import type { GitLimiters } from '../requests/git-limiters.ts'
+import {
+  type GitRequest,
+  keysOf,
+  type RequestOutcome,
+  type Service,
+} from '../requests/git-request.ts'
+import { respond, type WatchedRequest, watchRequest } from '../requests/respond.ts'
+import { respondWithBytes } from '../requests/respond-with-bytes.ts'
 
 type Dependencies = {
   git: Git

@@ -2,7 +2,7 @@ import { EventEmitter } from 'node:events'
 import type { FileHandle } from 'node:fs/promises'
 import { finished } from 'node:stream/promises'
 import type { GitProcess } from '../../git/process/git-process.ts'
-import { type PipeEnd, pipeProcess } from '../../git/process/pipe-process.ts'
+import { type PipeEnd, pipeProcess } from '../../git/protocol/pipe-process.ts'
 import { bodyOf } from '../../git/protocol/request-body.ts'
 import { createResponsePipe, type ResponsePipe } from './response-pipe.ts'
 

@@ -1,7 +1,7 @@
 import type { FileHandle } from 'node:fs/promises'
 import { Writable } from 'node:stream'
 import { orAborted } from '../../base/timeouts.ts'
-import type { PipeEnd } from '../../git/process/pipe-process.ts'
+import type { PipeEnd } from '../../git/protocol/pipe-process.ts'
 
 export type ResponsePipe = ReturnType<typeof createResponsePipe>
 

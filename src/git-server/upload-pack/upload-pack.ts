@@ -11,10 +11,15 @@ import { firstPacket, type Packet, packet } from '../../git/protocol/pkt-line.ts
 import { type Body, bodyOf, collect, limited } from '../../git/protocol/request-body.ts'
 import { assertCommand, malformedRequest, requestsIn } from '../../git/protocol/requests.ts'
 import { assertRepository } from '../../git/refs/refs.ts'
-import type { GitLimiters } from '../git-limiters.ts'
-import { answerEmpty, type GitRequest, keysOf, type RequestOutcome } from '../git-request.ts'
-import type { Measure } from '../operations.ts'
-import { respond, type WatchedRequest, watchRequest } from '../respond.ts'
+import type { GitLimiters } from '../requests/git-limiters.ts'
+import {
+  answerEmpty,
+  type GitRequest,
+  keysOf,
+  type RequestOutcome,
+} from '../requests/git-request.ts'
+import type { Measure } from '../requests/operations.ts'
+import { respond, type WatchedRequest, watchRequest } from '../requests/respond.ts'
 import type { ResponseCache } from './response-cache.ts'
 
 type Dependencies = {

@@ -1,4 +1,4 @@
-import type { Peeled } from '../objects/peel-tags.ts'
+import type { Peeled } from '../refs/peel-tags.ts'
 import { bytesOf, joined, linesOf, type RefSnapshot } from '../refs/ref-snapshot.ts'
 import { flushPacket, packet } from './pkt-line.ts'
 

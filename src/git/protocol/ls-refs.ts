@@ -1,4 +1,4 @@
-import { noTags, type Peeled } from '../objects/peel-tags.ts'
+import { noTags, type Peeled } from '../refs/peel-tags.ts'
 import type { RefCache } from '../refs/ref-cache.ts'
 import { bytesOf, joined, linesOf, type RefValue } from '../refs/ref-snapshot.ts'
 import { firstPacket, flushPacket } from './pkt-line.ts'

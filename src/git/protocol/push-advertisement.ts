@@ -1,4 +1,4 @@
-import { noTags } from '../objects/peel-tags.ts'
+import { noTags } from '../refs/peel-tags.ts'
 import { zeroId } from '../refs/ref-name.ts'
 import type { RefSnapshot } from '../refs/ref-snapshot.ts'
 import { withCapabilities } from './fetch-advertisement.ts'

@@ -1,8 +1,8 @@
-import { createPeeler } from '../objects/peel-tags.ts'
 import type { Git } from '../process/git-process.ts'
 import { type Fingerprint, isUnchanged, readFingerprint } from './file-fingerprint.ts'
 import { LeftToGitError, type LooseTree, readLooseTree } from './loose-refs.ts'
 import { type PackedRefs, readPackedRefs } from './packed-refs.ts'
+import { createPeeler } from './peel-tags.ts'
 import { createRefSnapshot, type RefSnapshot } from './ref-snapshot.ts'
 
 export type RefCache = ReturnType<typeof createRefCache>

@@ -1,6 +1,6 @@
-import type { Peeled } from '../objects/peel-tags.ts'
 import { LeftToGitError, type LooseTree, refsIn } from './loose-refs.ts'
 import type { PackedRefs, RefLines, Style } from './packed-refs.ts'
+import type { Peeled } from './peel-tags.ts'
 import { targetOf } from './raw-refs.ts'
 
 export type RefSnapshot = ReturnType<typeof createRefSnapshot>

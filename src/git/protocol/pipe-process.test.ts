@@ -4,9 +4,9 @@ import { once } from 'node:events'
 import { Writable } from 'node:stream'
 import { test } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
-import { bodyOf } from '../protocol/request-body.ts'
-import type { GitProcess } from './git-process.ts'
+import type { GitProcess } from '../process/git-process.ts'
 import { pipeProcess } from './pipe-process.ts'
+import { bodyOf } from './request-body.ts'
 
 test('what git said reaches a client that reads slowly, though git has ended long before', async () => {
   const child = spawn('head', ['-c', '200000', '/dev/zero'])

@@ -3,8 +3,8 @@ import { access } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Duplex } from 'node:stream'
 import { Problem, toProblem } from '../../base/problem.ts'
+import { hooksPath } from '../process/git-process.ts'
 import type { RefUpdate } from '../refs/refs.ts'
-import { hooksPath } from './git-process.ts'
 
 /** Throws a Problem for updates that are refused. */
 export type Authorize = (updates: RefUpdate[]) => Promise<void>

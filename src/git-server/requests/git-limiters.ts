@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os'
-import { createFairLimiter, type FairLimiter } from '../concurrency/fair-limiter.ts'
-import type { PlainSettings } from '../config/settings.ts'
+import { createFairLimiter, type FairLimiter } from '../../concurrency/fair-limiter.ts'
+import type { PlainSettings } from '../../config/settings.ts'
 
 /** Whose turn it is to fetch, and whose to push, over both doors together. */
 export type GitLimiters = Record<LimiterKind, Pick<FairLimiter, 'acquire'>>

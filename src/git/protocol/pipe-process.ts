@@ -1,10 +1,10 @@
 import type { Writable } from 'node:stream'
 import type { Problem } from '../../base/problem.ts'
-import type { ReportSplitter } from '../protocol/push-report.ts'
-import type { Body } from '../protocol/request-body.ts'
-import { createResponsePackets } from '../protocol/response-packets.ts'
-import { chunksOf, watchDrain } from './chunks.ts'
-import type { Ended, GitProcess } from './git-process.ts'
+import { chunksOf, watchDrain } from '../process/chunks.ts'
+import type { Ended, GitProcess } from '../process/git-process.ts'
+import type { ReportSplitter } from './push-report.ts'
+import type { Body } from './request-body.ts'
+import { createResponsePackets } from './response-packets.ts'
 
 type Streams = {
   input: Body

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { Problem } from '../base/problem.ts'
+import { Problem } from '../../base/problem.ts'
 import { createMeasure, type Operation } from './operations.ts'
 
 test('what came of an operation is told: a client that left is no refusal, and damage is no fault of the client', async () => {

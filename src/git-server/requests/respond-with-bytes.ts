@@ -1,4 +1,4 @@
-import { watchDrain } from '../git/process/chunks.ts'
+import { watchDrain } from '../../git/process/chunks.ts'
 import type { GitRequest, RequestOutcome } from './git-request.ts'
 import { type WatchedRequest, watchRequest } from './respond.ts'
 

@@ -1,4 +1,4 @@
-import { problemIn, problems } from '../base/problem.ts'
+import { problemIn, problems } from '../../base/problem.ts'
 
 /** What a client had git do, and what came of it: `refused` was answered with a Problem that is no fault of the server's. */
 export type Operation = {
