@@ -7,27 +7,26 @@ import {
 import { type CommitSummary, toTime } from '../github-payloads/commits.ts'
 import { isWorkflowName, workflowsFolder } from './workflow-paths.ts'
 
-/** A file of a commit: its text, or why it cannot be read, as the end of a sentence. */
+/** A file of a commit: its text, or a predicate that says why it cannot be read, such as "is not UTF-8". */
 type FoundFile = { path: string } & ({ text: string } | { fault: string })
 
 export type CommitFiles = {
-  /** What a commit says of itself; undefined when it is not there. */
+  /** Undefined when the commit does not exist. */
   commit: CommitSummary | undefined
-  /** The workflow files at the top of their folder, by name. */
+  /** Lists the workflow files directly in the workflows folder, by name. */
   listWorkflows: () => Promise<string[]>
-  /** A regular file; undefined when there is nothing of that name. Nothing else is ever followed or read. */
+  /** Reads a regular file; undefined when there is none. Symbolic links and submodules are never followed. */
   read: (path: string) => Promise<FoundFile | undefined>
 }
 
-/** The largest workflow file, in bytes. */
 const workflowFileMaxBytes = 256 * 1024
 const treeMaxBytes = 16 * 1024 * 1024
 const commitMaxBytes = 16 * 1024 * 1024
-const listedAtMost = 200
+const listedFilesLimit = 200
 const messageMaxLength = 16_384
 const fileModes = new Set(['100644', '100755'])
 
-/** Opens the files of a commit as it is in the repository: by its trees, never by a checkout. */
+/** Opens the files of a commit, reading its trees and blobs without a checkout. */
 export async function openCommit(objects: ObjectReader, id: string): Promise<CommitFiles> {
   const trees = new Map<string, TreeEntry[] | undefined>()
   const found = await objects.read(`${id}^{commit}`, commitMaxBytes)
@@ -54,14 +53,14 @@ export async function openCommit(objects: ObjectReader, id: string): Promise<Com
   }
 
   return {
-    commit: found && toHead(found.id, root, text),
+    commit: found && toSummary(found.id, root, text),
 
     async listWorkflows() {
       const folder = await entryAt(workflowsFolder)
       const entries = folder?.mode === '40000' ? await readTree(folder.id) : undefined
       return (entries ?? [])
         .filter(({ mode, name }) => mode !== '40000' && isWorkflowName(name))
-        .slice(0, listedAtMost)
+        .slice(0, listedFilesLimit)
         .map(({ name }) => `${workflowsFolder}/${name}`)
         .sort()
     },
@@ -69,7 +68,7 @@ export async function openCommit(objects: ObjectReader, id: string): Promise<Com
     async read(path) {
       const entry = await entryAt(path)
       if (!entry) return undefined
-      if (!fileModes.has(entry.mode)) return { path, fault: kindOf(entry.mode) }
+      if (!fileModes.has(entry.mode)) return { path, fault: faultOf(entry.mode) }
       try {
         const blob = await objects.read(entry.id, workflowFileMaxBytes)
         if (!blob) return { path, fault: 'is damaged in the repository' }
@@ -85,13 +84,13 @@ export async function openCommit(objects: ObjectReader, id: string): Promise<Com
   }
 }
 
-function kindOf(mode: string): string {
+function faultOf(mode: string): string {
   if (mode === '120000') return 'is a symbolic link; only regular files are read'
   if (mode === '160000') return 'is a submodule; only regular files are read'
   return mode === '40000' ? 'is a folder' : `has the mode ${mode}; only regular files are read`
 }
 
-function toHead(id: string, treeId: string, text: string): CommitSummary {
+function toSummary(id: string, treeId: string, text: string): CommitSummary {
   const end = text.indexOf('\n\n')
   const head = end === -1 ? text : text.slice(0, end)
   return {

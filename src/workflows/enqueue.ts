@@ -12,20 +12,20 @@ import {
   updateRun,
 } from './run-store.ts'
 
-const queuedAtMost = 500
+const maxQueuedRuns = 500
 
 /**
- * Queues a run, in a transaction. Of each concurrency group no more than one run waits: the one that waited
- * gives way; where the workflow says so, the one that runs does, too. Returns the run, the ids of those that were
- * changed, and what is to be published at the end of the transaction. Throws `too_many_runs` or `workflow_invalid`.
+ * Queues a run, in a transaction. At most one run of each concurrency group is queued: a new run cancels the queued
+ * one and, with `cancel-in-progress`, the running one. Returns the run, the ids of the changed runs, and the events
+ * to publish at the end of the transaction. Throws `too_many_runs` or `workflow_invalid`.
  */
 export async function enqueue(tx: Db, start: Start, now: number) {
   const repositoryId = start.repository.id
-  // Locks the repository's counter, so that runs of one group come one after the other.
+  // Locks the counter of the repository, which serializes runs of one concurrency group.
   const number = await takeNumber(tx, repositoryId)
-  await requireRoom(tx, repositoryId)
+  await requireQueueSpace(tx, repositoryId)
   const { run, groups, cancels } = await toDraft(start, now, number)
-  const { changed, news } = await makeWay(
+  const { changed, news } = await supersede(
     tx,
     { repositoryId, groups, cancels, name: run.name },
     now,
@@ -35,21 +35,21 @@ export async function enqueue(tx: Db, start: Start, now: number) {
   return { id: run.id, number, changed, news: [...news, queued] }
 }
 
-/** Refuses a further run of a repository that has too many waiting. Throws `too_many_runs`. */
-export async function requireRoom(tx: Db, repositoryId: string): Promise<void> {
-  if ((await countQueued(tx, repositoryId)) < queuedAtMost) return
+/** Throws `too_many_runs` when a repository has too many queued runs. */
+export async function requireQueueSpace(tx: Db, repositoryId: string): Promise<void> {
+  if ((await countQueued(tx, repositoryId)) < maxQueuedRuns) return
   throw new Problem(
     'too_many_runs',
-    `${queuedAtMost} runs wait already; cancel some, or wait until they have run.`,
+    `The repository already has ${maxQueuedRuns} queued runs; cancel some, or wait until they have run.`,
   )
 }
 
-type Way = { repositoryId: string; groups: string[]; cancels: string[]; name: string }
+type NewerRun = { repositoryId: string; groups: string[]; cancels: string[]; name: string }
 
-/** Has those runs give way that stand in the way of a new one of their groups; their ids, and what is to be published. */
-export async function makeWay(tx: Db, way: Way, now: number) {
-  const { repositoryId, groups, cancels } = way
-  const reason = `A newer run of the same concurrency group took its place: ${way.name}.`
+/** Cancels the runs that a newer one of their concurrency groups replaces. Returns their ids and the events to publish. */
+export async function supersede(tx: Db, newer: NewerRun, now: number) {
+  const { repositoryId, groups, cancels } = newer
+  const reason = `Superseded by a newer run of the same concurrency group: ${newer.name}.`
   const waiting = await listInGroups(tx, { repositoryId, groups, status: 'queued' })
   const news: RunNews[] = []
   for (const id of waiting) {
@@ -63,7 +63,7 @@ export async function makeWay(tx: Db, way: Way, now: number) {
   return { changed: [...waiting, ...running], news }
 }
 
-/** Ends a run that nobody has begun; undefined when it is not queued. */
+/** Cancels a queued run; undefined when it is not queued. */
 export async function completeQueued(
   tx: Db,
   id: string,

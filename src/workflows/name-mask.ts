@@ -3,8 +3,8 @@ import type { Workflow } from '../workflow-parser/workflow.ts'
 type OpenSecrets = (repositoryId: string) => Promise<Record<string, string>>
 
 /**
- * Masks the secrets of a repository in the name, the labels and the concurrency groups of a run: an input may hold a
- * value. Where there is no expression there is nothing to mask.
+ * Creates a function that masks the repository's secrets in the name, labels and concurrency groups of a run: an
+ * expression in them may yield a secret value, for example from an input.
  */
 export async function createNameMask(
   openSecrets: OpenSecrets,
@@ -17,7 +17,7 @@ export async function createNameMask(
     one.jobs.map((job) => job.runsOn),
   ])
   if (!JSON.stringify(texts).includes('${{')) return (text) => text
-  // Without the key for them the run will say so when it begins.
+  // If the secrets cannot be opened, the run fails when it starts.
   const secrets = await openSecrets(repositoryId).catch(() => ({}))
   const { createMasker } = await import('../secret-masking/masker.ts')
   return createMasker(Object.values(secrets)).mask

@@ -8,7 +8,7 @@ import type { RunNames } from './run-names.ts'
 import type { NewRun } from './run-store.ts'
 import type { Sources } from './workflow-sources.ts'
 
-/** What a run is made from. */
+/** Everything that a run is created from. */
 export type Start = {
   repository: { id: string; name: string; owner: string }
   actor: Pick<Principal, 'id' | 'username'>
@@ -19,17 +19,17 @@ export type Start = {
   inputs: Record<string, string | number | boolean>
   payload: { [key: string]: Json }
   sources: Sources
-  /** Masks secrets in its name, its labels and its concurrency groups. */
+  /** Masks secrets in the name, the labels and the concurrency groups. */
   mask: (text: string) => string
 }
 
-/** A run that is to be queued, with its concurrency groups; `cancels` are those whose running runs it ends. */
+/** A run to be queued, with its concurrency groups; `cancels` are those with `cancel-in-progress`. */
 export type Draft = { run: NewRun; groups: string[]; cancels: string[] }
 
 const nameMaxLength = 250
 const defaultLabels = /^(ubuntu-.*|linux|self-hosted|x64|arm64|default)$/i
 
-/** Makes the row of a run. Throws an ExpressionFault when its name or its groups cannot be told. */
+/** Creates the row of a run. Throws an ExpressionError when its name or its groups cannot be evaluated. */
 export async function draftRun(start: Start, now: number, number: number): Promise<Draft> {
   const { sources, repository, actor } = start
   const { workflows } = sources
@@ -37,7 +37,7 @@ export async function draftRun(start: Start, now: number, number: number): Promi
   const { names, groups, cancels, labels } = await evaluateNames(workflows, scope, start.mask)
   return {
     run: {
-      ...idle,
+      ...initialState,
       id: newId(now),
       repositoryId: repository.id,
       number,
@@ -73,13 +73,13 @@ async function evaluateNames(
       !runName && !concurrency && jobs.every(({ runsOn }) => runsOn === undefined),
   )
   if (!isPlain) {
-    // Loaded only where it is used: it takes memory and time at the start.
+    // Imported lazily: the evaluator costs memory and start-up time.
     return (await import('./run-names.ts')).evaluateRunNames(workflows, scope, mask)
   }
   return { names: workflows.map(({ name }) => name), groups: [], cancels: [], labels: [] }
 }
 
-const idle = {
+const initialState = {
   conclusion: null,
   startedAt: null,
   completedAt: null,
@@ -88,17 +88,17 @@ const idle = {
   tokenHash: null,
 } as const
 
-/** The row of a run that could not begin, for a file that is invalid. */
+/** Creates the row of a run that failed before it started because a file is invalid. */
 export async function draftFailedRun(
   start: Omit<Start, 'sources' | 'mask'> & { files: string[]; fault: string },
   now: number,
   number: number,
 ): Promise<NewRun> {
   const sources: Sources = { files: [], actions: [], workflows: [], faults: [] }
-  const { run } = await draftRun({ ...start, sources, mask: unchanged }, now, number)
+  const { run } = await draftRun({ ...start, sources, mask: identity }, now, number)
   return {
     ...run,
-    name: shortName(start.files.join(', '), unchanged),
+    name: shortName(start.files.join(', '), identity),
     files: JSON.stringify(start.files),
     status: 'completed',
     conclusion: 'failure',
@@ -112,9 +112,9 @@ function shortName(name: string, mask: Start['mask']): string {
   return maskAndShorten(name, { mask: (text) => storable(mask(text)), maxLength: nameMaxLength })
 }
 
-const unchanged = (text: string) => text
+const identity = (text: string) => text
 
-// PostgreSQL keeps no NUL.
+// PostgreSQL cannot store NUL.
 function storable(text: string): string {
   return text.replaceAll('\0', '\u{fffd}')
 }
@@ -148,7 +148,7 @@ function scopeOf(start: Start, number: number): Scope {
   }
 }
 
-/** The name of a branch or tag, without what all of them begin with. */
+/** The name of a branch or tag, without `refs/heads/` or `refs/tags/`. */
 export function branchOf(ref: string): string {
   return ref.replace(/^refs\/(heads|tags)\//, '')
 }

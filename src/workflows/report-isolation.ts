@@ -6,8 +6,8 @@ import { probeSandbox } from '../sandbox/open-sandbox.ts'
 type Options = { settings: Settings; path: string; log: Log }
 
 /**
- * Says in the log what keeps steps of workflows from this machine, for whoever starts a server, before there is
- * anything to run. Never rejects.
+ * Logs at start-up how workflow steps will be isolated from this machine, so that an operator knows before anything
+ * runs. Never rejects.
  */
 export async function reportIsolation({ settings, path, log }: Options): Promise<void> {
   const sandbox = toSandboxOptions(settings)
@@ -19,6 +19,6 @@ export async function reportIsolation({ settings, path, log }: Options): Promise
     log[level]({ isolation: kind, memoryLimit }, description)
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error)
-    log.warn({ reason }, 'steps of workflows cannot run on this machine')
+    log.warn({ reason }, 'workflow steps cannot run on this machine')
   }
 }

@@ -32,9 +32,9 @@ type Dependencies = {
   faultPoint: FaultPoint
 }
 
-/** Takes what runners tell of their runs, each entry once, whatever is sent again. */
+/** Creates the service that applies the report entries of runners, each exactly once. */
 export function createReports({ db, queue, changes, clock, faultPoint }: Dependencies) {
-  async function takeFresh(tx: Db, run: ListedRun, entries: RunEntry[]): Promise<Reported> {
+  async function applyFresh(tx: Db, run: ListedRun, entries: RunEntry[]): Promise<Reported> {
     const held = await updateRun(
       tx,
       { ...running(run), entries: run.entries },
@@ -49,7 +49,7 @@ export function createReports({ db, queue, changes, clock, faultPoint }: Depende
     const attempt = { runId: run.id, attempt: run.attempt }
     let pieces: Piece[] = []
     const known = await readKnown(tx, attempt)
-    // Pieces are written before what follows them, so that a step's output is whole when the step ends.
+    // Output is written before the entry that follows it, so a step's output is complete when the step ends.
     let { logBytes } = run
     const flush = async () => {
       logBytes = await addLog(tx, { ...run, logBytes }, pieces)
@@ -97,8 +97,8 @@ export function createReports({ db, queue, changes, clock, faultPoint }: Depende
       }
       case 'step-planned': {
         const { step, job, name } = entry
-        const nothingYet = { exitCode: null, summary: '', tail: '' }
-        return insertStep(tx, { ...of, step, job, name, ...waiting, ...nothingYet })
+        const noOutput = { exitCode: null, summary: '', tail: '' }
+        return insertStep(tx, { ...of, step, job, name, ...waiting, ...noOutput })
       }
       case 'step-started': {
         const { step, at, name } = entry
@@ -138,15 +138,15 @@ export function createReports({ db, queue, changes, clock, faultPoint }: Depende
   }
 
   return {
-    /** Takes entries of a run, of which `first` numbers the first one. Throws `run_not_found`. */
+    /** Applies entries of a run; `first` is the number of the first one. Throws `run_not_found`. */
     async take(
       by: Claimant,
       { first, entries }: { first: number; entries: RunEntry[] },
     ): Promise<Reported> {
       const run = await queue.held(by)
-      // A gap cannot be filled later; what is known already is not taken again.
+      // Entries after a gap are dropped, as are those applied before; `next` in the response requests the right ones.
       const fresh = first > run.entries ? [] : entries.slice(run.entries - first)
-      const reported = await db.transaction().execute((tx) => takeFresh(tx, run, fresh))
+      const reported = await db.transaction().execute((tx) => applyFresh(tx, run, fresh))
       const has = (kind: RunEntry['kind']) => fresh.some((entry) => entry.kind === kind)
       const hasEnded = has('run-ended')
       if (has('step-started')) faultPoint('run.begun')
@@ -167,7 +167,7 @@ const waiting = {
   completedAt: null,
 } as const
 
-// What was planned before tells to whom lines belong, and of what there may be talk.
+// Loads the jobs and steps planned so far: entries may refer only to these, and log lines show their names.
 async function readKnown(tx: Db, of: { runId: string; attempt: number }) {
   const render = createLogRenderer()
   const [jobs, steps] = [await listNamedJobs(tx, [of]), await listNamedSteps(tx, of)]
@@ -183,9 +183,9 @@ async function readKnown(tx: Db, of: { runId: string; attempt: number }) {
     const isPlanned = entry.kind === 'job-planned' || entry.kind === 'step-planned'
     if (entry.kind === 'job-planned') take(jobNumbers, entry.job, 'job')
     if (entry.kind === 'step-planned') take(stepNumbers, entry.step, 'step')
-    if ('job' in entry && !jobNumbers.has(entry.job)) throw unheardOf('job', entry.job)
+    if ('job' in entry && !jobNumbers.has(entry.job)) throw unknownNumber('job', entry.job)
     const step = 'step' in entry && !isPlanned ? entry.step : null
-    if (step !== null && !stepNumbers.has(step)) throw unheardOf('step', step)
+    if (step !== null && !stepNumbers.has(step)) throw unknownNumber('step', step)
   }
 
   return { render, check }
@@ -193,10 +193,10 @@ async function readKnown(tx: Db, of: { runId: string; attempt: number }) {
 
 function take(numbers: Set<number>, number: number, what: string): void {
   if (numbers.has(number))
-    throw new Problem('invalid_request', `The ${what} ${number} is known already.`)
+    throw new Problem('invalid_request', `The ${what} ${number} was already planned.`)
   numbers.add(number)
 }
 
-function unheardOf(what: string, number: number): Problem {
+function unknownNumber(what: string, number: number): Problem {
   return new Problem('invalid_request', `There is no ${what} ${number} in this run.`)
 }

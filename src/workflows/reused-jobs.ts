@@ -3,8 +3,8 @@ import type { ReusedJob } from '../workflow-engine/plan.ts'
 import type { SourceFile } from '../workflow-parser/workflow.ts'
 
 /**
- * The jobs of an attempt that stay as they were when those run again that failed: the ones that succeeded,
- * unless one failed on the way to them, for what they did may have been of its failure.
+ * Selects the jobs of an attempt that are reused when failed jobs are run again: those that succeeded, unless one of
+ * the jobs that they need, directly or not, failed, because their result may depend on that failure.
  */
 export async function reusedJobs(files: SourceFile[], jobs: RunJobRow[]): Promise<ReusedJob[]> {
   if (!jobs.some(({ conclusion }) => conclusion === 'success')) return []
@@ -40,9 +40,9 @@ export async function reusedJobs(files: SourceFile[], jobs: RunJobRow[]): Promis
     }))
 }
 
-/** What each job of each file needs. */
+/** The `needs` of each job, by file. */
 async function readNeeds(files: SourceFile[]): Promise<Map<string, Map<string, string[]>>> {
-  // Loaded only where it is used: it takes memory and time at the start.
+  // Imported lazily: the parser costs memory and start-up time.
   const { parseWorkflow } = await import('../workflow-parser/parse.ts')
   return new Map(
     files.map((file) => {

@@ -2,36 +2,36 @@ import type { Db, RunRow } from '../database/schema.ts'
 import type { ReusedJob } from '../workflow-engine/plan.ts'
 import { insertStep, listJobs, listSteps, updateJob } from './run-job-store.ts'
 
-// Beyond all numbers that a runner gives.
-const keptFrom = 50_000
+// Above all step numbers that a runner assigns.
+const firstReusedNumber = 50_000
 const whole = { tailLength: 1_000_000, summaryLength: 1_000_000 }
 
 /**
- * Gives a job that was not run again the steps and the times that it had in the attempt before. Of their output
- * the end comes along; all of it is in the log of the attempt that wrote it.
+ * Copies the steps and times of a job that is not run again from the previous attempt. Only the end of each output is
+ * copied; the log of the previous attempt has all of it.
  */
 export async function reuseSteps(
   tx: Db,
   run: Pick<RunRow, 'id' | 'attempt' | 'kept'>,
   job: number,
 ): Promise<void> {
-  const kept: ReusedJob[] = JSON.parse(run.kept)
-  if (kept.length === 0) return
+  const reused: ReusedJob[] = JSON.parse(run.kept)
+  if (reused.length === 0) return
   const of = { runId: run.id, attempt: run.attempt }
-  const own = (await listJobs(tx, of)).find((one) => one.job === job)
-  const isKept = (one: ReusedJob) =>
-    one.file === own?.file && one.id === own.jobId && one.name === own.name
-  if (!own || own.startedAt !== null || !kept.some(isKept)) return
+  const current = (await listJobs(tx, of)).find((one) => one.job === job)
+  const isReused = (one: ReusedJob) =>
+    one.file === current?.file && one.id === current.jobId && one.name === current.name
+  if (!current || current.startedAt !== null || !reused.some(isReused)) return
   const before = { runId: run.id, attempt: run.attempt - 1 }
   const same = (await listJobs(tx, before)).find(
-    (one) => one.file === own.file && one.jobId === own.jobId && one.name === own.name,
+    (one) => one.file === current.file && one.jobId === current.jobId && one.name === current.name,
   )
   if (!same) return
   const { startedAt, completedAt } = same
   await updateJob(tx, { ...of, job }, { startedAt, completedAt })
   for (const step of await listSteps(tx, [before], whole)) {
     if (step.job !== same.job) continue
-    const number = step.step < keptFrom ? keptFrom + step.step : step.step
+    const number = step.step < firstReusedNumber ? firstReusedNumber + step.step : step.step
     await insertStep(tx, { ...step, attempt: run.attempt, job, step: number })
   }
 }

@@ -3,7 +3,7 @@ import { type Event, publish } from '../events/events.ts'
 import { findRepositorySummary } from '../repositories/repository-summary-store.ts'
 import type { NewRun } from './run-store.ts'
 
-// One that was just made, or a row.
+// A new run or a row.
 type ReportedRun = Pick<
   NewRun,
   | 'id'
@@ -29,12 +29,12 @@ type ReportedRun = Pick<
 
 type Action = 'queued' | 'running' | 'completed'
 
-/** That a run has come to a new state, to be published with all that it is then. */
+/** A state change of a run, to be published with the run as it is then. */
 export type RunNews = { action: Action; run: ReportedRun }
 
 /**
- * Publishes that runs have come to new states, in the transaction that brings them there. Comes last in it: whoever
- * changes a run has locked it, and then waits for those who publish.
+ * Publishes state changes of runs, in the transaction that makes them. Must come last in it: publishing takes a lock
+ * that every publisher needs, so rows must be locked before it, never after.
  */
 export async function publishRuns(tx: Db, now: number, news: RunNews[]): Promise<void> {
   const events: Event[] = []
@@ -42,7 +42,7 @@ export async function publishRuns(tx: Db, now: number, news: RunNews[]): Promise
   await publish(tx, now, events)
 }
 
-/** The same of one run. */
+/** Publishes one state change, with the same rule as `publishRuns`. */
 export const publishRun = (tx: Db, now: number, action: Action, run: ReportedRun): Promise<void> =>
   publishRuns(tx, now, [{ action, run }])
 

@@ -39,7 +39,7 @@ export async function updateStep(
     .execute()
 }
 
-/** Ends whatever of an attempt has not ended. */
+/** Completes all jobs and steps of an attempt that have not completed. */
 export async function endJobsAndSteps(
   tx: Db,
   { runId, attempt }: OfAttempt,
@@ -63,7 +63,7 @@ export async function deleteJobsAndSteps(tx: Db, { runId, attempt }: OfAttempt):
   }
 }
 
-/** The jobs of an attempt with all that is known of them. */
+/** Lists the jobs of an attempt, with all columns. */
 export function listJobs(db: Db, { runId, attempt }: OfAttempt): Promise<RunJobRow[]> {
   return db
     .selectFrom('runJobs')
@@ -76,7 +76,7 @@ export function listJobs(db: Db, { runId, attempt }: OfAttempt): Promise<RunJobR
 
 export type NamedJob = Omit<RunJobRow, 'outputs' | 'matrix'>
 
-/** The jobs of attempts without what may be long; those of one run in their order. */
+/** Lists the jobs of attempts without the columns that may be long; those of one run in order. */
 export function listNamedJobs(db: Db, of: OfAttempt[]): Promise<NamedJob[]> {
   return inParts(of, (some) =>
     db
@@ -92,7 +92,6 @@ export function listNamedJobs(db: Db, of: OfAttempt[]): Promise<NamedJob[]> {
 
 export type NamedStep = Pick<RunStepRow, 'runId' | 'attempt' | 'job' | 'step' | 'name'>
 
-/** The same for steps. */
 export function listNamedSteps(db: Db, of: OfAttempt): Promise<NamedStep[]> {
   return db
     .selectFrom('runSteps')
@@ -103,7 +102,6 @@ export function listNamedSteps(db: Db, of: OfAttempt): Promise<NamedStep[]> {
     .execute()
 }
 
-/** Whether an attempt has a step of this number. */
 export async function hasStep(
   db: Db,
   { runId, attempt, step }: OfAttempt & { step: number },
@@ -118,7 +116,7 @@ export async function hasStep(
   return found !== undefined
 }
 
-/** How many steps attempts have, and how long their summaries are together, by the run; none for those without steps. */
+/** Counts the steps of attempts and the characters of their summaries, by run. Attempts without steps have no row. */
 export function measureSteps(db: Db, of: OfAttempt[]) {
   return inParts(of, (some) =>
     db
@@ -134,7 +132,7 @@ export function measureSteps(db: Db, of: OfAttempt[]) {
   )
 }
 
-/** The steps of attempts, those of one run in their order; of a tail the end, of a summary the start. */
+/** Lists the steps of attempts, those of one run in order, with the end of each tail and the start of each summary. */
 export function listSteps(
   db: Db,
   of: OfAttempt[],
@@ -147,7 +145,7 @@ export function listSteps(
       .select(['fault', 'startedAt', 'completedAt'])
       .select([
         sql<string>`substr(summary, 1, ${summaryLength})`.as('summary'),
-        // A start before the first character means something else to each of the databases.
+        // SQLite and PostgreSQL differ on a start before the first character.
         sql<string>`case when length(tail) > ${tailLength}
           then substr(tail, length(tail) - ${tailLength} + 1) else tail end`.as('tail'),
       ])
@@ -162,12 +160,12 @@ function isOneOf(is: ExpressionBuilder<Schema, 'runJobs' | 'runSteps'>, of: OfAt
   return is.or(of.map(({ runId, attempt }) => is.and({ runId, attempt })))
 }
 
-// SQLite takes no more than 1000 terms in a row.
-const attemptsAtOnce = 200
+// SQLite allows an expression depth of 1000.
+const attemptsPerQuery = 200
 
 async function inParts<T>(of: OfAttempt[], list: (some: OfAttempt[]) => Promise<T[]>) {
   const all: T[] = []
-  for (let start = 0; start < of.length; start += attemptsAtOnce)
-    all.push(...(await list(of.slice(start, start + attemptsAtOnce))))
+  for (let start = 0; start < of.length; start += attemptsPerQuery)
+    all.push(...(await list(of.slice(start, start + attemptsPerQuery))))
   return all
 }

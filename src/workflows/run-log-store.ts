@@ -6,12 +6,12 @@ export async function insertLog(tx: Db, piece: RunLogRow): Promise<void> {
   await tx.insertInto('runLogs').values(piece).execute()
 }
 
-/** Pieces of a log from an offset on, in order; the first one may begin before it. */
+/** Lists the pieces of a log from an offset on, in order; the first one may begin before it. */
 export async function listLog(
   db: Db,
   { runId, attempt, from, limit }: OfAttempt & { from: number; limit: number },
 ): Promise<RunLogRow[]> {
-  // By the key alone, so that the end of a long log is found as soon as its beginning.
+  // Uses the primary key only, so the end of a long log is found as fast as its start.
   const before = await db
     .selectFrom('runLogs')
     .select('start')
@@ -33,7 +33,7 @@ export async function listLog(
     .execute()
 }
 
-/** How long what each step of an attempt wrote is, in the log. */
+/** Sums the output bytes of each step of an attempt. */
 export async function measureOutputs(
   db: Db,
   { runId, attempt }: OfAttempt,
@@ -49,7 +49,7 @@ export async function measureOutputs(
   return rows.flatMap(({ step, size }) => (step === null ? [] : [{ step, size: Number(size) }]))
 }
 
-/** Some pieces that steps of an attempt wrote, of one step or of all, in order, after a start. */
+/** Lists the output pieces of one step or of all steps of an attempt, in order, that start after an offset. */
 export function listOutput(
   db: Db,
   {
@@ -74,7 +74,7 @@ export function listOutput(
   return query.orderBy('start').limit(limit).execute()
 }
 
-/** Keeps the log of what was lost, as words of the run. */
+/** Detaches log lines of a lost run from its steps, so they remain as lines of the run. */
 export async function detachLog(tx: Db, { runId, attempt }: OfAttempt): Promise<void> {
   await tx
     .updateTable('runLogs')

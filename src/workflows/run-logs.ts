@@ -10,17 +10,20 @@ import { insertLog, listLog } from './run-log-store.ts'
 import { pieces } from './run-outputs.ts'
 import { findRunById, listAttempts, updateRun } from './run-store.ts'
 
-/** A piece of a log that is to be added; `prefix` stands before each of its lines. */
+/** A piece to be added to a log; each of its lines is shown after `prefix`. */
 export type Piece = Pick<RunLogRow, 'step' | 'prefix' | 'text'>
 
 type Log = { runId: string; attempt: number }
 
-// More than any run of usual settings can write; a runner that sends more is not listened to.
+// More than a run with default settings can write; anything beyond it is dropped.
 const logMaxBytes = 512 * 1024 * 1024
-const piecesAtOnce = 64
-const followMs = 15_000
+const piecesPerQuery = 64
+const keepAliveMs = 15_000
 
-/** Adds to the log of a run's present attempt, in a transaction that has changed the run's row; the bytes that it then has. */
+/**
+ * Appends pieces to the log of a run's current attempt. The transaction must already hold the lock on the run's row.
+ * Returns the size of the log in bytes.
+ */
 export async function addLog(
   tx: Db,
   run: Pick<RunRow, 'id' | 'attempt' | 'logBytes' | 'status'>,
@@ -38,19 +41,19 @@ export async function addLog(
   return start
 }
 
-/** Logs as streams of bytes, whole or from an offset on, and followed while they grow. */
+/** Creates a reader that streams logs from an offset on, and can follow them while they grow. */
 export function createLogReader({ db, changes }: { db: Database; changes: Notifier }) {
   async function* read(log: Log, from: number): AsyncGenerator<Buffer, number, undefined> {
     let offset = from
     for (;;) {
-      const some = await listLog(db, { ...log, from: offset, limit: piecesAtOnce })
+      const some = await listLog(db, { ...log, from: offset, limit: piecesPerQuery })
       for (const piece of some) {
-        // An offset may be within a piece, be it that somebody has asked for that.
+        // A requested offset may lie within a piece.
         const bytes = Buffer.from(renderPiece(piece)).subarray(offset - Number(piece.start))
         offset += bytes.length
         yield bytes
       }
-      if (some.length < piecesAtOnce) return offset
+      if (some.length < piecesPerQuery) return offset
     }
   }
 
@@ -63,8 +66,8 @@ export function createLogReader({ db, changes }: { db: Database; changes: Notifi
     }
   }
 
-  /** Whether an attempt has ended, and then its conclusion. */
-  async function endOf({ runId, attempt }: Log): Promise<string | undefined> {
+  /** The conclusion of an attempt; undefined until it has completed. */
+  async function conclusionOf({ runId, attempt }: Log): Promise<string | undefined> {
     const run = await findRunById(db, runId)
     if (!run) return 'deleted'
     if (run.attempt === attempt)
@@ -73,14 +76,14 @@ export function createLogReader({ db, changes }: { db: Database; changes: Notifi
     return former.find((one) => one.attempt === attempt)?.conclusion ?? 'deleted'
   }
 
-  /** As server-sent events (HTML Living Standard, section 9.2): `id` is the offset after each, `end` is the last one. */
+  /** Yields server-sent events (HTML Living Standard, section 9.2): `id` is the offset after the event, `end` comes last. */
   async function* follow(log: Log, from: number, signal: AbortSignal) {
     let offset = from
-    // The head of the answer goes out with the first bytes, and a run may be quiet for long.
+    // The response headers are sent with the first bytes, and a run may be silent for long.
     yield ': the log follows\n\n'
     while (!signal.aborted) {
-      // Asked first: what is written before the end is read after it.
-      const end = await endOf(log)
+      // Read before the log, so that everything written before the end is still read.
+      const end = await conclusionOf(log)
       for await (const bytes of read(log, offset)) {
         offset += bytes.length
         yield toServerSentEvent({ id: offset, data: bytes.toString('utf8') })
@@ -93,13 +96,13 @@ export function createLogReader({ db, changes }: { db: Database; changes: Notifi
         })
         return
       }
-      const deadline = performance.now() + followMs
+      const deadline = performance.now() + keepAliveMs
       const seen = offset
       const hasMore = await changes.until(log.runId, { deadline, signal }, async () => {
         const [next] = await listLog(db, { ...log, from: seen, limit: 1 })
-        return next || (await endOf(log)) !== undefined ? true : undefined
+        return next || (await conclusionOf(log)) !== undefined ? true : undefined
       })
-      // Keeps proxies from taking silence for an end.
+      // Keeps proxies from closing an idle connection.
       if (!hasMore) yield ': nothing new\n\n'
     }
   }
@@ -108,10 +111,10 @@ export function createLogReader({ db, changes }: { db: Database; changes: Notifi
     whole: (log: Log, from: number) => Readable.from(read(log, from)),
     followed: (log: Log, from: number, signal: AbortSignal) =>
       Readable.from(follow(log, from, signal)),
-    /** What one step wrote, from an offset on, without what the log has around it. Throws `run_not_found`. */
+    /** Streams the output of one step from an offset on, without log prefixes. Throws `run_not_found`. */
     async step(log: Log, step: number, from: number) {
       if (!(await hasStep(db, { ...log, step }))) {
-        const detail = `Attempt ${log.attempt} of the run has no step ${step} so far; the run lists its steps by their \`number\`.`
+        const detail = `Attempt ${log.attempt} of the run has no step ${step} yet; use the \`number\` of a step of the run.`
         throw new Problem('run_not_found', detail)
       }
       return Readable.from(readStep(log, step, from))

@@ -5,16 +5,16 @@ import type { Json, Scope } from '../workflow-parser/scope.ts'
 import type { Template, TemplateTree, Workflow } from '../workflow-parser/workflow.ts'
 
 /**
- * What workflows call a run, its concurrency groups, those of them whose running runs it ends, and the labels that
- * its runner must have, as far as they are known before it runs.
+ * The names that workflows give a run, its concurrency groups, those of them with `cancel-in-progress`, and the labels
+ * that its runner must have, as far as they are known before it runs.
  */
 export type RunNames = { names: string[]; groups: string[]; cancels: string[]; labels: string[] }
 
 const groupMaxLength = 400
 
 /**
- * Groups and labels are masked. The names are not: they are masked together. Groups that differ in secrets alone are one.
- * Throws an ExpressionFault.
+ * Evaluates the names of a run. Groups and labels are masked, so groups that differ only in secrets are the same. The
+ * names are not masked: the caller masks them joined. Throws an ExpressionError.
  */
 export function evaluateRunNames(
   workflows: Workflow[],
@@ -27,7 +27,7 @@ export function evaluateRunNames(
   const groups = workflows.flatMap(({ concurrency }) => {
     const group = concurrency && evaluateText(concurrency.group, scope).trim()
     if (!concurrency || !group) return []
-    // A secret in lower case would not be found any more.
+    // Masked first: a secret in lower case would not be recognized.
     const name = maskAndShorten(group, { mask, maxLength: groupMaxLength }).toLowerCase()
     return [{ name, ...concurrency }]
   })
@@ -49,7 +49,7 @@ export function evaluateRunNames(
   }
 }
 
-// What depends on a matrix or on other jobs is judged by the runner.
+// The runner evaluates labels that depend on a matrix or on other jobs.
 function labelsOf(runsOn: TemplateTree | undefined, scope: Scope): string[] {
   if (runsOn === undefined) return []
   try {

@@ -1,13 +1,13 @@
-import { setImmediate as others } from 'node:timers/promises'
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import type { Db } from '../database/schema.ts'
 import { listOutput, measureOutputs } from './run-log-store.ts'
 
 type Log = { runId: string; attempt: number }
 
-const piecesAtOnce = 64
-const leastLength = 4096
+const piecesPerQuery = 64
+const minTailLength = 4096
 
-/** What the steps of an attempt wrote, together about `maxLength` at most: where that is too little, the end of each. */
+/** Reads the outputs of the steps of an attempt. If they exceed `maxLength` together, only the end of each. */
 export async function readOutputs(
   db: Db,
   log: Log,
@@ -16,45 +16,45 @@ export async function readOutputs(
   const sizes = await measureOutputs(db, log)
   const total = sizes.reduce((sum, { size }) => sum + size, 0)
   const isWhole = total <= maxLength
-  const share = isWhole ? total : Math.max(leastLength, Math.floor(maxLength / sizes.length))
-  const ends = new Map(sizes.map(({ step }) => [step, createEnd(share)]))
-  for await (const { step, text } of pieces(db, log)) if (step !== null) ends.get(step)?.add(text)
-  return new Map([...ends].map(([step, end]) => [step, end.text()]))
+  const share = isWhole ? total : Math.max(minTailLength, Math.floor(maxLength / sizes.length))
+  const tails = new Map(sizes.map(({ step }) => [step, createTail(share)]))
+  for await (const { step, text } of pieces(db, log)) if (step !== null) tails.get(step)?.add(text)
+  return new Map([...tails].map(([step, tail]) => [step, tail.text()]))
 }
 
-/** The end of what one step wrote. */
+/** Reads the end of a step's output. */
 export async function readTail(db: Db, log: Log, step: number, length: number): Promise<string> {
-  const end = createEnd(length)
-  for await (const { text } of pieces(db, { ...log, step })) end.add(text)
-  return end.text()
+  const tail = createTail(length)
+  for await (const { text } of pieces(db, { ...log, step })) tail.add(text)
+  return tail.text()
 }
 
-/** What steps wrote, of one or of all, piece by piece. */
+/** Yields the output of one step or of all steps, piece by piece. */
 export async function* pieces(db: Db, log: Log & { step?: number | undefined }) {
   let after = -1
   for (;;) {
-    const some = await listOutput(db, { ...log, after, limit: piecesAtOnce })
+    const some = await listOutput(db, { ...log, after, limit: piecesPerQuery })
     yield* some
-    if (some.length < piecesAtOnce) return
+    if (some.length < piecesPerQuery) return
     after = some.at(-1)?.start ?? after
-    // SQLite answers at once, which would leave no turn to anybody else.
-    await others()
+    // SQLite is synchronous, so this loop would block the event loop.
+    await yieldToEventLoop()
   }
 }
 
-function createEnd(length: number) {
-  let kept: string[] = []
-  let keptLength = 0
+function createTail(length: number) {
+  let parts: string[] = []
+  let partsLength = 0
   return {
     add(text: string): void {
-      kept.push(text)
-      keptLength += text.length
-      if (keptLength <= 2 * length) return
-      // By way of bytes: a slice by itself would hold on to all that it is of.
-      const end = Buffer.from(kept.join('').slice(-length)).toString()
-      kept = [end]
-      keptLength = end.length
+      parts.push(text)
+      partsLength += text.length
+      if (partsLength <= 2 * length) return
+      // Copied by way of bytes: a slice alone would keep the whole string in memory.
+      const tail = Buffer.from(parts.join('').slice(-length)).toString()
+      parts = [tail]
+      partsLength = tail.length
     },
-    text: () => kept.join('').slice(-length),
+    text: () => parts.join('').slice(-length),
   }
 }

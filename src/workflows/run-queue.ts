@@ -37,21 +37,21 @@ type Dependencies = {
   runSeconds: number
 }
 
-/** Seconds for which a runner is believed to be there without hearing from it. */
+/** The duration of a lease, in seconds. */
 export const leaseSeconds = 60
-// In which a runner must say its first word: an answer may get lost on its way to one that is gone.
+// The first lease is short: the response to a claim may be lost when its runner has disconnected.
 const firstLeaseMs = 15_000
-// For so long after its beginning a run may be given to runners that say no word, at no cost.
-const unheardMostMs = 10 * 60_000
-const lossesAtMost = 2
-// A runner that was told to cancel has its own patience, which is shorter.
-const cancelPatienceMs = 120_000
+// Up to this age, a run is queued again without a loss when its runner never contacted the server.
+const silentLossMaxMs = 10 * 60_000
+const maxLosses = 2
+// Longer than the runner's own timeout for a cancellation.
+const cancelTimeoutMs = 120_000
 const overtimeMs = 120_000
 
-/** Who asks for a run, and what it has. */
+/** A runner that claims a run. */
 export type QueueRunner = { name: string; labels: string[] }
 
-/** The state of a run that was given to a runner, and to nobody since. */
+/** The state of a run that its current runner still holds. */
 export function running({
   id,
   attempt,
@@ -60,18 +60,18 @@ export function running({
   return { id, attempt, status: 'running', ...(tokenHash !== null && { tokenHash }) } as const
 }
 
-/** Who asks about a run that it has: the token is another one each time the run is given away. */
+/** The runner that holds a run, identified by the run's token. Each claim creates a new token. */
 export type Claimant = { id: string; tokenHash: string }
 
-/** A run that was given to a runner, with the token for it. */
+/** A claimed run with its token. */
 export type Claimed = { run: ListedRun; token: string; by: Claimant }
 
-/** The queue of runs: gives them to runners under a lease, and takes them back from those that are lost. */
+/** Creates the queue of runs: leases them to runners, and takes them back from lost runners. */
 export function createQueue(dependencies: Dependencies) {
   const { db, changes, clock, log, faultPoint, runSeconds } = dependencies
   const leaseUntil = () => clock.now() + leaseSeconds * 1000
 
-  /** Gives the next run to a runner; undefined when there is none for it. */
+  /** Claims the next run for a runner; undefined when there is none for it. */
   async function claim(runner: QueueRunner): Promise<Claimed | undefined> {
     for (const candidate of await candidates(runner)) {
       const claimed = await take(candidate, runner)
@@ -80,7 +80,7 @@ export function createQueue(dependencies: Dependencies) {
     return undefined
   }
 
-  // The oldest of those repositories first that have the fewest runs under way.
+  // Fair share: repositories with the fewest running runs come first, and the oldest run among those.
   async function candidates({ labels }: QueueRunner): Promise<Unfinished[]> {
     const unfinished = await listUnfinished(db)
     const has = new Set(labels)
@@ -89,9 +89,9 @@ export function createQueue(dependencies: Dependencies) {
       if (status === 'running') busy.set(repositoryId, (busy.get(repositoryId) ?? 0) + 1)
     }
     const waiting = unfinished.filter(({ status }) => status === 'queued')
-    const fitting = waiting.filter((run) => labelsOf(run).every((label) => has.has(label)))
+    const eligible = waiting.filter((run) => labelsOf(run).every((label) => has.has(label)))
     const load = (run: Unfinished) => busy.get(run.repositoryId) ?? 0
-    return fitting.sort((a, b) => load(a) - load(b) || (a.id < b.id ? -1 : 1))
+    return eligible.sort((a, b) => load(a) - load(b) || (a.id < b.id ? -1 : 1))
   }
 
   async function take(
@@ -102,9 +102,9 @@ export function createQueue(dependencies: Dependencies) {
     const run = await db.transaction().execute(async (tx) => {
       const now = clock.now()
       const groups = await listGroups(tx, id)
-      // Of two that are taken at the same time, the second one must see the first.
+      // Of two concurrent claims in one concurrency group, the second must see the first.
       if (groups.length > 0) await lockRuns(tx, repositoryId)
-      const taken = await updateRun(
+      const claimed = await updateRun(
         tx,
         { id, status: 'queued' },
         {
@@ -115,15 +115,15 @@ export function createQueue(dependencies: Dependencies) {
           startedAt: now,
         },
       )
-      if (!taken) return undefined
+      if (!claimed) return undefined
       const others = await listInGroups(tx, { repositoryId, groups, status: 'running' })
       if (others.some((other) => other !== id)) {
         const again = { status: 'queued', tokenHash: null, startedAt: null, runner: '' } as const
         await updateRun(tx, { id, status: 'running' }, again)
         return undefined
       }
-      await publishRun(tx, now, 'running', taken)
-      return taken
+      await publishRun(tx, now, 'running', claimed)
+      return claimed
     })
     if (!run) return undefined
     faultPoint('run.claimed')
@@ -131,23 +131,22 @@ export function createQueue(dependencies: Dependencies) {
     return { run, token, by: { id, tokenHash: hashToken(token) } }
   }
 
-  /** Believes for a further while that a runner is there; the run as it is. Throws `run_not_found` when it is not the runner's any more. */
+  /** Renews the lease and returns the run. Throws `run_not_found` when the runner has lost it. */
   async function renew({ id, tokenHash }: Claimant): Promise<ListedRun> {
     const held = { id, tokenHash, status: 'running' } as const
     const run = await updateRun(db, held, { leaseUntil: leaseUntil() })
-    if (!run) throw gone(id)
+    if (!run) throw runLost(id)
     return run
   }
 
-  /** Takes a run back from its runner, to be given to another; after a second loss it has failed. */
+  /** Takes a run back from its runner and queues it again; after a second loss it fails. */
   async function takeBack(
     run: Pick<ListedRun, 'id' | 'attempt' | 'tokenHash' | 'losses' | 'cancelReason' | 'runner'>,
     { isLoss, reason }: { isLoss: boolean; reason: string },
   ): Promise<void> {
     const losses = run.losses + (isLoss ? 1 : 0)
     if (run.cancelReason !== null) return complete(run, 'cancelled', run.cancelReason)
-    if (losses >= lossesAtMost)
-      return complete(run, 'failure', `${reason} This was the second time.`)
+    if (losses >= maxLosses) return complete(run, 'failure', `${reason} This was the second time.`)
     await db.transaction().execute(async (tx) => {
       const now = clock.now()
       const queued = await updateRun(tx, running(run), {
@@ -168,7 +167,7 @@ export function createQueue(dependencies: Dependencies) {
         { step: null, prefix: '', text: `${reason} The run is queued again.\n` },
       ])
       await publishRun(tx, now, 'queued', queued)
-      // Somebody may have cancelled it since it was looked at.
+      // It may have been cancelled since `run` was read.
       if (queued.cancelReason !== null) await completeQueued(tx, run.id, queued.cancelReason, now)
     })
     faultPoint('run.taken-back')
@@ -176,7 +175,7 @@ export function createQueue(dependencies: Dependencies) {
     changes.notify('queue')
   }
 
-  /** Ends a run that its runner has not ended. */
+  /** Completes a run on behalf of its runner. */
   async function complete(
     run: Pick<ListedRun, 'id' | 'attempt' | 'tokenHash'>,
     conclusion: RunConclusion,
@@ -198,44 +197,44 @@ export function createQueue(dependencies: Dependencies) {
   }
 
   return {
-    /** Waits for a run for a runner. */
+    /** Waits up to `waitMs` for a run for a runner. */
     claim: (runner: QueueRunner, waitMs: number, signal: AbortSignal) =>
       changes.until('queue', { deadline: performance.now() + waitMs, signal }, () => claim(runner)),
 
     renew,
     complete,
 
-    /** Hands a run back that its runner cannot go on with. */
+    /** Hands back a run that its runner cannot continue. */
     async release(by: Claimant, why: { isLoss: boolean; reason: string }): Promise<void> {
       await takeBack(await renew(by), why)
     },
 
-    /** Takes back what runners have that are gone: of one name at once, of all others when their lease is over. */
+    /** Takes back the runs of lost runners: those of `lostRunner` at once, others when their lease has expired. */
     async sweep(lostRunner?: string): Promise<void> {
       const now = clock.now()
       const overdue = await listOverdue(db, {
         now,
-        cancelledBefore: now - cancelPatienceMs,
+        cancelledBefore: now - cancelTimeoutMs,
         startedBefore: now - runSeconds * 1000 - overtimeMs,
       })
       const lost = lostRunner === undefined ? [] : await listRunningOf(db, lostRunner)
       for (const run of new Map([...overdue, ...lost].map((one) => [one.id, one])).values()) {
         const isLost = run.leaseUntil < now || run.runner === lostRunner
         const wasHeard = run.leaseUntil !== (run.startedAt ?? 0) + firstLeaseMs
-        // What one died of that is known to have died may have been this run; nor is it tried for ever.
-        const isOld = now - run.createdAt > unheardMostMs
+        // The run may be what killed `lostRunner`, and an old run is not retried forever.
+        const isOld = now - run.createdAt > silentLossMaxMs
         const isLoss = wasHeard || run.runner === lostRunner || isOld
-        log.warn({ runId: run.id, runner: run.runner, isLost }, 'a run was taken from its runner')
+        log.warn({ runId: run.id, runner: run.runner, isLost }, 'run taken back from its runner')
         if (isLost) await takeBack(run, { isLoss, reason: `The runner ${run.runner} was lost.` })
         else if (run.cancelReason !== null) await complete(run, 'cancelled', run.cancelReason)
-        else await complete(run, 'timed_out', 'The run took longer than a run may.')
+        else await complete(run, 'timed_out', 'The run exceeded its time limit.')
       }
     },
 
-    /** A run that its runner still has. */
+    /** Finds the run of a runner. Throws `run_not_found` when the runner has lost it. */
     async held({ id, tokenHash }: Claimant): Promise<ListedRun> {
       const run = await findRunById(db, id)
-      if (run?.status !== 'running' || run.tokenHash !== tokenHash) throw gone(id)
+      if (run?.status !== 'running' || run.tokenHash !== tokenHash) throw runLost(id)
       return run
     },
   }
@@ -245,19 +244,19 @@ function labelsOf({ labels }: Pick<RunRow, 'labels'>): string[] {
   return JSON.parse(labels)
 }
 
-function gone(id: string): Problem {
-  return new Problem('run_not_found', `The run ${id} is not this runner's any more.`)
+function runLost(id: string): Problem {
+  return new Problem('run_not_found', `The run ${id} is no longer assigned to this runner.`)
 }
 
 const runTokenPrefix = 'svcrun_'
 const runTokenBytes = 24
 
-/** A token for one attempt of one run. */
+/** Creates a token that is valid for one claim of one run. */
 function newRunToken(): string {
   return runTokenPrefix + randomBytes(runTokenBytes).toString('base64url')
 }
 
-/** Whether a string may be such a token. */
+/** Whether a token has the form of a run token. */
 export function isRunToken(text: string): boolean {
   return text.startsWith(runTokenPrefix)
 }

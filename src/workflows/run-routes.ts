@@ -18,15 +18,15 @@ type Dependencies = {
   logs: ReturnType<typeof createLogReader>
 }
 
-const usualPage = 100
-const waitMaxSeconds = 300
+const defaultLimit = 100
+const maxWaitSeconds = 300
 
 /** The routes of workflow runs. */
 export function runRoutes({ repositories, runs, views, logs }: Dependencies) {
   const open = ({ principal, permission, params }: FindRequest<{ name: string }>) =>
     repositories.open(principal, params.name, permission)
-  const missing = ['repository_not_found', 'repository_importing'] as const
-  const runMissing = [...missing, 'run_not_found'] as const
+  const problems = ['repository_not_found', 'repository_importing'] as const
+  const runProblems = [...problems, 'run_not_found'] as const
 
   return [
     route('GET', '/repos/:name/workflows', {
@@ -34,22 +34,26 @@ export function runRoutes({ repositories, runs, views, logs }: Dependencies) {
       tag: 'workflow runs',
       summary: 'List the workflow runs, newest first',
       description:
-        'A page has 100 unless `limit` says otherwise, and fewer when they have very many steps. The runs of every ' +
-        'push that was acknowledged before are among them.',
+        'Returns 100 runs a page unless `limit` is set, and fewer when the runs have very many steps. Includes the ' +
+        'runs started by every push that was acknowledged before this request.',
       permission: 'workflow:read',
       find: open,
       isLongLived: true,
       query: Type.Object({
         ...PageQuery.properties,
-        branch: Type.Optional(Type.String({ description: 'runs of this branch', maxLength: 500 })),
+        branch: Type.Optional(
+          Type.String({ description: 'only runs of this branch', maxLength: 500 }),
+        ),
         status: Type.Optional(
-          Type.Enum(['queued', 'running', 'completed'], { description: 'runs in this state' }),
+          Type.Enum(['queued', 'running', 'completed'], {
+            description: 'only runs with this status',
+          }),
         ),
       }),
       reply: { 200: Type.Array(ListedRun) },
-      problems: [...missing],
+      problems: [...problems],
       handle: async ({ found, query, url, setHeader, untilStopping }) => {
-        const { branch, status, limit = usualPage, cursor: before = '' } = query
+        const { branch, status, limit = defaultLimit, cursor: before = '' } = query
         const page = { before, limit: limit + 1, branch, status }
         const rows = await runs.list(found, { ...page, signal: untilStopping() })
         const shown = rows.slice(0, Math.min(limit, await views.countFitting(rows)))
@@ -64,8 +68,8 @@ export function runRoutes({ repositories, runs, views, logs }: Dependencies) {
       tag: 'workflow runs',
       summary: 'Run workflows',
       description:
-        `All workflow files of ${workflowsFolder}/, or those that are named, as the branch has them at this ` +
-        'moment. The answer comes at once; `GET /repos/:name/workflows/:id?wait=60` waits for the end.',
+        `Runs all workflow files in ${workflowsFolder}/, or only those in \`files\`, from the latest commit of the ` +
+        'branch. The response does not wait for the run; use `GET /repos/:name/workflows/:id?wait=60` for that.',
       permission: 'workflow:trigger',
       find: open,
       body: Type.Object(
@@ -89,14 +93,16 @@ export function runRoutes({ repositories, runs, views, logs }: Dependencies) {
         202: named(
           'QueuedRun',
           Type.Object({
-            id: Type.String({ description: "the run's id" }),
-            number: Type.Integer({ description: 'counts the runs of the repository from 1' }),
+            id: Type.String({ description: 'the id of the run' }),
+            number: Type.Integer({
+              description: 'the number of the run in its repository, from 1',
+            }),
             status: Type.String({ description: '`queued`' }),
           }),
         ),
       },
       problems: [
-        ...missing,
+        ...problems,
         'ref_not_found',
         'workflow_not_found',
         'workflow_invalid',
@@ -112,10 +118,10 @@ export function runRoutes({ repositories, runs, views, logs }: Dependencies) {
     route('POST', '/repos/:name/workflows/validate', {
       operationId: 'validateWorkflows',
       tag: 'workflow runs',
-      summary: 'Tell what is wrong with workflow files',
+      summary: 'Validate workflow files',
       description:
-        'Of those that are sent as `contents`, else of those of the branch. Actions of the repository that they ' +
-        'use are read from the branch. Nothing is run.',
+        'Checks the files in `contents`, or else those of the branch. Actions of the repository that the files use ' +
+        'are read from the branch. Nothing is run.',
       permission: 'workflow:read',
       find: open,
       body: Type.Object(
@@ -125,10 +131,10 @@ export function runRoutes({ repositories, runs, views, logs }: Dependencies) {
           contents: Type.Optional(
             Type.Array(
               Type.Object(
-                { path: FilePath, text: Type.String({ description: 'its text' }) },
+                { path: FilePath, text: Type.String({ description: 'the content of the file' }) },
                 closed,
               ),
-              { description: 'files that need not be in the repository', maxItems: 50 },
+              { description: 'files to check; they need not be in the repository', maxItems: 50 },
             ),
           ),
         },
@@ -143,7 +149,7 @@ export function runRoutes({ repositories, runs, views, logs }: Dependencies) {
           }),
         ),
       },
-      problems: [...missing, 'ref_not_found', 'workflow_not_found', 'checks_busy'],
+      problems: [...problems, 'ref_not_found', 'workflow_not_found', 'checks_busy'],
       handle: async ({ found, body }) => {
         const faults = await runs.validate(found, body)
         return { valid: faults.length === 0, faults }
@@ -153,21 +159,22 @@ export function runRoutes({ repositories, runs, views, logs }: Dependencies) {
       operationId: 'getRun',
       tag: 'workflow runs',
       summary: 'Get a workflow run',
-      description: 'With `wait`, when it has completed, or else after that many seconds.',
+      description:
+        'With `wait`, responds when the run has completed, or after that many seconds at the latest.',
       permission: 'workflow:read',
       find: open,
       isLongLived: true,
       query: Type.Object({
         wait: Type.Optional(
           Type.Integer({
-            description: `how long to wait for its end, 0 to ${waitMaxSeconds} seconds`,
+            description: `seconds to wait for the run to complete, 0 to ${maxWaitSeconds}`,
             minimum: 0,
-            maximum: waitMaxSeconds,
+            maximum: maxWaitSeconds,
           }),
         ),
       }),
       reply: { 200: Run },
-      problems: [...runMissing],
+      problems: [...runProblems],
       handle: async ({ found, params, query, untilStopping }) => {
         const waitMs = (query.wait ?? 0) * 1000
         const run = await runs.wait(found, params.id, { waitMs, signal: untilStopping() })
@@ -177,18 +184,18 @@ export function runRoutes({ repositories, runs, views, logs }: Dependencies) {
     route('GET', '/repos/:name/workflows/:id/logs', {
       operationId: 'getRunLog',
       tag: 'workflow runs',
-      summary: 'Read the log of a workflow run',
+      summary: 'Get the log of a workflow run',
       description:
-        'As text, from `offset` on, in bytes. With `Accept: text/event-stream`, or `follow=true`, as server-sent ' +
-        'events while it grows: `id` is the offset after each, so that `Last-Event-ID` goes on from there; the last ' +
-        'event is `end`.',
+        'Returns plain text, starting at the byte `offset`. With `Accept: text/event-stream` or `follow=true`, ' +
+        'streams the log as server-sent events while it grows: the `id` of an event is the offset after it, so ' +
+        '`Last-Event-ID` resumes there. The last event is `end`.',
       permission: 'workflow:read',
       find: open,
       isLongLived: true,
       query: Type.Object({
         offset: Type.Optional(
           Type.Integer({
-            description: 'a number of bytes to skip, 0 or more',
+            description: 'the number of bytes to skip, 0 or more',
             minimum: 0,
             maximum: 2 ** 40,
           }),
@@ -202,20 +209,22 @@ export function runRoutes({ repositories, runs, views, logs }: Dependencies) {
         ),
         step: Type.Optional(
           Type.Integer({
-            description: 'the number of a step, 0 or more: its output alone',
+            description: 'the number of a step, 0 or more; returns only the output of that step',
             minimum: 0,
             maximum: 1e6,
           }),
         ),
         follow: Type.Optional(
-          Type.Boolean({ description: '`true` or `false`: whether to follow it while it grows' }),
+          Type.Boolean({
+            description: '`true` or `false`: whether to follow the log while it grows',
+          }),
         ),
       }),
       produces: 'text/plain; charset=utf-8',
       eventStream:
-        'Text of the log as `data`, the offset after it as `id`; then the event `end`, of `{"conclusion": …}`.',
+        'Events with a part of the log as `data` and the offset after it as `id`, then the event `end` with `{"conclusion": …}`.',
       reply: { 200: Type.String() },
-      problems: [...runMissing],
+      problems: [...runProblems],
       handle: async ({ found, params, query, header, setType, setHeader, untilStopping }) => {
         const run = await runs.find(found, params.id)
         const { attempt = run.attempt, step } = query
@@ -236,11 +245,12 @@ export function runRoutes({ repositories, runs, views, logs }: Dependencies) {
       operationId: 'cancelRun',
       tag: 'workflow runs',
       summary: 'Cancel a workflow run',
-      description: 'At once when it waits; steps that run are asked to end, and then ended.',
+      description:
+        'A queued run is cancelled at once. Running steps are asked to stop, and killed if they do not.',
       permission: 'workflow:trigger',
       find: open,
       reply: { 202: RunState },
-      problems: [...runMissing, 'run_completed'],
+      problems: [...runProblems, 'run_completed'],
       handle: async ({ principal, found, params }) => {
         const { id } = await runs.find(found, params.id)
         return toState(await runs.cancel(principal, found, id))
@@ -249,10 +259,10 @@ export function runRoutes({ repositories, runs, views, logs }: Dependencies) {
     route('POST', '/repos/:name/workflows/:id/rerun', {
       operationId: 'rerunRun',
       tag: 'workflow runs',
-      summary: 'Run a completed workflow run again',
+      summary: 'Re-run a workflow run',
       description:
-        'The same files at the same commit, as its next attempt; the earlier one is kept. With `jobs` set to ' +
-        '`failed`, jobs that succeeded stay as they were.',
+        'Runs the same files at the same commit, as the next attempt of the run; earlier attempts are kept. With ' +
+        '`jobs` set to `failed`, jobs that succeeded are not run again.',
       permission: 'workflow:trigger',
       find: open,
       body: Type.Object(
@@ -264,7 +274,7 @@ export function runRoutes({ repositories, runs, views, logs }: Dependencies) {
         closed,
       ),
       reply: { 202: RunState },
-      problems: [...runMissing, 'run_not_completed', 'workflow_invalid', 'too_many_runs'],
+      problems: [...runProblems, 'run_not_completed', 'workflow_invalid', 'too_many_runs'],
       handle: async ({ principal, found, params, body }) => {
         const { id } = await runs.find(found, params.id)
         return toState(await runs.rerun(principal, found, id, body.jobs ?? 'all'))
@@ -274,7 +284,8 @@ export function runRoutes({ repositories, runs, views, logs }: Dependencies) {
 }
 
 const Branch = Type.String({
-  description: 'a branch, or the full name of a tag; the default branch when left out',
+  description:
+    'a branch, or the full name of a tag, such as `refs/tags/v1`; defaults to the default branch',
   minLength: 1,
   maxLength: 500,
 })
@@ -284,7 +295,7 @@ const FilePath = Type.String({
   maxLength: 500,
 })
 const Files = Type.Array(FilePath, {
-  description: 'workflow files, in order; all of them when left out',
+  description: 'workflow files, in order; defaults to all',
   minItems: 1,
   maxItems: 50,
 })

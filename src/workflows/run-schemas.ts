@@ -21,22 +21,23 @@ const Step = named(
   'Step',
   Type.Object({
     number: Type.Integer({
-      description: 'counts the steps of the run from 0; for `?step=` of its log',
+      description: 'the number of the step in its run, from 0; use it as `?step=` of the log',
     }),
     name: text,
-    workflow: Type.String({ description: "the workflow's name" }),
-    file: Type.String({ description: 'its file' }),
-    job: Type.String({ description: "the job's name" }),
+    workflow: Type.String({ description: 'the name of the workflow' }),
+    file: Type.String({ description: 'the path of the workflow file' }),
+    job: Type.String({ description: 'the name of the job' }),
     status,
     conclusion,
     success: Type.Boolean(),
     exitCode: orNull(Type.Integer()),
     output: Type.String({
-      description: 'standard output and error as they came, secrets masked; in lists the end of it',
+      description:
+        'standard output and standard error, interleaved, with secrets masked; in lists, only the end',
     }),
-    fault: orNull(Type.String({ description: 'why it failed, where the exit code does not tell' })),
+    fault: orNull(Type.String({ description: 'why the step failed, if not by its exit code' })),
     summary: orNull(
-      Type.String({ description: 'what it wrote to $GITHUB_STEP_SUMMARY; in lists null' }),
+      Type.String({ description: 'the content of $GITHUB_STEP_SUMMARY; null in lists' }),
     ),
     startedAt: orNull(time),
     completedAt: orNull(time),
@@ -46,28 +47,28 @@ const Step = named(
 
 const run = {
   id: text,
-  repoName: Type.String({ description: "the repository's name" }),
-  number: Type.Integer({ description: 'counts the runs of the repository from 1' }),
-  name: Type.String({ description: 'the `run-name`, else the names of its workflows' }),
+  repoName: Type.String({ description: 'the name of the repository' }),
+  number: Type.Integer({ description: 'the number of the run in its repository, from 1' }),
+  name: Type.String({ description: 'the `run-name`, or else the names of the workflows' }),
   branch: Type.String({ description: 'the branch or tag' }),
-  ref: Type.String({ description: 'the full name of it' }),
-  commit: Type.String({ description: 'what it pointed to when the run was accepted' }),
+  ref: Type.String({ description: 'the full name of the branch or tag' }),
+  commit: Type.String({ description: 'the commit that it pointed to when the run was accepted' }),
   event: Type.Enum(['push', 'workflow_dispatch', 'schedule'], {
     description: '`push`, `workflow_dispatch` or `schedule`',
   }),
-  actor: Type.String({ description: 'the username of whoever caused it' }),
+  actor: Type.String({ description: 'the username of the user who triggered the run' }),
   files: Type.Array(Type.String(), { description: 'the workflow files, in order' }),
-  labels: Type.Array(Type.String(), { description: 'labels that its runner must have' }),
+  labels: Type.Array(Type.String(), { description: 'labels that the runner must have' }),
   inputs: Type.Unsafe<Record<string, string | number | boolean>>({ type: 'object' }),
   status,
   conclusion,
-  attempt: Type.Integer({ description: 'counts its attempts from 1' }),
+  attempt: Type.Integer({ description: 'the number of the latest attempt, from 1' }),
   createdAt: time,
   queuedAt: time,
   startedAt: orNull(time),
   completedAt: orNull(time),
-  isolation: orNull(Type.String({ description: 'what isolation its steps really had' })),
-  fault: orNull(Type.String({ description: 'why it ended, where no step tells' })),
+  isolation: orNull(Type.String({ description: 'the isolation that the steps actually had' })),
+  fault: orNull(Type.String({ description: 'why the run ended, if not because of a step' })),
   result: orNull(
     Type.Object(
       {
@@ -78,10 +79,10 @@ const run = {
       { description: 'null until it has completed' },
     ),
   ),
-  steps: orNull(Type.Array(Step, { description: 'while it has not completed: how far it is' })),
+  steps: orNull(Type.Array(Step, { description: 'the steps so far; null once it has completed' })),
 } satisfies TProperties
 
-/** What is told of a run to those who may start and end it, and perhaps not read it. */
+/** The part of a run that is shown to principals who may trigger runs, but perhaps not read them. */
 export const RunState = named(
   'RunState',
   Type.Object({
@@ -97,7 +98,7 @@ export const RunState = named(
 /** A run in a list. */
 export const ListedRun = named('RunSummary', Type.Object(run))
 
-/** A run by itself. */
+/** A single run, with its jobs and attempts. */
 export const Run = named(
   'Run',
   Type.Object({
@@ -124,7 +125,7 @@ export const Run = named(
         startedAt: orNull(time),
         completedAt: orNull(time),
       }),
-      { description: 'those before the present one; their logs are at `…/logs?attempt=`' },
+      { description: 'the earlier attempts; their logs are at `…/logs?attempt=`' },
     ),
     failure: orNull(
       Type.Object(
@@ -145,16 +146,16 @@ export const Run = named(
           ),
           commitsSince: Type.Array(Type.Object({ id: text, author: text, message: text }), {
             description:
-              'commits since the last green run of the same files and branch, newest first, at most 50',
+              'commits since the last successful run of the same files and branch, newest first, at most 50',
           }),
         },
-        { description: 'what failed; null unless something has' },
+        { description: 'what failed; null if nothing did' },
       ),
     ),
   }),
 )
 
-/** What is wrong with a workflow file. */
+/** A fault in a workflow file. */
 export const FaultSchema = named(
   'WorkflowFault',
   Type.Object({

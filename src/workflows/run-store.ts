@@ -7,7 +7,7 @@ import { lockRepositorySummary } from '../repositories/repository-summary-store.
 export type NewRun = Insertable<Schema['runs']>
 type Notifier = Updateable<Schema['runs']>
 
-/** What a list and an answer tell of a run; not the files that it was started with. */
+/** The columns of a run that the API shows; without the files and the payload, which may be long. */
 export type ListedRun = Omit<RunRow, 'sources' | 'payload'>
 
 const listed = [
@@ -18,7 +18,7 @@ const listed = [
   ...(['tokenHash', 'losses', 'entries', 'logBytes', 'kept'] as const),
 ]
 
-/** Counts a further run of a repository. Its counter stays locked until the transaction ends. */
+/** Takes the next run number of a repository. The counter stays locked until the transaction ends. */
 export async function takeNumber(tx: Db, repositoryId: string): Promise<number> {
   await lockRepositorySummary(tx, repositoryId)
   const { last } = await tx
@@ -32,7 +32,7 @@ export async function takeNumber(tx: Db, repositoryId: string): Promise<number> 
   return last
 }
 
-/** Has other changes to the runs of a repository wait until the transaction ends. */
+/** Locks the runs of a repository against other changes until the transaction ends. */
 export async function lockRuns(tx: Db, repositoryId: string): Promise<void> {
   await lockRepositorySummary(tx, repositoryId)
   await tx
@@ -60,17 +60,17 @@ export function findRun(db: Db, repositoryId: string, id: string): Promise<Liste
     .executeTakeFirst()
 }
 
-/** A run by its id alone: for whoever holds its token. */
+/** Finds a run by its id alone, for requests that are authorized by its token. */
 export function findRunById(db: Db, id: string): Promise<ListedRun | undefined> {
   return db.selectFrom('runs').select(listed).where('id', '=', id).executeTakeFirst()
 }
 
-/** The same with all that it was started with, which may be long. */
+/** Finds a run with all columns, including the files and the payload. */
 export function findWholeRun(db: Db, id: string): Promise<RunRow | undefined> {
   return db.selectFrom('runs').selectAll().where('id', '=', id).executeTakeFirst()
 }
 
-/** The run that a token is for, by the token's hash. */
+/** Finds the running run of a token. */
 export function findRunByToken(db: Db, tokenHash: string): Promise<{ id: string } | undefined> {
   return db
     .selectFrom('runs')
@@ -82,7 +82,7 @@ export function findRunByToken(db: Db, tokenHash: string): Promise<{ id: string 
 
 export type RunFilter = { branch?: string | undefined; status?: RunRow['status'] | undefined }
 
-/** The runs of a repository before an id, newest first. */
+/** Lists the runs of a repository before an id, newest first. */
 export function listRuns(
   db: Db,
   repositoryId: string,
@@ -103,7 +103,7 @@ type State = {
   tokenHash?: string
 }
 
-/** Changes a run that is in a certain state; undefined when it is in another, or gone. */
+/** Updates a run if it is in the given state; undefined when it is not, or does not exist. */
 export function updateRun(
   db: Db,
   { id, status, attempt, entries, tokenHash }: State,
@@ -126,10 +126,10 @@ export async function countQueued(db: Db, repositoryId: string): Promise<number>
   return Number(count)
 }
 
-// Said like this, as SQLite finds nothing by what a value is not.
+// Listed, because SQLite uses no index for `<>`.
 const unfinished = ['queued', 'running'] as const
 
-/** How many runs are in each state that is not `completed`. */
+/** Counts the runs in each state other than `completed`. */
 export function countUnfinished(
   db: Db,
 ): Promise<{ status: RunRow['status']; count: number | string }[]> {
@@ -143,7 +143,7 @@ export function countUnfinished(
 
 export type Unfinished = Pick<RunRow, 'id' | 'repositoryId' | 'status' | 'labels'>
 
-/** Runs that wait or run, of all repositories or of one, oldest first. */
+/** Lists queued and running runs of all repositories or of one, oldest first. */
 export function listUnfinished(db: Db, repositoryId?: string): Promise<Unfinished[]> {
   const query = db
     .selectFrom('runs')
@@ -155,7 +155,7 @@ export function listUnfinished(db: Db, repositoryId?: string): Promise<Unfinishe
   ).execute()
 }
 
-/** Ids of unfinished runs of a repository that are in one of some concurrency groups. */
+/** Lists the ids of a repository's runs with a status in any of the concurrency groups. */
 export async function listInGroups(
   db: Db,
   {
@@ -182,7 +182,7 @@ export async function listGroups(db: Db, runId: string): Promise<string[]> {
   return rows.map(({ name }) => name)
 }
 
-/** Running runs whose lease has ended, or that were to end long ago. */
+/** Lists running runs whose lease has expired, or that should have ended long ago. */
 export function listOverdue(
   db: Db,
   {
@@ -205,7 +205,6 @@ export function listOverdue(
     .execute()
 }
 
-/** Running runs of one runner. */
 export function listRunningOf(db: Db, runner: string): Promise<ListedRun[]> {
   return db
     .selectFrom('runs')
@@ -215,7 +214,7 @@ export function listRunningOf(db: Db, runner: string): Promise<ListedRun[]> {
     .execute()
 }
 
-/** Forgets completed runs, but those that somebody has just now; how many. */
+/** Deletes completed runs, skipping rows that another transaction has locked. Returns their number. */
 export async function deleteOldRuns(
   db: Db,
   completedBefore: number,
@@ -236,7 +235,7 @@ export async function deleteOldRuns(
   return Number(numDeletedRows)
 }
 
-/** The last successful run before another one of the same files on the same branch. */
+/** Finds the last successful run before `run` with the same files and branch. */
 export function findLastGreen(db: Db, run: ListedRun): Promise<ListedRun | undefined> {
   return db
     .selectFrom('runs')

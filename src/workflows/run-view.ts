@@ -9,24 +9,24 @@ import { readOutputs } from './run-outputs.ts'
 import { findLastGreen, findRun, type ListedRun, listAttempts } from './run-store.ts'
 
 type Dependencies = { db: Database; git: Git }
-type Place = { name: string; path: string }
+type RepositoryPath = { name: string; path: string }
 
-/** Of what a step wrote, as much is kept for lists. */
+/** Characters of a step's output that are kept for lists. */
 export const stepTailLength = 2000
 
-// All outputs of an answer together; of what is longer, the ends are given, and `logs` has the rest.
+// All outputs of a response together. Longer outputs are cut to their ends; `/logs` has the rest.
 const outputsMaxLength = 8 * 1024 * 1024
 const summariesMaxLength = 8 * 1024 * 1024
 const summaryMaxLength = 256 * 1024
-// Of all runs of a list together.
-const listedStepsMax = 10_000
+// All runs of a list together.
+const maxListedSteps = 10_000
 const listedInputsMaxLength = 8 * 1024 * 1024
-// Of a run that a webhook is told of.
-const toldOutputsMaxLength = 256 * 1024
-const failureLines = 50
-const commitsAtMost = 50
+// Outputs in a webhook payload.
+const eventOutputsMaxLength = 256 * 1024
+const maxFailureLines = 50
+const maxCommits = 50
 
-/** What the API tells of runs. */
+/** Creates the views of runs in the API and in webhook payloads. */
 export function createRunViews({ db, git }: Dependencies) {
   async function listedSteps(of: OfAttempt[], total: number) {
     return listSteps(db, of, { tailLength: tailLengthFor(total), summaryLength: 0 })
@@ -41,7 +41,7 @@ export function createRunViews({ db, git }: Dependencies) {
     return listSteps(db, [of], { tailLength: tailLengthFor(Number(steps)), summaryLength })
   }
 
-  async function failureOf(run: ListedRun, place: Place, steps: StepSummary[]) {
+  async function failureOf(run: ListedRun, repository: RepositoryPath, steps: StepSummary[]) {
     if (run.conclusion !== 'failure' && run.conclusion !== 'timed_out') return null
     const failed = steps.find(
       ({ conclusion }) => conclusion === 'failure' || conclusion === 'timed_out',
@@ -62,13 +62,15 @@ export function createRunViews({ db, git }: Dependencies) {
             completedAt: green.completedAt,
           }
         : null,
-      commitsSince: green ? await commitsBetween(place.path, green.commitId, run.commitId) : [],
+      commitsSince: green
+        ? await commitsBetween(repository.path, green.commitId, run.commitId)
+        : [],
     }
   }
 
-  // A commit that is gone since leaves nothing to tell.
+  // Empty when one of the commits no longer exists.
   async function commitsBetween(directory: string, since: string, until: string) {
-    const command = gitCommands.listCommits(directory, String(commitsAtMost), since, until)
+    const command = gitCommands.listCommits(directory, String(maxCommits), since, until)
     const text = await git.run(command).catch(() => '')
     return text
       .split('\0')
@@ -80,7 +82,7 @@ export function createRunViews({ db, git }: Dependencies) {
   }
 
   return {
-    /** How many of some runs, one at least, are few enough for one answer. */
+    /** Counts how many of the runs fit into one response; at least one. */
     async countFitting(runs: ListedRun[]): Promise<number> {
       const counted = await measureSteps(db, runs.map(attemptOf))
       const stepsOf = new Map(counted.map(({ runId, steps }) => [runId, Number(steps)]))
@@ -88,13 +90,13 @@ export function createRunViews({ db, git }: Dependencies) {
       const tooMany = runs.findIndex((run) => {
         steps += stepsOf.get(run.id) ?? 0
         inputs += run.inputs.length
-        return steps > listedStepsMax || inputs > listedInputsMaxLength
+        return steps > maxListedSteps || inputs > listedInputsMaxLength
       })
       return tooMany === -1 ? runs.length : Math.max(1, tooMany)
     },
 
-    /** Runs for a list: of each step's output the end. */
-    async list(runs: ListedRun[], place: Place) {
+    /** Describes runs for a list, with only the end of each step's output. */
+    async list(runs: ListedRun[], repository: RepositoryPath) {
       const of = runs.map(attemptOf)
       const counted = await measureSteps(db, of)
       const total = counted.reduce((sum, one) => sum + Number(one.steps), 0)
@@ -103,11 +105,11 @@ export function createRunViews({ db, git }: Dependencies) {
       const stepsOf = Map.groupBy(steps, ({ runId }) => runId)
       return runs.map((run) => {
         const [jobs, some] = [jobsOf.get(run.id) ?? [], stepsOf.get(run.id) ?? []]
-        return toRun(run, place, toSteps(run, jobs, some, undefined))
+        return toRun(run, repository, toSteps(run, jobs, some, undefined))
       })
     },
 
-    /** A run as the list had it when an event told of it, whatever has become of it since. */
+    /** Describes a run in the state at the time of an event. */
     async atEvent({ repositoryId, repositoryName, actor, data }: AtEvent): Promise<RunSummary> {
       const { action: status, runId: id, attempt, commit: commitId } = data
       const row = await findRun(db, repositoryId, id)
@@ -122,10 +124,10 @@ export function createRunViews({ db, git }: Dependencies) {
         labels: JSON.stringify(data.labels),
       }
       const of = [{ runId: id, attempt }]
-      // Before its end it has none, or those that have come since.
+      // The steps in the database may be newer than the event.
       if (status !== 'completed') return toRun(run, { name: repositoryName }, [])
       const [{ steps = 1 } = {}] = await measureSteps(db, of)
-      const most = Math.floor(toldOutputsMaxLength / Number(steps))
+      const most = Math.floor(eventOutputsMaxLength / Number(steps))
       const tailLength = Math.min(stepTailLength, most)
       const [jobs, rows] = [
         await listNamedJobs(db, of),
@@ -134,8 +136,8 @@ export function createRunViews({ db, git }: Dependencies) {
       return toRun(run, { name: repositoryName }, toSteps(run, jobs, rows, undefined))
     },
 
-    /** A run by itself, with the whole output of its steps. */
-    async one(run: ListedRun, place: Place) {
+    /** Describes a single run, with the whole output of its steps. */
+    async one(run: ListedRun, repository: RepositoryPath) {
       const of = attemptOf(run)
       const [jobs, rows, outputs, attempts] = await Promise.all([
         listJobs(db, of),
@@ -145,16 +147,15 @@ export function createRunViews({ db, git }: Dependencies) {
       ])
       const steps = toSteps(run, jobs, rows, outputs)
       return {
-        ...toRun(run, place, steps),
+        ...toRun(run, repository, steps),
         jobs: inOrder(run, jobs).map(toJob),
         attempts: attempts.map(toAttempt),
-        failure: await failureOf(run, place, steps),
+        failure: await failureOf(run, repository, steps),
       }
     },
   }
 }
 
-/** An event of a run, and whose it is. */
 type AtEvent = {
   repositoryId: string
   repositoryName: string
@@ -173,23 +174,23 @@ function tailLengthFor(steps: number): number {
 }
 
 function lastLinesOf(output: string): string[] {
-  return output === '' ? [] : output.replace(/\n$/, '').split('\n').slice(-failureLines)
+  return output === '' ? [] : output.replace(/\n$/, '').split('\n').slice(-maxFailureLines)
 }
 
 type StepSummary = ReturnType<typeof toStep>
 
-/** What those are told who may start and end runs, and perhaps not read them. */
+/** The part of a run for principals who may trigger runs, but perhaps not read them. */
 export function toState({ id, number, status, conclusion, attempt, actorUsername }: ListedRun) {
   return { id, number, status, conclusion, attempt, actor: actorUsername }
 }
 
-function toRun(run: ShownRun, place: Pick<Place, 'name'>, steps: StepSummary[]) {
+function toRun(run: RunFields, repository: Pick<RepositoryPath, 'name'>, steps: StepSummary[]) {
   const { id, number, name, branch, ref, event, status, conclusion, attempt, isolation } = run
   const { createdAt, queuedAt, startedAt, completedAt } = run
   const duration = completedAt === null ? 0 : completedAt - (startedAt ?? completedAt)
   return {
     id,
-    repoName: place.name,
+    repoName: repository.name,
     number,
     name,
     branch,
@@ -214,8 +215,8 @@ function toRun(run: ShownRun, place: Pick<Place, 'name'>, steps: StepSummary[]) 
   }
 }
 
-/** A row, or what an event tells of it. */
-type ShownRun = Pick<
+/** From a row or from an event. */
+type RunFields = Pick<
   ListedRun,
   | 'id'
   | 'number'
@@ -239,7 +240,7 @@ type ShownRun = Pick<
   | 'fault'
 >
 
-// In the order of the files, then of the jobs as they became known, then of their steps.
+// Sorts by the order of the files, then by job number.
 function inOrder<Job extends NamedJob>(run: Pick<ListedRun, 'files'>, jobs: Job[]): Job[] {
   const files: string[] = JSON.parse(run.files)
   return jobs.toSorted((a, b) => files.indexOf(a.file) - files.indexOf(b.file) || a.job - b.job)
@@ -259,7 +260,7 @@ function toSteps(
 
 function toStep(step: RunStepRow, job: NamedJob, output: string | undefined) {
   const { name, status, conclusion, exitCode, fault, summary, startedAt, completedAt } = step
-  const isDone = startedAt !== null && completedAt !== null
+  const hasEnded = startedAt !== null && completedAt !== null
   return {
     number: step.step,
     name,
@@ -275,7 +276,7 @@ function toStep(step: RunStepRow, job: NamedJob, output: string | undefined) {
     summary: summary === '' ? null : summary,
     startedAt,
     completedAt,
-    duration: isDone ? completedAt - startedAt : 0,
+    duration: hasEnded ? completedAt - startedAt : 0,
   }
 }
 
@@ -297,7 +298,7 @@ function toJob(job: RunJobRow) {
   }
 }
 
-// What was masked need not be JSON any more.
+// Masking may have broken the JSON.
 function parseMatrix(text: string): Record<string, unknown> | null {
   try {
     const value: unknown = JSON.parse(text)

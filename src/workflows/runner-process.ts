@@ -12,32 +12,31 @@ import { toSandboxOptions } from '../runner/sandbox-options.ts'
 export type RunnerProcess = ReturnType<typeof createRunnerProcess>
 
 type Options = {
-  /** Where the server listens, for this machine. */
+  /** The address of the server on this machine. */
   url: string
-  /** By which the server knows its own runner. */
+  /** Identifies the server's own runner to the server. */
   token: Sensitive<string>
   settings: Settings
   log: Log
-  /** The environment in which the process starts. */
   environment: Record<string, string | undefined>
-  /** Where programs are looked for. */
+  /** The PATH of the process. */
   path: string
   version: string
-  /** Called when it has ended by itself: what it worked on is lost. */
+  /** Called when the process has exited unexpectedly; its runs are lost. */
   onEnd: () => Promise<void>
 }
 
 const program = fileURLToPath(new URL(`../runner-main${extname(import.meta.url)}`, import.meta.url))
-// What it calls itself; the server knows it by its token.
+// For display only: the server identifies its runner by the token.
 const runnerName = 'local'
 
 const idleMs = 5 * 60_000
-const restartAfterMs = 1000
-const restartMostMs = 60_000
-// One that has lasted so long was no failure to start.
-const soundAfterMs = 60_000
+const minRestartDelayMs = 1000
+const maxRestartDelayMs = 60_000
+// A process that ran this long did not fail to start.
+const healthyAfterMs = 60_000
 const killAfterMs = 2000
-const maxYoungMib = 4
+const maxSemiSpaceMib = 4
 
 /** The folder in which a server's own runner works. */
 function runnerFolder(dataDir: string): string {
@@ -45,55 +44,59 @@ function runnerFolder(dataDir: string): string {
 }
 
 /**
- * The runner beside the server: started when there is first something to run, ends when there was nothing for
- * long, and is started again when it ends in any other way.
+ * Creates the supervisor of the server's own runner process. The process starts with the first run, exits when it
+ * has been idle for long, and is restarted when it exits in any other way.
  */
 export function createRunnerProcess(options: Options) {
   const { settings, log, environment, path, onEnd } = options
   let current: { child: ChildProcess; ended: Promise<void> } | undefined
   let isStopping = false
   let isPausing = false
-  let wokenAt = 0
-  let pauseMs = restartAfterMs
+  let lastWakeAt = 0
+  let restartDelayMs = minRestartDelayMs
 
   function start(): void {
     const startedAt = performance.now()
-    // A session of its own: Ctrl-C is for the main process.
-    const child = spawn(process.execPath, [`--max-semi-space-size=${maxYoungMib}`, program], {
+    // Detached, so that Ctrl-C reaches only the main process.
+    const child = spawn(process.execPath, [`--max-semi-space-size=${maxSemiSpaceMib}`, program], {
       env: { ...environment, PATH: path },
       stdio: ['pipe', 'ignore', 'inherit'],
       cwd: '/',
       detached: true,
     })
-    const ended = untilEnd(child).then(async (how) => {
+    const ended = waitForExit(child).then(async (exit) => {
       current = undefined
       if (isStopping) return
-      // Whoever wants it in the meantime must not start another: what this one had is not taken back yet.
+      // No new process may start before the runs of this one are taken back.
       isPausing = true
-      await onEnd().catch((error) => log.error({ err: error }, 'its runs could not be taken back'))
-      const isIdle = how.exitCode === 0
-      if (!isIdle) log.error(how, 'the runner ended by itself; it is started again')
-      const wasSound = isIdle || performance.now() - startedAt > soundAfterMs
-      pauseMs = wasSound ? restartAfterMs : Math.min(restartMostMs, pauseMs * 2)
-      // Somebody may have wanted it while it was about to end.
-      const isWanted = !isIdle || performance.now() - wokenAt < idleMs / 2
-      if (isWanted) await sleep(pauseMs, undefined, { ref: false })
+      await onEnd().catch((error) =>
+        log.error({ err: error }, 'taking back the runs of the runner failed'),
+      )
+      const isIdle = exit.exitCode === 0
+      if (!isIdle) log.error(exit, 'runner exited unexpectedly; restarting')
+      const wasHealthy = isIdle || performance.now() - startedAt > healthyAfterMs
+      restartDelayMs = wasHealthy
+        ? minRestartDelayMs
+        : Math.min(maxRestartDelayMs, restartDelayMs * 2)
+      // A wake-up may have arrived while the process was exiting.
+      const isNeeded = !isIdle || performance.now() - lastWakeAt < idleMs / 2
+      if (isNeeded) await sleep(restartDelayMs, undefined, { ref: false })
       isPausing = false
-      if (isWanted && !isStopping) start()
+      if (isNeeded && !isStopping) start()
     })
     current = { child, ended }
-    child.stdin.on('error', () => {}) // It has ended, which is seen to elsewhere.
+    child.stdin.on('error', () => {}) // The process has exited, which `waitForExit` handles.
     child.stdin.write(`${JSON.stringify(toOrders(options))}\n`)
   }
 
   return {
-    /** Tells that there is something to run. */
+    /** Starts the process if it is not running. Called when a run is queued. */
     wake(): void {
-      wokenAt = performance.now()
+      lastWakeAt = performance.now()
       if (settings.runner && !isStopping && !isPausing && !current) start()
     },
 
-    /** Has it hand back what it works on, and end; after a time it is ended. */
+    /** Stops the process: it hands back its runs and exits, or is killed after the timeout. */
     async stop(timeoutMs: number): Promise<void> {
       isStopping = true
       if (!current) return
@@ -104,18 +107,18 @@ export function createRunnerProcess(options: Options) {
       clearTimeout(timer)
     },
 
-    /** Has it end at once, for a program that is about to exit. */
+    /** Kills the process, when the server is about to exit. */
     abandon(): void {
       isStopping = true
       current?.child.kill('SIGKILL')
     },
 
-    /** The id of the process; undefined while there is none. */
+    /** The process id; undefined while none is running. */
     pid: () => current?.child.pid,
   }
 }
 
-/** What the process is told. */
+/** The configuration that the process reads from its standard input. */
 export function toOrders({ url, token, settings, path, version }: Options): RunnerOrders {
   return {
     server: url,
@@ -132,12 +135,12 @@ export function toOrders({ url, token, settings, path, version }: Options): Runn
   }
 }
 
-type How = { exitCode: number | null; signal: NodeJS.Signals | null; err?: Error }
+type Exit = { exitCode: number | null; signal: NodeJS.Signals | null; err?: Error }
 
-function untilEnd(child: ChildProcess): Promise<How> {
+function waitForExit(child: ChildProcess): Promise<Exit> {
   return new Promise((resolve) => {
     child.once('exit', (exitCode, signal) => resolve({ exitCode, signal }))
-    // It could not be started.
+    // Emitted when the process could not be spawned.
     child.once('error', (err) => resolve({ exitCode: null, signal: null, err }))
   })
 }

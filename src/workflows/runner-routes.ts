@@ -17,11 +17,11 @@ import {
 import type { Claimant } from './run-queue.ts'
 import type { RunnerService } from './runner-service.ts'
 
-/** The routes for runners: they claim runs, and tell what has become of them; `ownRunner` names the server's own. */
+/** The routes with which runners claim runs and report on them; `ownRunner` names the runner of this server. */
 export function runnerRoutes(runnerService: RunnerService, ownRunner: string) {
-  // A run's token is for no other run.
+  // The token of a run gives no access to other runs.
   const own = ({ id: ownId, claim = '' }: Principal, id: string): Claimant => {
-    if (ownId !== id) throw new Problem('run_not_found', 'This token is of another run.')
+    if (ownId !== id) throw new Problem('run_not_found', 'This token belongs to another run.')
     return { id, tokenHash: claim }
   }
 
@@ -29,9 +29,10 @@ export function runnerRoutes(runnerService: RunnerService, ownRunner: string) {
     route('POST', '/runner/claim', {
       operationId: 'claimRun',
       tag: 'runners',
-      summary: 'Claim a run, waiting for one',
+      summary: 'Claim a run',
       description:
-        'For runners: 204 when there was none in time. What follows is asked with `runToken`.',
+        'For runners. Waits for a run, and returns 204 if there is none in time. Requests about the run need ' +
+        'its `runToken`.',
       permission: 'runner',
       isPolling: true,
       isLongLived: true,
@@ -47,11 +48,11 @@ export function runnerRoutes(runnerService: RunnerService, ownRunner: string) {
     route('GET', '/runner/runs/:id/source', {
       operationId: 'getRunSource',
       tag: 'runners',
-      summary: 'Get the commit of a run, as a pack',
+      summary: 'Get the commit of a run as a pack',
       permission: 'run',
       isLongLived: true,
       produces: sourceContentType,
-      reply: { 200: Type.String({ description: 'a pack: gitformat-pack(5)' }) },
+      reply: { 200: Type.String({ description: 'a pack, as in gitformat-pack(5)' }) },
       problems: ['run_not_found', 'ref_not_found'],
       handle: async ({ principal, params, untilGone }) =>
         Readable.from(await runnerService.source(own(principal, params.id), untilGone())),
@@ -59,8 +60,8 @@ export function runnerRoutes(runnerService: RunnerService, ownRunner: string) {
     route('POST', '/runner/runs/:id/report', {
       operationId: 'reportRun',
       tag: 'runners',
-      summary: 'Tell what happened in a run',
-      description: 'Entries that are known already are not taken again.',
+      summary: 'Report the progress of a run',
+      description: 'Ignores entries that were reported before, so a request can be repeated.',
       permission: 'run',
       body: ReportBody,
       reply: { 200: named('Reported', Reported) },
@@ -71,7 +72,7 @@ export function runnerRoutes(runnerService: RunnerService, ownRunner: string) {
     route('GET', '/runner/runs/:id/orders', {
       operationId: 'getRunOrders',
       tag: 'runners',
-      summary: 'Ask whether a run is to be cancelled, and say that its runner is there',
+      summary: 'Renew the lease of a run and wait for a cancellation',
       permission: 'run',
       isPolling: true,
       isLongLived: true,
@@ -84,7 +85,7 @@ export function runnerRoutes(runnerService: RunnerService, ownRunner: string) {
     route('POST', '/runner/runs/:id/release', {
       operationId: 'releaseRun',
       tag: 'runners',
-      summary: 'Hand a run back to the queue',
+      summary: 'Return a run to the queue',
       permission: 'run',
       body: ReleaseBody,
       reply: { 204: nothing },

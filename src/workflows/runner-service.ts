@@ -19,7 +19,7 @@ type Dependencies = {
   queue: Queue
   reports: ReturnType<typeof createReports>
   changes: Notifier
-  /** Opens the secrets of a repository, all or some, for a run. */
+  /** Opens all or some secrets of a repository for a run. */
   openSecrets: (
     repositoryId: string,
     names: string[] | undefined,
@@ -29,16 +29,17 @@ type Dependencies = {
   limits: PlanLimits
 }
 
-/** What runners are told, and what is taken from them. */
+/** Creates the service behind the runner API. */
 export function createRunnerService(dependencies: Dependencies) {
   const { db, git, queue, reports, changes, openSecrets, pathOf, baseUrl, limits } = dependencies
 
   async function toPlan(run: ListedRun): Promise<Plan> {
-    const [place, whole] = [
+    const [repository, whole] = [
       await findRepositorySummary(db, run.repositoryId),
       await findWholeRun(db, run.id),
     ]
-    if (!place || !whole) throw new Problem('repository_not_found', 'The repository is gone.')
+    if (!repository || !whole)
+      throw new Problem('repository_not_found', 'The repository has been deleted.')
     const [first] = await listAttempts(db, run.id)
     const names: string[] | undefined =
       run.secretNames === null ? undefined : JSON.parse(run.secretNames)
@@ -48,8 +49,8 @@ export function createRunnerService(dependencies: Dependencies) {
       attempt: run.attempt,
       number: run.number,
       repository: {
-        name: place.name,
-        owner: place.ownerUsername,
+        name: repository.name,
+        owner: repository.ownerUsername,
         defaultBranch: await readDefaultBranch(pathOf(run.repositoryId)),
       },
       serverUrl: baseUrl(),
@@ -69,7 +70,7 @@ export function createRunnerService(dependencies: Dependencies) {
   }
 
   return {
-    /** Waits for a run for a runner; undefined when none came. A run that cannot be handed out has failed. */
+    /** Waits for a run for a runner; undefined when none came in time. A run that cannot be prepared fails. */
     async claim(body: ClaimBody, signal: AbortSignal): Promise<Claim | undefined> {
       const deadline = performance.now() + body.waitSeconds * 1000
       for (;;) {
@@ -79,16 +80,16 @@ export function createRunnerService(dependencies: Dependencies) {
         try {
           const plan = await toPlan(claimed.run)
           if (!signal.aborted) return { runToken: claimed.token, leaseSeconds, plan }
-          await queue.release(claimed.by, { isLoss: false, reason: 'Its runner went away.' })
+          await queue.release(claimed.by, { isLoss: false, reason: 'The runner disconnected.' })
           return undefined
         } catch (error) {
           if (!(error instanceof Problem)) throw error
-          await queue.complete(claimed.run, 'failure', `The run could not begin: ${error.message}`)
+          await queue.complete(claimed.run, 'failure', `The run could not start: ${error.message}`)
         }
       }
     },
 
-    /** The commit of a run with its trees and blobs, as a pack. Throws `ref_not_found` when it is gone. */
+    /** Streams the commit of a run with its trees and blobs, as a pack. Throws `ref_not_found` when it is gone. */
     async source(by: Claimant, signal: AbortSignal): Promise<AsyncIterable<Buffer>> {
       const { repositoryId, commitId } = await queue.held(by)
       const child = await git.start(gitCommands.packCommit(pathOf(repositoryId)))
@@ -102,10 +103,7 @@ export function createRunnerService(dependencies: Dependencies) {
         await child[Symbol.asyncDispose]()
         const gone = /bad object|not a valid object|bad revision|unable to/i.test(complaint)
         if (!gone) throw new Error(`git pack-objects: ${complaint}`)
-        throw new Problem(
-          'ref_not_found',
-          `The commit ${commitId} is not in the repository any more.`,
-        )
+        throw new Problem('ref_not_found', `The commit ${commitId} is no longer in the repository.`)
       }
       return (async function* () {
         try {
@@ -123,7 +121,7 @@ export function createRunnerService(dependencies: Dependencies) {
     report: (by: Claimant, body: { first: number; entries: RunEntry[] }): Promise<Reported> =>
       reports.take(by, body),
 
-    /** Renews the lease, and waits for an order. */
+    /** Renews the lease, and waits up to `waitMs` for a cancellation. */
     async orders(by: Claimant, waitMs: number, signal: AbortSignal): Promise<Orders> {
       await queue.renew(by)
       const deadline = performance.now() + waitMs

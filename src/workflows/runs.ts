@@ -18,7 +18,7 @@ import type { Checker } from '../workflow-parser/checker.ts'
 import { readInputs } from '../workflow-parser/dispatch-inputs.ts'
 import type { Fault, SourceFile } from '../workflow-parser/workflow.ts'
 import { openCommit } from './commit-files.ts'
-import { completeQueued, enqueue, makeWay, requireRoom } from './enqueue.ts'
+import { completeQueued, enqueue, requireQueueSpace, supersede } from './enqueue.ts'
 import { createNameMask } from './name-mask.ts'
 import { branchOf, type Start } from './new-run.ts'
 import { reusedJobs } from './reused-jobs.ts'
@@ -56,20 +56,20 @@ type Dependencies = {
   baseUrl: () => string
 }
 
-/** What somebody asks for. */
-export type Wanted = {
+/** A request to run workflows; all workflow files of the default branch unless it says otherwise. */
+export type RunRequest = {
   branch?: string | undefined
   files?: string[] | undefined
   inputs?: Record<string, string | number | boolean> | undefined
 }
 
 const deletionWaitMs = 5_000
-// A push with very many workflow files is waited for no longer.
+// Checking a push with very many workflow files can take longer.
 const reactionWaitMs = 10_000
 // As on GitHub.
 const inputsMaxLength = 65_535
 
-/** Runs of workflows, as those see them who ask for them. */
+/** Creates the service that starts, lists, cancels and re-runs workflow runs. */
 export function createRuns(dependencies: Dependencies) {
   const { db, git, checker, queue, changes, clock, openSecrets, faultPoint, baseUrl } = dependencies
 
@@ -80,14 +80,14 @@ export function createRuns(dependencies: Dependencies) {
   }
 
   return {
-    /** Queues a run of files at a branch as it is now. Throws Problems for whatever cannot run. */
-    async start(actor: Principal, repository: Repository, wanted: Wanted) {
-      const named = wanted.files && toWorkflowPaths(wanted.files)
-      const { ref, target } = await resolve(repository, wanted.branch)
+    /** Queues a run of workflow files at the latest commit of a branch. Throws a Problem if they cannot run. */
+    async start(actor: Principal, repository: Repository, request: RunRequest) {
+      const named = request.files && toWorkflowPaths(request.files)
+      const { ref, target } = await resolve(repository, request.branch)
       await using objects = await openObjects(git, repository.path)
       const commit = await openCommit(objects, target)
-      // A tag has an object of its own, and may be of something else than a commit.
-      if (!commit.commit) throw new Problem('ref_not_found', `${ref} is of no commit.`)
+      // An annotated tag may point to something other than a commit.
+      if (!commit.commit) throw new Problem('ref_not_found', `${ref} does not point to a commit.`)
       const commitId = commit.commit.id
       const paths = named ?? (await commit.listWorkflows())
       if (paths.length === 0) {
@@ -97,16 +97,16 @@ export function createRuns(dependencies: Dependencies) {
       const sources = await readSources(checker, commit, paths)
       if (sources.faults.length > 0) throw invalid(sources.faults)
       const declared = Object.assign({}, ...sources.workflows.map(({ on }) => on.dispatch?.inputs))
-      const inputs = valuesOf(readInputs(declared, wanted.inputs ?? {}))
+      const inputs = valuesOf(readInputs(declared, request.inputs ?? {}))
       if (JSON.stringify(inputs).length > inputsMaxLength) {
-        const detail = `The inputs together have more than ${inputsMaxLength} characters.`
+        const detail = `The inputs must have at most ${inputsMaxLength} characters in total.`
         throw new Problem('invalid_request', detail, { errors: [{ pointer: '/inputs', detail }] })
       }
       const mask = await createNameMask(openSecrets, repository.id, sources.workflows)
       const { id: repositoryId, name, ownerUsername: owner, path: directory } = repository
       const from = { directory, sender: actor.username, baseUrl: baseUrl() }
       const about = await readPayloadContext(repository, from)
-      const wantedRun: Start = {
+      const start: Start = {
         repository: { id: repositoryId, name, owner },
         actor,
         event: 'workflow_dispatch',
@@ -119,7 +119,7 @@ export function createRuns(dependencies: Dependencies) {
       }
       const queued = await db.transaction().execute(async (tx) => {
         const now = clock.now()
-        const { news, ...made } = await enqueue(tx, wantedRun, now)
+        const { news, ...made } = await enqueue(tx, start, now)
         await publishRuns(tx, now, news)
         return made
       })
@@ -130,7 +130,7 @@ export function createRuns(dependencies: Dependencies) {
 
     find,
 
-    /** The runs of a repository, newest first, with those of every push that came before this was asked for. */
+    /** Lists the runs of a repository, newest first, including those of every push acknowledged before the call. */
     async list(
       repository: Repository,
       { signal, ...page }: RunFilter & { before: string; limit: number; signal: AbortSignal },
@@ -142,7 +142,7 @@ export function createRuns(dependencies: Dependencies) {
       return listRuns(db, repository.id, page)
     },
 
-    /** The run when it has completed, or when the time is over. */
+    /** Waits until the run has completed or `waitMs` have passed, and returns it. */
     async wait(
       repository: Repository,
       id: string,
@@ -156,7 +156,7 @@ export function createRuns(dependencies: Dependencies) {
       return find(repository, id)
     },
 
-    /** Ends a run: at once when nobody has begun it, else as soon as its runner has. */
+    /** Cancels a run: at once when it is queued, else as soon as its runner has stopped it. */
     async cancel(actor: Principal, repository: Repository, id: string): Promise<ListedRun> {
       const now = clock.now()
       const reason = `Cancelled by ${actor.username}.`
@@ -164,7 +164,7 @@ export function createRuns(dependencies: Dependencies) {
         if (await completeQueued(tx, id, reason, now)) return
         const order = { cancelReason: reason, cancelledAt: now }
         const { status, cancelReason } = (await findRun(tx, repository.id, id)) ?? {}
-        // Asked for before.
+        // Cancelled before.
         if (status === 'running' && typeof cancelReason === 'string') return
         if (!(await updateRun(tx, { id, status: 'running' }, order))) {
           throw new Problem('run_completed', 'The run has completed; there is nothing to cancel.')
@@ -174,7 +174,7 @@ export function createRuns(dependencies: Dependencies) {
       return find(repository, id)
     },
 
-    /** Queues a completed run again as its next attempt: all of it, or only what did not succeed. */
+    /** Queues a completed run as its next attempt, with all jobs or only those that did not succeed. */
     async rerun(actor: Principal, repository: Repository, id: string, jobs: 'all' | 'failed') {
       const changed = await db.transaction().execute(async (tx) => {
         await lockRuns(tx, repository.id)
@@ -182,11 +182,11 @@ export function createRuns(dependencies: Dependencies) {
         if (run?.status !== 'completed') {
           throw new Problem(
             'run_not_completed',
-            'The run has not completed; cancel it first, or wait.',
+            'The run has not completed; wait for it, or cancel it first.',
           )
         }
         const files = await requireSources(tx, run)
-        await requireRoom(tx, repository.id)
+        await requireQueueSpace(tx, repository.id)
         const ofFailed = { runId: id, attempt: run.attempt }
         const kept = jobs === 'failed' ? await reusedJobs(files, await listJobs(tx, ofFailed)) : []
         const now = clock.now()
@@ -202,8 +202,12 @@ export function createRuns(dependencies: Dependencies) {
           completedAt: run.completedAt ?? now,
           logBytes,
         })
-        const way = { repositoryId: repository.id, groups: await listGroups(tx, id) }
-        const { changed, news } = await makeWay(tx, { ...way, cancels: [], name: run.name }, now)
+        const newer = { repositoryId: repository.id, groups: await listGroups(tx, id) }
+        const { changed, news } = await supersede(
+          tx,
+          { ...newer, cancels: [], name: run.name },
+          now,
+        )
         const queued = await updateRun(
           tx,
           { id, status: 'completed', attempt },
@@ -225,20 +229,20 @@ export function createRuns(dependencies: Dependencies) {
       return find(repository, id)
     },
 
-    /** What is wrong with files: of the request, or of a branch; both when files of the request use actions of the branch. */
+    /** Checks workflow files from the request, or else from a branch. Actions are always read from the branch. */
     async validate(
       repository: Repository,
-      wanted: {
+      request: {
         branch?: string | undefined
         files?: string[] | undefined
         contents?: SourceFile[] | undefined
       },
     ): Promise<Fault[]> {
-      const paths = toWorkflowPaths(wanted.files ?? [])
-      const given = toGivenFiles(wanted.contents ?? [])
-      const at = await resolve(repository, wanted.branch).catch((error) => {
-        // A repository without a commit can be asked about texts, too.
-        if (given.length > 0 && wanted.branch === undefined) return undefined
+      const paths = toWorkflowPaths(request.files ?? [])
+      const given = toGivenFiles(request.contents ?? [])
+      const at = await resolve(repository, request.branch).catch((error) => {
+        // Contents can be checked even when the repository has no commit.
+        if (given.length > 0 && request.branch === undefined) return undefined
         throw error
       })
       if (!at) return (await checkSources(checker, given, async () => undefined)).faults
@@ -249,14 +253,14 @@ export function createRuns(dependencies: Dependencies) {
       return (await readSources(checker, commit, named)).faults
     },
 
-    /** Ends all runs of a repository that is about to be deleted, and waits until their processes have ended. */
+    /** Ends all runs of a repository before its deletion, and waits until their processes have exited. */
     async endAll(repositoryId: string): Promise<void> {
       const now = clock.now()
       const reason = 'The repository was deleted.'
       for (const { id } of await listUnfinished(db, repositoryId)) {
         await db.transaction().execute(async (tx) => {
           if (await completeQueued(tx, id, reason, now)) return
-          // The time of the order is what tells a runner that there is no time for anything else.
+          // The time 0 makes the runner kill the steps instead of asking them to stop.
           await updateRun(tx, { id, status: 'running' }, { cancelReason: reason, cancelledAt: 0 })
         })
         changes.notify(id)
@@ -268,7 +272,7 @@ export function createRuns(dependencies: Dependencies) {
           return rest.some((run) => run.id === id) ? undefined : true
         })
       }
-      // A runner that does not answer has lost the right to report, and ends its run by that.
+      // A runner that does not respond loses its lease, and ends the run when it notices.
       for (const run of await listUnfinished(db, repositoryId)) {
         const whole = await findRun(db, repositoryId, run.id)
         if (whole) await queue.complete(whole, 'cancelled', reason)
@@ -276,14 +280,14 @@ export function createRuns(dependencies: Dependencies) {
     },
   }
 
-  // One that could not begin has nothing to run.
+  // A run that failed before it started has no files.
   async function requireSources(tx: Db, { id, fault }: ListedRun): Promise<SourceFile[]> {
     const { sources = '' } = (await findWholeRun(tx, id)) ?? {}
     const { files }: { files: SourceFile[] } = JSON.parse(sources)
     if (files.length > 0) return files
     throw new Problem(
       'workflow_invalid',
-      `The run could not begin, and cannot now: ${fault} Mend that, and start a new run.`,
+      `The run cannot be started: ${fault} Fix this and start a new run.`,
     )
   }
 }
@@ -303,7 +307,7 @@ const fresh = {
   logBytes: 0,
 } as const
 
-/** The full ref of a branch, or of what is given with its full name, and what it points to. */
+/** Resolves a branch name or a full ref name to the ref and the object it points to. */
 async function resolve({ path }: Repository, branch: string | undefined) {
   const name = branch ?? (await readDefaultBranch(path))
   const ref = /^refs\/(heads|tags)\//.test(name) ? name : `refs/heads/${name}`
@@ -321,5 +325,5 @@ function valuesOf(read: ReturnType<typeof readInputs>) {
     pointer: `/inputs/${input}`,
     detail: message,
   }))
-  throw new Problem('invalid_request', 'The inputs are not what the workflow takes.', { errors })
+  throw new Problem('invalid_request', 'The inputs do not match those of the workflow.', { errors })
 }

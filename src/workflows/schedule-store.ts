@@ -1,6 +1,5 @@
 import type { Db, ScheduleRow } from '../database/schema.ts'
 
-/** Puts the schedules of a repository in place of those that it had. */
 export async function replaceSchedules(
   tx: Db,
   repositoryId: string,
@@ -10,18 +9,18 @@ export async function replaceSchedules(
   if (schedules.length > 0) await tx.insertInto('schedules').values(schedules).execute()
 }
 
-/** Schedules whose time has come, the earliest first. */
-export function listDue(db: Db, now: number, most: number): Promise<ScheduleRow[]> {
+/** Lists schedules that are due, the earliest first. */
+export function listDue(db: Db, now: number, limit: number): Promise<ScheduleRow[]> {
   return db
     .selectFrom('schedules')
     .selectAll()
     .where('nextAt', '<=', now)
     .orderBy('nextAt')
-    .limit(most)
+    .limit(limit)
     .execute()
 }
 
-/** Sets when a schedule comes next; false when somebody else has, or it is gone. */
+/** Sets the next time of a schedule; false when another server has done so, or the schedule no longer exists. */
 export async function moveOn(tx: Db, schedule: ScheduleRow, nextAt: number): Promise<boolean> {
   const { repositoryId, file, cron, timezone } = schedule
   const row = await tx

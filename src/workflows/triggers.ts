@@ -55,26 +55,26 @@ type Dependencies = {
 
 type Pushed = Awaited<ReturnType<typeof listEventsAfter>>[number]
 
-/** A run that is to be made: one that waits, or one that has failed before it began. */
+/** A run to create: one to queue, or one that failed before it started. */
 type Planned =
   | { start: Start }
   | { failed: Omit<Start, 'sources' | 'mask'> & { files: string[]; fault: string } }
 
-/** What was made: whom it is to be told to in this process, and what is to be published when all is made. */
+/** The names to notify in this process, and the events to publish at the end of the transaction. */
 type Made = { changed: string[]; news: RunNews[] }
 
-/** What an event asks for; `schedules` are those of the repository from now on. */
+/** The effects of an event; `schedules` replace those of the repository. */
 type Reaction = { planned: Planned[]; schedules?: { repositoryId: string; rows: ScheduleRow[] } }
 
-const dueAtOnce = 20
+const maxDueAtOnce = 20
 const changesMaxBytes = 4 * 1024 * 1024
-// A small tree can list itself many times over.
+// A small tree can contain itself many times.
 const changesLimits = { memoryMaxBytes: 512 * 1024 * 1024, fileMaxBytes: 2 ** 40 }
-const triesAtMost = 3
+const maxTries = 3
 const reactedKinds = new Set(['push', 'repository.default_branch'])
-// A push of very many refs must not keep everything else waiting.
-const reactMostMs = 2000
-const passing = new Set<ProblemCode>([
+// A push of very many refs must not delay schedules and lost runs.
+const reactTimeoutMs = 2000
+const transientCodes = new Set<ProblemCode>([
   'checks_busy',
   'git_busy',
   'database_unavailable',
@@ -83,15 +83,15 @@ const passing = new Set<ProblemCode>([
 // As on GitHub.
 const skips = /\[(skip ci|ci skip|no ci|skip actions|actions skip)\]/i
 
-/** Starts runs by itself: after pushes, as the event log tells of them, and at the times of schedules. */
+/** Creates the triggers: they start runs for pushes in the event log and at the times of schedules. */
 export function createTriggers(dependencies: Dependencies) {
   const { db, git, checker, changes, pathOf, openSecrets, baseUrl, clock, log } = dependencies
-  // The event that could not be reacted to, and how often.
+  // The event that failed last, and how often it failed in a row.
   let failing = { seq: 0, tries: 0 }
 
-  /** Reacts to what has happened since the last time, each event once, for a while; whether that was all. */
+  /** Handles unread events, each exactly once, for a limited time. Returns whether all were handled. */
   async function react(): Promise<boolean> {
-    const deadline = performance.now() + reactMostMs
+    const deadline = performance.now() + reactTimeoutMs
     while (await hasUnread(db, 'workflows')) {
       const from = await readCursor(db, 'workflows')
       const events = await listEventsAfter(db, from)
@@ -104,14 +104,14 @@ export function createTriggers(dependencies: Dependencies) {
         if (isReactedTo) done = seen
         if (performance.now() > deadline) break
       }
-      // What asks for nothing is passed over together.
+      // Events without effects advance the cursor together.
       if (seen > done) await record(done, seen, { planned: [] })
       if (performance.now() > deadline) return false
     }
     return true
   }
 
-  // The mark moves with the runs, so that an event makes them once, whoever else reads it.
+  // The cursor moves in the transaction that creates the runs, so an event creates them once, even with several servers.
   async function record(from: number, to: number, { planned, schedules }: Reaction): Promise<void> {
     const changed = await db.transaction().execute(async (tx) => {
       if ((await lockCursor(tx, 'workflows')) !== from) return []
@@ -131,8 +131,8 @@ export function createTriggers(dependencies: Dependencies) {
   }
 
   async function make(tx: Db, planned: Planned): Promise<Made> {
-    const about = 'start' in planned ? planned.start : planned.failed
-    if (!(await lockRepositorySummary(tx, about.repository.id))) return { changed: [], news: [] }
+    const fields = 'start' in planned ? planned.start : planned.failed
+    if (!(await lockRepositorySummary(tx, fields.repository.id))) return { changed: [], news: [] }
     if ('failed' in planned) return fail(tx, planned.failed)
     try {
       const { changed, news } = await enqueue(tx, planned.start, clock.now())
@@ -160,7 +160,7 @@ export function createTriggers(dependencies: Dependencies) {
     return { changed: [], news: [{ action: 'completed', run: { ...run, attempt: 1 } }] }
   }
 
-  // One event that cannot be reacted to must not keep all later ones from that. Whether it was recorded.
+  // An event that keeps failing must not block the later ones. Returns whether the event was recorded.
   async function reactTo(event: Pushed, from: number, objects: KeptObjects): Promise<boolean> {
     try {
       const reaction = await (event.kind === 'push' ? plan : planSchedules)(event, objects)
@@ -168,11 +168,11 @@ export function createTriggers(dependencies: Dependencies) {
       await record(from, event.seq, reaction)
     } catch (error) {
       failing = { seq: event.seq, tries: failing.seq === event.seq ? failing.tries + 1 : 1 }
-      if (isPassing(error) || failing.tries < triesAtMost) throw error
-      // What has failed may have been in the middle of an object.
+      if (isTransient(error) || failing.tries < maxTries) throw error
+      // git may have stopped in the middle of an object.
       await objects[Symbol.asyncDispose]()
-      log.error({ err: error, seq: event.seq }, 'workflows could not be started for an event')
-      // At once: else the next one that fails would have all of this done again.
+      log.error({ err: error, seq: event.seq }, 'starting workflows for an event failed')
+      // Recorded now, so that a failure of the next event does not repeat this one.
       await record(from, event.seq, { planned: [] })
     }
     return true
@@ -184,23 +184,24 @@ export function createTriggers(dependencies: Dependencies) {
   ): Promise<Reaction> {
     const update: PushedUpdate = JSON.parse(data)
     const isWanted = /^refs\/(heads|tags)\//.test(update.ref) && update.after !== zeroId
-    const place = repositoryId === null ? undefined : await findRepositorySummary(db, repositoryId)
-    if (!isWanted || !place) return { planned: [] }
-    const directory = pathOf(place.id)
+    const repository =
+      repositoryId === null ? undefined : await findRepositorySummary(db, repositoryId)
+    if (!isWanted || !repository) return { planned: [] }
+    const directory = pathOf(repository.id)
     const actor = { id: actorId, username: actorUsername }
     const commit = await openCommit(await objects.of(directory), update.after)
-    // A tag may be of something else than a commit.
+    // A tag may point to something other than a commit.
     if (!commit.commit) return { planned: [] }
     const paths = await commit.listWorkflows()
-    const about = toStart(place, update.ref, commit.commit.id, actor)
+    const fields = toStartFields(repository, update.ref, commit.commit.id, actor)
     const head = commit.commit
-    const told = await readPayloadContext(place, {
+    const context = await readPayloadContext(repository, {
       directory,
       sender: actorUsername,
       baseUrl: baseUrl(),
     })
-    const payload = pushPayload(update, { commits: [head], head }, told)
-    const isDefault = update.ref === `refs/heads/${told.repository.defaultBranch}`
+    const payload = pushPayload(update, { commits: [head], head }, context)
+    const isDefault = update.ref === `refs/heads/${context.repository.defaultBranch}`
     const isSkipped = skips.test(head.message)
     const changed = lazily(() => changedPaths(directory, update))
     const planned: Planned[] = []
@@ -211,30 +212,31 @@ export function createTriggers(dependencies: Dependencies) {
       if (sources.faults.length > 0 || !workflow) {
         const fault = describeFaults(sources.faults)
         if (!isSkipped)
-          planned.push({ failed: { ...about, event: 'push', payload, files: [path], fault } })
+          planned.push({ failed: { ...fields, event: 'push', payload, files: [path], fault } })
         continue
       }
-      if (isDefault) schedules.push(...toSchedules(place, workflow, actor))
+      if (isDefault) schedules.push(...toSchedules(repository, workflow, actor))
       if (isSkipped || !(await isStarted(workflow, update, changed))) continue
-      const mask = await createNameMask(openSecrets, place.id, sources.workflows)
-      planned.push({ start: { ...about, event: 'push', payload, sources, mask } })
+      const mask = await createNameMask(openSecrets, repository.id, sources.workflows)
+      planned.push({ start: { ...fields, event: 'push', payload, sources, mask } })
     }
     return isDefault
-      ? { planned, schedules: { repositoryId: place.id, rows: schedules } }
+      ? { planned, schedules: { repositoryId: repository.id, rows: schedules } }
       : { planned }
   }
 
-  /** The schedules of a repository after a change of its default branch, which they come from. */
+  /** Reads the schedules of a repository again when its default branch has changed: they come from there. */
   async function planSchedules(
     { repositoryId, actorId, actorUsername }: Pushed,
     objects: KeptObjects,
   ): Promise<Reaction> {
-    const place = repositoryId === null ? undefined : await findRepositorySummary(db, repositoryId)
-    if (!place) return { planned: [] }
-    const directory = pathOf(place.id)
+    const repository =
+      repositoryId === null ? undefined : await findRepositorySummary(db, repositoryId)
+    if (!repository) return { planned: [] }
+    const directory = pathOf(repository.id)
     const ref = `refs/heads/${await readDefaultBranch(directory)}`
     const tip = (await readRefs(directory, [ref])).get(ref) ?? zeroId
-    const schedules = { repositoryId: place.id, rows: [] as ScheduleRow[] }
+    const schedules = { repositoryId: repository.id, rows: [] as ScheduleRow[] }
     if (tip === zeroId) return { planned: [], schedules }
     const commit = await openCommit(await objects.of(directory), tip)
     for (const path of commit.commit ? await commit.listWorkflows() : []) {
@@ -242,7 +244,7 @@ export function createTriggers(dependencies: Dependencies) {
       const [workflow] = workflows
       const actor = { id: actorId, username: actorUsername }
       if (faults.length === 0 && workflow)
-        schedules.rows.push(...toSchedules(place, workflow, actor))
+        schedules.rows.push(...toSchedules(repository, workflow, actor))
     }
     return { planned: [], schedules }
   }
@@ -289,13 +291,13 @@ export function createTriggers(dependencies: Dependencies) {
     return [...new Map(rows.map((row) => [`${row.cron} ${row.timezone}`, row])).values()]
   }
 
-  /** Starts what is due by now; one that was missed while no server ran is started once. */
+  /** Starts due schedules. A schedule that was missed several times while no server ran is started once. */
   async function startDue(): Promise<void> {
-    for (const schedule of await listDue(db, clock.now(), dueAtOnce)) {
+    for (const schedule of await listDue(db, clock.now(), maxDueAtOnce)) {
       await startOne(schedule).catch(async (error) => {
-        if (isPassing(error)) throw error
-        // It comes again tomorrow, and the others come now.
-        log.error({ err: error, ...schedule }, 'a schedule could not be looked at')
+        if (isTransient(error)) throw error
+        // Postponed by a day, so that it does not block the others.
+        log.error({ err: error, ...schedule }, 'starting a schedule failed')
         await moveOn(db, schedule, clock.now() + dayMs)
       })
     }
@@ -315,30 +317,30 @@ export function createTriggers(dependencies: Dependencies) {
   }
 
   async function planScheduled(schedule: ScheduleRow): Promise<Planned | undefined> {
-    const place = await findRepositorySummary(db, schedule.repositoryId)
-    if (!place) return undefined
-    const directory = pathOf(place.id)
+    const repository = await findRepositorySummary(db, schedule.repositoryId)
+    if (!repository) return undefined
+    const directory = pathOf(repository.id)
     const defaultBranch = await readDefaultBranch(directory)
     const ref = `refs/heads/${defaultBranch}`
     const tip = (await readRefs(directory, [ref])).get(ref) ?? zeroId
     if (tip === zeroId) return undefined
     const actor = { id: schedule.actorId, username: schedule.actorUsername }
-    const about = toStart(place, ref, tip, actor)
-    const told = await readPayloadContext(place, {
+    const fields = toStartFields(repository, ref, tip, actor)
+    const context = await readPayloadContext(repository, {
       directory,
       sender: actor.username,
       baseUrl: baseUrl(),
     })
-    const payload = schedulePayload(schedule.cron, told)
+    const payload = schedulePayload(schedule.cron, context)
     await using objects = await openObjects(git, directory)
     const commit = await openCommit(objects, tip)
     const sources = await readSourcesOrFault(commit, schedule.file)
     if ('fault' in sources) {
       const { fault } = sources
-      return { failed: { ...about, event: 'schedule', payload, files: [schedule.file], fault } }
+      return { failed: { ...fields, event: 'schedule', payload, files: [schedule.file], fault } }
     }
-    const mask = await createNameMask(openSecrets, place.id, sources.workflows)
-    return { start: { ...about, event: 'schedule', payload, sources, mask } }
+    const mask = await createNameMask(openSecrets, repository.id, sources.workflows)
+    return { start: { ...fields, event: 'schedule', payload, sources, mask } }
   }
 
   async function readSourcesOrFault(commit: CommitFiles, file: string) {
@@ -356,14 +358,18 @@ export function createTriggers(dependencies: Dependencies) {
 
 type Paths = string[] | 'unknown'
 
-/** Whether it is waited for, however long it takes. */
-function isPassing(error: unknown): boolean {
-  return passing.has(toProblem(error).code)
+/** Whether an error is expected to pass, so that the event is retried without limit. */
+function isTransient(error: unknown): boolean {
+  return transientCodes.has(toProblem(error).code)
 }
 
-function toStart(place: RepositorySummary, ref: string, commit: string, actor: Start['actor']) {
-  const repository = { id: place.id, name: place.name, owner: place.ownerUsername }
-  return { repository, actor, ref, commit, inputs: {} }
+function toStartFields(
+  { id, name, ownerUsername: owner }: RepositorySummary,
+  ref: string,
+  commit: string,
+  actor: Start['actor'],
+) {
+  return { repository: { id, name, owner }, actor, ref, commit, inputs: {} }
 }
 
 function lazily<T>(make: () => Promise<T>): () => Promise<T> {

@@ -17,39 +17,39 @@ type Options = {
   log: Log
 }
 
-/** What changes when pushes have been reacted to. */
+/** The name that is notified when pushes have been handled. */
 export const reactedName = 'reacted'
 
-const lookEveryMs = 2000
-const dueEveryMs = 10_000
-const forgetEveryMs = 60 * 60 * 1000
-const forgottenAtOnce = 500
+const pollIntervalMs = 2000
+const scheduleIntervalMs = 10_000
+const pruneIntervalMs = 60 * 60 * 1000
+const pruneBatchSize = 500
 
-/** Does from time to time what nobody asks for: reacts to pushes, starts what is due, takes back lost runs, forgets old ones. */
+/** Starts the background loop: handles pushes, starts due schedules, takes back lost runs, and prunes old runs. */
 export function startWorkflowLoop(options: Options) {
   const { db, triggers, queue, changes, keptDays, clock, log } = options
   let running: Promise<void> | undefined
-  let isAskedAgain = false
+  let isWakePending = false
   let isStopped = false
-  let dueAt = 0
-  let forgetAt = 0
+  let nextScheduleAt = 0
+  let nextPruneAt = 0
 
-  async function look(): Promise<void> {
-    await attempt('pushes could not be looked at for workflows', async () => {
-      if (!(await triggers.react())) isAskedAgain = true
+  async function poll(): Promise<void> {
+    await attempt('starting workflows for pushes failed', async () => {
+      if (!(await triggers.react())) isWakePending = true
     })
     changes.notify(reactedName)
     const now = performance.now()
-    if (now < dueAt || isStopped) return
-    dueAt = now + dueEveryMs
-    await attempt('schedules could not be looked at', triggers.startDue)
-    await attempt('lost runs could not be looked for', () => queue.sweep())
-    if (now < forgetAt) return
-    forgetAt = now + forgetEveryMs
-    await attempt('old runs could not be forgotten', async () => {
+    if (now < nextScheduleAt || isStopped) return
+    nextScheduleAt = now + scheduleIntervalMs
+    await attempt('starting due schedules failed', triggers.startDue)
+    await attempt('taking back lost runs failed', () => queue.sweep())
+    if (now < nextPruneAt) return
+    nextPruneAt = now + pruneIntervalMs
+    await attempt('pruning old runs failed', async () => {
       const before = clock.now() - keptDays * dayMs
-      while ((await deleteOldRuns(db, before, forgottenAtOnce)) === forgottenAtOnce && !isStopped) {
-        // In pieces, so that nobody waits for long.
+      while ((await deleteOldRuns(db, before, pruneBatchSize)) === pruneBatchSize && !isStopped) {
+        // In batches, so that other writers do not wait for long.
       }
     })
   }
@@ -61,26 +61,26 @@ export function startWorkflowLoop(options: Options) {
   function wake(): void {
     if (isStopped) return
     if (running !== undefined) {
-      isAskedAgain = true
+      isWakePending = true
       return
     }
-    running = look().finally(() => {
+    running = poll().finally(() => {
       running = undefined
-      if (isAskedAgain) wake()
+      if (isWakePending) wake()
     })
-    isAskedAgain = false
+    isWakePending = false
   }
 
-  const looking = setInterval(wake, lookEveryMs)
-  looking.unref()
+  const timer = setInterval(wake, pollIntervalMs)
+  timer.unref()
 
   return {
-    /** Looks at once: something has happened. */
+    /** Polls at once. */
     wake,
 
     async [Symbol.asyncDispose]() {
       isStopped = true
-      clearInterval(looking)
+      clearInterval(timer)
       await running
     },
   }

@@ -1,21 +1,20 @@
 import { type FieldError, Problem } from '../base/problem.ts'
 import type { SourceFile } from '../workflow-parser/workflow.ts'
 
-/** Where workflow files are. */
+/** The folder of workflow files in a repository. */
 export const workflowsFolder = '.svc/workflows'
 
-/** Whether a file's name is that of a workflow. */
 export function isWorkflowName(name: string): boolean {
   return /\.ya?ml$/.test(name)
 }
 
-/** The paths that a request names, `ci.yml` or `.svc/workflows/ci.yml`. Throws `invalid_request` for any that leads elsewhere. */
+/** Normalizes paths such as `ci.yml` or `.svc/workflows/ci.yml`. Throws `invalid_request` for a path outside the folder. */
 export function toWorkflowPaths(files: string[]): string[] {
   assertInside(files, (index) => `/files/${index}`)
   return [...new Set(files.map(toPath))]
 }
 
-/** The same for files that a request brings along, each of them once. */
+/** Normalizes the paths of files whose contents are in the request. Throws `invalid_request` for duplicates, too. */
 export function toGivenFiles(contents: SourceFile[]): SourceFile[] {
   const pointer = (index: number) => `/contents/${index}/path`
   assertInside(
@@ -26,7 +25,7 @@ export function toGivenFiles(contents: SourceFile[]): SourceFile[] {
   const again = given.findIndex(({ path }, index) =>
     given.some((one, at) => at < index && one.path === path),
   )
-  if (again !== -1) throw elsewhere([{ pointer: pointer(again), detail: 'is given twice' }])
+  if (again !== -1) throw invalidPaths([{ pointer: pointer(again), detail: 'is given twice' }])
   return given
 }
 
@@ -35,10 +34,10 @@ function assertInside(files: string[], pointer: (index: number) => string): void
     const detail = faultOf(file)
     return detail === undefined ? [] : [{ pointer: pointer(index), detail }]
   })
-  if (errors.length > 0) throw elsewhere(errors)
+  if (errors.length > 0) throw invalidPaths(errors)
 }
 
-function elsewhere(errors: FieldError[]): Problem {
+function invalidPaths(errors: FieldError[]): Problem {
   const detail = errors.map((error) => `${error.pointer} ${error.detail}.`).join(' ')
   return new Problem('invalid_request', `Workflow files are in ${workflowsFolder}/: ${detail}`, {
     errors,
@@ -48,7 +47,7 @@ function elsewhere(errors: FieldError[]): Problem {
 function faultOf(file: string): string | undefined {
   const names = toPath(file).split('/').slice(2)
   const isInside = names.every((name) => name !== '' && name !== '.' && name !== '..')
-  // Git would take a line end or a NUL for the end of a name.
+  // Git reads a line feed or a NUL as the end of a name.
   if (!isInside || file.startsWith('/') || /[\\\x00-\x1f\x7f]/.test(file))
     return `must be a file inside ${workflowsFolder}/`
   return isWorkflowName(file) ? undefined : 'must end in .yml or .yaml'

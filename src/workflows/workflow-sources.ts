@@ -5,19 +5,19 @@ import { formatFault } from '../workflow-parser/fault-list.ts'
 import type { Fault, SourceFile, Workflow } from '../workflow-parser/workflow.ts'
 import type { CommitFiles } from './commit-files.ts'
 
-/** Workflow files of a commit with the actions that they use, and what they were understood as. */
+/** Workflow files of a commit, the actions that they use, and the parsed workflows. */
 export type Sources = {
   files: SourceFile[]
   actions: SourceFile[]
   workflows: Workflow[]
-  /** What is wrong; without any, each file is in `workflows`. */
+  /** If empty, each file has its entry in `workflows`. */
   faults: Fault[]
 }
 
-const actionsAtMost = 50
-const shownFaults = 20
+const maxActions = 50
+const shownFaultsLimit = 20
 
-/** Reads files of a commit and checks them. Throws `workflow_not_found` for one that is not there. */
+/** Reads and checks workflow files of a commit. Throws `workflow_not_found` for a missing file. */
 export async function readSources(
   checker: Checker,
   commit: CommitFiles,
@@ -37,7 +37,7 @@ export async function readSources(
 
 type ReadFile = (path: string) => Promise<Awaited<ReturnType<CommitFiles['read']>>>
 
-/** Checks workflow files; `read` finds the actions that they use. */
+/** Checks workflow files; `read` loads the actions that they use. */
 export async function checkSources(
   checker: Checker,
   files: SourceFile[],
@@ -45,18 +45,18 @@ export async function checkSources(
 ): Promise<Sources> {
   const actions: SourceFile[] = []
   const faults: Fault[] = []
-  const asked = new Set<string>()
+  const requested = new Set<string>()
   for (;;) {
-    const checked = await checker.check(files, actions).catch(asBusy)
-    const missing = checked.missingActions.filter((folder) => !asked.has(folder))
-    if (missing.length === 0 || asked.size >= actionsAtMost) {
+    const checked = await checker.check(files, actions).catch(toProblem)
+    const missing = checked.missingActions.filter((folder) => !requested.has(folder))
+    if (missing.length === 0 || requested.size >= maxActions) {
       const all = [...checked.workflows, ...checked.actions].flatMap((one) => one.faults)
       const workflows = checked.workflows.flatMap(({ workflow }) => (workflow ? [workflow] : []))
-      const missed = missingActionFaults(checked)
-      return { files, actions, workflows, faults: [...all, ...missed, ...faults] }
+      const notFound = missingActionFaults(checked)
+      return { files, actions, workflows, faults: [...all, ...notFound, ...faults] }
     }
     for (const folder of missing) {
-      asked.add(folder)
+      requested.add(folder)
       const found = await readAction(read, folder)
       if (found && 'text' in found) actions.push(found)
       else if (found) faults.push(unreadable(found.path, found.fault))
@@ -69,7 +69,7 @@ async function readAction(read: ReadFile, folder: string) {
   return (await read(path('action.yml'))) ?? (await read(path('action.yaml')))
 }
 
-function asBusy(error: unknown): never {
+function toProblem(error: unknown): never {
   if (!(error instanceof CheckerBusyError)) throw error
   throw new Problem('checks_busy', 'Too many workflow files are being checked; try again.', {
     retryAfterSeconds: 1,
@@ -81,22 +81,26 @@ function unreadable(file: string, fault: string): Fault {
   return { file, line: 1, column: 1, message: `The file ${fault}.`, instead: '' }
 }
 
-/** What is wrong with files, a line each, for whoever looks at the run that there would have been. */
+/** Formats faults one per line, for the failed run that they cause. */
 export function describeFaults(faults: Fault[]): string {
-  const lines = faults.slice(0, shownFaults).map(formatFault)
+  const lines = faults.slice(0, shownFaultsLimit).map(formatFault)
   const more = faults.length - lines.length
   return [...lines, ...(more > 0 ? [`And ${more} more.`] : [])].join('\n')
 }
 
-/** The Problem that tells what is wrong with workflow files. */
+/** Creates the Problem that lists the faults of workflow files. */
 export function invalid(faults: Fault[]): Problem {
-  const errors: FieldError[] = faults.slice(0, shownFaults).map((fault) => ({
+  const errors: FieldError[] = faults.slice(0, shownFaultsLimit).map((fault) => ({
     pointer: `${fault.file}:${fault.line}:${fault.column}`,
     detail: fault.instead === '' ? fault.message : `${fault.message} ${fault.instead}`,
   }))
   const [first] = faults
   const more = faults.length > 1 ? ` (and ${faults.length - 1} more)` : ''
-  return new Problem('workflow_invalid', `${first ? formatFault(first) : 'It cannot run'}${more}`, {
-    errors,
-  })
+  return new Problem(
+    'workflow_invalid',
+    `${first ? formatFault(first) : 'The workflow is invalid'}${more}`,
+    {
+      errors,
+    },
+  )
 }

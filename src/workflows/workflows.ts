@@ -32,20 +32,20 @@ type Dependencies = {
   git: Git
   notifier: EventNotifier
   repositories: Repositories
-  /** Opens the secrets of a repository, all or some, for a run. */
+  /** Opens all or some secrets of a repository for a run. */
   openSecrets: (repositoryId: string, names?: readonly string[]) => Promise<Record<string, string>>
-  /** Where the directory of a repository is. */
+  /** The directory of a repository. */
   pathOf: (repositoryId: string) => string
   baseUrl: () => string
   settings: Settings
   clock: Clock
   faultPoint: FaultPoint
   log: Log
-  /** Names this server among those of one database, before and after it is started again. */
+  /** Identifies this server among those that share the database, across restarts. */
   holder: string
 }
 
-/** Runs of workflows: who asks for them, what makes them by itself, and those who execute them. */
+/** Creates the workflow service: its routes, its triggers, and the queue for runners. */
 export function createWorkflows(dependencies: Dependencies) {
   const { db, git, notifier, repositories, settings, clock, faultPoint, log, holder } = dependencies
   const changes = createNotifier()
@@ -69,7 +69,7 @@ export function createWorkflows(dependencies: Dependencies) {
   const views = createRunViews({ db, git })
   const logs = createLogReader({ db, changes })
   const secret = new Sensitive(`${runnerPrefix}${randomBytes(24).toString('base64url')}`)
-  // Several servers have a runner each, and none may take back what the others' have.
+  // Each server has its own runner, and may take back only the runs of that one.
   const ownRunner = `local-${createHash('sha256').update(holder).digest('hex').slice(0, 8)}`
   const secretHash = hashToken(secret.reveal())
 
@@ -79,10 +79,10 @@ export function createWorkflows(dependencies: Dependencies) {
       ...runnerRoutes(runnerService, ownRunner),
     ],
 
-    /** By which the runner beside the server is known. */
+    /** Authenticates the server's own runner. */
     runnerSecret: secret,
 
-    /** The principal of the runner beside the server, or of a run; undefined for any other token. */
+    /** Returns the principal of the server's own runner or of a run; undefined for any other token. */
     async authenticate(token: string): Promise<Principal | undefined> {
       if (isRunToken(token)) {
         const claim = hashToken(token)
@@ -93,25 +93,25 @@ export function createWorkflows(dependencies: Dependencies) {
       return { kind: 'runner', id: 'runner', username: '', permissions: new Set(['runner']) }
     },
 
-    /** Whether the token of a run is still good, for its principal. */
+    /** Whether the token of a run's principal is still valid. */
     holdsRun: async ({ claim = '' }: Principal) => (await findRunByToken(db, claim)) !== undefined,
 
-    /** What the API tells of a run in the state that an event tells of. */
+    /** Describes a run in the state at the time of an event. */
     describeRun: views.atEvent,
 
     /** Ends the runs of a repository that is about to be deleted. */
     endRuns: runs.endAll,
 
-    /** Whether a run waits. */
+    /** Whether a run is queued. */
     hasWork: async () => (await countUnfinished(db)).some(({ status }) => status === 'queued'),
 
-    /** How many runs wait, and how many run. */
+    /** Counts queued and running runs. */
     count: () => countUnfinished(db),
 
-    /** Takes back what the runner beside a server had when it, or the server, ended. */
+    /** Takes back the runs of the server's own runner after it, or the server, has exited. */
     recover: () => queue.sweep(ownRunner),
 
-    /** Starts to react to pushes and to the time; has the runner woken whenever there is something to run. */
+    /** Starts handling pushes and schedules; wakes the runner whenever a run is queued. */
     start(runner: Pick<RunnerProcess, 'wake'>) {
       const started = startWorkflowLoop({
         db,

@@ -254,6 +254,6 @@ test('a push that starts more runs than may wait makes failed ones that say so',
     const { body } = await service.admin.get('/repos/crowd/workflows?status=completed')
     return body[0]
   })
-  assert.match(failed.fault, /500 runs wait already/)
+  assert.match(failed.fault, /already has 500 queued runs/)
   assert.equal((await service.admin.delete('/repos/crowd')).status, 204)
 })

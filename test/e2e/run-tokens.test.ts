@@ -122,7 +122,7 @@ test('a run whose secrets cannot be opened fails with that reason; one without s
   assert.equal(run.plan.repository.name, 'plain')
   const failed = (await server.admin.get(`/repos/secret/workflows/${body.id}`)).body
   assert.deepEqual([failed.status, failed.conclusion], ['completed', 'failure'])
-  assert.match(failed.fault, /could not begin: The server has no key to encrypt secrets with/)
+  assert.match(failed.fault, /could not start: The server has no key to encrypt secrets with/)
   assert.doesNotMatch(await logOf(server.admin, 'secret', body.id), /hush/)
   await rm(join(folder.path, 'key'))
 })
