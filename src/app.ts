@@ -53,15 +53,15 @@ export type Options = {
   environment: Record<string, string | undefined>
   version: string
   /** What starts gits in place of this process. */
-  starter?: SpawnHelper
+  spawnHelper?: SpawnHelper
 }
 
 const lockWaitMs = 5000
 
 /** What needs no database: what commands work with that make a data directory, or have none. */
-export function createTools({ settings, log, path, version, starter }: Options) {
+export function createTools({ settings, log, path, version, spawnHelper }: Options) {
   const { dataDir, databaseUrl } = settings
-  const git = createGit({ ...settings, owner: dataDir, path, starter })
+  const git = createGit({ ...settings, owner: dataDir, path, spawnHelper })
   const faultPoint = createFaultPoint(settings.faultPoint)
   const directories = createDirectories({ dataDir, git, faultPoint })
   const database = { dataDir, url: databaseUrl?.reveal(), log }

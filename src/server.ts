@@ -64,8 +64,8 @@ export async function startService(options: Options) {
   })
   starting.use(await lockServer(settings.dataDir))
   if (settings.runner) prepareMemoryLimits()
-  const starter = starting.use(createSpawnHelper({ ...options, owner: settings.dataDir }))
-  const app = starting.use(await openApp({ ...options, starter }))
+  const spawnHelper = starting.use(createSpawnHelper({ ...options, owner: settings.dataDir }))
+  const app = starting.use(await openApp({ ...options, spawnHelper }))
   const { git, directories, freeSpace, clock, db, address } = app
   const { tokens, sshKeys, repositories, imports, workflows, webhooks } = app
   starting.defer(() => git.killAll())

@@ -4,8 +4,8 @@ import { type ExitStatus, openPreforkedProcess } from './git/process/preforked-p
 import { killGroup } from './git/process/process-group.ts'
 import type { PipeName, SpawnReport, SpawnRequest } from './git/process/spawn-helper.ts'
 
-// The program of the process that starts gits for the main process, which tells it how many: see createStarter.
-// It ends, with all of them, when the main process is gone, however that came.
+// The program of the spawn helper, which starts git processes for the main process: see createSpawnHelper.
+// When the main process ends, for any reason, it kills them all and exits.
 
 closeInheritedDescriptors()
 
@@ -14,17 +14,17 @@ const pipes: PipeName[] = ['stdin', 'stdout', 'channel']
 const running = new Set<number>()
 let variables: Record<string, string> = {}
 
-process.on('message', (told: SpawnRequest) => {
-  if ('variables' in told) variables = told.variables
-  else start(told.id)
+process.on('message', (request: SpawnRequest) => {
+  if ('variables' in request) variables = request.variables
+  else start(request.id)
 })
 
-// By its input, not by `disconnect`, of which Node does not tell while a handle is on its way.
+// Not on `disconnect`, which Node does not emit while a handle is being sent.
 process.stdin.resume().once('close', () => {
   for (const pid of running) killGroup(pid, 'SIGKILL')
   process.exit()
 })
-// Whoever stops the service may signal all of its processes; the main process says when this one ends.
+// A stop of the service may signal all its processes; this one ends when the main process does.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})
 
 function start(id: number): void {
@@ -32,20 +32,20 @@ function start(id: number): void {
     const preforked = openPreforkedProcess({ variables })
     const { pid, ended, listen } = preforked
     if (pid !== undefined) running.add(pid)
-    // Nothing is read from them here: a seat says nothing before it is told what to become.
-    for (const pipe of pipes) tell({ id, pid, pipe }, preforked[pipe] as Socket)
-    listen((said) => tell({ id, said }))
+    // Nothing is lost here: a preforked process writes nothing before its order.
+    for (const pipe of pipes) report({ id, pid, pipe }, preforked[pipe] as Socket)
+    listen((stderr) => report({ id, stderr }))
     ended
       .then(
-        (status) => tell({ id, ...status }),
-        (error: Error) => tell({ id, ...unknown, fault: error.message }),
+        (status) => report({ id, ...status }),
+        (error: Error) => report({ id, ...unknown, error: error.message }),
       )
       .finally(() => pid !== undefined && running.delete(pid))
   } catch (error) {
-    tell({ id, ...unknown, fault: String(error) })
+    report({ id, ...unknown, error: String(error) })
   }
 }
 
-function tell(message: SpawnReport, handle?: Socket): void {
+function report(message: SpawnReport, handle?: Socket): void {
   process.send?.(message, handle, {}, () => {})
 }

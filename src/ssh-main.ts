@@ -60,8 +60,8 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal
 async function start({ settings, port, path }: SshProcessOptions) {
   const log = createLog({ level: settings.logLevel, output: process.stderr })
   const owner = sshOwner(settings.dataDir)
-  const starter = createSpawnHelper({ owner, path, environment: { NODE_COMPILE_CACHE }, log })
-  const git = createGit({ ...settings, owner, path, starter })
+  const spawnHelper = createSpawnHelper({ owner, path, environment: { NODE_COMPILE_CACHE }, log })
+  const git = createGit({ ...settings, owner, path, spawnHelper })
   const freeSpace = createFreeSpace({ folder: settings.dataDir, least: settings.freeSpaceLeast })
   const refCache = createRefCache({ git, maxBytes: settings.refsCacheBytes })
   const frontend = createSshRpcClient(backend)

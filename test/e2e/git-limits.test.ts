@@ -13,8 +13,8 @@ import { type SshSite, startSshSite } from '../support/ssh-site.ts'
 const levels = 12
 const copies = 10
 
-const tooLong = /Git needed more than the 1 s of processor time.*SVC_GIT_CPU_SECONDS/
-const tooLarge = /Git needed more than the 64 MiB of memory.*SVC_GIT_MEMORY_MAX/
+const tooLong = /Git exceeded the server's limit of 1 s of processor time.*SVC_GIT_CPU_SECONDS/
+const tooLarge = /Git exceeded the server's limit of 64 MiB of memory.*SVC_GIT_MEMORY_MAX/
 
 let site: SshSite
 let project: Project
@@ -102,7 +102,7 @@ describe('what git may take to answer one request', { skip: without('openssh') }
       headers: headers as Record<string, string>,
       body,
     })
-    assert.match(await response.text(), /^[0-9a-f]{4}ERR Git needed more than the 64 MiB/)
+    assert.match(await response.text(), /^[0-9a-f]{4}ERR Git exceeded the server's limit of 64 MiB/)
   })
 
   test('no such request counts as a failure of the server', async () => {

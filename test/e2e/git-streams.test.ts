@@ -130,7 +130,7 @@ for (const [what, sent] of [
     connection.socket.write(body.subarray(0, sent))
     const { status, body: text } = await connection.answer()
     assert.equal(status, 408)
-    assert.match(text, /Nothing moved for 5 seconds/)
+    assert.match(text, /No data was transferred for 5 seconds/)
     await connection.end()
     await untilNothingIsLeft(service)
     assert.deepEqual(await refsOf(service), [])

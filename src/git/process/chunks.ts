@@ -1,8 +1,8 @@
 import type { Readable, Writable } from 'node:stream'
 
 /**
- * The pieces of a stream as they come. Throws a signal's reason as soon as it is aborted, and leaves the
- * stream open then, without listeners, so that what still comes can be read and dropped.
+ * Yields the chunks of a stream. Throws the signal's reason as soon as it is aborted, and then leaves the stream open,
+ * without listeners, so that the caller can drain it.
  */
 export async function* chunksOf(
   source: Readable,
@@ -20,7 +20,7 @@ export async function* chunksOf(
   }
 }
 
-/** Waits, as often as it is asked to, until a stream takes more, or never will, or a signal is aborted. */
+/** Waits, repeatedly, until a stream drains, fails or closes, or the signal is aborted. */
 export function watchDrain(
   stream: Writable,
   signal: AbortSignal,
@@ -34,7 +34,7 @@ export function watchDrain(
   }
 }
 
-/** Has the next of several events waited for, none of which is a failure. Listens once: packs come in many pieces. */
+/** Waits for the next of several events, never rejecting. Listeners are added once: packs come in many chunks. */
 function watchChanges(
   stream: Readable | Writable,
   events: readonly string[],

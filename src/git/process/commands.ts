@@ -1,4 +1,4 @@
-/** Every git command that may run. Nothing else is ever started, and no caller adds an option of its own. */
+/** Every git command that svc runs. Callers pass values only, never options. */
 export const gitCommands = {
   version: () => ['version'],
   init: (directory: string, branch = 'main') => [
@@ -33,7 +33,7 @@ export const gitCommands = {
   ],
   fetchSession: (directory: string) => ['upload-pack', '--strict', '--end-of-options', directory],
   archive: (directory: string) => ['upload-archive', directory],
-  // It writes nothing: what nobody refers to is not even listed.
+  // Read-only: --no-dangling skips unreferenced objects.
   fsck: (directory: string) => [
     `--git-dir=${directory}`,
     'fsck',
@@ -73,7 +73,7 @@ export const gitCommands = {
     '--objects',
     '--stdin',
   ],
-  // Strict: it fails when anything is missing that one of the objects leads to.
+  // Strict: fails when an object that is reachable from the pack is missing.
   takePack: (directory: string, maxBytes: string) => [
     `--git-dir=${directory}`,
     'index-pack',
@@ -82,9 +82,9 @@ export const gitCommands = {
     `--strict=${harmlessFaults.map((fault) => `${fault}=ignore`).join()}`,
     `--max-input-size=${maxBytes}`,
   ],
-  // `info` and `contents` on standard input, answered one by one.
+  // Reads `info` and `contents` commands from standard input.
   readObjects: (directory: string) => [`--git-dir=${directory}`, 'cat-file', '--batch-command'],
-  // Standard input names one commit, and says that its parents are left out.
+  // Standard input has one commit, marked as shallow.
   packCommit: (directory: string) => [
     `--git-dir=${directory}`,
     'pack-objects',
@@ -94,7 +94,7 @@ export const gitCommands = {
     '--delta-base-offset',
     '--quiet',
   ],
-  // Between two commits: with the names of what lies below folders, and nothing for renames.
+  // Paths that differ between two commits, recursively and without rename detection.
   listChanges: (directory: string, before: string, after: string) => [
     `--git-dir=${directory}`,
     'diff-tree',
@@ -107,25 +107,25 @@ export const gitCommands = {
     before,
     after,
   ],
-  listCommits: (directory: string, most: string, since: string, until: string) => [
+  listCommits: (directory: string, maxCount: string, since: string, until: string) => [
     `--git-dir=${directory}`,
     'log',
     '-z',
-    `--max-count=${most}`,
+    `--max-count=${maxCount}`,
     '--format=%H%n%an%n%s',
     '--end-of-options',
     `${since}..${until}`,
   ],
-  // The newest first, each with its files. The commits that are left out have `^` before their ids.
-  logWithFiles: (directory: string, most: string, ...ends: string[]) => [
+  // Newest first, each with its files. A `^` before an id excludes that commit and its ancestors.
+  logWithFiles: (directory: string, maxCount: string, ...revisions: string[]) => [
     ...logOf(directory),
     ...filesOfCommits,
-    `--max-count=${most}`,
+    `--max-count=${maxCount}`,
     '--end-of-options',
-    ...ends,
+    ...revisions,
     '--',
   ],
-  // One commit with its files, and with the branches that lead to it.
+  // One commit with its files, and the branches that point to it.
   logTip: (directory: string, tip: string) => [
     ...logOf(directory, '%D'),
     ...filesOfCommits,
@@ -136,17 +136,17 @@ export const gitCommands = {
     tip,
     '--',
   ],
-  // The same without files, after as many as are known.
-  logAlone: (directory: string, most: string, skipped: string, ...ends: string[]) => [
+  // Like logWithFiles, but without files and after skipping some commits.
+  logAlone: (directory: string, maxCount: string, skip: string, ...revisions: string[]) => [
     ...logOf(directory),
-    `--max-count=${most}`,
-    `--skip=${skipped}`,
+    `--max-count=${maxCount}`,
+    `--skip=${skip}`,
     '--no-patch',
     '--end-of-options',
-    ...ends,
+    ...revisions,
     '--',
   ],
-  // Of a working tree: what HEAD is, without looking at files that it does not have.
+  // HEAD of a working tree, ignoring untracked files.
   describeHead: (directory: string, tree: string) => [
     `--git-dir=${directory}`,
     `--work-tree=${tree}`,
@@ -157,7 +157,7 @@ export const gitCommands = {
     '--ignore-submodules=all',
     '-z',
   ],
-  // All files of a working tree but the ignored ones.
+  // All files of a working tree except ignored ones.
   listFiles: (directory: string, tree: string) => [
     `--git-dir=${directory}`,
     `--work-tree=${tree}`,
@@ -167,7 +167,7 @@ export const gitCommands = {
     '--others',
     '--exclude-standard',
   ],
-  // Its exit code tells: 0 when the one is in the history of the other, 1 when it is not.
+  // Exits with 0 when `before` is an ancestor of `after`, and with 1 when it is not.
   isAncestor: (directory: string, before: string, after: string) => [
     `--git-dir=${directory}`,
     'merge-base',
@@ -176,7 +176,7 @@ export const gitCommands = {
     before,
     after,
   ],
-  // The newest commits of what standard input names, each after all that build on it, with their parents.
+  // The newest commits reachable from standard input, each after its descendants, with their parents.
   listParents: (directory: string) => [
     `--git-dir=${directory}`,
     'rev-list',
@@ -185,7 +185,7 @@ export const gitCommands = {
     '--max-count=50000',
     '--stdin',
   ],
-  // The id of each object that standard input names, or that it is missing.
+  // The id of each object named on standard input, or `missing`.
   findObjects: (directory: string) => [
     `--git-dir=${directory}`,
     'cat-file',
@@ -199,13 +199,13 @@ export const gitCommands = {
     ref,
   ],
   updateRefs: (directory: string) => [`--git-dir=${directory}`, 'update-ref', '--stdin'],
-  // Of what comes in by standard input.
+  // Reads a configuration file from standard input.
   listConfig: () => ['config', '--file=-', '--no-includes', '--null', '--list'],
   packRefs: (directory: string) => [`--git-dir=${directory}`, 'pack-refs', '--all', '--prune'],
   extendGraph: (directory: string) => [...graphOf(directory), '--split'],
-  // It tells no more of what no ref leads to; that may then be pruned.
+  // Drops unreachable commits from the graph, so that they can be pruned.
   rewriteGraph: (directory: string) => [...graphOf(directory), '--split=replace'],
-  // Unites packs until each is at least twice as large as the next smaller one, so that most work is small.
+  // Merges packs until each has at least twice the objects of the next smaller one, so most repacks are small.
   repack: (directory: string) => [
     `--git-dir=${directory}`,
     'repack',
@@ -216,7 +216,7 @@ export const gitCommands = {
     '-d',
     '-n',
   ],
-  // Unites all packs. What no ref leads to goes into a pack of its own, or to `expired` when it is older.
+  // Merges all packs. Unreachable objects go into a cruft pack, or to `expired` when they are older than `expireBefore`.
   repackAll: (directory: string, expireBefore: string, expired: string) => [
     `--git-dir=${directory}`,
     'repack',
@@ -230,7 +230,7 @@ export const gitCommands = {
     '-d',
     '-n',
   ],
-  // Fails when something is missing that a ref leads to, beyond what standard input excludes.
+  // Fails when an object reachable from a ref is missing, except below the commits that standard input excludes.
   checkRefs: (directory: string) => [
     `--git-dir=${directory}`,
     'rev-list',
@@ -241,7 +241,7 @@ export const gitCommands = {
   ],
 } as const satisfies Record<string, (...values: string[]) => string[]>
 
-// Of merges, what differs from the first parent.
+// For merges, the difference to the first parent.
 const filesOfCommits = [
   '--root',
   '--name-status',
@@ -253,8 +253,8 @@ const filesOfCommits = [
 ]
 
 /**
- * What is told of each commit: id, tree, parents, author, committer, with their times in seconds, and the names of
- * branches for a tip; the message comes last.
+ * Fields of each commit: id, tree, parents, author and committer with their times in seconds. For a tip the names of its
+ * branches follow; the message comes last.
  */
 const loggedFields = '%H%x00%T%x00%P%x00%an%x00%ae%x00%at%x00%cn%x00%ce%x00%ct'
 
@@ -275,7 +275,7 @@ function graphOf(directory: string): string[] {
   return [`--git-dir=${directory}`, 'commit-graph', 'write', '--reachable', '--no-progress']
 }
 
-/** Settings that hold for every git command, whatever a repository's own configuration says. */
+/** Git settings of every command, which override a repository's own configuration. */
 export function gitConfig({
   hooksPath,
   pushMaxBytes,
@@ -285,15 +285,15 @@ export function gitConfig({
 }) {
   return {
     'core.hooksPath': hooksPath,
-    // Without these, git reports a push as done before its refs and small packs are on the disk.
+    // Durability: without these, git reports success before refs and small packs are on disk.
     'core.fsync': 'all',
     'receive.unpackLimit': '1',
     'receive.maxInputSize': String(pushMaxBytes),
     'receive.advertisePushOptions': 'true',
     'receive.advertiseAtomic': 'true',
-    // Deletions of the default branch are refused by the hook, with a way out; Git would give advice about settings.
+    // The hook rejects deleting the default branch, with a better message than git's advice about settings.
     'receive.denyDeleteCurrent': 'ignore',
-    // Maintenance is no business of a request.
+    // Maintenance runs in the background, not within requests.
     'receive.autogc': 'false',
     'gc.auto': '0',
     'maintenance.auto': 'false',
@@ -305,16 +305,16 @@ export function gitConfig({
     'fetch.unpackLimit': '1',
     'transfer.hideRefs': 'refs/svc',
     'uploadpack.allowFilter': 'true',
-    // Version 2 of the protocol gives any object that is asked for by id; the older ones then do, too.
+    // Protocol version 2 serves any object by id; this makes the older versions consistent.
     'uploadpack.allowAnySHA1InWant': 'true',
     'core.alternateRefsCommand': 'true',
-    // Blobs beyond this are streamed, so that memory does not grow with the largest file.
+    // Larger blobs are streamed, so that memory does not grow with the largest file.
     'core.bigFileThreshold': '16m',
-    // Maintenance takes these locks for a moment, which a push should wait for: git's own patience is 0.1 s and 1 s.
+    // Maintenance holds these locks briefly, and pushes should wait for it: git's defaults are 0.1 s and 1 s.
     'core.filesRefLockTimeout': '3000',
     'core.packedRefsTimeout': '10000',
     'safe.bareRepository': 'explicit',
-    // The data directory is ours by its lock and mode, whoever owns it in a container's volume.
+    // A container's volume may have another owner; the data directory is protected by its lock and mode.
     'safe.directory': '*',
     'protocol.allow': 'never',
     'advice.defaultBranchName': 'false',
@@ -325,7 +325,7 @@ function ignoring(section: string): Record<string, string> {
   return Object.fromEntries(harmlessFaults.map((fault) => [`${section}.${fault}`, 'ignore']))
 }
 
-/** Further settings for maintenance, which takes its time and little memory. */
+/** Further settings for maintenance, which trades speed for little memory. */
 export const maintenanceConfig = {
   'pack.threads': '1',
   'pack.windowMemory': '64m',
@@ -333,7 +333,7 @@ export const maintenanceConfig = {
   'pack.writeBitmapLookupTable': 'true',
 }
 
-// Written by old tools into much of the world's history, and understood by all of git.
+// Common in histories written by old tools, and harmless to git.
 const harmlessFaults = [
   'badTimezone',
   'missingSpaceBeforeDate',

@@ -18,14 +18,14 @@ import type { SpawnHelper } from './spawn-helper.ts'
 
 export type Git = ReturnType<typeof createGit>
 
-/** A running git, with all that it starts, and the ends of its pipes. */
+/** A running git process with its children, and the ends of its pipes. */
 export type GitProcess = AsyncDisposable & {
   stdin: Writable
   stdout: Readable
-  /** Descriptor 3 of git and its hooks is the other end. */
+  /** Connected to descriptor 3 of git and its hooks. */
   channel: Duplex
   ended: Promise<Ended>
-  /** Says which of its limits has ended a process that it started, by what that has written. */
+  /** Returns the limit that ended a child of git, judging by its error message. */
   limitExceeded: (complaint: string) => Problem | undefined
   isRunning: () => boolean
 }
@@ -33,21 +33,18 @@ export type GitProcess = AsyncDisposable & {
 /** How a git process ended. */
 export type Ended = {
   exitCode: number | null
-  /** The start of what it wrote to standard error. */
+  /** The start of its standard error. */
   complaint: string
-  /** Says which of its limits it has exceeded, if that ended it. */
+  /** The limit that ended it, if any. */
   exceeded?: Problem
 }
 
-/** A git command that failed by itself. */
+/** Thrown when a git command fails. */
 export class GitError extends Error {
-  override readonly name = 'GitFailure'
-  /**
-   * The system's error code, where git's complaint is about one that matters: errno(3). EEXIST is a lock that another
-   * git has, or has left.
-   */
+  override readonly name = 'GitError'
+  /** The system error code, errno(3), that git's message is about: ENOSPC, or EEXIST for a lock of another git. */
   readonly code: string | undefined
-  /** Whether git has refused what it was told to do; else it was killed, or could not. */
+  /** Whether git rejected the operation; otherwise it was killed, or hit a system error or limit. */
   readonly isRefusal: boolean
 
   constructor(command: string, { exitCode, complaint, exceeded }: Ended) {
@@ -67,10 +64,10 @@ function codeOf(complaint: string): string | undefined {
   return isLocked ? 'EEXIST' : undefined
 }
 
-/** Where the hooks are. They are the gate of every push: see assertHooks. */
+/** The folder of the hooks, which authorize every push: see assertHooks. */
 export const hooksPath = fileURLToPath(new URL('hooks', import.meta.url))
 
-/** Processor time for work that takes as long as a repository is large, and for which no client takes a turn. */
+/** Processor time for background work whose duration depends on the repository's size. */
 export const backgroundCpuSeconds = 86_400
 
 const complaintMaxLength = 16_384
@@ -80,46 +77,46 @@ type Options = {
   /** Marks the processes, for endOrphans. */
   owner: string
   pushMaxBytes: number
-  /** Most memory that each process of a push may take: setrlimit(2), RLIMIT_DATA. */
+  /** Memory limit of each process of a push: setrlimit(2), RLIMIT_DATA. */
   pushMemoryMaxBytes: number
-  /** The same for each process of every other command that is given no limit of its own. */
+  /** Memory limit of each process of any other command, unless the command has its own. */
   gitMemoryMaxBytes: number
-  /** Most processor time that each process may take, in seconds, unless its command is given another limit. */
+  /** Limit of each process's processor time, unless the command has its own. */
   gitCpuMaxSeconds: number
-  /** Where programs are looked for. */
+  /** The search path for programs, in the form of PATH. */
   path: string
-  /** What starts processes, if this one shall not. */
-  starter?: Pick<SpawnHelper, 'preforkerWith'> | undefined
+  /** Starts processes in place of this one. */
+  spawnHelper?: Pick<SpawnHelper, 'preforkerWith'> | undefined
 }
 
 type StartOptions = {
-  /** `version=0`, `1` or `2` of Git's protocol. */
+  /** Git's protocol version: `version=0`, `1` or `2`. */
   protocol?: string
-  /** Settings for this command alone. */
+  /** Additional git settings. */
   config?: Record<string, string> | undefined
-  /** Further variables for this command alone. */
+  /** Additional environment variables. */
   variables?: Record<string, string>
-  /** What marks this command for endOrphans, in place of what marks the others. */
+  /** Marks the process for endOrphans, in place of the default owner. */
   owner?: string
-  /** What each of its processes may take, where that is not what all others may: setrlimit(2). */
+  /** Resource limits that differ from the defaults: setrlimit(2). */
   limits?: Partial<Limits>
-  /** Whether it gets only what time of processors and disks nobody else wants. */
+  /** Whether it runs at idle priority, for both processor and disk. */
   isIdle?: boolean
-  /** A file's descriptor or another git's output that it reads by itself: nobody else can, and `stdin` is none. */
+  /** Standard input: a file descriptor or another git's output. There is no `stdin` then. */
   reads?: number | Readable
-  /** Called with each line of progress, which is no complaint: git's `--progress`. */
+  /** Called with each line of `--progress`, which then does not count as an error message. */
   onProgress?: (line: string) => void
 }
 
 type RunOptions = StartOptions & { input?: string }
 
-// A shell says by it that there is no such program: POSIX, exec.
+// The shell's exit status when there is no such program: POSIX, exec.
 const notFound = 127
 
-/** Starts git processes: the one place where git is started. */
+/** Creates the service that starts all git processes. */
 export function createGit(options: Options) {
-  const { owner, pushMaxBytes, pushMemoryMaxBytes, path, starter } = options
-  // No command is without limits: what it works on was made by strangers.
+  const { owner, pushMaxBytes, pushMemoryMaxBytes, path, spawnHelper } = options
+  // Every command has limits: repositories are untrusted input.
   const commonLimits = {
     memoryMaxBytes: options.gitMemoryMaxBytes,
     cpuMaxSeconds: options.gitCpuMaxSeconds,
@@ -129,7 +126,7 @@ export function createGit(options: Options) {
   const environment = {
     PATH: path,
     HOME: '/nonexistent',
-    // To git names are bytes, and a locale with more letters takes a third of a millisecond to load.
+    // Git treats names as bytes, and loading another locale takes a third of a millisecond.
     LANG: 'C',
     GIT_CONFIG_NOSYSTEM: '1',
     GIT_CONFIG_GLOBAL: '/dev/null',
@@ -139,7 +136,7 @@ export function createGit(options: Options) {
     GIT_OPTIONAL_LOCKS: '0',
     ...asVariables(configuration),
   }
-  const preforker: Preforker = starter?.preforkerWith(environment) ?? preforkHere(environment)
+  const preforker: Preforker = spawnHelper?.preforkerWith(environment) ?? preforkHere(environment)
 
   async function start(
     command: readonly string[],
@@ -182,10 +179,10 @@ export function createGit(options: Options) {
     const ended = all.finally(() => {
       isRunning = false
       if (pid !== undefined) running.delete(pid)
-      // What was not read by its end never will be.
+      // Unread input is of no use any more.
       stdin?.destroy()
     })
-    // Whoever awaits `ended` learns of a failure; without this line it would also end the program.
+    // Without a handler, a failure that is not awaited yet would end the program.
     ended.catch(() => {})
     return {
       stdin,
@@ -202,10 +199,10 @@ export function createGit(options: Options) {
   }
 
   return {
-    /** Starts git in a process group of its own. Disposing of the process ends the group and waits for it. */
+    /** Starts git in its own process group. Disposing the process ends the group and waits for its end. */
     start,
 
-    /** Starts git for a push into a repository. */
+    /** Starts git receive-pack for a push. */
     startPush: (
       directory: string,
       { protocol = '', config }: StartOptions = {},
@@ -216,10 +213,10 @@ export function createGit(options: Options) {
         limits: { memoryMaxBytes: pushMemoryMaxBytes },
       }),
 
-    /** Has the first request not wait for more than those after it. */
+    /** Starts processes in advance, so that the first request is not slower than the next ones. */
     prepare: preforker.prepare,
 
-    /** Runs a short command to its end. Throws a GitFailure when it fails. */
+    /** Runs a command and returns its output. Throws a GitError when it fails. */
     async run(command: readonly string[], options: RunOptions = {}): Promise<string> {
       await using child = await start(command, options)
       child.stdin.end(options.input)
@@ -228,7 +225,7 @@ export function createGit(options: Options) {
       return output
     },
 
-    /** The same of a command that may have much to say: undefined when that is more than so many bytes. */
+    /** Runs a command and returns its output, or undefined when that exceeds `maxBytes`. Throws a GitError when it fails. */
     async runUpTo(
       maxBytes: number,
       command: readonly string[],
@@ -248,10 +245,10 @@ export function createGit(options: Options) {
       return Buffer.concat(chunks).toString('utf8')
     },
 
-    /** How many run. */
+    /** The number of running processes. */
     count: () => running.size,
 
-    /** Ends whatever still runs, without waiting: for a program that is about to exit. */
+    /** Kills all running processes without waiting, for a program that is about to exit. */
     killAll(): void {
       for (const pid of running) killGroup(pid, 'SIGKILL')
     },
@@ -267,8 +264,7 @@ async function untilEnd(
     complaint = (complaint + text).slice(0, complaintMaxLength)
   }
   preforked.listen(onProgress ? splitProgress(complain, onProgress) : complain)
-  // A git that ends early breaks these pipes; its exit code says why, the broken pipe does not. There is no
-  // standard input where it reads by itself.
+  // A git that ends early breaks these pipes; its exit code gives the reason. `stdin` is null with `reads`.
   for (const stream of [preforked.stdin, preforked.stdout, preforked.channel])
     stream?.on('error', () => {})
   const status = await preforked.ended
@@ -277,22 +273,22 @@ async function untilEnd(
   return { status, complaint }
 }
 
-// Progress overwrites itself on a terminal: such a line ends in a carriage return, and in `, done.` at last.
-// What a remote git has to say is no complaint, either; a stranger could bury git's own beneath it.
+// Lines of progress end in a carriage return, the last of them in `, done.`. Messages of a remote git are not counted
+// as errors, either: a malicious remote could bury git's own messages beneath them.
 function splitProgress(complain: (text: string) => void, onProgress: (line: string) => void) {
   let rest = ''
-  let passed = ''
+  let lastProgress = ''
   return (text: string) => {
-    // The lines of ssh end in both, and are none of progress.
-    if (passed !== '' && text.startsWith('\n')) complain(passed)
+    // Lines of ssh end in \r\n and are not progress.
+    if (lastProgress !== '' && text.startsWith('\n')) complain(lastProgress)
     const lines = (rest + text).split(/(?<=\n|\r(?!\n))/)
     rest = /[\r\n]$/.test(lines.at(-1) ?? '') ? '' : (lines.pop() ?? '')
     if (rest.length > complaintMaxLength) rest = ''
-    passed = ''
+    lastProgress = ''
     for (const line of lines) {
       if (/^remote: |\r$|, done\.\n$/.test(line)) onProgress(line.trim())
       else complain(line)
-      passed = line.endsWith('\r') ? line : ''
+      lastProgress = line.endsWith('\r') ? line : ''
     }
   }
 }

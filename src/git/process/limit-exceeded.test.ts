@@ -6,7 +6,7 @@ import { limitExceeded } from './limit-exceeded.ts'
 const limits = { memoryMaxBytes: 64 * 1024 * 1024, cpuMaxSeconds: 7 }
 const byTime = { exitCode: null, signal: 'SIGXCPU', complaint: '' } as const
 
-test('a git that a limit ended is known by its signal or complaint, or by that of its child', () => {
+test('an exceeded limit is recognized by the signal or error message of git or its child', () => {
   const messageOf = (complaint: string, exitCode = 128) =>
     limitExceeded({ exitCode, signal: null, complaint }, limits)?.message ?? ''
   assert.match(limitExceeded(byTime, limits)?.message ?? '', /7 s of processor time/)
@@ -20,7 +20,7 @@ test('a git that a limit ended is known by its signal or complaint, or by that o
   assert.equal(limitExceeded({ ...byTime, signal: 'SIGKILL' }, limits), undefined)
 })
 
-test('the setting is named where the limit is what it says', () => {
+test('the setting is named when the limit comes from it', () => {
   assert.match(limitExceeded(byTime, limits, limits)?.message ?? '', /SVC_GIT_CPU_SECONDS/)
   const others = { ...limits, cpuMaxSeconds: 9 }
   assert.doesNotMatch(limitExceeded(byTime, limits, others)?.message ?? '', /SVC_/)

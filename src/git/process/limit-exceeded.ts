@@ -3,17 +3,17 @@ import { Problem } from '../../base/problem.ts'
 import { gitLimitSettings } from '../../config/git-limit-settings.ts'
 import type { ExitStatus, Limits } from './preforked-process.ts'
 
-/** The limits that every git process has. */
+/** Limits of every git process. */
 export type GitLimits = Pick<Limits, 'memoryMaxBytes' | 'cpuMaxSeconds'>
 
 const mib = 1024 * 1024
-// Git's run-command.c, of a process that it has started.
+// The message of git's run-command.c about a child process.
 const timeComplaint = new RegExp(`died of signal ${constants.signals.SIGXCPU}\\b`)
 const memoryComplaint = /^(fatal|error): .*(out of memory|cannot allocate memory)/im
 
 /**
- * Says which of its limits ended a git process, or one that it has started; undefined when none did. A setting is named
- * where the limit is what it says.
+ * Returns the limit that ended a git process, or a child of it, as a Problem; undefined when none did. The detail names
+ * the setting when the limit comes from it.
  */
 export function limitExceeded(
   { exitCode, signal, complaint }: Partial<ExitStatus> & { complaint: string },
@@ -29,14 +29,13 @@ export function limitExceeded(
   }
   if (!memoryComplaint.test(complaint)) return undefined
   const isCommon = memoryMaxBytes === commonLimits?.memoryMaxBytes
-  const mostMemory = `${Math.floor(memoryMaxBytes / mib)} MiB of memory`
-  return problemOf(mostMemory, isCommon && gitMemoryMaxBytes)
+  return problemOf(
+    `${Math.floor(memoryMaxBytes / mib)} MiB of memory`,
+    isCommon && gitMemoryMaxBytes,
+  )
 }
 
 function problemOf(limit: string, setting: { variable: string } | false): Problem {
   const named = setting ? ` (${setting.variable})` : ''
-  return new Problem(
-    'git_limit_exceeded',
-    `Git needed more than the ${limit} that this server allows it${named}.`,
-  )
+  return new Problem('git_limit_exceeded', `Git exceeded the server's limit of ${limit}${named}.`)
 }

@@ -1,15 +1,12 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** The variable that tells of every git process, and what it starts, which server's it is. */
+/** The environment variable that marks the git processes of a server, and their children. */
 export const ownerVariable = 'SVC_GIT_OF'
 
-const pauseMs = 5
+const pollIntervalMs = 5
 
-/**
- * Ends the processes of servers that are gone, with all that they started, and waits until they have
- * ended (proc(5)). Returns how many there were.
- */
+/** Kills the marked processes of servers that are gone, and waits for their end (proc(5)). Returns their number. */
 export async function endOrphans(...owners: string[]): Promise<number> {
   const ended = new Set<number>()
   for (;;) {
@@ -19,7 +16,7 @@ export async function endOrphans(...owners: string[]): Promise<number> {
       ended.add(pid)
       kill(pid)
     }
-    await sleep(pauseMs)
+    await sleep(pollIntervalMs)
   }
 }
 
@@ -27,7 +24,7 @@ async function processesOf(owners: string[]): Promise<number[]> {
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name)).map(Number)
   const marks = owners.map((owner) => `\0${ownerVariable}=${owner}\0`)
   const found = await Promise.all(
-    // A process that has just ended, or is somebody else's, cannot be read.
+    // Processes that have just ended, or belong to another user, are unreadable.
     pids.map((pid) => readFile(`/proc/${pid}/environ`, 'utf8').catch(() => '')),
   )
   return pids.filter((_, index) => marks.some((mark) => `\0${found[index]}`.includes(mark)))
@@ -37,6 +34,6 @@ function kill(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL')
   } catch {
-    // ESRCH: it has ended.
+    // ESRCH: ended already.
   }
 }

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Waits until descriptor 3 says what to become: see preforked-process.ts, toOrder. A process can only limit itself, so it does so on its
-# way. Values come in lines, one that has line ends in parts. Where sessions are groups of their own to the scheduler
-# (sched(7), autogroup), nice(1) counts only within them.
+# Reads an order from descriptor 3 (see preforked-process.ts, toOrder), applies it to itself and executes the program:
+# resource limits can only be set from within a process. Each value is a line; one with newlines comes in parts. nice(1)
+# works only within a session where the scheduler groups by session, hence autogroup (sched(7)).
 newline='
 '
 while IFS= read -r kind <&3 && [ "$kind" != go ]; do
@@ -10,7 +10,7 @@ while IFS= read -r kind <&3 && [ "$kind" != go ]; do
   part) text=$text$value$newline && continue ;;
   memory) ulimit -d "$value" ;;
   file) ulimit -f "$value" ;;
-  # At the soft limit comes SIGXCPU, which nothing else sends; at the hard one SIGKILL. No memory is dumped to a file.
+  # The soft limit sends SIGXCPU, which identifies the cause; the hard limit sends SIGKILL. Core dumps are off.
   cpu) ulimit -c 0 && ulimit -S -t "$value" && ulimit -H -t "$((value + 1))" ;;
   nice)
     { echo 19 >/proc/self/autogroup; ionice -c 3 -p $$; } >/dev/null 2>&1

@@ -22,7 +22,7 @@ async function become(wanted: Parameters<typeof toOrder>[0]) {
   return { output, ...(await preforked.ended), complaint }
 }
 
-test('a seat becomes a program with exactly these words and variables, whatever is in them', async () => {
+test('a preforked process executes a program with exactly the given words and variables', async () => {
   const odd = [
     '',
     ' a  b ',
@@ -47,14 +47,14 @@ test('a seat becomes a program with exactly these words and variables, whatever 
   assert.equal(shown.output, `${variables.ODD}||kept`)
 })
 
-test('a seat limits itself before it becomes a program', async () => {
+test('a preforked process applies its limits before it executes the program', async () => {
   const limits = { memoryMaxBytes: 512 * 1024 * 1024, fileMaxBytes: 1024 * 1024, cpuMaxSeconds: 7 }
   const command = ['sh', '-c', 'ulimit -d; ulimit -f; ulimit -S -t; ulimit -H -t; ulimit -c; nice']
   const limited = await become({ command, variables: {}, limits, isIdle: true })
   assert.equal(limited.output, '524288\n2048\n7\n8\n0\n19\n')
 })
 
-test('a program that takes too much processor time is ended by the signal that says so', async () => {
+test('a program that exceeds its processor time is ended by SIGXCPU', async () => {
   const command = ['sh', '-c', 'while :; do :; done']
   const { exitCode, signal } = await become({
     command,
@@ -64,19 +64,19 @@ test('a program that takes too much processor time is ended by the signal that s
   assert.deepEqual([exitCode, signal], [null, 'SIGXCPU'])
 })
 
-test('the channel is the program’s once it is there, and its input is read by it alone', async () => {
+test('the channel belongs to the program after the order, and only the program reads its input', async () => {
   const preforked = openPreforkedProcess({ variables: { PATH: path } })
   const script = 'cat; IFS= read -r line <&3; echo "$line back" >&3'
   preforked.channel.write(toOrder({ command: ['sh', '-c', script], variables: {} }))
   preforked.channel.write('to and\n')
   preforked.stdin.end('through')
-  // Both at once: Node throws away what nobody reads by the time a child has ended.
+  // Both at once: Node discards output that is unread when the child ends.
   const [output, answer] = await Promise.all([textOf(preforked.stdout), textOf(preforked.channel)])
   assert.equal(output, 'through')
   assert.equal(answer, 'to and back\n')
 })
 
-test('a seat that is told of no program, or left alone, ends', async () => {
+test('a preforked process ends without a valid order', async () => {
   const missing = await become({ command: ['svc-no-such-program'], variables: {} })
   assert.equal(missing.exitCode, 127)
   assert.match(missing.complaint, /not found/)

@@ -1,9 +1,9 @@
-/** Sends a signal to a process group; one that is gone already, or never was, is fine. */
+/** Sends a signal to a process group; ignores one that has ended or never started. */
 export function killGroup(pid: number | undefined, signal: NodeJS.Signals): void {
   if (pid === undefined) return
   try {
     process.kill(-pid, signal)
   } catch {
-    // ESRCH: nobody is left in the group.
+    // ESRCH: the group has no processes left.
   }
 }

@@ -15,30 +15,30 @@ const silent = createLog({ level: 'silent', output: process.stderr })
 async function createSite() {
   await using resources = new AsyncDisposableStack()
   const { path: owner } = resources.use(await temporaryFolder())
-  const starter = resources.use(createSpawnHelper({ owner, path, environment: {}, log: silent }))
-  const git = createGit({ ...gitLimits, owner, path, starter })
+  const helper = resources.use(createSpawnHelper({ owner, path, environment: {}, log: silent }))
+  const git = createGit({ ...gitLimits, owner, path, spawnHelper: helper })
   const directory = `${owner}/site.git`
   await git.run(gitCommands.init(directory))
   const all = resources.move()
   return { git, directory, [Symbol.asyncDispose]: () => all.disposeAsync() }
 }
 
-// Between fork and exec, what a starter starts has its command line.
-function startersHere(): number[] {
-  const starters = familyOf(process.pid).filter((pid) => /spawn-helper-main/.test(commandOf(pid)))
-  return starters.filter((pid) => parentOf(pid) === process.pid)
+// Between fork and exec, a child of the helper has the helper's command line.
+function helpersHere(): number[] {
+  const helpers = familyOf(process.pid).filter((pid) => /spawn-helper-main/.test(commandOf(pid)))
+  return helpers.filter((pid) => parentOf(pid) === process.pid)
 }
 
-function onlyStarter(): number {
-  const [pid, ...others] = startersHere()
+function onlyHelper(): number {
+  const [pid, ...others] = helpersHere()
   assert.ok(pid !== undefined && others.length === 0)
   return pid
 }
 
-test('gits are children of the starter, talk with this process, and tell how they ended', async () => {
+test('gits are children of the spawn helper, talk with this process, and report how they ended', async () => {
   await using site = await createSite()
   await using reader = await site.git.start(gitCommands.readObjects(site.directory))
-  const gits = () => familyOf(onlyStarter()).filter((pid) => /^git .*cat-file/.test(commandOf(pid)))
+  const gits = () => familyOf(onlyHelper()).filter((pid) => /^git .*cat-file/.test(commandOf(pid)))
   await until('git runs', () => gits().length === 1)
   assert.equal(site.git.count(), 1)
   reader.stdin.write('info HEAD\n')
@@ -55,13 +55,13 @@ test('gits are children of the starter, talk with this process, and tell how the
   })
 })
 
-test('more gits than there are seats ready are all started', async () => {
+test('more gits than there are spare processes are all started', async () => {
   await using site = await createSite()
   const runs = Array.from({ length: 40 }, () => site.git.run(gitCommands.version()))
   for (const text of await Promise.all(runs)) assert.match(text, /^git version/)
 })
 
-test('a git that is disposed of is ended with all that it started', async () => {
+test('disposing a git ends it with all its children', async () => {
   await using site = await createSite()
   const reader = await site.git.start(gitCommands.readObjects(site.directory))
   await reader[Symbol.asyncDispose]()
@@ -69,23 +69,23 @@ test('a git that is disposed of is ended with all that it started', async () => 
   assert.equal(site.git.count(), 0)
 })
 
-test('a starter that is killed takes its gits with it, and another starts the next', async () => {
+test('a spawn helper that is killed takes its gits with it, and another one is started', async () => {
   await using site = await createSite()
   await using reader = await site.git.start(gitCommands.readObjects(site.directory))
-  const before = onlyStarter()
+  const before = onlyHelper()
   const family = familyOf(before)
   await until('git runs', () => family.some((pid) => /^git /.test(commandOf(pid))))
   signal(before, 'SIGKILL')
   assert.equal((await reader.ended).exitCode, null)
   await until('none is left', () => family.every((pid) => commandOf(pid) === ''))
   assert.match(await site.git.run(gitCommands.version()), /^git version/)
-  assert.notEqual(onlyStarter(), before)
+  assert.notEqual(onlyHelper(), before)
 })
 
-test('a seat that is killed while it waits is not given to anybody', async () => {
+test('a spare process that is killed is not used', async () => {
   await using site = await createSite()
-  const preforker = () => familyOf(onlyStarter()).filter((pid) => /^\/bin\/sh/.test(commandOf(pid)))
-  await until('seats are ready', () => preforker().length > 0)
+  const preforker = () => familyOf(onlyHelper()).filter((pid) => /^\/bin\/sh/.test(commandOf(pid)))
+  await until('processes are ready', () => preforker().length > 0)
   const killed = preforker()
   for (const pid of killed) signal(pid, 'SIGKILL')
   await until('they are gone', () => killed.every((pid) => commandOf(pid) === ''))
@@ -95,27 +95,27 @@ test('a seat that is killed while it waits is not given to anybody', async () =>
   )
 })
 
-test('a starter that does not come up keeps nobody waiting', async () => {
+test('a spawn helper that does not start fails its callers', async () => {
   const environment = { NODE_OPTIONS: '--no-such-option' }
-  await using starter = createSpawnHelper({ owner: 'nobody', path, environment, log: silent })
-  const { take } = starter.preforkerWith({})
+  await using helper = createSpawnHelper({ owner: 'nobody', path, environment, log: silent })
+  const { take } = helper.preforkerWith({})
   for (const outcome of await Promise.allSettled([take(), take(), take(), take(), take()])) {
     assert.equal(outcome.status, 'rejected')
   }
   await assert.rejects(take(), /has ended/)
 })
 
-test('a starter that hangs is ended when it is disposed of', async () => {
+test('a spawn helper that hangs is killed when disposed', async () => {
   const site = await createSite()
-  const family = familyOf(onlyStarter())
-  signal(onlyStarter(), 'SIGSTOP')
+  const family = familyOf(onlyHelper())
+  signal(onlyHelper(), 'SIGSTOP')
   await site[Symbol.asyncDispose]()
   await until('none is left', () => family.every((pid) => commandOf(pid) === ''))
 })
 
-test('nothing is left of a starter that is disposed of', async () => {
+test('a disposed spawn helper leaves no processes', async () => {
   const site = await createSite()
-  const family = familyOf(onlyStarter())
+  const family = familyOf(onlyHelper())
   await site[Symbol.asyncDispose]()
   await until('none is left', () => family.every((pid) => commandOf(pid) === ''))
   await assert.rejects(site.git.run(gitCommands.version()), /stopping/)

@@ -8,54 +8,53 @@ import { endOrphans, ownerVariable } from './orphans.ts'
 import type { ExitStatus, PreforkedProcess, Preforker } from './preforked-process.ts'
 import { killGroup } from './process-group.ts'
 
-/** What the starter is told: first the variables of all seats, then the number of each that it shall start. */
+/** A message to the helper: first the variables of all processes, then the id of each process to start. */
 export type SpawnRequest = { variables: Record<string, string> } | { id: number }
 
-/** What it tells of a seat: its pipes one by one, each with its end as a handle, what it says, and how it ended. */
+/** A message about a process: its pipes one by one, each with a handle, its standard error, and its end. */
 export type SpawnReport =
   | { id: number; pid: number | undefined; pipe: PipeName }
-  | { id: number; said: string }
-  | ({ id: number; fault?: string } & ExitStatus)
+  | { id: number; stderr: string }
+  | ({ id: number; error?: string } & ExitStatus)
 
 export type PipeName = 'stdin' | 'stdout' | 'channel'
 
 export type SpawnHelper = AsyncDisposable & {
-  /** Seats with these variables: for one caller. */
+  /** Returns preforked processes with these variables. For a single caller. */
   preforkerWith: (variables: Record<string, string>) => Preforker
 }
 
 type Options = {
-  /** Marks the process and its seats until they become something, for endOrphans. */
+  /** Marks the helper and its preforked processes, for endOrphans. */
   owner: string
   path: string
-  /** The environment in which the process starts. */
+  /** The environment of the helper. */
   environment: Record<string, string | undefined>
   log: Log
 }
 
-/** A seat of which not all has arrived, or which has not ended. */
+/** A preforked process that has not ended, or whose pipes have not all arrived. */
 type Known = {
   pid: number | undefined
   pipes: Partial<Record<PipeName, Socket>>
   listen: (text: string) => void
   end: PromiseWithResolvers<ExitStatus>
-  isWhole: boolean
+  isComplete: boolean
 }
 
 const program = fileURLToPath(
   new URL(`../../spawn-helper-main${extname(import.meta.url)}`, import.meta.url),
 )
-// As many as one request with what follows from it takes at once.
+// As many as one request uses at once.
 const spareProcesses = 3
 const preforkTimeoutMs = 15_000
 const exitWithinMs = 2000
-const hasEnded = 'The process that starts gits has ended.'
+const hasEnded = 'The git spawn helper has ended.'
 
 /**
- * Starts processes from a small process of its own. To start one takes time in proportion to the memory of
- * the process that does it (fork(2) copies its page tables), in which a server does nothing else. The ends
- * of the pipes are handed over (unix(7), SCM_RIGHTS), so that no byte passes through the starter. One
- * that ends takes all its seats with it; another is started when it is wanted.
+ * Starts processes from a small helper process. fork(2) copies the page tables of its caller, so in a large server it
+ * is slow and blocks the event loop. The ends of the pipes are passed to this process (unix(7), SCM_RIGHTS), so no data
+ * goes through the helper. When the helper ends, so do all its processes; another one is started on demand.
  */
 export function createSpawnHelper({ owner, path, environment, log }: Options): SpawnHelper {
   const mark = `starter:${owner}`
@@ -64,15 +63,15 @@ export function createSpawnHelper({ owner, path, environment, log }: Options): S
   let variables: Record<string, string> = {}
   let known = new Map<number, Known>()
   let current: ChildProcess | undefined
-  let beginning: Promise<void> | undefined
+  let starting: Promise<void> | undefined
   let lastId = 0
-  let isOver = false
+  let isDisposed = false
 
-  async function begin(): Promise<void> {
-    // What a server that was killed has left.
+  async function startHelper(): Promise<void> {
+    // Processes of a server that was killed.
     await endOrphans(mark)
-    if (isOver) throw new Error('The service is stopping.')
-    // A session of its own: Ctrl-C is for the main process.
+    if (isDisposed) throw new Error('The service is stopping.')
+    // Detached into its own session: Ctrl-C is for the main process.
     const child = fork(program, {
       env: { ...environment, PATH: path, [ownerVariable]: mark },
       stdio: ['pipe', 'ignore', 'inherit', 'ipc'],
@@ -83,16 +82,16 @@ export function createSpawnHelper({ owner, path, environment, log }: Options): S
     const theirs = new Map<number, Known>()
     known = theirs
     child.on('error', (error) => {
-      log.error({ err: error }, 'the starter of gits has a fault')
-      // Of one that could not be started nothing more is heard.
+      log.error({ err: error }, 'git spawn helper failed')
+      // A process that could not be started emits no `exit`.
       if (child.pid === undefined) end()
     })
     child.on('message', (message, handle) => {
-      // Said by spawn-helper-main.ts, which is a part of this program, and hands over nothing but sockets.
+      // From spawn-helper-main.ts, which is part of this program and passes only sockets.
       receive(theirs, message as SpawnReport, handle as Socket | undefined)
     })
     child.once('exit', (exitCode, signal) => {
-      if (!isOver) log.error({ exitCode, signal }, 'the starter of gits ended by itself')
+      if (!isDisposed) log.error({ exitCode, signal }, 'git spawn helper ended unexpectedly')
       end()
     })
     child.send(
@@ -102,44 +101,45 @@ export function createSpawnHelper({ owner, path, environment, log }: Options): S
 
     function end(): void {
       current = undefined
-      beginning = undefined
+      starting = undefined
       ready.clear()
       for (const [id, preforked] of theirs) {
         killGroup(preforked.pid, 'SIGKILL')
-        lose(theirs, id, hasEnded)
+        abandon(theirs, id, hasEnded)
       }
-      for (const wanted of waiting.splice(0)) wanted.reject(new Error(hasEnded))
+      for (const { reject } of waiting.splice(0)) reject(new Error(hasEnded))
     }
   }
 
-  function ask(): void {
+  function requestProcess(): void {
     const id = ++lastId
     known.set(id, {
       pid: undefined,
       pipes: {},
       listen: () => {},
       end: Promise.withResolvers(),
-      isWhole: false,
+      isComplete: false,
     })
     current?.send({ id } satisfies SpawnRequest, () => {})
   }
 
   function refill(): void {
-    const pending = [...known.values()].filter(({ isWhole }) => !isWhole).length
+    const pending = [...known.values()].filter(({ isComplete }) => !isComplete).length
     for (
       let missing = waiting.length + spareProcesses - ready.size - pending;
       missing > 0;
       missing--
     )
-      ask()
+      requestProcess()
   }
 
   function receive(theirs: Map<number, Known>, message: SpawnReport, handle?: Socket): void {
     const preforked = theirs.get(message.id)
     if (!preforked) handle?.destroy()
-    else if ('said' in message) preforked.listen(message.said)
-    else if ('pipe' in message) takePipe(preforked, message, handle)
-    else if (!preforked.isWhole) lose(theirs, message.id, message.fault ?? 'A process was killed.')
+    else if ('stderr' in message) preforked.listen(message.stderr)
+    else if ('pipe' in message) receivePipe(preforked, message, handle)
+    else if (!preforked.isComplete)
+      abandon(theirs, message.id, message.error ?? 'A process was killed.')
     else {
       theirs.delete(message.id)
       ready.delete(message.id)
@@ -147,54 +147,54 @@ export function createSpawnHelper({ owner, path, environment, log }: Options): S
     }
   }
 
-  function takePipe(
+  function receivePipe(
     preforked: Known,
     message: Extract<SpawnReport, { pipe: PipeName }>,
     handle?: Socket,
   ): void {
     preforked.pid = message.pid
-    // Without a handle it has ended meanwhile, which is told next.
+    // There is no handle when the process has ended meanwhile, as the next message says.
     if (!handle) return
     handle.on('error', () => {})
     preforked.pipes[message.pipe] = handle
     const { stdin, stdout, channel } = preforked.pipes
     if (!stdin || !stdout || !channel) return
-    preforked.isWhole = true
-    give(message.id, {
+    preforked.isComplete = true
+    deliver(message.id, {
       pid: preforked.pid,
       stdin,
       stdout,
       channel,
-      listen: (take) => {
-        preforked.listen = take
+      listen: (listener) => {
+        preforked.listen = listener
       },
       ended: preforked.end.promise,
     })
   }
 
-  function give(id: number, preforked: PreforkedProcess): void {
+  function deliver(id: number, preforked: PreforkedProcess): void {
     const first = waiting.shift()
     if (first) first.resolve(preforked)
     else ready.set(id, preforked)
   }
 
-  /** Gives up a seat that nobody can be told the end of. */
-  function lose(theirs: Map<number, Known>, id: number, why: string): void {
+  /** Forgets a process that will not report its end. */
+  function abandon(theirs: Map<number, Known>, id: number, reason: string): void {
     const preforked = theirs.get(id)
     theirs.delete(id)
     preforked?.end.resolve({ exitCode: null, signal: null })
-    if (preforked?.isWhole) return
+    if (preforked?.isComplete) return
     for (const pipe of Object.values(preforked?.pipes ?? {})) pipe.destroy()
-    // Whoever waits would otherwise wait for ever where none can be started.
-    waiting.shift()?.reject(new Error(why))
+    // Where no process can be started, callers would otherwise wait for ever.
+    waiting.shift()?.reject(new Error(reason))
   }
 
   async function wake(): Promise<void> {
-    beginning ??= begin().catch((error) => {
-      beginning = undefined
+    starting ??= startHelper().catch((error) => {
+      starting = undefined
       throw error
     })
-    await beginning
+    await starting
     refill()
   }
 
@@ -205,12 +205,12 @@ export function createSpawnHelper({ owner, path, environment, log }: Options): S
       refill()
       return first[1]
     }
-    const wanted = Promise.withResolvers<PreforkedProcess>()
-    waiting.push(wanted)
-    wake().catch((error) => wanted.reject(error))
-    // One that does not answer is as bad as one that has ended, and is made so.
+    const pending = Promise.withResolvers<PreforkedProcess>()
+    waiting.push(pending)
+    wake().catch((error) => pending.reject(error))
+    // A helper that does not respond is killed, and replaced on demand.
     const timer = setTimeout(() => current?.kill('SIGKILL'), preforkTimeoutMs)
-    return wanted.promise.finally(() => clearTimeout(timer))
+    return pending.promise.finally(() => clearTimeout(timer))
   }
 
   return {
@@ -220,7 +220,7 @@ export function createSpawnHelper({ owner, path, environment, log }: Options): S
     },
 
     async [Symbol.asyncDispose]() {
-      isOver = true
+      isDisposed = true
       const child = current
       if (!child) return
       child.stdin?.destroy()

@@ -2,20 +2,20 @@ import { Problem } from '../../base/problem.ts'
 
 export type StallWatch = Ending & { progress: () => void }
 
-const looksPerTimeout = 4
+const checksPerTimeout = 4
 
 type Ending = Disposable & { signal: AbortSignal }
 
-/** A signal that is aborted when another one is, or a time has passed: for what must have arrived by then. */
+/** Returns a signal that is aborted with `outer`, or when a request has not arrived in time. */
 export function deadline(timeoutMs: number, outer: AbortSignal): Ending {
-  const late = new AbortController()
-  const following = follow(late, outer)
+  const controller = new AbortController()
+  const following = follow(controller, outer)
   const timer = setTimeout(() => {
     const detail = `The request did not arrive within ${timeoutMs / 1000} seconds.`
-    late.abort(new Problem('request_timed_out', detail))
+    controller.abort(new Problem('request_timed_out', detail))
   }, timeoutMs)
   return {
-    signal: late.signal,
+    signal: controller.signal,
     [Symbol.dispose]() {
       following[Symbol.dispose]()
       clearTimeout(timer)
@@ -24,8 +24,8 @@ export function deadline(timeoutMs: number, outer: AbortSignal): Ending {
 }
 
 /**
- * A signal that is aborted when another one is, or `isWaiting` (for the client to send or to read) has held for a
- * time in which nothing moved. A git that computes is not waited for by this.
+ * Returns a signal that is aborted with `outer`, or when `isWaiting` (for the client to send or read) has been true
+ * without progress for the whole timeout. Time in which git computes does not count.
  */
 export function watchStall(
   timeoutMs: number,
@@ -39,9 +39,9 @@ export function watchStall(
     if (!isWaiting()) last = performance.now()
     if (performance.now() - last < timeoutMs) return
     stalled.abort(
-      new Problem('request_timed_out', `Nothing moved for ${timeoutMs / 1000} seconds.`),
+      new Problem('request_timed_out', `No data was transferred for ${timeoutMs / 1000} seconds.`),
     )
-  }, timeoutMs / looksPerTimeout)
+  }, timeoutMs / checksPerTimeout)
   return {
     signal: stalled.signal,
     progress() {
@@ -54,7 +54,7 @@ export function watchStall(
   }
 }
 
-// AbortSignal.any would have the garbage collector find out when nobody follows any more; this is told, which costs less.
+// Explicit disposal is cheaper than AbortSignal.any, which leaves unsubscribing to the garbage collector.
 function follow(controller: AbortController, signal: AbortSignal): Disposable {
   const abort = () => controller.abort(signal.reason)
   if (signal.aborted) abort()

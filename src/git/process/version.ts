@@ -1,13 +1,13 @@
 import { gitCommands } from './commands.ts'
 import type { Git } from './git-process.ts'
 
-/** Major, minor and patch number of a release of git. */
+/** Major, minor and patch number of a git release. */
 export type GitVersion = readonly [number, number, number]
 
 /** The oldest git that svc works with. */
 export const leastGitVersion: GitVersion = [2, 39, 0]
 
-/** The version in what `git version` prints; undefined when there is none. */
+/** Parses the output of `git version`; undefined when it has no version number. */
 export function parseGitVersion(text: string): GitVersion | undefined {
   const [, major, minor, patch = '0'] = /^git version (\d+)\.(\d+)(?:\.(\d+))?/.exec(text) ?? []
   if (major === undefined || minor === undefined) return undefined
@@ -18,12 +18,12 @@ export function toVersionText(version: GitVersion): string {
   return version.join('.')
 }
 
-/** Which of two versions is newer: negative, zero or positive, for sorting. */
+/** Compares two versions, for Array.sort. */
 export function compareVersions(one: GitVersion, other: GitVersion): number {
   return one[0] - other[0] || one[1] - other[1] || one[2] - other[2]
 }
 
-/** Refuses a git that does not run, or is older than svc needs. */
+/** Throws when git does not run, or is older than svc requires. */
 export async function assertGitVersion(git: Pick<Git, 'run'>): Promise<void> {
   const text = await git.run(gitCommands.version()).catch((error) => {
     throw new Error('git does not run; install it (Debian: apt-get install git).', { cause: error })

@@ -6,12 +6,12 @@ import { Problem, toProblem } from '../../base/problem.ts'
 import { hooksPath } from '../process/git-process.ts'
 import type { RefUpdate } from '../refs/refs.ts'
 
-/** Throws a Problem for updates that are refused. */
+/** Throws a Problem when the updates are not allowed. */
 export type Authorize = (updates: RefUpdate[]) => Promise<void>
 
 const lineMaxLength = 2048
 
-/** Refuses to start without a working hook: git silently ignores one that is missing or not executable. */
+/** Throws unless the hook can run: git silently ignores a hook that is missing or not executable. */
 export async function assertHooks(): Promise<void> {
   const hook = join(hooksPath, 'pre-receive')
   await access(hook, constants.X_OK).catch((error) => {
@@ -22,24 +22,24 @@ export async function assertHooks(): Promise<void> {
 }
 
 /**
- * Answers the pre-receive hook at the other end of a channel. The hook sends what pre-receive is given
- * (githooks(5)): a line `<before> <after> <ref>` for each update, then a NUL, which no ref name can
- * hold. Anything that is not among the updates that the push asked for refuses it.
+ * Authorizes a push for the pre-receive hook at the other end of a channel. The hook sends its input (githooks(5)):
+ * a line `<before> <after> <ref>` for each update, then a NUL, which no ref name contains. An update that is not in
+ * the push request fails the push.
  */
 export async function answerHook(
   channel: Duplex,
-  asked: RefUpdate[],
+  requested: RefUpdate[],
   authorize: Authorize,
 ): Promise<void> {
-  const lines = await readLines(channel, asked.length).catch((error) => {
-    const isFault = !channel.destroyed
-    // The hook takes a closed channel for a refusal.
+  const lines = await readLines(channel, requested.length).catch((error) => {
+    const isUnexpected = !channel.destroyed
+    // To the hook, a closed channel is a rejection.
     channel.destroy()
-    if (isFault) throw error
+    if (isUnexpected) throw error
   })
-  if (lines === undefined) return // The push ended before it came to the hook.
+  if (lines === undefined) return // The push ended before its hook ran.
   try {
-    const byRef = new Map(asked.map((update) => [update.ref, update]))
+    const byRef = new Map(requested.map((update) => [update.ref, update]))
     await authorize(lines.map((line) => toUpdate(line, byRef)))
     channel.write('ok\n')
   } catch (error) {
@@ -49,26 +49,26 @@ export async function answerHook(
   }
 }
 
-async function readLines(channel: Duplex, most: number): Promise<string[] | undefined> {
+async function readLines(channel: Duplex, maxLines: number): Promise<string[] | undefined> {
   const lines: string[] = []
   let rest = ''
   for await (const chunk of channel.setEncoding('utf8').iterator({ destroyOnReturn: false })) {
     const parts = (rest + chunk).split('\n')
     rest = parts.pop() ?? ''
     for (const line of parts) {
-      if (lines.push(line) > most)
-        throw new Error('The hook was given more than the push asked for.')
+      if (lines.push(line) > maxLines)
+        throw new Error('The hook received more updates than the push requested.')
     }
     if (rest === '\0') return lines
-    if (rest.length > lineMaxLength) throw new Error('The hook was given a line that is too long.')
+    if (rest.length > lineMaxLength) throw new Error('The hook received a line that is too long.')
   }
   return undefined
 }
 
-// Git leaves out updates that it has found impossible, and can add none: what is judged is what was asked.
-function toUpdate(line: string, asked: Map<string, RefUpdate>): RefUpdate {
+// Git omits updates that it has found impossible, and never adds any, so every update must be a requested one.
+function toUpdate(line: string, requested: Map<string, RefUpdate>): RefUpdate {
   const [before = '', after = '', ...name] = line.split(' ')
-  const update = asked.get(name.join(' '))
+  const update = requested.get(name.join(' '))
   if (update?.before === before && update.after === after) return update
-  throw new Error(`The hook was given an update that the push did not ask for: ${line}`)
+  throw new Error(`The hook received an update that the push did not request: ${line}`)
 }

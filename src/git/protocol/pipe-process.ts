@@ -9,48 +9,46 @@ import { createResponsePackets } from './response-packets.ts'
 type Streams = {
   input: Body
   output: Writable
-  /** Whether what the client still sends after git has ended is read and dropped, so that it gets to read what git said. */
+  /** Whether to drain the input after git has ended: some clients read the response only after sending everything. */
   sendsAllFirst: boolean
   signal: AbortSignal
   /** Called once, before the first byte of output. */
   onBegin: () => void
-  /** Called for every piece of output. */
+  /** Called for every chunk of output. */
   onProgress: () => void
-  /** Called when all input is given and all output taken; git may take a moment more to end. */
+  /** Called when all input and output is transferred; git may end slightly later. */
   onSaid?: (() => void) | undefined
-  /** Holds the end of the output back. */
+  /** Delays the report at the end of the output. */
   hold?: ReportHold | undefined
-  /** Whether the reason why a limit ended git is given even when nothing else was said; never in a report. */
+  /** Whether to report an exceeded limit to the client always, or only after other output; never within a report. */
   explains?: 'always' | 'once begun' | undefined
 }
 
-/** How a git process ended, and whether the output ends with the reason why that was so early. */
+/** How a git process ended, and whether the output ends with an explanation of an early end. */
 export type PipeEnd = Ended & { isExplained: boolean }
 
-/** A report that the client gets only when what it reports has taken effect. */
+/** Delays the report of a push until its effects are complete. */
 export type ReportHold = {
   splitter: ReportSplitter
-  /** Called when the report begins, or at the end of the output; resolves with what precedes it once it may go. */
+  /** Called when the report begins, or at the end of the output; resolves with the bytes to send before the report. */
   release: () => Promise<Buffer>
 }
 
-/**
- * Connects a git process to a client until both are done, and leaves the output open.
- */
+/** Pipes between a git process and a client until both are done, and leaves the output open. */
 export async function pipeProcess(child: GitProcess, streams: Streams): Promise<PipeEnd> {
-  const given = give(streams.input, child.stdin, streams.signal)
-  // One that goes on sending to a git that has ended will learn of it in another way.
-  given.catch(() => {})
-  const taken = take(child, streams)
-  const said = Promise.all([
-    streams.sendsAllFirst ? given : Promise.race([given, child.ended]),
-    taken,
+  const sent = send(streams.input, child.stdin, streams.signal)
+  // Input errors after git has ended are reported elsewhere.
+  sent.catch(() => {})
+  const received = receive(child, streams)
+  const transferred = Promise.all([
+    streams.sendsAllFirst ? sent : Promise.race([sent, child.ended]),
+    received,
   ]).then(streams.onSaid)
-  const [ended, explained] = await Promise.all([child.ended, taken, said])
+  const [ended, explained] = await Promise.all([child.ended, received, transferred])
   return { ...ended, ...explained }
 }
 
-async function give(input: Body, stdin: Writable, signal: AbortSignal): Promise<void> {
+async function send(input: Body, stdin: Writable, signal: AbortSignal): Promise<void> {
   using draining = watchDrain(stdin, signal)
   for await (const chunk of input) {
     if (stdin.writable && !stdin.write(chunk)) await draining.wait()
@@ -58,8 +56,8 @@ async function give(input: Body, stdin: Writable, signal: AbortSignal): Promise<
   stdin.end()
 }
 
-/** Whether the output ends with a reason, and which. */
-async function take(
+/** Copies git's output to the client. Returns whether it ends with an explanation, and the limit that ended git. */
+async function receive(
   child: GitProcess,
   streams: Streams,
 ): Promise<{ isExplained: boolean; exceeded?: Problem }> {
@@ -102,7 +100,7 @@ async function take(
     await write(reason ?? packets.rest())
     return { isExplained: reason !== undefined, ...(exceeded && { exceeded }) }
   } finally {
-    // A push that was allowed goes on without its client; it must not fail on a full pipe.
+    // An authorized push continues without its client; it must not block on a full pipe.
     child.stdout.resume()
   }
 }
