@@ -36,7 +36,7 @@ let interrupted: AbortController | undefined
 
 const terminal: Terminal = {
   out: (text) => process.stdout.write(text),
-  tell: (text) => process.stderr.write(text),
+  err: (text) => process.stderr.write(text),
   interruption,
   read,
   ask: process.stdin.isTTY ? ask : undefined,

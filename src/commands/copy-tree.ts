@@ -4,22 +4,22 @@ import { ignoreAbsence } from '../base/absence.ts'
 import type { Workspace } from '../sandbox/sandbox.ts'
 
 /**
- * Copies files of a folder, by their paths from it, into the workspace of a room in which nothing has run yet; they
- * are then the room's own. What is neither a file nor a link is left out, and so is what has gone meanwhile.
+ * Copies files and links, by their paths relative to `from`, into a workspace in which no step has run yet, and
+ * gives them its owner. Skips other kinds of files, and files deleted in the meantime.
  */
 export async function copyTree(
   from: string,
   paths: readonly string[],
-  room: Workspace,
+  target: Workspace,
 ): Promise<void> {
-  const { workspace } = room.outside
+  const { workspace } = target.outside
   const owner = await lstat(workspace)
   const own = (path: string) => lchown(path, owner.uid, owner.gid)
-  const made = new Set(['.'])
+  const created = new Set(['.'])
 
   async function makeFolder(path: string): Promise<void> {
-    if (made.has(path)) return
-    made.add(path)
+    if (created.has(path)) return
+    created.add(path)
     await makeFolder(dirname(path))
     await mkdir(join(workspace, path), { recursive: true })
     await own(join(workspace, path))
@@ -27,12 +27,12 @@ export async function copyTree(
 
   for (const path of paths) {
     const source = join(from, path)
-    const target = join(workspace, path)
+    const copy = join(workspace, path)
     const stat = await lstat(source).catch(ignoreAbsence)
     if (!stat?.isFile() && !stat?.isSymbolicLink()) continue
     await makeFolder(dirname(path))
-    if (stat.isFile()) await copyFile(source, target)
-    else await symlink(await readlink(source), target)
-    await own(target)
+    if (stat.isFile()) await copyFile(source, copy)
+    else await symlink(await readlink(source), copy)
+    await own(copy)
   }
 }

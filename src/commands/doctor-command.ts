@@ -21,11 +21,11 @@ type Options = {
   json: boolean
   terminal: Pick<Terminal, 'out'>
   isColored: boolean
-  /** Takes away what shows how far it has come, before anything is printed. */
+  /** Clears the progress line; called before anything is printed. */
   clearProgress: () => void
 }
 
-/** `svc doctor`: prints what each check found, as it is found. Whether there was no fault. */
+/** `svc doctor`: prints the findings of each check as it ends. Returns whether there were no faults. */
 export async function runDoctor(options: Options): Promise<boolean> {
   const { doctor, json, terminal, isColored, clearProgress } = options
   const all: Result[] = []
@@ -34,7 +34,7 @@ export async function runDoctor(options: Options): Promise<boolean> {
     clearProgress()
     if (!json) terminal.out(results.map((result) => toLines(result, isColored)).join(''))
   }
-  terminal.out(json ? toVisible(toJson(all)) : `\n${toSum(all)}\n`)
+  terminal.out(json ? toVisible(toJson(all)) : `\n${toSummary(all)}\n`)
   return !all.some(({ level }) => level === 'fault')
 }
 
@@ -46,15 +46,15 @@ function toLines({ level, check, found, fix }: Result, isColored: boolean): stri
   return fix === null ? line : `${line}${' '.repeat(markWidth + idWidth)}fix: ${printable(fix)}\n`
 }
 
-function toSum(results: Result[]): string {
+function toSummary(results: Result[]): string {
   const count = (wanted: Level) => results.filter(({ level }) => level === wanted).length
   const [faults, warnings, skipped] = [count('fault'), count('warning'), count('skipped')]
   const checks = new Set(results.map(({ check }) => check)).size
-  const rest = skipped === 0 ? '' : `, ${skipped} could not be looked at`
+  const rest = skipped === 0 ? '' : `, ${skipped} skipped`
   return `${checks} checks: ${counted(faults, 'fault')}, ${counted(warnings, 'warning')}${rest}.`
 }
 
-// The same JSON, in which nothing controls the terminal that it may be read on.
+// Escapes control and formatting characters in JSON, which could control the terminal.
 function toVisible(text: string): string {
   return text.replace(/[^\P{Cc}\n]|[\p{Cf}\p{Zl}\p{Zp}]/gu, (character) =>
     [...Array(character.length).keys()]

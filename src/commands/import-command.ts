@@ -18,10 +18,10 @@ export async function importRepository(
     shown = text
   }
   const owner = await tokens.ownerNamed(username)
-  const signal = asFault(interruption())
+  const signal = withProblem(interruption())
   const begin = async () => {
-    // A starting server must not take the import for one that nobody works on before its lock is held.
-    using _quiet = await changeRepositories()
+    // Until the import holds its own lock, a starting server would take it for an abandoned one.
+    using _lock = await changeRepositories()
     const wanted = { source, name, owner, signal, keepsFault: false, onProgress }
     return imports.start(localPrincipal, wanted)
   }
@@ -33,13 +33,13 @@ export async function importRepository(
   )
 }
 
-/** A signal whose reason is told as it is. */
-function asFault(interrupted: AbortSignal): AbortSignal {
-  const given = new AbortController()
+// Aborts with a problem that can be shown to the user.
+function withProblem(interrupted: AbortSignal): AbortSignal {
+  const controller = new AbortController()
   interrupted.addEventListener('abort', () =>
-    given.abort(importFailed('Interrupted; nothing was changed.')),
+    controller.abort(importFailed('Interrupted; nothing was changed.')),
   )
-  return given.signal
+  return controller.signal
 }
 
 function toMib(bytes: number): string {

@@ -17,13 +17,13 @@ type AddOptions = {
   json?: boolean
 }
 
-const fileMaxBytes = 65_536
+const maxFileBytes = 65_536
 const reasons: Record<string, string> = {
-  ENOENT: 'it is not there',
-  EISDIR: 'it is a folder',
-  EACCES: 'you may not read it',
+  ENOENT: 'no such file',
+  EISDIR: 'it is a directory',
+  EACCES: 'permission denied',
 }
-const wholeList = { after: '', limit: undefined }
+const allKeys = { after: '', limit: undefined }
 
 /** `svc keys add` and `svc keys-add` */
 export async function addKey(
@@ -52,8 +52,8 @@ export async function listKeys(
   { out }: Terminal,
 ) {
   const keys = await (username === undefined
-    ? sshKeys.listAll(wholeList)
-    : sshKeys.list(localPrincipal, { username, page: wholeList }))
+    ? sshKeys.listAll(allKeys)
+    : sshKeys.list(localPrincipal, { username, page: allKeys }))
   if (json) return out(toJson(keys))
   const rows = keys.map((key) => [
     key.id,
@@ -86,32 +86,34 @@ export async function removeKey(
 async function readKey(key: string | undefined, { read, ask }: Terminal): Promise<string> {
   if (key === '-' || (key === undefined && !ask)) return (await read()).toString('utf8')
   if (key === undefined) {
-    throw new Error('Name the key: the path of a .pub file, the line in it, or - to type it here.')
+    throw new Error('Give the key: the path of a .pub file, its content, or - for standard input.')
   }
   return isPath(key) ? readFileStart(key) : key
 }
 
-// A line has its key in base64 after the type, and what has several lines is some other file.
+// A public key is one line, with base64 that begins with AAAA after the type.
 function isPath(key: string): boolean {
   return !/[\r\n]|[ \t]AAAA/.test(key)
 }
 
-// No more than tells what a file is: somebody may name the wrong one.
+// Reads a limited part: the path may name the wrong file.
 async function readFileStart(path: string): Promise<string> {
   try {
-    return await text(createReadStream(path, { end: fileMaxBytes }))
+    return await text(createReadStream(path, { end: maxFileBytes }))
   } catch (error) {
     const { code = '', message } = error as NodeJS.ErrnoException
     const reason = reasons[code] ?? message
     throw new Error(
-      `The file ${JSON.stringify(path)} cannot be read: ${reason}; give a .pub file, the line in it, or - for standard input.`,
+      `The file ${JSON.stringify(path)} cannot be read: ${reason}; give a .pub file, its content, or - for standard input.`,
       { cause: error },
     )
   }
 }
 
-function parsePermission(given: string): KeyPermission {
-  const permission = keyPermissions.find((known) => known === given)
+function parsePermission(text: string): KeyPermission {
+  const permission = keyPermissions.find((known) => known === text)
   if (permission) return permission
-  throw new Error(`An SSH key cannot have "${given}"; there are ${keyPermissions.join(', ')}.`)
+  throw new Error(
+    `An SSH key cannot have "${text}"; its permissions are ${keyPermissions.join(', ')}.`,
+  )
 }

@@ -10,7 +10,7 @@ import { UsageError } from './usage-error.ts'
 
 const workflowsFolder = '.svc/workflows'
 
-/** Workflow files as they are on the disk, with the actions that they use, and all that is wrong with them. */
+/** Workflow files on the disk, the actions that they use, and the faults of both. */
 export type LocalFiles = {
   files: SourceFile[]
   actions: SourceFile[]
@@ -18,7 +18,7 @@ export type LocalFiles = {
   faults: Fault[]
 }
 
-/** Reads the named files of a repository; those that react to an event, or all, if none are named. */
+/** Reads the named workflow files; without names, those for the event, or all of them. */
 export async function readLocalFiles(
   top: string,
   { names, from, event }: { names: string[]; from: string; event: TriggerKind | undefined },
@@ -68,18 +68,18 @@ function missingAction(user: Workflow | Action, folder: string): Fault {
   return {
     ...place,
     message: `There is no action.yml in ./${folder}.`,
-    instead: 'Add it, or correct the path, which is from the top of the repository.',
+    instead: 'Add it, or correct the path, which is relative to the top of the repository.',
   }
 }
 
 function toPath(top: string, from: string, name: string): string {
-  const places = [resolve(from, name), join(top, name), join(top, workflowsFolder, name)]
-  const path = places
-    .filter((place) => existsSync(place))
-    .map((place) => relative(top, place))
-    .find((place) => place.startsWith(`${workflowsFolder}/`) && !place.includes('..'))
+  const candidates = [resolve(from, name), join(top, name), join(top, workflowsFolder, name)]
+  const path = candidates
+    .filter((candidate) => existsSync(candidate))
+    .map((candidate) => relative(top, candidate))
+    .find((candidate) => candidate.startsWith(`${workflowsFolder}/`) && !candidate.includes('..'))
   if (path !== undefined) return path
-  throw new UsageError(`${name} is no file in ${workflowsFolder} of this repository.`)
+  throw new UsageError(`${name} is not a file in ${workflowsFolder} of this repository.`)
 }
 
 async function list(top: string): Promise<string[]> {

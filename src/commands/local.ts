@@ -1,6 +1,6 @@
 import type { Principal } from '../access/principal.ts'
 
-/** Whoever runs commands on the server itself may do everything. */
+/** The principal of commands on the data directory: it has every permission. */
 export const localPrincipal: Principal = {
   kind: 'local',
   id: 'local',

@@ -7,7 +7,7 @@ import { type Terminal, toJson } from './terminal.ts'
 
 type Options = { all?: boolean; full?: boolean; json?: boolean }
 
-const lookEveryMs = 200
+const pollIntervalMs = 200
 
 /** `svc repos maintain` */
 export async function maintainRepositories(
@@ -16,37 +16,36 @@ export async function maintainRepositories(
   { all, full, json }: Options,
   { out }: Terminal,
 ) {
-  if ((name === undefined) !== (all === true))
-    throw new Error('Name one repository, or give --all in place of a name.')
+  if ((name === undefined) !== (all === true)) throw new Error('Name one repository, or use --all.')
   const { repositories, maintenanceRequests } = app
-  const chosen =
+  const selected =
     name === undefined
       ? await repositories.list(localPrincipal, { after: '', limit: undefined })
       : [await repositories.open(localPrincipal, name, 'repo:write')]
-  for (const { id } of chosen) await maintenanceRequests.ask(id, full ? 'full' : 'quick')
-  const answers: (Answer & { name: string })[] = []
-  for (const { id, name } of chosen) {
-    const answer = { name, ...(await untilAnswered(app, id)) }
-    answers.push(answer)
-    if (!json) out(toLine(answer))
+  for (const { id } of selected) await maintenanceRequests.ask(id, full ? 'full' : 'quick')
+  const outcomes: (Answer & { name: string })[] = []
+  for (const { id, name } of selected) {
+    const outcome = { name, ...(await waitForOutcome(app, id)) }
+    outcomes.push(outcome)
+    if (!json) out(toLine(outcome))
   }
-  if (json) out(toJson(name === undefined ? answers : answers[0]))
-  const failed = answers.filter((answer) => 'fault' in answer).length
-  if (failed > 0) throw new Error(`${failed} of ${answers.length} could not be maintained.`)
+  if (json) out(toJson(name === undefined ? outcomes : outcomes[0]))
+  const failed = outcomes.filter((outcome) => 'fault' in outcome).length
+  if (failed > 0) throw new Error(`${failed} of ${outcomes.length} could not be maintained.`)
 }
 
-// Where a server runs, it does the work: it alone knows who is pushing.
-async function untilAnswered(app: App, id: string): Promise<Answer> {
+// A running server does the work, as it alone knows the running pushes.
+async function waitForOutcome(app: App, id: string): Promise<Answer> {
   for (;;) {
-    const answer = await app.maintenanceRequests.answer(id)
-    if (answer) return answer
-    if (!(await app.maintainHere())) await sleep(lookEveryMs)
+    const outcome = await app.maintenanceRequests.answer(id)
+    if (outcome) return outcome
+    if (!(await app.maintainHere())) await sleep(pollIntervalMs)
   }
 }
 
-function toLine({ name, ...answer }: Answer & { name: string }): string {
-  if ('fault' in answer) return `${name}: ${answer.fault}\n`
-  const { packsBefore, packsAfter, bytesBefore, bytesAfter, ms } = answer.report
+function toLine({ name, ...outcome }: Answer & { name: string }): string {
+  if ('fault' in outcome) return `${name}: ${outcome.fault}\n`
+  const { packsBefore, packsAfter, bytesBefore, bytesAfter, ms } = outcome.report
   const before = `${toPacks(packsBefore)} of ${toSize(bytesBefore)}`
   return `${name}: ${before}, now ${toPacks(packsAfter)} of ${toSize(bytesAfter)} (${ms / 1000} s)\n`
 }

@@ -1,6 +1,6 @@
 import { maxExpiryDays } from '../access/names.ts'
 
-/** The value of `--expires-in-days`: null for never, undefined when it is not given. */
+/** Parses the value of `--expires-in-days`: null for never, undefined when it is not set. */
 export function parseDays(text: string | undefined): number | null | undefined {
   if (text === undefined) return undefined
   if (text === 'never') return null

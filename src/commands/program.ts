@@ -18,12 +18,12 @@ type Options = {
   version: string
   terminal: Terminal
   serve: () => Promise<void>
-  /** Runs a command with an app that is closed afterwards. */
+  /** Runs a command with an app, and closes it afterwards. */
   withApp: (run: (app: App) => Promise<void>) => Promise<void>
   doctor: (options: DoctorCommandOptions) => Promise<void>
   runner: (options: RunnerCommandOptions) => Promise<void>
   run: (files: string[], options: RunOptions) => Promise<void>
-  /** Runs a command that needs no data directory, or makes one. */
+  /** Runs a command that needs no data directory, or creates one. */
   withTools: (run: (tools: AppTools) => Promise<void>) => Promise<void>
 }
 
@@ -31,7 +31,7 @@ const json = ['--json', 'print JSON'] as const
 
 const collect = (value: string, all: string[] = []) => [...all, value]
 
-/** The command line: every command with its options. */
+/** Defines all commands and their options. */
 export function createProgram({
   version,
   terminal,
@@ -45,7 +45,7 @@ export function createProgram({
   const program = new Command('svc')
     .description('Hosts Git repositories for people, automation and agents.')
     .version(version)
-    // A private key that is given by mistake looks like an option, and must not be repeated.
+    // A private key given by mistake looks like an option, and must not appear in the error.
     .configureOutput({
       outputError: (text, write) => write(withoutKey(text)),
     })
@@ -60,47 +60,47 @@ export function createProgram({
 
   program
     .command('doctor')
-    .description('say what is wrong, and the command that mends it')
+    .description('check the installation and suggest fixes')
     .addOption(
-      new Option('--repository <name>', 'check the objects of this repository alone').conflicts(
+      new Option('--repository <name>', 'check the objects of this repository only').conflicts(
         'fsck',
       ),
     )
-    .option('--no-fsck', 'do not check the objects of repositories, which takes longest')
-    .option('--json', 'print an array of what was found, as JSON')
+    .option('--no-fsck', 'skip the check of repository objects, which takes longest')
+    .option('--json', 'print the findings as a JSON array')
     .addHelpText('after', doctorHelp)
     .action(doctor)
 
   program
     .command('runner')
     .description('execute workflow runs of a server, on any machine')
-    .requiredOption('--server <url>', 'the address of the service')
-    .option('--token <token>', 'a token with the permission runner; - for standard input')
-    .option('--name <name>', "what it is called (default: the machine's name)")
-    .option('--label <label...>', 'further labels for runs-on')
-    .option('--jobs <number>', 'jobs that are worked on at once (default: 1 for each core)')
-    .option('--folder <folder>', 'a folder for its work (default: ~/.cache/svc-runner)')
+    .requiredOption('--server <url>', 'address of the service')
+    .option('--token <token>', 'token with the permission runner; - reads standard input')
+    .option('--name <name>', 'name of the runner (default: the host name)')
+    .option('--label <label...>', 'additional labels for runs-on')
+    .option('--jobs <number>', 'maximum number of concurrent jobs (default: 1 per core)')
+    .option('--folder <folder>', 'working directory (default: ~/.cache/svc-runner)')
     .addHelpText('after', runnerHelp)
     .action(runner)
 
   program
     .command('run [files...]')
-    .description('run workflow files of the repository around you, on your own machine')
-    .option('--check', 'only say what is wrong with the files')
-    .option('--job <id>', 'only this job, with those that it needs; may be given again', collect)
+    .description('run workflow files of the current repository on this machine')
+    .option('--check', 'only check the files for errors')
+    .option('--job <id>', 'run only this job and the jobs that it needs; repeatable', collect)
     .addOption(
       new Option(
         '--event <event>',
-        'what github.event_name is; without files, those that react to it run',
+        'value of github.event_name; without files, selects the workflows for this event',
       ).choices(['push', 'workflow_dispatch', 'schedule']),
     )
-    .option('--input <name=value>', 'an input of workflow_dispatch; may be given again', collect)
+    .option('--input <name=value>', 'input of workflow_dispatch; repeatable', collect)
     .option(
       '--secret <name>',
-      'a secret, with the value of the environment variable of this name; may be given again',
+      'secret, with its value in the environment variable of the same name; repeatable',
       collect,
     )
-    .option('--secrets-file <file>', 'a file of NAME=value lines with secrets')
+    .option('--secrets-file <file>', 'file with secrets as NAME=value lines')
     .addOption(new Option('--network <network>', 'network of the steps').choices(['none', 'full']))
     .addHelpText('after', runHelp)
     .action(run)
@@ -108,12 +108,12 @@ export function createProgram({
   const tokens = program.command('tokens').description('manage API tokens of the data directory')
   tokens
     .command('create')
-    .description('make a token and print it')
-    .option('--name <name>', 'what it is for', 'command line')
-    .option('--permission <permission...>', 'what it may do (default: repo:read repo:write)')
+    .description('create a token and print it')
+    .option('--name <name>', 'name of the token', 'command line')
+    .option('--permission <permission...>', 'permissions (default: repo:read repo:write)')
     .option(
       '--username <username>',
-      'in whose name it acts (default: its id; admin for admin tokens)',
+      'user that the token acts as (default: its id; admin for admin tokens)',
     )
     .option('--expires-in-days <days>', '1 to 3650, or never (default: 365)')
     .option(...json)
@@ -130,13 +130,12 @@ export function createProgram({
     .action((id, options) => withApp((app) => revokeToken(app, id, options, terminal)))
 
   const keys = program.command('keys').description('manage SSH keys of the data directory')
-  // One command under two names.
   for (const add of [keys.command('add [key]'), program.command('keys-add [key]')]) {
     add
-      .description('register an SSH key: a .pub file, the line in it, or - for standard input')
-      .option('--username <username>', 'in whose name it acts', 'admin')
-      .option('--name <name>', "what it is called (default: the key's comment)")
-      .option('--permission <permission...>', 'what it may do (default: repo:read repo:write)')
+      .description('add an SSH key: a .pub file, its content, or - for standard input')
+      .option('--username <username>', 'user that the key acts as', 'admin')
+      .option('--name <name>', "name of the key (default: the key's comment)")
+      .option('--permission <permission...>', 'permissions (default: repo:read repo:write)')
       .option('--expires-in-days <days>', '1 to 3650, or never (default: never)')
       .option(...json)
       .action((key, options) => withApp((app) => addKey(app, key, options, terminal)))
@@ -144,7 +143,7 @@ export function createProgram({
   keys
     .command('list')
     .description('list all SSH keys')
-    .option('--username <username>', 'those of one username')
+    .option('--username <username>', 'list only the keys of this user')
     .option(...json)
     .action((options) => withApp((app) => listKeys(app, options, terminal)))
   keys
@@ -161,36 +160,36 @@ export function createProgram({
     .action((options) => withApp((app) => listRepositories(app, options, terminal)))
   repos
     .command('create <name>')
-    .description('make an empty repository')
-    .option('--username <username>', 'who owns it', 'admin')
-    .option('--default-branch <branch>', 'the branch that a clone checks out', 'main')
+    .description('create an empty repository')
+    .option('--username <username>', 'owner of the repository', 'admin')
+    .option('--default-branch <branch>', 'default branch', 'main')
     .option(...json)
     .action((name, options) => withApp((app) => createRepository(app, name, options, terminal)))
   repos
     .command('import <source> [name]')
     .description(
-      'copy a repository with all of its refs from an https, http, ssh or git address, or an absolute path',
+      'import a repository with all its refs from an https, http, ssh or git address, or an absolute path',
     )
-    .option('--username <username>', 'who owns it', 'admin')
+    .option('--username <username>', 'owner of the repository', 'admin')
     .option(...json)
     .addHelpText(
       'after',
-      '\nCredentials in an address, user:password@, are used once and not kept. Ctrl-C leaves nothing behind.',
+      '\nCredentials in an address (user:password@) are used once and not stored. Ctrl-C cancels the import and leaves nothing behind.',
     )
     .action((source, name, options) =>
       withApp((app) => importRepository(app, [source, name], options, terminal)),
     )
   repos
     .command('delete <name>')
-    .description('delete a repository and all that belongs to it')
-    .option('--yes', 'do not ask')
+    .description('delete a repository and everything that belongs to it')
+    .option('--yes', 'do not ask for confirmation')
     .option(...json)
     .action((name, options) => withApp((app) => deleteRepository(app, name, options, terminal)))
   repos
     .command('maintain [name]')
-    .description('put the files of a repository in order now, whether a server runs or not')
+    .description('maintain a repository now, whether a server runs or not')
     .option('--all', 'all repositories')
-    .option('--full', 'unite all packs, and remove what no branch or tag has led to for two weeks')
+    .option('--full', 'combine all packs, and delete objects unreachable for two weeks')
     .option(...json)
     .action((name, options) => withApp((app) => maintainRepositories(app, name, options, terminal)))
 
@@ -205,8 +204,8 @@ export function createProgram({
     .action((name, options) => withApp((app) => listSecrets(app, name, options, terminal)))
   secrets
     .command('set <repository> <name>')
-    .description('create or replace a secret; its value is read from standard input, or asked for')
-    // Whatever was given too much may be the value, which must not be repeated.
+    .description('create or replace a secret; the value is read from standard input or a prompt')
+    // An excess argument may be the value, which must not appear in the error.
     .configureOutput({ outputError: (_, write) => write(`error: ${secretUsage}\n`) })
     .option(...json)
     .action((repository, name, options) =>
@@ -221,34 +220,36 @@ export function createProgram({
     )
   secrets
     .command('rotate')
-    .description('seal all secrets with the first encryption key, so that no other is needed')
+    .description(
+      'encrypt all secrets again with the first encryption key, so that no other is needed',
+    )
     .option(
       '--discard-unreadable',
-      'delete those that no key opens, and disable webhooks that lose theirs; no server may be running',
+      'delete secrets that no key decrypts, and disable webhooks that lose theirs; no server may be running',
     )
-    .option('--yes', 'do not ask')
+    .option('--yes', 'do not ask for confirmation')
     .option(...json)
     .action((options) => withApp((app) => rotateSecrets(app, options, terminal)))
 
   const backup = program
     .command('backup <folder>')
-    .description('back up everything to a folder, whether the server runs or not')
-    .option('--with-keys', 'also the key for secrets and the SSH host key')
-    .option('--recheck', 'read again what former backups copied, and mend what has changed')
+    .description('back up everything to a folder, whether a server runs or not')
+    .option('--with-keys', 'include the encryption key and the SSH host key')
+    .option('--recheck', 'read all files of earlier backups again, and replace those that changed')
     .option(...json)
     .addHelpText('after', backupHelp)
     .action((folder, options) => withApp((app) => backUpTo(app, folder, options, terminal)))
   backup
     .command('verify <folder>')
-    .description('prove that every row and ref of a backup can be restored')
+    .description('verify that every row and ref of a backup can be restored')
     .option(...json)
-    // Its options go to `backup`, which has them, too.
+    // Commander gives these options to `backup`, which has them, too.
     .action((folder, _, command) =>
       withTools((tools) => verifyBackup(tools, folder, command.optsWithGlobals(), terminal)),
     )
   program
     .command('restore <folder>')
-    .description('make a new data directory, at SVC_DATA_DIR, from a backup')
+    .description('restore a backup into a new data directory at SVC_DATA_DIR')
     .option(...json)
     .addHelpText('after', restoreHelp)
     .action((folder, options) =>
@@ -259,56 +260,55 @@ export function createProgram({
 }
 
 const secretUsage =
-  'this takes a repository, a name, and perhaps --json; the value is read from standard input'
+  'this takes a repository, a name, and optionally --json; the value is read from standard input'
 
 const secretsHelp = `
-Steps of workflows get the secrets of their repository as variables. Nobody can read one back.
+Workflow steps get the secrets of their repository as environment variables. Stored values cannot be read back.
 
   svc secrets set site NPM_TOKEN < token.txt
   printf %s "$TOKEN" | svc secrets set site NPM_TOKEN`
 
 const doctorHelp = `
-It looks at git, the settings, the data directory with its keys, the database, the disk, the
-ports, the sandbox and every repository, whether the service runs or not, and changes nothing.
-Run it as the user that runs the service, with the same settings. Exit code: 0 without a
-fault, warnings or not; 1 with one.`
+Checks git, the settings, the data directory and its keys, the database, the disk, the ports,
+the sandbox and every repository, whether the service runs or not. It changes nothing.
+Run it as the user that runs the service, with the same settings. Exit code: 0 without
+faults, also with warnings; 1 with faults.`
 
 const runnerHelp = `
-It needs no data directory, but git on the PATH; with bubblewrap installed, steps run
-in a sandbox. A token is made on the server: svc tokens create --permission runner
-Give it as the variable SVC_RUNNER_TOKEN, or by --token - and standard input: what is
-on the command line can be read by everybody on the machine.
-Settings of the sandbox, SVC_SANDBOX and those after it up to SVC_STEP_FILE_MAX, are
-environment variables here, too: svc serve --help. What steps may write and how long
-they may take, the server says.
-A first SIGTERM or Ctrl-C hands its runs back to the queue, a second one ends it at once.`
+A runner needs git on the PATH, but no data directory; with bubblewrap installed, steps run
+in a sandbox. Create a token on the server: svc tokens create --permission runner
+Set it as SVC_RUNNER_TOKEN, or use --token - and standard input: all users of the machine
+can read the command line.
+The settings of the sandbox, from SVC_SANDBOX to SVC_STEP_FILE_MAX in svc serve --help, are
+environment variables here, too. The server sets the limits of output and time.
+The first SIGTERM or Ctrl-C returns the runs to the queue, the second one exits at once.`
 
 const runHelp = `
-Without files, all of .svc/workflows run. Each job gets a copy of your working tree, with
-what is not committed, but without ignored files; what steps do there does not change yours.
-Settings of the sandbox and its limits, SVC_SANDBOX and those after it, are environment
-variables: svc serve --help. Ctrl-C cancels the run; a second one ends it at once.
-Exit code: 0 for success, 1 for a run that did not succeed, 2 for files with faults and for
-what is not there, such as a job of that name, 130 when it was interrupted.
+Without files, all workflows in .svc/workflows run. Each job gets a copy of your working tree
+with uncommitted changes, but without ignored files; steps do not change your own tree.
+The settings of the sandbox and its limits, from SVC_SANDBOX on in svc serve --help, are
+environment variables. Ctrl-C cancels the run; a second one exits at once.
+Exit code: 0 for success, 1 for a run without success, 2 for invalid files and invalid
+arguments, such as an unknown job, 130 when interrupted.
 
-  svc run --check                                   all files, without running them
-  svc run ci.yml --job test                         one job of one file
+  svc run --check                                   check all files
+  svc run ci.yml --job test                         run one job of one file
   svc run deploy.yml --input level=debug --secret API_KEY`
 
 const backupHelp = `
-The first backup copies everything, later ones to the same folder what is new. Until a backup is finished
-the folder holds the former one, whatever happens. A folder holds the backups of one service alone.`
+The first backup copies everything; later backups to the same folder copy only what is new. Until a backup
+is complete, the folder holds the previous one, even after a crash. A folder holds backups of one service only.`
 
 const restoreHelp = `
-SVC_DATA_DIR must not be there, or be an empty folder. With SVC_DATABASE_URL, the rows go into that database,
-which must be empty; a backup of SQLite restores into PostgreSQL, and the other way round.`
+SVC_DATA_DIR must not exist, or be an empty directory. With SVC_DATABASE_URL, the rows go into that database,
+which must be empty. A backup of SQLite can be restored into PostgreSQL, and the other way round.`
 
 function settingsHelp(): string {
   const entries = Object.values<Setting<unknown>>(settings).map(
     ({ variable, description, accepts, fallback }) =>
       `  ${variable}${fallback && `=${fallback}`}\n      ${description}\n      Takes ${accepts}.\n`,
   )
-  return `\nSettings, from the environment, with their defaults:\n\n${entries.join('')}`
+  return `\nSettings (environment variables) with their defaults:\n\n${entries.join('')}`
 }
 
 function withoutKey(text: string): string {

@@ -32,7 +32,7 @@ export async function createRepository(
     throw new Error(`"${name}" is not accepted; a name is ${repositoryNameForm}.`)
   const branch = defaultBranch === undefined ? undefined : toBranchName(defaultBranch)
   if (defaultBranch !== undefined && branch === undefined)
-    throw new Error(`"${defaultBranch}" is no branch name.`)
+    throw new Error(`"${defaultBranch}" is not a valid branch name.`)
   using _lock = await changeRepositories()
   const owner = await tokens.ownerNamed(username)
   const repository = await repositories.create(owner, { name, defaultBranch: branch })
@@ -49,7 +49,7 @@ export async function deleteRepository(
   const repository = await repositories.open(localPrincipal, name, 'repo:delete')
   if (ask && !yes) {
     const answer = await ask(
-      `This deletes ${name} and all that belongs to it. Type its name to go on: `,
+      `This deletes ${name} and everything that belongs to it. Type its name to continue: `,
     )
     if (answer.trim() !== name) throw new Error('Nothing was deleted.')
   }

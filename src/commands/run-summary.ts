@@ -9,7 +9,7 @@ type Line = {
   conclusion: Conclusion | ''
 }
 
-/** Collects how jobs and steps ended, for a table at the end. */
+/** Collects the conclusions and times of jobs and steps for the table at the end of a run. */
 export function createRunSummary() {
   const jobs = new Map<number, { line: Line; steps: Line[] }>()
   const steps = new Map<number, Line>()
@@ -53,12 +53,12 @@ function toCells({ name, depth, ms, conclusion }: Line): string[] {
   return [shortened(`${'  '.repeat(depth)}${name}`), conclusion.replaceAll('_', ' '), time]
 }
 
-// With the other two columns a line of a usual terminal. The ends of names tell jobs of a matrix apart.
-const nameMaxLength = 58
+// Fits a terminal of 80 columns. Jobs of a matrix differ at the ends of their names, which are kept.
+const maxNameLength = 58
 const nameEndLength = 20
 
 function shortened(name: string): string {
-  if (name.length <= nameMaxLength) return name
-  const start = name.slice(0, nameMaxLength - nameEndLength - 1)
+  if (name.length <= maxNameLength) return name
+  const start = name.slice(0, maxNameLength - nameEndLength - 1)
   return `${start}…${name.slice(-nameEndLength)}`.toWellFormed()
 }

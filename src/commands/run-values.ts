@@ -5,7 +5,7 @@ import { UsageError } from './usage-error.ts'
 
 const nameForm = /^[A-Za-z_][A-Za-z0-9_]*$/
 
-/** The inputs of workflows from `name=value` words. */
+/** Parses `name=value` words into the inputs of workflows. */
 export function toInputs(words: string[], workflows: Workflow[]): Record<string, InputValue> {
   const given = Object.fromEntries(words.map((word) => toPair(word, '--input')))
   const all = workflows.map(({ on }) => on.dispatch?.inputs ?? {})
@@ -29,7 +29,7 @@ type Sources = {
   environment: Record<string, string | undefined>
 }
 
-/** Secrets from environment variables and a file; the former win. */
+/** Reads secrets from environment variables and a file; variables take precedence. */
 export async function toSecrets({ names, file, environment }: Sources) {
   const text = file === undefined ? '' : await readFile(file, 'utf8').catch(toUsageError)
   const lines = text.split(/\r?\n/).filter((line) => line.trim() !== '' && !/^\s*#/.test(line))
@@ -37,7 +37,7 @@ export async function toSecrets({ names, file, environment }: Sources) {
   for (const name of names) {
     const value = environment[name]
     if (value === undefined)
-      throw new UsageError(`--secret ${name}: there is no variable of this name.`)
+      throw new UsageError(`--secret ${name}: there is no environment variable of this name.`)
     secrets.push([name, value])
   }
   return Object.fromEntries(secrets.map(([name, value]) => [name, unquoted(value)]))
@@ -50,11 +50,11 @@ function toUsageError(error: Error): never {
 function toPair(word: string, option: string): [string, string] {
   const at = word.indexOf('=')
   const name = word.slice(0, Math.max(0, at)).trim()
-  // What is not understood may be a secret, and is not repeated.
+  // The line may hold a secret, so the error leaves it out.
   if (option === '--secrets-file' && !nameForm.test(name)) {
-    throw new UsageError('--secrets-file: it has a line that is not NAME=value.')
+    throw new UsageError('--secrets-file: the file has a line that is not NAME=value.')
   }
-  if (name === '') throw new UsageError(`${option} ${word}: it is not name=value.`)
+  if (name === '') throw new UsageError(`${option} ${word}: the form is name=value.`)
   return [name, word.slice(at + 1)]
 }
 

@@ -24,7 +24,7 @@ import type { Terminal } from './terminal.ts'
 import { UsageError } from './usage-error.ts'
 import { findWorkingTree, listFiles, type WorkingTree, writePack } from './working-tree.ts'
 
-/** What is said on the command line. */
+/** The options of the command line. */
 export type RunOptions = {
   check?: boolean
   job?: string[]
@@ -38,42 +38,42 @@ export type RunOptions = {
 type Options = {
   settings: Settings
   environment: Record<string, string | undefined>
-  /** Where programs are looked for. */
+  /** The search path for programs, as in PATH. */
   path: string
-  /** Where somebody is. */
+  /** The current directory. */
   folder: string
-  terminal: Pick<Terminal, 'out' | 'tell'>
+  terminal: Pick<Terminal, 'out' | 'err'>
   signal: AbortSignal
   kill: AbortSignal
 }
 
 const noCommit = '0'.repeat(40)
 
-/** `svc run`: executes workflow files on a copy of somebody's working tree. The exit code: 2 for faulty files. */
+/** `svc run`: executes workflow files on a copy of the working tree. Returns the exit code, 2 for invalid files. */
 export async function runWorkflows(
   names: string[],
-  asked: RunOptions,
+  flags: RunOptions,
   options: Options,
 ): Promise<number> {
   const { settings, path, folder, terminal } = options
   const git = createGit({ ...settings, owner: folder, path })
   const tree = await findWorkingTree(git, folder)
-  const { event } = asked
+  const { event } = flags
   const found = await readLocalFiles(tree.folder, { names, from: folder, event })
   if (found.faults.length > 0) {
-    terminal.tell(found.faults.map((fault) => `${formatFault(fault)}\n`).join(''))
+    terminal.err(found.faults.map((fault) => `${formatFault(fault)}\n`).join(''))
     return 2
   }
-  assertJobs(asked.job ?? [], found)
-  if (asked.check) {
+  assertJobs(flags.job ?? [], found)
+  if (flags.check) {
     terminal.out(`${found.files.map((file) => `${file.path}: fine\n`).join('')}`)
-    terminal.tell(secretsAdvice(found.workflows, found.files).join(''))
+    terminal.err(secretsAdvice(found.workflows, found.files).join(''))
     return 0
   }
-  const plan = await toPlan(git, tree, found, asked, options)
+  const plan = await toPlan(git, tree, found, flags, options)
   const workFolder = await mkdtemp(join(tmpdir(), 'svc-run-'))
   try {
-    const conclusion = await execute({ git, tree, plan, workFolder, asked, options })
+    const conclusion = await execute({ git, tree, plan, workFolder, flags, options })
     return conclusion === 'success' ? 0 : 1
   } finally {
     await rm(workFolder, { recursive: true, force: true })
@@ -85,16 +85,16 @@ type Execution = {
   tree: WorkingTree
   plan: Plan
   workFolder: string
-  asked: RunOptions
+  flags: RunOptions
   options: Options
 }
 
-async function execute({ git, tree, plan, workFolder, asked, options }: Execution) {
+async function execute({ git, tree, plan, workFolder, flags, options }: Execution) {
   const { settings, path, terminal, signal, kill } = options
   const sandbox = await openSandbox({
-    folder: await mkdtemp(join(workFolder, 'rooms-')),
+    folder: await mkdtemp(join(workFolder, 'workspaces-')),
     path,
-    network: asked.network ?? settings.sandboxNetwork,
+    network: flags.network ?? settings.sandboxNetwork,
     mode: settings.sandbox,
     ownUserAllowed: true,
     limits: {
@@ -117,12 +117,12 @@ async function execute({ git, tree, plan, workFolder, asked, options }: Executio
     sandbox,
     runner: { name: hostname(), labels: [], arch: arch(), path },
     slots: createSemaphore(settings.runnerJobs ?? availableParallelism()),
-    async checkOut(room, stop) {
+    async checkOut(workspace, stop) {
       if (tree.commit !== undefined) {
-        await checkOut({ room, plan, pack, path, signal: stop })
-        await emptyWorkspace(room, path, stop)
+        await checkOut({ room: workspace, plan, pack, path, signal: stop })
+        await emptyWorkspace(workspace, path, stop)
       }
-      await copyTree(tree.folder, files, room)
+      await copyTree(tree.folder, files, workspace)
     },
     report(entry) {
       summary.take(entry)
@@ -132,20 +132,24 @@ async function execute({ git, tree, plan, workFolder, asked, options }: Executio
       }
       terminal.out(renderPiece(render(entry)))
     },
-    ...(asked.job && { jobs: asked.job }),
+    ...(flags.job && { jobs: flags.job }),
     signal,
     kill,
   })
   return conclusion
 }
 
-// What is committed is not always there any more.
-async function emptyWorkspace(room: Workspace, path: string, signal: AbortSignal): Promise<void> {
+// Committed files may be deleted in the working tree.
+async function emptyWorkspace(
+  workspace: Workspace,
+  path: string,
+  signal: AbortSignal,
+): Promise<void> {
   const tests = ['-mindepth', '1', '-maxdepth', '1', '!', '-name', '.git']
-  const { exitCode, detail } = await room.run({
+  const { exitCode, detail } = await workspace.run({
     command: ['find', '.', ...tests, '-exec', 'rm', '-rf', '--', '{}', '+'],
     env: { PATH: path },
-    cwd: room.inside.workspace,
+    cwd: workspace.inside.workspace,
     timeoutMs: 60_000,
     signal,
     onOutput: () => {},
@@ -157,19 +161,19 @@ async function toPlan(
   git: Git,
   tree: WorkingTree,
   { files, actions, workflows }: LocalFiles,
-  asked: RunOptions,
+  flags: RunOptions,
   { settings, environment, folder }: Options,
 ): Promise<Plan> {
-  const event = asked.event ?? 'workflow_dispatch'
-  const file = asked.secretsFile === undefined ? undefined : resolve(folder, asked.secretsFile)
-  const secrets = await toSecrets({ names: asked.secret ?? [], file, environment })
-  const inputs = event === 'workflow_dispatch' ? toInputs(asked.input ?? [], workflows) : {}
+  const event = flags.event ?? 'workflow_dispatch'
+  const file = flags.secretsFile === undefined ? undefined : resolve(folder, flags.secretsFile)
+  const secrets = await toSecrets({ names: flags.secret ?? [], file, environment })
+  const inputs = event === 'workflow_dispatch' ? toInputs(flags.input ?? [], workflows) : {}
   const { username } = userInfo()
   const commit = tree.commit ?? noCommit
   const name = basename(tree.folder)
   const branch = tree.ref.replace(/^refs\/(heads|tags)\//, '')
   const serverUrl = settings.baseUrl ?? 'http://localhost'
-  const about = {
+  const context = {
     repository: {
       id: 'local',
       name,
@@ -184,12 +188,12 @@ async function toPlan(
     push: async () => {
       const { head, before } = await readHead(git, tree)
       const update = { ref: tree.ref, before, after: commit, forced: false }
-      return pushPayload(update, { commits: head ? [head] : [], head }, about)
+      return pushPayload(update, { commits: head ? [head] : [], head }, context)
     },
-    workflow_dispatch: async () => dispatchPayload(tree.ref, inputs, about),
+    workflow_dispatch: async () => dispatchPayload(tree.ref, inputs, context),
     schedule: async () => {
       const [first] = workflows.flatMap(({ on }) => on.schedule)
-      return schedulePayload(first?.cron ?? '', about)
+      return schedulePayload(first?.cron ?? '', context)
     },
   }
   return {
@@ -217,7 +221,7 @@ async function toPlan(
   }
 }
 
-// As if the last commit alone had been pushed.
+// The payload is that of a push of only the last commit.
 async function readHead(git: Git, { gitFolder, commit }: WorkingTree) {
   if (commit === undefined) return { head: undefined, before: noCommit }
   await using objects = await openObjects(git, gitFolder)
@@ -226,9 +230,9 @@ async function readHead(git: Git, { gitFolder, commit }: WorkingTree) {
   return { head: last.commit, before: parent.commit?.id ?? noCommit }
 }
 
-function assertJobs(wanted: string[], { workflows }: LocalFiles): void {
+function assertJobs(requested: string[], { workflows }: LocalFiles): void {
   const ids = workflows.flatMap(({ jobs }) => jobs.map(({ id }) => id))
-  for (const id of wanted) {
+  for (const id of requested) {
     if (!ids.includes(id)) throw new UsageError(`--job ${id}: the jobs are ${ids.join(', ')}.`)
   }
 }

@@ -9,7 +9,7 @@ import { runRunner } from '../runner/runner.ts'
 import { RunnerError } from '../runner/runner-fault.ts'
 import { toSandboxOptions } from '../runner/sandbox-options.ts'
 
-/** What is said on the command line. */
+/** The options of the command line. */
 export type RunnerCommandOptions = {
   server: string
   token?: string
@@ -24,30 +24,30 @@ type Options = {
   version: string
   path: string
   environment: Record<string, string | undefined>
-  /** The first line of standard input. */
+  /** Reads the first line of standard input. */
   readLine: () => Promise<string>
   log: Log
   signal: AbortSignal
 }
 
-const jobsMost = 1000
+const maxJobs = 1000
 const loopback = /^(localhost|127(\.\d+){3}|\[::1\])$/
 
-/** `svc runner`: executes workflow runs of a server until it is told to stop. */
-export async function startRunner(asked: RunnerCommandOptions, options: Options): Promise<void> {
+/** `svc runner`: executes workflow runs of a server until `signal` is aborted. */
+export async function startRunner(flags: RunnerCommandOptions, options: Options): Promise<void> {
   const { settings, version, path, environment, log, signal } = options
-  const server = toServer(asked.server)
-  const token = await toToken(asked, options)
+  const server = toServer(flags.server)
+  const token = await toToken(flags, options)
   if (server.protocol === 'http:' && !loopback.test(server.hostname)) {
-    log.warn({ server: server.href }, 'the token and all secrets go over the network unencrypted')
+    log.warn({ server: server.href }, 'token and secrets sent over the network unencrypted')
   }
   await runRunner({
     server,
     token,
-    name: (asked.name ?? hostname()).slice(0, 200) || 'runner',
-    labels: asked.label ?? [],
-    folder: asked.folder === undefined ? usualFolder(environment) : resolve(asked.folder),
-    jobs: toJobs(asked.jobs) ?? settings.runnerJobs ?? availableParallelism(),
+    name: (flags.name ?? hostname()).slice(0, 200) || 'runner',
+    labels: flags.label ?? [],
+    folder: flags.folder === undefined ? defaultFolder(environment) : resolve(flags.folder),
+    jobs: toJobs(flags.jobs) ?? settings.runnerJobs ?? availableParallelism(),
     sandbox: toSandboxOptions(settings),
     idleMs: undefined,
     path,
@@ -65,15 +65,15 @@ function toServer(text: string): URL {
   )
 }
 
-// By the name of an option it can be seen by everybody on the machine, so that there are two other ways.
-async function toToken(asked: RunnerCommandOptions, options: Options): Promise<Sensitive<string>> {
+// All users of a machine can read its command lines, so there are two other ways to pass the token.
+async function toToken(flags: RunnerCommandOptions, options: Options): Promise<Sensitive<string>> {
   const { environment, readLine } = options
-  const given = asked.token ?? environment.SVC_RUNNER_TOKEN ?? ''
-  const text = given === '-' ? (await readLine()).trim() : given
+  const value = flags.token ?? environment.SVC_RUNNER_TOKEN ?? ''
+  const text = value === '-' ? (await readLine()).trim() : value
   if (text === '') {
     throw new RunnerError(
-      'A token is required: set SVC_RUNNER_TOKEN, or give --token - and the token on standard input. ' +
-        'Make one on the server with: svc tokens create --permission runner',
+      'A token is required: set SVC_RUNNER_TOKEN, or use --token - and pass the token on standard input. ' +
+        'Create one on the server with: svc tokens create --permission runner',
     )
   }
   if (!isTokenString(text)) {
@@ -82,8 +82,8 @@ async function toToken(asked: RunnerCommandOptions, options: Options): Promise<S
   return new Sensitive(text)
 }
 
-function usualFolder({ XDG_CACHE_HOME = '' }: Record<string, string | undefined>): string {
-  // A relative path there is to be ignored: XDG Base Directory Specification.
+function defaultFolder({ XDG_CACHE_HOME = '' }: Record<string, string | undefined>): string {
+  // The XDG Base Directory Specification requires relative paths to be ignored.
   const cache = isAbsolute(XDG_CACHE_HOME) ? XDG_CACHE_HOME : join(homedir(), '.cache')
   return join(cache, 'svc-runner')
 }
@@ -91,6 +91,6 @@ function usualFolder({ XDG_CACHE_HOME = '' }: Record<string, string | undefined>
 function toJobs(text: string | undefined): number | undefined {
   if (text === undefined) return undefined
   const value = /^\d{1,4}$/.test(text) ? Number(text) : 0
-  if (value >= 1 && value <= jobsMost) return value
-  throw new RunnerError(`--jobs: it takes a whole number from 1 to ${jobsMost}.`)
+  if (value >= 1 && value <= maxJobs) return value
+  throw new RunnerError(`--jobs: it takes a whole number from 1 to ${maxJobs}.`)
 }

@@ -9,7 +9,7 @@ import { type Terminal, toJson } from './terminal.ts'
 type Json = { json?: boolean }
 type RotateOptions = Json & { discardUnreadable?: boolean; yes?: boolean }
 
-const tellEvery = 100
+const progressEvery = 100
 
 /** `svc secrets list` */
 export async function listSecrets(app: App, name: string, { json }: Json, { out }: Terminal) {
@@ -28,7 +28,7 @@ export async function setSecret(
   terminal: Terminal,
 ) {
   const repository = await app.repositories.open(localPrincipal, repositoryName, 'secrets:write')
-  // With another key than the server's it would not be a secret that runs can use.
+  // A value encrypted with another key than the server's would be unusable in runs.
   await app.assertKeysOpen()
   const value = await readValue(name, terminal)
   const saved = await app.secrets.put(localPrincipal, repository, name, value)
@@ -49,9 +49,9 @@ export async function deleteSecret(
 
 /** `svc secrets rotate` */
 export async function rotateSecrets(app: App, options: RotateOptions, terminal: Terminal) {
-  const { out, tell, progress, interruption } = terminal
+  const { out, err, progress, interruption } = terminal
   const report = (resealed: number) => {
-    if (resealed % tellEvery === 0) progress(`Sealed anew: ${resealed}`)
+    if (resealed % progressEvery === 0) progress(`Encrypted again: ${resealed}`)
   }
   const work = { report, signal: interruption() }
   const rotated = await app.rotation.rotate(work).finally(() => progress(''))
@@ -61,16 +61,16 @@ export async function rotateSecrets(app: App, options: RotateOptions, terminal: 
   if (options.json) out(toJson({ ...rotated, discarded }))
   else
     out(
-      `Sealed anew with the first key: ${resealed}.${discards ? ` Deleted: ${discarded}.` : ''}\n`,
+      `Encrypted again with the first key: ${resealed}.${discards ? ` Deleted: ${discarded}.` : ''}\n`,
     )
   if (resealed > 0 && app.isServed()) {
-    tell('svc: A server runs. If it was started before the first key was set, start it again.\n')
+    err('svc: A server is running. Restart it if it was started before the first key was set.\n')
   }
   if (unreadable === 0 || discards) return
   const [first] = rotated.named
   throw new Error(
-    `${unreadable} cannot be opened: ${toNames(rotated)}; of the first, ${first?.fault}. ` +
-      'Give the old key after the new one, or delete these secrets with --discard-unreadable.',
+    `${unreadable} cannot be decrypted: ${toNames(rotated)}; the first: ${first?.fault}. ` +
+      'Add the old key after the new one, or delete these secrets with --discard-unreadable.',
   )
 }
 
@@ -80,10 +80,10 @@ async function discard(
   { yes }: RotateOptions,
   { ask, interruption }: Terminal,
 ): Promise<number> {
-  // A server that runs may have the key that is missing here.
-  using _none = await holdServer()
+  // A running server may have the key that is missing here.
+  using _lock = await holdServer()
   if (ask && !yes) {
-    const question = `No key opens ${toNames(rotated)}. Type yes to delete ${rotated.unreadable === 1 ? 'it' : 'them'}: `
+    const question = `No key decrypts ${toNames(rotated)}. Type yes to delete ${rotated.unreadable === 1 ? 'it' : 'them'}: `
     if ((await ask(question)).trim() !== 'yes') throw new Error('Nothing was deleted.')
   }
   const work = { discardsAs: localPrincipal, report: () => {}, signal: interruption() }
@@ -96,7 +96,7 @@ function toNames({ named, unreadable }: Rotated): string {
   return more > 0 ? `${names} and ${more} more` : names
 }
 
-// What is piped loses the line ends after it, as with `gh secret set`: echo and editors add one.
+// Removes trailing line ends of piped input, as `gh secret set` does: echo and editors add one.
 async function readValue(name: string, { read, askHidden }: Terminal): Promise<Sensitive<string>> {
   if (askHidden) return new Sensitive(await askHidden(`Value of ${name}: `))
   const bytes = await read()
@@ -105,7 +105,7 @@ async function readValue(name: string, { read, askHidden }: Terminal): Promise<S
     return new Sensitive(trimEndOf(text, '\r\n'))
   } catch {
     throw new Error(
-      'The value is not UTF-8; encode it, as base64 for example, and decode it in the step.',
+      'The value is not UTF-8; encode it, for example as base64, and decode it in the step.',
     )
   }
 }

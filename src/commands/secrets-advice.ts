@@ -3,7 +3,7 @@ import type { SourceFile, Workflow } from '../workflow-parser/workflow.ts'
 
 const uses = /\bsecrets(?:\.(\w+)|\['(\w+)'\])/gi
 
-/** A line for each workflow that does not list its secrets, with the list that its expressions need. */
+/** Returns a line per workflow without a list of secrets, with the list that its expressions need. */
 export function secretsAdvice(workflows: readonly Workflow[], files: readonly SourceFile[]) {
   return workflows
     .filter(({ secrets }) => secrets === undefined)
@@ -12,8 +12,8 @@ export function secretsAdvice(workflows: readonly Workflow[], files: readonly So
       const names = [...text.matchAll(uses)].map(([, name, quoted]) => name ?? quoted ?? '')
       const list = [...new Set(names)].filter(isSecretName).sort().join(', ')
       return (
-        `${path}: its steps get every secret of the repository. Recommended: list those that they need, ` +
-        `"secrets: [${list}]", with those that scripts read as variables.\n`
+        `${path}: its steps get every secret of the repository. Recommended: list only those that they need, ` +
+        `"secrets: [${list}]", including those that scripts read as variables.\n`
       )
     })
 }

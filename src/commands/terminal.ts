@@ -1,17 +1,17 @@
-/** Where a command writes, what it may read, and what it may ask. */
+/** Input and output of a command. */
 export type Terminal = {
   out: (text: string) => void
-  /** Tells whoever is watching what goes on: standard error. */
-  tell: (text: string) => void
-  /** Is aborted when the program is asked to end, for a command that does so by itself; a second time ends it at once. */
+  /** Writes to standard error. */
+  err: (text: string) => void
+  /** Returns a signal that the first SIGINT or SIGTERM aborts, for a command that stops itself; a second one exits at once. */
   interruption: () => AbortSignal
-  /** The start of standard input: all of it, unless it is longer than anything that a command takes. */
+  /** Reads standard input, up to a length that no valid input exceeds. */
   read: () => Promise<Buffer>
-  /** Asks a person; undefined when nobody is there to answer. */
+  /** Prompts the user; undefined when standard input is not a terminal. */
   ask: ((question: string) => Promise<string>) | undefined
-  /** The same for what nobody looking on should see: the answer is not shown. */
+  /** Prompts without echo. */
   askHidden: ((question: string) => Promise<string>) | undefined
-  /** Shows how far a command is; on a terminal in one line that is written anew, and removed by an empty text. */
+  /** Shows progress; on a terminal in one line, which each call replaces and an empty text removes. */
   progress: (text: string) => void
 }
 

@@ -25,7 +25,7 @@ export async function createToken({ tokens }: App, options: CreateOptions, { out
     username: options.username ?? (options.permission?.includes('admin') ? 'admin' : undefined),
     expiresInDays: parseDays(options.expiresInDays),
   })
-  // The bare token on standard output, so that it can be piped to where it is needed.
+  // The token alone goes to standard output, for pipes.
   out(options.json ? toJson(created) : `${created.token}\n`)
 }
 
@@ -57,5 +57,5 @@ export async function revokeToken(
 
 function parsePermission(text: string): Permission {
   if (isPermission(text)) return text
-  throw new Error(`"${text}" is not a permission; there are ${permissions.join(', ')}.`)
+  throw new Error(`"${text}" is not a permission; permissions are ${permissions.join(', ')}.`)
 }

@@ -1,4 +1,4 @@
-/** Something that was asked for on the command line cannot be; the message says what could. The exit code is 2. */
+/** Invalid arguments on the command line; the message says what is valid. The exit code is 2. */
 export class UsageError extends Error {
   override readonly name = 'UsageError'
 }

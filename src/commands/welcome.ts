@@ -1,13 +1,13 @@
 import { shellWord } from '../base/shell-word.ts'
 
-/** The first admin token, or the file that has it. */
+/** The first admin token, or the path of the file that holds it. */
 type Token = { value: string } | { path: string }
 
 type Options = { baseUrl: string; sshUrl: string | null; token: Token }
 
 type SshLines = { baseUrl: string; sshUrl: string; inShell: string }
 
-/** The text that the first start prints: the admin token or its file, and lines to paste. */
+/** Formats the output of the first start: the admin token or its file, and commands to paste. */
 export function toWelcome(options: Options): string {
   const { baseUrl, sshUrl, token } = options
   const url = new URL(baseUrl)
@@ -31,10 +31,10 @@ The API is described at ${baseUrl}/docs
 
 function announce(token: Token): string {
   if ('value' in token) return `Your admin token, shown only this once:\n\n    ${token.value}`
-  return `Your admin token is in this file, which only its owner can read. Keep the token elsewhere, and remove the file:\n\n    ${token.path}`
+  return `Your admin token is in this file, which only its owner can read. Store the token elsewhere and remove the file:\n\n    ${token.path}`
 }
 
-// For use within double quotes.
+// The result is for use within double quotes.
 function toShell(token: Token): string {
   return 'value' in token ? token.value : `$(cat ${shellWord(token.path)})`
 }

@@ -5,21 +5,21 @@ import { gitCommands } from '../git/process/commands.ts'
 import type { Git } from '../git/process/git-process.ts'
 import { UsageError } from './usage-error.ts'
 
-/** A repository that somebody works in. */
+/** A repository with a working tree. */
 export type WorkingTree = {
-  /** Its top folder. */
   folder: string
   gitFolder: string
   /** Undefined before the first commit. */
   commit: string | undefined
-  /** `refs/heads/main`; of a detached HEAD, what a tag of its commit's id would be. */
+  /** For example `refs/heads/main`; `refs/tags/<commit>` for a detached HEAD. */
   ref: string
 }
 
-/** Finds the repository around a folder. */
+/** Finds the repository that contains a folder. */
 export async function findWorkingTree(git: Git, from: string): Promise<WorkingTree> {
   const folder = findTop(from)
-  if (folder === undefined) throw new UsageError('There is no Git repository around this folder.')
+  if (folder === undefined)
+    throw new UsageError('The current directory is not in a Git repository.')
   const gitFolder = join(folder, '.git')
   const status = await git.run(gitCommands.describeHead(gitFolder, folder))
   const lines = status.split('\0')
@@ -32,13 +32,13 @@ export async function findWorkingTree(git: Git, from: string): Promise<WorkingTr
   return { folder, gitFolder, commit, ref }
 }
 
-/** The paths of all files but the ignored ones. */
+/** Lists the paths of all files except ignored ones. */
 export async function listFiles(git: Git, { folder, gitFolder }: WorkingTree): Promise<string[]> {
   const list = await git.run(gitCommands.listFiles(gitFolder, folder))
   return [...new Set(list.split('\0').filter((path) => path !== ''))]
 }
 
-/** Writes one commit with its trees and blobs to a file, as a pack. */
+/** Writes one commit with its trees and blobs to a pack file. */
 export async function writePack(
   git: Git,
   { gitFolder }: WorkingTree,

@@ -88,7 +88,8 @@ test('a restore that is killed at any of its steps leaves nothing that could be 
       const killed = await runSvc(['restore', site.backup], { ...env, SVC_FAULT_POINT: step })
       assert.equal(killed.signal, 'SIGKILL')
       if (step !== 'restore.unmarked') {
-        const sentence = /A restore into .* was interrupted.* remove that directory and restore again/
+        const sentence =
+          /A restore into .* was interrupted.* remove that directory and restore again/
         assertRefused(
           await runSvc(['serve'], { ...env, SVC_PORT: '0', SVC_SSH_PORT: '0' }),
           sentence,

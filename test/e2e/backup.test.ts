@@ -116,7 +116,7 @@ test('the keys are left out unless they are asked for, and are restored if they 
   await using site = await createBackupSite()
   const keys = ['encryption.key', 'ssh_host_ed25519_key', 'ssh_host_ed25519_key.pub']
   const said = await mustRun(['backup', site.backup], site.env)
-  assert.match(said, /The keys are not in it/)
+  assert.match(said, /The backup contains no keys/)
   const secret = (await readFile(join(site.service.dataDir, 'encryption.key'), 'utf8')).trim()
   for (const path of (await contentOf(site.backup)).keys()) {
     assert.doesNotMatch(path, /key/)
@@ -124,7 +124,7 @@ test('the keys are left out unless they are asked for, and are restored if they 
   }
   const bare = join(site.folder, 'bare')
   const told = await mustRun(['restore', site.backup], { SVC_DATA_DIR: bare })
-  assert.match(told, /Put your encryption.key into .*\/bare before you start/)
+  assert.match(told, /Copy your encryption.key to .*\/bare with mode 0600 before you start/)
   assert.deepEqual(
     (await readdir(bare)).filter((name) => keys.includes(name)),
     [],
@@ -201,10 +201,7 @@ test('one backup at a time: of a data directory, and in a folder', async () => {
   }
   using lock = await holdLock(join(site.service.dataDir, 'backup.lock'))
   assert.ok(lock)
-  assertRefused(
-    await runSvc(['backup', site.backup], site.env),
-    /Another backup of .* is running/,
-  )
+  assertRefused(await runSvc(['backup', site.backup], site.env), /Another backup of .* is running/)
 })
 
 test('what is deleted while a backup runs stays in the trash until it has ended', async () => {
@@ -349,9 +346,9 @@ test('a repository whose files are lost keeps nobody from backing up the others'
   await rm(path, { recursive: true })
   const { code, out, err } = await runSvc(['backup', site.backup], site.env)
   assert.equal(code, 0)
-  assert.match(err, /the files of the repository page were lost before it was backed up/)
+  assert.match(err, /the files of the repository page were lost before the backup/)
   assert.match(out, /Backed up 3 repositories/)
-  assert.match(await mustRun(['backup', 'verify', site.backup]), /is whole: 3 repositories/)
+  assert.match(await mustRun(['backup', 'verify', site.backup]), /is intact: 3 repositories/)
   await site.restored(async (again) => {
     assert.equal((await again.admin.get('/repos')).body.length, 3)
     assert.equal((await again.admin.get('/repos/site')).status, 200)

@@ -54,7 +54,7 @@ test('without a server the command does the work itself', async () => {
 
 test('a command that names nothing, or too much, says so', async () => {
   await using service = await startService()
-  await assert.rejects(svc(service, 'repos', 'maintain'), /svc: Name one repository, or give --all/)
+  await assert.rejects(svc(service, 'repos', 'maintain'), /svc: Name one repository, or use --all/)
   await assert.rejects(svc(service, 'repos', 'maintain', 'x', '--all'), /svc: Name one repository/)
   await assert.rejects(svc(service, 'repos', 'maintain', 'x'), /svc: There is no repository "x"/)
 })

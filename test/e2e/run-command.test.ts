@@ -124,11 +124,11 @@ test('a file that is fine is said to be, and one that is not there is told', asy
   assert.deepEqual([fine.code, fine.out], [0, '.svc/workflows/ci.yml: fine\n'])
   const absent = await svc(project.path, ['run', 'other.yml'])
   assert.equal(absent.code, 2)
-  assert.match(absent.err, /other\.yml is no file in \.svc\/workflows/)
+  assert.match(absent.err, /other\.yml is not a file in \.svc\/workflows/)
   await using elsewhere = await temporaryFolder()
   const outside = await svc(elsewhere.path, ['run'])
   assert.equal(outside.code, 2)
-  assert.match(outside.err, /no Git repository around/)
+  assert.match(outside.err, /not in a Git repository/)
 })
 
 test('a repository without a commit runs, too', async () => {

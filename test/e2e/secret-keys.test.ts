@@ -146,7 +146,7 @@ test('a rotation leaves the first key as the only one that is needed', async () 
   assert.deepEqual(await site.open(next), site.expected)
   assert.equal(
     (await site.run(['secrets', 'rotate'], both)).out,
-    'Sealed anew with the first key: 0.\n',
+    'Encrypted again with the first key: 0.\n',
   )
   await using service = await startService({
     dataDir: site.dataDir,
@@ -214,7 +214,10 @@ test('secrets whose key is lost are given up only when that is asked for, and no
   await using site = await createSite()
   const lost = { SVC_ENCRYPTION_KEY: next }
   const refused = await site.run(['secrets', 'rotate'], lost)
-  assertRefused(refused, /3 cannot be opened: site\/S0, site\/S1, site\/S2; .*--discard-unreadable/)
+  assertRefused(
+    refused,
+    /3 cannot be decrypted: site\/S0, site\/S1, site\/S2; .*--discard-unreadable/,
+  )
   assert.deepEqual(await site.open(old), site.expected)
   const discard = ['secrets', 'rotate', '--discard-unreadable']
   {

@@ -192,7 +192,7 @@ test('a signing secret whose key is lost is given up only when that is asked for
   }
   const name = at.replace(/.*\//, 'site/webhook ')
   const refused = await site.run(['secrets', 'rotate'], next)
-  assertRefused(refused, new RegExp(`1 cannot be opened: ${name}; .*--discard-unreadable`))
+  assertRefused(refused, new RegExp(`1 cannot be decrypted: ${name}; .*--discard-unreadable`))
   const discard = ['secrets', 'rotate', '--discard-unreadable']
   assert.match((await site.run(discard, next)).out, /: 0\. Deleted: 1\.\n$/)
   await using service = await site.serve(next)
