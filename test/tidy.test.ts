@@ -85,6 +85,19 @@ test('folders within a folder import only from lower rows', () => {
   }
 })
 
+test('no files import each other in a circle', () => {
+  const product = sources.filter((path) => path.startsWith('src/') && !isTest(path))
+  const imports = new Map(product.map((path) => [path, importsOf(path)]))
+  const done = new Set<string>()
+  const visit = (path: string, trail: string[]): void => {
+    assert.ok(!trail.includes(path), [...trail.slice(trail.indexOf(path)), path].join(' -> '))
+    if (done.has(path)) return
+    for (const target of imports.get(path) ?? []) visit(target, [...trail, path])
+    done.add(path)
+  }
+  for (const path of product) visit(path, [])
+})
+
 test('every folder of src/ has its place in the order', () => {
   const folders = new Set(
     sources.filter((path) => path.startsWith('src/') && !isTest(path)).map(folderOf),

@@ -1,5 +1,6 @@
 import { type Kysely, sql } from 'kysely'
-import { type ColumnTypes, migrations } from './migrations/migrations.ts'
+import type { ColumnTypes } from './migrations/migration.ts'
+import { migrations } from './migrations/migrations.ts'
 import type { Db, Schema } from './schema.ts'
 
 export type Engine = 'sqlite' | 'postgres'

@@ -9,8 +9,8 @@ import { inspectDatabase } from '../database/inspection.ts'
 import type { Db } from '../database/schema.ts'
 import { gitCommands } from '../git/process/commands.ts'
 import { createGit } from '../git/process/git-process.ts'
+import { readAccepted } from './accepted-settings.ts'
 import { messageOf, SkipError } from './finding.ts'
-import { readAccepted } from './settings-check.ts'
 
 export type DoctorContext = ReturnType<typeof createDoctorContext>
 

@@ -5,16 +5,8 @@ import { codeOf } from '../base/error-code.ts'
 import { shellWord } from '../base/shell-word.ts'
 import { adminTokenFile, restoringFile } from '../config/data-directory.ts'
 import { readInstance } from '../repositories/instance-store.ts'
-import {
-  type Check,
-  type Finding,
-  fault,
-  firstOf,
-  messageOf,
-  ok,
-  orOk,
-  warning,
-} from './finding.ts'
+import type { Check } from './check.ts'
+import { type Finding, fault, firstOf, messageOf, ok, orOk, warning } from './finding.ts'
 
 const forOthers = 0o077
 

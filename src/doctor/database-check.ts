@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Db } from '../database/schema.ts'
+import type { Check } from './check.ts'
 import { type DoctorContext, twice } from './context.ts'
 import {
   knownVersion,
@@ -10,16 +11,7 @@ import {
   readPostgresState,
   readVersion,
 } from './doctor-store.ts'
-import {
-  type Check,
-  type Finding,
-  fault,
-  messageOf,
-  ok,
-  orOk,
-  SkipError,
-  warning,
-} from './finding.ts'
+import { type Finding, fault, messageOf, ok, orOk, SkipError, warning } from './finding.ts'
 
 const restore = 'Stop the service and bring the database back from a backup.'
 

@@ -3,7 +3,8 @@ import { readFile, statfs } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { shellWord } from '../base/shell-word.ts'
 import { readSpace } from '../config/free-space.ts'
-import { type Check, type Finding, fault, ok, orOk, warning } from './finding.ts'
+import type { Check } from './check.ts'
+import { type Finding, fault, ok, orOk, warning } from './finding.ts'
 
 const leastInodes = 10_000
 

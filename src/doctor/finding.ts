@@ -1,5 +1,3 @@
-import type { DoctorContext } from './context.ts'
-
 /**
  * What a check found. A fault keeps svc from working as it should, or will; a warning is for somebody to
  * judge; `skipped` is what could not be looked at because of something that another check tells of.
@@ -12,15 +10,6 @@ export type Finding = {
   found: string
   /** The command, or what else to do, that mends it; null where there is nothing to mend. */
   fix: string | null
-}
-
-export type Check = {
-  id: string
-  /** What is looked at, in a few words. */
-  title: string
-  /** Whether it takes as long as there is much to look at; any other is given up after a while. */
-  isLong?: boolean
-  run: (context: DoctorContext) => Promise<Finding[]>
 }
 
 /** Thrown by a check that cannot look, for a reason of which another check tells. */

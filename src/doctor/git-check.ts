@@ -6,7 +6,8 @@ import {
   parseGitVersion,
   toVersionText,
 } from '../git/process/version.ts'
-import { type Check, type Finding, fault, messageOf, ok, warning } from './finding.ts'
+import type { Check } from './check.ts'
+import { type Finding, fault, messageOf, ok, warning } from './finding.ts'
 import { type GitVulnerability, vulnerabilitiesOf } from './known-git-vulnerabilities.ts'
 
 const install = 'apt-get install git'

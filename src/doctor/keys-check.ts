@@ -6,8 +6,9 @@ import { encryptionKeyFile } from '../config/data-directory.ts'
 import { type KeySettings, readEncryptionKeys, sourceOfKeys } from '../config/encryption-keys.ts'
 import { SettingsError } from '../config/settings.ts'
 import { findHostKey, hostKeyFile } from '../ssh/host-key.ts'
+import type { Check } from './check.ts'
 import type { DoctorContext } from './context.ts'
-import { type Check, type Finding, fault, messageOf, orOk, warning } from './finding.ts'
+import { type Finding, fault, messageOf, orOk, warning } from './finding.ts'
 
 const forOthers = 0o077
 

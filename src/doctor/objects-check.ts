@@ -3,18 +3,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { shellWord } from '../base/shell-word.ts'
 import { gitCommands } from '../git/process/commands.ts'
 import { backgroundCpuSeconds } from '../git/process/git-process.ts'
+import type { Check } from './check.ts'
 import type { DoctorContext } from './context.ts'
 import { listRepositories } from './doctor-store.ts'
-import {
-  type Check,
-  counted,
-  type Finding,
-  fault,
-  firstOf,
-  ok,
-  SkipError,
-  warning,
-} from './finding.ts'
+import { counted, type Finding, fault, firstOf, ok, SkipError, warning } from './finding.ts'
 import { folderOf, listFolders, placedAt } from './repository-folders.ts'
 
 const pauseMs = 500

@@ -5,8 +5,9 @@ import type { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { codeOf } from '../base/error-code.ts'
 import { within } from '../base/timeouts.ts'
+import type { Check } from './check.ts'
 import type { DoctorContext } from './context.ts'
-import { type Check, type Finding, fault, messageOf, ok, SkipError } from './finding.ts'
+import { type Finding, fault, messageOf, ok, SkipError } from './finding.ts'
 
 const timeoutMs = 5000
 const triesAtMost = 10

@@ -1,7 +1,8 @@
 import { shellWord } from '../base/shell-word.ts'
 import { hooksPath } from '../git/process/git-process.ts'
 import { assertHooks } from '../git/protocol/hook-channel.ts'
-import { type Check, fault, messageOf, orOk } from './finding.ts'
+import type { Check } from './check.ts'
+import { fault, messageOf, orOk } from './finding.ts'
 
 const leastNode = [24, 15] as const
 

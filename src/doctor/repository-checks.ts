@@ -3,9 +3,10 @@ import { join } from 'node:path'
 import { codeOf } from '../base/error-code.ts'
 import { shellWord } from '../base/shell-word.ts'
 import { hasRefs } from '../git/refs/refs.ts'
+import type { Check } from './check.ts'
 import type { DoctorContext } from './context.ts'
 import { type KnownRepository, listRepositories, readUnfinished } from './doctor-store.ts'
-import { type Check, counted, type Finding, fault, firstOf, ok, orOk, warning } from './finding.ts'
+import { counted, type Finding, fault, firstOf, ok, orOk, warning } from './finding.ts'
 import { folderOf, listFolders, placedAt } from './repository-folders.ts'
 
 // What a running server is making or deleting is without a row for less than this.

@@ -2,8 +2,9 @@ import { findProgram } from '../base/find-program.ts'
 import { toSandboxOptions } from '../runner/sandbox-options.ts'
 import { probeSandbox } from '../sandbox/open-sandbox.ts'
 import { missingTools } from '../sandbox/tools.ts'
+import type { Check } from './check.ts'
 import type { DoctorContext } from './context.ts'
-import { type Check, type Finding, messageOf, ok, warning } from './finding.ts'
+import { type Finding, messageOf, ok, warning } from './finding.ts'
 
 const namespaces =
   'Let this user make user namespaces: sysctl -e kernel.unprivileged_userns_clone=1 ' +

@@ -7,18 +7,10 @@ import {
   sealedTables,
 } from '../secrets/sealed-store.ts'
 import { createVault, type Vault } from '../vault/vault.ts'
+import type { Check } from './check.ts'
 import type { DoctorContext } from './context.ts'
 import { readVersion } from './doctor-store.ts'
-import {
-  type Check,
-  counted,
-  type Finding,
-  fault,
-  firstOf,
-  ok,
-  orOk,
-  SkipError,
-} from './finding.ts'
+import { counted, type Finding, fault, firstOf, ok, orOk, SkipError } from './finding.ts'
 import { keySettings } from './keys-check.ts'
 
 const rowsAtOnce = 50

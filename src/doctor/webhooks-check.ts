@@ -1,5 +1,6 @@
+import type { Check } from './check.ts'
 import { findOldestDue, listGivenUp, readVersion } from './doctor-store.ts'
-import { type Check, type Finding, firstOf, ok, orOk, warning } from './finding.ts'
+import { type Finding, firstOf, ok, orOk, warning } from './finding.ts'
 
 /** The first version of the database that has webhooks. */
 const webhooksVersion = 11

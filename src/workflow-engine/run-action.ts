@@ -5,8 +5,7 @@ import { afterTime, onAbort, type Stop } from './cancellation.ts'
 import { emitFailure } from './emit-steps.ts'
 import { toFault } from './error-text.ts'
 import { evaluateEnvironment, evaluateNumber } from './evaluate-settings.ts'
-import { nameOf, type PlannedAction } from './plan-steps.ts'
-import type { runSteps } from './run-steps.ts'
+import { nameOf, type PlannedAction, type PlannedStep } from './plan-steps.ts'
 import { type RunningJob, type StepList, stepScope } from './running-job.ts'
 import { ended, type StepEnd, toDuration } from './step-end.ts'
 
@@ -18,7 +17,7 @@ type RunOptions = {
   scope: Scope
   signal: AbortSignal
   isPassedOver: boolean
-  runSteps: typeof runSteps
+  runSteps: (running: RunningJob, list: StepList, steps: readonly PlannedStep[]) => Promise<void>
 }
 
 /** Runs the steps of a composite action for the step that uses it. */

@@ -6,7 +6,9 @@ import {
   type Position,
   positions,
 } from './expression-positions.ts'
-import type { Use } from './parse-expression.ts'
+
+/** A name that an expression uses, as it is written. */
+export type NameUse = { kind: 'context' | 'function'; name: string; offset: number }
 
 /** What is wrong, and what to write instead. */
 export type ExpressionRefusal = { message: string; instead: string }
@@ -46,7 +48,7 @@ export const refusals = {
       : `A text stands in single quotes: '${shorten(name)}'. The contexts are ${list(contextNames)}.`,
   }),
   /** A known name at a place where it means nothing. */
-  misplaced: ({ kind, name }: Use, position: Position): ExpressionRefusal => ({
+  misplaced: ({ kind, name }: NameUse, position: Position): ExpressionRefusal => ({
     message: `The ${kind} ${quote(name)} cannot be used in ${positions[position].place}.`,
     instead: isOfAction(position)
       ? (whereElse(kind, name, true) ?? handedOn)
@@ -116,7 +118,7 @@ function isOfAction(position: string): boolean {
 }
 
 /** The places of a workflow, or of an action, where there is such a name; undefined when there are none. */
-function whereElse(kind: Use['kind'], name: string, inAction: boolean): string | undefined {
+function whereElse(kind: NameUse['kind'], name: string, inAction: boolean): string | undefined {
   const places = Object.entries(positions).filter(([position, { contexts, functions }]) => {
     if (isOfAction(position) !== inAction) return false
     const names = kind === 'context' ? contexts : functions.map((signature) => signature.name)

@@ -7,7 +7,7 @@ import {
   isFunction,
   type Signature,
 } from './expression-positions.ts'
-import { type ExpressionRefusal, refusals } from './expression-refusals.ts'
+import { type ExpressionRefusal, type NameUse, refusals } from './expression-refusals.ts'
 
 /** An expression that cannot be understood: what is wrong at `offset` of its text, and what to write instead. */
 export class MalformedExpressionError extends Error {
@@ -22,10 +22,7 @@ export class MalformedExpressionError extends Error {
   }
 }
 
-/** A name that an expression uses, as it is written. */
-export type Use = { kind: 'context' | 'function'; name: string; offset: number }
-
-export type ParsedExpression = { tree: Expr; uses: Use[] }
+export type ParsedExpression = { tree: Expr; uses: NameUse[] }
 
 /** A token, and where it begins in the text. */
 type Spotted = { token: Token; offset: number }
@@ -84,7 +81,7 @@ function spot(tokens: Token[], text: string): Spotted[] {
   })
 }
 
-function usesOf(spotted: Spotted[]): Use[] {
+function usesOf(spotted: Spotted[]): NameUse[] {
   return spotted.flatMap(({ token, offset }, index) => {
     const isProperty = spotted[index - 1]?.token.type === TokenType.DOT
     if (token.type !== TokenType.IDENTIFIER || isProperty) return []

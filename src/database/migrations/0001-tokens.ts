@@ -1,4 +1,4 @@
-import type { Migration } from './migrations.ts'
+import type { Migration } from './migration.ts'
 
 // Tokens are looked up by their hash at every request, and by username when an owner is named.
 export const tokensTable: Migration = ({ milliseconds }) => [

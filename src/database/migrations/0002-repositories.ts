@@ -1,4 +1,4 @@
-import type { Migration } from './migrations.ts'
+import type { Migration } from './migration.ts'
 
 // The owner's token may be deleted while the repository stays, so it is no foreign key.
 export const repositoriesTables: Migration = ({ milliseconds }) => [

@@ -1,4 +1,4 @@
-import type { Migration } from './migrations.ts'
+import type { Migration } from './migration.ts'
 
 // Events outlive their repository: its deletion is one of them. The mark `events` numbers them:
 // its row is locked until the publishing transaction commits, so numbers appear in order, without gaps.

@@ -1,4 +1,4 @@
-import type { Migration } from './migrations.ts'
+import type { Migration } from './migration.ts'
 
 // A database and a data directory belong together by this id.
 export const instanceTable: Migration = () => ['create table instance (id text primary key)']

@@ -1,4 +1,4 @@
-import type { Migration } from './migrations.ts'
+import type { Migration } from './migration.ts'
 
 // A key is looked up by its fingerprint when somebody logs in with it, and belongs to one username.
 export const sshKeysTable: Migration = ({ milliseconds }) => [

@@ -1,4 +1,4 @@
-import type { Migration } from './migrations.ts'
+import type { Migration } from './migration.ts'
 
 // An import that failed has no repository any more, and is kept for a while to tell why.
 export const importsTable: Migration = ({ milliseconds }) => [

@@ -1,4 +1,4 @@
-import type { Migration } from './migrations.ts'
+import type { Migration } from './migration.ts'
 
 // What each repository has had of maintenance and is due for. The mark `maintenance` tells up to which
 // event pushes are counted. A lease keeps two servers from the same repository; it ends by itself.

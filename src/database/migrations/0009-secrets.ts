@@ -1,4 +1,4 @@
-import type { Migration } from './migrations.ts'
+import type { Migration } from './migration.ts'
 
 // A secret is looked up by its name within its repository. Each row names the key that it is sealed with, so
 // that one query tells which keys are needed.

@@ -1,4 +1,4 @@
-import type { Migration } from './migrations.ts'
+import type { Migration } from './migration.ts'
 
 // A run and its queue are one row: `queued`, then `running` under a lease, then `completed`. Jobs, steps and
 // output belong to an attempt; attempts that a rerun has followed are kept in a table of their own.

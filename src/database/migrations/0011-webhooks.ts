@@ -1,4 +1,4 @@
-import type { Migration } from './migrations.ts'
+import type { Migration } from './migration.ts'
 
 // Who wants to be told of events, and what is to be sent or was. Bodies and attempts, which are long, have tables
 // of their own, so that a list of deliveries reads short rows. `due_at` of a webhook is never later than the

@@ -1,4 +1,4 @@
-import type { Migration } from './migrations.ts'
+import type { Migration } from './migration.ts'
 
 // Keys from before it never expire.
 export const sshKeyExpiry: Migration = ({ milliseconds }) => [

@@ -1,4 +1,4 @@
-import type { Migration } from './migrations.ts'
+import type { Migration } from './migration.ts'
 
 // A change of the default branch: what it was, and what it is to become. It is recorded before HEAD moves, by the push
 // that decides it, or by a row of its own that has no updates and goes once HEAD has moved.

@@ -12,12 +12,7 @@ import { webhooksTables } from './0011-webhooks.ts'
 import { sshKeyExpiry } from './0012-ssh-key-expiry.ts'
 import { defaultBranchColumns } from './0013-default-branch.ts'
 import { pushVia } from './0014-push-via.ts'
-
-/** The few types that differ between SQLite and PostgreSQL. */
-export type ColumnTypes = { milliseconds: string; sequence: string; bytes: string }
-
-/** Statements, run in order in one transaction. Once released a migration never changes; the next one mends it. */
-export type Migration = (types: ColumnTypes) => string[]
+import type { Migration } from './migration.ts'
 
 /** All migrations; a database's version is how many of them it has had. */
 export const migrations: Migration[] = [

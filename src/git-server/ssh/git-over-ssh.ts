@@ -16,7 +16,8 @@ import { type GitResponse, protocolIn } from '../requests/git-request.ts'
 import { lfsRefusal } from '../requests/lfs-refusal.ts'
 import { toWords } from './command-words.ts'
 import type { SshRpcServer } from './rpc-server.ts'
-import { createSshCommands, type Visitor } from './ssh-commands.ts'
+import type { Visitor } from './ssh-command.ts'
+import { createSshCommands } from './ssh-commands.ts'
 import { toGreeting, toHelp } from './ssh-output.ts'
 
 /** The SSH user of everybody who has a key, and of whoever has none. */

@@ -1,7 +1,7 @@
 import type { Permission } from '../../access/permissions.ts'
 import { printable, toDate, toTable } from '../../base/format.ts'
 import type { Repositories } from '../../repositories/repositories.ts'
-import type { SshCommand, Visitor } from './ssh-commands.ts'
+import type { SshCommand, Visitor } from './ssh-command.ts'
 
 type Listed = Awaited<ReturnType<Repositories['list']>>[number]
 type Described = Awaited<ReturnType<Repositories['describe']>>
