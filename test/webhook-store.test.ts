@@ -84,7 +84,12 @@ const kindsIn = async (db: Database) =>
 
 const outcome = {
   ...{ startedAt: start, duration: 1, responseStatus: 500, responseBody: '', retryAfterMs: 0 },
-  ...{ url, requestHeaders: {}, responseHeaders: {}, fault: 'It answered 500.' },
+  ...{
+    url,
+    requestHeaders: {},
+    responseHeaders: {},
+    fault: 'The receiver responded with status 500.',
+  },
   isOwnFault: false,
 }
 

@@ -14,11 +14,11 @@ test('whoever reads a delivery is told why there was no answer', () => {
     [withCode('ECONNRESET'), 'The receiver reset the connection.'],
     [
       new AggregateError([withCode('EHOSTUNREACH')]),
-      'There is no way to the receiver from this server.',
+      'The receiver is unreachable from this server.',
     ],
     [
       withCode('UND_ERR_SOCKET', 'other side closed'),
-      'The receiver closed the connection without an answer.',
+      'The receiver closed the connection without a response.',
     ],
     [
       withCode('UND_ERR_SOCKET', 'fetch failed', { cause: withCode('ECONNRESET') }),
@@ -30,11 +30,11 @@ test('whoever reads a delivery is told why there was no answer', () => {
       'The certificate of the receiver is not for hooks.example.',
     ],
     [withCode('CERT_UNTRUSTED'), 'The certificate of hooks.example cannot be verified.'],
-    [new errors.HTTPParserError('Expected HTTP/'), 'The answer of the receiver is no HTTP.'],
-    [new errors.SocketError('bad response'), 'The answer of the receiver is no HTTP.'],
-    [withCode('ERR_SSL_WRONG_VERSION_NUMBER'), 'TLS could not be agreed upon with the receiver.'],
-    [new ConnectTimeoutError(), 'The receiver could not be connected to within 5 s.'],
-    [new AttemptTimeoutError(), 'The receiver did not answer within 15 s.'],
+    [new errors.HTTPParserError('Expected HTTP/'), 'The response is not valid HTTP.'],
+    [new errors.SocketError('bad response'), 'The response is not valid HTTP.'],
+    [withCode('ERR_SSL_WRONG_VERSION_NUMBER'), 'The TLS handshake with the receiver failed.'],
+    [new ConnectTimeoutError(), 'The connection to the receiver timed out after 5 s.'],
+    [new AttemptTimeoutError(), 'The receiver did not respond within 15 s.'],
     [new Problem('outbound_unresolved', 'It is not known.'), 'It is not known.'],
     [new Error('at 10.9.8.7'), 'The connection to the receiver failed.'],
     ['10.9.8.7', 'The connection to the receiver failed.'],
@@ -46,7 +46,10 @@ test('whoever reads a delivery is told why there was no answer', () => {
 
 test('only an answer of 2xx says that the delivery was taken', () => {
   assert.deepEqual([200, 204, 299].map(statusError), ['', '', ''])
-  assert.equal(statusError(302), 'It answered 302; redirects are not followed.')
-  assert.equal(statusError(410), 'It answered 410.')
-  assert.equal(statusError(500), 'It answered 500.')
+  assert.equal(
+    statusError(302),
+    'The receiver responded with status 302; redirects are not followed.',
+  )
+  assert.equal(statusError(410), 'The receiver responded with status 410.')
+  assert.equal(statusError(500), 'The receiver responded with status 500.')
 })

@@ -1,12 +1,12 @@
 import { toText } from '../github-payloads/to-text.ts'
 import type { Json } from '../workflow-parser/scope.ts'
 
-const bodyMaxBytes = 1024 * 1024
-// What `svc` and `truncated` take, with room to spare.
-const ownMaxBytes = 2048
+const maxBodyBytes = 1024 * 1024
+// More than `svc` and `truncated` need.
+const maxEnvelopeBytes = 2048
 
-/** Bytes of what all deliveries of an event have in common. */
-export const sharedMaxBytes = bodyMaxBytes - ownMaxBytes
+/** The limit in bytes for the part that all deliveries of an event have in common. */
+export const sharedMaxBytes = maxBodyBytes - maxEnvelopeBytes
 
 export function byteLength(value: Json): number {
   return Buffer.byteLength(toText(value))

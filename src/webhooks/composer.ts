@@ -19,8 +19,8 @@ import { createMask, type Mask } from './mask.ts'
 import { pushBody } from './push-body.ts'
 import { workflowBody } from './workflow-body.ts'
 
-/** What a delivery is about: of an event, its number and that of the one before which this webhook was told of. */
-export type Composed = {
+/** A delivery, with the sequence numbers of its event and of the previous event for its webhook; null for a ping. */
+export type DeliverySubject = {
   id: string
   webhookId: string
   repositoryId: string
@@ -31,40 +31,38 @@ export type Composed = {
 
 export type Composer = ReturnType<typeof createComposer>
 
-/** Where it asks for what is told. */
 export type ComposerSources = {
-  /** Where the directory of a repository is. */
+  /** The directory of a repository. */
   pathOf: (repositoryId: string) => string
-  /** What the API tells of a run in the state that an event tells of. */
+  /** The run as the API describes it, in the state of an event. */
   describeRun: (run: {
     repositoryId: string
     repositoryName: string
     actor: string
     data: EventData['workflow']
   }) => Promise<RunSummary>
-  /** Opens the secrets of a repository: what nobody is told. */
+  /** The secrets of a repository, which are masked. */
   openSecrets: (repositoryId: string) => Promise<Record<string, string>>
   baseUrl: () => string
 }
 
 type Dependencies = ComposerSources & { db: Database; git: Git; clock: Clock; log: Log }
 
-/** What all deliveries of one event have in common: the JSON of the body, and what `svc` says of the event. */
-type Shared = { text: string; svc: Payload } | undefined
+/** What all deliveries of an event have in common: the JSON of the body, and the event's part of `svc`. */
+type EventBody = { text: string; svc: Payload } | undefined
 
-/** Whose event is told of, when it was, and what is not told. */
-type Telling = { seq: number; about: About; at: number; mask: Mask }
+type EventContext = { seq: number; about: About; at: number; mask: Mask }
 
-// Several webhooks are told of one event, and several events of one push have the same commits. For so long a
-// secret that was just saved may not be masked yet.
-const sharedMs = 30_000
-const sharedMaxLength = 16 * 1024 * 1024
+// Webhooks share the body of an event, and events of one push share its commits. A secret saved within this time may
+// not be masked yet.
+const maxCacheAgeMs = 30_000
+const maxCacheLength = 16 * 1024 * 1024
 
-/** Puts together what is sent to webhooks. */
+/** Composes the bodies of webhook deliveries. */
 export function createComposer(dependencies: Dependencies) {
   const { db, git, pathOf, describeRun, openSecrets, baseUrl, clock, log } = dependencies
-  const limits = { maxLength: sharedMaxLength, ttlMs: sharedMs }
-  const shareEvent = createSingleFlight<Shared>({
+  const limits = { maxLength: maxCacheLength, ttlMs: maxCacheAgeMs }
+  const shareEvent = createSingleFlight<EventBody>({
     ...limits,
     lengthOf: (it) => it?.text.length ?? 0,
   })
@@ -77,26 +75,29 @@ export function createComposer(dependencies: Dependencies) {
     lengthOf: (head) => head?.message.length ?? 0,
   })
 
-  async function tell(repositoryId: string, seq: number): Promise<Shared> {
+  async function composeEvent(repositoryId: string, seq: number): Promise<EventBody> {
     const row = await findEvent(db, repositoryId, seq)
-    const place = row && (await findRepositorySummary(db, repositoryId))
-    if (!place) return undefined
+    const repository = row && (await findRepositorySummary(db, repositoryId))
+    if (!repository) return undefined
     const { actorUsername: sender, createdAt: at } = row
-    const directory = pathOf(place.id)
-    const about = await readPayloadContext(place, { directory, sender, baseUrl: baseUrl() })
-    const telling = { seq, about, at, mask: await createMask(await openSecrets(place.id)) }
+    const directory = pathOf(repository.id)
+    const about = await readPayloadContext(repository, { directory, sender, baseUrl: baseUrl() })
+    const context = { seq, about, at, mask: await createMask(await openSecrets(repository.id)) }
     const data: unknown = JSON.parse(row.data)
-    // The kind of an event says what its data is.
-    if (row.kind === 'push') return tellPush(data as EventData['push'], telling)
-    if (row.kind === 'workflow') return tellWorkflow(data as EventData['workflow'], telling)
+    // The kind of an event determines the type of its data.
+    if (row.kind === 'push') return composePush(data as EventData['push'], context)
+    if (row.kind === 'workflow') return composeWorkflow(data as EventData['workflow'], context)
     return undefined
   }
 
-  async function tellPush(update: EventData['push'], telling: Telling): Promise<Shared> {
-    const { about, seq, mask, at } = telling
+  async function composePush(update: EventData['push'], context: EventContext): Promise<EventBody> {
+    const { about, seq, mask, at } = context
     const pushed = update.after === zeroId ? nothing : await readPushed(update, about)
     if (!pushed.isWhole && !pushed.head)
-      log.warn({ seq, ref: update.ref }, 'a push is told of without its commits, which are gone')
+      log.warn(
+        { seq, ref: update.ref },
+        'push delivered without its commits, which no longer exist',
+      )
     const text = toText(pushBody({ update, pushed }, { about, mask }))
     return {
       text,
@@ -113,7 +114,7 @@ export function createComposer(dependencies: Dependencies) {
     return sharePushed(key, () => readPushedCommits(git, directory, { before, after, known }))
   }
 
-  // Of a new default branch itself everything is told.
+  // The first push of the default branch includes all its commits.
   async function readTip(directory: string, ref: string, branch: string) {
     const full = `refs/heads/${branch}`
     if (ref === full) return undefined
@@ -121,8 +122,11 @@ export function createComposer(dependencies: Dependencies) {
     return tip === zeroId ? undefined : tip
   }
 
-  async function tellWorkflow(data: EventData['workflow'], telling: Telling): Promise<Shared> {
-    const { about, mask, at } = telling
+  async function composeWorkflow(
+    data: EventData['workflow'],
+    context: EventContext,
+  ): Promise<EventBody> {
+    const { about, mask, at } = context
     const { id: repositoryId, name: repositoryName } = about.repository
     const actor = about.sender
     const run = await describeRun({ repositoryId, repositoryName, actor, data })
@@ -133,13 +137,13 @@ export function createComposer(dependencies: Dependencies) {
     return { text, svc: { action: data.action, repositoryId, createdAt: at } }
   }
 
-  async function tellPing({ webhookId, repositoryId }: Composed): Promise<Shared> {
+  async function composePing({ webhookId, repositoryId }: DeliverySubject): Promise<EventBody> {
     const hook = await findPinged(db, webhookId)
-    const place = hook && (await findRepositorySummary(db, repositoryId))
-    if (!place) return undefined
-    const sender = place.ownerUsername
+    const repository = hook && (await findRepositorySummary(db, repositoryId))
+    if (!repository) return undefined
+    const sender = repository.ownerUsername
     const directory = pathOf(repositoryId)
-    const about = await readPayloadContext(place, { directory, sender, baseUrl: baseUrl() })
+    const about = await readPayloadContext(repository, { directory, sender, baseUrl: baseUrl() })
     const events = hook.events.split(' ')
     const payload = pingPayload({ ...hook, events, isEnabled: hook.isEnabled === 1 }, about)
     return { text: toText(payload), svc: { repositoryId, createdAt: clock.now() } }
@@ -147,18 +151,18 @@ export function createComposer(dependencies: Dependencies) {
 
   return {
     /**
-     * The JSON text to send; undefined when there is nothing to tell any more. Throws what passes, and Problems
-     * when the secrets of the repository cannot be opened, as then nobody knows what not to tell.
+     * Returns the JSON text to send; undefined when the event or webhook no longer exists. Throws transient errors, and
+     * Problems when the secrets of the repository cannot be opened, since they could not be masked.
      */
-    async compose(delivery: Composed): Promise<string | undefined> {
+    async compose(delivery: DeliverySubject): Promise<string | undefined> {
       const { id, webhookId, repositoryId, event, seq, previousSeq } = delivery
-      const shared =
+      const body =
         seq === null
-          ? await tellPing(delivery)
-          : await shareEvent(`${repositoryId} ${seq}`, () => tell(repositoryId, seq))
-      if (!shared) return undefined
-      const svc = { delivery: id, webhook: webhookId, event, seq, previousSeq, ...shared.svc }
-      return `${shared.text.slice(0, -1)},"svc":${toText(svc)}}`
+          ? await composePing(delivery)
+          : await shareEvent(`${repositoryId} ${seq}`, () => composeEvent(repositoryId, seq))
+      if (!body) return undefined
+      const svc = { delivery: id, webhook: webhookId, event, seq, previousSeq, ...body.svc }
+      return `${body.text.slice(0, -1)},"svc":${toText(svc)}}`
     },
   }
 }

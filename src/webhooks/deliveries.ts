@@ -10,7 +10,7 @@ import {
   findDelivery,
   listAttempts,
   listDeliveries,
-  wantAttempts,
+  requestAttempts,
 } from './delivery-store.ts'
 import { createReplay } from './replay.ts'
 import type { Schedule } from './retry-schedule.ts'
@@ -25,13 +25,13 @@ type Dependencies = {
   clock: Clock
   /** The delays before the attempts, one for each. */
   schedule: Schedule
-  /** Called when something is due. */
+  /** Called when a delivery has become due. */
   wake: () => void
 }
 
-const attemptsShown = 100
+const maxAttemptsShown = 100
 
-/** What was sent to webhooks, or is to be: to look at, and to have sent again. */
+/** The deliveries of webhooks: lists, retries and replays them. */
 export function createDeliveries({ db, clock, schedule, wake }: Dependencies) {
   const replay = createReplay({ db, clock, wake })
 
@@ -45,7 +45,7 @@ export function createDeliveries({ db, clock, schedule, wake }: Dependencies) {
     toDelivery(repository, delivery, schedule)
 
   return {
-    /** A delivery of a webhook; throws `delivery_not_found`. */
+    /** Throws `delivery_not_found`. */
     find,
 
     show,
@@ -53,21 +53,21 @@ export function createDeliveries({ db, clock, schedule, wake }: Dependencies) {
     list: ({ id }: WebhookRow, page: DeliveryFilter & { before: string; limit: number }) =>
       listDeliveries(db, id, page),
 
-    /** A delivery with its attempts, and what is sent. */
+    /** A delivery with its attempts and body. */
     async showWhole(repository: Repository, delivery: DeliveryRow) {
-      const attempts = await listAttempts(db, delivery.id, attemptsShown)
+      const attempts = await listAttempts(db, delivery.id, maxAttemptsShown)
       const body = (await findBody(db, delivery.id)) ?? null
       return { ...show(repository, delivery), history: attempts.map(toAttempt), body }
     },
 
     /**
-     * Has a delivery attempted at once, whatever has become of it: one that is being sent right now is sent again
-     * right after. It goes to the address that the webhook has now. Throws `delivery_not_found`, `webhook_not_found`.
+     * Makes a delivery due at once, in any state, to the current URL of the webhook. One that is in flight is sent again
+     * right after. Throws `delivery_not_found`, `webhook_not_found`.
      */
     async retry({ id: webhookId }: WebhookRow, id: string): Promise<DeliveryRow> {
       const now = clock.now()
       const row = await db.transaction().execute(async (tx) => {
-        await wantAttempts(tx, { webhookId, ids: [id], now })
+        await requestAttempts(tx, { webhookId, ids: [id], now })
         if (!(await bringForward(tx, webhookId, now))) throw webhookNotFound(webhookId)
         return findDelivery(tx, webhookId, id)
       })

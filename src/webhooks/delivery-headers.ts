@@ -5,12 +5,12 @@ import { signatureHeaders } from './signatures.ts'
 type Options = {
   body: Uint8Array
   secrets: Sensitive<string>[]
-  /** When the attempt begins. */
+  /** When the attempt starts. */
   now: number
   version: string
 }
 
-/** The headers of an attempt: what receivers for GitHub and those of Standard Webhooks look for, and our own. */
+/** The headers of an attempt: those of GitHub, those of Standard Webhooks, and our own. */
 export function deliveryHeaders(
   { delivery, target }: Pick<DeliveryJob, 'delivery' | 'target'>,
   { body, secrets, now, version }: Options,

@@ -1,159 +1,159 @@
-/** A webhook, the host with its port that it leads to, and its repository. */
+/** A webhook, the host and port of its URL, and its repository. */
 export type DeliveryTarget = { webhookId: string; receiver: string; repositoryId: string }
 
 export type DeliveryLimits = ReturnType<typeof createDeliveryLimits>
 
-/** Which webhooks need not be looked at, because nothing of them may be started. */
-export type Closed = {
-  /** Webhooks that have something under way, and no room for more. */
+/** The webhooks of which no delivery can start now, so that the queue query skips them. */
+export type Exhausted = {
+  /** Webhooks with deliveries in flight and no capacity for more. */
   webhooks: string[]
-  /** The webhooks of open lanes, and whose open lanes have all that they may have under way. */
-  open: { webhooks: string[]; receivers: string[]; repositories: string[] }
-  /** The same of all other lanes, or whether none of them has room. */
-  cautious: { isFull: boolean; receivers: string[]; repositories: string[] }
+  /** The healthy webhooks, and the receivers and repositories whose healthy webhooks are at their limit. */
+  healthy: { webhooks: string[]; receivers: string[]; repositories: string[] }
+  /** The same for probing webhooks, and whether these are at their overall limit. */
+  probing: { isFull: boolean; receivers: string[]; repositories: string[] }
 }
 
-/** What is under way of one webhook at most, however quick its receiver is. */
-export const windowMost = 32
+/** Concurrent deliveries of one webhook. */
+export const maxWindow = 32
 
-type LimitGroup = { inFlight: number; window: number; isOpen: boolean }
+type LimitGroup = { inFlight: number; window: number; isHealthy: boolean }
 
-const overall = 256
-const receiverMost = 64
-const repositoryMost = 64
-// Of each, so much is for lanes in which nothing is under way: those that are busy never have all places.
+const maxOverall = 256
+const maxPerReceiver = 64
+const maxPerRepository = 64
+// This share of each limit is reserved for webhooks with nothing in flight, so busy ones cannot starve them.
 const reservedShare = 1 / 4
-const cautiousMost = overall / 2
-const cautiousReceiverMost = receiverMost / 2
-const cautiousRepositoryMost = 4
-const remembered = 1000
+const maxProbing = maxOverall / 2
+const maxProbingPerReceiver = maxPerReceiver / 2
+const maxProbingPerRepository = 4
+const maxRemembered = 1000
 
 /**
- * How much may be under way at once: overall, to one receiver, of one repository, and of a webhook, which is its lane. The window
- * of a lane begins at 1, grows by 1 with each success and falls to 1 with a failure, whoever else sends to the same
- * host: that one address of it fails says nothing of the others. A lane is open while its last attempt has succeeded soon enough; all others,
- * which may hold each attempt until its time is over, share half of the places, overall and to each receiver, and take
- * none of those that a receiver or a repository has for open ones.
+ * Limits concurrent deliveries: overall, per receiver, per repository and per webhook. The window of a webhook starts
+ * at 1, grows by 1 with each success and falls to 1 with a failure; webhooks of one host do not share it, since one
+ * failing URL says nothing about the others. A webhook is healthy while its last attempt succeeded quickly. All others
+ * are probing: each attempt may take until its timeout, so they share half of the limits, overall and per receiver, and
+ * use none of what a receiver or a repository has for healthy ones.
  */
 export function createDeliveryLimits() {
   const deliveryLimits = new Map<string, LimitGroup>()
-  const flights = new Set<DeliveryTarget>()
+  const attempts = new Set<DeliveryTarget>()
 
   const find = (webhookId: string): LimitGroup =>
-    deliveryLimits.get(webhookId) ?? { inFlight: 0, window: 1, isOpen: false }
+    deliveryLimits.get(webhookId) ?? { inFlight: 0, window: 1, isHealthy: false }
 
-  /** Counts what is under way, and what is about to be. */
+  /** Counts deliveries in flight, and those about to start. */
   function createCount() {
-    const ofLane = new Map<string, number>()
-    const places = new Map<string, DeliveryTarget>()
-    const openReceivers = new Map<string, number>()
-    const openRepositories = new Map<string, number>()
-    const cautiousReceivers = new Map<string, number>()
-    const cautiousRepositories = new Map<string, number>()
+    const byWebhook = new Map<string, number>()
+    const targets = new Map<string, DeliveryTarget>()
+    const healthyReceivers = new Map<string, number>()
+    const healthyRepositories = new Map<string, number>()
+    const probingReceivers = new Map<string, number>()
+    const probingRepositories = new Map<string, number>()
     let all = 0
-    let cautious = 0
+    let probing = 0
 
-    function add(place: DeliveryTarget, count: number): void {
-      const { webhookId, receiver, repositoryId } = place
-      const { isOpen } = find(webhookId)
-      places.set(webhookId, place)
+    function add(target: DeliveryTarget, count: number): void {
+      const { webhookId, receiver, repositoryId } = target
+      const { isHealthy } = find(webhookId)
+      targets.set(webhookId, target)
       all += count
-      if (!isOpen) cautious += count
-      increase(ofLane, webhookId, count)
-      increase(isOpen ? openReceivers : cautiousReceivers, receiver, count)
-      increase(isOpen ? openRepositories : cautiousRepositories, repositoryId, count)
+      if (!isHealthy) probing += count
+      increase(byWebhook, webhookId, count)
+      increase(isHealthy ? healthyReceivers : probingReceivers, receiver, count)
+      increase(isHealthy ? healthyRepositories : probingRepositories, repositoryId, count)
     }
 
-    function room({ webhookId, receiver, repositoryId }: DeliveryTarget): number {
-      const { window, isOpen } = find(webhookId)
-      const inLane = ofLane.get(webhookId) ?? 0
-      const share = inLane > 0 ? 1 - reservedShare : 1
-      const left = [overall * share - all, window - inLane]
-      if (isOpen) {
+    function capacity({ webhookId, receiver, repositoryId }: DeliveryTarget): number {
+      const { window, isHealthy } = find(webhookId)
+      const ownInFlight = byWebhook.get(webhookId) ?? 0
+      const share = ownInFlight > 0 ? 1 - reservedShare : 1
+      const left = [maxOverall * share - all, window - ownInFlight]
+      if (isHealthy) {
         left.push(
-          receiverMost * share - (openReceivers.get(receiver) ?? 0),
-          repositoryMost * share - (openRepositories.get(repositoryId) ?? 0),
+          maxPerReceiver * share - (healthyReceivers.get(receiver) ?? 0),
+          maxPerRepository * share - (healthyRepositories.get(repositoryId) ?? 0),
         )
       } else {
         left.push(
-          cautiousMost - cautious,
-          cautiousReceiverMost - (cautiousReceivers.get(receiver) ?? 0),
-          cautiousRepositoryMost - (cautiousRepositories.get(repositoryId) ?? 0),
+          maxProbing - probing,
+          maxProbingPerReceiver - (probingReceivers.get(receiver) ?? 0),
+          maxProbingPerRepository - (probingRepositories.get(repositoryId) ?? 0),
         )
       }
       return Math.max(0, Math.min(...left))
     }
 
-    function closed(): Closed {
+    function exhausted(): Exhausted {
       return {
-        webhooks: [...places.values()]
-          .filter((place) => room(place) === 0)
+        webhooks: [...targets.values()]
+          .filter((target) => capacity(target) === 0)
           .map(({ webhookId }) => webhookId),
-        open: {
+        healthy: {
           webhooks: [...deliveryLimits]
-            .filter(([, { isOpen }]) => isOpen)
+            .filter(([, { isHealthy }]) => isHealthy)
             .map(([webhookId]) => webhookId),
-          receivers: atCap(openReceivers, receiverMost),
-          repositories: atCap(openRepositories, repositoryMost),
+          receivers: atCap(healthyReceivers, maxPerReceiver),
+          repositories: atCap(healthyRepositories, maxPerRepository),
         },
-        cautious: {
-          isFull: cautious >= cautiousMost,
-          receivers: atCap(cautiousReceivers, cautiousReceiverMost),
-          repositories: atCap(cautiousRepositories, cautiousRepositoryMost),
+        probing: {
+          isFull: probing >= maxProbing,
+          receivers: atCap(probingReceivers, maxProbingPerReceiver),
+          repositories: atCap(probingRepositories, maxProbingPerRepository),
         },
       }
     }
 
-    for (const place of flights) add(place, 1)
-    return { add, room, closed, isFull: () => all >= overall }
+    for (const target of attempts) add(target, 1)
+    return { add, capacity, exhausted, isFull: () => all >= maxOverall }
   }
 
   return {
-    /** What is under way now, to be added to while it is decided what is started. */
+    /** A copy of the current counts, to add to while deciding what to start. */
     count: createCount,
 
-    countInFlight: () => flights.size,
+    countInFlight: () => attempts.size,
 
-    /** An attempt begins. Its end is to be told with the very same object. */
-    start(place: DeliveryTarget): void {
-      flights.add(place)
-      const group = find(place.webhookId)
+    /** Records the start of an attempt. `end` takes the same object. */
+    start(target: DeliveryTarget): void {
+      attempts.add(target)
+      const group = find(target.webhookId)
       group.inFlight += 1
-      deliveryLimits.set(place.webhookId, group)
+      deliveryLimits.set(target.webhookId, group)
     },
 
-    /** An attempt has ended; one that tells nothing of the receiver leaves the lane as it was. */
-    end(place: DeliveryTarget, result: 'success' | 'slow' | 'failure' | 'none'): void {
-      if (!flights.delete(place)) return
-      const { webhookId } = place
+    /** Records the end of an attempt; `none` says nothing about the receiver and leaves the window unchanged. */
+    end(target: DeliveryTarget, result: 'success' | 'slow' | 'failure' | 'none'): void {
+      if (!attempts.delete(target)) return
+      const { webhookId } = target
       const group = find(webhookId)
       group.inFlight -= 1
       if (result === 'failure') group.window = 1
-      else if (result !== 'none') group.window = Math.min(group.window + 1, windowMost)
-      if (result !== 'none') group.isOpen = result === 'success'
-      // To the end of the map, whose beginning is forgotten.
+      else if (result !== 'none') group.window = Math.min(group.window + 1, maxWindow)
+      if (result !== 'none') group.isHealthy = result === 'success'
+      // Moved to the end of the map: the oldest entries are pruned first.
       deliveryLimits.delete(webhookId)
-      if (group.inFlight > 0 || group.isOpen) deliveryLimits.set(webhookId, group)
-      if (deliveryLimits.size > remembered) forget()
+      if (group.inFlight > 0 || group.isHealthy) deliveryLimits.set(webhookId, group)
+      if (deliveryLimits.size > maxRemembered) prune()
     },
 
-    /** An attempt has been under way for long: its lane is no open one until the next success. */
+    /** Records that an attempt takes long: its webhook is probing until the next success. */
     slow({ webhookId }: DeliveryTarget): void {
       const group = deliveryLimits.get(webhookId)
-      if (group) group.isOpen = false
+      if (group) group.isHealthy = false
     },
   }
 
-  function forget(): void {
+  function prune(): void {
     for (const [webhookId, { inFlight }] of deliveryLimits) {
-      if (deliveryLimits.size <= remembered) return
+      if (deliveryLimits.size <= maxRemembered) return
       if (inFlight === 0) deliveryLimits.delete(webhookId)
     }
   }
 }
 
-function atCap(counts: Map<string, number>, most: number): string[] {
-  return [...counts].filter(([, count]) => count >= most).map(([key]) => key)
+function atCap(counts: Map<string, number>, max: number): string[] {
+  return [...counts].filter(([, count]) => count >= max).map(([key]) => key)
 }
 
 function increase(counts: Map<string, number>, key: string, by: number): void {

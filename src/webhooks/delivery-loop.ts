@@ -29,32 +29,32 @@ type Dependencies = {
   log: Log
   faultPoint: FaultPoint
   version: string
-  /** The name of this server, which no other one has. */
+  /** The unique name of this server, which owns its leases. */
   holder: string
-  /** How long attempts that are under way are waited for at the end. */
+  /** How long attempts in flight may take when the server stops. */
   stopMs: number
   attemptTimeoutMs?: number
   /** Called after each attempt. */
   onAttempt?: OnAttempt
 }
 
-/** What came of an attempt, and how long it took. */
+/** The outcome of an attempt, and how long it took. */
 export type OnAttempt = (attempt: {
   event: string
   outcome: 'success' | 'failed'
   seconds: number
 }) => void
 
-// What other servers of the same database put there is seen by looking.
-const lookEveryMs = 2000
-const lookedAtOnce = 64
-const composedAtOnce = 8
-const composeMs = 30_000
-const recordAgainMs = 500
-// An answer that takes longer is as little use to the others who wait as none.
-const slowMs = 2000
+// Deliveries that other servers of the same database queue are found by polling.
+const pollIntervalMs = 2000
+const webhooksPerQuery = 64
+const maxComposing = 8
+const composeTimeoutMs = 30_000
+const recordRetryMs = 500
+// A slower response holds up other deliveries as much as none.
+const slowAfterMs = 2000
 
-/** Delivers what is due, as long as it lives: claims, composes, sends and records. */
+/** Delivers webhooks until disposed: claims, composes, sends and records what is due. */
 export function createDeliveryLoop(dependencies: Dependencies) {
   const { db, notifier, composer, signing, outbound, clock, log, faultPoint } = dependencies
   const { schedule, version, holder, stopMs, attemptTimeoutMs, onAttempt } = dependencies
@@ -62,30 +62,30 @@ export function createDeliveryLoop(dependencies: Dependencies) {
   const connections = createConnections({ outbound })
   const sender = createSender({ connections, clock, ...(attemptTimeoutMs && { attemptTimeoutMs }) })
   const deliveryLimits = createDeliveryLimits()
-  const shares = createWebhookRotation()
-  const composing = createSemaphore(composedAtOnce)
+  const rotation = createWebhookRotation()
+  const composing = createSemaphore(maxComposing)
   const stopping = new AbortController()
   const deliveries = new Set<Promise<void>>()
-  // Deliveries in progress, by webhook; and the webhooks that get no further delivery.
+  // Deliveries in flight, by webhook; and the webhooks that were cut off.
   const working = new Map<string, Set<{ end: AbortController; work: Promise<void> }>>()
   const ended = new Set<string>()
   let claiming: Promise<DeliveryJob[]> | undefined
   let isStopped = false
-  let looking: Promise<void> | undefined
-  let isAskedAgain = false
+  let polling: Promise<void> | undefined
+  let isWakePending = false
   let timer: NodeJS.Timeout | undefined
   let isRecovered = false
 
-  async function look(): Promise<void> {
+  async function claimDue(): Promise<void> {
     if (!isRecovered) await queue.recover()
     isRecovered = true
     while (!isStopped) {
       const now = clock.now()
       const count = deliveryLimits.count()
       if (count.isFull()) return
-      const closed = count.closed()
-      const due = await listDueWebhooks(db, { now, most: lookedAtOnce, closed })
-      const wanted = shares.share(due, count)
+      const exhausted = count.exhausted()
+      const due = await listDueWebhooks(db, { now, limit: webhooksPerQuery, exhausted })
+      const wanted = rotation.share(due, count)
       if (wanted.size === 0) return
       claiming = queue.claim(wanted)
       const jobs = await claiming
@@ -98,32 +98,32 @@ export function createDeliveryLoop(dependencies: Dependencies) {
 
   function start(job: DeliveryJob, open: SigningSecrets['open']): void {
     const { id: webhookId, receiver, repositoryId } = job.target
-    const place = { webhookId, receiver, repositoryId }
+    const target = { webhookId, receiver, repositoryId }
     const end = new AbortController()
     if (ended.has(webhookId)) end.abort()
-    deliveryLimits.start(place)
+    deliveryLimits.start(target)
     const signal = AbortSignal.any([stopping.signal, end.signal])
-    const work = deliver(job, { place, open, signal })
+    const work = deliver(job, { target, open, signal })
       .catch((error) => {
-        deliveryLimits.end(place, 'none')
-        log.error({ err: error, delivery: job.delivery.id }, 'a delivery could not be worked on')
+        deliveryLimits.end(target, 'none')
+        log.error({ err: error, delivery: job.delivery.id }, 'webhook delivery failed')
       })
       .finally(() => {
         deliveries.delete(work)
-        own.delete(one)
+        own.delete(current)
         if (own.size === 0) working.delete(webhookId)
         wake()
       })
     const own = working.get(webhookId) ?? new Set()
-    const one = { end, work }
-    working.set(webhookId, own.add(one))
+    const current = { end, work }
+    working.set(webhookId, own.add(current))
     deliveries.add(work)
   }
 
-  /** Cuts off what is on its way to a webhook; nothing more is sent to it when this returns. */
+  /** Aborts the deliveries of a webhook that are in flight; nothing is sent to it after this returns. */
   async function cutOff(webhookId: string): Promise<void> {
     ended.add(webhookId)
-    // A claim may have been made before the webhook was deleted, and its jobs start only now.
+    // A claim made before the webhook was deleted may start its jobs only now.
     await claiming?.catch(() => {})
     const own = [...(working.get(webhookId) ?? [])]
     for (const { end } of own) end.abort(new Error('The webhook was deleted.'))
@@ -134,33 +134,33 @@ export function createDeliveryLoop(dependencies: Dependencies) {
   async function deliver(
     claimed: DeliveryJob,
     {
-      place,
+      target,
       open,
       signal,
-    }: { place: DeliveryTarget; open: SigningSecrets['open']; signal: AbortSignal },
+    }: { target: DeliveryTarget; open: SigningSecrets['open']; signal: AbortSignal },
   ): Promise<void> {
     const composed = claimed.body === undefined ? await compose(claimed, signal) : claimed
-    if (composed === undefined) return deliveryLimits.end(place, 'none')
+    if (composed === undefined) return deliveryLimits.end(target, 'none')
     if ('job' in composed) {
-      await settle(composed)
-      return deliveryLimits.end(place, 'none')
+      await recordResult(composed)
+      return deliveryLimits.end(target, 'none')
     }
     faultPoint('delivery.composed')
-    const slow = setTimeout(() => deliveryLimits.slow(place), slowMs)
+    const slow = setTimeout(() => deliveryLimits.slow(target), slowAfterMs)
     const outcome = await attempt(composed, { open, signal }).finally(() => clearTimeout(slow))
     if (!outcome) {
       await queue.release(composed)
-      return deliveryLimits.end(place, 'none')
+      return deliveryLimits.end(target, 'none')
     }
     faultPoint('delivery.answered')
-    // The next one of the webhook begins while this one is recorded, and is claimed in the same transaction.
-    deliveryLimits.end(place, resultOf(outcome))
+    // The webhook's next delivery is claimed in the transaction that records this one.
+    deliveryLimits.end(target, resultOf(outcome))
     wake()
-    await settle({ job: composed, outcome })
+    await recordResult({ job: composed, outcome })
     faultPoint('delivery.recorded')
   }
 
-  /** The job with its body, which is kept; or what has become of it without one. Undefined when it is not ours any more. */
+  /** The job with its body, now stored; or its result when it has none. Undefined when the lease was lost. */
   async function compose(
     job: DeliveryJob,
     signal: AbortSignal,
@@ -169,19 +169,19 @@ export function createDeliveryLoop(dependencies: Dependencies) {
     const startedAt = clock.now()
     try {
       using _slot = await composing.acquire(signal)
-      const body = await orAborted(within(composeMs, composer.compose(delivery)), signal)
-      if (body === undefined) return { job, end: 'What it would tell of is gone.' }
+      const body = await orAborted(within(composeTimeoutMs, composer.compose(delivery)), signal)
+      if (body === undefined) return { job, end: 'The event or webhook no longer exists.' }
       return await queue.keepBody(job, body)
     } catch (error) {
       if (signal.aborted) {
         await queue.release(job)
         return undefined
       }
-      return { job, outcome: ownFault(error, startedAt, delivery.id) }
+      return { job, outcome: internalFault(error, startedAt, delivery.id) }
     }
   }
 
-  /** Makes one attempt; undefined when it was cut off: the server stops, or the webhook is deleted. */
+  /** Makes one attempt; undefined when it was aborted because the server stops or the webhook is deleted. */
   async function attempt(
     job: DeliveryJob,
     { open, signal }: { open: SigningSecrets['open']; signal: AbortSignal },
@@ -194,12 +194,12 @@ export function createDeliveryLoop(dependencies: Dependencies) {
       const headers = deliveryHeaders(job, { body, secrets, now: startedAt, version })
       return await sender.send({ url: target.url, headers, body, signal })
     } catch (error) {
-      return signal.aborted ? undefined : ownFault(error, startedAt, delivery.id)
+      return signal.aborted ? undefined : internalFault(error, startedAt, delivery.id)
     }
   }
 
-  function ownFault(error: unknown, startedAt: number, delivery: string): AttemptOutcome {
-    log.error({ err: error, delivery }, 'a delivery could not be made ready')
+  function internalFault(error: unknown, startedAt: number, delivery: string): AttemptOutcome {
+    log.error({ err: error, delivery }, 'webhook delivery could not be prepared')
     return {
       startedAt,
       duration: Math.max(0, clock.now() - startedAt),
@@ -208,23 +208,23 @@ export function createDeliveryLoop(dependencies: Dependencies) {
       responseHeaders: {},
       responseBody: '',
       fault:
-        error instanceof Problem ? error.message : 'The server could not make it ready to send.',
+        error instanceof Problem ? error.message : 'The server could not prepare the delivery.',
       isOwnFault: true,
       retryAfterMs: undefined,
     }
   }
 
-  /** Records what has become of a job, for as long as it is ours; after that somebody attempts it again. */
-  async function settle(settled: Settled): Promise<void> {
+  /** Records the result of a job, retrying while its lease lasts; after that the delivery is attempted again. */
+  async function recordResult(settled: Settled): Promise<void> {
     for (;;) {
       try {
         await queue.record(settled)
         break
       } catch (error) {
-        const isOver = clock.now() + recordAgainMs >= settled.job.lease.leaseUntil
+        const isOver = clock.now() + recordRetryMs >= settled.job.lease.leaseUntil
         if (isOver || stopping.signal.aborted) throw error
-        log.warn({ err: error }, 'an attempt of a delivery could not be recorded yet')
-        await new Promise((resolve) => setTimeout(resolve, recordAgainMs))
+        log.warn({ err: error }, 'webhook attempt not recorded, trying again')
+        await new Promise((resolve) => setTimeout(resolve, recordRetryMs))
       }
     }
     if (!('outcome' in settled)) return
@@ -235,18 +235,18 @@ export function createDeliveryLoop(dependencies: Dependencies) {
 
   function wake(): void {
     if (isStopped) return
-    isAskedAgain = looking !== undefined
-    looking ??= look()
+    isWakePending = polling !== undefined
+    polling ??= claimDue()
       .then(() => untilNextDue())
       .catch((error) => {
-        log.error({ err: error }, 'deliveries could not be looked at')
-        return lookEveryMs
+        log.error({ err: error }, 'due webhook deliveries could not be claimed')
+        return pollIntervalMs
       })
       .then((waitMs) => {
-        looking = undefined
+        polling = undefined
         if (isStopped) return
         clearTimeout(timer)
-        if (isAskedAgain) wake()
+        if (isWakePending) wake()
         else timer = setTimeout(wake, waitMs)
       })
   }
@@ -254,26 +254,26 @@ export function createDeliveryLoop(dependencies: Dependencies) {
   async function untilNextDue(): Promise<number> {
     const now = clock.now()
     const next = await findNextDue(db, now)
-    return next === undefined ? lookEveryMs : Math.min(next - now + 1, lookEveryMs)
+    return next === undefined ? pollIntervalMs : Math.min(next - now + 1, pollIntervalMs)
   }
 
   const listening = notifier.onEvents(wake)
   wake()
 
   return {
-    /** Looks at once: something has become due. */
+    /** Claims at once, since something has become due. */
     wake,
 
     cutOff,
 
     countInFlight: deliveryLimits.countInFlight,
 
-    /** Begins nothing any more, waits a while for what is under way, and gives back what is not done by then. */
+    /** Starts nothing more, waits up to `stopMs` for attempts in flight, and releases the rest. */
     async [Symbol.asyncDispose]() {
       isStopped = true
       listening[Symbol.dispose]()
       clearTimeout(timer)
-      await looking
+      await polling
       const cutting = setTimeout(() => stopping.abort(new Error('The server stops.')), stopMs)
       await Promise.all(deliveries)
       clearTimeout(cutting)
@@ -299,5 +299,5 @@ function resultOf({
 }: AttemptOutcome): Parameters<ReturnType<typeof createDeliveryLimits>['end']>[1] {
   if (isOwnFault) return 'none'
   if (fault !== '') return 'failure'
-  return duration > slowMs ? 'slow' : 'success'
+  return duration > slowAfterMs ? 'slow' : 'success'
 }

@@ -2,7 +2,7 @@ import { type Clock, dayMs } from '../base/clock.ts'
 import { createBatcher } from '../concurrency/batcher.ts'
 import type { Database } from '../database/database.ts'
 import type { Db, DeliveryAttemptRow, DeliveryRow } from '../database/schema.ts'
-import { disableWebhook, giveUpWaiting } from './disabling.ts'
+import { disableWebhook, failPendingDeliveries } from './disabling.ts'
 import {
   endLeases,
   insertAttempts,
@@ -29,11 +29,11 @@ type Dependencies = {
   db: Database
   clock: Clock
   schedule: Schedule
-  /** Who has the leases: this server, which is the only one of this name. */
+  /** The unique name of this server, which owns its leases. */
   holder: string
 }
 
-/** A delivery that is this server's until its lease is over. */
+/** A delivery that this server has leased. */
 export type DeliveryJob = {
   delivery: DeliveryRow
   target: Target
@@ -43,7 +43,7 @@ export type DeliveryJob = {
   lease: Lease
 }
 
-/** What has become of a job: what came of its attempt, or why there is none and never will be, or nothing. */
+/** The result of a job: the outcome of its attempt, why none can be made, or that it was released. */
 export type Settled = { job: DeliveryJob } & (
   | { outcome: AttemptOutcome }
   | { end: string }
@@ -52,71 +52,71 @@ export type Settled = { job: DeliveryJob } & (
 
 type Task =
   | { kind: 'claim'; wanted: Map<string, number> }
-  | { kind: 'keep'; job: DeliveryJob; body: string }
+  | { kind: 'storeBodies'; job: DeliveryJob; body: string }
   | { kind: 'record'; settled: Settled }
 
 type Result = DeliveryJob[] | DeliveryJob | undefined
 
 type Targets = Map<string, Target>
 
-/** Longer than composing, sending and recording one may take. */
+/** Longer than composing, sending and recording a delivery may take. */
 export const leaseMs = 60_000
-const failingMostMs = 5 * dayMs
+const maxFailingMs = 5 * dayMs
 const disabledReason = 'All attempts have failed for five days.'
-const writtenAtOnce = 256
-const writtenApartMs = 4
+const maxTasksPerTransaction = 256
+const batchIntervalMs = 4
 
-/** The queue of deliveries in the database. Who claims one has a lease: a crash gives it back, and no two have one at once. */
+/** The queue of deliveries in the database. A claim is a lease, so a delivery has one worker and a crash releases it. */
 export function createDeliveryQueue({ db, clock, schedule, holder }: Dependencies) {
-  // Whatever is asked for at about the same time becomes one transaction: each one costs a write to the disk.
+  // Concurrent tasks share one transaction, because each commit costs a write to the disk.
   const write = createBatcher(
-    { maxItems: writtenAtOnce, minIntervalMs: writtenApartMs },
+    { maxItems: maxTasksPerTransaction, minIntervalMs: batchIntervalMs },
     async (tasks: Task[]) => {
-      const { results, tooLong } = await db.transaction().execute((tx) => perform(tx, tasks))
-      for (const webhook of tooLong) await disable(webhook)
+      const { results, failingTooLong } = await db.transaction().execute((tx) => perform(tx, tasks))
+      for (const webhook of failingTooLong) await disable(webhook)
       return results
     },
   )
 
-  // The order of locks is that of disabling.ts: deliveries in the order of their ids, then webhooks. Those that are
-  // claimed come later, and are not waited for.
+  // The lock order of disabling.ts: deliveries in the order of their ids, then webhooks. Deliveries to claim are locked
+  // later, but without waiting.
   async function perform(tx: Db, tasks: Task[]) {
     const ids = [...new Set(tasks.flatMap(webhooksOf))]
     const targets = new Map((await listTargets(tx, ids)).map((target) => [target.id, target]))
     const now = clock.now()
     const settled = tasks.flatMap(toSettled)
     const composed = tasks.flatMap(toComposed)
-    const known = [...settled, ...composed].map(({ job }) => job.delivery.id)
-    const leases = await lockLeases(tx, known, holder)
-    const givenUp = await record(tx, { settled, targets, now })
-    const kept = await keep(tx, { composed, leases, now })
+    const settledIds = [...settled, ...composed].map(({ job }) => job.delivery.id)
+    const leases = await lockLeases(tx, settledIds, holder)
+    const exhausted = await record(tx, { settled, targets, now })
+    const stored = await storeBodies(tx, { composed, leases, now })
     const results: Result[] = []
     for (const task of tasks) {
       if (task.kind === 'claim') results.push(await claim(tx, { ...task, targets, now }))
-      else results.push(task.kind === 'keep' ? kept.get(task.job) : undefined)
+      else results.push(task.kind === 'storeBodies' ? stored.get(task.job) : undefined)
     }
     await refreshDue(tx, ids)
     await recordHealth(tx, settled)
-    const since = now - failingMostMs
+    const since = now - maxFailingMs
     return {
       results,
-      tooLong: givenUp.length > 0 ? await listFailingSince(tx, givenUp, since) : [],
+      failingTooLong: exhausted.length > 0 ? await listFailingSince(tx, exhausted, since) : [],
     }
   }
 
-  /** Takes what is due of some webhooks. */
   async function claim(
     tx: Db,
     { wanted, targets, now }: { wanted: Map<string, number>; targets: Targets; now: number },
   ): Promise<DeliveryJob[]> {
     const jobs: DeliveryJob[] = []
     const leaseUntil = now + leaseMs
-    for (const [webhookId, most] of wanted) {
+    for (const [webhookId, limit] of wanted) {
       const target = targets.get(webhookId)
       if (!target) continue
-      // Somebody may have disabled it while a failure was being recorded.
-      if (target.isEnabled === 0) await giveUpWaiting(tx, webhookId, { now, hasLocks: true })
-      for (const delivery of await listClaimable(tx, { target, now, most })) {
+      // It may have been disabled while a failure was being recorded.
+      if (target.isEnabled === 0)
+        await failPendingDeliveries(tx, webhookId, { now, hasLocks: true })
+      for (const delivery of await listClaimable(tx, { target, now, limit })) {
         const lease = { id: delivery.id, leaseHolder: holder, leaseUntil }
         const isManual = delivery.isWanted === 1
         jobs.push({ delivery, target, isManual, body: undefined, lease })
@@ -129,8 +129,8 @@ export function createDeliveryQueue({ db, clock, schedule, holder }: Dependencie
     return jobs.map((job) => ({ ...job, body: bodies.get(job.delivery.id) }))
   }
 
-  /** Keeps bodies for good; the jobs as they are then, but those that are not ours any more. */
-  async function keep(
+  /** Stores bodies, and returns the updated jobs, without those whose lease was lost. */
+  async function storeBodies(
     tx: Db,
     {
       composed,
@@ -138,49 +138,49 @@ export function createDeliveryQueue({ db, clock, schedule, holder }: Dependencie
       now,
     }: { composed: { job: DeliveryJob; body: string }[]; leases: Map<string, number>; now: number },
   ): Promise<Map<DeliveryJob, DeliveryJob>> {
-    const kept = new Map<DeliveryJob, DeliveryJob>()
+    const stored = new Map<DeliveryJob, DeliveryJob>()
     for (const { job, body } of composed) {
       const { lease } = job
       if (leases.get(lease.id) !== lease.leaseUntil) continue
-      kept.set(job, { ...job, body, lease: await prolonged(tx, lease, now) })
+      stored.set(job, { ...job, body, lease: await extendLease(tx, lease, now) })
     }
-    const bodies = [...kept.values()].map(({ delivery, body = '' }) => ({
+    const bodies = [...stored.values()].map(({ delivery, body = '' }) => ({
       deliveryId: delivery.id,
       body,
     }))
     if (bodies.length > 0) await insertBodies(tx, bodies)
-    return kept
+    return stored
   }
 
-  // Composing may have had to wait.
-  async function prolonged(tx: Db, lease: Lease, now: number): Promise<Lease> {
+  // Composing may have used up much of the lease.
+  async function extendLease(tx: Db, lease: Lease, now: number): Promise<Lease> {
     if (lease.leaseUntil - now > leaseMs / 2) return lease
     const leaseUntil = now + leaseMs
     await updateLeased(tx, lease, { leaseUntil })
     return { ...lease, leaseUntil }
   }
 
-  /** Records what has become of jobs; the webhooks of which one was given up after its last attempt. */
+  /** Records results, and returns the webhooks of which a delivery has failed for good. */
   async function record(
     tx: Db,
     { settled, targets, now }: { settled: Settled[]; targets: Targets; now: number },
   ): Promise<string[]> {
     const attempts: DeliveryAttemptRow[] = []
-    const givenUp = new Set<string>()
+    const exhausted = new Set<string>()
     for (const one of settled) {
       const { job } = one
       const isEnabled = targets.get(job.target.id)?.isEnabled === 1
       const change = toChange(one, { now, isEnabled })
       const updated = await updateLeased(tx, job.lease, change)
-      // Somebody else has it by now, or it is gone.
+      // The lease was lost, or the delivery was deleted.
       if (!updated) continue
       if ('isReleased' in one) continue
       if (updated.isWanted === 1) await makePending(tx, job.delivery.id, now)
       if ('outcome' in one) attempts.push(toAttempt(one))
-      if (change.status === 'failed') givenUp.add(job.target.id)
+      if (change.status === 'failed') exhausted.add(job.target.id)
     }
     if (attempts.length > 0) await insertAttempts(tx, attempts)
-    return [...givenUp]
+    return [...exhausted]
   }
 
   async function disable(webhook: { id: string; repositoryId: string }): Promise<void> {
@@ -190,7 +190,7 @@ export function createDeliveryQueue({ db, clock, schedule, holder }: Dependencie
     await db
       .transaction()
       .execute(async (tx) => {
-        // Of two servers one is first, and nothing is told twice.
+        // Another server may have disabled it first; rolling back avoids a second event.
         if (!(await disableWebhook(tx, webhook, about))) throw already
       })
       .catch((error) => {
@@ -232,26 +232,25 @@ export function createDeliveryQueue({ db, clock, schedule, holder }: Dependencie
   }
 
   return {
-    /** Takes what is due of some webhooks, up to a number for each. */
-    // The result of a task is that of its kind, here and below.
+    /** Claims due deliveries of webhooks, up to a number for each. */
+    // The kind of a task determines the type of its result, here and below.
     claim: (wanted: Map<string, number>) =>
       write({ kind: 'claim', wanted }) as Promise<DeliveryJob[]>,
 
-    /** Keeps the body of a job before it is sent; the job as it is then, or undefined when it is not ours any more. */
+    /** Stores the body of a job before it is sent, and returns the updated job; undefined when the lease was lost. */
     keepBody: (job: DeliveryJob, body: string) =>
-      write({ kind: 'keep', job, body }) as Promise<DeliveryJob | undefined>,
+      write({ kind: 'storeBodies', job, body }) as Promise<DeliveryJob | undefined>,
 
-    /** Records what has become of a job. */
     async record(settled: Settled): Promise<void> {
       await write({ kind: 'record', settled })
     },
 
-    /** Gives a job back that was not attempted, or whose attempt was cut off. */
+    /** Releases a job that was not attempted, or whose attempt was aborted. */
     async release(job: DeliveryJob): Promise<void> {
       await write({ kind: 'record', settled: { job, isReleased: true } })
     },
 
-    /** Gives back what this server had when it was killed. */
+    /** Releases the leases that this server had when it was killed. */
     async recover(): Promise<void> {
       for (const webhookId of await listLeased(db, holder)) {
         await db.transaction().execute(async (tx) => {
@@ -263,7 +262,7 @@ export function createDeliveryQueue({ db, clock, schedule, holder }: Dependencie
   }
 }
 
-/** Keeps since when webhooks have failed. What is the server's own fault tells nothing. */
+/** Records since when webhooks have failed. Faults of this server do not count. */
 async function recordHealth(tx: Db, settled: Settled[]): Promise<void> {
   const healthy = new Set<string>()
   const failing = new Map<string, number>()
@@ -303,7 +302,7 @@ function toAttempt({
 
 function webhooksOf(task: Task): string[] {
   if (task.kind === 'claim') return [...task.wanted.keys()]
-  return [(task.kind === 'keep' ? task.job : task.settled.job).target.id]
+  return [(task.kind === 'storeBodies' ? task.job : task.settled.job).target.id]
 }
 
 function toSettled(task: Task): Settled[] {
@@ -311,5 +310,5 @@ function toSettled(task: Task): Settled[] {
 }
 
 function toComposed(task: Task): { job: DeliveryJob; body: string }[] {
-  return task.kind === 'keep' ? [task] : []
+  return task.kind === 'storeBodies' ? [task] : []
 }

@@ -6,14 +6,14 @@ import { deleteOldDeliveries } from './queue-store.ts'
 
 type Dependencies = { db: Database; clock: Clock; keptDays: number; signal: AbortSignal }
 
-const deliveriesAtOnce = 500
+const batchSize = 500
 
-/** Forgets deliveries that were made more than that many days ago, but for those that still wait to be made. */
+/** Deletes deliveries that were created more than `keptDays` days ago, except pending ones. */
 export async function pruneDeliveries({ db, clock, keptDays, signal }: Dependencies) {
   const before = idBefore(clock.now() - keptDays * dayMs)
   while (!signal.aborted) {
-    // In pieces, so that nobody waits for long.
-    if ((await deleteOldDeliveries(db, before, deliveriesAtOnce)) < deliveriesAtOnce) return
+    // In batches, so that no other query waits for long.
+    if ((await deleteOldDeliveries(db, before, batchSize)) < batchSize) return
     await breathe()
   }
 }

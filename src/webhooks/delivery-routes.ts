@@ -3,7 +3,7 @@ import { linkToNext, PageQuery } from '../http/pages.ts'
 import { closed, type FindRequest, route } from '../http/route.ts'
 import type { Repositories, Repository } from '../repositories/repositories.ts'
 import type { Deliveries } from './deliveries.ts'
-import { replayedAtMost } from './replay.ts'
+import { maxReplayed } from './replay.ts'
 import {
   Delivery,
   DeliveryEvent,
@@ -19,7 +19,7 @@ type Dependencies = {
   deliveries: Deliveries
 }
 
-const usualPage = 100
+const defaultPageSize = 100
 const webhookMissing = [
   'repository_not_found',
   'owner_required',
@@ -28,17 +28,17 @@ const webhookMissing = [
 ] as const
 const deliveryMissing = [...webhookMissing, 'delivery_not_found'] as const
 
-/** The routes of what is sent to webhooks. */
+/** The routes of webhook deliveries. */
 export function deliveryRoutes({ repositories, webhookService, deliveries }: Dependencies) {
-  async function findWebhook(asked: FindRequest<{ name: string; id: string }>) {
-    const { principal, permission, params } = asked
+  async function findWebhook(request: FindRequest<{ name: string; id: string }>) {
+    const { principal, permission, params } = request
     const repository = await repositories.open(principal, params.name, permission, 'owner')
     return { repository, webhook: await webhookService.find(repository, params.id) }
   }
 
-  async function find(asked: FindRequest<{ name: string; id: string; deliveryId: string }>) {
-    const { repository, webhook } = await findWebhook(asked)
-    const delivery = await deliveries.find(webhook, asked.params.deliveryId)
+  async function find(request: FindRequest<{ name: string; id: string; deliveryId: string }>) {
+    const { repository, webhook } = await findWebhook(request)
+    const delivery = await deliveries.find(webhook, request.params.deliveryId)
     return { repository, webhook, delivery }
   }
 
@@ -46,8 +46,8 @@ export function deliveryRoutes({ repositories, webhookService, deliveries }: Dep
     route('GET', '/repos/:name/webhooks/:id/deliveries', {
       operationId: 'listDeliveries',
       tag: 'webhooks',
-      summary: 'List the deliveries, newest first',
-      description: `A page has ${usualPage} unless \`limit\` says otherwise.`,
+      summary: 'List deliveries of a webhook',
+      description: `Newest first. A page has ${defaultPageSize} deliveries by default.`,
       permission: 'webhook:read',
       find: findWebhook,
       query: Type.Object({
@@ -58,7 +58,7 @@ export function deliveryRoutes({ repositories, webhookService, deliveries }: Dep
       reply: { 200: Type.Array(Delivery) },
       problems: [...webhookMissing],
       handle: async ({ found: { repository, webhook }, query, url, setHeader }) => {
-        const { limit = usualPage, cursor: before = '', status, event } = query
+        const { limit = defaultPageSize, cursor: before = '', status, event } = query
         const rows = await deliveries.list(webhook, { before, limit: limit + 1, status, event })
         const page = rows.slice(0, limit)
         const last = page.at(-1)
@@ -70,7 +70,7 @@ export function deliveryRoutes({ repositories, webhookService, deliveries }: Dep
     route('GET', '/repos/:name/webhooks/:id/deliveries/:deliveryId', {
       operationId: 'getDelivery',
       tag: 'webhooks',
-      summary: 'Get a delivery, with its attempts and what is sent',
+      summary: 'Get a delivery with its attempts and body',
       permission: 'webhook:read',
       find,
       reply: { 200: WholeDelivery },
@@ -80,10 +80,10 @@ export function deliveryRoutes({ repositories, webhookService, deliveries }: Dep
     route('POST', '/repos/:name/webhooks/:id/deliveries/:deliveryId/retry', {
       operationId: 'retryDelivery',
       tag: 'webhooks',
-      summary: 'Attempt a delivery again, at once',
+      summary: 'Retry a delivery',
       description:
-        'Whatever has become of it, and with the same id and body. It counts as an attempt; when it fails, further ' +
-        'ones are made as long as there were fewer than `maxAttempts`.',
+        'Attempts a delivery in any state again at once, with the same id and body. This counts as an attempt; if it ' +
+        'fails, it is retried while there were fewer than `maxAttempts`.',
       permission: 'webhook:write',
       find,
       reply: { 202: Delivery },
@@ -94,8 +94,8 @@ export function deliveryRoutes({ repositories, webhookService, deliveries }: Dep
     route('POST', '/repos/:name/webhooks/:id/ping', {
       operationId: 'pingWebhook',
       tag: 'webhooks',
-      summary: 'Send a ping to a webhook',
-      description: 'One attempt is made, also of a webhook that is disabled.',
+      summary: 'Ping a webhook',
+      description: 'Sends a ping in a single attempt, even if the webhook is disabled.',
       permission: 'webhook:write',
       find: findWebhook,
       reply: { 202: Delivery },
@@ -109,31 +109,31 @@ export function deliveryRoutes({ repositories, webhookService, deliveries }: Dep
     route('POST', '/repos/:name/webhooks/:id/replay', {
       operationId: 'replayDeliveries',
       tag: 'webhooks',
-      summary: 'Send again what happened in some time',
+      summary: 'Replay events of a period',
       description:
-        'Deliveries of events in that time are attempted again, and events that the webhook was not told of, as it ' +
-        `was disabled or not there yet, get a delivery. At most ${replayedAtMost} in a request, oldest first; when there ` +
-        'is more, the same request with `after` set to `next` goes on.',
+        'Retries the deliveries of events in the period, and creates deliveries for events that have none because the ' +
+        `webhook was disabled or did not exist yet. A request replays up to ${maxReplayed} deliveries, oldest first; ` +
+        'to continue, repeat it with `after` set to `next`.',
       permission: 'webhook:write',
       find: findWebhook,
       body: Type.Object(
         {
-          since: Type.Integer({ description: `when it began, ${timeForm}`, ...anyTime }),
+          since: Type.Integer({ description: `the start of the period ${timeForm}`, ...anyTime }),
           until: Type.Optional(
             Type.Integer({
-              description: `when it ended, ${timeForm}; now when left out`,
+              description: `the end of the period ${timeForm}; defaults to now`,
               ...anyTime,
             }),
           ),
           onlyFailed: Type.Optional(
             Type.Boolean({
               description:
-                'true for deliveries that failed alone, and events since the webhook was made; false for all',
+                'true to replay only failed deliveries and events since the webhook was created; defaults to false',
             }),
           ),
           after: Type.Optional(
             Type.Integer({
-              description: 'the `next` of the answer before, to go on from there',
+              description: 'the `next` of the previous response',
               minimum: 0,
               maximum: Number.MAX_SAFE_INTEGER,
             }),

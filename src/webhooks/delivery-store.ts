@@ -1,7 +1,6 @@
 import type { Db, DeliveryAttemptRow, DeliveryRow, DeliveryStatus } from '../database/schema.ts'
 import { inOrder, pending } from './queue-store.ts'
 
-/** What deliveries are listed: those in one state, of one kind of event. */
 export type DeliveryFilter = { status?: DeliveryStatus | undefined; event?: string | undefined }
 
 export type NewDelivery = Omit<
@@ -17,7 +16,7 @@ export type NewDelivery = Omit<
   | 'fault'
 >
 
-/** Writes down what is to be sent; the ids of those that were not there yet. */
+/** Inserts deliveries, and returns the ids of those that did not exist yet. */
 export async function insertDeliveries(db: Db, deliveries: NewDelivery[]): Promise<string[]> {
   if (deliveries.length === 0) return []
   const rows = await db
@@ -60,23 +59,23 @@ export function findDelivery(
     .executeTakeFirst()
 }
 
-/** The last attempts of a delivery, oldest first. */
+/** The latest attempts of a delivery, oldest first. */
 export async function listAttempts(
   db: Db,
   deliveryId: string,
-  most: number,
+  limit: number,
 ): Promise<DeliveryAttemptRow[]> {
   const rows = await db
     .selectFrom('deliveryAttempts')
     .selectAll()
     .where('deliveryId', '=', deliveryId)
     .orderBy('attempt', 'desc')
-    .limit(most)
+    .limit(limit)
     .execute()
   return rows.reverse()
 }
 
-/** What is sent, or was; undefined until it is composed. */
+/** The body of a delivery; undefined until it is composed. */
 export async function findBody(db: Db, deliveryId: string): Promise<string | undefined> {
   const row = await db
     .selectFrom('deliveryBodies')
@@ -86,7 +85,7 @@ export async function findBody(db: Db, deliveryId: string): Promise<string | und
   return row?.body
 }
 
-/** How many deliveries of webhooks wait, or are being sent, by webhook. */
+/** The number of pending deliveries by webhook. */
 export async function countPending(db: Db, webhookIds: string[]): Promise<Map<string, number>> {
   if (webhookIds.length === 0) return new Map()
   const rows = await db
@@ -99,8 +98,8 @@ export async function countPending(db: Db, webhookIds: string[]): Promise<Map<st
   return new Map(rows.map(({ webhookId, count }) => [webhookId, Number(count)]))
 }
 
-/** Has deliveries of a webhook attempted at once, to its address as it is now; the ids of those that are there. */
-export async function wantAttempts(
+/** Makes deliveries of a webhook due at once, to its current URL, and returns the ids of those that exist. */
+export async function requestAttempts(
   db: Db,
   { webhookId, ids, now }: { webhookId: string; ids: string[]; now: number },
 ): Promise<string[]> {
@@ -120,15 +119,15 @@ export async function wantAttempts(
   return rows.map(({ id }) => id)
 }
 
-/** Sends what waits to another address. */
+/** Changes the URL of the pending deliveries of a webhook. */
 export async function redirectPending(db: Db, webhookId: string, url: string): Promise<void> {
   const waiting = inOrder(db).where('webhookId', '=', webhookId).where('status', '=', pending)
   await db.updateTable('deliveries').set({ url }).where('id', 'in', waiting).execute()
 }
 
-/** Removes some deliveries of a webhook; how many. */
-export async function deleteDeliveries(db: Db, webhookId: string, most: number): Promise<number> {
-  const some = inOrder(db).where('webhookId', '=', webhookId).limit(most)
+/** Deletes up to `limit` deliveries of a webhook, and returns how many. */
+export async function deleteDeliveries(db: Db, webhookId: string, limit: number): Promise<number> {
+  const some = inOrder(db).where('webhookId', '=', webhookId).limit(limit)
   const { numDeletedRows } = await db
     .deleteFrom('deliveries')
     .where('id', 'in', some)

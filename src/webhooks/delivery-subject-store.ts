@@ -1,6 +1,6 @@
 import type { Db, WebhookRow } from '../database/schema.ts'
 
-/** An event of a repository by its number; undefined when it is not kept any more. */
+/** An event of a repository by its sequence number; undefined when it was pruned. */
 export function findEvent(db: Db, repositoryId: string, seq: number) {
   return db
     .selectFrom('events')
@@ -10,7 +10,7 @@ export function findEvent(db: Db, repositoryId: string, seq: number) {
     .executeTakeFirst()
 }
 
-/** What a ping tells of a webhook; undefined when it is gone. */
+/** A webhook as its ping describes it; undefined when it was deleted. */
 export function findPinged(
   db: Db,
   id: string,

@@ -3,47 +3,47 @@ import type { Outbound } from '../outbound/outbound.ts'
 
 type Dependencies = {
   outbound: Pick<Outbound, 'resolve'>
-  /** A time in milliseconds that only goes on. */
+  /** A monotonic clock, in milliseconds. */
   now?: () => number
 }
 
 type Addresses = Awaited<ReturnType<Outbound['resolve']>>
 
-const freshMs = 5000
-const quickMs = 1000
-const remembered = 1000
-// Half of the names that the policy has looked up at once: the other half is for hosts that are known to be found.
-const strangersAtOnce = 16
+const cacheMs = 5000
+const fastLookupMs = 1000
+const maxCached = 1000
+// Half of the concurrent lookups that the policy allows; the other half is reserved for hosts that resolve quickly.
+const maxUnknownLookups = 16
 
 /**
- * The addresses of hosts, as the outbound policy has judged them some seconds ago at most. Names that are not found
- * soon wait for each other, and nobody else waits for them. Throws the Problems of the policy.
+ * Resolves hosts by the outbound policy, and caches the result for a few seconds. Names that resolve slowly, or not at
+ * all, wait only for each other. Throws the Problems of the policy.
  */
 export function createHostAddresses({ outbound, now = () => performance.now() }: Dependencies) {
-  const known = new Map<string, { at: number; addresses: Addresses }>()
-  const asking = new Map<string, Promise<Addresses>>()
-  const strangers = createSemaphore(strangersAtOnce)
+  const cached = new Map<string, { at: number; addresses: Addresses }>()
+  const pending = new Map<string, Promise<Addresses>>()
+  const unknownLookups = createSemaphore(maxUnknownLookups)
   const { signal } = new AbortController()
 
-  async function ask(host: string): Promise<Addresses> {
-    using _slot = known.has(host) ? undefined : await strangers.acquire(signal)
-    const began = now()
-    const found = await outbound.resolve(host).finally(() => known.delete(host))
-    if (now() - began <= quickMs) known.set(host, { at: now(), addresses: found })
-    for (const oldest of known.keys()) {
-      if (known.size <= remembered) break
-      known.delete(oldest)
+  async function resolve(host: string): Promise<Addresses> {
+    using _slot = cached.has(host) ? undefined : await unknownLookups.acquire(signal)
+    const startedAt = now()
+    const found = await outbound.resolve(host).finally(() => cached.delete(host))
+    if (now() - startedAt <= fastLookupMs) cached.set(host, { at: now(), addresses: found })
+    for (const oldest of cached.keys()) {
+      if (cached.size <= maxCached) break
+      cached.delete(oldest)
     }
     return found
   }
 
   return async (host: string): Promise<Addresses> => {
-    const last = known.get(host)
-    if (last && now() - last.at < freshMs) return last.addresses
-    const asked = asking.get(host)
-    if (asked !== undefined) return asked
-    const answer = ask(host).finally(() => asking.delete(host))
-    asking.set(host, answer)
-    return answer
+    const entry = cached.get(host)
+    if (entry && now() - entry.at < cacheMs) return entry.addresses
+    const running = pending.get(host)
+    if (running !== undefined) return running
+    const lookup = resolve(host).finally(() => pending.delete(host))
+    pending.set(host, lookup)
+    return lookup
   }
 }

@@ -1,23 +1,22 @@
 import type { CommitSummary } from '../github-payloads/commits.ts'
 import type { Masker } from '../secret-masking/masker.ts'
 
-/** Replaces secrets in texts. */
 export type Mask = Pick<Masker, 'mask' | 'maskBeginning'>
 
 export async function createMask(secrets: Record<string, string>): Promise<Mask> {
   const values = Object.values(secrets)
   if (values.length === 0) return { mask: unchanged, maskBeginning: unchanged }
-  // Loaded only where it is used: it takes memory and time at the start.
+  // Loaded on demand to save memory and start-up time.
   const { createMasker } = await import('../secret-masking/masker.ts')
   return createMasker(values)
 }
 
 const unchanged = (text: string) => text
 
-/** A commit with what its authors wrote masked, names of files included. */
+/** Masks the texts of a commit, names of files included. */
 export function maskCommit<Commit extends CommitSummary>(commit: Commit, masks: Mask): Commit {
   const { message, author, committer, files, isWhole = true } = commit
-  // A text that was shortened as it was read may end within a secret. Paths are read whole or not at all.
+  // A truncated message may end within a secret. Paths are never truncated.
   const mask = isWhole ? masks.mask : masks.maskBeginning
   return {
     ...commit,

@@ -9,7 +9,7 @@ import { type Mask, maskCommit } from './mask.ts'
 
 const noFiles = { added: [], removed: [], modified: [] }
 
-/** The body of a push without `svc`. What does not fit is left out, the oldest first. */
+/** The body of a push without `svc`. Commits that do not fit are dropped, the oldest first. */
 export function pushBody(
   { update, pushed }: { update: EventData['push']; pushed: PushedCommits },
   { about, mask }: { about: About; mask: Mask },
@@ -18,17 +18,17 @@ export function pushBody(
   const baseRef = baseOf(pushed.branches, update.ref, about.repository.defaultBranch)
   const payload = pushPayload(update, { commits: [], head, baseRef }, about)
   const url = pushUrlOf(update, about)
-  const told = pushed.commits.map((commit) => {
+  const commits = pushed.commits.map((commit) => {
     const masked = commit === pushed.head && head ? head : maskCommit(commit, mask)
     return { whole: toCommit(masked, url), short: toCommit({ ...masked, files: noFiles }, url) }
   })
-  const { items, isWhole } = fitNewest(told, sharedMaxBytes - byteLength(payload))
+  const { items, isWhole } = fitNewest(commits, sharedMaxBytes - byteLength(payload))
   return { ...payload, commits: items, truncated: !(pushed.isWhole && isWhole) }
 }
 
-// The branch that a new ref was most likely made from.
+// The branch that a new ref was most likely created from.
 function baseOf(branches: string[], ref: string, defaultBranch: string): string | undefined {
   const others = branches.filter((branch) => branch !== ref).sort()
-  const usual = `refs/heads/${defaultBranch}`
-  return others.includes(usual) ? usual : others[0]
+  const defaultRef = `refs/heads/${defaultBranch}`
+  return others.includes(defaultRef) ? defaultRef : others[0]
 }

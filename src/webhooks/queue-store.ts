@@ -8,28 +8,27 @@ import type {
   Schema,
   WebhookRow,
 } from '../database/schema.ts'
-import { type Closed, type DeliveryTarget, windowMost } from './delivery-limits.ts'
+import { type DeliveryTarget, type Exhausted, maxWindow } from './delivery-limits.ts'
 
-/** What is known of a webhook when something is sent to it. */
+/** A webhook as a delivery to it needs it. */
 export type Target = Pick<WebhookRow, 'id' | 'url' | 'receiver' | 'isEnabled' | 'repositoryId'> & {
   repositoryName: string
 }
 
-/** Whose a claimed delivery is: until its lease is over it is nobody else's. */
+/** The exclusive right to work on a delivery until a time. */
 export type Lease = { id: string; leaseHolder: string; leaseUntil: number }
 
-// SQLite takes the index of pending deliveries only where the statement itself says so.
+// A literal: SQLite uses the partial index of pending deliveries only when the statement itself names the status.
 export const pending = sql.lit<DeliveryStatus>('pending')
 
 type Where = ExpressionBuilder<Schema, 'webhooks'>
 
-// More rows than one webhook can have under way, on a few servers.
-const leasedAtMost = 4 * windowMost
+// More rows than a few servers can have leased of one webhook.
+const maxLeasedRows = 4 * maxWindow
 
 /**
- * Deliveries that are locked until the transaction ends, in the order of their ids as everybody does who waits for
- * several: see disabling.ts. To be chosen further, within the statement that changes them: what matches only after
- * a statement of its own would be locked behind the others.
+ * Selects deliveries and locks them until the transaction ends, in the order of their ids: see disabling.ts. Use it as
+ * a subquery of the statement that changes them; rows that a later statement finds would be locked out of order.
  */
 export function inOrder(tx: Db) {
   return tx
@@ -39,12 +38,12 @@ export function inOrder(tx: Db) {
     .$if(hasRowLocks(tx), (rows) => rows.forUpdate())
 }
 
-/** Webhooks of which something may be due, the one first that waits the longest, but those that are closed. */
+/** The webhooks with deliveries that may be due, except exhausted ones; the longest wait first. */
 export function listDueWebhooks(
   db: Db,
-  { now, most, closed }: { now: number; most: number; closed: Closed },
+  { now, limit, exhausted }: { now: number; limit: number; exhausted: Exhausted },
 ): Promise<DeliveryTarget[]> {
-  const { webhooks, open, cautious } = closed
+  const { webhooks, healthy, probing } = exhausted
   return db
     .selectFrom('webhooks')
     .select(['id as webhookId', 'receiver', 'repositoryId'])
@@ -52,18 +51,18 @@ export function listDueWebhooks(
     .where('deletedAt', 'is', null)
     .where((is) => is.not(isAmong(is, 'id', webhooks)))
     .where((is) => {
-      const isOpen = isAmong(is, 'id', open.webhooks)
+      const isHealthy = isAmong(is, 'id', healthy.webhooks)
       return is.or([
-        is.and([isOpen, is.not(isOfAny(is, open))]),
-        is.and([is.not(isOpen), is.lit(!cautious.isFull), is.not(isOfAny(is, cautious))]),
+        is.and([isHealthy, is.not(isOfAny(is, healthy))]),
+        is.and([is.not(isHealthy), is.lit(!probing.isFull), is.not(isOfAny(is, probing))]),
       ])
     })
     .orderBy('dueAt')
-    .limit(most)
+    .limit(limit)
     .execute()
 }
 
-/** When something is due next, after a time. */
+/** When the next delivery after a time is due. */
 export async function findNextDue(db: Db, after: number): Promise<number | undefined> {
   const row = await db
     .selectFrom('webhooks')
@@ -76,7 +75,6 @@ export async function findNextDue(db: Db, after: number): Promise<number | undef
   return row?.dueAt ?? undefined
 }
 
-/** Webhooks with what is needed to send to them. */
 export function listTargets(tx: Db, ids: string[]): Promise<Target[]> {
   return tx
     .selectFrom('webhooks')
@@ -95,12 +93,12 @@ export function listTargets(tx: Db, ids: string[]): Promise<Target[]> {
 }
 
 /**
- * Deliveries of a webhook that are due and that nobody has, the oldest first; nobody else is given them meanwhile.
- * Of one that is disabled only what was asked for by hand.
+ * Due deliveries of a webhook without a lease, oldest first, locked until the transaction ends. Of a disabled webhook
+ * only those that were requested manually.
  */
 export function listClaimable(
   tx: Db,
-  { target, now, most }: { target: Target; now: number; most: number },
+  { target, now, limit }: { target: Target; now: number; limit: number },
 ): Promise<DeliveryRow[]> {
   return tx
     .selectFrom('deliveries')
@@ -112,12 +110,12 @@ export function listClaimable(
     .$if(target.isEnabled === 0, (is) => is.where('isWanted', '=', 1))
     .orderBy('dueAt')
     .orderBy('id')
-    .limit(most)
+    .limit(limit)
     .$if(hasRowLocks(tx), (rows) => rows.forNoKeyUpdate().skipLocked())
     .execute()
 }
 
-/** Until when a holder has some deliveries, whose rows are locked until the transaction ends. */
+/** When a lease owner's leases of some deliveries end; their rows stay locked until the transaction ends. */
 export async function lockLeases(
   tx: Db,
   ids: string[],
@@ -132,7 +130,7 @@ export async function lockLeases(
   return new Map(rows.map(({ id, leaseUntil }) => [id, leaseUntil]))
 }
 
-/** Takes deliveries; what was asked for by hand begins with this. */
+/** Leases deliveries. A manual request counts as served from here on. */
 export async function leaseDeliveries(
   tx: Db,
   ids: string[],
@@ -146,9 +144,8 @@ export async function leaseDeliveries(
 }
 
 /**
- * Has webhooks be looked at when their earliest delivery is due, or free again. Their rows are locked first, in the
- * order of their ids: who adds a delivery and has not told them yet does so afterwards, and of who has told them
- * the delivery is seen.
+ * Sets `dueAt` of webhooks to the time when their earliest delivery is due, or its lease ends. The rows are locked
+ * first, in the order of their ids: a concurrent insert either updates them afterwards, or its delivery is visible here.
  */
 export async function refreshDue(tx: Db, webhookIds: string[]): Promise<void> {
   if (hasRowLocks(tx)) {
@@ -160,14 +157,14 @@ export async function refreshDue(tx: Db, webhookIds: string[]): Promise<void> {
       .forNoKeyUpdate()
       .execute()
   }
-  // What is leased was due, so it comes before whatever is not: the first rows tell.
+  // Leased deliveries were due, so they sort first and the first rows suffice.
   const earliest = sql<number | null>`(
     select min(free_at) from (
       select case when lease_until > due_at then lease_until else due_at end as free_at
       from deliveries
       where webhook_id = webhooks.id and status = 'pending'
       order by due_at
-      limit ${sql.lit(leasedAtMost)}
+      limit ${sql.lit(maxLeasedRows)}
     ) as earliest
   )`
   await tx.updateTable('webhooks').set({ dueAt: earliest }).where('id', 'in', webhookIds).execute()
@@ -194,8 +191,8 @@ export async function insertAttempts(tx: Db, attempts: DeliveryAttemptRow[]): Pr
 }
 
 /**
- * Changes a leased delivery; whether a further attempt has been asked for since it was leased. Undefined when the
- * delivery is not the holder's any more.
+ * Changes a leased delivery, and returns whether another attempt was requested since it was leased. Undefined when the
+ * lease was lost.
  */
 export function updateLeased(
   tx: Db,
@@ -212,7 +209,7 @@ export function updateLeased(
     .executeTakeFirst()
 }
 
-/** Has a delivery be attempted again at once: that was asked for while it was under way. */
+/** Makes a delivery due at once, since a retry was requested while it was in flight. */
 export async function makePending(tx: Db, id: string, now: number): Promise<void> {
   await tx
     .updateTable('deliveries')
@@ -221,7 +218,7 @@ export async function makePending(tx: Db, id: string, now: number): Promise<void
     .execute()
 }
 
-/** Since when a webhook has failed is kept at its first failure. */
+/** Records the first of a series of failures. */
 export async function markFailing(tx: Db, webhookId: string, since: number): Promise<void> {
   await tx
     .updateTable('webhooks')
@@ -240,7 +237,7 @@ export async function markHealthy(tx: Db, webhookIds: string[]): Promise<void> {
     .execute()
 }
 
-/** Those of some webhooks that are enabled, and have had nothing but failures since a time or longer. */
+/** The enabled webhooks that have only failed since a time or earlier. */
 export function listFailingSince(
   tx: Db,
   ids: string[],
@@ -256,10 +253,10 @@ export function listFailingSince(
 }
 
 /**
- * Has what waits for a disabled webhook fail, but what was asked for by hand or is just being sent. Whoever has
- * locks already leaves out what others have locked, which is in their hands.
+ * Fails the pending deliveries of a disabled webhook, except those that were requested manually or are in flight. A
+ * caller that already holds locks skips rows that others have locked, to avoid a deadlock.
  */
-export async function failWaiting(
+export async function failPending(
   tx: Db,
   webhookId: string,
   { now, fault, hasLocks }: { now: number; fault: string; hasLocks: boolean },
@@ -277,7 +274,7 @@ export async function failWaiting(
     .execute()
 }
 
-/** Webhooks of which a holder has leases, of deliveries that are not done. */
+/** The webhooks with pending deliveries that are leased by an owner. */
 export async function listLeased(db: Db, leaseHolder: string): Promise<string[]> {
   const rows = await db
     .selectFrom('deliveries')
@@ -292,7 +289,7 @@ export async function listLeased(db: Db, leaseHolder: string): Promise<string[]>
   return rows.map(({ webhookId }) => webhookId)
 }
 
-/** Gives back what a holder has leased of a webhook. */
+/** Ends an owner's leases of a webhook's deliveries. */
 export async function endLeases(tx: Db, webhookId: string, leaseHolder: string): Promise<void> {
   const leased = inOrder(tx)
     .where('webhookId', '=', webhookId)
@@ -305,9 +302,13 @@ export async function endLeases(tx: Db, webhookId: string, leaseHolder: string):
     .execute()
 }
 
-/** Forgets deliveries that were made before a time, but those that wait; how many. */
-export async function deleteOldDeliveries(db: Db, beforeId: string, most: number): Promise<number> {
-  const old = inOrder(db).where('id', '<', beforeId).where('status', '<>', 'pending').limit(most)
+/** Deletes finished deliveries that were created before an id, and returns how many. */
+export async function deleteOldDeliveries(
+  db: Db,
+  beforeId: string,
+  limit: number,
+): Promise<number> {
+  const old = inOrder(db).where('id', '<', beforeId).where('status', '<>', 'pending').limit(limit)
   const { numDeletedRows } = await db
     .deleteFrom('deliveries')
     .where('id', 'in', old)
@@ -322,7 +323,7 @@ function isOfAny(
   return is.or([isAmong(is, 'receiver', receivers), isAmong(is, 'repositoryId', repositories)])
 }
 
-// No list of SQL is empty.
+// SQL has no empty lists.
 function isAmong(is: Where, column: 'id' | 'receiver' | 'repositoryId', values: string[]) {
   return values.length > 0 ? is(column, 'in', values) : is.lit(false)
 }

@@ -2,25 +2,25 @@ import type { Pool } from 'undici'
 import type { Outbound } from '../outbound/outbound.ts'
 import { connectPinned } from '../outbound/pinned-connect.ts'
 import { connectSeconds } from './attempt-error.ts'
-import { windowMost } from './delivery-limits.ts'
+import { maxWindow } from './delivery-limits.ts'
 import { createHostAddresses } from './host-addresses.ts'
 import { limitResponse } from './response-limit.ts'
 
-/** The connections to one receiver, while they are used. */
-type Open = Disposable & { pool: Pool }
+/** A pool of connections to one receiver, held until disposed. */
+type Connection = Disposable & { pool: Pool }
 
 type Entry = { pool: Pool; users: number }
 type Undici = typeof import('undici')
 
-const idleMs = 2000
-const idleMostMs = 10_000
-const headersMost = 16_384
-// All of an answer, with what comes before its head; of its body less is read.
-const answerMost = 256 * 1024
+const keepAliveMs = 2000
+const maxKeepAliveMs = 10_000
+const maxHeaderBytes = 16_384
+// The whole response, interim ones included; less is read of its body.
+const maxResponseBytes = 256 * 1024
 
 /**
- * Connections to receivers, which are used again for some seconds: but only those to addresses that the host has now and
- * that are allowed now.
+ * Pools connections to receivers for a few seconds. A connection is reused only while its host resolves to the same
+ * addresses and the outbound policy allows them.
  */
 export function createConnections({ outbound }: { outbound: Pick<Outbound, 'resolve'> }) {
   const entries = new Map<string, Entry>()
@@ -36,21 +36,21 @@ export function createConnections({ outbound }: { outbound: Pick<Outbound, 'reso
       timeoutMs: connectSeconds * 1000,
     }
     return new Pool(url.origin, {
-      connections: windowMost,
+      connections: maxWindow,
       pipelining: 1,
       allowH2: false,
       connect: (_options, done) => {
         connectPinned(destination).then(
-          (socket) => done(null, limitResponse(socket, answerMost)),
+          (socket) => done(null, limitResponse(socket, maxResponseBytes)),
           (error) => done(error, null),
         )
       },
-      // An attempt as a whole has its time.
+      // The attempt as a whole has a timeout.
       headersTimeout: 0,
       bodyTimeout: 0,
-      keepAliveTimeout: idleMs,
-      keepAliveMaxTimeout: idleMostMs,
-      maxHeaderSize: headersMost,
+      keepAliveTimeout: keepAliveMs,
+      keepAliveMaxTimeout: maxKeepAliveMs,
+      maxHeaderSize: maxHeaderBytes,
     })
   }
 
@@ -62,9 +62,9 @@ export function createConnections({ outbound }: { outbound: Pick<Outbound, 'reso
   }
 
   return {
-    /** Opens what leads to an address, to be disposed of after use. Throws the Problems of the outbound policy. */
-    async open(url: URL): Promise<Open> {
-      // Loaded by the first delivery: many servers never make one.
+    /** Acquires the connection pool for a URL, until disposed. Throws the Problems of the outbound policy. */
+    async open(url: URL): Promise<Connection> {
+      // Loaded by the first delivery, since many servers never have one.
       const { Pool } = await import('undici')
       const addresses = await addressesOf(withoutBrackets(url.hostname))
       const key = `${url.origin} ${addresses.toSorted().join()}`
@@ -85,7 +85,7 @@ export function createConnections({ outbound }: { outbound: Pick<Outbound, 'reso
       }
     },
 
-    /** Of how many receivers there are connections. */
+    /** The number of receivers with connections. */
     count: () => entries.size,
 
     async [Symbol.asyncDispose]() {

@@ -1,6 +1,6 @@
 import type { Db, DeliveryStatus } from '../database/schema.ts'
 
-/** The highest number of an event; 0 when there is none. */
+/** The sequence number of the last event; 0 when there is none. */
 export async function readLastSeq(db: Db): Promise<number> {
   const row = await db
     .selectFrom('marks')
@@ -10,7 +10,7 @@ export async function readLastSeq(db: Db): Promise<number> {
   return row.value
 }
 
-/** The first event from a number on; undefined when there is none. */
+/** The first event at or after a sequence number; undefined when there is none. */
 export function readEventFrom(
   db: Db,
   seq: number,
@@ -28,7 +28,7 @@ type Range = { after: number; upTo: number; limit: number }
 
 export type ReplayableEvent = { seq: number; kind: string; createdAt: number }
 
-/** Events of a repository between two numbers, of all kinds, in order. */
+/** Events of a repository between two sequence numbers, of all kinds, in order. */
 export function listEventsBetween(
   db: Db,
   repositoryId: string,
@@ -45,7 +45,7 @@ export function listEventsBetween(
     .execute()
 }
 
-/** The number of the last event of some kinds before a number; 0 when there is none. */
+/** The sequence number of the last event of some kinds before another one; 0 when there is none. */
 export async function readSeqBefore(
   db: Db,
   { repositoryId, kinds, seq }: { repositoryId: string; kinds: string[]; seq: number },
@@ -69,7 +69,7 @@ export type NumberedDelivery = {
   happenedAt: number
 }
 
-/** Deliveries of a webhook for events between two numbers, in order, and when what they tell of happened. */
+/** Deliveries of a webhook for events between two sequence numbers, in order, with the times of the events. */
 export async function listDeliveriesBetween(
   db: Db,
   webhookId: string,
@@ -91,7 +91,7 @@ export async function listDeliveriesBetween(
     .orderBy('deliveries.seq')
     .limit(limit)
     .execute()
-  // The event may be forgotten already.
+  // The event may have been pruned.
   return rows.map(({ id, seq, status, createdAt, happenedAt }) => ({
     id,
     seq: seq ?? 0,

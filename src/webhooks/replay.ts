@@ -4,7 +4,7 @@ import type { Database } from '../database/database.ts'
 import type { Db, WebhookRow } from '../database/schema.ts'
 import { invalid } from '../http/validation.ts'
 import { asGone } from '../repositories/repository-errors.ts'
-import { insertDeliveries, wantAttempts } from './delivery-store.ts'
+import { insertDeliveries, requestAttempts } from './delivery-store.ts'
 import {
   listDeliveriesBetween,
   listEventsBetween,
@@ -17,52 +17,52 @@ import { bringForward } from './webhook-store.ts'
 
 type Dependencies = { db: Database; clock: Clock; wake: () => void }
 
-type Wanted = {
+type ReplayRequest = {
   since: number
   until?: number | undefined
   onlyFailed?: boolean | undefined
   after?: number | undefined
 }
 
-/** An event that is to be sent again, or for the first time: then it has no delivery yet. */
+/** An event without a delivery for the webhook. */
 type Missed = { seq: number; kind: string; previousSeq: number }
 
-/** Deliveries of one request, at most. */
-export const replayedAtMost = 5000
+/** Deliveries per request. */
+export const maxReplayed = 5000
 
-const rowsAtOnce = 500
-// Where there is little to replay among much, a request does not look for it for ever.
-const lookedAtAtMost = 100_000
-/** Clocks of several servers, and a clock that was set back: events of one number may be older than of one before. */
-const clocksDifferMs = 60_000
+const batchSize = 500
+// Bounds the time of a request when few of many events match.
+const maxExamined = 100_000
+/** Clocks of servers differ, and may be set back: an event may have an earlier time than its predecessor. */
+const maxClockSkewMs = 60_000
 
-/** Sends what happened in some time again, by the event log: what was not delivered, or never told. */
+/** Replays the events of a period from the event log: retries deliveries, and creates those that do not exist. */
 export function createReplay({ db, clock, wake }: Dependencies) {
   /**
-   * Looks at events and deliveries in order of their numbers, in pieces, each of which is a transaction. Nothing
-   * is made twice: of an event a webhook has one delivery. Throws `invalid_request` for times of which nothing can be.
+   * Walks events and deliveries in order, in batches of one transaction each. A webhook has at most one delivery per
+   * event, so none is created twice. Throws `invalid_request` for an impossible period.
    */
-  return async function replay(webhook: WebhookRow, wanted: Wanted) {
-    requireTimes(wanted, clock.now())
-    const { since, until = clock.now(), onlyFailed = false } = wanted
-    const first = await findFirstSeq(db, since - clocksDifferMs)
-    const later = await readEventFrom(db, await findFirstSeq(db, until + clocksDifferMs + 1))
+  return async function replay(webhook: WebhookRow, request: ReplayRequest) {
+    requireTimes(request, clock.now())
+    const { since, until = clock.now(), onlyFailed = false } = request
+    const first = await findFirstSeq(db, since - maxClockSkewMs)
+    const later = await readEventFrom(db, await findFirstSeq(db, until + maxClockSkewMs + 1))
     const upTo = later ? later.seq - 1 : await readLastSeq(db)
     const isIn = (time: number) => since <= time && time <= until
     const { repositoryId } = webhook
     const kinds = webhook.events.split(' ')
     const isMissed = (time: number) => isIn(time) && (!onlyFailed || time >= webhook.createdAt)
-    let after = Math.max(wanted.after ?? 0, first - 1)
+    let after = Math.max(request.after ?? 0, first - 1)
     let previous: number | undefined
-    let [replayed, created, lookedAt] = [0, 0, 0]
-    while (after < upTo && replayed + created < replayedAtMost && lookedAt < lookedAtAtMost) {
-      const limit = Math.min(rowsAtOnce, replayedAtMost - replayed - created)
+    let [replayed, created, examined] = [0, 0, 0]
+    while (after < upTo && replayed + created < maxReplayed && examined < maxExamined) {
+      const limit = Math.min(batchSize, maxReplayed - replayed - created)
       const range = { after, upTo, limit }
       const events = await listEventsBetween(db, repositoryId, range)
       const deliveries = await listDeliveriesBetween(db, webhook.id, range)
-      // Of the one list that was cut off nothing is known behind its end.
+      // A list that reached the limit says nothing beyond its last row.
       const end = Math.min(endOf(events, limit), endOf(deliveries, limit), upTo)
-      const told = new Set(deliveries.map(({ seq }) => seq))
+      const delivered = new Set(deliveries.map(({ seq }) => seq))
       const again = deliveries.filter(
         ({ seq, status, happenedAt }) =>
           seq <= end && isIn(happenedAt) && (!onlyFailed || status === 'failed'),
@@ -71,7 +71,8 @@ export function createReplay({ db, clock, wake }: Dependencies) {
       for (const { seq, kind, createdAt } of events) {
         if (seq > end || !kinds.includes(kind)) continue
         previous ??= await readSeqBefore(db, { repositoryId, kinds, seq })
-        if (!told.has(seq) && isMissed(createdAt)) missed.push({ seq, kind, previousSeq: previous })
+        if (!delivered.has(seq) && isMissed(createdAt))
+          missed.push({ seq, kind, previousSeq: previous })
         previous = seq
       }
       const ids = again.map(({ id }) => id)
@@ -81,7 +82,7 @@ export function createReplay({ db, clock, wake }: Dependencies) {
         created += done.created
       }
       after = end
-      lookedAt += events.length + deliveries.length
+      examined += events.length + deliveries.length
     }
     if (replayed + created > 0) wake()
     const more = after < upTo
@@ -104,10 +105,10 @@ export function createReplay({ db, clock, wake }: Dependencies) {
       url,
       createdAt: now,
       dueAt: now,
-      // Asked for by hand: it is sent to a webhook that is disabled, too.
+      // Requested manually, so it is sent even if the webhook is disabled.
       isWanted: 1,
     }))
-    const replayed = await wantAttempts(tx, { webhookId, ids, now })
+    const replayed = await requestAttempts(tx, { webhookId, ids, now })
     const created = await insertDeliveries(tx, rows).catch(asGone(() => webhookNotFound(webhookId)))
     if (!(await bringForward(tx, webhookId, now, missed.at(-1)?.seq)))
       throw webhookNotFound(webhookId)
@@ -115,9 +116,9 @@ export function createReplay({ db, clock, wake }: Dependencies) {
   }
 }
 
-function requireTimes({ since, until = since }: Wanted, now: number): void {
+function requireTimes({ since, until = since }: ReplayRequest, now: number): void {
   const takes = 'it takes a time in milliseconds since the Unix epoch'
-  if (since > now + clocksDifferMs)
+  if (since > now + maxClockSkewMs)
     throw invalid([{ pointer: '/since', detail: `is in the future; ${takes}, now is ${now}.` }])
   if (since > until)
     throw invalid([{ pointer: '/since', detail: `is after \`until\`; ${takes}, up to ${until}.` }])
@@ -128,8 +129,8 @@ function endOf(rows: { seq: number }[], limit: number): number {
 }
 
 /**
- * The lowest number from which on all happened at a time or later, found by halves: events are in order of time. Those
- * that are forgotten count as if they had happened with the first that is not.
+ * Finds the first event at or after a time by binary search, since events are ordered by time. Pruned events count as
+ * having the time of the first one that remains.
  */
 async function findFirstSeq(db: Db, time: number): Promise<number> {
   let [low, high] = [1, (await readLastSeq(db)) + 1]

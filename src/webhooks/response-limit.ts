@@ -1,15 +1,15 @@
 import type { Socket } from 'node:net'
 
-/** A receiver has sent more than anybody will read. */
+/** A receiver has sent more than the limit. */
 export class ResponseTooLargeError extends Error {
   override readonly name = 'AnswerTooLong'
 }
 
 /**
- * Ends a connection on which more comes than so many bytes since something was last written to it. The parser of HTTP limits
- * headers, but neither a reason phrase nor how many provisional answers there are before the real one.
+ * Destroys a connection that receives more than `maxBytes` since the last write. The HTTP parser limits headers, but
+ * neither the reason phrase nor the number of interim responses.
  */
-export function limitResponse(socket: Socket, mostBytes: number): Socket {
+export function limitResponse(socket: Socket, maxBytes: number): Socket {
   const push = socket.push.bind(socket)
   let written = socket.bytesWritten
   let received = 0
@@ -17,8 +17,8 @@ export function limitResponse(socket: Socket, mostBytes: number): Socket {
     if (written !== socket.bytesWritten) received = 0
     written = socket.bytesWritten
     received += chunk?.length ?? 0
-    if (received <= mostBytes) return push(chunk, encoding)
-    socket.destroy(new ResponseTooLargeError('the answer is too long'))
+    if (received <= maxBytes) return push(chunk, encoding)
+    socket.destroy(new ResponseTooLargeError('the response is too large'))
     return false
   }
   return socket

@@ -1,30 +1,30 @@
 import { dayMs } from '../base/clock.ts'
 
-/** Delays before the attempts of a delivery in seconds, one for each. */
+/** The delay in seconds before each attempt of a delivery. */
 export type Schedule = readonly [number, ...number[]]
 
 type Attempted = {
   schedule: Schedule
   event: string
-  /** How many attempts were made, the one that has just failed included. */
+  /** The number of attempts so far, the one that just failed included. */
   attempts: number
   now: number
-  /** How long the receiver asked not to be sent it again. */
+  /** The delay that the receiver requested. */
   retryAfterMs: number | undefined
   /** From 0 up to, but not including, 1. */
   random: number
 }
 
-// Many that failed together are not to come back together.
+// Spreads retries of deliveries that failed together.
 const jitter = 0.1
-const retryAfterMostMs = dayMs
+const maxRetryAfterMs = dayMs
 
-/** How many attempts a delivery is given by itself. A ping is sent to be looked at, so it is not sent again. */
+/** The number of automatic attempts of a delivery. A ping is a test, so it is not retried. */
 export function maxAttempts(event: string, schedule: Schedule): number {
   return event === 'ping' ? 1 : schedule.length
 }
 
-/** When the attempt after a failed one is due; undefined when there is to be none. */
+/** When the next attempt after a failed one is due; undefined when there is none. */
 export function nextAttemptAt(attempted: Attempted): number | undefined {
   const { schedule, event, attempts, now, retryAfterMs = 0, random } = attempted
   if (attempts >= maxAttempts(event, schedule)) return undefined
@@ -33,16 +33,16 @@ export function nextAttemptAt(attempted: Attempted): number | undefined {
 }
 
 /**
- * Reads `Retry-After`, in seconds or as a date, as a time from now in milliseconds; a day at most. Undefined for
- * what says nothing: https://www.rfc-editor.org/rfc/rfc9110#section-10.2.3.
+ * Parses `Retry-After`, in seconds or as a date, into a delay in milliseconds of at most a day. Undefined when it is
+ * invalid: https://www.rfc-editor.org/rfc/rfc9110#section-10.2.3.
  */
 export function parseRetryAfter(text: string, now: number): number | undefined {
   const value = text.trim()
   const ms = /^\d+$/.test(value) ? Number(value) * 1000 : parseDate(value) - now
-  return Number.isNaN(ms) ? undefined : Math.min(Math.max(ms, 0), retryAfterMostMs)
+  return Number.isNaN(ms) ? undefined : Math.min(Math.max(ms, 0), maxRetryAfterMs)
 }
 
-// Date.parse alone takes almost anything for a date, `-1` for one.
+// Date.parse alone accepts almost any text, for example `-1`.
 function parseDate(text: string): number {
   return /^[A-Z][a-z]+,? /.test(text) ? Date.parse(text) : Number.NaN
 }

@@ -5,21 +5,21 @@ import type { createConnections } from './receiver-connections.ts'
 import { readResponse, toRecorded } from './receiver-response.ts'
 import { parseRetryAfter } from './retry-schedule.ts'
 
-/** What came of one attempt. The fault is a sentence; empty when the receiver took it. */
+/** The outcome of one attempt. The fault is a sentence; empty when the receiver accepted the delivery. */
 export type AttemptOutcome = {
   startedAt: number
-  /** In milliseconds, to the head of the answer. */
+  /** Milliseconds until the response headers arrived. */
   duration: number
   /** By name, with signatures hidden. */
   requestHeaders: Record<string, string>
   responseStatus: number | null
   responseHeaders: Record<string, string>
-  /** The first bytes of the answer, as text. */
+  /** The start of the response body, as text. */
   responseBody: string
   fault: string
-  /** Whether the fault is this server's, and says nothing of the receiver. */
+  /** Whether the fault is this server's, and says nothing about the receiver. */
   isOwnFault: boolean
-  /** How long the receiver asks not to be sent it again; undefined when it does not say. */
+  /** The delay that the receiver requested; undefined when it did not. */
   retryAfterMs: number | undefined
 }
 
@@ -27,35 +27,35 @@ type Request = {
   url: string
   headers: Record<string, string>
   body: Uint8Array
-  /** Cuts the attempt off; then `send` rejects with its reason. */
+  /** Aborts the attempt; `send` then rejects with its reason. */
   signal: AbortSignal
 }
 
 type Dependencies = {
   connections: ReturnType<typeof createConnections>
   clock: Clock
-  /** Time for one attempt, connection included. */
+  /** Timeout of one attempt, connection included. */
   attemptTimeoutMs?: number
 }
 
-/** Makes attempts: one request each, without redirects, and within limits of time and size whatever the receiver does. */
+/** Makes attempts: one request each, without redirects, within limits of time and size. */
 export function createSender(dependencies: Dependencies) {
   const { connections, clock, attemptTimeoutMs = attemptSeconds * 1000 } = dependencies
 
   async function post({ url, headers, body }: Request, signal: AbortSignal) {
-    const at = new URL(url)
-    const opening = connections.open(at)
-    // When it is given up, what opens afterwards is closed.
-    const late = () => opening.then((open) => open[Symbol.dispose]()).catch(() => {})
+    const target = new URL(url)
+    const opening = connections.open(target)
+    // If the attempt is aborted first, the connection is disposed once it opens.
+    const disposeLate = () => opening.then((open) => open[Symbol.dispose]()).catch(() => {})
     const open = await orAborted(opening, signal).catch((error) => {
-      void late()
+      void disposeLate()
       throw error
     })
     try {
-      const path = at.pathname + at.search
+      const path = target.pathname + target.search
       return {
         open,
-        answer: await open.pool.request({ method: 'POST', path, headers, body, signal }),
+        response: await open.pool.request({ method: 'POST', path, headers, body, signal }),
       }
     } catch (error) {
       open[Symbol.dispose]()
@@ -65,20 +65,20 @@ export function createSender(dependencies: Dependencies) {
 
   return {
     async send(request: Request): Promise<AttemptOutcome> {
-      const { signal: stop } = request
+      const { signal: stopSignal } = request
       const { hostname } = new URL(request.url)
       const startedAt = clock.now()
-      const began = performance.now()
+      const startedMs = performance.now()
       const timeout = new AbortController()
       const timer = setTimeout(() => timeout.abort(new AttemptTimeoutError()), attemptTimeoutMs)
-      const signal = AbortSignal.any([stop, timeout.signal])
-      const duration = () => Math.round(performance.now() - began)
+      const signal = AbortSignal.any([stopSignal, timeout.signal])
+      const duration = () => Math.round(performance.now() - startedMs)
       const requestHeaders = toRecordedRequest(request.headers)
       const about = { startedAt, requestHeaders, isOwnFault: false }
       try {
-        const { open, answer } = await post(request, signal)
+        const { open, response } = await post(request, signal)
         using _open = open
-        const { statusCode, headers } = answer
+        const { statusCode, headers } = response
         const fault = statusError(statusCode)
         return {
           ...about,
@@ -87,10 +87,10 @@ export function createSender(dependencies: Dependencies) {
           responseHeaders: toRecorded(headers),
           fault,
           retryAfterMs: fault === '' ? undefined : retryAfter(headers['retry-after'], clock.now()),
-          responseBody: await readResponse(answer.body, stop),
+          responseBody: await readResponse(response.body, stopSignal),
         }
       } catch (error) {
-        if (stop.aborted) throw stop.reason
+        if (stopSignal.aborted) throw stopSignal.reason
         return {
           ...about,
           duration: duration(),
@@ -112,8 +112,8 @@ function retryAfter(value: string | string[] | undefined, now: number): number |
 }
 
 function toRecordedRequest(headers: Record<string, string>): Record<string, string> {
-  const names = Object.entries(headers)
+  const entries = Object.entries(headers)
   return Object.fromEntries(
-    names.map(([name, value]) => [name, name.includes('signature') ? '[hidden]' : value]),
+    entries.map(([name, value]) => [name, name.includes('signature') ? '[hidden]' : value]),
   )
 }

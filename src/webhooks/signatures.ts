@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto'
 import type { Sensitive } from '../base/sensitive.ts'
 
 type Signed = {
-  /** The secrets that are valid, the newest first. */
+  /** The valid secrets, newest first. */
   secrets: Sensitive<string>[]
   id: string
   /** Seconds since the Unix epoch. */
@@ -13,8 +13,8 @@ type Signed = {
 const prefix = 'whsec_'
 
 /**
- * The headers that sign a body: GitHub's with the newest secret as it is, those of Standard Webhooks with each one.
- * None without a secret. https://docs.github.com/en/webhooks/using-webhooks/validating-webhook-deliveries,
+ * The signature headers of a body: GitHub's for the newest secret, those of Standard Webhooks for each secret. None
+ * without a secret. https://docs.github.com/en/webhooks/using-webhooks/validating-webhook-deliveries,
  * https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md.
  */
 export function signatureHeaders({ secrets, id, timestamp, body }: Signed): Record<string, string> {

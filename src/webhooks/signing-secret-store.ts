@@ -4,7 +4,7 @@ export async function insertSigningSecret(db: Db, secret: WebhookSecretRow): Pro
   await db.insertInto('webhookSecrets').values(secret).execute()
 }
 
-/** The secrets of webhooks that hold at a time; of a webhook the newest first, which alone has no end. */
+/** The secrets of webhooks that are valid at a time, newest first; only the newest has no expiry. */
 export function listSigningSecrets(
   db: Db,
   webhookIds: string[],
@@ -20,7 +20,7 @@ export function listSigningSecrets(
     .execute()
 }
 
-/** Lets the secret of a webhook that has no end yet end at a time. */
+/** Sets the expiry of the current secret of a webhook. */
 export async function endSigningSecret(
   db: Db,
   webhookId: string,
@@ -34,7 +34,7 @@ export async function endSigningSecret(
     .execute()
 }
 
-/** Deletes the secrets of a webhook: all, or those alone that have an end. */
+/** Deletes the secrets of a webhook: all, or only those with an expiry. */
 export async function deleteSigningSecrets(
   db: Db,
   webhookId: string,
@@ -44,7 +44,7 @@ export async function deleteSigningSecrets(
   await (which === 'all' ? query : query.where('expiresAt', 'is not', null)).execute()
 }
 
-/** Deletes the secrets of all webhooks that have ended. */
+/** Deletes the expired secrets of all webhooks. */
 export async function deleteEndedSigningSecrets(db: Db, now: number): Promise<void> {
   await db.deleteFrom('webhookSecrets').where('expiresAt', '<=', now).execute()
 }

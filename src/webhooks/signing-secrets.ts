@@ -22,31 +22,31 @@ type Webhook = { id: string; repositoryId: string }
 
 export const secretMaxLength = 1024
 
-/** How secrets of Standard Webhooks begin; what follows is the key in base64. */
+/** The prefix of Standard Webhooks secrets; the rest is the key in base64. */
 const standardPrefix = 'whsec_'
-const standardKeyLeast = 16
+const minStandardKeyBytes = 16
 
-/** Why a text cannot be a signing secret, as the end of a sentence; undefined when it can. */
-export function faultOfSigningSecret(secret: Sensitive<string>): string | undefined {
+/** Why a signing secret is invalid, as the end of a sentence; undefined when it is valid. */
+export function signingSecretError(secret: Sensitive<string>): string | undefined {
   const text = secret.reveal()
-  // Half a surrogate pair has no UTF-8: no receiver could have the same key.
-  if (!text.isWellFormed()) return 'is not accepted; it is no well-formed text.'
+  // A lone surrogate has no UTF-8 encoding, so no receiver could have the same key.
+  if (!text.isWellFormed()) return 'is not accepted; it takes well-formed Unicode text.'
   if (!text.startsWith(standardPrefix)) return undefined
   const encoded = text.slice(standardPrefix.length)
   const key = Buffer.from(encoded, 'base64')
-  if (key.toString('base64') === encoded && key.length >= standardKeyLeast) return undefined
+  if (key.toString('base64') === encoded && key.length >= minStandardKeyBytes) return undefined
   return (
-    `is not accepted; after "${standardPrefix}" it takes at least ${standardKeyLeast} bytes in base64, as ` +
-    'Standard Webhooks has it.'
+    `is not accepted; after "${standardPrefix}" it takes at least ${minStandardKeyBytes} bytes in base64, as in ` +
+    'Standard Webhooks.'
   )
 }
 
-/** The secrets with which deliveries are signed: sealed, never answered, and for a while two while one is replaced. */
+/** The signing secrets of webhooks: stored sealed and never returned. After a replacement both are valid for a while. */
 export function createSigningSecrets({ db, clock, vault }: Dependencies) {
   return {
     /**
-     * The secrets with which a webhook's deliveries are signed now, the newest first; none when they are not signed.
-     * Throws `encryption_key_missing` and `secret_unreadable`: nothing may be sent then.
+     * Opens the valid secrets of a webhook, newest first; none when its deliveries are not signed. Throws
+     * `encryption_key_missing` and `secret_unreadable`: a delivery must not be sent unsigned then.
      */
     async open(webhook: Webhook): Promise<Sensitive<string>[]> {
       const rows = await listSigningSecrets(db, [webhook.id], clock.now())
@@ -60,25 +60,24 @@ export function createSigningSecrets({ db, clock, vault }: Dependencies) {
     async seal(webhook: Webhook, secret: Sensitive<string>): Promise<WebhookSecretRow> {
       const { seal, keyIds } = await vault()
       if (keyIds.length === 0) throw keyMissing()
-      const [now, place] = [clock.now(), placeOf(webhook)]
-      const { repositoryId } = place
-      const of = { webhookId: webhook.id, repositoryId, createdAt: now, expiresAt: null }
-      return { id: newId(now), ...of, ...seal(secret, place) }
+      const [now, binding] = [clock.now(), bindingOf(webhook)]
+      const { repositoryId } = binding
+      const columns = { webhookId: webhook.id, repositoryId, createdAt: now, expiresAt: null }
+      return { id: newId(now), ...columns, ...seal(secret, binding) }
     },
 
-    /** Has a webhook's deliveries signed with a sealed secret, and until then with the one before, too. */
+    /** Replaces the secret of a webhook; the previous one stays valid until a time. */
     async replace(tx: Db, secret: WebhookSecretRow, previousUntil: number): Promise<void> {
-      // One before that which is replaced now ends at once: nobody is signed with more than two.
+      // An older secret that is still valid ends now, so that at most two are.
       await deleteSigningSecrets(tx, secret.webhookId, 'ending')
       if (previousUntil > clock.now()) await endSigningSecret(tx, secret.webhookId, previousUntil)
       else await deleteSigningSecrets(tx, secret.webhookId, 'all')
       await insertSigningSecret(tx, secret)
     },
 
-    /** Has a webhook's deliveries signed no more. */
     remove: (tx: Db, webhookId: string) => deleteSigningSecrets(tx, webhookId, 'all'),
 
-    /** Forgets those that have ended. */
+    /** Deletes expired secrets. */
     sweep: () => deleteEndedSigningSecrets(db, clock.now()),
   }
 }
@@ -86,7 +85,7 @@ export function createSigningSecrets({ db, clock, vault }: Dependencies) {
 function openOne(vault: Vault, row: WebhookSecretRow): Sensitive<string> {
   const opened = vault.open(
     row.sealedValue,
-    placeOf({ id: row.webhookId, repositoryId: row.repositoryId }),
+    bindingOf({ id: row.webhookId, repositoryId: row.repositoryId }),
   )
   if ('value' in opened) return opened.value
   throw new Problem(
@@ -95,6 +94,6 @@ function openOne(vault: Vault, row: WebhookSecretRow): Sensitive<string> {
   )
 }
 
-function placeOf({ id, repositoryId }: Webhook): SecretBinding {
+function bindingOf({ id, repositoryId }: Webhook): SecretBinding {
   return { repositoryId, name: nameOfSigningSecret(id) }
 }

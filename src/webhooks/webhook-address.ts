@@ -1,31 +1,31 @@
 import { toHost } from '../outbound/host.ts'
 
-/** Where deliveries go, and the host and port that they share the limits of with others. */
+/** The host of a webhook's URL, and its receiver: the host and port by which limits are shared. */
 export type WebhookAddress = { host: string; receiver: string }
 
-/** The longest address, in characters. */
+/** In characters. */
 export const addressMaxLength = 2000
 
 export const addressForm =
-  `an absolute http or https address of at most ${addressMaxLength} characters, without user, password ` +
+  `an absolute http or https URL of at most ${addressMaxLength} characters, without user, password ` +
   'and fragment'
 
 const defaultPorts: Record<string, string> = { 'http:': '80', 'https:': '443' }
 
 /**
- * Reads the address of a webhook more strictly than URLs are read, so that what is kept as it was given means the
- * same to everybody. Why one is not accepted is told as the end of a sentence.
+ * Parses the URL of a webhook more strictly than `URL` does, so that the stored text means the same to every parser.
+ * A fault is the end of a sentence.
  */
 export function readWebhookAddress(text: string): WebhookAddress | { fault: string } {
   const unreadable = { fault: `is not accepted; it takes ${addressForm}.` }
-  // Blanks, control characters and backslashes are dropped or turned into something else by some that read it.
+  // Some parsers drop or replace blanks, control characters and backslashes.
   const isPlain = text.isWellFormed() && !/[\s\p{Cc}\p{Cf}\\]/u.test(text)
   const [, authority] = /^https?:\/\/([^/?#]+)/i.exec(text) ?? []
   if (text.length > addressMaxLength || !isPlain || authority === undefined) return unreadable
   if (authority.includes('@')) {
-    return { fault: 'has a user or password; deliveries are signed instead: give a `secret`.' }
+    return { fault: 'has a user or password; use a `secret` to sign deliveries instead.' }
   }
-  if (text.includes('#')) return { fault: 'has a fragment, which is never sent; leave it out.' }
+  if (text.includes('#')) return { fault: 'has a fragment, which is never sent; omit it.' }
   const url = URL.parse(text)
   const host = url && toHost(url.hostname)
   if (!url || !host || url.port === '0') return unreadable

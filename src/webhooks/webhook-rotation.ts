@@ -1,29 +1,29 @@
 import type { DeliveryLimits, DeliveryTarget } from './delivery-limits.ts'
 
-const remembered = 1000
-// Each webhook that has a share costs some queries, so that many small shares would be slow.
-const sharesMost = 4
-const shareLeast = 8
+const maxRemembered = 1000
+// Each webhook with a share costs some queries, so many small shares would be slow.
+const maxShares = 4
+const minShare = 8
 
-/** Shares room out to webhooks: a few places each in turn, those first that have waited the longest since they had one. */
+/** Shares the delivery capacity among webhooks in rounds of a few deliveries, the least recently served first. */
 export function createWebhookRotation() {
-  // In the order in which they were served last.
+  // Least recently served first.
   const served = new Map<string, number>()
   let turn = 0
   const lastOf = ({ webhookId }: DeliveryTarget) => served.get(webhookId) ?? 0
 
   return {
-    /** How many deliveries each of some webhooks may have begun now; those that none may are left out. */
+    /** How many deliveries of each webhook may start now; webhooks without capacity are left out. */
     share(due: DeliveryTarget[], count: ReturnType<DeliveryLimits['count']>): Map<string, number> {
       const shares = new Map<string, number>()
       let waiting = due.toSorted((a, b) => lastOf(a) - lastOf(b))
       while (waiting.length > 0) {
         waiting = waiting.filter((webhook) => {
-          const room = count.room(webhook)
-          if (room === 0) return false
-          const places = Math.min(room, Math.max(shareLeast, Math.floor(room / sharesMost)))
-          count.add(webhook, places)
-          shares.set(webhook.webhookId, (shares.get(webhook.webhookId) ?? 0) + places)
+          const capacity = count.capacity(webhook)
+          if (capacity === 0) return false
+          const granted = Math.min(capacity, Math.max(minShare, Math.floor(capacity / maxShares)))
+          count.add(webhook, granted)
+          shares.set(webhook.webhookId, (shares.get(webhook.webhookId) ?? 0) + granted)
           return true
         })
       }
@@ -33,7 +33,7 @@ export function createWebhookRotation() {
         served.set(id, turn)
       }
       for (const id of served.keys()) {
-        if (served.size <= remembered) break
+        if (served.size <= maxRemembered) break
         served.delete(id)
       }
       return shares

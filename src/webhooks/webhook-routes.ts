@@ -7,30 +7,30 @@ import type { Repositories } from '../repositories/repositories.ts'
 import { secretMaxLength } from './signing-secrets.ts'
 import { addressForm, addressMaxLength } from './webhook-address.ts'
 import { Webhook } from './webhook-schemas.ts'
-import { keepPreviousUsualSeconds, type WebhookService, webhooksAtMost } from './webhook-service.ts'
+import { defaultKeepPreviousSeconds, maxWebhooks, type WebhookService } from './webhook-service.ts'
 
 type Dependencies = { repositories: Repositories; webhookService: WebhookService }
 
 const missing = ['repository_not_found', 'owner_required', 'repository_importing'] as const
 const webhookMissing = [...missing, 'webhook_not_found'] as const
-const keepAtMostSeconds = 604_800
+const maxKeepPreviousSeconds = 604_800
 
-/** The routes of webhooks themselves. None of them answers a secret. */
+/** The routes of webhooks. No response contains a secret. */
 export function webhookRoutes({ repositories, webhookService }: Dependencies) {
   const open = ({ principal, permission, params }: FindRequest<{ name: string }>) =>
     repositories.open(principal, params.name, permission, 'owner')
 
-  async function find(asked: FindRequest<{ name: string; id: string }>) {
-    const repository = await open(asked)
-    return { repository, webhook: await webhookService.find(repository, asked.params.id) }
+  async function find(request: FindRequest<{ name: string; id: string }>) {
+    const repository = await open(request)
+    return { repository, webhook: await webhookService.find(repository, request.params.id) }
   }
 
   return [
     route('GET', '/repos/:name/webhooks', {
       operationId: 'listWebhooks',
       tag: 'webhooks',
-      summary: 'List the webhooks, oldest first',
-      description: 'Their secrets are never answered.',
+      summary: 'List webhooks',
+      description: 'Oldest first. Responses never contain secrets.',
       permission: 'webhook:read',
       find: open,
       query: PageQuery,
@@ -43,8 +43,8 @@ export function webhookRoutes({ repositories, webhookService }: Dependencies) {
       tag: 'webhooks',
       summary: 'Create a webhook',
       description:
-        'What happens from now on is sent to the address. With a secret, which needs an encryption key of the ' +
-        `server, deliveries are signed. A repository has at most ${webhooksAtMost} webhooks.`,
+        'Events from now on are delivered to `url`. With a `secret`, which requires an encryption key on the server, ' +
+        `deliveries are signed. A repository can have up to ${maxWebhooks} webhooks.`,
       permission: 'webhook:write',
       find: open,
       body: Type.Object({ url: Url, events: Events, secret: Type.Optional(Secret) }, closed),
@@ -77,10 +77,10 @@ export function webhookRoutes({ repositories, webhookService }: Dependencies) {
     route('PATCH', '/repos/:name/webhooks/:id', {
       operationId: 'updateWebhook',
       tag: 'webhooks',
-      summary: 'Change a webhook',
+      summary: 'Update a webhook',
       description:
-        'What is left out stays. While it is disabled no deliveries are made, and those that waited are given up; ' +
-        'a replay makes them later. With another address, what waits is sent there.',
+        'Omitted fields stay unchanged. Disabling a webhook fails its pending deliveries, and no deliveries are created ' +
+        'while it is disabled; use a replay to send them later. Pending deliveries are sent to a new `url`.',
       permission: 'webhook:write',
       find,
       body: Type.Object(
@@ -89,20 +89,20 @@ export function webhookRoutes({ repositories, webhookService }: Dependencies) {
           events: Type.Optional(Events),
           secret: Type.Optional(
             Type.Union([Secret, Type.Null()], {
-              description: `${secretForm}; null signs no more`,
+              description: `${secretForm}; null to stop signing`,
             }),
           ),
           keepPreviousSecretSeconds: Type.Optional(
             Type.Integer({
               description:
-                `for how long deliveries are signed with the secret before, too, 0 to ${keepAtMostSeconds} seconds; ` +
-                `${keepPreviousUsualSeconds} when left out`,
+                `the seconds for which deliveries are also signed with the previous secret, 0 to ${maxKeepPreviousSeconds}; ` +
+                `defaults to ${defaultKeepPreviousSeconds}`,
               minimum: 0,
-              maximum: keepAtMostSeconds,
+              maximum: maxKeepPreviousSeconds,
             }),
           ),
           enabled: Type.Optional(
-            Type.Boolean({ description: 'true or false: whether deliveries are made' }),
+            Type.Boolean({ description: 'true or false: whether events are delivered' }),
           ),
         },
         closed,
@@ -123,7 +123,7 @@ export function webhookRoutes({ repositories, webhookService }: Dependencies) {
     route('DELETE', '/repos/:name/webhooks/:id', {
       operationId: 'deleteWebhook',
       tag: 'webhooks',
-      summary: 'Delete a webhook, with its deliveries',
+      summary: 'Delete a webhook and its deliveries',
       permission: 'webhook:write',
       find,
       reply: { 204: nothing },
@@ -139,7 +139,7 @@ export function webhookRoutes({ repositories, webhookService }: Dependencies) {
 const Url = Type.String({ description: addressForm, minLength: 1, maxLength: addressMaxLength })
 
 const Events = Type.Array(Type.Enum([...subscribableKinds]), {
-  description: `some of ${subscribableKinds.join(', ')}, each once`,
+  description: `unique events out of ${subscribableKinds.join(', ')}`,
   minItems: 1,
   maxItems: subscribableKinds.length,
   uniqueItems: true,

@@ -8,40 +8,42 @@ function orNull<T extends TSchema>(schema: T) {
 
 const text = (description: string) => Type.String({ description })
 const number = (description: string) => Type.Integer({ description })
-const time = (what: string) => number(`${what}, in milliseconds since the Unix epoch`)
+const time = (description: string) => number(`${description}, in milliseconds since the Unix epoch`)
 const headers = (description: string) =>
   Type.Unsafe<Record<string, string>>({
     type: 'object',
     additionalProperties: { type: 'string' },
     description,
   })
-const repoName = text("the repository's name")
+const repoName = text('name of the repository')
 
 export const Webhook = named(
   'Webhook',
   Type.Object({
-    id: text('its id, for addresses'),
+    id: text('id of the webhook'),
     repoName,
-    url: text('where deliveries are sent'),
-    events: Type.Array(Type.String(), { description: `of ${subscribableKinds.join(', ')}` }),
-    createdAt: time('when it was made'),
-    updatedAt: time('when it was last changed'),
-    enabled: Type.Boolean({ description: 'whether deliveries are made' }),
+    url: text('URL to which events are delivered'),
+    events: Type.Array(Type.String(), {
+      description: `events that are delivered, out of ${subscribableKinds.join(', ')}`,
+    }),
+    createdAt: time('when the webhook was created'),
+    updatedAt: time('when the webhook was last changed'),
+    enabled: Type.Boolean({ description: 'whether events are delivered' }),
     health: Type.Enum(['healthy', 'failing', 'disabled'], {
       description:
-        '`failing` when the last attempt failed, `disabled` when nothing is sent, else `healthy`',
+        '`failing` if the last attempt failed, `disabled` if nothing is delivered, else `healthy`',
     }),
     failingSince: orNull(
-      time('since when all attempts have failed; null when the last one did not'),
+      time('start of the current series of failures; null if the last attempt succeeded'),
     ),
-    disabledAt: orNull(time('when it was disabled; null while it is enabled')),
-    disabledReason: orNull(text('why it was disabled; null while it is enabled')),
+    disabledAt: orNull(time('when the webhook was disabled; null if it is enabled')),
+    disabledReason: orNull(text('why the webhook was disabled; null if it is enabled')),
     hasSecret: Type.Boolean({ description: 'whether deliveries are signed' }),
     secretExpiresAt: orNull(
-      time('until when they are signed with the secret before, too; null when they are not'),
+      time('until when deliveries are also signed with the previous secret; null if they are not'),
     ),
-    lastSequence: number('the number of the last event that it was told of; 0 for none'),
-    pending: number('how many deliveries wait or are being sent'),
+    lastSequence: number('sequence number of the last event for the webhook; 0 for none'),
+    pending: number('number of pending deliveries'),
   }),
 )
 
@@ -53,29 +55,25 @@ const eventForm = '`push`, `workflow` or `ping`'
 export const DeliveryEvent = Type.Enum([...subscribableKinds, 'ping'], { description: eventForm })
 
 const delivery = {
-  id: text('its id, the same on each attempt; receivers get it in `webhook-id`'),
-  webhookId: text('the id of the webhook'),
+  id: text('id of the delivery, the same in each attempt; sent in the header `webhook-id`'),
+  webhookId: text('id of the webhook'),
   repoName,
   event: text(eventForm),
-  url: text('where it is sent'),
+  url: text('URL of the receiver'),
   status: DeliveryState,
-  attempts: number('how many attempts were made'),
-  maxAttempts: number('how many attempts are made without being asked for'),
-  createdAt: time('when it was made'),
-  lastAttemptAt: orNull(time('when the last attempt began; null before the first')),
-  responseStatus: orNull(
-    number('the status that the receiver answered last; null when it gave no answer'),
-  ),
-  seq: orNull(number('the number of the event; null for a ping')),
+  attempts: number('number of attempts so far'),
+  maxAttempts: number('number of automatic attempts'),
+  createdAt: time('when the delivery was created'),
+  lastAttemptAt: orNull(time('when the last attempt started; null before the first')),
+  responseStatus: orNull(number('HTTP status of the last response; null if there was no response')),
+  seq: orNull(number('sequence number of the event; null for a ping')),
   previousSeq: orNull(
-    number(
-      'the number of the event that this webhook was told of before; 0 for none, null for a ping',
-    ),
+    number('sequence number of the previous event for this webhook; 0 for none, null for a ping'),
   ),
-  nextAttemptAt: orNull(time('when the next attempt is due; null when there is to be none')),
-  completedAt: orNull(time('when it succeeded or was given up; null while it is pending')),
-  duration: orNull(number('of the last attempt, in milliseconds; null before the first')),
-  error: orNull(text('why the last attempt failed; null when it did not')),
+  nextAttemptAt: orNull(time('when the next attempt is due; null if there is none')),
+  completedAt: orNull(time('when the delivery succeeded or failed; null while it is pending')),
+  duration: orNull(number('duration of the last attempt in milliseconds; null before the first')),
+  error: orNull(text('why the last attempt failed; null if it did not')),
 }
 
 export const Delivery = named('DeliverySummary', Type.Object(delivery))
@@ -83,18 +81,18 @@ export const Delivery = named('DeliverySummary', Type.Object(delivery))
 const Attempt = named(
   'DeliveryAttempt',
   Type.Object({
-    attempt: number('counts the attempts from 1'),
+    attempt: number('number of the attempt, starting at 1'),
     trigger: Type.Enum(['schedule', 'manual'], {
-      description: '`schedule`, or `manual` when somebody asked for it',
+      description: '`schedule`, or `manual` if it was requested',
     }),
-    startedAt: time('when it began'),
-    duration: number('until the head of the answer was there, in milliseconds'),
-    url: text('where it was sent'),
-    requestHeaders: headers('what was sent, by name; signatures are hidden'),
-    responseStatus: orNull(number('the status of the answer; null when there was none')),
-    responseHeaders: headers('of the answer, by name; empty when there was none'),
-    responseBody: text('the first bytes of the answer, 16 KiB at most, as text'),
-    error: orNull(text('why it failed; null when it did not')),
+    startedAt: time('when the attempt started'),
+    duration: number('time until the response headers arrived, in milliseconds'),
+    url: text('URL of the receiver'),
+    requestHeaders: headers('request headers by name; signatures are hidden'),
+    responseStatus: orNull(number('HTTP status of the response; null if there was none')),
+    responseHeaders: headers('response headers by name; empty if there was no response'),
+    responseBody: text('start of the response body as text, up to 16 KiB'),
+    error: orNull(text('why the attempt failed; null if it did not')),
   }),
 )
 
@@ -102,19 +100,19 @@ export const WholeDelivery = named(
   'Delivery',
   Type.Object({
     ...delivery,
-    history: Type.Array(Attempt, { description: 'its last 100 attempts, oldest first' }),
-    body: orNull(text('what is sent, JSON; null until it is composed')),
+    history: Type.Array(Attempt, { description: 'last 100 attempts, oldest first' }),
+    body: orNull(text('JSON body of the request; null until it is composed')),
   }),
 )
 
 export const Replayed = named(
   'Replay',
   Type.Object({
-    replayed: number('deliveries that are attempted again'),
-    created: number('deliveries that were made of events without one'),
-    more: Type.Boolean({ description: 'whether there may be more to replay' }),
+    replayed: number('number of existing deliveries that are retried'),
+    created: number('number of deliveries created for events without one'),
+    more: Type.Boolean({ description: 'whether more events may be left to replay' }),
     next: orNull(
-      Type.Integer({ description: '`after` of the request that goes on; null when that was all' }),
+      Type.Integer({ description: 'value of `after` to continue; null if nothing is left' }),
     ),
   }),
 )

@@ -16,9 +16,9 @@ import {
   insertDeliveries,
   redirectPending,
 } from './delivery-store.ts'
-import { giveUpWaiting } from './disabling.ts'
+import { failPendingDeliveries } from './disabling.ts'
 import { listSigningSecrets } from './signing-secret-store.ts'
-import { faultOfSigningSecret, type SigningSecrets } from './signing-secrets.ts'
+import { type SigningSecrets, signingSecretError } from './signing-secrets.ts'
 import { readWebhookAddress } from './webhook-address.ts'
 import {
   bringForward,
@@ -40,16 +40,15 @@ type Dependencies = {
   clock: Clock
   outbound: Pick<Outbound, 'resolve'>
   signing: SigningSecrets
-  /** Called when something is due. */
+  /** Called when a delivery has become due. */
   wake: () => void
-  /** Cuts off what is on its way to a webhook. */
+  /** Aborts the deliveries of a webhook that are in flight. */
   cutOff: (webhookId: string) => Promise<void>
 }
 
-/** What a webhook is made of. */
 export type NewWebhook = { url: string; events: string[]; secret?: Sensitive<string> | undefined }
 
-/** What may be changed of a webhook; a secret that is null is removed. */
+/** A change of a webhook; a null secret removes it. */
 export type WebhookChange = {
   url?: string | undefined
   events?: string[] | undefined
@@ -58,26 +57,26 @@ export type WebhookChange = {
   enabled?: boolean | undefined
 }
 
-/** Webhooks of one repository, at most. */
-export const webhooksAtMost = 20
-/** For how long the secret that is replaced signs, too, when nothing is said. */
-export const keepPreviousUsualSeconds = 86_400
+/** Webhooks per repository. */
+export const maxWebhooks = 20
+/** How long deliveries are also signed with a replaced secret, by default. */
+export const defaultKeepPreviousSeconds = 86_400
 
-const deliveriesAtOnce = 500
-const piecesAtOnce = 100
+const batchSize = 500
+const maxBatchesPerPurge = 100
 
-/** Who is told of a repository's events: webhooks, from their creation until nothing is left of them. */
+/** The webhooks of repositories, from creation to the removal of their last delivery. */
 export function createWebhookService(dependencies: Dependencies) {
   const { db, clock, outbound, signing, wake, cutOff } = dependencies
 
-  /** A webhook of a repository; throws `webhook_not_found`. */
+  /** Throws `webhook_not_found`. */
   async function find(repository: Repository, id: string): Promise<WebhookRow> {
     const row = isId(id) ? await findWebhook(db, repository.id, id) : undefined
     if (!row) throw webhookNotFound(id)
     return row
   }
 
-  /** Reads an address, and asks whether it may be connected to. */
+  /** Parses a URL, and checks it against the outbound policy. */
   async function check(url: string): Promise<{ url: string; receiver: string }> {
     const address = readWebhookAddress(url)
     if ('fault' in address) throw invalid([{ pointer: '/url', detail: address.fault }])
@@ -101,13 +100,13 @@ export function createWebhookService(dependencies: Dependencies) {
     return webhook
   }
 
-  /** Removes what is left of webhooks that were deleted, but no more than so many pieces; how many are left over. */
-  async function clear(ids: string[], pieces: number): Promise<number> {
-    let left = pieces
+  /** Removes the rest of deleted webhooks, in at most `maxBatches` batches, and returns how many batches remain. */
+  async function clear(ids: string[], maxBatches: number): Promise<number> {
+    let left = maxBatches
     for (const id of ids) {
       for (let isEmpty = false; !isEmpty; left--) {
         if (left === 0) return 0
-        isEmpty = (await deleteDeliveries(db, id, deliveriesAtOnce)) < deliveriesAtOnce
+        isEmpty = (await deleteDeliveries(db, id, batchSize)) < batchSize
       }
       await removeWebhook(db, id)
     }
@@ -115,7 +114,7 @@ export function createWebhookService(dependencies: Dependencies) {
   }
 
   return {
-    /** The webhooks of a repository after an id, oldest first. */
+    /** Lists the webhooks of a repository after an id, oldest first. */
     async list(repository: Repository, page: { after: string; limit: number | undefined }) {
       return describe(repository, await listWebhooks(db, repository.id, page))
     },
@@ -124,7 +123,7 @@ export function createWebhookService(dependencies: Dependencies) {
     show,
 
     /**
-     * Makes a webhook. Throws `invalid_request`, `outbound_forbidden`, `outbound_unresolved`, `too_many_webhooks`,
+     * Creates a webhook. Throws `invalid_request`, `outbound_forbidden`, `outbound_unresolved`, `too_many_webhooks`,
      * and with a secret `encryption_key_missing`.
      */
     async create(actor: Actor, repository: Repository, { url, events, secret }: NewWebhook) {
@@ -139,13 +138,13 @@ export function createWebhookService(dependencies: Dependencies) {
         await insertWebhook(tx, row).catch(asGone(() => repositoryGone(repository)))
         if (sealed) await signing.replace(tx, sealed, now)
         await publish(tx, now, [{ kind: 'webhook.created', actor, repositoryId, data }])
-        // Counted last: who publishes waits for others that do, and then sees what they added.
-        if ((await countWebhooks(tx, repositoryId)) > webhooksAtMost) throw tooMany(repository)
+        // Counted last: publishing serializes concurrent creations, so their rows are visible now.
+        if ((await countWebhooks(tx, repositoryId)) > maxWebhooks) throw tooMany(repository)
       })
       return show(repository, await find(repository, row.id))
     },
 
-    /** Changes a webhook. Throws what `create` does, but for their number. */
+    /** Changes a webhook. Throws the Problems of `create`, except `too_many_webhooks`, and `webhook_not_found`. */
     async change(
       actor: Actor,
       repository: Repository,
@@ -157,25 +156,25 @@ export function createWebhookService(dependencies: Dependencies) {
       const { id, repositoryId } = webhook
       const address = url === undefined || url === webhook.url ? undefined : await check(url)
       const kinds = events?.join(' ')
-      const isOther = kinds !== undefined && kinds !== webhook.events
-      const isSwitched = enabled !== undefined && enabled !== (webhook.isEnabled === 1)
+      const areEventsChanged = kinds !== undefined && kinds !== webhook.events
+      const isEnabledChanged = enabled !== undefined && enabled !== (webhook.isEnabled === 1)
       const sealed = secret && (await signing.seal(webhook, secret))
       const changed = Object.entries({
         url: address !== undefined,
-        events: isOther,
+        events: areEventsChanged,
         secret: secret !== undefined,
-        enabled: isSwitched,
+        enabled: isEnabledChanged,
       }).flatMap(([name, is]) => (is ? [name] : []))
       if (changed.length === 0) return show(repository, webhook)
       const now = clock.now()
       const reason = `Disabled by ${actor.username}.`
-      const keptMs = (keepPreviousSecretSeconds ?? keepPreviousUsualSeconds) * 1000
+      const keptMs = (keepPreviousSecretSeconds ?? defaultKeepPreviousSeconds) * 1000
       const changes = {
         updatedAt: now,
-        ...(isOther && { events: kinds }),
-        // Of another receiver nothing is known yet.
+        ...(areEventsChanged && { events: kinds }),
+        // The health of the former URL says nothing about the new one.
         ...(address && { ...address, failingSince: null }),
-        ...(isSwitched && (enabled ? asEnabled : asDisabled(reason, now))),
+        ...(isEnabledChanged && (enabled ? asEnabled : asDisabled(reason, now))),
       }
       const row = await db.transaction().execute(async (tx) => {
         const data = { webhookId: id, changed }
@@ -183,8 +182,8 @@ export function createWebhookService(dependencies: Dependencies) {
         if (sealed) await signing.replace(tx, sealed, now + keptMs)
         if (secret === null) await signing.remove(tx, id)
         if (address) await redirectPending(tx, id, address.url)
-        if (isSwitched && !enabled)
-          await giveUpWaiting(tx, id, { now, hasLocks: address !== undefined })
+        if (isEnabledChanged && !enabled)
+          await failPendingDeliveries(tx, id, { now, hasLocks: address !== undefined })
         const updated = await updateWebhook(tx, { id }, changes)
         if (!updated) throw webhookNotFound(id)
         return updated
@@ -192,7 +191,7 @@ export function createWebhookService(dependencies: Dependencies) {
       return show(repository, row)
     },
 
-    /** Deletes a webhook; nothing more is sent to it from now on, and nobody finds it. Throws `webhook_not_found`. */
+    /** Deletes a webhook. Nothing is sent to it after this returns. Throws `webhook_not_found`. */
     async remove(actor: Actor, { id, repositoryId }: WebhookRow): Promise<void> {
       const now = clock.now()
       await db.transaction().execute(async (tx) => {
@@ -205,11 +204,11 @@ export function createWebhookService(dependencies: Dependencies) {
       await cutOff(id)
     },
 
-    /** Has something sent to a webhook to try it out. Throws `webhook_not_found`. */
+    /** Sends a ping to a webhook. Throws `webhook_not_found`. */
     async ping({ id: webhookId, repositoryId, url }: WebhookRow): Promise<DeliveryRow> {
       const now = clock.now()
       const about = { webhookId, repositoryId, url, event: 'ping', seq: null, previousSeq: null }
-      // Asked for by hand, so one that is disabled can be tried out, too.
+      // Requested manually, so a disabled webhook can be tested, too.
       const delivery = { ...about, id: newId(now), createdAt: now, dueAt: now, isWanted: 1 }
       const row = await db.transaction().execute(async (tx) => {
         await insertDeliveries(tx, [delivery]).catch(asGone(() => webhookNotFound(webhookId)))
@@ -220,13 +219,13 @@ export function createWebhookService(dependencies: Dependencies) {
       return row ?? Promise.reject(webhookNotFound(webhookId))
     },
 
-    /** Removes some of what webhooks that were deleted have left behind, and secrets that have ended. */
+    /** Removes some of the rest of deleted webhooks, and expired secrets. */
     async purge(): Promise<void> {
       await signing.sweep()
-      await clear(await listDeletedWebhooks(db), piecesAtOnce)
+      await clear(await listDeletedWebhooks(db), maxBatchesPerPurge)
     },
 
-    /** Removes the webhooks of a repository that is about to be deleted, in pieces: there may be very much of them. */
+    /** Removes the webhooks of a repository that is about to be deleted, in batches, since they may be large. */
     async purgeRepository(repositoryId: string): Promise<void> {
       await markWebhooksDeleted(db, repositoryId, clock.now())
       const deleted = await listDeletedWebhooks(db, repositoryId)
@@ -243,23 +242,22 @@ function asDisabled(disabledReason: string, disabledAt: number) {
 }
 
 function assertSecret(secret: Sensitive<string>): void {
-  const detail = faultOfSigningSecret(secret)
+  const detail = signingSecretError(secret)
   if (detail !== undefined) throw invalid([{ pointer: '/secret', detail }])
 }
 
 function nothingToKeep(): Problem {
-  const detail = 'is for a new `secret` alone; give one, or leave this out.'
+  const detail = 'applies only to a new `secret`; pass one, or omit this field.'
   return invalid([{ pointer: '/keepPreviousSecretSeconds', detail }])
 }
 
 function tooMany({ name }: Repository): Problem {
   return new Problem(
     'too_many_webhooks',
-    `"${name}" has ${webhooksAtMost} webhooks, which is the most; delete one first.`,
+    `"${name}" has ${maxWebhooks} webhooks, which is the maximum; delete one first.`,
   )
 }
 
-/** What is told of a webhook that is not there, or not for the caller to see. */
 export function webhookNotFound(id: string): Problem {
   return new Problem('webhook_not_found', `There is no webhook with the id "${id}".`)
 }

@@ -68,7 +68,7 @@ type WebhookChanges = Partial<
   >
 >
 
-/** Changes a webhook that is not deleted; undefined when it is, or is gone. With `isEnabled` only one that is so. */
+/** Updates a webhook, with `isEnabled` only one in that state; undefined when none matches or it was deleted. */
 export function updateWebhook(
   db: Db,
   { id, isEnabled }: { id: string; isEnabled?: number },
@@ -83,7 +83,7 @@ export function updateWebhook(
   return query.returningAll().executeTakeFirst()
 }
 
-/** Something of a webhook is due at a time; undefined when it is deleted, or gone. */
+/** Makes a webhook due at a time or earlier; undefined when it was deleted. */
 export function bringForward(
   db: Db,
   id: string,
@@ -102,13 +102,12 @@ export function bringForward(
     .executeTakeFirst()
 }
 
-/** Has all webhooks of a repository deleted. */
 export async function markWebhooksDeleted(
   db: Db,
   repositoryId: string,
   deletedAt: number,
 ): Promise<void> {
-  // Whoever locks several webhooks locks them in the order of their ids.
+  // Webhooks are always locked in the order of their ids, to avoid deadlocks.
   const some = db
     .selectFrom('webhooks')
     .select('id')
@@ -119,7 +118,7 @@ export async function markWebhooksDeleted(
   await db.updateTable('webhooks').set({ deletedAt, dueAt: null }).where('id', 'in', some).execute()
 }
 
-/** Ids of webhooks that were deleted, of all repositories or of one, those first that were so first. */
+/** The ids of deleted webhooks, of all repositories or of one, in order of deletion. */
 export async function listDeletedWebhooks(db: Db, repositoryId?: string): Promise<string[]> {
   let query = db
     .selectFrom('webhooks')
@@ -130,7 +129,7 @@ export async function listDeletedWebhooks(db: Db, repositoryId?: string): Promis
   return (await query.execute()).map(({ id }) => id)
 }
 
-/** Removes a webhook that was deleted, with all that belongs to it. */
+/** Removes the rows of a deleted webhook. */
 export async function removeWebhook(db: Db, id: string): Promise<void> {
   await db.deleteFrom('webhooks').where('id', '=', id).where('deletedAt', 'is not', null).execute()
 }

@@ -7,7 +7,7 @@ import type {
 import type { Repository } from '../repositories/repositories.ts'
 import { maxAttempts, type Schedule } from './retry-schedule.ts'
 
-/** What is told of a webhook: of its secrets, whether there is one, and when the one before ends. */
+/** The API's view of a webhook. Of its secrets it shows only whether there is one, and when the previous one expires. */
 export function toWebhook(
   repository: Repository,
   webhook: WebhookRow,
@@ -41,7 +41,7 @@ function healthOf({ isEnabled, failingSince }: WebhookRow): 'healthy' | 'failing
   return failingSince === null ? 'healthy' : 'failing'
 }
 
-/** What is told of a delivery in lists. */
+/** The API's view of a delivery in lists. */
 export function toDelivery(repository: Repository, delivery: DeliveryRow, schedule: Schedule) {
   const { id, webhookId, event, url, status, attempts, createdAt, lastAttemptAt } = delivery
   const { responseStatus, seq, previousSeq, dueAt, completedAt, duration, fault } = delivery
@@ -66,7 +66,6 @@ export function toDelivery(repository: Repository, delivery: DeliveryRow, schedu
   }
 }
 
-/** What is told of one attempt. */
 export function toAttempt(row: DeliveryAttemptRow) {
   const trigger: 'manual' | 'schedule' = row.isManual === 1 ? 'manual' : 'schedule'
   const { attempt, startedAt, duration, url, requestHeaders, fault } = row

@@ -29,11 +29,11 @@ type Dependencies = ComposerSources & {
   faultPoint: FaultPoint
   log: Log
   version: string
-  /** Names this server among those of one database, before and after it is started again. */
+  /** The unique name of this server among those of one database; it stays the same after a restart. */
   holder: string
 }
 
-/** Webhooks: who is told of what happens in a repository, and how it gets there. */
+/** Webhooks: subscriptions to the events of a repository, and their deliveries. */
 export function createWebhooks({ settings, ...dependencies }: Dependencies) {
   const { repositories } = dependencies
   const schedule = settings.webhookRetrySchedule
@@ -51,17 +51,17 @@ export function createWebhooks({ settings, ...dependencies }: Dependencies) {
       ...deliveryRoutes({ repositories, webhookService, deliveries }),
     ],
 
-    /** Clears away what is left of deleted webhooks. */
+    /** Removes the rest of deleted webhooks. */
     purge: webhookService.purge,
 
-    /** Clears away the webhooks of a repository that is about to be deleted. */
+    /** Removes the webhooks of a repository that is about to be deleted. */
     purgeRepository: webhookService.purgeRepository,
 
-    /** Forgets deliveries that are older than the settings say. */
+    /** Deletes deliveries older than the retention period of the settings. */
     forget: (signal: AbortSignal) =>
       pruneDeliveries({ ...dependencies, keptDays: settings.deliveriesKeptDays, signal }),
 
-    /** Starts to deliver what is due; ends with what it returns. */
+    /** Starts delivering, until the result is disposed. */
     start({ onAttempt, stopMs }: { onAttempt: OnAttempt; stopMs: number }): AsyncDisposable {
       const needed = { ...dependencies, composer, signing, schedule }
       loop = createDeliveryLoop({ ...needed, onAttempt, stopMs })

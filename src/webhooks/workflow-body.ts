@@ -10,32 +10,32 @@ type ReportedRun = {
   action: 'queued' | 'running' | 'completed'
   run: RunSummary
   head: CommitSummary | undefined
-  /** When it came to this state. */
+  /** When the run reached this state. */
   at: number
 }
 
-/** The body of a run without `svc`. Output that does not fit is left out, then steps, the oldest first. */
+/** The body of a run without `svc`. Output that does not fit is dropped, then steps, the oldest first. */
 export function workflowBody(
   { action, run, head, at }: ReportedRun,
   { about, mask }: { about: About; mask: Mask },
 ): Payload {
-  const told = maskRun(run, mask)
+  const masked = maskRun(run, mask)
   const commit = head && maskCommit(head, mask)
-  const payload = workflowRunPayload({ action, run: told, head: commit, at }, about)
-  const without = { ...payload, run: withSteps(told, []) }
-  const steps = (told.result?.steps ?? told.steps ?? []).map((step) => ({
+  const payload = workflowRunPayload({ action, run: masked, head: commit, at }, about)
+  const without = { ...payload, run: withSteps(masked, []) }
+  const steps = (masked.result?.steps ?? masked.steps ?? []).map((step) => ({
     whole: step,
     short: { ...step, output: '' },
   }))
   const { items, isWhole } = fitNewest(steps, sharedMaxBytes - byteLength(without))
-  return { ...payload, run: withSteps(told, items), truncated: !isWhole }
+  return { ...payload, run: withSteps(masked, items), truncated: !isWhole }
 }
 
 function withSteps(run: RunSummary, steps: StepSummary[]): RunSummary {
   return run.result ? { ...run, result: { ...run.result, steps } } : { ...run, steps }
 }
 
-// What steps wrote was masked as it came; a secret may be younger than that.
+// Output was masked when it was written, but a secret may be newer.
 function maskRun(run: RunSummary, { mask }: Mask): RunSummary {
   const steps = (run.result?.steps ?? run.steps ?? []).map((step) => ({
     ...step,

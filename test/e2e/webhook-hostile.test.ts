@@ -24,21 +24,21 @@ const forever = { stopMs: 1, attemptTimeoutMs: 3_600_000 }
 /** What is told of a delivery to each of them; nothing when it is taken. */
 const told: Record<keyof typeof behaviours, string> = {
   resets: 'The receiver reset the connection.',
-  hangsUp: 'The receiver closed the connection without an answer.',
-  isSilent: 'The receiver did not answer within 15 s.',
-  drips: 'The receiver did not answer within 15 s.',
+  hangsUp: 'The receiver closed the connection without a response.',
+  isSilent: 'The receiver did not respond within 15 s.',
+  drips: 'The receiver did not respond within 15 s.',
   dripsBody: '',
-  endlessHeaders: 'The headers of the answer are too long.',
-  endlessHints: 'The answer has too much before its body.',
-  endlessReason: 'The answer has too much before its body.',
+  endlessHeaders: 'The response headers are too long.',
+  endlessHints: 'The response head is too large.',
+  endlessReason: 'The response head is too large.',
   endlessBody: '',
-  endlessFailure: 'It answered 500.',
+  endlessFailure: 'The receiver responded with status 500.',
   bomb: '',
-  noHttp: 'The answer of the receiver is no HTTP.',
-  twoLengths: 'The answer of the receiver is no HTTP.',
-  hugeLength: 'The answer of the receiver is no HTTP.',
-  lengthAndChunks: 'The answer of the receiver is no HTTP.',
-  noStatus: 'The answer of the receiver is no HTTP.',
+  noHttp: 'The response is not valid HTTP.',
+  twoLengths: 'The response is not valid HTTP.',
+  hugeLength: 'The response is not valid HTTP.',
+  lengthAndChunks: 'The response is not valid HTTP.',
+  noStatus: 'The response is not valid HTTP.',
   breaksOff: '',
 }
 
@@ -63,7 +63,7 @@ test('whatever receivers do, each delivery has an end that tells of it, and memo
   expected.set(await site.subscribe(closed.url), 'The receiver refused the connection.')
   expected.set(
     await site.subscribe(redirecting.url),
-    'It answered 307; redirects are not followed.',
+    'The receiver responded with status 307; redirects are not followed.',
   )
   await site.subscribe(good.url)
 
@@ -121,7 +121,7 @@ test('a certificate that is not in order is told of', { skip: without('openssl')
   }
   const plain = stack.use(await startHostile(answer))
   const mistaken = `https://localhost:${plain.port}/hook`
-  expected.set(await site.subscribe(mistaken), 'TLS could not be agreed upon with the receiver.')
+  expected.set(await site.subscribe(mistaken), 'The TLS handshake with the receiver failed.')
   await git(commits.path, [
     'push',
     site.admin().remote('site'),

@@ -10,7 +10,7 @@ import { createEventNotifier } from '../../src/events/event-notifier.ts'
 import { publish } from '../../src/events/events.ts'
 import { parseAllowed } from '../../src/outbound/allowed-ranges.ts'
 import { createOutbound } from '../../src/outbound/outbound.ts'
-import type { Composed } from '../../src/webhooks/composer.ts'
+import type { DeliverySubject } from '../../src/webhooks/composer.ts'
 import { createDeliveryLoop } from '../../src/webhooks/delivery-loop.ts'
 
 type Options = {
@@ -20,7 +20,7 @@ type Options = {
   holder?: string
   allow?: string
   lookup?: (name: string) => Promise<{ address: string }[]>
-  compose?: (delivery: Composed) => Promise<string | undefined>
+  compose?: (delivery: DeliverySubject) => Promise<string | undefined>
   onStep?: (step: FaultStep) => void
   stopMs?: number
   /** Time for one attempt; by default the service's own. */
@@ -60,7 +60,7 @@ export async function composePlainly({
   webhookId,
   seq,
   previousSeq,
-}: Composed): Promise<string> {
+}: DeliverySubject): Promise<string> {
   return JSON.stringify({ svc: { delivery: id, webhook: webhookId, seq, previousSeq } })
 }
 
