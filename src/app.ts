@@ -43,22 +43,21 @@ import { createWorkflows } from './workflows/workflows.ts'
 
 export type App = Awaited<ReturnType<typeof openApp>>
 
-/** What the app is made of. */
 export type Options = {
   settings: Settings
   log: Log
-  /** Where programs are looked for: git, and what git's hooks use. */
+  /** The search path for git and the programs that its hooks use, in the form of PATH. */
   path: string
-  /** The environment in which further processes of the program itself start. */
+  /** The environment of svc's own child processes. */
   environment: Record<string, string | undefined>
   version: string
-  /** What starts gits in place of this process. */
+  /** Starts git processes in place of this process. */
   spawnHelper?: SpawnHelper
 }
 
 const lockWaitMs = 5000
 
-/** What needs no database: what commands work with that make a data directory, or have none. */
+/** Creates the parts that need no database, for commands that create a data directory or have none. */
 export function createTools({ settings, log, path, version, spawnHelper }: Options) {
   const { dataDir, databaseUrl } = settings
   const git = createGit({ ...settings, owner: dataDir, path, spawnHelper })
@@ -70,7 +69,7 @@ export function createTools({ settings, log, path, version, spawnHelper }: Optio
 
 export type AppTools = ReturnType<typeof createTools>
 
-/** Everything but the servers: what the command line works with, whether a server runs or not. */
+/** Creates everything but the servers. Commands use it whether a server runs or not. */
 export async function openApp(options: Options) {
   const { settings, log } = options
   const { dataDir, databaseUrl } = settings
@@ -106,7 +105,7 @@ export async function openApp(options: Options) {
   })
   const freeSpace = createFreeSpace({ folder: dataDir, least: settings.freeSpaceLeast })
   const maintenanceRequests = createMaintenanceRequests({ db, clock })
-  // One process at a time does a server's work, so that what this name holds from before is its own.
+  // Only one process at a time does a server's work, so leases under this name from earlier are this server's own.
   const holder = `${hostname()}:${dataDir}`
   const work = { db, git, directories, freeSpace, settings, clock, faultPoint, log, holder }
   const protections = createProtections({ db, clock })
@@ -154,7 +153,7 @@ export async function openApp(options: Options) {
   const refresh = (principal: Principal) =>
     (principal.kind === 'ssh-key' ? sshKeys : tokens).refresh(principal)
 
-  /** Throws the problem that a new request would meet now. */
+  /** Throws the Problem that a new request would get now. */
   async function recheckAccess({ principal, permission, repository }: Access): Promise<void> {
     const current = await currentPrincipal(principal)
     if (repository && permission) await repositories.reopen(current, repository, permission)
@@ -172,7 +171,7 @@ export async function openApp(options: Options) {
       }
       case 'run':
         if (await workflows.holdsRun(principal)) return principal
-        throw new Problem('token_invalid', "The run's token is not valid any more.")
+        throw new Problem('token_invalid', "The run's token is no longer valid.")
       default:
         return principal
     }
@@ -219,27 +218,27 @@ export async function openApp(options: Options) {
     refresh,
     recheckAccess,
     maintenanceRequests,
-    /** What maintenance works with. */
+    /** Dependencies of maintenance. */
     work,
 
-    /** Refuses keys that do not open every secret. */
+    /** Throws unless the encryption keys can decrypt every secret. */
     assertKeysOpen: async () => assertKeysOpen(db, { vault: await vault(), settings, log }),
 
-    /** Whether a server runs, at this moment. */
+    /** Whether a server is running now. */
     isServed: () => isLocked(dataDir, 'server'),
 
-    /** Keeps servers from running meanwhile; throws when one does. */
+    /** Prevents servers from starting; throws when one is running. */
     holdServer: () => lockServer(dataDir),
 
-    /** Keeps a starting server from clearing away what is being made or deleted here. */
+    /** Prevents a starting server from removing repositories that are being created or deleted here. */
     changeRepositories: () => lock(dataDir, 'repositories', lockWaitMs),
 
-    /** Does the maintenance that was asked for in place of a server; false while one runs, or nothing is left. */
+    /** Does requested maintenance in place of a server. Returns false when a server is running, or nothing is left. */
     async maintainHere(): Promise<boolean> {
       using server = await holdLock(join(dataDir, 'server.lock'))
       if (!server) return false
       {
-        using _quiet = await lock(dataDir, 'repositories', lockWaitMs)
+        using _lock = await lock(dataDir, 'repositories', lockWaitMs)
         await endOrphans(sshOwner(dataDir), dataDir)
       }
       const repositoryHolds = createRepositoryHolds({ directories, log, startedAt: Date.now() })
@@ -253,7 +252,7 @@ export async function openApp(options: Options) {
   }
 }
 
-/** The app on a data directory that a server has set up: for commands. */
+/** Opens the app on an existing data directory, for commands. */
 export async function openExistingApp(options: Options): Promise<App> {
   await assertDataDirectory(options.settings.dataDir)
   return openApp(options)

@@ -31,7 +31,7 @@ const inputMaxLength = 65_536
 const fallbackColumns = 80
 const exitCodes = { SIGINT: 130, SIGTERM: 143 } as const
 
-// Made for a command that ends by itself when it is interrupted.
+// Set by commands that handle interruption themselves.
 let interrupted: AbortController | undefined
 
 const terminal: Terminal = {
@@ -64,7 +64,7 @@ async function serve(): Promise<void> {
   const options = toOptions()
   for (const { message } of unknownVariables(process.env)) options.log.warn(message)
   const service = await startService(options)
-  // Not before: a path of the settings may be one of them, /dev/fd/63 say.
+  // Only now: a path in the settings may be an inherited descriptor, such as /dev/fd/63.
   closeInheritedDescriptors()
   let stopping = false
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
@@ -76,12 +76,12 @@ async function serve(): Promise<void> {
       stopping = true
       options.log.info(
         { signal },
-        'stopping: running requests may finish; a second signal ends them',
+        'stopping; running requests may finish, a second signal exits at once',
       )
       service.stop().then(
         () => process.exit(0),
         (error) => {
-          options.log.error({ err: error }, 'the service did not stop cleanly')
+          options.log.error({ err: error }, 'clean shutdown failed')
           process.exit(1)
         },
       )
@@ -89,7 +89,7 @@ async function serve(): Promise<void> {
   }
   if (service.newAdminToken !== undefined) {
     const { baseUrl, sshUrl, newAdminToken: value } = service
-    // Elsewhere standard error may well be kept, and read by others.
+    // Not printed unless on a terminal: standard error may be stored in logs that others can read.
     const token = process.stderr.isTTY
       ? { value }
       : { path: resolve(await writeAdminToken(options.settings.dataDir, value)) }
@@ -101,7 +101,7 @@ async function serve(): Promise<void> {
 }
 
 async function withApp(run: Parameters<Parameters<typeof createProgram>[0]['withApp']>[0]) {
-  // A command says by itself how it ended.
+  // Commands report their own results, so only warnings are logged.
   await using app = await openExistingApp(toOptions('warn'))
   closeInheritedDescriptors()
   endOnSignal(app.git)
@@ -123,16 +123,16 @@ function endOnSignal(git: Pick<App['git'], 'killAll'>): void {
         interrupted.abort(new Error('interrupted'))
         return
       }
-      // Gits are in process groups of their own, so that the signal was for this process alone.
+      // Git processes have their own process groups, so they did not receive the signal.
       git.killAll()
       process.exit(exitCodes[signal])
     })
   }
 }
 
-// Not with openExistingApp, which would need all to be well, and brings the database up to date.
+// Without openExistingApp, which requires a healthy data directory and migrates the database.
 async function doctor({ repository, fsck, json = false }: DoctorCommandOptions): Promise<void> {
-  // Loaded only where it is used: a server has no need of it.
+  // Loaded lazily: a server does not need it.
   const { createDoctor } = await import('./doctor/doctor.ts')
   const { runDoctor } = await import('./commands/doctor-command.ts')
   const { stdout, stderr, env } = process
@@ -153,26 +153,26 @@ async function doctor({ repository, fsck, json = false }: DoctorCommandOptions):
       process.exit(exitCodes[signal])
     })
   }
-  // Whoever reads may have seen enough: `| head`.
+  // The reader may close the pipe early: `| head`.
   stdout.on('error', () => {
     examination.abandon()
     process.exit(1)
   })
   const isColored = stdout.isTTY && !env.NO_COLOR
-  const isFine = await runDoctor({
+  const isHealthy = await runDoctor({
     doctor: examination,
     json,
     terminal,
     isColored,
     clearProgress: show,
   })
-  if (!isFine) process.exitCode = 1
-  // A git that never answered would keep the program from ending.
+  if (!isHealthy) process.exitCode = 1
+  // A git that hangs would keep the program from exiting.
   examination.abandon()
 }
 
-async function run(files: string[], asked: RunOptions): Promise<void> {
-  // Loaded only where it is used.
+async function run(files: string[], runOptions: RunOptions): Promise<void> {
+  // Loaded lazily: a server does not need it.
   const { runWorkflows } = await import('./commands/run-workflows.ts')
   const [cancel, kill] = [new AbortController(), new AbortController()]
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
@@ -180,27 +180,28 @@ async function run(files: string[], asked: RunOptions): Promise<void> {
       if (kill.signal.aborted && process.exitCode !== undefined) process.exit(exitCodes[signal])
       process.exitCode ??= exitCodes[signal]
       if (cancel.signal.aborted) kill.abort('Interrupted.')
-      else cancel.abort('Interrupted; what is to run always has a minute. A second time ends all.')
+      else
+        cancel.abort('Interrupted; always() steps get one minute. A second signal stops at once.')
     })
   }
   const { settings, environment } = { ...toOptions('warn'), environment: process.env }
   const options = { settings, environment, path: searchPath, folder: process.cwd(), terminal }
-  // Whoever reads may have seen enough: `| head`. What has been made is removed all the same.
-  process.stdout.on('error', () => kill.abort('Nobody reads what it says.'))
-  const code = await runWorkflows(files, asked, {
+  // The reader may close the pipe early: `| head`. Temporary files are removed all the same.
+  process.stdout.on('error', () => kill.abort('Standard output was closed.'))
+  const code = await runWorkflows(files, runOptions, {
     ...options,
     signal: cancel.signal,
     kill: kill.signal,
   })
-  // Of one that was interrupted the signal tells, unless it had succeeded by then.
+  // After an interruption the signal's exit code stays, unless the run succeeded.
   if (code === 0) process.exitCode = code
   else process.exitCode ??= code
 }
 
-async function runner(asked: RunnerCommandOptions): Promise<void> {
-  // Loaded only where it is used.
+async function runner(runnerOptions: RunnerCommandOptions): Promise<void> {
+  // Loaded lazily: a server does not need it.
   const { startRunner } = await import('./commands/runner-command.ts')
-  // What was said on the command line, the token perhaps, is seen no longer than this.
+  // Hides the command line, which may contain the token, from ps(1).
   process.title = 'svc runner'
   const stop = new AbortController()
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
@@ -209,7 +210,7 @@ async function runner(asked: RunnerCommandOptions): Promise<void> {
       stop.abort()
     })
   }
-  await startRunner(asked, {
+  await startRunner(runnerOptions, {
     ...toOptions(),
     environment: process.env,
     readLine,
@@ -227,9 +228,9 @@ async function readLine(): Promise<string> {
   }
 }
 
-function toOptions(usualLevel?: 'warn') {
+function toOptions(defaultLevel?: 'warn') {
   const settings = readSettings(process.env)
-  const level = process.env.SVC_LOG_LEVEL ? settings.logLevel : (usualLevel ?? settings.logLevel)
+  const level = process.env.SVC_LOG_LEVEL ? settings.logLevel : (defaultLevel ?? settings.logLevel)
   const log = createLog({ level, output: process.stderr })
   const { NODE_COMPILE_CACHE } = process.env
   return { settings, log, path: searchPath, environment: { NODE_COMPILE_CACHE }, version }
@@ -267,16 +268,16 @@ async function ask(question: string): Promise<string> {
   }
 }
 
-// Without an output to show them on, readline reads keys that the terminal does not show either.
+// Readline in terminal mode turns off the terminal's echo, and echoes to the given output: here to none.
 async function askHidden(question: string): Promise<string> {
   const output = new Writable({ write: (_chunk, _encoding, done) => done() })
   const lines = createInterface({ input: process.stdin, output, terminal: true })
-  // Not before: what is typed until here would be shown.
+  // Only now: keys typed earlier would be echoed.
   process.stderr.write(question)
-  const left = new AbortController()
-  lines.on('close', () => left.abort())
+  const closed = new AbortController()
+  lines.on('close', () => closed.abort())
   try {
-    return await lines.question('', { signal: left.signal })
+    return await lines.question('', { signal: closed.signal })
   } catch (error) {
     throw new Error('Nothing was changed.', { cause: error })
   } finally {
@@ -285,7 +286,7 @@ async function askHidden(question: string): Promise<string> {
   }
 }
 
-// What a person can mend is said in a line; anything else is a bug and shows where.
+// Expected errors are one line; any other error is a bug and shows its stack.
 function explain(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   const isExpected =

@@ -7,27 +7,27 @@ import { runRunner } from './runner/runner.ts'
 import { RunnerError } from './runner/runner-fault.ts'
 import type { RunnerOrders } from './runner/runner-orders.ts'
 
-// The program of the runner beside a server, which starts it: it is told all it needs by a line of JSON on
-// standard input, where nobody else sees it, and ends when that ends, however that came.
+// The program of the built-in runner. The server starts it and passes the configuration, with the token, as a line of
+// JSON on standard input, which other users cannot see. When standard input ends, it exits.
 
 closeInheritedDescriptors()
 
-const exitMostMs = 3000
+const exitTimeoutMs = 3000
 const stop = new AbortController()
-// Ctrl-C is for the server, which says when this ends: by SIGTERM.
+// Ctrl-C is for the server, which then sends SIGTERM.
 process.on('SIGINT', () => {})
 process.on('SIGTERM', () => stop.abort())
 
 const lines = createInterface({ input: process.stdin })
 lines.once('line', (line) => {
-  // It comes from the server, which is of the same version.
+  // Trusted: from the server, which is the same version.
   const orders: RunnerOrders = JSON.parse(line)
   void run(orders)
 })
 lines.once('close', () => {
   stop.abort()
-  // Nobody is there to hand a run back to; what cannot be cleared away in this time, the next start does.
-  setTimeout(() => process.exit(1), exitMostMs).unref()
+  // There is no server to hand runs back to; the next start cleans up what is not removed in this time.
+  setTimeout(() => process.exit(1), exitTimeoutMs).unref()
 })
 
 async function run({ server, token, logLevel, ...orders }: RunnerOrders): Promise<void> {
@@ -43,8 +43,8 @@ async function run({ server, token, logLevel, ...orders }: RunnerOrders): Promis
     })
     process.exit(0)
   } catch (error) {
-    if (error instanceof RunnerError) log.error({ reason: error.message }, 'the runner cannot work')
-    else log.error({ err: error }, 'the runner failed')
+    if (error instanceof RunnerError) log.error({ reason: error.message }, 'runner stopped')
+    else log.error({ err: error }, 'runner failed')
     process.exit(1)
   }
 }

@@ -46,14 +46,14 @@ import { tokenRoutes } from './tokens/token-routes.ts'
 import { reportIsolation } from './workflows/report-isolation.ts'
 import { createRunnerProcess } from './workflows/runner-process.ts'
 
-// Of the time for a stop; in the rest, an import that is given up is cleared away, and whoever waits for it told.
+// Shares of the stop timeout. After an import's share it is aborted and cleaned up, and its client gets a response.
 const shareOfImports = 0.9
 const shareOfRunner = 0.3
 const shareOfDeliveries = 0.5
-// Leftovers of a crash are cleared before the first answer when that is quick, else in the background.
-const tidyBeforeAnswerMs = 300
+// Crash leftovers are removed before the first request if that is quick, and otherwise in the background.
+const cleanUpBeforeListeningMs = 300
 
-/** Starts the service: takes the data directory, repairs what a crash left, listens. */
+/** Starts the service: locks the data directory, recovers from crashes, and listens. */
 export async function startService(options: Options) {
   const { settings, log, version } = options
   await using starting = new AsyncDisposableStack()
@@ -76,9 +76,9 @@ export async function startService(options: Options) {
   const retainedCommits = createRetainedCommits({ ...app.work, repositoryHolds })
   const pushes = createPushes({ ...app, retainedCommits, repositoryHolds, log })
   {
-    using _quiet = await app.changeRepositories()
+    using _lock = await app.changeRepositories()
     const orphans = await endOrphans(sshOwner(settings.dataDir), settings.dataDir)
-    if (orphans > 0) log.warn({ orphans }, 'ended the processes of a server that was killed')
+    if (orphans > 0) log.warn({ orphans }, 'orphaned processes of a killed server ended')
     await directories.prepare((id) => endOrphans(importOwner(id)))
     await assertSameInstance({
       db,
@@ -89,9 +89,8 @@ export async function startService(options: Options) {
     await imports.sweep()
     await workflows.recover()
     const { setAside, missing } = await repositories.reconcile()
-    if (setAside.length > 0)
-      log.error({ setAside }, 'the database does not know these repositories')
-    if (missing.length > 0) log.error({ missing }, 'repositories have lost their directories')
+    if (setAside.length > 0) log.error({ setAside }, 'repositories missing from the database')
+    if (missing.length > 0) log.error({ missing }, 'repository directories missing')
   }
   const turns = createGitLimiters(settings)
   const pushJournal = createPushJournal(app.work)
@@ -118,15 +117,18 @@ export async function startService(options: Options) {
 
   const background = new AbortController()
   starting.defer(() => background.abort())
-  const tidied = repositoryHolds
+  const cleanedUp = repositoryHolds
     .all(await directories.list(), background.signal)
-    .catch((error) => log.error({ err: error }, 'leftovers of a crash could not be cleared away'))
-  await Promise.race([tidied, new Promise((resolve) => setTimeout(resolve, tidyBeforeAnswerMs))])
+    .catch((error) => log.error({ err: error }, 'clean-up after a crash failed'))
+  await Promise.race([
+    cleanedUp,
+    new Promise((resolve) => setTimeout(resolve, cleanUpBeforeListeningMs)),
+  ])
 
   const requireParts = createHealthCheck([
     {
       code: 'database_unavailable',
-      detail: 'The database does not answer.',
+      detail: 'The database does not respond.',
       probe: () => ping(db),
     },
     {
@@ -216,18 +218,18 @@ export async function startService(options: Options) {
       stopMs: settings.stopSeconds * 1000 * shareOfDeliveries,
     }),
   )
-  const told = settings.runner ? reportIsolation(options) : undefined
-  starting.defer(() => told)
+  const reported = settings.runner ? reportIsolation(options) : undefined
+  starting.defer(() => reported)
 
   const works = {
-    'the sweep of pushes': () => pushes.sweep(),
-    'letting go of what pushes overwrote': retainedCommits.expire,
-    'forgetting old pushes': pushJournal.forget,
-    'the sweep of imports': imports.sweep,
-    'clearing away deleted webhooks': webhooks.purge,
-    'forgetting old deliveries': () => webhooks.forget(background.signal),
-    'emptying the trash': directories.emptyTrash,
-    'forgetting old events': () =>
+    'push clean-up': () => pushes.sweep(),
+    'retained commit expiry': retainedCommits.expire,
+    'push journal pruning': pushJournal.forget,
+    'import clean-up': imports.sweep,
+    'deleted webhook clean-up': webhooks.purge,
+    'delivery pruning': () => webhooks.forget(background.signal),
+    'trash clean-up': directories.emptyTrash,
+    'event pruning': () =>
       pruneEvents({ ...app, keptDays: settings.eventsKeptDays, signal: background.signal }),
   }
   starting.use(startSweeping(works, log))
@@ -237,18 +239,18 @@ export async function startService(options: Options) {
     db,
     routes,
     secrets: app.secrets,
-    /** The addresses that are listened on; `ssh` is null when SSH is off. */
+    /** The listening addresses; `ssh` is null when SSH is off. */
     http: listening,
     ssh: ssh ? `ssh://${sshUser}@${ssh.host}:${ssh.port}` : null,
-    /** The addresses for clients. */
+    /** The public addresses. */
     baseUrl: address.http,
     sshUrl: address.ssh,
-    /** The first admin token, on the start that made it. */
+    /** The first admin token, on the start that created it. */
     newAdminToken,
-    /** Finishes running requests, for as long as the settings allow, and closes everything. */
+    /** Waits for running requests, within the configured stop timeout, and closes everything. */
     async stop(): Promise<void> {
       const timeoutMs = settings.stopSeconds * 1000
-      // While the server still takes what the runner hands back.
+      // First, while the server still accepts the runs that the runner hands back.
       await runner.stop(timeoutMs * shareOfRunner)
       await Promise.all([
         maintaining[Symbol.asyncDispose](),
@@ -261,7 +263,7 @@ export async function startService(options: Options) {
       await pushes.drain()
       await resources.disposeAsync()
     },
-    /** Ends all git processes at once, for a program that is about to exit. */
+    /** Kills all child processes without waiting, for a program that is about to exit. */
     abandon(): void {
       git.killAll()
       ssh?.abandon()

@@ -17,8 +17,8 @@ import { connectRpc } from './rpc/rpc.ts'
 import { openHostKey } from './ssh/host-key.ts'
 import { createSshServer } from './ssh/ssh-server.ts'
 
-// The program of the SSH process, which the main process starts: it is told what to do by messages and
-// ends when the main process is gone, however that came.
+// The program of the SSH process. The main process starts it and controls it by messages; when the main process ends,
+// for any reason, it exits.
 
 closeInheritedDescriptors()
 
@@ -35,7 +35,7 @@ let running: Running | undefined
 const { theirs: backend } = connectRpc<SshRpcServer>({
   wire: {
     send: (message) => void process.send?.(message, undefined, {}, () => {}),
-    onMessage: (take) => void process.on('message', take),
+    onMessage: (listener) => void process.on('message', listener),
   },
   ours: {
     start: (options: SshProcessOptions) =>
@@ -54,7 +54,7 @@ process.once('disconnect', () => {
   running?.git.killAll()
   process.exit()
 })
-// Whoever stops the service may signal all of its processes; the main process says when this one ends.
+// A stop of the service may signal all its processes; this one ends when the main process says so.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})
 
 async function start({ settings, port, path }: SshProcessOptions) {
@@ -85,7 +85,7 @@ async function start({ settings, port, path }: SshProcessOptions) {
   })
   const via = createGitOverSsh({ engine, backend, settings, log })
   const hostKey = await openHostKey(settings.dataDir, (path) =>
-    log.info({ path }, 'made a new SSH host key'),
+    log.info({ path }, 'SSH host key created'),
   )
   const server = createSshServer({
     settings,
@@ -93,7 +93,7 @@ async function start({ settings, port, path }: SshProcessOptions) {
     log,
     ...via,
     authenticate(claim, address) {
-      // Whoever comes in may want a git next; until somebody does, there is nobody to start them.
+      // Starts the spawn helper with the first login: the client probably needs git next.
       git.prepare()
       return via.authenticate(claim, address)
     },

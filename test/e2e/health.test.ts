@@ -110,7 +110,7 @@ function assertNamesDatabase({ headers, body }: Answer): void {
   assert.equal(headers.get('content-type'), 'application/problem+json')
   assert.match(headers.get('retry-after') ?? '', /^[1-9]\d*$/)
   assert.equal(body.code, 'database_unavailable')
-  assert.match(body.detail, /The database does not answer/)
+  assert.match(body.detail, /The database does not respond/)
 }
 
 /** A way to a database that can be shut: connections stay, and nothing passes. */

@@ -50,7 +50,7 @@ test('a repository that an old database does not know is set aside, not deleted'
   await using third = await startService({ dataDir, env })
   assert.deepEqual((await third.admin.get('/repos')).body, [])
   const [lost = ''] = await readdir(join(dataDir, 'lost+found'))
-  assert.match(third.log(), /does not know these repositories/)
+  assert.match(third.log(), /repositories missing from the database/)
   const { stdout } = await git(join(dataDir, 'lost+found', lost), ['rev-parse', 'main'])
   assert.equal(stdout, await project.git('rev-parse', 'HEAD'))
 })
