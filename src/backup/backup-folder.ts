@@ -10,42 +10,41 @@ export type BackupFolder = ReturnType<typeof createBackupFolder>
 
 type Options = {
   root: string
-  /** What is in it. */
   tree: Tree
-  /** The backup that is there already. */
-  former: Manifest | undefined
-  /** Whether all that is kept of it is read again. */
+  /** The manifest of the previous backup. */
+  previous: Manifest | undefined
+  /** Whether files of the previous backup are read again and verified. */
   recheck: boolean
   faultPoint: FaultPoint
 }
 
 type Content = Omit<Manifest, 'format' | 'sha256' | 'files'>
 
-const ourFolders = /^(rows|refs|keys|repositories)(\/|$)/
+const knownFolders = /^(rows|refs|keys|repositories)(\/|$)/
 const draftFile = `${manifestFile}.new`
 
 /**
- * A backup that is being written beside the former one. Files do not change once a manifest names them; the
- * new manifest replaces the former in one step, and only then goes what the former alone needed.
+ * Writes a backup beside the previous one. Files never change once a manifest names them. The new manifest
+ * replaces the previous one atomically; only then are files removed that it does not name.
  */
-export function createBackupFolder({ root, tree, former, recheck, faultPoint }: Options) {
-  const formerFiles = new Map(former?.files.map((file) => [file.path, file]))
+export function createBackupFolder({ root, tree, previous, recheck, faultPoint }: Options) {
+  const previousFiles = new Map(previous?.files.map((file) => [file.path, file]))
   const files = new Map<string, BackupFile>()
-  const made = new Map<string, Promise<void>>()
+  const createdFolders = new Map<string, Promise<void>>()
   const written = new Map<string, Promise<void>>()
   const counts = { filesCopied: 0, filesKept: 0, bytesCopied: 0 }
 
-  // What was changed since its manifest was written is read again. Bits that rot unseen are left to verify.
+  // Reads files modified after their manifest was written. Silent corruption is found by verify and recheck.
   async function isIntact({ path, bytes, sha256 }: BackupFile): Promise<boolean> {
     const found = tree.files.get(path)
     if (found?.bytes !== bytes) return false
-    const isOld = found.modifiedAt <= (former?.finishedAt ?? 0)
+    const isOld = found.modifiedAt <= (previous?.finishedAt ?? 0)
     return (isOld && !recheck) || (await measureFile(join(root, path), bytes)).sha256 === sha256
   }
 
-  /** Keeps a file of the former backup, or else has it written. */
+  /** Keeps a file of the previous backup, or writes it. */
   async function keepOrWrite(path: string, write: (to: FileHandle) => Promise<ByteRange>) {
-    const kept = formerFiles.get(path)
+    const kept = previousFiles.get(path)
     if (kept && (await isIntact(kept))) {
       files.set(path, kept)
       counts.filesKept += 1
@@ -62,18 +61,19 @@ export function createBackupFolder({ root, tree, former, recheck, faultPoint }: 
     counts.bytesCopied += extent.bytes
   }
 
-  // What is named after its content is the same, whoever comes with it; so it is written once.
+  // Paths identify content, so each is written once.
   function once(path: string, write: (to: FileHandle) => Promise<ByteRange>): Promise<void> {
-    const known = written.get(path) ?? keepOrWrite(path, write)
-    written.set(path, known)
-    return known
+    const writing = written.get(path) ?? keepOrWrite(path, write)
+    written.set(path, writing)
+    return writing
   }
 
   function makeFolder(folder: string): Promise<void> {
     if (folder === '.') return Promise.resolve()
-    const known = made.get(folder) ?? makeFolder(dirname(folder)).then(() => makeOne(folder))
-    made.set(folder, known)
-    return known
+    const creating =
+      createdFolders.get(folder) ?? makeFolder(dirname(folder)).then(() => makeOne(folder))
+    createdFolders.set(folder, creating)
+    return creating
   }
 
   async function makeOne(folder: string): Promise<void> {
@@ -82,27 +82,27 @@ export function createBackupFolder({ root, tree, former, recheck, faultPoint }: 
     })
   }
 
-  /** Removes what a manifest does not name, of what svc writes; without one, all of it. */
+  /** Removes all files of backups except the named ones. */
   async function clear(names: Iterable<string>): Promise<void> {
     const named = new Set(names)
     const found = await readTree(root)
     await rm(join(root, draftFile), { force: true })
     for (const path of found.files.keys()) {
-      if (ourFolders.test(path) && !named.has(path)) await rm(join(root, path), { force: true })
+      if (knownFolders.test(path) && !named.has(path)) await rm(join(root, path), { force: true })
     }
-    // The deepest come last in the list; those that are in use stay.
+    // The deepest folders come last in the list. Removing a folder that is not empty fails.
     for (const folder of found.folders.toReversed()) {
-      if (ourFolders.test(folder)) await rmdir(join(root, folder)).catch(() => {})
+      if (knownFolders.test(folder)) await rmdir(join(root, folder)).catch(() => {})
     }
   }
 
   return {
     counts,
 
-    /** Adds a file; when its name tells its content, it is taken from the former backup if that has it. */
+    /** Adds a file whose path identifies its content; copies it only if the previous backup lacks it. */
     add: (path: string, from: FileHandle) => once(path, (to) => copyBytes(from, to)),
 
-    /** Adds bytes under their sum, which is returned. */
+    /** Adds bytes as a file named by their SHA-256, and returns that. */
     async addBytes(folder: 'rows' | 'refs', bytes: Buffer): Promise<string> {
       const sha256 = sumOf(bytes)
       await once(`${folder}/${sha256}`, async (to) => {
@@ -112,21 +112,22 @@ export function createBackupFolder({ root, tree, former, recheck, faultPoint }: 
       return sha256
     },
 
-    /** Whether the former backup has any file whose path begins so. */
-    formerHas: (prefix: string) => [...formerFiles.keys()].some((path) => path.startsWith(prefix)),
+    /** Whether the previous backup has a file whose path starts with `prefix`. */
+    previousHas: (prefix: string) =>
+      [...previousFiles.keys()].some((path) => path.startsWith(prefix)),
 
-    /** Leaves files out of the new backup after all. */
+    /** Removes files from the new backup. */
     leaveOut(isUnwanted: (path: string) => boolean): void {
       for (const path of files.keys()) if (isUnwanted(path)) files.delete(path)
     },
 
-    /** Removes what a backup that was cut short has left. */
-    clearRemains: () => clear(formerFiles.keys()),
+    /** Removes the remains of an interrupted backup. */
+    clearRemains: () => clear(previousFiles.keys()),
 
-    /** Puts the new backup in the place of the former; it is on the disk when this returns. */
+    /** Replaces the previous backup by the new one, which is durable when this returns. */
     async finish(content: Content): Promise<void> {
       const all = [...files.values()].sort((a, b) => (a.path < b.path ? -1 : 1))
-      for (const folder of made.keys()) await sync(join(root, folder))
+      for (const folder of createdFolders.keys()) await sync(join(root, folder))
       await using draft = await open(join(root, draftFile), 'wx', 0o600)
       await writeAll(draft, Buffer.from(toText({ ...content, files: all })))
       await draft.sync()
@@ -138,7 +139,7 @@ export function createBackupFolder({ root, tree, former, recheck, faultPoint }: 
       faultPoint('backup.cleared')
     },
 
-    /** Bytes of all files of the new backup. */
+    /** The size of all files of the new backup, in bytes. */
     totalBytes: () => [...files.values()].reduce((sum, { bytes }) => sum + bytes, 0),
   }
 }

@@ -6,23 +6,23 @@ import { BackupError, type BackupFile, type Manifest, manifestFile, sumOf } from
 import { findManifest } from './open-folder.ts'
 import { openFile, type Tree } from './tree.ts'
 
-/** A backup to read from. Whatever it gives was just checked against its manifest. */
+/** Reads a backup, and verifies everything that it reads against the manifest. */
 export type BackupSource = ReturnType<typeof createSource>
 
-// As long as a text may be, by far: V8 ends at half a GiB.
-const readMaxBytes = 400 * 1024 * 1024
+// V8 limits strings to half a GiB.
+const maxReadBytes = 400 * 1024 * 1024
 
-/** Refuses what is no folder with a backup; the folder's real path. */
+/** Returns the real path of a folder with a backup. Throws a BackupError for any other. */
 export async function findBackup(folder: string): Promise<string> {
   const names = await readdir(folder).catch((error) => {
-    const reason = error.code === 'ENOENT' ? 'it is not there' : error.message
+    const reason = error.code === 'ENOENT' ? 'no such directory' : error.message
     throw new BackupError(`${folder} cannot be read: ${reason}.`, { cause: error })
   })
   if (names.includes(manifestFile)) return realpath(folder)
   throw new BackupError(`${folder} holds no backup: there is no ${manifestFile} in it.`)
 }
 
-/** Reads the manifest of a folder that has one. */
+/** Reads the manifest of a folder. Throws a BackupError if it has none. */
 export async function readOwnManifest(root: string): Promise<Manifest> {
   const manifest = await findManifest(root)
   if (manifest) return manifest
@@ -46,21 +46,21 @@ export function createSource(root: string, manifest: Manifest) {
     root,
     manifest,
 
-    /** The files of a repository's objects. */
+    /** Lists the files of a repository's objects. */
     objectsOf: (id: string): BackupFile[] => objects.get(id) ?? [],
 
     keys: manifest.files.filter(({ path }) => path.startsWith('keys/')),
 
     async read(path: string): Promise<Buffer> {
       const { bytes, sha256 } = named(path)
-      if (bytes > readMaxBytes) throw new BackupError(`${path} is too large to be read.`)
+      if (bytes > maxReadBytes) throw new BackupError(`${path} is too large to be read.`)
       await using file = await openFile(join(root, path))
       const content = await file.readFile()
       if (sumOf(content) !== sha256) throw changed(path)
       return content
     },
 
-    /** Copies a file to a new one. */
+    /** Copies a file to a new file. */
     async copy(path: string, target: string): Promise<void> {
       const { bytes, sha256 } = named(path)
       await using from = await openFile(join(root, path))
@@ -70,19 +70,19 @@ export function createSource(root: string, manifest: Manifest) {
       if (copied.bytes !== bytes || copied.sha256 !== sha256) throw changed(path)
     },
 
-    /** What is wrong with a file, as the end of a sentence; undefined when nothing is. */
+    /** Verifies a file. Returns its fault as the end of a sentence, or undefined. */
     async faultOf({ path, bytes, sha256 }: BackupFile, tree: Tree): Promise<string | undefined> {
       const found = tree.files.get(path)
       if (!found) return 'is missing'
       if (found.bytes !== bytes) return `has ${found.bytes} bytes instead of ${bytes}`
       const { sha256: sum } = await measureFile(join(root, path), bytes)
-      return sum === sha256 ? undefined : 'has changed: its checksum is another'
+      return sum === sha256 ? undefined : 'has changed: its checksum does not match'
     },
   }
 }
 
 function changed(path: string): BackupError {
   return new BackupError(
-    `${path} is not what was backed up. \`svc backup verify\` tells all that is damaged; use another copy.`,
+    `${path} has changed since the backup. \`svc backup verify\` lists all damage; use another copy.`,
   )
 }

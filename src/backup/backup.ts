@@ -27,23 +27,23 @@ type Dependencies = {
 }
 
 type Options = {
-  /** The folder of the backup, new or with a former backup of the same service. */
+  /** The folder of the backup: new, or with a previous backup of the same service. */
   to: string
   withKeys: boolean
-  /** Whether what the former backup has is read again, all of it, and copied anew where it has changed. */
+  /** Whether all files of the previous backup are read again, and copied again where they have changed. */
   recheck: boolean
-  /** Is told what goes on. */
-  report: (what: string) => void
-  /** Ends it early; the folder is then as it was. */
+  /** Receives progress texts. */
+  report: (progress: string) => void
+  /** Cancels the backup, which leaves the folder as it was. */
   signal: AbortSignal
 }
 
 const lockWaitMs = 5000
-const copiesAtOnce = 4
-const namedAtMost = 3
+const maxConcurrentCopies = 4
+const maxNames = 3
 const keyFiles = ['encryption.key', 'ssh_host_ed25519_key', 'ssh_host_ed25519_key.pub']
 
-/** Brings a backup up to date with a service, whether its server runs or not. Throws a BackupError. */
+/** Backs up a service to a folder, whether its server runs or not. Throws a BackupError. */
 export async function backUp(dependencies: Dependencies, options: Options) {
   const { db, database, faultPoint } = dependencies
   const { to: root, recheck } = options
@@ -51,23 +51,25 @@ export async function backUp(dependencies: Dependencies, options: Options) {
   await refuseNested(root, dataDir)
   await assertSameInstance({ db, dataDir, hasData: true })
   const instanceId = await readOwnInstance(db)
-  // Keeps what is deleted meanwhile in the trash.
+  // While this lock is held, deleted repositories stay in the trash.
   using _whole = await lock(dataDir, 'backup', lockWaitMs)
   using _own = await takeFolder(root)
   const tree = await readTree(root)
   refuseOthers(root, tree)
-  const former = await findManifest(root)
-  if (former && former.instanceId !== instanceId) {
-    throw new BackupError(`${root} holds a backup of another service; name another folder.`)
+  const previous = await findManifest(root)
+  if (previous && previous.instanceId !== instanceId) {
+    throw new BackupError(`${root} holds a backup of another service; choose another folder.`)
   }
-  const folder = createBackupFolder({ root, tree, former, recheck, faultPoint })
-  const had = new Set(former?.repositories.filter(({ refs }) => refs !== null).map(({ id }) => id))
+  const folder = createBackupFolder({ root, tree, previous, recheck, faultPoint })
+  const had = new Set(
+    previous?.repositories.filter(({ refs }) => refs !== null).map(({ id }) => id),
+  )
   await folder.clearRemains()
   try {
     return await write(dependencies, options, { folder, instanceId, had })
   } catch (error) {
-    await folder.clearRemains().catch(() => {}) // The first failure says more than what follows from it.
-    throw isFull(error) ? full(root, former, error) : error
+    await folder.clearRemains().catch(() => {}) // The first error is the cause.
+    throw isFull(error) ? full(root, previous, error) : error
   }
 }
 
@@ -80,9 +82,9 @@ async function write(
   const id = newId()
   report('Reading refs and rows')
   const read = (path: string) => readFile(join(root, path))
-  const moments = createSnapshotFinder({ db, database, directories, folder, read })
+  const snapshots = createSnapshotFinder({ db, database, directories, folder, read })
   const { at, repositories, tables, schema } = await (async () => {
-    await using snapshot = await moments.find(() => faultPoint('backup.fenced'))
+    await using snapshot = await snapshots.find(() => faultPoint('backup.fenced'))
     const schema = await schemaVersion(snapshot.db)
     const tables = await addRows(snapshot.db, folder)
     return { ...snapshot, tables, schema }
@@ -91,7 +93,7 @@ async function write(
   refuseLoss(repositories, had)
   let done = 0
   const whole = repositories.filter(({ refs }) => refs !== null)
-  await forEachConcurrently(copiesAtOnce, whole, async ({ id: repositoryId }) => {
+  await forEachConcurrently(maxConcurrentCopies, whole, async ({ id: repositoryId }) => {
     signal.throwIfAborted()
     await addObjects({ directories, folder, id: repositoryId })
     report(`Copied ${++done} of ${whole.length} repositories`)
@@ -117,20 +119,20 @@ async function write(
     ...folder.counts,
     bytes: folder.totalBytes(),
     seconds: Math.round(performance.now() - startedAt) / 1000,
-    /** Names of repositories whose directories are lost: of them there are rows alone. */
+    /** Names of repositories whose directories are lost; only their rows are in the backup. */
     lost: repositories.filter(({ refs }) => refs === null).map(({ name }) => name),
   }
 }
 
-// A disk that is not mounted, for example: what the former backup has of it must not go for that.
+// The previous backup must not be replaced when, for example, a disk is not mounted.
 function refuseLoss(repositories: BackedUpRepository[], had: Set<string>): void {
   const names = repositories.filter(({ id, refs }) => refs === null && had.has(id))
   if (names.length === 0) return
-  const some = names.slice(0, namedAtMost).map(({ name }) => name)
-  const rest = names.length > namedAtMost ? ' and others' : ''
+  const some = names.slice(0, maxNames).map(({ name }) => name)
+  const rest = names.length > maxNames ? ' and others' : ''
   throw new BackupError(
-    `The files of ${names.length} repositories are lost: ${some.join(', ')}${rest}. The former backup has them, and is as good ` +
-      'as before. Bring them back, or give them up (svc repos delete NAME), and back up again.',
+    `The files of ${names.length} repositories are lost: ${some.join(', ')}${rest}. The previous backup has them and was not ` +
+      'changed. Restore them, or delete the repositories (svc repos delete NAME), and back up again.',
   )
 }
 
@@ -150,9 +152,11 @@ function isFull(error: unknown): boolean {
   return toProblem(error).code === 'storage_full'
 }
 
-function full(root: string, former: Manifest | undefined, cause: unknown): BackupError {
-  const rest = former
-    ? `The backup of ${new Date(former.createdAt).toISOString()} in it is as good as before.`
-    : 'Nothing was left in it.'
-  return new BackupError(`The disk of ${root} is full. ${rest} Make room and try again.`, { cause })
+function full(root: string, previous: Manifest | undefined, cause: unknown): BackupError {
+  const rest = previous
+    ? `The backup of ${new Date(previous.createdAt).toISOString()} in it was not changed.`
+    : 'The folder was left empty.'
+  return new BackupError(`The disk of ${root} is full. ${rest} Free some space and try again.`, {
+    cause,
+  })
 }

@@ -2,26 +2,26 @@ import { createHash } from 'node:crypto'
 import type { FileHandle } from 'node:fs/promises'
 import { openFile } from './tree.ts'
 
-/** How long something is, and its SHA-256 in hex. */
+/** Length in bytes, and SHA-256 in hex. */
 export type ByteRange = { bytes: number; sha256: string }
 
-const atOnceBytes = 1024 * 1024
+const chunkBytes = 1024 * 1024
 
-/** Copies a file, or only reads it, a piece at a time; what it was. Stops once it is longer than `most`. */
+/** Copies a file, or only reads it if `to` is undefined, and measures it. Stops after more than `maxBytes`. */
 export async function copyBytes(
   from: FileHandle,
   to: FileHandle | undefined,
-  most = Number.POSITIVE_INFINITY,
+  maxBytes = Number.POSITIVE_INFINITY,
 ): Promise<ByteRange> {
   const hash = createHash('sha256')
-  const buffer = Buffer.allocUnsafe(atOnceBytes)
+  const buffer = Buffer.allocUnsafe(chunkBytes)
   let bytes = 0
-  while (bytes <= most) {
-    const { bytesRead } = await from.read(buffer, 0, atOnceBytes)
+  while (bytes <= maxBytes) {
+    const { bytesRead } = await from.read(buffer, 0, chunkBytes)
     if (bytesRead === 0) break
-    const piece = buffer.subarray(0, bytesRead)
-    hash.update(piece)
-    if (to) await writeAll(to, piece)
+    const chunk = buffer.subarray(0, bytesRead)
+    hash.update(chunk)
+    if (to) await writeAll(to, chunk)
     bytes += bytesRead
   }
   return { bytes, sha256: hash.digest('hex') }
@@ -34,8 +34,8 @@ export async function writeAll(to: FileHandle, bytes: Uint8Array): Promise<void>
   }
 }
 
-/** Reads a file to its end. */
-export async function measureFile(path: string, most?: number): Promise<ByteRange> {
+/** Measures a file by reading it. */
+export async function measureFile(path: string, maxBytes?: number): Promise<ByteRange> {
   await using file = await openFile(path)
-  return await copyBytes(file, undefined, most)
+  return await copyBytes(file, undefined, maxBytes)
 }

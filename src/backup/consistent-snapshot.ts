@@ -16,7 +16,7 @@ import {
 import { type BackedUpRepository, BackupError } from './manifest.ts'
 import { readRefsFile, toRefsFile } from './refs-file.ts'
 
-/** All rows of one moment, and what the refs were then. */
+/** All rows and refs at one point in time. */
 export type ConsistentSnapshot = AsyncDisposable & {
   db: Db
   at: number
@@ -28,43 +28,43 @@ type Dependencies = {
   database: DatabaseOptions
   directories: Directories
   folder: BackupFolder
-  /** The bytes of a file that was added to the folder. */
+  /** Reads a file that was added to the folder. */
   read: (path: string) => Promise<Buffer>
 }
 
-/** Since when is known which refs pushes have touched: an event, and what they were changing then. */
-type Mark = { event: number; changing: TouchedRef[] }
+/** The newest event, and the refs of the pushes that were running then. */
+type Cursor = { event: number; changing: TouchedRef[] }
 
-/** Refs that may have moved, by repository; all of a repository's where they are not known by name. */
+/** Refs that may have changed, by repository; 'all' where their names are unknown. */
 type Touched = Map<string, Set<string> | 'all'>
 
-type Seen = { some: Map<string, string | undefined> } | { all: RawRefs | undefined }
+type ReadRefs = { some: Map<string, string | undefined> } | { all: RawRefs | undefined }
 
-const passesAtMost = 5
-const triesAtMost = 5
+const maxPasses = 5
+const maxAttempts = 5
 const fewRefs = 100
-const readsAtOnce = 8
-// What text becomes that is not UTF-8: https://encoding.spec.whatwg.org/#replacement-character
+const maxConcurrentReads = 8
+// Stands for bytes that are not UTF-8: https://encoding.spec.whatwg.org/#replacement-character
 const unreadable = '\ufffd'
 // https://www.postgresql.org/docs/current/errcodes-appendix.html: lock_not_available, deadlock_detected
 const lockCodes = new Set<unknown>(['55P03', '40P01'])
 
 /**
- * Finds a moment at which rows and refs belong together, as they do in a data directory whose server was
- * killed: a ref has moved only as the journal of pushes explains. Refs are read beforehand. At the moment
- * itself, while the journal stands still, only those are read again that pushes have touched since.
+ * Finds a point in time at which rows and refs are consistent, as in a data directory whose server was killed:
+ * the push journal explains every change of a ref. Refs are read in advance; while the journal is blocked,
+ * only the refs that pushes have touched since are read again.
  */
 export function createSnapshotFinder({ db, database, directories, folder, read }: Dependencies) {
-  // The refs of each repository as a file of the backup; null for one whose directory is not there.
+  // The refs file of each repository in the backup, by its SHA-256; null if the directory is missing.
   const known = new Map<string, string | null>()
 
-  async function readCursor(): Promise<Mark> {
-    // In this order: a push that ends in between is then in the one or the other.
+  async function readCursor(): Promise<Cursor> {
+    // In this order, a push that ends in between is in at least one of the two.
     const event = await lastEvent(db)
     return { event, changing: await listChangingRefs(db) }
   }
 
-  async function look(id: string, touched: Touched): Promise<Seen | undefined> {
+  async function readRefs(id: string, touched: Touched): Promise<ReadRefs | undefined> {
     const names = known.has(id) ? touched.get(id) : 'all'
     if (names === undefined) return undefined
     const directory = await directories.locate(id)
@@ -73,8 +73,8 @@ export function createSnapshotFinder({ db, database, directories, folder, read }
     return { some: await readRawRefsNamed(directory, names) }
   }
 
-  async function note(id: string, seen: Seen): Promise<void> {
-    const all = 'all' in seen ? seen.all : await changed(known.get(id), seen.some)
+  async function record(id: string, current: ReadRefs): Promise<void> {
+    const all = 'all' in current ? current.all : await changed(known.get(id), current.some)
     known.set(id, all ? await folder.addBytes('refs', toRefsFile(all)) : null)
   }
 
@@ -90,68 +90,68 @@ export function createSnapshotFinder({ db, database, directories, folder, read }
   }
 
   async function readAhead(touched: Touched): Promise<void> {
-    await forEachConcurrently(readsAtOnce, await listRepositoryNames(db), async ({ id }) => {
-      const seen = await look(id, touched)
-      if (seen) await note(id, seen)
+    await forEachConcurrently(maxConcurrentReads, await listRepositoryNames(db), async ({ id }) => {
+      const current = await readRefs(id, touched)
+      if (current) await record(id, current)
     })
   }
 
-  async function readAheadUntilFew(): Promise<Mark> {
-    let mark = await readCursor()
+  async function readAheadUntilFew(): Promise<Cursor> {
+    let cursor = await readCursor()
     await readAhead(new Map())
-    for (let pass = 1; pass < passesAtMost; pass++) {
+    for (let pass = 1; pass < maxPasses; pass++) {
       const next = await readCursor()
-      const touched = await listTouched(db, mark)
+      const touched = await listTouched(db, cursor)
       if (countOf(touched) < fewRefs) break
       await readAhead(touched)
-      mark = next
+      cursor = next
     }
-    return mark
+    return cursor
   }
 
-  async function lookAtAll(rows: Db, mark: Mark, signal: AbortSignal) {
-    const touched = await listTouched(rows, mark)
+  async function readTouched(rows: Db, cursor: Cursor, signal: AbortSignal) {
+    const touched = await listTouched(rows, cursor)
     const repositories = await listRepositoryNames(rows)
-    const seen = new Map<string, Seen>()
-    await forEachConcurrently(readsAtOnce, repositories, async ({ id }) => {
+    const current = new Map<string, ReadRefs>()
+    await forEachConcurrently(maxConcurrentReads, repositories, async ({ id }) => {
       signal.throwIfAborted()
-      const found = await look(id, touched)
-      if (found) seen.set(id, found)
+      const found = await readRefs(id, touched)
+      if (found) current.set(id, found)
     })
-    return { repositories, seen, at: Date.now() }
+    return { repositories, current, at: Date.now() }
   }
 
   async function tryOnce(fenced: () => void): Promise<ConsistentSnapshot> {
-    const mark = await readAheadUntilFew()
+    const cursor = await readAheadUntilFew()
     await using opening = new AsyncDisposableStack()
-    const pinned = await openRowSnapshot(database, async (rows, signal) => {
-      const found = await lookAtAll(rows, mark, signal)
+    const snapshot = await openRowSnapshot(database, async (rows, signal) => {
+      const found = await readTouched(rows, cursor, signal)
       fenced()
       return found
     })
-    opening.use(pinned)
-    const { repositories, seen, at } = pinned.found
-    for (const [id, one] of seen) await note(id, one)
-    const held = opening.move()
+    opening.use(snapshot)
+    const { repositories, current, at } = snapshot.found
+    for (const [id, one] of current) await record(id, one)
+    const resources = opening.move()
     return {
-      db: pinned.db,
+      db: snapshot.db,
       at,
       repositories: repositories.map(({ id, name }) => ({ id, name, refs: known.get(id) ?? null })),
-      [Symbol.asyncDispose]: () => held.disposeAsync(),
+      [Symbol.asyncDispose]: () => resources.disposeAsync(),
     }
   }
 
   return {
-    /** Finds the moment; `fenced` is called in it. */
+    /** Opens a consistent snapshot. `fenced` is called while the journal is blocked. */
     async find(fenced: () => void): Promise<ConsistentSnapshot> {
-      for (let tries = 1; ; tries++) {
+      for (let attempt = 1; ; attempt++) {
         try {
           return await tryOnce(fenced)
         } catch (error) {
           if (!isTooBusy(error)) throw error
-          if (tries < triesAtMost) continue
+          if (attempt < maxAttempts) continue
           throw new BackupError(
-            'The server writes so much that no moment could be held on to; try again when there is less to do.',
+            'The server is too busy for a consistent snapshot; try again when there is less load.',
             { cause: error },
           )
         }
@@ -160,11 +160,11 @@ export function createSnapshotFinder({ db, database, directories, folder, read }
   }
 }
 
-async function listTouched(db: Db, mark: Mark): Promise<Touched> {
-  const changed = await listChangedRefs(db, mark.event)
+async function listTouched(db: Db, cursor: Cursor): Promise<Touched> {
+  const changed = await listChangedRefs(db, cursor.event)
   const touched: Touched = new Map()
   for (const { repositoryId, ref } of [
-    ...mark.changing,
+    ...cursor.changing,
     ...changed,
     ...(await listChangingRefs(db)),
   ]) {

@@ -2,10 +2,10 @@ import type { Db } from '../database/schema.ts'
 import type { PushedUpdate, RefUpdate } from '../git/refs/refs.ts'
 import { isOverwriting, retainedRef } from '../git/refs/retained-refs.ts'
 
-/** A ref that a push has changed, or may have. */
+/** A ref that a push has or may have changed. */
 export type TouchedRef = { repositoryId: string; ref: string }
 
-/** The number of the newest event. */
+/** Returns the sequence number of the newest event; 0 without events. */
 export async function lastEvent(db: Db): Promise<number> {
   const row = await db
     .selectFrom('marks')
@@ -15,7 +15,7 @@ export async function lastEvent(db: Db): Promise<number> {
   return row?.value ?? 0
 }
 
-/** The refs that pushes are known to have changed since an event, with those that keep what was overwritten. */
+/** Lists the refs that pushes have changed since an event, with the refs of their retained commits. */
 export async function listChangedRefs(db: Db, sinceEvent: number): Promise<TouchedRef[]> {
   const rows = await db
     .selectFrom('events')
@@ -26,12 +26,12 @@ export async function listChangedRefs(db: Db, sinceEvent: number): Promise<Touch
   return rows.flatMap(({ kind, repositoryId, data }) => {
     if (kind !== 'push') return [{ repositoryId: repositoryId ?? '', ref: 'HEAD' }]
     const update: PushedUpdate & { pushId: string } = JSON.parse(data)
-    const kept = isOverwriting(update) ? [retainedRef(update.pushId, update)] : []
-    return [update.ref, ...kept].map((ref) => ({ repositoryId: repositoryId ?? '', ref }))
+    const retained = isOverwriting(update) ? [retainedRef(update.pushId, update)] : []
+    return [update.ref, ...retained].map((ref) => ({ repositoryId: repositoryId ?? '', ref }))
   })
 }
 
-/** The refs that pushes may be changing just now. */
+/** Lists the refs of running pushes. */
 export async function listChangingRefs(db: Db): Promise<TouchedRef[]> {
   const rows = await db
     .selectFrom('pushes')
@@ -45,7 +45,7 @@ export async function listChangingRefs(db: Db): Promise<TouchedRef[]> {
   })
 }
 
-/** The repositories that are ready: one that is being imported has no directory yet. */
+/** Lists the repositories that are ready. Those still being imported have no directory. */
 export function listRepositoryNames(db: Db): Promise<{ id: string; name: string }[]> {
   return db
     .selectFrom('repositories')
@@ -55,7 +55,7 @@ export function listRepositoryNames(db: Db): Promise<{ id: string; name: string 
     .execute()
 }
 
-/** Every id of a repository that any row of repositories or imports has. */
+/** Lists all repository ids in the tables of repositories and imports. */
 export async function listRepositoryIds(db: Db): Promise<string[]> {
   const rows = await db.selectFrom('repositories').select('id').execute()
   const imports = await db.selectFrom('imports').select('repositoryId as id').execute()

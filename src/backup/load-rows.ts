@@ -12,15 +12,15 @@ import { type BackedUpTable, BackupError, type Manifest } from './manifest.ts'
 import { readRowLines } from './row-lines.ts'
 
 /**
- * Fills an empty database with the rows of a backup, in one transaction: as they were, in the tables of that
- * time, which are then brought up to date.
+ * Loads the rows of a backup into an empty database, in one transaction: creates the tables in the backup's
+ * schema version, inserts the rows, and then migrates.
  */
 export async function loadRows(db: Database, engine: Engine, source: BackupSource): Promise<void> {
   const { manifest } = source
   await db.transaction().execute(async (tx) => {
     await migrateIn(tx, engine, migrations.slice(0, manifest.schemaVersion))
     await assertTables(tx, engine, manifest)
-    // Some tables are made with rows in them.
+    // Migrations insert rows into some tables.
     for (const { name } of manifest.tables.toReversed()) await deleteRows(tx, name)
     for (const table of manifest.tables) await loadTable(tx, source, table)
     await migrateIn(tx, engine)
@@ -33,9 +33,9 @@ async function loadTable(tx: Db, source: BackupSource, { name, rows, parts }: Ba
   for (const part of parts) {
     const path = `rows/${part}`
     const read = readRowLines(path, await source.read(path))
-    assertAlike(path, read)
+    assertSameColumns(path, read)
     await insertRows(tx, name, read).catch((error) => {
-      throw new BackupError(`${path}: its rows do not go into ${name}: ${error.message}`, {
+      throw new BackupError(`${path}: its rows cannot be inserted into ${name}: ${error.message}`, {
         cause: error,
       })
     })
@@ -45,8 +45,8 @@ async function loadTable(tx: Db, source: BackupSource, { name, rows, parts }: Ba
   throw new BackupError(`The table ${name} has ${count} rows; the manifest says ${rows}.`)
 }
 
-// Rows go in by the columns of the first of them.
-function assertAlike(path: string, rows: Row[]): void {
+// Rows are inserted with the columns of the first row.
+function assertSameColumns(path: string, rows: Row[]): void {
   const columns = (row: Row | undefined) => Object.keys(row ?? {}).join()
   const first = columns(rows[0])
   if (rows.every((row) => columns(row) === first)) return
@@ -66,7 +66,7 @@ async function assertSameAsManifest(tx: Db, manifest: Manifest): Promise<void> {
   if ((await readInstance(tx)) !== manifest.instanceId) {
     throw new BackupError('The rows and the manifest are of different services.')
   }
-  // They become paths, those of imports that a start clears away, too.
+  // Ids become paths; also those of imports, whose files a start removes.
   for (const id of await listRepositoryIds(tx)) {
     if (!isId(id))
       throw new BackupError(`The rows have a repository with the id "${printable(id)}".`)

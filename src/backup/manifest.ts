@@ -3,13 +3,13 @@ import { Ajv } from 'ajv'
 import { type Static, Type } from 'typebox'
 import { migrations } from '../database/migrations/migrations.ts'
 
-/** A backup that cannot be used, or a folder that is none; the message says why, and what to do. */
+/** An unusable backup or folder; the message says why and how to fix it. */
 export class BackupError extends Error {
   override readonly name = 'BackupError'
 }
 
 export const manifestFile = 'manifest.json'
-/** Held by whoever works on the folder: an SQLite file, empty, that the operating system locks. */
+/** Locked by the process that works on the folder: an empty SQLite file. */
 export const lockFile = 'svc-backup.lock'
 export const lockFiles = [lockFile, `${lockFile}-journal`]
 
@@ -21,11 +21,11 @@ const Id = Type.String({ pattern: '^[0-9a-hjkmnp-tv-z]{26}$' })
 const Count = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })
 const closed = { additionalProperties: false }
 
-// Nothing else is ever opened, so no manifest can lead out of its folder.
+// Only these paths are opened, so no manifest can lead out of its folder.
 const filePath = [
   'rows/[0-9a-f]{64}',
   'refs/[0-9a-f]{64}',
-  // Of one backup each: what they are called says nothing of what is in them.
+  // In a folder per backup, because these names do not identify content.
   'keys/[0-9a-hjkmnp-tv-z]{26}/(encryption\\.key|ssh_host_ed25519_key|ssh_host_ed25519_key\\.pub)',
   'repositories/[0-9a-hjkmnp-tv-z]{26}/pack/pack-[0-9a-f]{40}\\.(pack|idx)',
   'repositories/[0-9a-hjkmnp-tv-z]{26}/[0-9a-f]{2}/[0-9a-f]{38}',
@@ -41,7 +41,7 @@ const BackedUpRepository = Type.Object(
   {
     id: Id,
     name: Type.String({ maxLength: 255 }),
-    // The file in refs/, by its sum; null for a repository whose directory was lost before.
+    // SHA-256 of the file in refs/; null for a repository whose directory was already lost.
     refs: Type.Union([Sum, Type.Null()]),
   },
   closed,
@@ -52,7 +52,7 @@ const BackedUpTable = Type.Object(
   {
     name: Type.String({ pattern: '^[a-z][a-z_]{0,62}$' }),
     rows: Count,
-    // The files in rows/ that hold them one after the other, by their sums.
+    // SHA-256 of each file in rows/, in order.
     parts: Type.Array(Sum),
   },
   closed,
@@ -62,13 +62,13 @@ export type BackedUpTable = Static<typeof BackedUpTable>
 const Manifest = Type.Object(
   {
     format: Type.Literal(format),
-    // Of this very text with zeros in its place.
+    // SHA-256 of the manifest's text with zeros in this place.
     sha256: Sum,
     id: Id,
     instanceId: Id,
     svcVersion: Type.String({ maxLength: 100 }),
     schemaVersion: Type.Integer({ minimum: 1 }),
-    // The moment that the backup shows, and the one at which all was copied.
+    // The time of the snapshot, and the time when all files were copied; milliseconds since the epoch.
     createdAt: Count,
     finishedAt: Count,
     tables: Type.Array(BackedUpTable),
@@ -81,19 +81,19 @@ export type Manifest = Static<typeof Manifest>
 
 const isManifest = new Ajv({ allErrors: false }).compile<Manifest>(Manifest)
 
-/** A manifest as the text that is kept. */
+/** Formats a manifest, with its checksum. */
 export function toText(content: Omit<Manifest, 'format' | 'sha256'>): string {
   const text = `${JSON.stringify({ format, sha256: noSum, ...content }, null, 1)}\n`
   return text.replace(noSum, sumOf(Buffer.from(text)))
 }
 
-/** Reads a manifest's bytes. Throws a BackupError for what is none, or damaged, or of a newer svc. */
+/** Parses a manifest. Throws a BackupError if it is invalid, damaged or of a newer svc. */
 export function readManifest(bytes: Buffer): Manifest {
   const manifest = parse(bytes)
   const known = migrations.length
   if (isNewer(manifest, 'format', format)) throw newer(`format ${manifest.format}`)
   if (isNewer(manifest, 'schemaVersion', known)) throw newer(`schema ${manifest.schemaVersion}`)
-  if (!hasItsSum(bytes)) throw damaged('it is not what was written')
+  if (!hasItsSum(bytes)) throw damaged('its checksum does not match')
   if (!isManifest(manifest)) throw damaged(faultOf(isManifest))
   const fault = contradictionIn(manifest)
   if (fault) throw damaged(fault)
@@ -109,9 +109,9 @@ function parse(bytes: Buffer): object {
     const value: unknown = JSON.parse(bytes.toString('utf8'))
     if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value
   } catch {
-    // Said below.
+    // Handled below.
   }
-  throw damaged('it is no JSON object')
+  throw damaged('it is not a JSON object')
 }
 
 function isNewer<K extends string>(
@@ -132,7 +132,7 @@ function hasItsSum(bytes: Buffer): boolean {
   return claimed === sumOf(blank)
 }
 
-// What a schema cannot say. A name that comes twice could be checked in one place and used in another.
+// Checks beyond the schema. A duplicate could be verified in one place and used in another.
 function contradictionIn({ tables, repositories, files }: Manifest): string | undefined {
   const byPath = new Map(files.map((file) => [file.path, file]))
   const isNamed = (path: string, sum: string) => byPath.get(path)?.sha256 === sum
@@ -155,15 +155,15 @@ function contradictionIn({ tables, repositories, files }: Manifest): string | un
 
 function faultOf({ errors }: { errors?: { instancePath: string; message?: string }[] | null }) {
   const [first] = errors ?? []
-  return `${first?.instancePath || 'the whole'} ${first?.message ?? 'is not accepted'}`
+  return `${first?.instancePath || 'the manifest'} ${first?.message ?? 'is not valid'}`
 }
 
-function damaged(why: string): BackupError {
+function damaged(reason: string): BackupError {
   return new BackupError(
-    `${manifestFile} is damaged: ${why}. Use another copy of it, or another folder for a new backup.`,
+    `${manifestFile} is damaged: ${reason}. Use another copy of it, or another folder for a new backup.`,
   )
 }
 
-function newer(what: string): BackupError {
-  return new BackupError(`The backup is of a newer svc (${what}); use that one.`)
+function newer(version: string): BackupError {
+  return new BackupError(`The backup is of a newer svc (${version}); use that version.`)
 }

@@ -32,7 +32,7 @@ test('objects of a repository that is deleted at any moment of their copying are
     const folder = createBackupFolder({
       root: backup,
       tree,
-      former: undefined,
+      previous: undefined,
       recheck: false,
       faultPoint: () => {},
     })

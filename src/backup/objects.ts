@@ -8,27 +8,29 @@ import { openFile } from './tree.ts'
 
 type Options = { directories: Directories; folder: BackupFolder; id: string }
 
-const lookingsAtMost = 100
+const maxPasses = 100
 
 /**
- * Adds all objects of a repository that others use meanwhile: packs with their indexes, and what is loose.
- * Packs may be replaced by others, and the repository may move to the trash; so it is looked at until
- * there is nothing that was not added. Bitmaps and the like are left out, as git makes them anew.
+ * Adds all objects of a repository that may be in use: packs with their indexes, and loose objects. Packs may
+ * be replaced and the repository may move to the trash in the meantime, so this repeats until nothing is new.
+ * Leaves out files that git can create again, such as bitmaps.
  */
 export async function addObjects({ directories, folder, id }: Options): Promise<void> {
   const added = new Set<string>()
-  for (let looking = 1; looking <= lookingsAtMost; looking++) {
+  for (let pass = 1; pass <= maxPasses; pass++) {
     const directory = await directories.locate(id)
     if (directory === undefined) break
     const present = await listObjectFiles(join(directory, 'objects'))
-    // A list from before and after a move to the trash would not be whole; it moves no further than there.
+    // A list read during a move to the trash may be incomplete. There is no move after that one.
     if ((await directories.locate(id)) !== directory) continue
-    const isThere = new Set(present)
+    const presentFiles = new Set(present)
     const rest = present.filter((path) => !added.has(path))
     if (rest.length === 0) {
       const prefix = `repositories/${id}/`
-      if (present.length === 0 && folder.formerHas(prefix)) throw lost(id)
-      folder.leaveOut((path) => path.startsWith(prefix) && !isThere.has(path.slice(prefix.length)))
+      if (present.length === 0 && folder.previousHas(prefix)) throw lost(id)
+      folder.leaveOut(
+        (path) => path.startsWith(prefix) && !presentFiles.has(path.slice(prefix.length)),
+      )
       return
     }
     for (const path of rest) {
@@ -37,14 +39,14 @@ export async function addObjects({ directories, folder, id }: Options): Promise<
     }
   }
   throw new BackupError(
-    `The repository ${id} goes or changes faster than it can be copied; try again.`,
+    `The repository ${id} was deleted or changes faster than it can be copied; try again.`,
   )
 }
 
-// The former backup may have what is not here any more: it must not go for that.
+// The previous backup must not be replaced, as it may be the only copy.
 function lost(id: string): BackupError {
   return new BackupError(
-    `All objects of the repository ${id} are lost. The former backup has them, and is as good as before: bring them back from it.`,
+    `All objects of the repository ${id} are lost. The previous backup has them and was not changed: restore them from it.`,
   )
 }
 
@@ -58,8 +60,8 @@ async function addFile(folder: BackupFolder, { id, directory, path }: ObjectFile
   return true
 }
 
-// A pack is there once its index is, which comes last. Loose objects are looked for first: one that is being
-// packed is then seen in one place at least.
+// Git writes the index of a pack last, so only a pack with an index is complete. Loose objects are listed first,
+// so that an object that is being packed is listed at least once.
 async function listObjectFiles(objects: string): Promise<string[]> {
   const loose: string[] = []
   for (const folder of await namesIn(objects)) {
@@ -72,9 +74,9 @@ async function listObjectFiles(objects: string): Promise<string[]> {
   const packs = (await namesIn(join(objects, 'pack'))).filter((name) =>
     /^pack-[0-9a-f]{40}\.(pack|idx)$/.test(name),
   )
-  const isThere = new Set(packs)
+  const presentFiles = new Set(packs)
   const whole = packs.filter((name) =>
-    ['.pack', '.idx'].every((type) => isThere.has(name.replace(/\.\w+$/, type))),
+    ['.pack', '.idx'].every((type) => presentFiles.has(name.replace(/\.\w+$/, type))),
   )
   return [...loose, ...whole.map((name) => `pack/${name}`)]
 }

@@ -12,25 +12,25 @@ import {
 } from './manifest.ts'
 import { openFile } from './tree.ts'
 
-// A manifest has a line for each file, so this is enough for millions of them.
-const manifestMaxBytes = 1024 ** 3
-// https://sqlite.org/rescode.html: a disk that is read-only, as one from which a backup is restored may be.
+// Enough for millions of files: a manifest has a few lines per file.
+const maxManifestBytes = 1024 ** 3
+// https://sqlite.org/rescode.html: a read-only disk, from which a backup can still be restored.
 const unwritable = new Set<unknown>([8, 14])
-const ourNames = new Set([
+const knownNames = new Set([
   ...['rows', 'refs', 'keys', 'repositories'],
   ...[...lockFiles, manifestFile, `${manifestFile}.new`, 'lost+found'],
 ])
 
-/** Refuses a folder for backups that would hold the data directory, or be held by it. */
+/** Throws if the backup folder contains the data directory, or the other way round. */
 export async function refuseNested(folder: string, dataDir: string): Promise<void> {
   const [a, b] = [await realPathOf(folder), await realPathOf(dataDir)]
   if (!`${a}${sep}`.startsWith(`${b}${sep}`) && !`${b}${sep}`.startsWith(`${a}${sep}`)) return
   throw new BackupError(
-    `${folder} and the data directory ${dataDir} are one within the other; a backup belongs elsewhere, best on another disk.`,
+    `${folder} and the data directory ${dataDir} contain one another; use another folder, best on another disk.`,
   )
 }
 
-/** Makes a folder for backups, or takes one that holds backups or nothing. */
+/** Creates a folder for backups, or uses one that is empty or holds a backup; locks it until disposed. */
 export async function takeFolder(folder: string): Promise<Disposable> {
   await mkdir(folder, { recursive: true, mode: 0o700 }).catch(unusable(folder))
   const names = await readdir(folder).catch(unusable(folder))
@@ -38,42 +38,44 @@ export async function takeFolder(folder: string): Promise<Disposable> {
   const isEmpty = names.every((name) => name === 'lost+found')
   if (
     !isEmpty &&
-    !(isOurs && (names.includes(manifestFile) || names.every((name) => ourNames.has(name))))
+    !(isOurs && (names.includes(manifestFile) || names.every((name) => knownNames.has(name))))
   ) {
-    throw new BackupError(`${folder} is not empty and holds no backup of svc; name another folder.`)
+    throw new BackupError(
+      `${folder} is not empty and holds no backup of svc; choose another folder.`,
+    )
   }
   return lockFolder(folder)
 }
 
-/** Keeps others from working on a folder of backups. */
+/** Locks a folder of backups until disposed. A read-only folder needs no lock. */
 export async function lockFolder(folder: string): Promise<Disposable> {
-  // SQLite would follow a link, and act on what a database and its journal say.
+  // SQLite would follow a link, and would replay the journal of a database.
   const found = await lstat(join(folder, lockFile)).catch(ignoreAbsence)
   if (found && !(found.isFile() && found.size === 0)) {
     throw new BackupError(
-      `${join(folder, lockFile)} is not the empty file that svc makes; remove it.`,
+      `${join(folder, lockFile)} is not the empty file that svc creates; remove it.`,
     )
   }
-  const taken = await holdLock(join(folder, lockFile)).catch((error) => {
+  const held = await holdLock(join(folder, lockFile)).catch((error) => {
     if (unwritable.has(error.errcode)) return { [Symbol.dispose]: () => {} }
     throw error
   })
-  if (taken) return taken
-  throw new BackupError(`Another svc command is at work on ${folder}; try again when it has ended.`)
+  if (held) return held
+  throw new BackupError(`Another svc command is using ${folder}; try again when it has ended.`)
 }
 
-/** The manifest of a folder; undefined when there is none. Throws a BackupError for one that is of no use. */
+/** Reads the manifest of a folder; undefined when there is none. Throws a BackupError for an invalid one. */
 export async function findManifest(folder: string): Promise<Manifest | undefined> {
   const path = join(folder, manifestFile)
   try {
     await using file = await openFile(path)
     const { size } = await file.stat()
-    if (size > manifestMaxBytes) throw new BackupError(`${path} is too large to be a manifest.`)
+    if (size > maxManifestBytes) throw new BackupError(`${path} is too large to be a manifest.`)
     return readManifest(await file.readFile())
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? error.code : undefined
     if (code === 'ENOENT' || code === 'ENOTDIR') return undefined
-    if (code === 'ELOOP') throw new BackupError(`${path} is a link; svc makes none.`)
+    if (code === 'ELOOP') throw new BackupError(`${path} is a link; svc creates no links.`)
     throw error
   }
 }
@@ -86,7 +88,7 @@ function unusable(folder: string): (error: NodeJS.ErrnoException) => never {
   }
 }
 
-// What is not there yet will be where its folder is.
+// A path that does not exist is resolved by its parent.
 async function realPathOf(path: string): Promise<string> {
   const full = resolve(path)
   return realpath(full).catch(async (error) => {

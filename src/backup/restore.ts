@@ -19,16 +19,17 @@ type Dependencies = { database: DatabaseOptions; directories: Directories; fault
 
 type Options = {
   from: string
-  report: (what: string) => void
-  /** Ends it early; nothing is then restored. */
+  /** Receives progress texts. */
+  report: (progress: string) => void
+  /** Cancels the restore, which then restores nothing. */
   signal: AbortSignal
 }
 
-const restoresAtOnce = 4
+const maxConcurrentRestores = 4
 
 /**
- * Makes a data directory, and fills its empty database, from a backup: all of it, or on a failure nothing.
- * Every byte is checked on its way. Throws a BackupError or a DataDirectoryError.
+ * Restores a backup into a new data directory and an empty database, completely or not at all. Verifies every
+ * byte while copying. Throws a BackupError or a DataDirectoryError.
  */
 export async function restore(dependencies: Dependencies, options: Options) {
   const { from } = options
@@ -49,7 +50,7 @@ export async function restore(dependencies: Dependencies, options: Options) {
     return await fill(dependencies, source, options)
   } catch (error) {
     await undoRestore(dataDir)
-    await rmdir(dataDir).catch(() => {}) // It may be where a disk is mounted.
+    await rmdir(dataDir).catch(() => {}) // The directory may be a mount point.
     throw toProblem(error).code === 'storage_full' ? full(dataDir, error) : error
   }
 }
@@ -64,7 +65,7 @@ async function fill(
   await directories.prepare(async () => {})
   const whole = manifest.repositories.filter(({ refs }) => refs !== null)
   let done = 0
-  await forEachConcurrently(restoresAtOnce, whole, async ({ id, refs }) => {
+  await forEachConcurrently(maxConcurrentRestores, whole, async ({ id, refs }) => {
     signal.throwIfAborted()
     await directories.create(id)
     await fillRepository(source, { id, refs: refs ?? '', directory: directories.pathOf(id) })
@@ -109,14 +110,14 @@ async function fillRepository(source: BackupSource, { id, refs, directory }: Res
   await writeRefs(directory, readRefsFile(path, await source.read(path)))
 }
 
-// Told before anything is made, where it can be.
+// Checks presence and size of all files before anything is created.
 function refuseIncomplete({ root, manifest }: BackupSource, { files }: Tree): void {
   for (const { path, bytes } of manifest.files) {
     const found = files.get(path)
     if (found?.bytes === bytes) continue
-    const what = found ? `has ${found.bytes} bytes instead of ${bytes}` : 'is missing'
+    const fault = found ? `has ${found.bytes} bytes instead of ${bytes}` : 'is missing'
     throw new BackupError(
-      `${join(root, path)} ${what}. \`svc backup verify\` tells all that is damaged; use another copy.`,
+      `${join(root, path)} ${fault}. \`svc backup verify\` lists all damage; use another copy.`,
     )
   }
 }
@@ -128,7 +129,7 @@ async function refuseFullDatabase(database: DatabaseOptions): Promise<void> {
     const names = await listTables(db, 'postgres')
     if (names.length === 0) return
     throw new BackupError(
-      `The database of SVC_DATABASE_URL is not empty: it has the table ${names[0]}. A restore goes into an empty one.`,
+      `The database of SVC_DATABASE_URL is not empty: it has the table ${names[0]}. Restore into an empty database.`,
     )
   } finally {
     await db.destroy()
@@ -137,7 +138,7 @@ async function refuseFullDatabase(database: DatabaseOptions): Promise<void> {
 
 function full(dataDir: string, cause: unknown): BackupError {
   return new BackupError(
-    `The disk of ${dataDir}, or of the database, is full; nothing was restored. Make room and try again.`,
+    `The disk of ${dataDir}, or of the database, is full; nothing was restored. Free some space and try again.`,
     { cause },
   )
 }

@@ -32,7 +32,7 @@ test('what is no row is refused', () => {
     '{"a":true}',
   ]) {
     const read = () => readRowLines('rows/x', Buffer.from(`{"a":1}\n${line}\n`))
-    assert.throws(read, /^BackupError: rows\/x: line 2 is no row\.$/, line)
+    assert.throws(read, /^BackupError: rows\/x: line 2 is not a row\.$/, line)
   }
-  assert.throws(() => readRowLines('rows/x', Buffer.from('{"a":1}')), /cut off/)
+  assert.throws(() => readRowLines('rows/x', Buffer.from('{"a":1}')), /incomplete/)
 })

@@ -5,10 +5,10 @@ import type { BackupFolder } from './backup-folder.ts'
 import type { BackedUpTable } from './manifest.ts'
 import { BackupError } from './manifest.ts'
 
-// Rows that are only ever added to, such as events, make files that never change once they are this long.
+// Files of this size: in append-only tables such as events, only the last file changes between backups.
 const partBytes = 1024 * 1024
 
-/** Adds all rows to a backup, a line of JSON each. */
+/** Adds all rows to a backup, as one line of JSON each. */
 export async function addRows(db: Db, folder: BackupFolder): Promise<BackedUpTable[]> {
   const added: BackedUpTable[] = []
   for (const table of tables) {
@@ -39,18 +39,18 @@ export function toRowLine(row: Row): Buffer {
   return Buffer.from(`${JSON.stringify(row, toJson)}\n`)
 }
 
-/** The rows of a file. Throws a BackupError for a line that is none. */
+/** Parses the rows of a file. Throws a BackupError for an invalid line. */
 export function readRowLines(path: string, bytes: Buffer): Row[] {
   const lines = bytes.toString('utf8').split('\n')
-  if (lines.pop() !== '') throw new BackupError(`${path}: its last line is cut off.`)
+  if (lines.pop() !== '') throw new BackupError(`${path}: its last line is incomplete.`)
   return lines.map((line, index) => {
     const row = parse(line)
     if (row) return row
-    throw new BackupError(`${path}: line ${index + 1} is no row.`)
+    throw new BackupError(`${path}: line ${index + 1} is not a row.`)
   })
 }
 
-// JSON has no bytes, so they are `{"base64": "…"}`. A Buffer has turned itself into an object before it gets here.
+// Bytes become `{"base64": "…"}`. `this` has the original, as JSON.stringify has already called Buffer's toJSON.
 function toJson(this: unknown, key: string, value: unknown): unknown {
   const original = key === '' ? value : (this as Record<string, unknown>)[key]
   return original instanceof Uint8Array

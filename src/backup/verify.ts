@@ -15,30 +15,30 @@ import { readRefsFile } from './refs-file.ts'
 import { readTree, type Tree } from './tree.ts'
 import { writeRefs } from './write-refs.ts'
 
-/** Something in a backup because of which it, or a part, could not be restored. */
+/** A fault because of which a backup, or a part of it, cannot be restored. */
 type Fault = { file?: string; repository?: string; fault: string }
 
 type Dependencies = { git: Git; log: Log }
 
-type Options = { of: string; report: (what: string) => void; signal: AbortSignal }
+type Options = { of: string; report: (progress: string) => void; signal: AbortSignal }
 
 type Check = Dependencies & {
   source: BackupSource
   scratch: string
   signal: AbortSignal
-  report: (what: string) => void
+  report: (progress: string) => void
   faults: Fault[]
 }
 
-const readsAtOnce = 4
-const checksAtOnce = 2
-const complaintMaxLength = 16_384
-const faultsPerRepository = 20
-const scratchLeastBytes = 64 * 1024 * 1024
+const maxConcurrentReads = 4
+const maxConcurrentChecks = 2
+const maxOutputLength = 16_384
+const maxFaultsPerRepository = 20
+const minScratchBytes = 64 * 1024 * 1024
 
 /**
- * Proves that all of a backup can be restored: every file is what the manifest says, the rows go into a
- * database, and each repository has all objects that its refs need. Changes nothing.
+ * Verifies that a backup can be restored: every file matches the manifest, the rows load into a database,
+ * and each repository has all objects that its refs need. Does not change the backup.
  */
 export async function verify(dependencies: Dependencies, { of, report, signal }: Options) {
   const startedAt = performance.now()
@@ -46,7 +46,7 @@ export async function verify(dependencies: Dependencies, { of, report, signal }:
   const tree = await readTree(root)
   const faults: Fault[] = tree.others.map((file) => ({
     file,
-    fault: 'is neither a file nor a folder; svc makes no such thing',
+    fault: 'is neither a file nor a folder; svc creates only those',
   }))
   using _own = await lockFolder(root)
   const manifest = await readOwnManifest(root).catch((error) => {
@@ -70,9 +70,9 @@ export async function verify(dependencies: Dependencies, { of, report, signal }:
       repositories: manifest.repositories.length,
       refs,
       faults,
-      /** Files that are no part of the backup: of one that was cut short, or somebody else's. */
+      /** Files that are not part of the backup: remains of an interrupted one, or foreign files. */
       unknown: listUnknown(source, tree),
-      /** Names of repositories of which there were only rows when the backup was made. */
+      /** Names of repositories whose directories were lost before the backup. */
       lost: manifest.repositories.filter(({ refs }) => refs === null).map(({ name }) => name),
       seconds: secondsSince(startedAt),
     }
@@ -86,7 +86,7 @@ async function checkFiles(check: Check, tree: Tree): Promise<Set<string>> {
   const { files } = source.manifest
   const damaged = new Set<string>()
   let done = 0
-  await forEachConcurrently(readsAtOnce, files, async (file) => {
+  await forEachConcurrently(maxConcurrentReads, files, async (file) => {
     signal.throwIfAborted()
     const fault = await source.faultOf(file, tree)
     report(`Read ${++done} of ${files.length} files`)
@@ -99,7 +99,7 @@ async function checkFiles(check: Check, tree: Tree): Promise<Set<string>> {
 }
 
 async function checkRows({ source, scratch, log, faults, report }: Check, damaged: Set<string>) {
-  // What was told of the files is why the rows do not go in.
+  // Damaged files of rows are already reported.
   if ([...damaged].some((path) => path.startsWith('rows/'))) return
   report('Restoring rows into a scratch database')
   const db = await connect({ dataDir: scratch, url: undefined, log })
@@ -113,12 +113,12 @@ async function checkRows({ source, scratch, log, faults, report }: Check, damage
   }
 }
 
-/** How many refs there are. */
+/** Checks all repositories, and returns the number of their refs. */
 async function checkRepositories(check: Check, damaged: Set<string>): Promise<number> {
   const { source, signal, report, faults } = check
   const { repositories } = source.manifest
   let [refs, done] = [0, 0]
-  await forEachConcurrently(checksAtOnce, repositories, async (repository) => {
+  await forEachConcurrently(maxConcurrentChecks, repositories, async (repository) => {
     signal.throwIfAborted()
     const files = source.objectsOf(repository.id).map(({ path }) => path)
     const isDamaged = [`refs/${repository.refs}`, ...files].some((path) => damaged.has(path))
@@ -138,16 +138,16 @@ async function checkRepository(check: Check, { id, refs }: BackedUpRepository): 
   const directory = join(scratch, `${id}.git`)
   const path = `refs/${refs}`
   try {
-    const wanted = readRefsFile(path, await source.read(path))
+    const expected = readRefsFile(path, await source.read(path))
     await git.run(gitCommands.init(directory), { owner: scratch })
-    await writeRefs(directory, wanted)
+    await writeRefs(directory, expected)
     const hasObjects = source.objectsOf(id).length > 0
     const objects = hasObjects
       ? { GIT_OBJECT_DIRECTORY: join(source.root, 'repositories', id) }
       : {}
-    const said = await fsck(git, { directory, scratch, signal, objects })
-    for (const fault of said) faults.push({ ...nameOf(check, id), fault })
-    return wanted.size - 1 // HEAD is among them.
+    const found = await fsck(git, { directory, scratch, signal, objects })
+    for (const fault of found) faults.push({ ...nameOf(check, id), fault })
+    return expected.size - 1 // Without HEAD.
   } catch (error) {
     if (!(error instanceof BackupError)) throw error
     faults.push({ ...nameOf(check, id), fault: error.message })
@@ -164,7 +164,7 @@ type Fsck = {
   objects: Record<string, string>
 }
 
-/** What git finds wrong with a repository. */
+/** Returns the faults that git-fsck(1) finds in a repository. */
 async function fsck(git: Git, { directory, scratch, signal, objects }: Fsck): Promise<string[]> {
   const limits = { cpuMaxSeconds: backgroundCpuSeconds }
   const options = { variables: objects, owner: scratch, limits }
@@ -180,14 +180,14 @@ async function fsck(git: Git, { directory, scratch, signal, objects }: Fsck): Pr
     .split('\n')
     .filter((line) => /\S/.test(line) && !/^notice:/.test(line))
   return lines.length > 0
-    ? lines.slice(0, faultsPerRepository)
-    : [`git fsck ended with ${exitCode}`]
+    ? lines.slice(0, maxFaultsPerRepository)
+    : [`git fsck failed with exit code ${exitCode}`]
 }
 
 async function head(stream: Readable): Promise<string> {
   let text = ''
   for await (const chunk of stream.setEncoding('utf8')) {
-    if (text.length < complaintMaxLength) text += chunk
+    if (text.length < maxOutputLength) text += chunk
   }
   return text
 }
@@ -202,17 +202,19 @@ function listUnknown({ manifest }: BackupSource, { files }: Tree): string[] {
   return [...files.keys()].filter((path) => !known.has(path)).sort()
 }
 
-// Rows take more room in a database than in a backup, where they have no indexes.
+// Rows take more space in a database than in a backup, where they have no indexes.
 async function makeScratch({ manifest }: BackupSource): Promise<string> {
   const rows = manifest.files.filter(({ path }) => /^(rows|refs)\//.test(path))
-  const needed = scratchLeastBytes + 4 * rows.reduce((sum, { bytes }) => sum + bytes, 0)
+  const needed = minScratchBytes + 4 * rows.reduce((sum, { bytes }) => sum + bytes, 0)
   for (const folder of [tmpdir(), '/var/tmp']) {
     const { bavail, bsize } = await statfs(folder).catch(() => ({ bavail: 0, bsize: 0 }))
     if (bavail * bsize < needed) continue
     return mkdtemp(join(folder, 'svc-verify-'))
   }
   const mib = Math.ceil(needed / 1024 ** 2)
-  throw new BackupError(`Verifying takes ${mib} MiB in a temporary folder; name one with TMPDIR.`)
+  throw new BackupError(
+    `Verifying needs ${mib} MiB in a temporary folder; set TMPDIR to one with enough space.`,
+  )
 }
 
 function secondsSince(startedAt: number): number {

@@ -2,7 +2,7 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { type RawRefs, targetOf } from '../git/refs/raw-refs.ts'
 
-/** Gives a new repository its refs and its HEAD: gitrepository-layout(5), packed-refs as git-pack-refs(1) has them. */
+/** Writes the refs and HEAD of a new repository: gitrepository-layout(5), packed-refs as by git-pack-refs(1). */
 export async function writeRefs(directory: string, refs: RawRefs): Promise<void> {
   const packed: string[] = []
   for (const [name, value] of refs) {
@@ -10,7 +10,7 @@ export async function writeRefs(directory: string, refs: RawRefs): Promise<void>
     if (target === undefined) packed.push(`${value} ${name}\n`)
     else await writeSymbolic(directory, name, target)
   }
-  // Nothing is said of what tags stand for, so git looks it up until it packs refs itself.
+  // Without peeled tags in the file, git peels them itself until it packs the refs.
   const content = ['# pack-refs with: sorted \n', ...packed].join('')
   if (packed.length > 0) await writeFile(join(directory, 'packed-refs'), content, 'latin1')
 }

@@ -134,9 +134,9 @@ test('rows that do not belong together are told', async () => {
     ],
     [() => replaceRows('{"seq":1}\n'), /do not go into events/],
     [() => replaceRows('{"seq; drop table events":1}\n'), /do not go into events/],
-    [() => replaceRows('[1]\n'), /line 1 is no row/],
+    [() => replaceRows('[1]\n'), /line 1 is not a row/],
     [() => replaceRows('{"seq":1}\n{"kind":"push"}\n'), /different columns/],
-    [() => replaceRows('{"seq":1}'), /last line is cut off/],
+    [() => replaceRows('{"seq":1}'), /last line is incomplete/],
   ]
   async function replaceRows(text: string): Promise<void> {
     const sha256 = sumOf(text)
@@ -202,8 +202,8 @@ test('a manifest that leads elsewhere, is of another time or contradicts itself 
     [{ ...sound, files: [{ ...first, bytes: -1 }] }, /is damaged/],
     [{ ...sound, repositories: [{ ...sound.repositories[0], id: '../../x' }] }, /is damaged/],
     [{ ...sound, more: 1 }, /is damaged/],
-    [{ ...sound, format: 2 }, /of a newer svc \(format 2\); use that one/],
-    [{ ...sound, schemaVersion: 4711 }, /of a newer svc \(schema 4711\); use that one/],
+    [{ ...sound, format: 2 }, /of a newer svc \(format 2\); use that version/],
+    [{ ...sound, schemaVersion: 4711 }, /of a newer svc \(schema 4711\); use that version/],
     [[], /is damaged/],
     ['', /is damaged/],
   ]
@@ -216,7 +216,7 @@ test('a manifest that leads elsewhere, is of another time or contradicts itself 
     await assert.rejects(stat(outside), { code: 'ENOENT' })
   }
   const last = await runSvc(['backup', copy.path], site.env)
-  assertRefused(last, /manifest.json is damaged: it is no JSON object/)
+  assertRefused(last, /manifest.json is damaged: it is not a JSON object/)
 })
 
 test('refs that svc would not have written are refused, whoever made the sums right', async () => {
@@ -249,7 +249,7 @@ test('refs that svc would not have written are refused, whoever made the sums ri
     await writeManifest(copy.path, manifest)
     const { code, faults } = await verify(copy.path)
     assert.equal(code, 1, content)
-    assert.match(faults[0]?.fault ?? '', /is not as svc writes it/)
+    assert.match(faults[0]?.fault ?? '', /is not in the format of svc/)
     assert.equal(faults[0]?.repository, 'site')
     await assertNothingRestored(copy.path)
   }
@@ -282,7 +282,7 @@ test('links in the folder of a backup are refused, and nothing behind them is re
   await writeFile(join(copy.path, 'svc-backup.lock'), 'a database with a journal')
   assertRefused(
     await runSvc(['backup', 'verify', copy.path]),
-    /is not the empty file that svc makes/,
+    /is not the empty file that svc creates/,
   )
 })
 
@@ -290,7 +290,7 @@ test('what is no backup, or not there, is refused in a sentence', async () => {
   const env = { SVC_DATA_DIR: join(site.folder, 'none') }
   for (const command of [['restore'], ['backup', 'verify']]) {
     const absent = await runSvc([...command, join(site.folder, 'absent')], env)
-    assertRefused(absent, /absent cannot be read: it is not there\./)
+    assertRefused(absent, /absent cannot be read: no such directory\./)
     assertRefused(await runSvc([...command, site.service.dataDir], env), /holds no backup/)
   }
 })
@@ -302,7 +302,7 @@ test('a restore goes into a new folder and nowhere else', async () => {
   assertRefused(refused, /is not empty; restore into a new or empty directory/)
   assert.deepEqual(await readdir(dataDir), before)
   const inside = { SVC_DATA_DIR: join(site.backup, 'data') }
-  assertRefused(await runSvc(['restore', site.backup], inside), /one within the other/)
+  assertRefused(await runSvc(['restore', site.backup], inside), /contain one another/)
   assert.ok(!(await readdir(site.backup)).includes('data'))
   const empty = join(site.folder, 'empty')
   await mkdir(empty)

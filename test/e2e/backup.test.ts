@@ -170,9 +170,9 @@ test('a folder that is no place for this backup is refused, and nothing is writt
   const link = join(site.folder, 'link')
   await symlink(dataDir, link)
   const refusals = [
-    [join(dataDir, 'backup'), /one within the other/],
-    [join(link, 'backup'), /one within the other/],
-    [dataDir, /one within the other/],
+    [join(dataDir, 'backup'), /contain one another/],
+    [join(link, 'backup'), /contain one another/],
+    [dataDir, /contain one another/],
     [site.folder, /one within the other/],
     [papers, /is not empty and holds no backup of svc/],
     [join(papers, 'thesis.txt'), /cannot be used for backups/],
@@ -196,7 +196,7 @@ test('one backup at a time: of a data directory, and in a folder', async () => {
     assert.ok(lock)
     for (const args of [['backup'], ['backup', 'verify'], ['restore']]) {
       const env = args[0] === 'restore' ? { SVC_DATA_DIR: join(site.folder, 'new') } : site.env
-      assertRefused(await runSvc([...args, site.backup], env), /Another svc command is at work on/)
+      assertRefused(await runSvc([...args, site.backup], env), /Another svc command is using/)
     }
   }
   using lock = await holdLock(join(site.service.dataDir, 'backup.lock'))
@@ -367,7 +367,7 @@ test('what a backup has is not given up for files that are lost since', async ()
   await rename(path, `${path}-elsewhere`)
   assertRefused(
     await runSvc(['backup', site.backup], site.env),
-    /The files of 1 repositories are lost: site\. The former backup has them/,
+    /The files of 1 repositories are lost: site\. The previous backup has them/,
   )
   assert.deepEqual(await contentOf(site.backup), before)
   await assertWhole(site.backup)

@@ -168,7 +168,7 @@ test('a rotation beside a running server keeps what that saves meanwhile', async
     site.expected[`S${at}`] = `later ${at}`
   }
   const { code, err } = await rotating
-  assert.deepEqual([code, /A server runs/.test(err)], [0, true])
+  assert.deepEqual([code, /A server is running/.test(err)], [0, true])
   await service.end('SIGTERM')
   assert.deepEqual(await site.open(next), site.expected)
 })
