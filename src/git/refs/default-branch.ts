@@ -9,7 +9,7 @@ export const branchPrefix = 'refs/heads/'
 
 const usualBranches = ['main', 'master', 'trunk']
 
-/** The branch of some that HEAD is to stand for where nothing else says so; undefined when there are none. */
+/** Chooses a default branch among the existing branches; undefined when there are none. */
 export function chooseDefaultBranch(branches: string[]): string | undefined {
   return usualBranches.find((name) => branches.includes(name)) ?? branches.toSorted()[0]
 }
@@ -32,7 +32,7 @@ type Options = {
   watch: (ended: Promise<Ended>) => void
 }
 
-/** Points HEAD at a branch: git-symbolic-ref(1). It is on the disk when this returns. Throws a GitFailure. */
+/** Points HEAD at a branch, durably: git-symbolic-ref(1). Throws a GitError. */
 export async function setDefaultBranch(
   git: Git,
   { directory, watch }: Options,

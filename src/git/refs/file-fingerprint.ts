@@ -1,8 +1,8 @@
 import { lstatSync, type Stats } from 'node:fs'
 
 /**
- * What tells a state of a file or folder from another one. An unsettled one does not: it was looked at so soon
- * after a change that a further one could bear the same time. Git calls such an index "racily clean".
+ * Identifies a state of a file or folder. An unsettled fingerprint does not: it was taken so soon after a change that
+ * another change could have the same timestamp. Git calls such an index entry "racily clean".
  */
 export type Fingerprint = {
   kind: 'file' | 'folder' | 'other'
@@ -13,27 +13,27 @@ export type Fingerprint = {
   isSettled: boolean
 }
 
-// Times are those of the kernel's last tick, at most 10 ms ago, but on a virtual machine that waited for a processor.
+// Timestamps are of the kernel's last tick, usually up to 10 ms old, but older on a virtual machine without a free processor.
 const settlesAfterMs = 500
-// Where they are whole seconds, there may be two of them to a tick.
-const coarselyAfterMs = 3000
+// Some file systems store whole seconds, or even pairs of them.
+const settlesAfterCoarselyMs = 3000
 
-/** How a path looks now; undefined when nothing is there. Symbolic links are not followed. */
+/** Reads the fingerprint of a path; undefined when nothing is there. Does not follow symbolic links. */
 export function readFingerprint(path: string | Buffer): Fingerprint | undefined {
   const at = Date.now()
   const stats = lstatSync(path, { throwIfNoEntry: false })
   return stats && toFingerprint(stats, at)
 }
 
-/** What was found at a time, in milliseconds, that was taken before. */
+/** Makes a fingerprint of `stats`; `at` is a time in milliseconds taken before they were read. */
 export function toFingerprint(stats: Stats, at: number): Fingerprint {
   const { ino, size, mtimeMs, ctimeMs } = stats
-  const after = ctimeMs % 1000 === 0 ? coarselyAfterMs : settlesAfterMs
+  const after = ctimeMs % 1000 === 0 ? settlesAfterCoarselyMs : settlesAfterMs
   const kind = stats.isFile() ? 'file' : stats.isDirectory() ? 'folder' : 'other'
   return { kind, ino, size, mtimeMs, ctimeMs, isSettled: at - ctimeMs > after }
 }
 
-/** Whether what was read after the first look is certainly what would be read after the second. */
+/** Whether the content is certainly unchanged between two fingerprints. */
 export function isUnchanged(
   before: Fingerprint | undefined,
   now: Fingerprint | undefined,

@@ -7,17 +7,17 @@ import type { PushedUpdate, RefUpdate } from './refs.ts'
 
 type Pair = Pick<RefUpdate, 'before' | 'after'>
 
-/** Which of some pairs are known to be of one line of history, by `keyOf`. */
-type Verdicts = Map<string, boolean>
+/** Whether `before` is an ancestor of `after`, for the pairs compared so far, by `keyOf`. */
+type AncestryByPair = Map<string, boolean>
 
 const fewPairs = 4
-const processesAtOnce = 4
-const stepsAtMost = 20_000_000
-const stepsAtOnce = 1_000_000
+const maxProcesses = 4
+const maxSteps = 20_000_000
+const stepsPerTick = 1_000_000
 
 /**
- * Tells which updates were forced. What is no commit and was replaced counts as forced, since no history leads to it:
- * an annotated tag is an object of its own. So does what cannot be compared, or is missing.
+ * Finds out which updates were forced, that is not fast-forwards. Replacing anything but a commit, such as an annotated
+ * tag, counts as forced, and so does an update whose objects are missing or cannot be compared.
  */
 export async function findForced(
   git: Git,
@@ -26,18 +26,18 @@ export async function findForced(
 ): Promise<PushedUpdate[]> {
   const replacing = updates.filter(({ before, after }) => before !== zeroId && after !== zeroId)
   const pairs = [...new Map(replacing.map((update) => [keyOf(update), update])).values()]
-  const verdicts: Verdicts =
+  const ancestry: AncestryByPair =
     pairs.length > fewPairs
       ? await compareTogether(git, directory, pairs)
       : await findReplacedTags(git, directory, pairs)
-  const rest = pairs.filter((pair) => !verdicts.has(keyOf(pair)))
-  await forEachConcurrently(processesAtOnce, rest, async (pair) => {
-    verdicts.set(keyOf(pair), await isAncestor(git, directory, pair))
+  const rest = pairs.filter((pair) => !ancestry.has(keyOf(pair)))
+  await forEachConcurrently(maxProcesses, rest, async (pair) => {
+    ancestry.set(keyOf(pair), await isAncestor(git, directory, pair))
   })
-  return updates.map((update) => ({ ...update, forced: verdicts.get(keyOf(update)) === false }))
+  return updates.map((update) => ({ ...update, forced: ancestry.get(keyOf(update)) === false }))
 }
 
-/** Those of some objects that a repository has, by the names that they were asked for. */
+/** Resolves object names; returns the ids of those that the repository has, by name. */
 export async function findObjects(
   git: Git,
   directory: string,
@@ -52,12 +52,12 @@ export async function findObjects(
   return found
 }
 
-/** The verdicts about what was no commit. Git has branches lead to commits, so nothing is asked about those. */
+/** Finds replaced objects that are not commits. Branches always point to commits, so they are skipped. */
 async function findReplacedTags(
   git: Git,
   directory: string,
   updates: RefUpdate[],
-): Promise<Verdicts> {
+): Promise<AncestryByPair> {
   const others = updates.filter(({ ref }) => !ref.startsWith('refs/heads/'))
   if (others.length === 0) return new Map()
   const names = others.map(({ before }) => toCommit(before))
@@ -76,33 +76,37 @@ async function isAncestor(git: Git, directory: string, { before, after }: Pair):
 }
 
 /**
- * Compares many pairs with two processes, as far as the newest commits tell. Git lists each commit after
- * all that build on it: so whatever has one that is in the list in its history is in the list before it.
+ * Compares many pairs with two processes, among the newest commits. Git lists each commit after its descendants, so all
+ * descendants of a listed commit are listed before it.
  */
-async function compareTogether(git: Git, directory: string, pairs: Pair[]): Promise<Verdicts> {
+async function compareTogether(
+  git: Git,
+  directory: string,
+  pairs: Pair[],
+): Promise<AncestryByPair> {
   const ids = [...new Set(pairs.flatMap(({ before, after }) => [before, after]))]
-  // An annotated tag is followed to its commit: what has that in its history was moved on to the tag.
+  // Annotated tags are peeled to commits: moving a ref forward to a tag is a fast-forward.
   const commits = await findObjects(git, directory, ids.map(toCommit))
   const graph = await readGraph(git, directory, [...new Set(commits.values())])
-  const verdicts: Verdicts = new Map()
-  let pause = stepsAtOnce
+  const ancestry: AncestryByPair = new Map()
+  let pause = stepsPerTick
   for (const pair of pairs) {
     const before = commits.get(toCommit(pair.before))
     const after = commits.get(toCommit(pair.after))
-    if (before !== pair.before || after === undefined) verdicts.set(keyOf(pair), false)
+    if (before !== pair.before || after === undefined) ancestry.set(keyOf(pair), false)
     else {
       const isReached = graph.reaches(after, before)
-      if (isReached !== undefined) verdicts.set(keyOf(pair), isReached)
+      if (isReached !== undefined) ancestry.set(keyOf(pair), isReached)
     }
     if (graph.steps() < pause) continue
-    // Others are to be served meanwhile.
-    pause += stepsAtOnce
+    // Yields to other requests.
+    pause += stepsPerTick
     await setImmediate()
   }
-  return verdicts
+  return ancestry
 }
 
-/** The newest commits of some tips; none when git cannot walk their history. */
+/** Reads the graph of the newest commits below some tips; empty when git cannot walk their history. */
 async function readGraph(git: Git, directory: string, tips: string[]) {
   const input = tips.map((id) => `${id}\n`).join('')
   const output = await git.run(gitCommands.listParents(directory), { input }).catch((error) => {
@@ -110,12 +114,12 @@ async function readGraph(git: Git, directory: string, tips: string[]) {
     throw error
   })
   const lines = output.split('\n').filter((line) => line !== '')
-  const places = new Map(lines.map((line, place) => [line.slice(0, zeroId.length), place]))
+  const positions = new Map(lines.map((line, index) => [line.slice(0, zeroId.length), index]))
   const parents = lines.map((line) =>
     line
       .split(' ')
       .slice(1)
-      .map((id) => places.get(id) ?? lines.length),
+      .map((id) => positions.get(id) ?? lines.length),
   )
   const seen = new Uint32Array(lines.length)
   let walks = 0
@@ -124,18 +128,18 @@ async function readGraph(git: Git, directory: string, tips: string[]) {
   return {
     steps: () => steps,
 
-    /** Whether a commit has another in its history; undefined when that cannot be told. */
+    /** Whether a commit has another one in its history; undefined when the graph is too small or the walk too long. */
     reaches(from: string, to: string): boolean | undefined {
-      const [start, target] = [places.get(from), places.get(to)]
-      if (start === undefined || target === undefined || steps > stepsAtMost) return undefined
+      const [start, target] = [positions.get(from), positions.get(to)]
+      if (start === undefined || target === undefined || steps > maxSteps) return undefined
       walks += 1
       const waiting = [start]
-      for (let place = waiting.pop(); place !== undefined; place = waiting.pop()) {
-        if (place === target) return true
-        if (place > target || seen[place] === walks) continue
-        seen[place] = walks
+      for (let position = waiting.pop(); position !== undefined; position = waiting.pop()) {
+        if (position === target) return true
+        if (position > target || seen[position] === walks) continue
+        seen[position] = walks
         steps += 1
-        waiting.push(...(parents[place] ?? []))
+        waiting.push(...(parents[position] ?? []))
       }
       return false
     },

@@ -5,32 +5,32 @@ import { isRawRefName } from './raw-refs.ts'
 import { hiddenRefs } from './refs.ts'
 
 /**
- * HEAD and the loose refs of a repository, and how their files and folders looked when they were read. Names
- * and values are as in RawRefs. Git changes a ref by renaming a file, which shows in the times of its folder.
+ * HEAD and the loose refs of a repository, with the fingerprints of their files and folders when they were read. Names
+ * and values are as in RawRefs. Git changes a ref by renaming a file, which changes the timestamps of its folder.
  */
 export type LooseTree = { head: LooseFile; refs: LooseFolder }
 
-type LooseFile = { look: Fingerprint; value: string }
+type LooseFile = { fingerprint: Fingerprint; value: string }
 
 type LooseFolder = {
   path: string | Buffer
-  look: Fingerprint
+  fingerprint: Fingerprint
   files: Map<string, LooseFile>
   folders: Map<string, LooseFolder>
 }
 
-/** Something that git alone knows how to take. */
+/** Thrown for refs that only git can read, such as unusual or damaged files. */
 export class LeftToGitError extends Error {
   override readonly name = 'LeftToGit'
 }
 
-// Whoever has more of them is waiting for maintenance. To look at them takes some milliseconds at most.
-const filesAtMost = 1000
-const foldersAtMost = 250
+// Keeps a check to a few milliseconds; with more loose refs, maintenance is due.
+const maxFiles = 1000
+const maxFolders = 250
 
 /**
- * Brings a tree up to date, or reads one, looking only into what may have changed. Tells whether anything has.
- * Nothing else happens meanwhile. Throws LeftToGit.
+ * Reads a tree, or updates one by reading only what may have changed. Returns whether anything has. Synchronous, so
+ * the event loop is blocked meanwhile. Throws a LeftToGitError.
  */
 export function readLooseTree(
   directory: string,
@@ -41,32 +41,31 @@ export function readLooseTree(
 
   function readFile(name: string, known: LooseFile | undefined): LooseFile | undefined {
     const path = pathOf(directory, name)
-    const look = readFingerprint(path)
-    if (!look) return undefined
-    if (known && isUnchanged(known.look, look)) return known
-    if (look.kind !== 'file') throw new LeftToGitError(name)
+    const fingerprint = readFingerprint(path)
+    if (!fingerprint) return undefined
+    if (known && isUnchanged(known.fingerprint, fingerprint)) return known
+    if (fingerprint.kind !== 'file') throw new LeftToGitError(name)
     const value = present(() => readFileSync(path, 'latin1'))
     if (value === undefined) return undefined
-    return { look, value: parsed(value, name) }
+    return { fingerprint, value: parsed(value, name) }
   }
 
   function readFolder(name: string, known: LooseFolder | undefined): LooseFolder | undefined {
     const path = known?.path ?? pathOf(directory, name)
-    const look = readFingerprint(path)
-    if (!look) return undefined
-    if (look.kind !== 'folder') throw new LeftToGitError(name)
+    const fingerprint = readFingerprint(path)
+    if (!fingerprint) return undefined
+    if (fingerprint.kind !== 'folder') throw new LeftToGitError(name)
     folders += 1
     const folder =
-      known && isUnchanged(known.look, look)
+      known && isUnchanged(known.fingerprint, fingerprint)
         ? entered(name, known)
-        : listed(name, path, look, known)
+        : listed(name, path, fingerprint, known)
     files += folder?.files.size ?? 0
-    if (files > filesAtMost || folders > foldersAtMost)
-      throw new LeftToGitError('so many loose refs')
+    if (files > maxFiles || folders > maxFolders) throw new LeftToGitError('too many loose refs')
     return folder
   }
 
-  // One in which nothing has come or gone; those inside may have changed.
+  // The folder has the same entries, but its subfolders may have changed.
   function entered(name: string, folder: LooseFolder): LooseFolder {
     for (const [child, known] of folder.folders) {
       const now = readFolder(`${name}/${child}`, known)
@@ -79,12 +78,12 @@ export function readLooseTree(
   function listed(
     name: string,
     path: string | Buffer,
-    look: Fingerprint,
+    fingerprint: Fingerprint,
     known?: LooseFolder,
   ): LooseFolder | undefined {
     const entries = present(() => readdirSync(path, { withFileTypes: true, encoding: 'latin1' }))
     if (!entries) return undefined
-    const folder: LooseFolder = { path, look, files: new Map(), folders: new Map() }
+    const folder: LooseFolder = { path, fingerprint, files: new Map(), folders: new Map() }
     for (const entry of entries) {
       const child = `${name}/${entry.name}`
       if (entry.name.startsWith('.') || entry.name.endsWith('.lock') || child === hiddenRefs)
@@ -113,7 +112,7 @@ export function readLooseTree(
   return { tree: { head, refs }, hasChanged }
 }
 
-/** All loose refs of a tree. */
+/** Lists all loose refs of a tree. */
 export function refsIn({ refs }: LooseTree): Map<string, string> {
   const found = new Map<string, string>()
   const add = (prefix: string, { files, folders }: LooseFolder) => {

@@ -2,7 +2,7 @@ import { gitCommands } from '../process/commands.ts'
 import { type Ended, type Git, GitError } from '../process/git-process.ts'
 import { zeroId } from './ref-name.ts'
 
-/** What a ref is to become, and what it must be before; all zeros stand for a ref that is not there. */
+/** The new value of a ref, and its expected old value; all zeros mean that the ref does not exist. */
 export type RefMove = { ref: string; to: string; from?: string }
 
 type Options = {
@@ -11,7 +11,7 @@ type Options = {
   watch: (ended: Promise<Ended>) => void
 }
 
-/** Moves refs in one transaction, all or none: git-update-ref(1). Throws a GitFailure when git refuses. */
+/** Moves refs in one transaction, all or none: git-update-ref(1). Throws a GitError when git rejects it. */
 export async function moveRefs(
   git: Git,
   { directory, watch }: Options,

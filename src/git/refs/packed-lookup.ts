@@ -1,6 +1,6 @@
 import { type FileHandle, open } from 'node:fs/promises'
 
-// Longer than any line; a block holds the whole of at least one record.
+// Longer than any line, so that a block contains at least one whole record.
 const blockBytes = 8192
 const scannedBytes = 4 * blockBytes
 const idLength = 40
@@ -8,9 +8,8 @@ const newline = 0x0a
 const caret = 0x5e
 
 /**
- * The values of refs in a file of packed refs, for those that are in it: the second half of
- * refs/packed-backend.c in Git says what it looks like. Undefined for a file whose lines are not sorted.
- * A sorted one is halved until the line is found, so that the look-up does not grow with the file.
+ * Looks up the values of refs in a packed-refs file by binary search (format: refs/packed-backend.c in Git). The result
+ * has those that exist; it is undefined for a file that is not sorted.
  */
 export async function lookUpPacked(
   path: string,
@@ -30,7 +29,7 @@ export async function lookUpPacked(
   return found
 }
 
-/** Bytes of a file, from the start of a line on. */
+/** A range of bytes that starts at a line. */
 type Range = { start: number; end: number }
 
 async function lookUp(file: FileHandle, range: Range, name: Buffer): Promise<string | undefined> {
@@ -43,7 +42,7 @@ async function lookUp(file: FileHandle, range: Range, name: Buffer): Promise<str
   return /^[0-9a-f]{40}$/.test(id) ? id : undefined
 }
 
-// The line of a ref, if there is one, is always in the range.
+// Invariant: the line of the ref, if it exists, is in the range.
 async function narrowed(file: FileHandle, { start, end }: Range, name: Buffer): Promise<Range> {
   let [low, high] = [start, end]
   while (high - low > scannedBytes) {
@@ -58,7 +57,7 @@ async function narrowed(file: FileHandle, { start, end }: Range, name: Buffer): 
 
 function firstRecord(block: Buffer): { at: number; name: Buffer } | undefined {
   let at = block.indexOf(newline) + 1
-  // What a tag stands for is on a line of its own.
+  // A `^` line has the peeled value of the tag before it.
   if (block[at] === caret) at = block.indexOf(newline, at) + 1
   const end = block.indexOf(newline, at)
   if (at === 0 || end === -1) return undefined

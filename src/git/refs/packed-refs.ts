@@ -1,17 +1,17 @@
 import { open } from 'node:fs/promises'
-import { setImmediate as giveWay } from 'node:timers/promises'
+import { setImmediate as yieldToOthers } from 'node:timers/promises'
 import { isAbsence } from '../../base/absence.ts'
 import { type Fingerprint, toFingerprint } from './file-fingerprint.ts'
 import { LeftToGitError } from './loose-refs.ts'
 import { hiddenRefs } from './refs.ts'
 
 /**
- * How a ref is shown: alone; with what a tag stands for at the end of its line, as `ls-refs` does; or with that
- * in a line of its own, as fetches before version 2 begin.
+ * The format of a ref: alone; with the peeled value of a tag at the end of its line, as in `ls-refs`; or with that on
+ * a line of its own, as in advertisements before version 2.
  */
 export type Style = 'plain' | 'peeled' | 'doubled'
 
-/** Refs as ready-made pkt-lines, each ref's after the other. `starts` has one more, where the last ends. */
+/** Refs as consecutive pkt-lines. `starts` has one more entry, the end of the last ref. */
 export type RefLines = { bytes: Buffer; starts: Uint32Array }
 
 export type PackedRefs = ReturnType<typeof toPackedRefs>
@@ -21,14 +21,14 @@ const idLength = 40
 const nameAt = lengthDigits + idLength + 1
 const peeledMark = Buffer.from(' peeled:')
 const doubledMark = Buffer.from('^{}\n')
-// So much is worked on before others get their turn: a millisecond or two.
-const bytesAtOnce = 512 * 1024
-const refsAtOnce = 10_000
+// Work between two turns of the event loop: a millisecond or two.
+const bytesPerTick = 512 * 1024
+const refsPerTick = 10_000
 const linesMaxBytes = 2 ** 31
 const nameMaxLength = 1024
 const [newline, space, caret, slash, dot, at, brace] = Buffer.from('\n ^/.@{')
 
-// What git-check-ref-format(1) forbids in names, by byte.
+// Bytes that git-check-ref-format(1) forbids in names.
 const isForbidden = new Uint8Array(256)
 for (const byte of Buffer.from(' \x7f~^:?*[\\')) isForbidden[byte] = 1
 isForbidden.fill(1, 0, 0x20)
@@ -36,22 +36,21 @@ const isHex = new Uint8Array(256)
 for (const byte of Buffer.from('0123456789abcdef')) isHex[byte] = 1
 
 /**
- * The packed refs of a repository that clients can see, and how the file looked before it was read. Throws
- * LeftToGit for a file that does not tell what every tag stands for, or was not written by git.
- * The form is described in refs/packed-backend.c of Git.
+ * Reads the visible packed refs of a repository, with the file's fingerprint from before (format: refs/packed-backend.c
+ * in Git). Throws a LeftToGitError for a file that is not fully peeled and sorted, or not as git writes it.
  */
 export async function readPackedRefs(
   path: string,
-): Promise<{ packed: PackedRefs; look: Fingerprint | undefined }> {
+): Promise<{ packed: PackedRefs; fingerprint: Fingerprint | undefined }> {
   const startedAt = Date.now()
   await using file = await open(path).catch((error) => {
     if (isAbsence(error)) return undefined
     throw error
   })
-  if (!file) return { packed: noPackedRefs, look: undefined }
-  const look = toFingerprint(await file.stat(), startedAt)
-  if (look.size > linesMaxBytes / 2) throw new LeftToGitError(path)
-  return { packed: await parsePacked(await file.readFile()), look }
+  if (!file) return { packed: noPackedRefs, fingerprint: undefined }
+  const fingerprint = toFingerprint(await file.stat(), startedAt)
+  if (fingerprint.size > linesMaxBytes / 2) throw new LeftToGitError(path)
+  return { packed: await parsePacked(await file.readFile()), fingerprint }
 }
 
 async function parsePacked(content: Buffer): Promise<PackedRefs> {
@@ -60,7 +59,7 @@ async function parsePacked(content: Buffer): Promise<PackedRefs> {
   if (!header.startsWith('# pack-refs with:') || !traits.every((trait) => header.includes(trait))) {
     throw new LeftToGitError('packed-refs')
   }
-  // A line is shorter in the file by the digits of its length.
+  // A pkt-line is longer than the file's line by its length digits.
   const count = Math.floor(content.length / (idLength + 2)) + 1
   const bytes = Buffer.allocUnsafe(content.length + count * lengthDigits)
   const starts = new Uint32Array(count + 1)
@@ -68,8 +67,8 @@ async function parsePacked(content: Buffer): Promise<PackedRefs> {
   let [refs, length, position, paused] = [0, 0, header.length, 0]
   let isShown = false
   while (position < content.length) {
-    if (position - paused > bytesAtOnce) {
-      await giveWay()
+    if (position - paused > bytesPerTick) {
+      await yieldToOthers()
       paused = position
     }
     if (content[position] === caret) {
@@ -91,15 +90,15 @@ async function parsePacked(content: Buffer): Promise<PackedRefs> {
     }
     position = end + 1
   }
-  // Copied, so that what is not needed any more is let go.
-  const kept = tags.map(({ ref, peeled }) => ({ ref, peeled: Buffer.from(peeled) }))
+  // Copied, so that the larger buffers can be freed.
+  const copies = tags.map(({ ref, peeled }) => ({ ref, peeled: Buffer.from(peeled) }))
   return toPackedRefs(
     { bytes: Buffer.from(bytes.subarray(0, length)), starts: starts.slice(0, refs + 1) },
-    kept,
+    copies,
   )
 }
 
-/** A ref by its place, and what its tag stands for. */
+/** An annotated tag: the index of its ref, and its peeled value. */
 type Tag = { ref: number; peeled: Buffer }
 
 function toPackedRefs(plain: RefLines, tags: readonly Tag[]) {
@@ -116,7 +115,7 @@ function toPackedRefs(plain: RefLines, tags: readonly Tag[]) {
     const lines = { bytes: Buffer.allocUnsafe(size), starts: new Uint32Array(count + 1) }
     let length = 0
     for (let ref = 0; ref < count; ref++) {
-      if (ref % refsAtOnce === refsAtOnce - 1) await giveWay()
+      if (ref % refsPerTick === refsPerTick - 1) await yieldToOthers()
       const peeled = peeledOf.get(ref)
       const start = starts[ref] ?? 0
       const end = starts[ref + 1] ?? 0
@@ -134,7 +133,7 @@ function toPackedRefs(plain: RefLines, tags: readonly Tag[]) {
     return (starts[ref + 1] ?? 0) - (starts[ref] ?? 0)
   }
 
-  /** The first ref whose name, cut to the length of a prefix, comes after it, or is it unless `isAfter`. */
+  /** Returns the index of the first ref whose name, cut to the prefix's length, is >= the prefix, or > if `isAfter`. */
   function firstFrom(prefix: Buffer, isAfter: boolean): number {
     let [low, high] = [0, count]
     while (low < high) {
@@ -151,13 +150,13 @@ function toPackedRefs(plain: RefLines, tags: readonly Tag[]) {
   return {
     count,
 
-    /** The refs whose names begin with a prefix: from the first one up to, but not including, the second. */
+    /** Returns the half-open range of refs whose names begin with a prefix. */
     range: (prefix: Buffer): [number, number] => [
       firstFrom(prefix, false),
       firstFrom(prefix, true),
     ],
 
-    /** Where a ref is, or would be. */
+    /** Finds a ref; `at` is its index, or where it would be inserted. */
     find(name: Buffer): { at: number; id: string | undefined; peeled: string | undefined } {
       const found = firstFrom(name, false)
       const isThere =
@@ -170,7 +169,7 @@ function toPackedRefs(plain: RefLines, tags: readonly Tag[]) {
       return { at: found, id, peeled: peeledOf.get(found)?.toString('latin1') ?? '' }
     },
 
-    /** All of them; the styles are the same where no ref is a tag object's. */
+    /** Formats all refs. Without annotated tags, all styles are the same. */
     lines(style: Style): Promise<RefLines> {
       if (style === 'plain' || tags.length === 0) return Promise.resolve(plain)
       const known = styles.get(style) ?? styled(style)
@@ -178,14 +177,14 @@ function toPackedRefs(plain: RefLines, tags: readonly Tag[]) {
       return known
     },
 
-    /** Memory that they take, about. */
+    /** Approximate memory, in bytes. */
     size: () => bytes.length + starts.byteLength + tags.length * 150 + styledBytes,
   }
 }
 
 const noPackedRefs = toPackedRefs({ bytes: Buffer.alloc(0), starts: new Uint32Array(1) }, [])
 
-// The end of the line of a ref, which git would take for one.
+// Returns the end of a ref's line. Throws a LeftToGitError for a name that git would not accept.
 function endOfRef(content: Buffer, start: number): number {
   const first = start + idLength + 1
   if (content[first - 1] !== space || !isId(content, start)) throw new LeftToGitError('packed-refs')

@@ -6,30 +6,34 @@ import { trimEndOf } from '../../base/trim-end.ts'
 import { isRefName } from './ref-name.ts'
 
 /**
- * Refs, and HEAD, as they are stored: object ids, or `ref:` and the name of another ref. To git, names are
- * bytes in no encoding, so here each character is a byte (latin1).
+ * Refs and HEAD as they are stored: object ids, or `ref:` and the name of another ref. Git treats names as bytes, so
+ * each character here is a byte (latin1).
  */
 export type RawRefs = Map<string, string>
 
-const readsAtOnce = 32
+const maxConcurrentReads = 32
 const symbolicDepth = 5
 
-/** All refs of a repository of the "files" format, gitrepository-layout(5); undefined when it is not there. */
+/** Reads all refs of a repository in the "files" format: gitrepository-layout(5). Undefined when there is none. */
 export async function readRawRefs(directory: string): Promise<RawRefs | undefined> {
   const head = await readLoose(directory, 'HEAD')
   if (head === undefined) return undefined
   const loose: RawRefs = new Map([['HEAD', head]])
-  // Loose before packed: a ref that is being packed is then seen in one place at least.
-  await forEachConcurrently(readsAtOnce, await looseNames(directory, 'refs'), async (name) => {
-    const value = await readLoose(directory, name)
-    if (value !== undefined) loose.set(name, value)
-  })
+  // Loose before packed, so that a ref that is being packed meanwhile is not missed.
+  await forEachConcurrently(
+    maxConcurrentReads,
+    await looseNames(directory, 'refs'),
+    async (name) => {
+      const value = await readLoose(directory, name)
+      if (value !== undefined) loose.set(name, value)
+    },
+  )
   const all = await readPacked(directory)
   for (const [name, value] of loose) all.set(name, value)
   return all
 }
 
-/** Some refs, and those that they stand for; undefined for a ref that is not there. */
+/** Reads some refs and the targets of symbolic ones; undefined for a ref that does not exist. */
 export async function readRawRefsNamed(
   directory: string,
   wanted: Iterable<string>,
@@ -49,17 +53,17 @@ export async function readRawRefsNamed(
   return values
 }
 
-/** A name as raw refs have it. */
+/** Converts a name to the encoding of raw refs. */
 export function toRawName(name: string): string {
   return Buffer.from(name, 'utf8').toString('latin1')
 }
 
-/** Whether bytes are the full name of a ref: as long as a name may be in characters. */
+/** Whether bytes are a full ref name. */
 export function isRawRefName(name: string): boolean {
   return isRefName(Buffer.from(name, 'latin1').toString('utf8'))
 }
 
-/** The ref that a symbolic one stands for. */
+/** Returns the target of a symbolic ref's value. */
 export function targetOf(value: string | undefined): string | undefined {
   return value?.startsWith('ref:') ? value.slice('ref:'.length) : undefined
 }
@@ -71,7 +75,7 @@ async function looseNames(directory: string, folder: string): Promise<string[]> 
   for (const entry of entries ?? []) {
     const name = `${folder}/${entry.name}`
     if (entry.isDirectory()) names.push(...(await looseNames(directory, name)))
-    // A lock has the name of no ref, though it may hold what a ref is about to become.
+    // Skips lock files, whose names are not ref names.
     else if (entry.isFile() && isRawRefName(name)) names.push(name)
   }
   return names
@@ -79,7 +83,7 @@ async function looseNames(directory: string, folder: string): Promise<string[]> 
 
 async function readLoose(directory: string, name: string): Promise<string | undefined> {
   const text = await readFile(rawPath(directory, name), 'latin1').catch(absence)
-  // Not `trim`, to which one byte of some letters is a space.
+  // Not `trim`, which would also remove bytes of multibyte characters.
   const line = trimEndOf(text ?? '', ' \t\r\n')
   if (/^[0-9a-f]{40}$/.test(line)) return line
   const target = line.startsWith('ref:') ? line.slice('ref:'.length).replace(/^ +/, '') : ''
@@ -102,7 +106,7 @@ function rawPath(directory: string, name: string): Buffer {
   return Buffer.concat([Buffer.from(`${directory}/`), Buffer.from(name, 'latin1')])
 }
 
-// Files of a live repository come and go between two looks; a ref may also be the folder of others.
+// Files of a live repository come and go between two reads, and a ref's path may become a folder.
 function absence(error: unknown): undefined {
   if (!isAbsence(error)) throw error
 }

@@ -7,29 +7,29 @@ import { createRefSnapshot, type RefSnapshot } from './ref-snapshot.ts'
 
 export type RefCache = ReturnType<typeof createRefCache>
 
-/** How many requests had their refs from memory, from files that were read for them, and from git; and the memory. */
+/** Numbers of requests served from memory, by reading files, and by git; and the memory in use. */
 export type RefCounts = { hit: number; read: number; git: number; bytes: number }
 
-/** What is known of a repository. */
+/** The cached state of a repository. */
 type Known = {
   tree?: LooseTree
-  packed?: { packed: PackedRefs; look: Fingerprint | undefined }
+  packed?: { packed: PackedRefs; fingerprint: Fingerprint | undefined }
   snapshot?: RefSnapshot
-  /** Ends when its packed refs have been read; until then nobody else reads. */
+  /** Resolves when its packed refs have been read; other requests wait for it. */
   reading?: Promise<unknown>
-  /** How many requests go to git before its files are looked at again, since they are not understood. */
+  /** How many requests still go to git before its files, which only git could read, are tried again. */
   leftToGit: number
   size: number
 }
 
-const leftToGitAtOnce = 50
+const requestsLeftToGit = 50
 
 /**
- * The refs of repositories, kept in memory. What is kept is checked against the file system at each request, so
- * it makes no difference who changes them.
+ * Caches the refs of repositories in memory. Each request validates the entry against the file system, so changes by
+ * other processes are seen, too.
  */
 export function createRefCache({ git, maxBytes }: { git: Pick<Git, 'run'>; maxBytes: number }) {
-  // In the order in which they were last used.
+  // The least recently used first.
   const repositories = new Map<string, Known>()
   const counts = { hit: 0, read: 0, git: 0 }
   const { peel } = createPeeler(git)
@@ -59,17 +59,17 @@ export function createRefCache({ git, maxBytes }: { git: Pick<Git, 'run'>; maxBy
 
   function forget(directory: string, known: Known): void {
     for (const key of ['tree', 'packed', 'snapshot'] as const) delete known[key]
-    known.leftToGit = leftToGitAtOnce
+    known.leftToGit = requestsLeftToGit
     weigh(directory, known)
   }
 
-  async function look(directory: string, known: Known): Promise<RefSnapshot> {
-    // Loose before packed: a ref that is being packed is then seen in one place at least.
+  async function refresh(directory: string, known: Known): Promise<RefSnapshot> {
+    // Loose before packed, so that a ref that is being packed meanwhile is not missed.
     const { tree, hasChanged } = readLooseTree(directory, known.tree)
     known.tree = tree
     if (hasChanged) delete known.snapshot
     const path = `${directory}/packed-refs`
-    if (!known.packed || !isUnchanged(known.packed.look, readFingerprint(path))) {
+    if (!known.packed || !isUnchanged(known.packed.fingerprint, readFingerprint(path))) {
       delete known.snapshot
       const reading = readPackedRefs(path)
       known.reading = reading.catch(() => {}).finally(() => delete known.reading)
@@ -81,10 +81,10 @@ export function createRefCache({ git, maxBytes }: { git: Pick<Git, 'run'>; maxBy
   }
 
   return {
-    /** The refs of a repository at a moment after this was called; undefined where git must tell them. */
+    /** Returns a snapshot of a repository's refs, taken after the call; undefined when only git can read them. */
     async of(directory: string): Promise<RefSnapshot | undefined> {
       const known = knownOf(directory)
-      // What others are reading may be older than this call.
+      // A read in progress may have started before this call, so its result is validated again.
       while (known.reading !== undefined) await known.reading
       if (known.leftToGit > 0) {
         known.leftToGit -= 1
@@ -92,20 +92,20 @@ export function createRefCache({ git, maxBytes }: { git: Pick<Git, 'run'>; maxBy
         return undefined
       }
       try {
-        const snapshot = await look(directory, known)
+        const snapshot = await refresh(directory, known)
         weigh(directory, known)
         return snapshot
       } catch (error) {
         forget(directory, known)
         counts.git += 1
-        // What this program cannot read, git can tell of.
+        // Git reports system errors and odd files in its own way.
         if (error instanceof LeftToGitError || (error instanceof Error && 'code' in error))
           return undefined
         throw error
       }
     },
 
-    /** What the tags of a snapshot stand for; undefined where git must tell it. */
+    /** Peels the tags of a snapshot; undefined when only git can do so. */
     peeled: (directory: string, snapshot: RefSnapshot) => peel(directory, snapshot.unpeeled()),
 
     count: (): RefCounts => ({ ...counts, bytes }),

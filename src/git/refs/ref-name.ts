@@ -1,4 +1,4 @@
-/** The object id that stands for a ref that does not exist. */
+/** The object id that means that a ref does not exist. */
 export const zeroId = '0'.repeat(40)
 
 const maxLength = 1024
@@ -17,7 +17,7 @@ export function isRefName(name: string): boolean {
   )
 }
 
-/** Why a text is no full name of a ref, as the end of a sentence with what is meant perhaps; undefined when it is one. */
+/** Explains why a text is not a full ref name, with a suggestion, as the end of a sentence; undefined when it is one. */
 export function fullNameFault(name: string): string | undefined {
   if (name.startsWith('refs/') && isRefName(name)) return undefined
   const takes = 'is no ref; it takes the full name of one'
@@ -27,7 +27,7 @@ export function fullNameFault(name: string): string | undefined {
   return `${takes}, such as ${isLikely ? meant : 'refs/heads/main'}.`
 }
 
-/** Why a well-formed ref name may not be pushed, as the end of a sentence; undefined when it may. */
+/** Explains why a well-formed ref name may not be pushed, as the end of a sentence; undefined when it may. */
 export function refNameFault(name: string): string | undefined {
   if (!name.startsWith('refs/')) return 'does not start with refs/'
   if (/^refs\/svc(\/|$)/.test(name)) return 'is kept for the service itself'
@@ -36,7 +36,7 @@ export function refNameFault(name: string): string | undefined {
   return short === undefined ? undefined : shortNameFault(short)
 }
 
-/** Why a branch or tag name is refused though Git would take it; undefined when it is fine. */
+/** Explains why a branch or tag name that Git would accept is not allowed; undefined when it is. */
 export function shortNameFault(short: string): string | undefined {
   if (short.startsWith('-')) return 'starts with "-" and would be taken as an option'
   if (short === 'HEAD') return 'would be mistaken for HEAD'

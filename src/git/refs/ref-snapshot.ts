@@ -5,39 +5,38 @@ import { targetOf } from './raw-refs.ts'
 
 export type RefSnapshot = ReturnType<typeof createRefSnapshot>
 
-/** What a ref has: an object's id, and what that stands for, empty for what is no tag. */
+/** The value of a ref: an object id, and the peeled id, empty for objects that are not tags. */
 export type RefValue = {
-  /** Undefined for a symbolic ref that stands for one that is not there: git does not show it. */
+  /** Undefined for a symbolic ref whose target does not exist; git does not list it. */
   id: string | undefined
-  /** Undefined where it is yet to be found out. */
+  /** Undefined when not known yet. */
   peeled: string | undefined
-  /** The ref that a symbolic one stands for in the end. */
+  /** The final target of a symbolic ref. */
   target: string | undefined
 }
 
 type LooseRef = RefValue & {
   name: string
-  /** How many packed refs come before it, and whether the next of them has its name. */
+  /** The number of packed refs that sort before it, and whether the next one has its name. */
   at: number
   isPacked: boolean
 }
 
 type Wanted = {
   style: Style
-  /** What their names begin with: one of these. */
+  /** Names begin with one of these. */
   prefixes: readonly string[]
-  /** Whether symbolic refs tell what they stand for. */
+  /** Whether to list the targets of symbolic refs. */
   symrefs: boolean
   peeled: Peeled
 }
 
 // SYMREF_MAXDEPTH in Git's refs/refs-internal.h.
-const readsAtMost = 5
+const maxReads = 5
 const joinedMaxBytes = 256 * 1024
 
 /**
- * The refs that clients of a repository can see, as they were at a moment. Names are as in RawRefs. Throws
- * LeftToGit.
+ * Creates a snapshot of the visible refs of a repository. Names are as in RawRefs. Throws a LeftToGitError.
  */
 export function createRefSnapshot(tree: LooseTree, packed: PackedRefs) {
   const values = refsIn(tree)
@@ -49,7 +48,7 @@ export function createRefSnapshot(tree: LooseTree, packed: PackedRefs) {
 
   function resolved(name: string): RefValue {
     let last = name
-    for (let reads = 0; reads < readsAtMost; reads++) {
+    for (let reads = 0; reads < maxReads; reads++) {
       const value = last === 'HEAD' ? tree.head.value : values.get(last)
       const target = last === name ? undefined : last
       const next = targetOf(value)
@@ -62,11 +61,11 @@ export function createRefSnapshot(tree: LooseTree, packed: PackedRefs) {
   function valueIn(name: string, loose: string | undefined): Omit<RefValue, 'target'> {
     const { id, peeled } = packed.find(bytesOf(name))
     if (loose === undefined || loose === id) return { id, peeled }
-    // Git lets no branch have anything but a commit.
+    // Branches always point to commits.
     return { id: loose, peeled: name.startsWith('refs/heads/') ? '' : undefined }
   }
 
-  // The first loose ref whose name, cut to the length of a prefix, comes after it, or is it unless `isAfter`.
+  // Returns the index of the first loose ref whose name, cut to the prefix's length, is >= the prefix, or > if `isAfter`.
   function firstFrom(prefix: string, isAfter: boolean): number {
     let [low, high] = [0, loose.length]
     while (low < high) {
@@ -98,13 +97,13 @@ export function createRefSnapshot(tree: LooseTree, packed: PackedRefs) {
   return {
     head,
 
-    /** The objects of loose refs that may be tags. */
+    /** Lists the objects of loose refs that may be tags. */
     unpeeled: (): string[] =>
       [head, ...loose].flatMap(({ id, peeled }) =>
         id !== undefined && peeled === undefined ? [id] : [],
       ),
 
-    /** pkt-lines of refs, in the order of their names, in few pieces. */
+    /** Formats refs as pkt-lines, sorted by name, in few chunks. */
     async lines({ style, prefixes, symrefs, peeled }: Wanted): Promise<Buffer[]> {
       const lines = await packed.lines(style)
       const toLines = (ref: LooseRef) =>
@@ -112,7 +111,7 @@ export function createRefSnapshot(tree: LooseTree, packed: PackedRefs) {
       return joined(disjoint(prefixes).flatMap((prefix) => [...merged(prefix, lines, toLines)]))
     },
 
-    /** Memory that it takes beside the packed refs, about. */
+    /** Approximate memory besides the packed refs, in bytes. */
     size: () => 2000 + 500 * loose.length,
   }
 }
@@ -142,7 +141,7 @@ function cut({ bytes, starts }: RefLines, from: number, to: number): Buffer {
   return from < to ? bytes.subarray(starts[from], starts[to]) : bytes.subarray(0, 0)
 }
 
-// In order, and without those that begin with another one: none matches what another does.
+// Sorts prefixes and drops those covered by another one, so that no ref matches twice.
 function disjoint(prefixes: readonly string[]): string[] {
   const kept: string[] = []
   for (const prefix of prefixes.toSorted()) {
@@ -152,7 +151,7 @@ function disjoint(prefixes: readonly string[]): string[] {
   return kept
 }
 
-/** The same bytes: in one piece if they are few. */
+/** Joins small chunks into one, to save writes. */
 export function joined(pieces: Buffer[]): Buffer[] {
   const length = pieces.reduce((sum, piece) => sum + piece.length, 0)
   if (length <= joinedMaxBytes) return [Buffer.concat(pieces, length)]

@@ -7,48 +7,48 @@ import { lookUpPacked } from './packed-lookup.ts'
 import { isRefName, zeroId } from './ref-name.ts'
 import { symbolicTarget } from './symbolic-target.ts'
 
-/** What a ref was changed from and to, as hex object ids; all zeros stand for a ref that is not there. */
+/** The old and new value of a ref, as hex object ids; all zeros mean that the ref does not exist. */
 export type RefUpdate = { ref: string; before: string; after: string }
 
-/** The same of a push that has come to pass; it was forced when the new value does not have the old one in its history. */
+/** An update that a push has made; it was forced when the old value is not an ancestor of the new one. */
 export type PushedUpdate = RefUpdate & { forced: boolean }
 
 const symbolicDepth = 5
-const readsAtOnce = 32
-// More of them are found sooner by reading the whole file once.
-const lookUpsAtMost = 64
+const maxConcurrentReads = 32
+// Beyond this, one pass over the whole file is faster.
+const maxLookUps = 64
 const noRefs: ReadonlyMap<string, string> = new Map()
 
-/** The full name of the ref that would really move when `ref` is written: gitglossary, "symref". */
+/** Follows symbolic refs to the ref that a write to `ref` would change: gitglossary, "symref". */
 export async function resolveSymbolicRef(directory: string, ref: string): Promise<string> {
   let name = ref
   for (let depth = 0; depth < symbolicDepth; depth++) {
     const target = symbolicTarget(await readLoose(directory, name))
     if (target === undefined) return name
-    // A repository that was copied from a stranger may name any file of this machine here, or a pipe.
+    // Security: in a repository of unknown origin, this may be any path on the server, or a pipe.
     if (!isRefName(target)) return name
     name = target
   }
   return name
 }
 
-/** The same of many. */
+/** Resolves many refs at once. */
 export async function resolveSymbolicRefs(
   directory: string,
   refs: string[],
 ): Promise<Map<string, string>> {
   const targets = new Map<string, string>()
-  await forEachConcurrently(readsAtOnce, new Set(refs), async (ref) => {
+  await forEachConcurrently(maxConcurrentReads, new Set(refs), async (ref) => {
     targets.set(ref, await resolveSymbolicRef(directory, ref))
   })
   return targets
 }
 
-/** The values of refs by full name, read from a repository of the "files" format: gitrepository-layout(5). */
+/** Reads the values of refs by full name from a repository in the "files" format: gitrepository-layout(5). */
 export async function readRefs(directory: string, refs: string[]): Promise<Map<string, string>> {
   const values = new Map<string, string>()
   const rest = new Map<string, string>()
-  await forEachConcurrently(readsAtOnce, refs, async (ref) => {
+  await forEachConcurrently(maxConcurrentReads, refs, async (ref) => {
     const name = await resolveSymbolicRef(directory, ref)
     const loose = (await readLoose(directory, name)).trim()
     if (loose !== '') values.set(ref, loose)
@@ -60,37 +60,37 @@ export async function readRefs(directory: string, refs: string[]): Promise<Map<s
   return values
 }
 
-/** Throws `repository_damaged` for a directory in which git would see no repository. */
+/** Throws `repository_damaged` for a directory that git would not recognize as a repository. */
 export async function assertRepository(directory: string): Promise<void> {
   if ((await readLoose(directory, 'HEAD')) !== '') return
   throw new Problem(
     'repository_damaged',
-    'The files of this repository are damaged or missing; whoever runs the service must look at them.',
+    'The files of this repository are damaged or missing; contact the administrator of the server.',
   )
 }
 
-/** The branch that HEAD names, whether it exists or not. */
+/** Returns the branch that HEAD names, even if it does not exist. */
 export async function readDefaultBranch(directory: string): Promise<string> {
   const target = symbolicTarget(await readLoose(directory, 'HEAD')) ?? ''
   const [, branch = 'main'] = /^refs\/heads\/(.+)$/.exec(target) ?? []
   return branch
 }
 
-/** Where refs are that nobody but the service sees. */
+/** The prefix of refs that are hidden from clients. */
 export const hiddenRefs = 'refs/svc'
 
-/** Any refs, or those alone that clients can see. */
+/** Any refs, or only those visible to clients. */
 type Which = 'any' | 'visible'
 
 /** Whether a repository has a ref. */
 export async function hasRefs(directory: string, which: Which): Promise<boolean> {
-  // Loose before packed: a ref that is being packed is then seen in one place at least.
+  // Loose before packed, so that a ref that is being packed meanwhile is not missed.
   const isWanted = isAmong(which)
   if (await hasFile(directory, 'refs', isWanted)) return true
   return (await readPacked(directory, isWanted, 1)).size > 0
 }
 
-/** Bytes that a repository's packs take. All that is pushed is kept in packs. */
+/** Returns the total size of a repository's packs, in bytes. All pushed objects are in packs. */
 export async function packBytes(directory: string): Promise<number> {
   const folder = join(directory, 'objects', 'pack')
   const names = await readdir(folder).catch(absentAs<string[]>([]))
@@ -100,16 +100,16 @@ export async function packBytes(directory: string): Promise<number> {
   return sizes.reduce((sum, size) => sum + size, 0)
 }
 
-/** Whether a repository has a pack to which nothing is added any more: git makes its index last. */
+/** Whether a repository has a complete pack: git writes its index last. */
 export async function hasIndexedPack(directory: string): Promise<boolean> {
   const names = await readdir(join(directory, 'objects', 'pack')).catch(absentAs<string[]>([]))
   return names.some((name) => name.endsWith('.idx'))
 }
 
-/** All refs with their values, sorted in no way. */
+/** Reads all refs with their values, unsorted. */
 export async function readAllRefs(directory: string): Promise<Map<string, string>> {
   const names = await looseNames(directory, 'refs')
-  // Loose before packed: a ref that is being packed is then seen in one place at least.
+  // Loose before packed, so that a ref that is being packed meanwhile is not missed.
   const loose = await Promise.all(
     names.map(async (name) => {
       const target = await resolveSymbolicRef(directory, name)
@@ -125,7 +125,7 @@ export async function readAllRefs(directory: string): Promise<Map<string, string
   return all
 }
 
-/** The full names of all refs, sorted in no way. */
+/** Lists the full names of all refs, unsorted. */
 export async function listRefs(directory: string): Promise<string[]> {
   return [...(await readAllRefs(directory)).keys()]
 }
@@ -138,7 +138,7 @@ async function looseNames(directory: string, folder: string): Promise<string[]> 
   for (const entry of entries) {
     const name = `${folder}/${entry.name}`
     if (entry.isDirectory()) names.push(...(await looseNames(directory, name)))
-    // A lock has the name of no ref, though it may hold what a ref is about to become.
+    // Skips lock files, whose names are not ref names.
     else if (isRefName(name)) names.push(name)
   }
   return names
@@ -161,7 +161,7 @@ async function readSomePacked(
   wanted: Set<string>,
 ): Promise<ReadonlyMap<string, string>> {
   const lookedUp =
-    wanted.size <= lookUpsAtMost
+    wanted.size <= maxLookUps
       ? await lookUpPacked(join(directory, 'packed-refs'), wanted).catch(absentAs(noRefs))
       : undefined
   return lookedUp ?? readPacked(directory, (ref) => wanted.has(ref), wanted.size)
@@ -170,16 +170,16 @@ async function readSomePacked(
 async function readPacked(
   directory: string,
   isWanted: (ref: string) => boolean,
-  most: number,
+  maxRefs: number,
 ): Promise<Map<string, string>> {
   const found = new Map<string, string>()
-  // Lines that are not read to their end leave the file open, and one that nobody closes ends the program.
+  // Breaking out of `readLines` leaves the file open, and Node throws when an open handle is garbage-collected.
   await using file = await open(join(directory, 'packed-refs')).catch(absentAs(undefined))
   if (!file) return found
   for await (const line of file.readLines()) {
     const [, id = '', ref = ''] = /^([0-9a-f]{40}) (.+)$/.exec(line) ?? []
     if (ref !== '' && isWanted(ref)) found.set(ref, id)
-    if (found.size >= most) break
+    if (found.size >= maxRefs) break
   }
   return found
 }
@@ -198,7 +198,7 @@ async function hasFile(
   return false
 }
 
-// Files of a live repository come and go between two looks; a ref may also be the folder of others.
+// Files of a live repository come and go between two reads, and a ref's path may become a folder.
 function absentAs<T>(value: T): (error: unknown) => T {
   return (error) => {
     if (isAbsence(error)) return value

@@ -4,96 +4,99 @@ import { join } from 'node:path'
 import { isAbsence } from '../../base/absence.ts'
 import { type Fingerprint, readFingerprint } from './file-fingerprint.ts'
 
-// The file whose times tell when objects were last put in order, and those taken away that nothing leads to.
+// Its timestamps are those of the last repack or prune.
 const prunedFile = 'svc-pruned'
-const tagFoldersMost = 64
-const rememberedMost = 1000
+const maxTagFolders = 64
+const maxCached = 1000
 
-type Tags = { looks: string; folders: string[] }
+type Tags = { fingerprints: string; folders: string[] }
 
-/** What an answer depends on, beside the repository and the objects that it names. */
+/** What a response depends on, besides the repository and the objects that the request names. */
 export type Parts = {
-  /** Which objects there are. */
+  /** The set of objects. */
   objects: boolean
-  /** What the tags lead to. */
+  /** The values of tags. */
   tags: boolean
 }
 
 /**
- * Tells states of a repository apart by its files, whoever changed them: its stamp never comes again once something
- * has changed that it is asked for, or once objects were pruned. Undefined where that cannot be told, as a moment
- * after a change.
+ * Computes versions of repositories from the fingerprints of their files. A version never recurs after a change of the
+ * given parts, by any process, or after objects were pruned. It is undefined when files changed too recently.
  */
 export function createRepositoryVersions() {
-  const remembered = new Map<string, Tags>()
+  const cached = new Map<string, Tags>()
 
-  function looksAt(
+  function fingerprintsOf(
     directory: string,
     { objects, tags }: Parts,
   ): (Fingerprint | undefined)[] | undefined {
-    const looks = [
+    const fingerprints = [
       readFingerprint(join(directory, prunedFile)),
       readFingerprint(join(directory, 'shallow')),
       ...(objects ? [readFingerprint(join(directory, 'objects', 'pack'))] : []),
     ]
-    if (!tags) return looks
+    if (!tags) return fingerprints
     const folders = tagFolders(directory)
     if (!folders) return undefined
-    // Loose before packed: a tag that is being packed is then seen in one place at least.
+    // Loose before packed, so that a tag that is being packed meanwhile is not missed.
     return [
-      ...looks,
+      ...fingerprints,
       ...folders.map(readFingerprint),
       readFingerprint(join(directory, 'packed-refs')),
     ]
   }
 
-  /** The folders that tags are in. As long as none of them changes, there are no others. */
+  /** Returns the folders with tags, cached until one of them changes. */
   function tagFolders(directory: string): string[] | undefined {
     const root = join(directory, 'refs', 'tags')
-    const before = remembered.get(root)
-    if (before && textOf(before.folders.map(readFingerprint)) === before.looks)
+    const before = cached.get(root)
+    if (before && textOf(before.folders.map(readFingerprint)) === before.fingerprints)
       return before.folders
-    remembered.delete(root)
-    const folders = foldersIn(root, tagFoldersMost)
-    if (folders.length > tagFoldersMost) return undefined
+    cached.delete(root)
+    const folders = foldersIn(root, maxTagFolders)
+    if (folders.length > maxTagFolders) return undefined
     const text = textOf(folders.map(readFingerprint))
     if (text === undefined) return folders
-    remembered.set(root, { looks: text, folders })
-    const [oldest] = remembered.keys()
-    if (remembered.size > rememberedMost && oldest !== undefined) remembered.delete(oldest)
+    cached.set(root, { fingerprints: text, folders })
+    const [oldest] = cached.keys()
+    if (cached.size > maxCached && oldest !== undefined) cached.delete(oldest)
     return folders
   }
 
   return {
     stamp(directory: string, parts: Parts): string | undefined {
       const place = readFingerprint(directory)
-      const looks = place && looksAt(directory, parts)
-      const text = looks && textOf(looks)
+      const fingerprints = place && fingerprintsOf(directory, parts)
+      const text = fingerprints && textOf(fingerprints)
       return text === undefined ? undefined : `${place?.ino} ${text}`
     },
   }
 }
 
-/** Has all stamps of a repository differ from those before: its objects are about to be put in order, or some taken away, or were. */
+/** Changes all versions of a repository: call it before and after objects are repacked or pruned. */
 export async function renewRepositoryVersion(directory: string): Promise<void> {
   await using file = await open(join(directory, prunedFile), 'a')
   const now = new Date()
   await file.utimes(now, now)
 }
 
-/** What says how files look; undefined where that may be how they look after a change, too. */
-function textOf(looks: (Fingerprint | undefined)[]): string | undefined {
-  if (looks.some((look) => look?.isSettled === false)) return undefined
-  return looks
-    .map((look) => (look ? `${look.ino}.${look.size}.${look.mtimeMs}.${look.ctimeMs}` : '-'))
+/** Encodes fingerprints as text; undefined when one is unsettled. */
+function textOf(fingerprints: (Fingerprint | undefined)[]): string | undefined {
+  if (fingerprints.some((fingerprint) => fingerprint?.isSettled === false)) return undefined
+  return fingerprints
+    .map((fingerprint) =>
+      fingerprint
+        ? `${fingerprint.ino}.${fingerprint.size}.${fingerprint.mtimeMs}.${fingerprint.ctimeMs}`
+        : '-',
+    )
     .join(' ')
 }
 
-/** A folder and those below it; more than so many are not looked for. */
-function foldersIn(root: string, most: number): string[] {
+/** Lists a folder and its subfolders, and stops after more than `maxFolders`. */
+function foldersIn(root: string, maxFolders: number): string[] {
   const folders = [root]
   for (const folder of folders) {
-    if (folders.length > most) break
+    if (folders.length > maxFolders) break
     for (const entry of entriesOf(folder)) {
       if (entry.isDirectory()) folders.push(join(folder, entry.name))
     }
@@ -105,7 +108,7 @@ function entriesOf(folder: string): Dirent[] {
   try {
     return readdirSync(folder, { withFileTypes: true })
   } catch (error) {
-    // Git removes folders in which there are no tags any more.
+    // Git removes folders without tags.
     if (isAbsence(error)) return []
     throw error
   }

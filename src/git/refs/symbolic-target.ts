@@ -1,4 +1,4 @@
-/** The ref that a symbolic ref with this content names; undefined when the content is of another kind. */
+/** Parses the content of a ref file; returns the target of a symbolic ref, and undefined for any other content. */
 export function symbolicTarget(content: string | undefined): string | undefined {
   return content?.startsWith('ref:') ? content.slice('ref:'.length).trim() : undefined
 }
