@@ -257,7 +257,7 @@ async function follow({ member }: Scene, path: string) {
     const text = await response.text()
     // A run of a repository that is deleted comes to its end, too.
     if (loss === 'the repository is deleted') return
-    assert.match(text, /\n: .*(deleted or has expired|not yours to see)/)
+    assert.match(text, /\n: .*(deleted or has expired|not yours to see|no longer have access)/)
     assert.doesNotMatch(text, /^event: end$/m)
   }
 }

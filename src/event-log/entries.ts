@@ -4,17 +4,17 @@ import type { VisibleEventKind } from './event-visibility.ts'
 
 type Row = Awaited<ReturnType<typeof listAllAfter>>[number]
 
-/** An event of the log. */
+/** An event of the log, with its data parsed. */
 export type EventEntry = Omit<Row, 'kind' | 'data'> & {
   kind: VisibleEventKind
   data: Record<string, unknown>
 }
 
-/** An event as clients get it. */
+/** An event as the API returns it. */
 export type LoggedEvent = ReturnType<typeof toLoggedEvent>
 
 export function toEntry(row: Row): EventEntry {
-  // What was written by kind, as it was written.
+  // `publish` wrote the row, so its kind determines the type of its data.
   const [kind, data] = [row.kind as VisibleEventKind, JSON.parse(row.data) as EventEntry['data']]
   return { ...row, kind, data }
 }
@@ -25,12 +25,12 @@ export function toLoggedEvent(entry: EventEntry, repoName: string | null) {
   return { seq, kind, repositoryId, repoName, actor, createdAt, data }
 }
 
-/** How a username stands to a repository, if it is there still. */
+/** The standing of a username in a repository; undefined when the repository was deleted. */
 export function standingIn(
-  place: RepositoryAudience | undefined,
+  audience: RepositoryAudience | undefined,
   username: string,
 ): Standing | undefined {
-  if (!place) return undefined
-  const { ownerUsername, collaborators } = place
+  if (!audience) return undefined
+  const { ownerUsername, collaborators } = audience
   return { ownerUsername, isCollaborator: collaborators.has(username) }
 }

@@ -1,7 +1,7 @@
 import type { Db } from '../database/schema.ts'
 import type { VisibleEventKind } from './event-visibility.ts'
 
-/** The numbers of the oldest event that is kept, and of the last one; the former is the greater when none is kept. */
+/** The sequence numbers of the oldest and the last event; when all were pruned, `oldest` is `last + 1`. */
 export async function readExtent(db: Db): Promise<{ oldest: number; last: number }> {
   const { last, oldest } = await db
     .selectFrom('marks')
@@ -17,7 +17,7 @@ export async function readExtent(db: Db): Promise<{ oldest: number; last: number
   return { last, oldest: oldest ?? last + 1 }
 }
 
-/** The number of a repository's event that is so many after a number; undefined when there are not as many. */
+/** The sequence number of a repository's nth event after another; undefined when there are fewer. */
 export async function findNth(
   db: Db,
   { repositoryId, after, nth }: { repositoryId: string; after: number; nth: number },
@@ -34,20 +34,20 @@ export async function findNth(
   return row?.seq
 }
 
-type Wanted = {
-  /** Events with numbers above the first, up to the second. */
+type EventQuery = {
+  /** The range of sequence numbers, exclusive and inclusive. */
   after: number
   upTo: number
   limit: number
   kinds: readonly VisibleEventKind[]
   repositoryId: string | undefined
-  /** All, or those of repositories that exist for a username, and of some kinds those that have none. */
+  /** All events, or those of repositories that a username can see and, of some kinds, those without a repository. */
   whose: 'all' | { username: string; kindsWithoutRepository: VisibleEventKind[] }
 }
 
-/** Events in order, with what their repositories are called and who owns them. */
-export async function listEvents(db: Db, wanted: Wanted) {
-  const { after, upTo, limit, kinds, repositoryId, whose } = wanted
+/** Lists events in order, with the names and owners of their repositories. */
+export async function listEvents(db: Db, eventQuery: EventQuery) {
+  const { after, upTo, limit, kinds, repositoryId, whose } = eventQuery
   if (kinds.length === 0) return []
   const username = whose === 'all' ? '' : whose.username
   let query = db
@@ -69,19 +69,19 @@ export async function listEvents(db: Db, wanted: Wanted) {
     .limit(limit)
   if (repositoryId !== undefined) query = query.where('events.repositoryId', '=', repositoryId)
   if (whose !== 'all') {
-    const others = whose.kindsWithoutRepository
+    const { kindsWithoutRepository } = whose
     query = query.where((is) =>
       is.or([
         is('repositories.ownerUsername', '=', username),
         is('collaborators.username', 'is not', null),
-        is.and([is('repositories.id', 'is', null), is('kind', 'in', others)]),
+        is.and([is('repositories.id', 'is', null), is('kind', 'in', kindsWithoutRepository)]),
       ]),
     )
   }
   return query.execute()
 }
 
-/** All events after a number, as many as are read at once. */
+/** Lists all events after a sequence number. */
 export function listAllAfter(db: Db, { after, limit }: { after: number; limit: number }) {
   return db
     .selectFrom('events')
@@ -92,14 +92,14 @@ export function listAllAfter(db: Db, { after, limit }: { after: number; limit: n
     .execute()
 }
 
-/** What a repository is called, and whom it exists for. */
+/** The name of a repository, and the users who can see it. */
 export type RepositoryAudience = {
   name: string
   ownerUsername: string
   collaborators: ReadonlySet<string>
 }
 
-/** The place of a repository; undefined when it is gone. */
+/** The audience of a repository; undefined when it was deleted. */
 export async function findRepositoryAudience(
   db: Db,
   repositoryId: string,
@@ -116,12 +116,11 @@ export async function findRepositoryAudience(
   return { name: first.name, ownerUsername: first.ownerUsername, collaborators }
 }
 
-/** The oldest events, with their times. */
 export function listOldest(db: Db, limit: number): Promise<{ seq: number; createdAt: number }[]> {
   return db.selectFrom('events').select(['seq', 'createdAt']).orderBy('seq').limit(limit).execute()
 }
 
-/** The number of the oldest event of which something is to be sent that is not composed; infinite when there is none. */
+/** The sequence number of the oldest event with a pending delivery that is not composed; infinite when there is none. */
 export async function oldestUnsent(db: Db): Promise<number> {
   const row = await db
     .selectFrom('deliveries')

@@ -6,22 +6,24 @@ import { deleteUpTo, listOldest, oldestUnsent } from './event-log-store.ts'
 
 type Dependencies = { db: Database; clock: Clock; keptDays: number; signal: AbortSignal }
 
-const eventsAtOnce = 500
+const batchSize = 500
 
 /**
- * Forgets events that are older than that many days, oldest first, so that the log stays without gaps. What a part
- * of the service has not read, or what is to be sent of it has not been composed yet, stays, and all after it.
+ * Deletes events older than `keptDays` days, oldest first, so that the log stays without gaps. Keeps events that a
+ * reader has not read or whose deliveries are not composed, and all later ones.
  */
 export async function pruneEvents({ db, clock, keptDays, signal }: Dependencies): Promise<void> {
   const before = clock.now() - keptDays * dayMs
   while (!signal.aborted) {
-    // Asked for each piece: a delivery that is made meanwhile may need what is left.
+    // Read for each batch, since a replay may need events that are still there.
     const needed = Math.min(await oldestUnread(db), await oldestUnsent(db))
-    const oldest = await listOldest(db, eventsAtOnce)
-    const stays = oldest.findIndex(({ seq, createdAt }) => seq >= needed || createdAt >= before)
-    const last = stays === -1 ? oldest.at(-1) : oldest[stays - 1]
+    const oldest = await listOldest(db, batchSize)
+    const firstRetained = oldest.findIndex(
+      ({ seq, createdAt }) => seq >= needed || createdAt >= before,
+    )
+    const last = firstRetained === -1 ? oldest.at(-1) : oldest[firstRetained - 1]
     if (last) await deleteUpTo(db, last.seq)
-    if (stays !== -1 || oldest.length < eventsAtOnce) return
+    if (firstRetained !== -1 || oldest.length < batchSize) return
     await breathe()
   }
 }

@@ -11,7 +11,7 @@ import { streamEvents } from './event-stream.ts'
 import type { VisibleEventKind } from './event-visibility.ts'
 import { createSubscriberLimit } from './subscriber-limit.ts'
 
-const usualPage = 100
+const defaultPageSize = 100
 const waitMaxSeconds = 60
 
 /** The route of the event log. */
@@ -24,34 +24,34 @@ export function eventRoutes(eventLog: EventLog) {
     route('GET', '/events', {
       operationId: 'listEvents',
       tag: 'events',
-      summary: 'Read the event log, oldest first',
+      summary: 'List events',
       description:
-        'Each caller gets the events that it may see. The `Link` header is always there and goes on where this ' +
-        'answer ends, be it that it has no events. With `wait`, the answer comes when there is one, or after that ' +
-        'many seconds. With the header `Accept: text/event-stream`, or with `follow=true`, the answer is a stream of ' +
-        'server-sent events (`text/event-stream`): each has its number as `id`, its kind as `event`, and as `data` the ' +
-        'object that the list has. It begins after the number in the header `Last-Event-ID`, which a client sends that ' +
-        'goes on, else after `after`, else with the next event that comes.',
+        'Lists the events that the caller can see, oldest first. The `Link` header always has the next page, even if ' +
+        'this one is empty. With `wait`, the response is delayed until there is an event, or for that many seconds. ' +
+        'With the header `Accept: text/event-stream` or with `follow=true`, the response is a stream of server-sent ' +
+        'events (`text/event-stream`): `id` is the sequence number, `event` the kind, and `data` the same object as in ' +
+        'the list. The stream starts after the event in the header `Last-Event-ID`, which clients send when they ' +
+        'reconnect, else after `after`, else with the next new event.',
       permission: 'any',
       isLongLived: true,
       query: Type.Object({
         after: Type.Optional(
           Type.String({
             description:
-              'the number of an event, after which to begin; `latest` for the last one, 0 for the oldest that is kept, as when left out',
+              'the sequence number after which to start, or `latest`; defaults to 0, the start of the log',
             pattern: `^(latest|${eventNumber})$`,
           }),
         ),
         limit: Type.Optional(
           Type.Integer({
-            description: 'how many at most, 1 to 1000; 100 when left out',
+            description: 'the maximum number of events, 1 to 1000; defaults to 100',
             minimum: 1,
             maximum: 1000,
           }),
         ),
         wait: Type.Optional(
           Type.Integer({
-            description: `how long to wait for an event, 0 to ${waitMaxSeconds} seconds; 0, as when left out, answers at once, be it that there is none`,
+            description: `the seconds to wait for an event, 0 to ${waitMaxSeconds}; defaults to 0, which does not wait`,
             minimum: 0,
             maximum: waitMaxSeconds,
           }),
@@ -59,7 +59,7 @@ export function eventRoutes(eventLog: EventLog) {
         follow: Type.Optional(
           Type.Boolean({
             description:
-              '`true` for a stream of server-sent events, `false` for a list; the default depends on the header `Accept`',
+              '`true` for a stream of server-sent events, `false` for a list; defaults to what the header `Accept` requests',
           }),
         ),
         repository: Type.Optional(RepositoryName),
@@ -72,7 +72,7 @@ export function eventRoutes(eventLog: EventLog) {
         ),
       }),
       eventStream:
-        'One for each event: `id` is its number, `event` its kind, `data` the Event as JSON.',
+        'One per event: `id` is its sequence number, `event` its kind, `data` the Event as JSON.',
       reply: { 200: Type.Array(LoggedEvent) },
       problems: [
         'permission_missing',
@@ -82,7 +82,7 @@ export function eventRoutes(eventLog: EventLog) {
       ],
       handle: async ({ principal, query, url, header, requireAccess, ...context }) => {
         const { setHeader, setType, untilStopping } = context
-        const { limit = usualPage, wait = 0, repository } = query
+        const { limit = defaultPageSize, wait = 0, repository } = query
         const signal = untilStopping()
         const { selection, access } = await eventLog.select(principal, {
           repository,
@@ -90,20 +90,20 @@ export function eventRoutes(eventLog: EventLog) {
         })
         if (access) requireAccess(access)
         if (wantsEventStream(query.follow, header('accept'))) {
-          using entered = new DisposableStack()
-          entered.use(subscriberLimit.enter(principal))
+          using opening = new DisposableStack()
+          opening.use(subscriberLimit.acquire(principal))
           const after = await toNumber(
             lastEventId(header('last-event-id')) ?? query.after ?? 'latest',
           )
           const stream = await streamEvents(eventLog, { selection, after, signal })
-          const place = entered.move()
-          stream.once('close', () => place.dispose())
+          const slot = opening.move()
+          stream.once('close', () => slot.dispose())
           setType(eventStreamType)
           setHeader('x-accel-buffering', 'no')
           return stream
         }
         const after = await toNumber(query.after ?? '0')
-        using _place = wait > 0 ? subscriberLimit.enter(principal) : undefined
+        using _slot = wait > 0 ? subscriberLimit.acquire(principal) : undefined
         const seen = await eventLog.page({
           selection,
           after,
@@ -125,11 +125,11 @@ function lastEventId(sent: string | undefined): string | undefined {
   if (sent === undefined || new RegExp(`^(${eventNumber})$`).test(sent)) return sent
   throw new Problem(
     'invalid_request',
-    'The header Last-Event-ID is the number of an event, as the stream had it.',
+    'The header Last-Event-ID must be the id of an event of the stream.',
   )
 }
 
-// The schema has let nothing else through.
+// The schema has validated the kinds.
 function kindsOf({ kind }: { kind?: string }): VisibleEventKind[] | undefined {
   return kind?.split(',') as VisibleEventKind[] | undefined
 }
@@ -138,30 +138,30 @@ const LoggedEvent = named(
   'Event',
   Type.Object({
     seq: Type.Integer({
-      description: 'its number; numbers have no gaps, and later events greater ones',
+      description: 'sequence number; numbers increase without gaps',
     }),
-    kind: Type.Enum([...eventKinds], { description: 'what happened; see docs/events.md' }),
+    kind: Type.Enum([...eventKinds], { description: 'kind of the event; see docs/events.md' }),
     repositoryId: Type.Union([Type.String(), Type.Null()], {
-      description: 'the id of the repository; null where the event is about none',
+      description: 'id of the repository; null if the event has none',
     }),
     repoName: Type.Union([Type.String(), Type.Null()], {
-      description: 'what the repository is called now; null when it is gone, or there is none',
+      description: 'current name of the repository; null if it was deleted or the event has none',
     }),
     actor: Type.Object(
       {
         id: Type.String({
-          description: 'of the token or key, or `local` for a command on the server',
+          description: 'id of the token or SSH key, or `local` for a command on the server',
         }),
-        username: Type.String({ description: 'the user whose it is' }),
+        username: Type.String({ description: 'user that owns the token or SSH key' }),
       },
-      { description: 'who did it' },
+      { description: 'principal that caused the event' },
     ),
     createdAt: Type.Integer({
-      description: 'when it happened, in milliseconds since the Unix epoch',
+      description: 'when the event happened, in milliseconds since the Unix epoch',
     }),
     data: Type.Unsafe<Record<string, unknown>>({
       type: 'object',
-      description: 'by kind; see docs/events.md',
+      description: 'details by kind; see docs/events.md',
     }),
   }),
 )

@@ -3,42 +3,41 @@ import { Problem } from '../base/problem.ts'
 import { toServerSentEvent } from '../http/server-sent-events.ts'
 import type { EventLog, Seen, Selection } from './event-log.ts'
 
-const eventsAtOnce = 50
+const batchSize = 50
 const keepAliveMs = 15_000
 
-type Following = {
+type StreamOptions = {
   selection: Selection
-  /** The number after which to begin. */
+  /** The sequence number after which to start. */
   after: number
   signal: AbortSignal
 }
 
 /**
- * The events after a number, and those to come, as server-sent events. Nothing is read that the client does not take,
- * and of what it does not take one piece is kept at most. What forbids it is thrown before the stream begins; when the
- * caller's right ends later, so does the stream.
+ * Streams the events after a sequence number, and new ones, as server-sent events. Reads no faster than the client, and
+ * buffers at most one batch. Throws Problems before the stream starts; the stream ends when the caller loses access.
  */
 export async function streamEvents(
   eventLog: EventLog,
-  { selection, after, signal }: Following,
+  { selection, after, signal }: StreamOptions,
 ): Promise<Readable> {
-  const pace = { limit: eventsAtOnce, idleMs: keepAliveMs }
-  const following = eventLog.follow({ selection, after, ...pace, signal })
-  const first = await following.next()
-  // A client that is cut off before there was any event goes on from here, and misses none.
-  let begun = `: the events follow\n${toServerSentEvent({ id: after })}`
-  if (first && first.events.length > 0) begun += toText(first)
+  const pace = { limit: batchSize, idleMs: keepAliveMs }
+  const follower = eventLog.follow({ selection, after, ...pace, signal })
+  const first = await follower.next()
+  // A client that is disconnected before the first event resumes from this id, and misses none.
+  let opening = `: the events follow\n${toServerSentEvent({ id: after })}`
+  if (first && first.events.length > 0) opening += toText(first)
 
   async function read(): Promise<string | null> {
-    const text = begun
-    begun = ''
+    const text = opening
+    opening = ''
     if (text !== '') return text
-    const seen = await following.next()
+    const seen = await follower.next()
     return seen ? toText(seen) : null
   }
 
   return new Readable({
-    // What is read is pushed to who has asked for it, and never beforehand.
+    // Nothing is read ahead of the consumer.
     highWaterMark: 0,
     read() {
       read().then(
@@ -54,7 +53,7 @@ export async function streamEvents(
 }
 
 function toText({ events, upTo }: Seen): string {
-  // Keeps proxies from taking silence for an end, and clients from looking at the same again.
+  // Keeps proxies from closing an idle connection, and lets clients resume from here.
   if (events.length === 0) return `: nothing new\n${toServerSentEvent({ id: upTo })}`
   const sent = events.map((event) =>
     toServerSentEvent({ id: event.seq, event: event.kind, data: JSON.stringify(event) }),

@@ -6,8 +6,8 @@ import { type Event, eventKinds } from '../events/events.ts'
 export type VisibleEventKind = Event['kind']
 
 /**
- * Whom events of a kind are for, besides admins: those for whom the repository exists, or its owner, with a
- * permission; the username that they are about; or nobody else.
+ * The audience of a kind of event, besides admins: users who can see the repository, or its owner, with a permission;
+ * the user that the event is about; or only admins.
  */
 type Audience =
   | { of: 'member' | 'owner'; permission: Permission }
@@ -17,7 +17,7 @@ type Audience =
 const member = (permission: Permission): Audience => ({ of: 'member', permission })
 const owner = (permission: Permission): Audience => ({ of: 'owner', permission })
 
-/** Who may see what: what a kind of event tells, the API tells the same callers. */
+/** The audience of each kind of event: exactly the callers to whom the API would show the same facts. */
 export const audiences: Record<VisibleEventKind, Audience> = {
   push: member('repo:read'),
   'repository.created': member('repo:read'),
@@ -42,13 +42,13 @@ export const audiences: Record<VisibleEventKind, Audience> = {
   'ssh_key.deleted': { of: 'username' },
 }
 
-/** The kinds that a caller can see events without a repository of, or of one that is gone. */
+/** The kinds whose events are visible without a repository, or after its deletion. */
 export const kindsWithoutRepository: VisibleEventKind[] = [
   'repository.deleted',
   ...eventKinds.filter((kind) => audiences[kind].of === 'username'),
 ]
 
-/** The permissions of which one is needed to see any event of a repository. */
+/** The permissions that make any event of a repository visible. */
 export const repositoryPermissions: Permission[] = [
   ...new Set(
     Object.values(audiences).flatMap((audience) =>
@@ -57,7 +57,7 @@ export const repositoryPermissions: Permission[] = [
   ),
 ]
 
-/** Of some kinds, those of which a principal can see any event. */
+/** Filters kinds to those of which a principal may see events. */
 export function visibleKinds(
   principal: Principal,
   wanted: readonly VisibleEventKind[],
@@ -74,7 +74,7 @@ export function visibleKinds(
 /** An event, as far as it decides who may see it. */
 type Seen = { kind: VisibleEventKind; data: { username?: unknown; ownerUsername?: unknown } }
 
-/** Whether a principal may see an event; `standing` is with its repository, if there is one still. */
+/** Whether a principal may see an event; `standing` is that in its repository, undefined when there is none. */
 export function maySeeEvent(
   principal: Principal,
   { kind, data }: Seen,
@@ -85,7 +85,7 @@ export function maySeeEvent(
   if (audience.of === 'admin') return false
   if (audience.of === 'username') return data.username === principal.username
   if (!holds(principal, audience.permission)) return false
-  // Who owned it learns that it is gone; nobody else could tell it from one that has never been.
+  // Only the former owner sees the deletion; to others the repository must look as if it never existed.
   if (!standing) return kind === 'repository.deleted' && data.ownerUsername === principal.username
   return audience.of === 'owner' ? mayOwn(principal, standing) : maySee(principal, standing)
 }

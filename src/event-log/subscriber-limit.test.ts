@@ -15,12 +15,12 @@ function token(id: string): Principal {
 
 test('a token has its share, the server all of them, and who leaves makes room for one', () => {
   const subscriberLimit = createSubscriberLimit()
-  const first = subscriberLimit.enter(token('0'))
+  const first = subscriberLimit.acquire(token('0'))
   for (let count = 1; count < overall; count++)
-    subscriberLimit.enter(token(String(Math.floor(count / perToken))))
-  assert.throws(() => subscriberLimit.enter(token('0')), isTooMany)
-  assert.throws(() => subscriberLimit.enter(token('other')), isTooMany)
+    subscriberLimit.acquire(token(String(Math.floor(count / perToken))))
+  assert.throws(() => subscriberLimit.acquire(token('0')), isTooMany)
+  assert.throws(() => subscriberLimit.acquire(token('other')), isTooMany)
   first[Symbol.dispose]()
-  subscriberLimit.enter(token('other'))
-  assert.throws(() => subscriberLimit.enter(token('0')), isTooMany)
+  subscriberLimit.acquire(token('other'))
+  assert.throws(() => subscriberLimit.acquire(token('0')), isTooMany)
 })

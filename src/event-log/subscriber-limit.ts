@@ -1,21 +1,21 @@
 import type { Principal } from '../access/principal.ts'
 import { Problem } from '../base/problem.ts'
 
-const perTokenAtMost = 100
-const overallAtMost = 1000
+const maxPerToken = 100
+const maxOverall = 1000
 const retryAfterSeconds = 10
 
-/** Counts the requests that wait for events; each holds a connection, for as long as its client likes. */
+/** Limits the requests that wait for events, since each holds a connection for as long as its client likes. */
 export function createSubscriberLimit() {
   const byToken = new Map<string, number>()
   let overall = 0
 
   return {
-    /** Counts one more of a token, until it is disposed of. Throws `too_many_followers`. */
-    enter({ id }: Principal): Disposable {
+    /** Counts one more request of a token, until disposed. Throws `too_many_followers`. */
+    acquire({ id }: Principal): Disposable {
       const own = byToken.get(id) ?? 0
-      if (own >= perTokenAtMost) throw tooMany(`A token may have ${perTokenAtMost} requests`)
-      if (overall >= overallAtMost) throw tooMany(`The server lets ${overallAtMost} requests`)
+      if (own >= maxPerToken) throw tooMany(`A token can have ${maxPerToken} requests`)
+      if (overall >= maxOverall) throw tooMany(`The server can have ${maxOverall} requests`)
       byToken.set(id, own + 1)
       overall++
       return {
@@ -31,6 +31,6 @@ export function createSubscriberLimit() {
 }
 
 function tooMany(limit: string): Problem {
-  const detail = `${limit} wait for events at a time; end one, or ask without waiting.`
+  const detail = `${limit} waiting for events; end one, or request events without \`wait\` and \`follow\`.`
   return new Problem('too_many_followers', detail, { retryAfterSeconds })
 }

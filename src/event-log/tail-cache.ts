@@ -8,15 +8,15 @@ import type { VisibleEventKind } from './event-visibility.ts'
 type Dependencies = {
   db: Database
   notifier: EventNotifier
-  /** The same principal as it is now, or undefined when it is none any more. */
+  /** The current state of a principal; undefined when its credential was deleted or has expired. */
   refresh: (principal: Principal) => Promise<Principal | undefined>
 }
 
-const entriesAtMost = 1000
-// What changes without an event here is seen as late: an expiry, and what another process does.
-const oldestMs = 1000
-// The many. All other kinds tell of what somebody may see, or what it is called.
-const changesNoRight = new Set<VisibleEventKind>([
+const maxEntries = 1000
+// Changes without an event in this process, such as an expiry, are noticed after this time.
+const maxAgeMs = 1000
+// The frequent kinds. All others may change access or names, and so invalidate what is cached about them.
+const accessNeutralKinds = new Set<VisibleEventKind>([
   'push',
   'workflow',
   'secret.saved',
@@ -24,36 +24,36 @@ const changesNoRight = new Set<VisibleEventKind>([
 ])
 
 /**
- * The end of the log, in memory: read once for all who follow it, with the rights of those whom it is for. However
- * many follow, a push costs a query or two.
+ * Caches the newest events, and the access of their readers. All subscribers share one read, so a push costs one or two
+ * queries however many there are.
  */
 export function createTailCache({ db, notifier, refresh }: Dependencies) {
   let entries: EventEntry[] = []
-  /** The entries are all events with numbers above the first, up to the second. */
+  /** The entries are all events with sequence numbers above `start`, up to `end`. */
   let [start, end] = [0, 0]
-  let wanted = 0
+  let maxRequested = 0
   let isStale = true
   let readAt = Number.NEGATIVE_INFINITY
   let reading: Promise<void> | undefined
-  let sight = newSight()
+  let accessCache = createAccessCache()
   notifier.onEvents(() => {
     isStale = true
   })
 
   async function read(): Promise<void> {
     isStale = false
-    // After a time in which nobody followed.
-    if (wanted > end + entriesAtMost) restart(wanted)
-    const rows = await listAllAfter(db, { after: end, limit: entriesAtMost })
+    // After a time without subscribers.
+    if (maxRequested > end + maxEntries) restart(maxRequested)
+    const rows = await listAllAfter(db, { after: end, limit: maxEntries })
     readAt = performance.now()
-    add(rows.map(toEntry))
-    if (rows.length === entriesAtMost) isStale = true
+    append(rows.map(toEntry))
+    if (rows.length === maxEntries) isStale = true
   }
 
   async function catchUp(): Promise<void> {
-    // The one that is under way may have begun too early; the next one has not.
+    // A read in progress may have started too early; the next one has not.
     for (let round = 0; round < 2; round++) {
-      const isFresh = !isStale && performance.now() - readAt <= oldestMs
+      const isFresh = !isStale && performance.now() - readAt <= maxAgeMs
       if (isFresh && !reading) return
       reading ??= read().finally(() => {
         reading = undefined
@@ -62,51 +62,51 @@ export function createTailCache({ db, notifier, refresh }: Dependencies) {
     }
   }
 
-  function add(added: EventEntry[]): void {
+  function append(added: EventEntry[]): void {
     const [first, last] = [added.at(0), added.at(-1)]
     if (!first || !last) return
-    // What lay between has been forgotten.
+    // The events between were pruned.
     if (first.seq !== end + 1) restart(first.seq - 1)
-    entries = [...entries, ...added].slice(-entriesAtMost)
+    entries = [...entries, ...added].slice(-maxEntries)
     start = last.seq - entries.length
     end = last.seq
-    if (added.some(({ kind }) => !changesNoRight.has(kind))) sight = newSight()
+    if (added.some(({ kind }) => !accessNeutralKinds.has(kind))) accessCache = createAccessCache()
   }
 
-  function restart(at: number): void {
+  function restart(from: number): void {
     entries = []
-    start = at
-    end = at
+    start = from
+    end = from
   }
 
-  function newSight() {
-    const at = performance.now()
+  function createAccessCache() {
+    const createdAt = performance.now()
     const principals = new Map<string, Promise<Principal | undefined>>()
-    const places = new Map<string, Promise<RepositoryAudience | undefined>>()
+    const audiences = new Map<string, Promise<RepositoryAudience | undefined>>()
     return {
-      isOld: () => performance.now() - at > oldestMs,
+      isExpired: () => performance.now() - createdAt > maxAgeMs,
       refresh: (principal: Principal) =>
-        getOrMake(principals, principal.id, () => refresh(principal)),
-      placeOf: (repositoryId: string) =>
-        getOrMake(places, repositoryId, () => findRepositoryAudience(db, repositoryId)),
+        getOrCreate(principals, principal.id, () => refresh(principal)),
+      audienceOf: (repositoryId: string) =>
+        getOrCreate(audiences, repositoryId, () => findRepositoryAudience(db, repositoryId)),
     }
   }
 
   return {
-    /** The events after a number, with the rights as they are since the last of them; undefined when they must be read from the log. */
+    /** The events after a sequence number, with access no older than the last of them; undefined when they are not cached. */
     async after(seq: number) {
-      wanted = Math.max(wanted, seq)
+      maxRequested = Math.max(maxRequested, seq)
       if (seq > end) isStale = true
       await catchUp()
       if (seq < start || seq > end) return undefined
-      if (sight.isOld()) sight = newSight()
-      return { entries: entries.slice(seq - start), end, sight }
+      if (accessCache.isExpired()) accessCache = createAccessCache()
+      return { entries: entries.slice(seq - start), end, accessCache }
     },
   }
 }
 
-function getOrMake<T>(all: Map<string, T>, key: string, make: () => T): T {
-  const found = all.get(key) ?? make()
+function getOrCreate<T>(all: Map<string, T>, key: string, create: () => T): T {
+  const found = all.get(key) ?? create()
   all.set(key, found)
   return found
 }

@@ -1,13 +1,13 @@
 import type { Db } from '../database/schema.ts'
 
-/** The parts of the service that read the event log; how far each is, the mark of its name tells. */
+/** The parts of the service that read the event log; the mark of the same name is the cursor of each. */
 const readers = ['maintenance', 'workflows'] as const
 
 export type CursorName = (typeof readers)[number]
 
-const eventsAtOnce = 1000
+const batchSize = 1000
 
-/** How far a reader is; the mark stays locked until the transaction ends. */
+/** Reads a cursor, and locks it until the transaction ends. */
 export async function lockCursor(tx: Db, reader: CursorName): Promise<number> {
   const row = await tx
     .updateTable('marks')
@@ -59,19 +59,19 @@ export async function hasUnreadPush(
   return row !== undefined
 }
 
-/** The number of the oldest event that some reader has not read, be it yet to come. */
+/** The sequence number of the oldest event that a reader has not read; it may not exist yet. */
 export async function oldestUnread(db: Db): Promise<number> {
   const rows = await db.selectFrom('marks').select('value').where('name', 'in', readers).execute()
   return Math.min(...rows.map(({ value }) => value)) + 1
 }
 
-/** The events after a number, as many as are read at once. */
+/** A batch of the events after a sequence number. */
 export function listEventsAfter(db: Db, seq: number) {
   return db
     .selectFrom('events')
     .select(['seq', 'kind', 'repositoryId', 'actorId', 'actorUsername', 'data'])
     .where('seq', '>', seq)
     .orderBy('seq')
-    .limit(eventsAtOnce)
+    .limit(batchSize)
     .execute()
 }

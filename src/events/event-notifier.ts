@@ -6,15 +6,15 @@ export type EventNotifier = ReturnType<typeof createEventNotifier>
 const name = 'events'
 
 /**
- * Tells whoever waits in this process that there are new events, as soon as they are committed. Those that another
- * process publishes are seen by who looks again from time to time, as `until` does.
+ * Notifies listeners of new events as soon as this process commits them. Events of other processes are found only by
+ * polling, as `until` does.
  */
 export function createEventNotifier({ db, changes }: { db: () => Db; changes: Notifier }) {
   let known = 0
-  let looking: Promise<void> | undefined
-  let isAskedAgain = false
+  let polling: Promise<void> | undefined
+  let isPollPending = false
 
-  async function look(): Promise<void> {
+  async function poll(): Promise<void> {
     const row = await db()
       .selectFrom('marks')
       .select('value')
@@ -25,26 +25,26 @@ export function createEventNotifier({ db, changes }: { db: () => Db; changes: No
     changes.notify(name)
   }
 
-  /** A transaction has committed; it may have published something. */
+  /** Called after each commit, which may have published events. */
   function committed(): void {
-    isAskedAgain = looking !== undefined
-    // Whoever cannot look now is told by the next commit, or looks by himself.
-    looking ??= look()
+    isPollPending = polling !== undefined
+    // An error is ignored: the next commit notifies again, and waiters poll.
+    polling ??= poll()
       .catch(() => undefined)
       .finally(() => {
-        looking = undefined
-        if (isAskedAgain) committed()
+        polling = undefined
+        if (isPollPending) committed()
       })
   }
 
   return {
     committed,
-    /** Calls a function whenever there are new events, until it is disposed of. */
+    /** Calls a function when there are new events, until disposed. */
     onEvents: (listener: () => void) => changes.onChange(name, listener),
     /** Waits as `Changes.until` does, looking at each new event. */
     until: <T>(
       options: { deadline: number; signal: AbortSignal },
-      look: () => Promise<T | undefined>,
-    ) => changes.until(name, options, look),
+      poll: () => Promise<T | undefined>,
+    ) => changes.until(name, options, poll),
   }
 }

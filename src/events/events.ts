@@ -35,7 +35,7 @@ export type EventData = {
   'ssh_key.deleted': { keyId: string; username: string }
 }
 
-/** A run has come to a new state. */
+/** A run has reached a new state. */
 type WorkflowData = {
   action: 'queued' | 'running' | 'completed'
   runId: string
@@ -58,7 +58,7 @@ type WorkflowData = {
   completedAt: number | null
 }
 
-/** The kinds of events, every one. */
+/** All kinds of events. */
 export const eventKinds = [
   'push',
   'repository.created',
@@ -83,7 +83,7 @@ export const eventKinds = [
   'ssh_key.deleted',
 ] as const satisfies (keyof EventData)[]
 
-/** Who did it: any principal. The id is the token's or the key's, or `local` for commands on the server itself. */
+/** The principal that caused an event. The id is that of the token or SSH key, or `local` for commands on the server. */
 export type Actor = { id: string; username: string }
 
 export type Event = {
@@ -95,12 +95,12 @@ export type Event = {
   }
 }[keyof EventData]
 
-const rowsAtOnce = 500
+const batchSize = 500
 
 /**
- * Appends events to the log, in the transaction that caused them. Sequence numbers start at 1, have no
- * gaps and become visible in order: the counter's row stays locked until the transaction ends. What is to be
- * delivered of them is written down in the same transaction.
+ * Appends events to the log, and creates their webhook deliveries, in the transaction that caused them. Sequence
+ * numbers start at 1, have no gaps and become visible in order, because the row of the counter stays locked until the
+ * transaction ends.
  */
 export async function publish(tx: Db, now: number, events: Event[]): Promise<void> {
   if (events.length === 0) return
@@ -119,10 +119,10 @@ export async function publish(tx: Db, now: number, events: Event[]): Promise<voi
     data: JSON.stringify(data),
     createdAt: now,
   }))
-  for (let start = 0; start < rows.length; start += rowsAtOnce) {
+  for (let start = 0; start < rows.length; start += batchSize) {
     await tx
       .insertInto('events')
-      .values(rows.slice(start, start + rowsAtOnce))
+      .values(rows.slice(start, start + batchSize))
       .execute()
   }
   await fanOut(tx, now, rows)

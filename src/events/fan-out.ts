@@ -1,24 +1,29 @@
 import { newId } from '../base/ids.ts'
 import type { Db } from '../database/schema.ts'
 
-/** The kinds of events that a webhook can be told of. */
+/** The kinds of events that a webhook can subscribe to. */
 export const subscribableKinds = ['push', 'workflow'] as const
 
 type Numbered = { seq: number; kind: string; repositoryId: string | null }
 
-const deliveriesAtOnce = 500
-const wanted = new Set<string>(subscribableKinds)
+const batchSize = 500
+const subscribable = new Set<string>(subscribableKinds)
 
 /**
- * Writes down what is to be delivered of new events, and to whom. Each delivery knows the number of the event
- * before its own that the same webhook was told of. The counter of events is locked, so nobody else is at this.
+ * Creates the deliveries of new events. Each has the sequence number of the previous event for its webhook. The caller
+ * holds the lock of the event counter, so calls never overlap.
  */
 export async function fanOut(tx: Db, now: number, events: Numbered[]): Promise<void> {
-  const told = events.filter(({ kind, repositoryId }) => repositoryId !== null && wanted.has(kind))
-  for (const [repositoryId, some] of Map.groupBy(told, (event) => event.repositoryId ?? '')) {
+  const relevant = events.filter(
+    ({ kind, repositoryId }) => repositoryId !== null && subscribable.has(kind),
+  )
+  for (const [repositoryId, ofRepository] of Map.groupBy(
+    relevant,
+    (event) => event.repositoryId ?? '',
+  )) {
     for (const webhook of await listWebhooks(tx, repositoryId)) {
       const kinds = webhook.events.split(' ')
-      const own = some.filter(({ kind }) => kinds.includes(kind))
+      const own = ofRepository.filter(({ kind }) => kinds.includes(kind))
       const last = own.at(-1)
       if (!last) continue
       const rows = own.map(({ seq, kind }, index) => ({
@@ -51,7 +56,7 @@ function listWebhooks(tx: Db, repositoryId: string) {
       .where('repositoryId', '=', repositoryId)
       .where('isEnabled', '=', 1)
       .where('deletedAt', 'is', null)
-      // Whoever locks several webhooks locks them in the order of their ids.
+      // Webhooks are always locked in the order of their ids, to avoid deadlocks.
       .orderBy('id')
       .execute()
   )
@@ -71,8 +76,8 @@ type NewDelivery = {
 }
 
 async function insertDeliveries(tx: Db, rows: NewDelivery[]): Promise<void> {
-  for (let start = 0; start < rows.length; start += deliveriesAtOnce) {
-    const some = rows.slice(start, start + deliveriesAtOnce)
-    await tx.insertInto('deliveries').values(some).execute()
+  for (let start = 0; start < rows.length; start += batchSize) {
+    const ofRepository = rows.slice(start, start + batchSize)
+    await tx.insertInto('deliveries').values(ofRepository).execute()
   }
 }

@@ -8,7 +8,7 @@ import { AttemptTimeoutError, attemptError, statusError } from './attempt-error.
 const withCode = (code: string, message = `connect ${code} 10.9.8.7:443`, more: object = {}) =>
   Object.assign(new Error(message), { code, ...more })
 
-test('whoever reads a delivery is told why there was no answer', () => {
+test('the error of a delivery says why there was no response', () => {
   const cases: [unknown, string][] = [
     [withCode('ECONNREFUSED'), 'The receiver refused the connection.'],
     [withCode('ECONNRESET'), 'The receiver reset the connection.'],
@@ -44,7 +44,7 @@ test('whoever reads a delivery is told why there was no answer', () => {
   }
 })
 
-test('only an answer of 2xx says that the delivery was taken', () => {
+test('only a status of 2xx is a success', () => {
   assert.deepEqual([200, 204, 299].map(statusError), ['', '', ''])
   assert.equal(
     statusError(302),

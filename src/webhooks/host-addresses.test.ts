@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createHostAddresses } from './host-addresses.ts'
 
-test('an answer is used again for some seconds, and whoever asks meanwhile waits for the same one', async () => {
+test('a lookup is cached for some seconds, and concurrent lookups are coalesced', async () => {
   let time = 0
   const asked: string[] = []
   const resolve = async (host: string): Promise<[string]> => {

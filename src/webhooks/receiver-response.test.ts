@@ -33,7 +33,7 @@ test('an answer that breaks off is what has come until then', async () => {
   assert.equal(await readResponse(Readable.from(breaking()), signal), 'half')
 })
 
-test('an answer is not waited for when the server stops', async () => {
+test('reading a response ends when the server stops', async () => {
   const stopping = new AbortController()
   const silent = new Readable({ read() {} })
   silent.push('so far')

@@ -28,10 +28,10 @@ test('addresses of one host and port are one receiver, however they are written'
   }
 })
 
-test('what others could read as another address is refused, and said why', () => {
+test('an ambiguous URL is rejected with the reason', () => {
   const faults: [RegExp, string[]][] = [
     [
-      /an absolute http or https address/,
+      /an absolute http or https URL/,
       [
         ...['', 'hooks.example', '/hook', '//hooks.example', 'http:', 'http://', 'http:///x'],
         ...[
@@ -68,7 +68,7 @@ test('what others could read as another address is refused, and said why', () =>
   assert.equal(receiverOf(`http://x/${'y'.repeat(1991)}`), 'x:80')
 })
 
-test('whatever is accepted means the same host to whoever connects', () => {
+test('every accepted URL means the same host to all parsers', () => {
   const part = fc.constantFrom(
     'a',
     'B.',
