@@ -92,9 +92,9 @@ export async function startService(options: Options) {
     if (setAside.length > 0) log.error({ setAside }, 'repositories missing from the database')
     if (missing.length > 0) log.error({ missing }, 'repository directories missing')
   }
-  const turns = createGitLimiters(settings)
+  const limiters = createGitLimiters(settings)
   const pushJournal = createPushJournal(app.work)
-  const undo = createUndo({ ...app, pushes, pushJournal, repositoryHolds, turns })
+  const undo = createUndo({ ...app, pushes, pushJournal, repositoryHolds, limiters })
   const metrics = createMetricsLater({ version })
   const onOperation = (via: string) => (operation: Operation) =>
     metrics.operated({ ...operation, via })
@@ -108,7 +108,7 @@ export async function startService(options: Options) {
     pushes,
     via: 'http',
     repositoryHolds,
-    turns,
+    limiters,
     settings,
     log,
     onOperation: onOperation('http'),
@@ -179,7 +179,7 @@ export async function startService(options: Options) {
       requireParts,
       pushes,
       repositoryHolds,
-      turns,
+      limiters,
       onOperation: onOperation('ssh'),
       onFetch: onFetch('ssh'),
     })
@@ -195,7 +195,7 @@ export async function startService(options: Options) {
   metrics.prepare()
   addGauges(metrics, {
     ...app,
-    turns,
+    limiters,
     refCache,
     countDue: maintenance.countDue,
     responseCache,
@@ -224,7 +224,7 @@ export async function startService(options: Options) {
   const works = {
     'push clean-up': () => pushes.sweep(),
     'retained commit expiry': retainedCommits.expire,
-    'push journal pruning': pushJournal.forget,
+    'push journal pruning': pushJournal.prune,
     'import clean-up': imports.sweep,
     'deleted webhook clean-up': webhooks.purge,
     'delivery pruning': () => webhooks.forget(background.signal),

@@ -39,7 +39,7 @@ onEachDatabase((fresh) => {
     clock.time += 10 * dayMs
     const late = await site.push([deleted, { ...overwritten, forced: true }])
     const unfinished = await insert(db, site.id, [deleted], clock.time)
-    await retainedCommits.keep(unfinished, [deleted])
+    await retainedCommits.retain(unfinished, [deleted])
     const stray = `refs/svc/kept/${newId()}/${site.first}`
     await runGit(path, ['update-ref', stray, site.first])
     const keptOf = (id: string, ...values: string[]) =>
@@ -60,15 +60,15 @@ onEachDatabase((fresh) => {
 
     // The journal forgets neither what keeps something nor what has not come to its end.
     clock.time = start + 39 * dayMs
-    await journal.forget()
+    await journal.prune()
     const ids = async () =>
       (await listPushSizes(db, site.id, { before: '', limit: 9 })).map(({ id }) => id)
     assert.deepEqual(await ids(), [late])
     clock.time = start + 41 * dayMs
-    await journal.forget()
+    await journal.prune()
     assert.deepEqual(await ids(), [late])
     await retainedCommits.expire()
-    await journal.forget()
+    await journal.prune()
     assert.deepEqual(await ids(), [])
     assert.equal((await listUnfinished(db, site.id)).length, 1)
     assert.deepEqual(await site.refs(), keptOf(unfinished.id, site.second))
@@ -176,7 +176,7 @@ async function createSite(db: Database) {
     /** Records a push that has come to pass; its id. */
     async push(updates: PushedUpdate[]): Promise<string> {
       const push = await insert(db, id, updates, clock.time)
-      const keptUntil = await retainedCommits.keep(push, updates)
+      const keptUntil = await retainedCommits.retain(push, updates)
       await markFinished(db, push.id, { updates, keptUntil, now: clock.time })
       return push.id
     },

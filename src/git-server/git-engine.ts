@@ -19,11 +19,11 @@ type Dependencies = {
   git: Git
   refCache: RefCache
   pushes: Pick<Pushes, 'authorize' | 'finalize'>
-  /** Which way its clients come. */
+  /** The transport that it serves. */
   via: Via
   repositoryHolds: Pick<RepositoryHolds, 'acquire'>
-  turns: GitLimiters
-  responseCache: Pick<ResponseCache, 'answer'>
+  limiters: GitLimiters
+  responseCache: Pick<ResponseCache, 'serve'>
   freeSpace: FreeSpace
   settings: PlainSettings
   log: Log
@@ -32,17 +32,17 @@ type Dependencies = {
 }
 
 /**
- * What Git's smart protocol does with a repository that was opened, whichever way its client came:
+ * Serves Git's smart protocol for an opened repository, independent of the transport:
  * https://git-scm.com/docs/pack-protocol and https://git-scm.com/docs/protocol-v2
  */
 export function createGitEngine(dependencies: Dependencies) {
   const measure = createMeasure(dependencies.onOperation)
   const stallMs = dependencies.settings.gitStallSeconds * 1000
   const parts = { ...dependencies, measure, stallMs }
-  const { offer, offerAtHand, list } = createAdvertiser(parts)
+  const { advertise, advertiseFromCache, list } = createAdvertiser(parts)
   return {
-    ...createUploadPack({ ...parts, offerAtHand, list }),
-    offer: measure('offer', offer),
+    ...createUploadPack({ ...parts, advertiseFromCache, list }),
+    advertise: measure('offer', advertise),
     push: measure('push', createReceivePack(parts).push),
   }
 }

@@ -12,7 +12,7 @@ import {
 } from './metrics-store.ts'
 
 /** Answers of fetches that may be given again. */
-type Kept = { entries: number; bytes: number }
+type CacheUsage = { entries: number; bytes: number }
 
 /** Requests by where the refs came from that they ask for, and memory for refs. */
 type RefCounts = { hit: number; read: number; git: number; bytes: number }
@@ -22,13 +22,13 @@ type Measured = {
   clock: Clock
   git: Pick<Git, 'count'>
   freeSpace: Pick<FreeSpace, 'measure'>
-  turns: Record<'fetch' | 'push', Pick<FairLimiter, 'counts'>>
+  limiters: Record<'fetch' | 'push', Pick<FairLimiter, 'counts'>>
   /** Repositories that wait for maintenance. */
   countDue: () => Promise<number>
-  responseCache: { count: () => Kept }
+  responseCache: { count: () => CacheUsage }
   refCache: { count: () => RefCounts }
   /** The git processes of the SSH process and what it keeps; undefined when there is none. */
-  countSsh: (() => Promise<{ gitProcesses: number; kept: Kept; refs: RefCounts }>) | undefined
+  countSsh: (() => Promise<{ gitProcesses: number; kept: CacheUsage; refs: RefCounts }>) | undefined
   workflows: { count: () => Promise<{ status: string; count: number | string }[]> }
 }
 
@@ -37,14 +37,14 @@ export function addGauges(
   metrics: Pick<LaterMetrics, 'gauge' | 'counter'>,
   measured: Measured,
 ): void {
-  const { db, clock, git, freeSpace, turns, responseCache, refCache, countSsh, workflows } =
+  const { db, clock, git, freeSpace, limiters, responseCache, refCache, countSsh, workflows } =
     measured
-  const { fetch, push } = turns
+  const { fetch, push } = limiters
   const ofTurns = (which: 'running' | 'waiting') => async () => ({
     fetch: fetch.counts()[which],
     push: push.counts()[which],
   })
-  const ofKept = (which: keyof Kept) => async () => ({
+  const ofKept = (which: keyof CacheUsage) => async () => ({
     main: responseCache.count()[which],
     ...(countSsh && { ssh: (await countSsh()).kept[which] }),
   })

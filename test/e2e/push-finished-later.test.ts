@@ -12,7 +12,7 @@ import { openPushRecords } from '../support/push-records.ts'
 import { type Service, startService } from '../support/service.ts'
 
 // The sweep comes a minute after the start. `until` gives up long before, so what comes does so without it.
-const later = /a push will be finished later/
+const later = /push not finalized; retrying/
 
 let project: Project
 
@@ -33,7 +33,7 @@ test('an acknowledged push that could not be finished is told of as soon as it c
     /^remote: The push is stored\. Its events and deliveries follow/m,
   )
   await until('a try after the first one has failed', () =>
-    /pushes could still not be finished/.test(service.log()),
+    /pushes not finalized; retrying/.test(service.log()),
   )
   assert.match(service.log(), later)
   assert.deepEqual(records.eventsAfter(0).pushes, [])

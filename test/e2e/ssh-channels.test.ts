@@ -75,7 +75,7 @@ test('a command that is too long is refused, and one as long as may be is not', 
   const tooLong = await client.openSession()
   client.send(message(messages.channelRequest, tooLong, 'exec', true, 'whoami'.padEnd(257)))
   const complaint = await client.next(messages.channelExtendedData)
-  assert.match(String(complaint), /A command may have at most 256 bytes\./)
+  assert.match(String(complaint), /A command must not be longer than 256 bytes\./)
   const long = await client.openSession()
   client.send(message(messages.channelRequest, long, 'exec', true, 'whoami'.padEnd(256)))
   assert.match(String(await client.next(messages.channelData)), /anonymous/)

@@ -79,13 +79,13 @@ describe('commands over SSH', { skip: without('openssh') }, () => {
     ['git-upload-pack', 2, 'Usage: git-upload-pack <name>'],
     ['git-upload-pack --strict site', 2, 'Usage: git-upload-pack <name>'],
     ['git-upload-pack site --json', 2, 'Usage: git-upload-pack <name>'],
-    ["info 'site", 2, 'The quotes of the command do not match.'],
-    ['ls', 127, 'There is no command "ls" here; try help.'],
-    ['REPOS', 127, 'There is no command "REPOS" here; try help.'],
-    ['toString', 127, 'There is no command "toString" here; try help.'],
-    ['git-shell', 127, 'There is no command "git-shell" here; try help.'],
-    ['git config -l', 127, 'There is no command "git-config" here; try help.'],
-    ['scp -t /tmp', 127, 'There is no command "scp" here; try help.'],
+    ["info 'site", 2, 'The command has a quote that is not closed.'],
+    ['ls', 127, 'Unknown command "ls"; run help for a list of commands.'],
+    ['REPOS', 127, 'Unknown command "REPOS"; run help for a list of commands.'],
+    ['toString', 127, 'Unknown command "toString"; run help for a list of commands.'],
+    ['git-shell', 127, 'Unknown command "git-shell"; run help for a list of commands.'],
+    ['git config -l', 127, 'Unknown command "git-config"; run help for a list of commands.'],
+    ['scp -t /tmp', 127, 'Unknown command "scp"; run help for a list of commands.'],
     [
       "git-upload-pack '/gone.git'",
       128,
@@ -98,12 +98,12 @@ describe('commands over SSH', { skip: without('openssh') }, () => {
       'There is no repository "../site", or it is not yours to see.',
     ],
     // No shell ever sees any of it.
-    ['repos; id', 127, 'There is no command "repos;" here; try help.'],
+    ['repos; id', 127, 'Unknown command "repos;"; run help for a list of commands.'],
     ['repos && id', 2, 'Usage: repos [--json]'],
     ['repos | cat', 2, 'Usage: repos [--json]'],
     ['repos > /tmp/x', 2, 'Usage: repos [--json]'],
-    ['$(id)', 127, 'There is no command "$(id)" here; try help.'],
-    ['`id`', 127, 'There is no command "`id`" here; try help.'],
+    ['$(id)', 127, 'Unknown command "$(id)"; run help for a list of commands.'],
+    ['`id`', 127, 'Unknown command "`id`"; run help for a list of commands.'],
     ['info $(echo site)', 2, 'Usage: info <name> [--json]'],
     ['info $HOME', 1, 'There is no repository "$HOME", or it is not yours to see.'],
     ['info sit?', 1, 'There is no repository "sit?", or it is not yours to see.'],
@@ -142,7 +142,7 @@ describe('commands over SSH', { skip: without('openssh') }, () => {
     assert.equal(exitCode, 0)
     assert.deepEqual(lines.slice(0, 2), [
       `Hello ada: your key "laptop" (${ada.fingerprint}) may read and push.`,
-      'There is no shell here.',
+      'Shell access is not provided.',
     ])
     assert.ok(lines.some((line) => /^ {2}info <name>/.test(line)))
     assert.doesNotMatch(stdout, /PTY|[^\r]\n/)
@@ -152,7 +152,7 @@ describe('commands over SSH', { skip: without('openssh') }, () => {
     assert.match((await ada.ssh('whoami', '-tt')).stdout, /^Username: ada\r\nKey: [^\n]*\r\n/)
     const failed = await ada.ssh('ls', '-tt')
     assert.equal(failed.exitCode, 127)
-    assert.match(failed.stderr, /^svc: There is no command "ls" here; try help.\r\n/)
+    assert.match(failed.stderr, /^svc: Unknown command "ls"; run help for a list of commands.\r\n/)
   })
 
   test('a greeting says what a key may not do', async () => {

@@ -203,7 +203,7 @@ test('what is kept no more cannot be had back, what was only added can', async (
   assert.deepEqual([rewritten.refs[0]?.forced, rewritten.keptUntil], [true, null])
   const { status, body } = await undo('site', rewritten, admin)
   assert.deepEqual([status, body.code], [409, 'push_not_undoable'])
-  assert.match(body.detail, /not kept any more/)
+  assert.match(body.detail, /no longer retained/)
 })
 
 test('objects that are gone are told of, and nothing is moved', async () => {
@@ -216,7 +216,7 @@ test('objects that are gone are told of, and nothing is moved', async () => {
   await git(body.path, ['-c', 'gc.pruneExpire=now', 'gc', '--quiet', '--prune=now'])
   const answer = await undo('bare', changed)
   assert.deepEqual([answer.status, answer.body.code], [409, 'push_not_undoable'])
-  assert.match(answer.body.detail, /is gone/)
+  assert.match(answer.body.detail, /no longer exist/)
   const { length } = await finishedPushes(service, owner, 'bare')
   assert.equal(length, 3)
 })
@@ -238,5 +238,5 @@ test('refs that stand for another are put back with it, and names in the way of 
   await push('odd', `${first}:refs/heads/x/y`)
   const answer = await undo('odd', deleted)
   assert.deepEqual([answer.status, answer.body.code], [409, 'push_not_undoable'])
-  assert.match(answer.body.detail, /is the folder of another/)
+  assert.match(answer.body.detail, /is a directory of another/)
 })

@@ -49,8 +49,7 @@ describe('push options', () => {
       assert.deepEqual(
         told,
         ['ci.skip', 'merge_request.title=Ä "quoted"', ''].map(
-          (option) =>
-            `The push option "${option}" is unknown and has no effect: no push options are supported.`,
+          (option) => `The push option "${option}" has no effect: push options are not supported.`,
         ),
       )
       const refs = await tryGit('/', 'ls-remote', remotes.http, `options-${transport}`)
@@ -78,7 +77,7 @@ describe('push options', () => {
     const push = ['push', '-o', option, remotes.http, 'HEAD:odd']
     const { exitCode, stderr } = await tryGit(project.path, ...push)
     assert.equal(exitCode, 0, stderr)
-    assert.match(stderr, /The push option "\?\[31m\?\?\?longlong.{60,100}…" is unknown/)
+    assert.match(stderr, /The push option "\?\[31m\?\?\?longlong.{60,100}…" has no effect/)
     assert.doesNotMatch(stderr, /\u0007|\u009b|\u202e|\u001b\[31m/)
   })
 

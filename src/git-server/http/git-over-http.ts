@@ -15,7 +15,7 @@ import {
 
 export type GitOverHttp = ReturnType<typeof createGitOverHttp>
 
-/** One request of Git's HTTP protocol, after its principal and repository are known. */
+/** A request of Git's HTTP protocol whose principal and repository are known. */
 export type HttpExchange = {
   request: IncomingMessage
   response: ServerResponse
@@ -25,27 +25,27 @@ export type HttpExchange = {
   signal: AbortSignal
 }
 
-/** Git's smart protocol as HTTP carries it: https://git-scm.com/docs/http-protocol */
+/** Serves Git's smart HTTP protocol: https://git-scm.com/docs/http-protocol */
 export function createGitOverHttp(engine: GitEngine) {
   return {
-    /** Answers `GET info/refs`: what the service offers and, before version 2, all refs. */
+    /** Serves `GET info/refs`: capabilities and, before protocol version 2, all refs. */
     async advertise(service: Service, exchange: HttpExchange): Promise<void> {
       const request = toGitRequest(exchange, `application/x-${service}-advertisement`)
       const isVersionTwo = service === 'git-upload-pack' && request.protocol === 'version=2'
       const heading = isVersionTwo
         ? undefined
         : Buffer.concat([packet(`# service=${service}\n`), flushPacket])
-      finish(exchange, request, await engine.offer(service, request, heading))
+      finish(exchange, request, await engine.advertise(service, request, heading))
     },
 
-    /** Answers `POST git-upload-pack`. */
+    /** Serves `POST git-upload-pack`. */
     async fetch(exchange: HttpExchange): Promise<void> {
       const request = toGitRequest(exchange, 'application/x-git-upload-pack-result')
       const body = readArrived(exchange.request) ?? readBody(exchange.request, exchange.signal)
       finish(exchange, request, await engine.fetch(request, body))
     },
 
-    /** Answers `POST git-receive-pack`. */
+    /** Serves `POST git-receive-pack`. */
     async push(exchange: HttpExchange): Promise<void> {
       const request = toGitRequest(exchange, 'application/x-git-receive-pack-result')
       const body = readBody(exchange.request, exchange.signal)
@@ -60,15 +60,15 @@ function toGitRequest(exchange: HttpExchange, contentType: string): GitRequest {
     principal,
     repository,
     protocol: protocolIn(String(request.headers['git-protocol'] ?? '')),
-    answer: toAnswer(response, contentType),
+    response: toGitResponse(response, contentType),
     isReceiving: () => !request.complete,
     sendsAllFirst: true,
     signal,
   }
 }
 
-function toAnswer(response: ServerResponse, contentType: string): GitResponse {
-  let isSaid = false
+function toGitResponse(response: ServerResponse, contentType: string): GitResponse {
+  let isSent = false
 
   function begin(size?: number): void {
     response.setHeader('content-type', contentType)
@@ -81,25 +81,25 @@ function toAnswer(response: ServerResponse, contentType: string): GitResponse {
     output: response,
     begin,
     respondWithBytes(bytes) {
-      isSaid = true
+      isSent = true
       atEndOfTick(() => {
         begin(bytes.length)
         response.end(bytes)
       })
     },
-    hasBegun: () => isSaid || response.headersSent,
-    onSaid() {
+    hasBegun: () => isSent || response.headersSent,
+    onComplete() {
       if (response.headersSent) response.end()
     },
   }
 }
 
-function finish({ response }: HttpExchange, { answer }: GitRequest, outcome: RequestOutcome): void {
+function finish({ response }: HttpExchange, request: GitRequest, outcome: RequestOutcome): void {
   if (outcome === null) response.destroy()
-  else if (response.headersSent || !answer.hasBegun()) response.end()
+  else if (response.headersSent || !request.response.hasBegun()) response.end()
 }
 
-// Git asks with an empty request whether a long one would be let in: remote-curl.c, probe_rpc.
+// Git probes with an empty request before it sends a large one: remote-curl.c, probe_rpc.
 function mayBeProbe({ headers }: IncomingMessage): boolean {
   return headers['content-length'] === String(flushPacket.length)
 }

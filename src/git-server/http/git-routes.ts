@@ -11,14 +11,14 @@ type Dependencies = { repositories: Repositories; gitOverHttp: GitOverHttp; sett
 const permissionFor = (service: Service) =>
   service === 'git-upload-pack' ? 'repo:read' : 'repo:write'
 
-/** Git over HTTP: the smart protocol at `/repos/<name>.git`, and refusals of what is not supported. */
+/** The routes of Git's smart protocol at `/repos/<name>.git`, and of Git LFS, which is refused. */
 export function gitRoutes({ repositories, gitOverHttp, settings }: Dependencies): StreamRoute[] {
   const find = ({ principal, permission, params }: FindRequest): Promise<Repository> => {
     const { repository = '' } = params
     if (!repository.endsWith('.git')) {
       throw new Problem(
         'route_not_found',
-        `Git's address of a repository ends in .git: /repos/${repository}.git`,
+        `The Git URL of a repository ends in .git: /repos/${repository}.git`,
       )
     }
     return repositories.open(principal, repository.slice(0, -'.git'.length), permission)
@@ -31,8 +31,9 @@ export function gitRoutes({ repositories, gitOverHttp, settings }: Dependencies)
       path: '/repos/:repository/info/refs',
       operationId: 'advertiseRefs',
       tag: 'git',
-      summary: 'Begin a fetch or a push with Git',
-      description: '`?service=git-upload-pack` or `?service=git-receive-pack`.',
+      summary: 'Advertise refs to a Git client',
+      description:
+        'Starts a fetch with `?service=git-upload-pack` or a push with `?service=git-receive-pack`.',
       parameters: ['service'],
       permissionFor: (query) => permissionFor(serviceIn(query)),
       find,
@@ -49,7 +50,7 @@ export function gitRoutes({ repositories, gitOverHttp, settings }: Dependencies)
       path: '/repos/:repository/git-upload-pack',
       operationId: 'uploadPack',
       tag: 'git',
-      summary: 'Fetch with Git',
+      summary: 'Fetch with a Git client',
       parameters: [],
       permissionFor: () => permissionFor('git-upload-pack'),
       find,
@@ -66,11 +67,11 @@ export function gitRoutes({ repositories, gitOverHttp, settings }: Dependencies)
       path: '/repos/:repository/git-receive-pack',
       operationId: 'receivePack',
       tag: 'git',
-      summary: 'Push with Git',
+      summary: 'Push with a Git client',
       parameters: [],
       permissionFor: () => permissionFor('git-receive-pack'),
       find,
-      // A push is decided when git's hook asks, and then it has an answer.
+      // Access is checked again when the pre-receive hook runs, which ends a push that lost it.
       isLongLived: false,
       consumes: 'application/x-git-receive-pack-request',
       maxBytes: settings.pushMaxBytes,
@@ -92,6 +93,6 @@ function serviceIn(query: URLSearchParams): Service {
   if (service === 'git-upload-pack' || service === 'git-receive-pack') return service
   throw new Problem(
     'malformed_git_request',
-    "Only Git's smart protocol is served: service=git-upload-pack or service=git-receive-pack.",
+    "Only Git's smart protocol is supported: use service=git-upload-pack or service=git-receive-pack.",
   )
 }

@@ -4,12 +4,13 @@ import { lfsRefusal } from '../requests/lfs-refusal.ts'
 
 type Dependencies = { find: StreamRoute['find'] }
 
-// A batch request names at most some hundred objects.
+// A batch request names a few hundred objects at most.
 const requestMaxBytes = 1024 * 1024
 
 /**
- * The API of Git LFS, refused as its clients show it: https://github.com/git-lfs/git-lfs/tree/main/docs/api. Access is
- * checked first, so a response does not show whether a repository exists.
+ * The routes of the Git LFS API, which refuse every request in its error format:
+ * https://github.com/git-lfs/git-lfs/tree/main/docs/api. Access is checked first, so a response does not reveal whether
+ * a repository exists.
  */
 export function lfsRoutes({ find }: Dependencies): StreamRoute[] {
   const common = {
@@ -36,8 +37,8 @@ export function lfsRoutes({ find }: Dependencies): StreamRoute[] {
       problems: [...common.problems],
       method: 'GET',
       operationId: 'getLfs',
-      summary: 'Refuse a Git LFS request that reads',
-      description: 'Git LFS is not supported: always an error.',
+      summary: 'Read from Git LFS (not supported)',
+      description: 'Git LFS is not supported; every request fails.',
       parameters,
       optionalParameters: parameters,
     },
@@ -46,8 +47,8 @@ export function lfsRoutes({ find }: Dependencies): StreamRoute[] {
       problems: [...common.problems],
       method: 'POST',
       operationId: 'postLfs',
-      summary: 'Refuse a Git LFS request for objects or locks',
-      description: 'Git LFS is not supported: always an error.',
+      summary: 'Request Git LFS objects or locks (not supported)',
+      description: 'Git LFS is not supported; every request fails.',
       parameters: [],
     },
   ]

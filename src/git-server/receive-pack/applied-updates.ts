@@ -3,18 +3,18 @@ import { zeroId } from '../../git/refs/ref-name.ts'
 import { type RefUpdate, readRefs, resolveSymbolicRefs } from '../../git/refs/refs.ts'
 import { listSince } from './push-store.ts'
 
-/** What a push wants to do to a ref, as its intent is recorded. */
+/** A requested ref update, as recorded in the intent of a push. */
 export type IntendedUpdate = RefUpdate & {
-  /** The ref was something else than `before` when the push was judged. */
+  /** The ref did not have the value `before` when the push was authorized. */
   isStale?: true
-  /** A deletion of what was not there when the push was judged. */
+  /** A deletion of a ref that did not exist when the push was authorized. */
   isAbsent?: true
 }
 
 /**
- * Which of a push's intended updates came to pass, of a push whose git has ended: the ref has the new value, or another
- * push has since replaced just that value. Two pushes may have wanted the same, and git let one of them do it: it
- * counts for the one that is asked about first, unless the ref may have come back to what it was in between.
+ * The intended updates that were applied, for a push whose git has ended: the ref has the new value, or another push
+ * has since replaced that value. When two pushes requested the same update, git applied one of them; it is attributed
+ * to the one finalized first, unless the ref may have returned to its old value in between.
  */
 export async function findApplied(db: Db, directory: string, push: PushRow): Promise<RefUpdate[]> {
   const intended = intendedOf(push)
@@ -25,14 +25,14 @@ export async function findApplied(db: Db, directory: string, push: PushRow): Pro
   const others = (await listSince(db, push)).flatMap((other) =>
     intendedOf(other).map((update) => ({ ...update, isRecorded: other.finishedAt !== null })),
   )
-  // A ref has several names where some are symbolic.
+  // Symbolic refs give a ref several names.
   const names = others.length > 0 ? [...intended, ...others].map(({ ref }) => ref) : []
   const targets = await resolveSymbolicRefs(directory, names)
   const byTarget = Map.groupBy(others, ({ ref }) => targets.get(ref))
   return intended
     .flatMap((update): IntendedUpdate[] => {
       if (!update.isAbsent) return [update]
-      // Git deletes what it finds; something is there only if another push has made it meanwhile.
+      // Git deletes the present value; there is one only if another push has created the ref meanwhile.
       const made = byTarget.get(targets.get(update.ref))?.findLast(({ after }) => after !== zeroId)
       return made ? [{ ...update, before: made.after }] : []
     })
@@ -42,20 +42,20 @@ export async function findApplied(db: Db, directory: string, push: PushRow): Pro
         values.get(ref) === after || touching.some(({ before }) => before === after)
       if (!isReached(update)) return false
       if (!update.isAbsent && touching.some((other) => leadsTo(other, update))) return true
-      // Git checks the old value, but not of what is deleted, when it has no such object.
+      // Git checks the old value, except in a deletion when it does not have that object.
       if (update.isStale && update.after !== zeroId) return false
       return !touching.some((other) => other.isRecorded && isSame(other, update))
     })
     .map(({ ref, before, after }) => ({ ref, before, after }))
 }
 
-/** What the record of a push says that it changes. */
+/** The updates in a push's recorded intent. */
 export function intendedOf({ updates }: Pick<PushRow, 'updates'>): IntendedUpdate[] {
   const intended: IntendedUpdate[] = JSON.parse(updates)
   return intended.filter(({ before, after, isAbsent }) => before !== after || isAbsent)
 }
 
-// Whether git may let the one come to pass because of the other.
+// Whether git may have applied the update because of the other one.
 function leadsTo(other: RefUpdate, update: RefUpdate): boolean {
   return update.after === zeroId ? other.after !== zeroId : other.after === update.before
 }

@@ -3,12 +3,12 @@ import type { PushRequest } from '../../git/protocol/push-commands.ts'
 import type { Body } from '../../git/protocol/request-body.ts'
 import { zeroId } from '../../git/refs/ref-name.ts'
 
-// Each chunk has the pack parsed from its start again, so a pack in very small chunks is given up.
+// The pack is parsed from its start for each chunk, so one that arrives in many small chunks is not checked.
 const maxChunks = 16
 
 /**
- * Passes the body of a push through, and calls `onFastForward` when a small pack shows that its only update
- * fast-forwards a branch. No git is needed to find that out then.
+ * Passes the body of a push through, and calls `onFastForward` when a small pack proves that its only update
+ * fast-forwards a branch, which saves a git process later.
  */
 export async function* watchFastForward(
   body: Body,

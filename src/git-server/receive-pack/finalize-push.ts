@@ -32,7 +32,7 @@ type Dependencies = {
   db: Database
   git: Git
   directories: Pick<Directories, 'pathOf'>
-  retainedCommits: Pick<RetainedCommits, 'keep'>
+  retainedCommits: Pick<RetainedCommits, 'retain'>
   repositoryHolds: Pick<RepositoryHolds, 'acquire'>
   clock: Clock
   faultPoint: FaultPoint
@@ -40,18 +40,18 @@ type Dependencies = {
 }
 
 /**
- * Brings a push whose git has ended to its end: what came to pass is told of, and what it overwrote is kept. Those of one
- * repository are settled one after the other, since what one is recorded with tells about the next.
+ * Finalizes a push whose git has ended: publishes the applied updates and retains the commits that they overwrote.
+ * Pushes of one repository must be finalized one after another: the record of one determines what the next applied.
  */
 export function createFinalizePush(dependencies: Dependencies) {
   const { db, git, directories, retainedCommits, repositoryHolds, clock, faultPoint, log } =
     dependencies
 
   /**
-   * An undo comes to pass as a whole or not at all, but a git that is killed leaves refs half moved: the others are moved
-   * after them, unless one is not what it was any more. All that has come to pass then.
+   * Completes a partial undo. An undo is atomic, but a killed git may have moved only some refs; the others are moved
+   * now unless one has changed since. Returns all applied updates.
    */
-  async function moveRest(push: PushRow, applied: RefUpdate[]): Promise<RefUpdate[]> {
+  async function completeUndo(push: PushRow, applied: RefUpdate[]): Promise<RefUpdate[]> {
     const known = new Set(applied.map(({ ref }) => ref))
     const rest = intendedOf(push).filter(({ ref }) => !known.has(ref))
     if (rest.length === 0) return applied
@@ -60,14 +60,14 @@ export function createFinalizePush(dependencies: Dependencies) {
       await moveHeldRefs(dependencies, push.repositoryId, moves)
     } catch (error) {
       if (!(error instanceof GitError) || !error.isRefusal) throw error
-      log.error({ err: error, pushId: push.id }, 'an undo was left half done')
+      log.error({ err: error, pushId: push.id }, 'undo left incomplete')
       return applied
     }
-    log.info({ pushId: push.id, refs: rest.length }, 'finished an undo that was half done')
+    log.info({ pushId: push.id, refs: rest.length }, 'incomplete undo completed')
     return [...applied, ...rest.map(({ ref, before, after }) => ({ ref, before, after }))]
   }
 
-  /** The change of the default branch that follows from what a push has moved; undefined when it stays. */
+  /** The change of the default branch that a push causes; undefined when there is none. */
   async function decideDefaultBranch(
     { repositoryId, undoes }: PushRow,
     directory: string,
@@ -82,7 +82,7 @@ export function createFinalizePush(dependencies: Dependencies) {
     return wanted === former ? undefined : { former, branch: wanted }
   }
 
-  /** Moves HEAD as it was recorded, be it once more. */
+  /** Sets HEAD as recorded. Idempotent. */
   async function moveHead(repositoryId: string, branch: string): Promise<void> {
     faultPoint('default-branch.recorded')
     await using hold = await repositoryHolds.acquire(repositoryId)
@@ -91,15 +91,15 @@ export function createFinalizePush(dependencies: Dependencies) {
     faultPoint('default-branch.moved')
   }
 
-  /** Settles a change of the default branch that no push has made. */
-  async function settleDefaultBranch(
+  /** Finalizes a change of the default branch that was requested without a push. */
+  async function finalizeDefaultBranch(
     push: PushRow,
     { former, branch }: DefaultBranchChange,
   ): Promise<void> {
     try {
       await moveHead(push.repositoryId, branch)
     } catch (error) {
-      // What git refuses now it would refuse forever, and all later pushes would wait for it.
+      // Git would refuse it every time, and all later pushes would wait for it.
       if (error instanceof GitError && error.isRefusal) await deleteUnfinished(db, push.id)
       throw error
     }
@@ -113,24 +113,24 @@ export function createFinalizePush(dependencies: Dependencies) {
     const { id, repositoryId } = push
     const directory = directories.pathOf(repositoryId)
     const recorded = recordedDefaultBranch(push)
-    if (recorded && intendedOf(push).length === 0) return settleDefaultBranch(push, recorded)
+    if (recorded && intendedOf(push).length === 0) return finalizeDefaultBranch(push, recorded)
     const applied = await findApplied(db, directory, push)
     if (applied.length === 0) {
       await deleteUnfinished(db, id)
       return
     }
-    const moved = push.via === 'undo' ? await moveRest(push, applied) : applied
+    const moved = push.via === 'undo' ? await completeUndo(push, applied) : applied
     const updates = isFastForward
       ? moved.map((update) => ({ ...update, forced: false }))
       : await findForced(git, directory, moved)
     const change = recorded ?? (await decideDefaultBranch(push, directory, moved))
     if (change) {
-      // Recorded first: after a crash, HEAD shows no more that it was moved by this push.
+      // Recorded first: after a crash, HEAD alone does not show that this push moved it.
       if (!recorded) await recordDefaultBranch(db, id, change)
       await moveHead(repositoryId, change.branch)
     }
-    // Before anybody is told of the push: what it overwrote can be had back from then on.
-    const keptUntil = await retainedCommits.keep(push, updates)
+    // Before the events are published: from then on, clients may undo the push.
+    const keptUntil = await retainedCommits.retain(push, updates)
     faultPoint('push.kept')
     const actor = { id: push.actorId, username: push.actorUsername }
     await db.transaction().execute(async (tx) => {

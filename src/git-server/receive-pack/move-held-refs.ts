@@ -10,8 +10,8 @@ type Dependencies = {
 }
 
 /**
- * Moves refs of a repository that nobody has been in for it: its locks must not be taken for what a killed git left, and
- * what that left must not be in the way. Throws a GitFailure when git refuses.
+ * Moves refs under a repository hold: clean-up must not remove the locks of this git, and must have removed those of
+ * killed ones. Throws a GitError when git refuses.
  */
 export async function moveHeldRefs(
   { git, directories, repositoryHolds }: Dependencies,

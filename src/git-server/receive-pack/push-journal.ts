@@ -17,16 +17,16 @@ type Dependencies = {
   clock: Clock
 }
 
-/** Why a push cannot be undone: refs have moved since, or what it overwrote is not kept any more. */
+/** Why a push cannot be undone: refs have moved since, or the overwritten commits are no longer retained. */
 export type Obstacle = { moved: string[] } | 'not-kept'
 
-// Of the JSON of a page; a push of very many refs has a page of its own.
+// In characters of JSON. A push that is longer than this gets a page of its own.
 const pageMaxLength = 500_000
-const forgottenAtOnce = 1000
+const pruneBatchSize = 1000
 
-/** What pushes have done to the refs of repositories, as it can be read. */
+/** The journal of pushes and the refs that they changed. */
 export function createPushJournal({ db, settings, clock }: Dependencies) {
-  /** What stands in the way of an undo, as the refs are now; the values are those of all that the push changed. */
+  /** The obstacle to an undo, given the present values of the refs that the push changed. */
   function obstacleTo(
     { updates, keptUntil }: FinishedPush,
     values: Map<string, string>,
@@ -43,7 +43,7 @@ export function createPushJournal({ db, settings, clock }: Dependencies) {
     return pushes.map((push) => toPush(push, repository, obstacleTo(push, values) === undefined))
   }
 
-  /** A push of a repository. Throws `push_not_found`. */
+  /** Finds a push of a repository. Throws `push_not_found`. */
   async function get({ id: repositoryId }: Repository, id: string): Promise<FinishedPush> {
     const [push] = isId(id) ? await findPushes(db, repositoryId, [id]) : []
     if (push) return push
@@ -53,14 +53,14 @@ export function createPushJournal({ db, settings, clock }: Dependencies) {
   return {
     get,
 
-    /** A push as the API tells of it. */
+    /** A push as the API describes it. Throws `push_not_found`. */
     async find(repository: Repository, id: string) {
       const [described] = await describe(repository, [await get(repository, id)])
-      if (!described) throw new Error('a push was lost')
+      if (!described) throw new Error('push not described')
       return described
     },
 
-    /** The pushes before an id, newest first, as many as fit in an answer; and whether there are more. */
+    /** A page of the pushes before an id, newest first, limited in size; `isAll` when none are left. */
     async list(
       repository: Repository,
       { before, limit, ref }: { before: string; limit: number; ref: string | undefined },
@@ -72,7 +72,7 @@ export function createPushJournal({ db, settings, clock }: Dependencies) {
       return { pushes: await describe(repository, pushes), isAll: ids.length === sizes.length }
     },
 
-    /** What stands in the way of an undo at this moment. */
+    /** The present obstacle to an undo, if any. */
     async obstacleTo(push: FinishedPush, { path }: Repository): Promise<Obstacle | undefined> {
       const refs = push.updates.map(({ ref }) => ref)
       return obstacleTo(push, await readRefs(path, refs))
@@ -84,15 +84,15 @@ export function createPushJournal({ db, settings, clock }: Dependencies) {
       return last?.id
     },
 
-    /** Forgets what happened too long ago, unless something is still kept of it. */
-    async forget(): Promise<void> {
+    /** Deletes pushes older than the retention period, except those whose commits are still retained. */
+    async prune(): Promise<void> {
       const before = clock.now() - settings.eventsKeptDays * dayMs
-      while ((await deleteFinished(db, before, forgottenAtOnce)) > 0) {}
+      while ((await deleteFinished(db, before, pruneBatchSize)) > 0) {}
     },
   }
 }
 
-// At least one, however long it is.
+// Always at least one.
 function countFitting(sizes: { size: number }[]): number {
   let sum = 0
   const tooMany = sizes.findIndex(({ size }, index) => {

@@ -10,7 +10,7 @@ import type { Undo } from './undo.ts'
 
 type Dependencies = { repositories: Repositories; pushJournal: PushJournal; undo: Undo }
 
-const usualPage = 100
+const defaultLimit = 100
 
 /** The routes of the journal of pushes. */
 export function pushRoutes({ repositories, pushJournal, undo }: Dependencies) {
@@ -22,17 +22,17 @@ export function pushRoutes({ repositories, pushJournal, undo }: Dependencies) {
     route('GET', '/repos/:name/pushes', {
       operationId: 'listPushes',
       tag: 'pushes',
-      summary: 'List the pushes, newest first',
+      summary: 'List pushes',
       description:
-        'Who changed which refs, when and which way. A page has 100 unless `limit` says otherwise, and fewer ' +
-        'when they changed very many refs.',
+        'Lists who changed which refs, when and over which transport, newest first. A page has 100 pushes unless ' +
+        '`limit` is given, and fewer when they changed many refs.',
       permission: 'repo:read',
       find: open,
       query: Type.Object({
         ...PageQuery.properties,
         ref: Type.Optional(
           Type.String({
-            description: 'pushes that changed this ref, by its full name',
+            description: 'Only pushes that changed this ref, given by its full name',
             maxLength: 1024,
           }),
         ),
@@ -40,7 +40,7 @@ export function pushRoutes({ repositories, pushJournal, undo }: Dependencies) {
       reply: { 200: Type.Array(Push) },
       problems: [...missing],
       handle: async ({ found, query, url, setHeader }) => {
-        const { ref, limit = usualPage, cursor: before = '' } = query
+        const { ref, limit = defaultLimit, cursor: before = '' } = query
         requireFullName(ref)
         const { pushes, isAll } = await pushJournal.list(found, { before, limit, ref })
         const last = pushes.at(-1)
@@ -63,9 +63,9 @@ export function pushRoutes({ repositories, pushJournal, undo }: Dependencies) {
       tag: 'pushes',
       summary: 'Undo a push',
       description:
-        'Puts every ref that it changed back to what it was before, or none: each must still be what the push ' +
-        'made it. That is a push of its own, with `via: "undo"`, and has its events, workflows and the rules that ' +
-        'hold for whoever asks. It can be undone, too.',
+        'Restores all refs that the push changed, or none. Each ref must still have the value that the push gave it. ' +
+        'The undo is recorded as a new push with `via: "undo"`; it emits events, triggers workflows and is subject to ' +
+        'branch protections. It can be undone in turn.',
       permission: 'repo:write',
       find: open,
       reply: { 200: Push },
@@ -88,49 +88,51 @@ function requireFullName(ref: string | undefined): void {
   if (detail !== undefined) throw invalid([{ pointer: '/ref', detail }])
 }
 
-const time = (what: string) =>
-  Type.Integer({ description: `${what}, in milliseconds since the Unix epoch` })
-const objectId = Type.String({ description: 'an object id; 40 zeros when there is no such ref' })
+const time = (description: string) =>
+  Type.Integer({ description: `${description}, in milliseconds since the Unix epoch` })
+const objectId = Type.String({ description: 'An object id; 40 zeros when the ref does not exist' })
 
 const Push = named(
   'Push',
   Type.Object({
-    id: Type.String({ description: 'its id, for addresses' }),
-    repoName: Type.String({ description: "the repository's name" }),
+    id: Type.String({ description: 'Id of the push' }),
+    repoName: Type.String({ description: 'Name of the repository' }),
     actor: Type.Object(
       {
-        id: Type.String({ description: "the token's or the key's id" }),
-        username: Type.String({ description: 'the user whose token or key it was' }),
+        id: Type.String({ description: 'Id of the token or key' }),
+        username: Type.String({ description: 'User of the token or key' }),
       },
-      { description: 'who pushed' },
+      { description: 'Who pushed' },
     ),
-    via: Type.String({ description: '`http`, `ssh`, or `undo` for the undoing of a push' }),
-    pushedAt: time('when it came'),
-    finishedAt: time('when its refs had changed'),
+    via: Type.String({
+      description: '`http` or `ssh` for a push by a client; `undo` for the undo of a push',
+    }),
+    pushedAt: time('When the push was received'),
+    finishedAt: time('When its refs had been updated'),
     refs: Type.Array(
       Type.Object({
-        ref: Type.String({ description: 'the full name' }),
+        ref: Type.String({ description: 'Full name of the ref' }),
         before: objectId,
         after: objectId,
         forced: Type.Boolean({
-          description: 'whether what it was is not in the history of what it is',
+          description: 'Whether the update was not a fast-forward',
         }),
-        created: Type.Boolean({ description: 'whether there was no such ref before' }),
-        deleted: Type.Boolean({ description: 'whether there is no such ref after' }),
+        created: Type.Boolean({ description: 'Whether the push created the ref' }),
+        deleted: Type.Boolean({ description: 'Whether the push deleted the ref' }),
       }),
-      { description: 'the refs that it changed' },
+      { description: 'Refs that the push changed' },
     ),
     undoable: Type.Boolean({
       description:
-        'whether its refs and what is kept allow an undo now, for somebody who may change these refs; names that are ' +
-        'in the way of others, as `x/y` is of `x`, are not looked for',
+        'Whether an undo is possible now for a user who may change these refs. Does not detect name conflicts, such ' +
+        'as a ref `x/y` that prevents a ref `x`',
     }),
     keptUntil: Type.Union([
-      time('until when what it overwrote or deleted is kept; null when there is nothing'),
+      time('Until when the overwritten or deleted commits are retained; null when there are none'),
       Type.Null(),
     ]),
     undoes: Type.Union([Type.String(), Type.Null()], {
-      description: 'the id of the push that this one has undone; null for a push by a client',
+      description: 'Id of the push that this one undid; null for a push by a client',
     }),
   }),
 )

@@ -3,7 +3,7 @@ import { hasRowLocks } from '../../database/row-locks.ts'
 import type { Db, PushRow } from '../../database/schema.ts'
 import type { PushedUpdate } from '../../git/refs/refs.ts'
 
-/** A push that has come to pass. */
+/** A finished push. */
 export type FinishedPush = Omit<PushRow, 'updates' | 'finishedAt'> & {
   updates: PushedUpdate[]
   finishedAt: number
@@ -15,7 +15,7 @@ export async function insertPush(db: Db, push: PushRow): Promise<void> {
 
 type Outcome = { updates: PushedUpdate[]; keptUntil: number | null; now: number }
 
-/** Marks a push finished; false when it was finished before, or is gone with its repository. */
+/** Marks a push finished; false when it was finished before or its repository was deleted. */
 export async function markFinished(db: Db, id: string, outcome: Outcome): Promise<boolean> {
   const { updates, keptUntil, now } = outcome
   const row = await db
@@ -28,7 +28,7 @@ export async function markFinished(db: Db, id: string, outcome: Outcome): Promis
   return row !== undefined
 }
 
-/** What the default branch was and is to become. */
+/** The old and the new default branch. */
 export type DefaultBranchChange = { former: string; branch: string }
 
 /** Records that a push changes the default branch. */
@@ -45,7 +45,7 @@ export async function recordDefaultBranch(
     .execute()
 }
 
-/** Forgets a push that has changed nothing; false when it was finished or gone before. */
+/** Deletes a push that has changed nothing; false when it was finished or deleted before. */
 export async function deleteUnfinished(db: Db, id: string): Promise<boolean> {
   const row = await db
     .deleteFrom('pushes')
@@ -56,7 +56,7 @@ export async function deleteUnfinished(db: Db, id: string): Promise<boolean> {
   return row !== undefined
 }
 
-/** Pushes of a repository that were judged and not finished, oldest first. */
+/** The authorized, unfinished pushes of a repository, oldest first. */
 export function listUnfinished(db: Db, repositoryId: string): Promise<PushRow[]> {
   return db
     .selectFrom('pushes')
@@ -67,7 +67,7 @@ export function listUnfinished(db: Db, repositoryId: string): Promise<PushRow[]>
     .execute()
 }
 
-/** The repositories that have pushes which were judged and not finished. */
+/** The ids of repositories with authorized, unfinished pushes. */
 export async function listWithUnfinished(db: Db): Promise<string[]> {
   const rows = await db
     .selectFrom('pushes')
@@ -79,11 +79,11 @@ export async function listWithUnfinished(db: Db): Promise<string[]> {
 }
 
 /**
- * Other pushes of a repository that may have built on what one left: unfinished, finished since or judged
- * later. One that had finished when this one was judged has not, even if that was in the same millisecond.
+ * Other pushes of a repository that may have built on this one: unfinished, finished since or authorized later. Not
+ * those that had finished when this one was authorized, even in the same millisecond.
  */
 export function listSince(db: Db, { id, repositoryId, judgedAt }: PushRow): Promise<PushRow[]> {
-  // Each of them by an index: a repository may have had very many pushes.
+  // Each part of the union uses an index: a repository may have many pushes.
   const ids = db
     .selectFrom('pushes')
     .select('id')
@@ -105,7 +105,7 @@ export function listSince(db: Db, { id, repositoryId, judgedAt }: PushRow): Prom
     .execute()
 }
 
-/** The journal of a repository: which of its pushes, and those of one ref alone. */
+/** A page of a repository's journal, optionally of one ref. */
 type Page = { before: string; limit: number; ref?: string | undefined }
 
 /** The pushes of a repository before an id, newest first, with the lengths of their updates as JSON. */
@@ -122,14 +122,14 @@ export function listPushSizes(
     .where('via', '<>', '')
   if (before !== '') query = query.where('id', '<', before)
   if (ref !== undefined) {
-    // Both databases know this way to look for a text as it is, its case included.
+    // A case-sensitive substring search that works in both databases.
     const part = `"ref":${JSON.stringify(ref)}`
     query = query.where(sql<boolean>`replace(updates, ${part}, '') <> updates`)
   }
   return query.orderBy('id', 'desc').limit(limit).execute()
 }
 
-/** Some pushes of a repository by their ids, newest first. */
+/** Finished pushes of a repository by their ids, newest first. */
 export async function findPushes(
   db: Db,
   repositoryId: string,
@@ -147,7 +147,7 @@ export async function findPushes(
   return rows.map(toFinished)
 }
 
-/** Whether a push of a repository was judged and is not finished. */
+/** Whether a push of a repository is authorized and not finished. */
 export async function isUnfinished(db: Db, repositoryId: string, id: string): Promise<boolean> {
   const row = await db
     .selectFrom('pushes')
@@ -159,7 +159,7 @@ export async function isUnfinished(db: Db, repositoryId: string, id: string): Pr
   return row !== undefined
 }
 
-/** The repositories in which something has been kept for long enough. */
+/** The ids of repositories with a push whose retention period is over. */
 export async function listWithExpired(db: Db, now: number): Promise<string[]> {
   const rows = await db
     .selectFrom('pushes')
@@ -170,7 +170,7 @@ export async function listWithExpired(db: Db, now: number): Promise<string[]> {
   return rows.map(({ repositoryId }) => repositoryId)
 }
 
-/** The pushes of a repository that keep something, or may be about to. */
+/** The pushes of a repository that retain commits, or may be about to. */
 export async function listKeeping(db: Db, repositoryId: string, now: number): Promise<string[]> {
   const rows = await db
     .selectFrom('pushes')
@@ -181,17 +181,17 @@ export async function listKeeping(db: Db, repositoryId: string, now: number): Pr
   return rows.map(({ id }) => id)
 }
 
-/** Notes that nothing is kept any more of the pushes whose time is over, but those that go with their repository just now. */
+/** Clears the retention of expired pushes, except those whose repository is being deleted. */
 export async function clearKept(db: Db, repositoryId: string, now: number): Promise<void> {
-  const over = nobodyElses(db)
+  const over = selectUnlocked(db)
     .where('repositoryId', '=', repositoryId)
     .where('keptUntil', '<=', now)
   await db.updateTable('pushes').set({ keptUntil: null }).where('id', 'in', over).execute()
 }
 
-/** Forgets some of the pushes that were finished before a time and of which nothing is kept; how many. */
+/** Deletes up to `limit` pushes that finished before a time and retain nothing; returns how many. */
 export async function deleteFinished(db: Db, before: number, limit: number): Promise<number> {
-  const old = nobodyElses(db)
+  const old = selectUnlocked(db)
     .where('finishedAt', '<', before)
     .where('keptUntil', 'is', null)
     .limit(limit)
@@ -202,8 +202,8 @@ export async function deleteFinished(db: Db, before: number, limit: number): Pro
   return Number(numDeletedRows)
 }
 
-// A deletion of their repository locks them in an order of the database's own, so they are not waited for.
-function nobodyElses(db: Db) {
+// Skips rows locked by the deletion of their repository, whose lock order is undefined: waiting could deadlock.
+function selectUnlocked(db: Db) {
   return db
     .selectFrom('pushes')
     .select('id')

@@ -33,14 +33,14 @@ export type Pushes = ReturnType<typeof createPushes>
 
 const drainPauseMs = 5
 
-/** One push from the moment its git process starts. */
+/** A push, from the start of its git process. */
 export type Push = {
   principal: Principal
   repository: Repository
   via: Via
-  /** The push that it undoes. */
+  /** The id of the push that it undoes. */
   undoes?: string
-  /** Whether it is known to be one fast-forward. */
+  /** Whether it is known to be a single fast-forward. */
   isFastForward?: boolean | undefined
   id?: string
 }
@@ -48,12 +48,12 @@ export type Push = {
 type Dependencies = {
   db: Database
   git: Git
-  /** The same principal as it is now, or undefined when it is none any more. */
+  /** Reads the principal again; undefined when its token or key is no longer valid. */
   refresh: (principal: Principal) => Promise<Principal | undefined>
   repositories: Repositories
   protections: Protections
   directories: Directories
-  retainedCommits: Pick<RetainedCommits, 'keep'>
+  retainedCommits: Pick<RetainedCommits, 'retain'>
   repositoryHolds: Pick<RepositoryHolds, 'acquire'>
   clock: Clock
   faultPoint: FaultPoint
@@ -61,24 +61,24 @@ type Dependencies = {
 }
 
 /**
- * The life of a push: judged when its hook asks, recorded as an intent, finished with its events. What
- * lies between moved refs and their events is closed by the sweep, which compares intents with refs.
+ * The life of a push: authorized in git's hook, recorded as an intent, finalized with its events. After a crash
+ * between moved refs and their events, the sweep compares intents with refs and finalizes the rest.
  */
 export function createPushes(dependencies: Dependencies) {
   const { db, refresh, repositories, protections, faultPoint, log } = dependencies
-  // When pushes are judged and finished tells which of them may have built on which.
+  // Strictly increasing times show which pushes may have built on which.
   const clock = increasing(dependencies.clock)
-  const settle = createFinalizePush({ ...dependencies, clock })
+  const finalizePush = createFinalizePush({ ...dependencies, clock })
   const serialize = createKeyedMutex()
   const retries = createRetries((repositoryId) => sweep(repositoryId), log)
-  // Pushes whose git process this server is waiting for: not for the sweep.
-  const underWay = new Set<string>()
-  // The same, and those that are being finished.
+  // Pushes whose git process is running: the sweep leaves them alone.
+  const inProgress = new Set<string>()
+  // Those in progress, and those being finalized.
   const open = new Set<string>()
-  // Those of the open pushes that are known to be fast-forwards.
+  // Open pushes that are known to be fast-forwards.
   const fastForwards = new Set<string>()
 
-  /** Decides about a push as the principal's rights and the protections are now, and records its intent. */
+  /** Authorizes a push by the current permissions and branch protections, and records its intent. */
   async function authorize(push: Push, updates: RefUpdate[]): Promise<void> {
     const principal = await refresh(push.principal)
     if (!principal) {
@@ -99,9 +99,9 @@ export function createPushes(dependencies: Dependencies) {
       }
     }
     await serialize(repository.id, async () => {
-      // Intents that were never finished are compared with the refs before those can move again.
-      await settleEnded(repository.id)
-      // An undo of the push that made it may delete it: HEAD follows.
+      // Earlier intents are compared with the refs before this push can move them.
+      await finalizeEnded(repository.id)
+      // An undo may delete the default branch that its push created: HEAD follows.
       if (push.via !== 'undo') await refuseDefaultDeletion(repository, updates, targets)
       await recordIntent(push, { principal, updates })
     })
@@ -117,7 +117,7 @@ export function createPushes(dependencies: Dependencies) {
     const intended = await toIntended(repository.path, updates, values)
     const judgedAt = clock.now()
     push.id = newId(judgedAt)
-    underWay.add(push.id)
+    inProgress.add(push.id)
     open.add(push.id)
     if (push.isFastForward) fastForwards.add(push.id)
     await insertPush(db, {
@@ -151,7 +151,7 @@ export function createPushes(dependencies: Dependencies) {
     return updates.map((update): IntendedUpdate => {
       const { ref, before, after } = update
       const value = values.get(ref) ?? zeroId
-      // Git warns of it, and goes on with the other refs.
+      // Git only warns about it and updates the other refs.
       if (after === zeroId && value === zeroId) return { ...update, isAbsent: true }
       if (!isStale(update)) return update
       // Git ignores the old value of a deletion when it does not have that object.
@@ -179,7 +179,7 @@ export function createPushes(dependencies: Dependencies) {
 
   /**
    * Changes the default branch to one that exists, or to any while there is none. Throws `ref_not_found`. Like a push
-   * it is recorded before anything moves, and brought to its end by the sweep if need be.
+   * it is recorded before anything moves, and after a crash the sweep finalizes it.
    */
   async function changeDefaultBranch(
     actor: Actor,
@@ -188,7 +188,7 @@ export function createPushes(dependencies: Dependencies) {
   ): Promise<void> {
     const { id: repositoryId, path } = repository
     await serialize(repositoryId, async () => {
-      await settleEnded(repositoryId)
+      await finalizeEnded(repositoryId)
       const former = await readDefaultBranch(path)
       if (former === branch) return
       await requireBranch(repository, branch)
@@ -208,8 +208,8 @@ export function createPushes(dependencies: Dependencies) {
         defaultBranch: branch,
       }
       await insertPush(db, row)
-      await settle(row).catch((error) => {
-        retries.later(repositoryId)
+      await finalizePush(row).catch((error) => {
+        retries.schedule(repositoryId)
         throw error
       })
     })
@@ -225,19 +225,19 @@ export function createPushes(dependencies: Dependencies) {
   }
 
   /**
-   * Marks a push done and publishes what it changed, once git has moved its refs or has ended. False when that was not
-   * possible: it is tried again until it is.
+   * Marks a push finished and publishes its updates, once git has moved its refs or has ended. False when that failed:
+   * it is then retried until it succeeds.
    */
   async function finalize(push: Push): Promise<boolean> {
-    if (push.id === undefined) return true // It never came to a verdict, or was refused.
-    underWay.delete(push.id)
+    if (push.id === undefined) return true // Never authorized, or refused.
+    inProgress.delete(push.id)
     faultPoint('push.moved')
     const isFinished = await sweep(push.repository.id).then(
       () => true,
       (error) => {
-        // The refs have moved and the intent is recorded, so this can be done as soon as it is possible again.
-        log.error({ err: error, pushId: push.id }, 'a push will be finished later')
-        retries.later(push.repository.id)
+        // The refs have moved and the intent is recorded, so a later attempt can finish it.
+        log.error({ err: error, pushId: push.id }, 'push not finalized; retrying')
+        retries.schedule(push.repository.id)
         return false
       },
     )
@@ -246,30 +246,31 @@ export function createPushes(dependencies: Dependencies) {
     return isFinished
   }
 
-  /** Finishes or drops every push that has ended unfinished, of all repositories or of one. */
+  /** Finalizes or discards every unfinished push whose git has ended, in one repository or in all. */
   async function sweep(repositoryId?: string): Promise<void> {
-    if (repositoryId !== undefined) return serialize(repositoryId, () => settleEnded(repositoryId))
+    if (repositoryId !== undefined)
+      return serialize(repositoryId, () => finalizeEnded(repositoryId))
     for (const id of await listWithUnfinished(db)) {
       await sweep(id).catch((error) =>
-        // One repository that is damaged must keep no other waiting.
-        log.error({ err: error, repositoryId: id }, 'pushes could not be finished'),
+        // A damaged repository must not block the others.
+        log.error({ err: error, repositoryId: id }, 'pushes not finalized'),
       )
     }
   }
 
-  async function settleEnded(repositoryId: string): Promise<void> {
+  async function finalizeEnded(repositoryId: string): Promise<void> {
     for (const push of await listUnfinished(db, repositoryId)) {
-      if (!underWay.has(push.id)) await settle(push, fastForwards.has(push.id))
+      if (!inProgress.has(push.id)) await finalizePush(push, fastForwards.has(push.id))
     }
   }
 
-  /** Forgets a push that git has refused as a whole: a ref may have come to the same value another way. */
+  /** Deletes a push that git has refused as a whole. Its refs are not compared: another push may have set the same values. */
   async function discard({ id }: Push): Promise<void> {
     if (id === undefined) return
     try {
       await deleteUnfinished(db, id)
     } finally {
-      underWay.delete(id)
+      inProgress.delete(id)
       open.delete(id)
       fastForwards.delete(id)
     }
@@ -283,7 +284,7 @@ export function createPushes(dependencies: Dependencies) {
     /** Throws `ref_not_found` for a branch that cannot become the default one. */
     requireBranch,
 
-    /** Waits until pushes whose answers have been given are finished, too; one that could not be is left to the next start. */
+    /** Waits until all pushes are finalized; one that fails is left to the next start of the server. */
     async drain(): Promise<void> {
       while (open.size > 0) await sleep(drainPauseMs)
       await retries.stop()
@@ -297,7 +298,7 @@ export function createPushes(dependencies: Dependencies) {
 function branchNotFound(branch: string): Problem {
   return new Problem(
     'ref_not_found',
-    `There is no branch "${branch}" in this repository; push it first.`,
+    `There is no branch "${branch}" in this repository. Push it first.`,
   )
 }
 

@@ -14,10 +14,10 @@ import { type Body, limited } from '../../git/protocol/request-body.ts'
 import type { RepositoryHolds } from '../../repositories/repository-holds.ts'
 import type { GitLimiters } from '../requests/git-limiters.ts'
 import {
-  answerEmpty,
   type GitRequest,
   keysOf,
   type RequestOutcome,
+  respondEmpty,
 } from '../requests/git-request.ts'
 import { respond, watchRequest } from '../requests/respond.ts'
 import { connectivityShortcut } from './connectivity-shortcut.ts'
@@ -29,7 +29,7 @@ type Dependencies = {
   pushes: Pick<Pushes, 'authorize' | 'finalize'>
   via: Via
   repositoryHolds: Pick<RepositoryHolds, 'acquire'>
-  turns: GitLimiters
+  limiters: GitLimiters
   freeSpace: FreeSpace
   settings: PlainSettings
   stallMs: number
@@ -39,70 +39,70 @@ type Dependencies = {
 // Proxies give up after a minute without a byte.
 const finishMaxMs = 30_000
 const finishedLater =
-  'The push is stored. Its events and deliveries follow as soon as the database takes them.'
+  'The push is stored. Its events and deliveries follow when the database is available again.'
 const shownOptionMaxLength = 100
 
-/** Has git take what clients push. */
+/** Serves pushes. */
 export function createReceivePack(dependencies: Dependencies) {
-  const { git, pushes, via, repositoryHolds, turns, freeSpace, settings, stallMs, log } =
+  const { git, pushes, via, repositoryHolds, limiters, freeSpace, settings, stallMs, log } =
     dependencies
 
   return {
     /**
-     * Answers a push, judged when git's hook asks and finished before the client has git's report. With `mayBeEmpty`
-     * a request that changes nothing is answered with nothing.
+     * Serves a push: authorized when git's hook runs, and finalized before the client gets git's report. With
+     * `mayBeEmpty` a request without updates gets an empty response.
      */
     async push(request: GitRequest, body: Body, mayBeEmpty: boolean): Promise<RequestOutcome> {
-      const { repository, principal, answer } = request
+      const { repository, principal, response } = request
       await freeSpace.require()
       using watched = watchRequest(request, stallMs)
-      using _turn = await turns.push.acquire(keysOf(request), watched.signal)
+      using _permit = await limiters.push.acquire(keysOf(request), watched.signal)
       const input = limited(body, { ...watched, maxBytes: settings.pushMaxBytes })
-      // What is refused is not read to its end: the rest of the body is left to whoever holds the connection.
+      // The body of a refused push is not read to its end here; the transport discards the rest.
       using _input = { [Symbol.dispose]: () => void input.return().catch(() => {}) }
-      const asked = await readPushRequest(input, settings.pushMaxRefs)
-      const { updates, refusal } = asked
-      if (refusal) return refuse(request, { ...asked, refusal })
-      if (mayBeEmpty && updates.length === 0) return answerEmpty(answer)
-      const { whole, config } = await connectivityShortcut(repository.path, asked)
+      const pushRequest = await readPushRequest(input, settings.pushMaxRefs)
+      const { updates, refusal } = pushRequest
+      if (refusal) return refuse(request, { ...pushRequest, refusal })
+      if (mayBeEmpty && updates.length === 0) return respondEmpty(response)
+      const { whole, config } = await connectivityShortcut(repository.path, pushRequest)
       await using hold = await repositoryHolds.acquire(repository.id)
       await using child = await git.startPush(repository.path, { ...request, config })
       hold.watch(child.ended)
       const push: Push = { principal, repository, via }
-      const hasSideBands = asked.capabilities.has('side-band-64k')
-      const judged = answerHook(child.channel, updates, (given) =>
+      const hasSideBands = pushRequest.capabilities.has('side-band-64k')
+      const authorized = answerHook(child.channel, updates, (given) =>
         pushes.authorize(push, given),
-      ).catch((error) => log.error({ err: error }, 'a push could not be judged'))
-      // Known before the hook asks: git has then had the whole pack.
-      const watchedBody = watchFastForward(whole, asked, () => {
+      ).catch((error) => log.error({ err: error }, 'push authorization failed'))
+      // Known before the hook runs: git has read the whole pack by then.
+      const watchedBody = watchFastForward(whole, pushRequest, () => {
         push.isFastForward = true
       })
       let finalized: Promise<boolean> | undefined
       const finalize = () => {
-        finalized ??= judged.then(() => pushes.finalize(push))
+        finalized ??= authorized.then(() => pushes.finalize(push))
         return finalized
       }
-      // Whoever learns that a push is done must find its events: the report waits for them.
+      // The report waits for the events: a client that sees a push succeed must find them.
       const splitter = splitReport(hasSideBands)
       const reportHold = {
         splitter,
         async release() {
-          // A report says that git has moved the refs; without one, only its end does.
+          // Git reports after it has moved the refs; without a report, only its exit shows that.
           if (!splitter.hasBegun()) await child.ended
           const isFinished = await within(finishMaxMs, finalize()).catch(() => false)
           if (!hasSideBands) return Buffer.alloc(0)
-          const lines = asked.options.map(unknownOption)
+          const lines = pushRequest.options.map(unknownOption)
           return Buffer.concat([...lines, ...(isFinished ? [] : [finishedLater])].map(notice))
         },
       }
       try {
         return await respond(
           watched,
-          { child, input: watchedBody, onSaid: answer.onSaid, hold: reportHold },
+          { child, input: watchedBody, onComplete: response.onComplete, hold: reportHold },
           log,
         )
       } finally {
-        // A client that has gone does not stop a push that was allowed: git is given the time to end it.
+        // A client that disconnects does not stop an authorized push: git is given time to complete it.
         if (push.id === undefined) await child[Symbol.asyncDispose]()
         await child.ended
         await finalize()
@@ -115,7 +115,7 @@ function unknownOption(option: string): string {
   const characters = Array.from(printable(option))
   const start = characters.slice(0, shownOptionMaxLength).join('')
   const shown = characters.length > shownOptionMaxLength ? `${start}…` : start
-  return `The push option "${shown}" is unknown and has no effect: no push options are supported.`
+  return `The push option "${shown}" has no effect: push options are not supported.`
 }
 
 /** A line on the client's terminal: band 2 of "side-band". */
@@ -123,9 +123,9 @@ function notice(line: string): Buffer {
   return packet(`\x02${line}\n`)
 }
 
-// Told as Git's own fatal errors are (pack-protocol, "side-band"), which its client shows; older ones get the status.
+// Sent as a fatal error of Git (pack-protocol, "side-band"), which clients show; clients without side-band get the status.
 async function refuse(
-  { answer, sendsAllFirst }: GitRequest,
+  { response, sendsAllFirst }: GitRequest,
   { whole, capabilities, refusal }: { whole: Body; capabilities: Set<string>; refusal: Problem },
 ): Promise<RequestOutcome> {
   if (!capabilities.has('side-band-64k')) throw refusal
@@ -133,7 +133,7 @@ async function refuse(
     for await (const _ of whole) {
     }
   }
-  answer.begin()
-  answer.output.write(Buffer.concat([packet(`\x03${refusal.message}`), flushPacket]))
+  response.begin()
+  response.output.write(Buffer.concat([packet(`\x03${refusal.message}`), flushPacket]))
   return 1
 }

@@ -25,15 +25,15 @@ type Dependencies = {
   log: Log
 }
 
-/** What pushes overwrote or deleted is kept for a while: hidden refs lead to it, so that no maintenance prunes it. */
+/** Retains the commits that pushes overwrote or deleted: hidden refs point to them, so that maintenance does not prune them. */
 export function createRetainedCommits(dependencies: Dependencies) {
   const { db, git, directories, settings, clock, log } = dependencies
 
   const move = (repositoryId: string, moves: RefMove[]) =>
     moveHeldRefs(dependencies, repositoryId, moves)
 
-  /** All that is there is kept, should something be missing: a push must come to its end in any case. */
-  async function keepWhatIsThere(repositoryId: string, moves: RefMove[]): Promise<boolean> {
+  /** Retains what exists when some objects are missing: a push must be finalized in any case. False if none is missing. */
+  async function retainExisting(repositoryId: string, moves: RefMove[]): Promise<boolean> {
     const names = moves.map(({ to }) => to)
     const found = await findObjects(git, directories.pathOf(repositoryId), names)
     const possible = moves.filter(({ to }) => found.has(to))
@@ -42,10 +42,10 @@ export function createRetainedCommits(dependencies: Dependencies) {
     return true
   }
 
-  // Whatever no push is known to keep goes, so that nothing is left of a backup or a crash, either.
-  async function letGo(repositoryId: string, now: number): Promise<void> {
+  // Removes every retaining ref without a push that needs it, so those of a restored backup or a crash go, too.
+  async function releaseExpired(repositoryId: string, now: number): Promise<void> {
     const refs = await listRefs(directories.pathOf(repositoryId))
-    // Only now: what has been kept in between is of a push that is known by then.
+    // Read after the refs: a push that retained something meanwhile is then listed.
     const keeping = new Set(await listKeeping(db, repositoryId, now))
     const moves = refs
       .filter((ref) => {
@@ -58,8 +58,8 @@ export function createRetainedCommits(dependencies: Dependencies) {
   }
 
   return {
-    /** Keeps what a push has overwritten, however often it is told to; until when, null when there is nothing. */
-    async keep(
+    /** Retains what a push has overwritten. Idempotent. Returns until when, or null when there is nothing to retain. */
+    async retain(
       { id, repositoryId }: { id: string; repositoryId: string },
       updates: PushedUpdate[],
     ): Promise<number | null> {
@@ -69,17 +69,17 @@ export function createRetainedCommits(dependencies: Dependencies) {
       const moves = [...kept].map(([ref, to]) => ({ ref, to }))
       await move(repositoryId, moves).catch(async (error) => {
         const isRefused = error instanceof GitError && error.isRefusal
-        if (!isRefused || !(await keepWhatIsThere(repositoryId, moves))) throw error
+        if (!isRefused || !(await retainExisting(repositoryId, moves))) throw error
       })
       return clock.now() + settings.undoDays * dayMs
     },
 
-    /** Lets go of what was kept for long enough. */
+    /** Releases the commits whose retention period is over. */
     async expire(): Promise<void> {
       const now = clock.now()
       for (const repositoryId of await listWithExpired(db, now)) {
-        await letGo(repositoryId, now).catch((error) =>
-          log.error({ err: error, repositoryId }, 'what pushes overwrote could not be let go'),
+        await releaseExpired(repositoryId, now).catch((error) =>
+          log.error({ err: error, repositoryId }, 'expired commits not released'),
         )
       }
     },

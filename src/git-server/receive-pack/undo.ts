@@ -23,23 +23,23 @@ type Dependencies = {
   pushes: Pick<Pushes, 'authorize' | 'finalize' | 'discard' | 'sweep'>
   pushJournal: PushJournal
   repositoryHolds: Pick<RepositoryHolds, 'acquire'>
-  turns: Pick<GitLimiters, 'push'>
+  limiters: Pick<GitLimiters, 'push'>
   faultPoint: FaultPoint
 }
 
-const namedAtMost = 5
+const maxNamedRefs = 5
 /** Phrases of git's messages about a ref whose name is the directory of another ref. */
 const nameConflicts = [' exists; cannot create ', ' at the same time', 'there are still refs']
 
-/** Undoes pushes: a push of its own, which puts refs back. */
+/** Undoes a push with a new push that restores its refs. */
 export function createUndo(dependencies: Dependencies) {
-  const { db, git, pushes, pushJournal, repositoryHolds, turns, faultPoint } = dependencies
+  const { db, git, pushes, pushJournal, repositoryHolds, limiters, faultPoint } = dependencies
 
   async function findPush(repository: Repository, id: string): Promise<FinishedPush> {
-    // It may have come to its end a moment ago.
+    // Its git may have ended a moment ago.
     await pushes.sweep(repository.id)
     if (await isUnfinished(db, repository.id, id))
-      throw notUndoable('The push is still under way; try again when it has ended.')
+      throw notUndoable('The push is still in progress. Try again when it has finished.')
     return pushJournal.get(repository, id)
   }
 
@@ -49,20 +49,20 @@ export function createUndo(dependencies: Dependencies) {
     repository: Repository,
   ): Promise<Problem> {
     if (obstacle === 'not-kept') {
-      return notUndoable('What this push overwrote or deleted is not kept any more.')
+      return notUndoable('The commits that this push overwrote or deleted are no longer retained.')
     }
     const named = await Promise.all(
-      obstacle.moved.slice(0, namedAtMost).map(async (ref) => {
+      obstacle.moved.slice(0, maxNamedRefs).map(async (ref) => {
         const last = await pushJournal.lastOf(repository, ref)
         return last === undefined || last === undone.id ? ref : `${ref} (by the push ${last})`
       }),
     )
     const more = obstacle.moved.length - named.length
     const all = [...named, ...(more > 0 ? [`${more} more`] : [])].join(', ')
-    return notUndoable(`These refs have moved since: ${all}.`)
+    return notUndoable(`These refs have changed since: ${all}.`)
   }
 
-  /** Moves refs unless something has come in between; then the Problem that says what. */
+  /** Moves refs back; returns the Problem when something prevents it. */
   async function moveBack(
     repository: Repository,
     undone: FinishedPush,
@@ -74,7 +74,7 @@ export function createUndo(dependencies: Dependencies) {
       await moveRefs(git, { directory: repository.path, watch }, moves)
       return undefined
     } catch (error) {
-      // Whoever has the lock of a ref may have moved it by now.
+      // EEXIST: a ref is locked by another process, which may have moved it by now.
       const isUntouched = error instanceof GitError && (error.isRefusal || error.code === 'EEXIST')
       if (!isUntouched) throw error
       const problem = await explain(repository, undone, updates, error)
@@ -94,20 +94,17 @@ export function createUndo(dependencies: Dependencies) {
     const wanted = updates.map(({ after }) => after).filter((after) => after !== zeroId)
     const found = await findObjects(git, repository.path, wanted)
     if (wanted.some((id) => !found.has(id)))
-      return notUndoable('What this push overwrote or deleted is gone.')
+      return notUndoable('The commits that this push overwrote or deleted no longer exist.')
     if (nameConflicts.some((words) => error.message.includes(words)))
       return notUndoable(
-        'The name of one of its refs is the folder of another one; put them back one after the other.',
+        'The name of one of its refs is a directory of another ref. Restore them one after the other.',
       )
     return undefined
   }
 
-  /**
-   * Undoes a push; the push that this is, as the journal tells of it. Throws `push_not_undoable` and
-   * whatever a push is refused with.
-   */
+  /** Undoes a push; returns the new push as the journal describes it. Throws `push_not_undoable` and the Problems of a push. */
   return async (principal: Principal, repository: Repository, id: string, signal: AbortSignal) => {
-    using _turn = await turns.push.acquire(keysOf({ principal, repository }), signal)
+    using _permit = await limiters.push.acquire(keysOf({ principal, repository }), signal)
     const push: Push = { principal, repository, via: 'undo', undoes: id }
     let problem: Problem | undefined
     let isFinished = true
@@ -121,7 +118,7 @@ export function createUndo(dependencies: Dependencies) {
       problem = await moveBack(repository, undone, updates, hold.watch)
       if (!problem) faultPoint('undo.moved')
     } finally {
-      // After the visit: what a git left that was killed halfway is then out of the way of the rest.
+      // After the hold is released: the leftovers of a killed git are then removed.
       if (problem) await pushes.discard(push)
       else isFinished = await pushes.finalize(push)
     }
@@ -131,7 +128,7 @@ export function createUndo(dependencies: Dependencies) {
   }
 }
 
-// Refs that stand for one another move together, and git wants to be told of one of them.
+// Symbolic refs with the same target move together; git must be given only the target.
 async function reversed({ updates }: FinishedPush, { path }: Repository): Promise<RefUpdate[]> {
   const byTarget = new Map<string, RefUpdate>()
   for (const { ref, before, after } of updates) {
@@ -143,7 +140,7 @@ async function reversed({ updates }: FinishedPush, { path }: Repository): Promis
 
 function finishedLater(): Problem {
   const detail =
-    'The push is undone. Its record and events follow as soon as the database takes them; there is nothing to repeat.'
+    'The push is undone. Its record and events follow when the database is available again. Do not repeat the request.'
   return new Problem('database_unavailable', detail, { retryAfterSeconds: 5 })
 }
 

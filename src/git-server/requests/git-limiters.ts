@@ -2,7 +2,7 @@ import { availableParallelism } from 'node:os'
 import { createFairLimiter, type FairLimiter } from '../../concurrency/fair-limiter.ts'
 import type { PlainSettings } from '../../config/settings.ts'
 
-/** Whose turn it is to fetch, and whose to push, over both doors together. */
+/** Limits concurrent fetches and pushes, over both transports together. */
 export type GitLimiters = Record<LimiterKind, Pick<FairLimiter, 'acquire'>>
 
 export type LimiterKind = 'fetch' | 'push'

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { protocolIn } from './git-request.ts'
 
-test('a client gets the highest version that it names, among whatever else it says', () => {
-  for (const [asked, version] of [
+test('the highest version of the protocol that a client names is used, and anything else is ignored', () => {
+  for (const [requested, version] of [
     ['version=2', 'version=2'],
     ['version=1:version=2', 'version=2'],
     ['version=2:version=1', 'version=2'],
@@ -12,6 +12,6 @@ test('a client gets the highest version that it names, among whatever else it sa
     ['version=12', ''],
     ['', ''],
   ] as const) {
-    assert.equal(protocolIn(asked), version, asked)
+    assert.equal(protocolIn(requested), version, requested)
   }
 })

@@ -1,4 +1,4 @@
-/** What users of Git LFS read, over either transport. */
+/** The message for Git LFS clients, over either transport. */
 export const lfsRefusal =
-  'Git LFS is not supported by this server. Commit such files without LFS, or keep their objects ' +
-  'on another LFS server, which lfs.url in .lfsconfig names.'
+  'Git LFS is not supported by this server. Commit the files without LFS, or set lfs.url in .lfsconfig ' +
+  'to another LFS server.'

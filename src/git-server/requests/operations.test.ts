@@ -3,9 +3,9 @@ import { test } from 'node:test'
 import { Problem } from '../../base/problem.ts'
 import { createMeasure, type Operation } from './operations.ts'
 
-test('what came of an operation is told: a client that left is no refusal, and damage is no fault of the client', async () => {
-  const told: Operation['outcome'][] = []
-  const measure = createMeasure(({ outcome }) => told.push(outcome))
+test("an operation reports its outcome: a disconnected client is not a refusal, and damage is not the client's fault", async () => {
+  const reported: Operation['outcome'][] = []
+  const measure = createMeasure(({ outcome }) => reported.push(outcome))
   const [here, gone] = [new AbortController(), new AbortController()]
   const left = new Problem('malformed_request', 'The client went away.')
   gone.abort(left)
@@ -27,6 +27,6 @@ test('what came of an operation is told: a client that left is no refusal, and d
   ]
   for (const [{ signal }, result, outcome] of cases) {
     await act({ signal }, result).catch(() => {})
-    assert.deepEqual(told.splice(0), [outcome])
+    assert.deepEqual(reported.splice(0), [outcome])
   }
 })

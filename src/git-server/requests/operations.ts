@@ -1,6 +1,6 @@
 import { problemIn, problems } from '../../base/problem.ts'
 
-/** What a client had git do, and what came of it: `refused` was answered with a Problem that is no fault of the server's. */
+/** A Git operation of a client. `refused` means a Problem that is not the server's fault. */
 export type Operation = {
   kind: 'offer' | 'list' | 'fetch' | 'archive' | 'push'
   outcome: 'done' | 'failed' | 'refused' | 'cut_off'
@@ -9,7 +9,7 @@ export type Operation = {
 
 export type Measure = ReturnType<typeof createMeasure>
 
-/** Makes functions tell of each of their calls. They return an Outcome. */
+/** Wraps functions that return a RequestOutcome: reports each call to `onOperation`. */
 export function createMeasure(onOperation: (operation: Operation) => void) {
   return function measure<V extends unknown[], R>(
     kind: Operation['kind'],
@@ -33,7 +33,7 @@ export function createMeasure(onOperation: (operation: Operation) => void) {
   }
 }
 
-// A request's signal is aborted when its client has gone, or neither sends nor reads.
+// A request's signal is aborted when its client disconnects or stalls.
 function outcomeOf(error: unknown, values: unknown[]): Operation['outcome'] {
   if (values.some((value) => signalIn(value)?.aborted)) return 'cut_off'
   const problem = problemIn(error)

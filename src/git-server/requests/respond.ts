@@ -9,27 +9,27 @@ import { malformedRequest } from '../../git/protocol/requests.ts'
 import { assertRepository } from '../../git/refs/refs.ts'
 import type { GitRequest, RequestOutcome } from './git-request.ts'
 
-/** A request whose signal is aborted, too, when its client neither sends nor reads. */
+/** A request whose signal is also aborted when its client stalls: neither sends nor reads. */
 export type WatchedRequest = GitRequest & Disposable & { onProgress: () => void }
 
-type Talk = {
+type Exchange = {
   child: GitProcess
   input: Body
-  /** What the answer begins with, before git's own output. */
+  /** Precedes git's output. */
   heading?: Buffer | undefined
-  onSaid?: () => void
+  onComplete?: () => void
   hold?: ReportHold
-  /** Whether a reason is given in the response, even as all of it: see converse. */
+  /** When the response itself explains why a limit ended git: see pipeProcess. */
   explains?: 'always' | 'once begun'
 }
 
-/** Watches a request for as long as it is not disposed of. For one that is watched already, what moves is told there, too. */
+/** Watches a request for stalls until disposed. Progress is also reported to an outer watch. */
 export function watchRequest(
   request: GitRequest | WatchedRequest,
   stallMs: number,
 ): WatchedRequest {
-  const { answer, isReceiving } = request
-  const isWaiting = () => isReceiving() || answer.output.writableNeedDrain
+  const { response, isReceiving } = request
+  const isWaiting = () => isReceiving() || response.output.writableNeedDrain
   const stall = watchStall(stallMs, isWaiting, request.signal)
   return {
     ...request,
@@ -42,16 +42,16 @@ export function watchRequest(
   }
 }
 
-/** Has a git process answer a request. */
+/** Connects a git process to a request and waits for both. */
 export async function respond(
   watched: WatchedRequest,
-  { child, input, heading, onSaid, hold, explains }: Talk,
+  { child, input, heading, onComplete, hold, explains }: Exchange,
   log: Log,
 ): Promise<RequestOutcome> {
-  const { answer, repository, signal, onProgress, sendsAllFirst } = watched
-  const { output } = answer
+  const { response, repository, signal, onProgress, sendsAllFirst } = watched
+  const { output } = response
   const onBegin = () => {
-    answer.begin()
+    response.begin()
     if (heading) output.write(heading)
   }
   const ended = await pipeProcess(child, {
@@ -61,30 +61,30 @@ export async function respond(
     signal,
     onBegin,
     onProgress,
-    onSaid,
+    onSaid: onComplete,
     hold,
     explains,
   })
   const { exitCode, complaint } = ended
   if (exitCode !== 0) log.warn({ repositoryId: repository.id, exitCode, complaint }, 'git failed')
-  if (!answer.hasBegun() && exitCode === 0) onBegin()
+  if (!response.hasBegun() && exitCode === 0) onBegin()
   return await conclude(watched, ended)
 }
 
-/** What comes of a request when git has ended. Throws a Problem that says why it has said nothing, or not all. */
+/** The outcome of a request after git has ended. Throws a Problem that explains a missing or incomplete response. */
 export async function conclude(
-  { answer, repository }: WatchedRequest,
+  { response, repository }: WatchedRequest,
   { exitCode, exceeded, isExplained }: Pick<PipeEnd, 'exitCode' | 'exceeded' | 'isExplained'>,
 ): Promise<RequestOutcome> {
   if (isExplained) return 'refused'
   if (exceeded) throw exceeded
-  if (!answer.hasBegun() && exitCode === 0) answer.begin()
-  if (answer.hasBegun()) return exitCode
+  if (!response.hasBegun() && exitCode === 0) response.begin()
+  if (response.hasBegun()) return exitCode
   await stat(repository.path).catch(() => {
-    throw new Problem('repository_not_found', `The repository "${repository.name}" is gone.`)
+    throw new Problem('repository_not_found', `The repository "${repository.name}" was deleted.`)
   })
   await assertRepository(repository.path)
-  // That is nothing that the client has done.
-  if (exitCode === null) throw new Error('git was killed before it said anything')
+  // Not the client's fault.
+  if (exitCode === null) throw new Error('git was killed before its first output')
   throw malformedRequest()
 }

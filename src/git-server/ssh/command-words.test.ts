@@ -19,7 +19,7 @@ test('words are quoted as people and shells quote them', () => {
   for (const [line, words] of lines) assert.deepEqual(toWords(line), words, line)
 })
 
-test('whatever Git quotes comes back as it was', () => {
+test('words that Git has quoted are read back unchanged', () => {
   const quote = (text: string) => `'${text.replace(/['!]/g, "'\\$&'")}'`
   fc.assert(
     fc.property(fc.array(fc.string({ unit: 'binary' }), { minLength: 1 }), (words) => {

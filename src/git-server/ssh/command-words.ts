@@ -2,8 +2,8 @@ const piece = /'([^']*)'|"((?:[^"\\]|\\.)*)"|\\(.)|([^\s'"\\]+)/gsy
 const space = /\s+/gy
 
 /**
- * The words of a command line, quoted as Git quotes them for a shell (quote.c, sq_quote_buf) and as
- * people do by hand. Nothing is ever expanded. Undefined for quotes that do not end.
+ * Splits a command line into words, with the quotes of a shell as Git writes them (quote.c, sq_quote_buf) and people
+ * type them. Nothing is expanded. Undefined when a quote is not closed.
  */
 export function toWords(line: string): string[] | undefined {
   const words: string[] = []

@@ -16,15 +16,15 @@ import { type GitResponse, protocolIn } from '../requests/git-request.ts'
 import { lfsRefusal } from '../requests/lfs-refusal.ts'
 import { toWords } from './command-words.ts'
 import type { SshRpcServer } from './rpc-server.ts'
-import type { Visitor } from './ssh-command.ts'
+import type { SshCaller } from './ssh-command.ts'
 import { createSshCommands } from './ssh-commands.ts'
 import { toGreeting, toHelp } from './ssh-output.ts'
 
-/** The SSH user of everybody who has a key, and of whoever has none. */
+/** The SSH user for clients with a key; clients without one use the anonymous user. */
 export const sshUser = 'svc'
 const anonymousUser = 'anonymous'
 
-/** What is known of a client for as long as it is connected; what it may do is asked anew for each command. */
+/** The identity of a connection. Its permissions are read again for each command. */
 type Identity = { keyId: string; username: string } | { anonymousFrom: string }
 
 type Dependencies = {
@@ -37,13 +37,13 @@ type Dependencies = {
   log: Log
 }
 
-// As a shell has them, and as git has them.
+// The conventions of shells and of git.
 const exitCodes = { failure: 1, usage: 2, unknown: 127, git: 128 } as const
 
 // https://github.com/git-lfs/git-lfs/blob/main/docs/api/server-discovery.md, "SSH"
 const lfsCommands = new Set(['git-lfs-authenticate', 'git-lfs-transfer'])
 
-/** Git and a few commands over SSH: https://git-scm.com/docs/pack-protocol, "SSH Transport". */
+/** Serves Git and a few informational commands over SSH: https://git-scm.com/docs/pack-protocol, "SSH Transport". */
 export function createGitOverSsh({ engine, backend, settings, log }: Dependencies) {
   const accessWatch = createAccessWatch({ recheck: backend.recheckAccess })
   const commands = createSshCommands({ engine, backend, accessWatch })
@@ -52,7 +52,7 @@ export function createGitOverSsh({ engine, backend, settings, log }: Dependencie
     burst: settings.requestBurst,
     clock: systemClock,
   })
-  // Also what goes on after its answer: a push is answered before its events are published.
+  // A push stays here until its events are published, which may be after its response.
   const running = new Set<Promise<number>>()
 
   async function authenticate(
@@ -70,13 +70,13 @@ export function createGitOverSsh({ engine, backend, settings, log }: Dependencie
     return { identity: key && { keyId: key.id, username: key.username } }
   }
 
-  async function visitorOf(identity: Identity): Promise<Visitor> {
+  async function callerOf(identity: Identity): Promise<SshCaller> {
     if ('anonymousFrom' in identity) {
       return { principal: anonymousFrom(identity.anonymousFrom), key: undefined }
     }
-    const visitor = await backend.principalOf(identity.keyId)
-    if (!visitor) throw new Problem('ssh_key_not_found', 'Your SSH key was removed or has expired.')
-    return visitor
+    const caller = await backend.principalOf(identity.keyId)
+    if (!caller) throw new Problem('ssh_key_not_found', 'Your SSH key was removed or has expired.')
+    return caller
   }
 
   async function serve(session: SshSession<Identity>): Promise<number> {
@@ -86,7 +86,7 @@ export function createGitOverSsh({ engine, backend, settings, log }: Dependencie
       {
         ...session.identity,
         address: session.address,
-        // Redacted before it is cut: what is left of a token must not be shown either.
+        // Redacted before it is shortened, so that no part of a token is logged.
         command: session.command && redactTokens(session.command).slice(0, 200),
         exitCode,
         ms: Math.round(performance.now() - startedAt),
@@ -100,18 +100,18 @@ export function createGitOverSsh({ engine, backend, settings, log }: Dependencie
     const { identity, command: line, output, signal, input } = session
     const parsed = line === undefined ? undefined : parse(line)
     if (parsed?.command.kind !== 'git') limit(identity)
-    const visitor = await visitorOf(identity)
+    const caller = await callerOf(identity)
     if (!parsed) {
-      output.write(toLines(session, toGreeting(visitor, toHelp(commands))))
+      output.write(toLines(session, toGreeting(caller, toHelp(commands))))
       return 0
     }
     const { command, repositoryName, isJson } = parsed
-    const said = Promise.withResolvers<number>()
+    const completed = Promise.withResolvers<number>()
     const call = {
-      visitor,
+      caller,
       repositoryName,
       protocol: protocolIn(session.gitProtocol),
-      answer: toAnswer(session, () => said.resolve(0)),
+      response: toGitResponse(session, () => completed.resolve(0)),
       input: input.read(signal),
       isReceiving: input.isWaiting,
       signal,
@@ -126,16 +126,16 @@ export function createGitOverSsh({ engine, backend, settings, log }: Dependencie
       .then((outcome) => (typeof outcome === 'number' ? outcome : exitCodes.git))
     running.add(ended)
     ended.finally(() => running.delete(ended)).catch(() => {})
-    return Promise.race([said.promise, ended])
+    return Promise.race([completed.promise, ended])
   }
 
-  // Git's commands have limits of their own, as over HTTP.
+  // Git's own commands are limited by the Git limiters, as over HTTP.
   function limit(identity: Identity): void {
     const retryAfterSeconds = requests.take(nameOf(identity))
     if (retryAfterSeconds === 0) return
     throw new Problem(
       'too_many_requests',
-      `A key may have ${settings.requestsPerSecond} commands run in a second.`,
+      `A key may run ${settings.requestsPerSecond} commands per second.`,
       { retryAfterSeconds },
     )
   }
@@ -144,19 +144,23 @@ export function createGitOverSsh({ engine, backend, settings, log }: Dependencie
     if (Buffer.byteLength(line) > settings.sshCommandMaxBytes) {
       throw new CommandError(
         exitCodes.usage,
-        `A command may have at most ${settings.sshCommandMaxBytes} bytes.`,
+        `A command must not be longer than ${settings.sshCommandMaxBytes} bytes.`,
       )
     }
     const words = toWords(line)
-    if (!words) throw new CommandError(exitCodes.usage, 'The quotes of the command do not match.')
-    // Some clients are set to run `git upload-pack`.
+    if (!words)
+      throw new CommandError(exitCodes.usage, 'The command has a quote that is not closed.')
+    // Some clients are configured to run `git upload-pack`.
     if (words[0] === 'git' && words[1]) words.splice(0, 2, `git-${words[1]}`)
     const [name = '', ...args] = words
     // Not exit code 127: clients then assume that LFS is served over HTTP.
     if (lfsCommands.has(name)) throw new CommandError(exitCodes.git, lfsRefusal)
     const command = Object.hasOwn(commands, name) ? commands[name] : undefined
     if (!command) {
-      throw new CommandError(exitCodes.unknown, `There is no command "${name}" here; try help.`)
+      throw new CommandError(
+        exitCodes.unknown,
+        `Unknown command "${name}"; run help for a list of commands.`,
+      )
     }
     const isJson = command.kind === 'print' && args.includes('--json')
     const others = isJson ? args.filter((arg) => arg !== '--json') : args
@@ -176,7 +180,7 @@ export function createGitOverSsh({ engine, backend, settings, log }: Dependencie
       return error.exitCode
     }
     const problem = toProblem(error)
-    if (problem.cause !== undefined) log.error({ err: problem.cause }, 'an ssh command failed')
+    if (problem.cause !== undefined) log.error({ err: problem.cause }, 'ssh command failed')
     const { message } = await causeOf(problem, backend.requireParts)
     errors.write(toLines(session, toComplaint(message)))
     return isGit ? exitCodes.git : exitCodes.failure
@@ -187,19 +191,19 @@ export function createGitOverSsh({ engine, backend, settings, log }: Dependencie
     authenticate,
     serve,
 
-    /** Waits until nothing runs any more. */
+    /** Waits until all commands have ended. */
     drain: () => Promise.allSettled(running),
   }
 }
 
-// A username cannot look like an address with this before it.
+// The prefix contains spaces, so no username can equal it.
 function nameOf(identity: Identity): string {
   return 'username' in identity ? identity.username : `anonymous from ${identity.anonymousFrom}`
 }
 
-/** A command line that is not one of ours. */
+/** A command line that is not valid. */
 class CommandError extends Error {
-  override readonly name = 'CommandFault'
+  override readonly name = 'CommandError'
   readonly exitCode: number
 
   constructor(exitCode: number, message: string) {
@@ -212,17 +216,17 @@ function toComplaint(text: string): string {
   return `svc: ${printable(text)}\n`
 }
 
-// A terminal in raw mode does not return to the start of the line by itself.
+// A terminal in raw mode needs a carriage return.
 function toLines({ hasTerminal }: SshSession<Identity>, text: string): string {
   return hasTerminal ? text.replaceAll('\n', '\r\n') : text
 }
 
-// Addresses are `/name.git` in URLs and `name.git` after a colon.
+// The path is `/name.git` in URLs and `name.git` in scp-like addresses.
 function toRepositoryName(path: string): string {
   return trimEndOf(path.replace(/^\//, ''), '/').replace(/\.git$/, '')
 }
 
-function toAnswer({ output }: SshSession<Identity>, onSaid: () => void): GitResponse {
+function toGitResponse({ output }: SshSession<Identity>, onComplete: () => void): GitResponse {
   let hasBegun = false
   return {
     output,
@@ -234,6 +238,6 @@ function toAnswer({ output }: SshSession<Identity>, onSaid: () => void): GitResp
       output.write(bytes)
     },
     hasBegun: () => hasBegun,
-    onSaid,
+    onComplete,
   }
 }

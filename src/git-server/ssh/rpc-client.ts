@@ -5,25 +5,25 @@ import type { Operation } from '../requests/operations.ts'
 import type { FetchSource } from '../upload-pack/response-cache.ts'
 import type { SshRpcServer } from './rpc-server.ts'
 
-/** The functions of the main process that the engine and the SSH transport call from the SSH process. */
+/** Dependencies of the Git engine in the SSH process, which call the main process. */
 export function createSshRpcClient(backend: SshRpcServer) {
   let lastId = 0
 
-  function turnsOf(kind: LimiterKind): GitLimiters[LimiterKind] {
+  function limiterFor(kind: LimiterKind): GitLimiters[LimiterKind] {
     return {
       async acquire(keys, signal) {
         signal.throwIfAborted()
         lastId += 1
         const id = lastId
-        // Fails only when there is nobody left to be told.
-        const end = () => void backend.endTurn(id).catch(() => {})
-        signal.addEventListener('abort', end)
+        // Fails only when the main process has gone.
+        const release = () => void backend.releasePermit(id).catch(() => {})
+        signal.addEventListener('abort', release)
         try {
-          await backend.takeTurn(id, kind, keys)
+          await backend.acquirePermit(id, kind, keys)
         } finally {
-          signal.removeEventListener('abort', end)
+          signal.removeEventListener('abort', release)
         }
-        return { [Symbol.dispose]: end }
+        return { [Symbol.dispose]: release }
       },
     }
   }
@@ -32,14 +32,14 @@ export function createSshRpcClient(backend: SshRpcServer) {
     async acquire(repositoryId) {
       lastId += 1
       const id = lastId
-      await backend.enter(id, repositoryId)
+      await backend.acquireHold(id, repositoryId)
       let exitCode: Promise<number | null> | undefined
       return {
         watch(ended) {
-          exitCode = ended.then((how) => how.exitCode).catch(() => null)
+          exitCode = ended.then((end) => end.exitCode).catch(() => null)
         },
         async [Symbol.asyncDispose]() {
-          await backend.leave(id, await exitCode)
+          await backend.releaseHold(id, await exitCode)
         },
       }
     },
@@ -58,10 +58,10 @@ export function createSshRpcClient(backend: SshRpcServer) {
     finalize: async ({ id }) => id === undefined || backend.finalize(id),
   }
 
-  // A count that is lost with the process is no loss.
+  // Metrics may be lost when the main process ends.
   const onOperation = (operation: Operation) => void backend.observe(operation).catch(() => {})
   const onFetch = (source: FetchSource) => void backend.observeFetch(source).catch(() => {})
 
-  const turns = { fetch: turnsOf('fetch'), push: turnsOf('push') }
-  return { turns, repositoryHolds, pushes, onOperation, onFetch }
+  const limiters = { fetch: limiterFor('fetch'), push: limiterFor('push') }
+  return { limiters, repositoryHolds, pushes, onOperation, onFetch }
 }

@@ -10,35 +10,35 @@ import type { GitLimiters, LimiterKind } from '../requests/git-limiters.ts'
 import type { Operation } from '../requests/operations.ts'
 import type { FetchSource } from '../upload-pack/response-cache.ts'
 
-/** What the SSH process asks of the main one, which alone knows who may do what. */
+/** The functions that the SSH process calls in the main process, which alone has the database. */
 export type SshRpcServer = ReturnType<typeof createSshRpcServer>['functions']
 
 type Dependencies = {
   sshKeys: SshKeys
   repositories: Repositories
   recheckAccess: (access: Access) => Promise<void>
-  /** Throws the Problem of a part of the service that is missing. */
+  /** Throws the Problem of a part of the service that is unavailable. */
   requireParts: () => Promise<void>
   pushes: Pushes
   repositoryHolds: RepositoryHolds
-  turns: GitLimiters
+  limiters: GitLimiters
   /** Called when a Git operation over SSH has ended. */
   onOperation: (operation: Operation) => void
   /** Called for each fetch over SSH. */
   onFetch: (source: FetchSource) => void
 }
 
-type Turn = { end: AbortController; held?: Disposable }
+type Permit = { end: AbortController; held?: Disposable }
 
-/** The main process's side for one SSH process. What that holds here is named by numbers of its own. */
+/** The main process's side for one SSH process, which identifies its permits and holds by its own numbers. */
 export function createSshRpcServer(dependencies: Dependencies) {
-  const { sshKeys, repositories, recheckAccess, requireParts, pushes, repositoryHolds, turns } =
+  const { sshKeys, repositories, recheckAccess, requireParts, pushes, repositoryHolds, limiters } =
     dependencies
   const { onOperation, onFetch } = dependencies
-  const heldTurns = new Map<number, Turn>()
-  const repositoryHoldCounts = new Map<number, Hold>()
+  const permits = new Map<number, Permit>()
+  const holds = new Map<number, Hold>()
   const openPushes = new Map<string, Push>()
-  // Calls that may yet give the process something to hold.
+  // Pending calls that may still give the SSH process a permit, a hold or a push.
   const calls = new Set<Promise<unknown>>()
 
   const functions = {
@@ -52,40 +52,40 @@ export function createSshRpcServer(dependencies: Dependencies) {
     list: (principal: Principal) => repositories.list(principal, { after: '', limit: undefined }),
     describe: (repository: Repository) => repositories.describe(repository),
 
-    async takeTurn(id: number, kind: LimiterKind, keys: string[]): Promise<void> {
-      const turn: Turn = { end: new AbortController() }
-      heldTurns.set(id, turn)
+    async acquirePermit(id: number, kind: LimiterKind, keys: string[]): Promise<void> {
+      const permit: Permit = { end: new AbortController() }
+      permits.set(id, permit)
       try {
-        turn.held = await turns[kind].acquire(keys, turn.end.signal)
+        permit.held = await limiters[kind].acquire(keys, permit.end.signal)
       } catch (error) {
-        heldTurns.delete(id)
+        permits.delete(id)
         throw error
       }
-      if (turn.end.signal.aborted) turn.held[Symbol.dispose]()
+      if (permit.end.signal.aborted) permit.held[Symbol.dispose]()
     },
 
-    /** Ends a turn, or the wait for it. */
-    async endTurn(id: number): Promise<void> {
-      const turn = heldTurns.get(id)
-      if (!turn) return
-      heldTurns.delete(id)
-      turn.end.abort()
-      turn.held?.[Symbol.dispose]()
+    /** Releases a permit, or ends the wait for it. */
+    async releasePermit(id: number): Promise<void> {
+      const permit = permits.get(id)
+      if (!permit) return
+      permits.delete(id)
+      permit.end.abort()
+      permit.held?.[Symbol.dispose]()
     },
 
-    async enter(id: number, repositoryId: string): Promise<void> {
-      repositoryHoldCounts.set(id, await repositoryHolds.acquire(repositoryId))
+    async acquireHold(id: number, repositoryId: string): Promise<void> {
+      holds.set(id, await repositoryHolds.acquire(repositoryId))
     },
 
-    /** Ends a visit whose git has ended with an exit code, null if it was killed, undefined if it never was. */
-    async leave(id: number, exitCode: number | null | undefined): Promise<void> {
-      const hold = repositoryHoldCounts.get(id)
-      repositoryHoldCounts.delete(id)
+    /** Releases a hold. `exitCode` is git's: null if it was killed, undefined if it never started. */
+    async releaseHold(id: number, exitCode: number | null | undefined): Promise<void> {
+      const hold = holds.get(id)
+      holds.delete(id)
       if (exitCode !== undefined) hold?.watch(Promise.resolve({ exitCode }))
       await hold?.[Symbol.asyncDispose]()
     },
 
-    /** Judges a push; the id of its record. */
+    /** Authorizes a push; returns the id of its record. */
     async authorize(
       principal: Principal,
       repository: Repository,
@@ -113,30 +113,30 @@ export function createSshRpcServer(dependencies: Dependencies) {
     },
   }
 
-  function counted<V extends unknown[], R>(call: (...values: V) => Promise<R>) {
+  function tracked<V extends unknown[], R>(call: (...values: V) => Promise<R>) {
     return (...values: V): Promise<R> => {
-      const answer = call(...values)
-      calls.add(answer)
-      const done = () => calls.delete(answer)
-      answer.then(done, done)
-      return answer
+      const result = call(...values)
+      calls.add(result)
+      const done = () => calls.delete(result)
+      result.then(done, done)
+      return result
     }
   }
 
   return {
     functions: {
       ...functions,
-      takeTurn: counted(functions.takeTurn),
-      enter: counted(functions.enter),
-      authorize: counted(functions.authorize),
+      acquirePermit: tracked(functions.acquirePermit),
+      acquireHold: tracked(functions.acquireHold),
+      authorize: tracked(functions.authorize),
     },
 
-    /** Gives up all that the process held, which is gone with its git processes. */
+    /** Releases all that the SSH process held, after it and its git processes have ended. */
     async abandon(): Promise<void> {
-      await Promise.all([...heldTurns.keys()].map(functions.endTurn))
+      await Promise.all([...permits.keys()].map(functions.releasePermit))
       await Promise.allSettled(calls)
       await Promise.all([
-        ...[...repositoryHoldCounts.keys()].map((id) => functions.leave(id, null)),
+        ...[...holds.keys()].map((id) => functions.releaseHold(id, null)),
         ...[...openPushes.keys()].map(functions.finalize),
       ])
     },

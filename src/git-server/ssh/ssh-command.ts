@@ -3,34 +3,34 @@ import type { Body } from '../../git/protocol/request-body.ts'
 import type { Key } from '../../ssh-keys/ssh-keys.ts'
 import type { GitResponse, RequestOutcome } from '../requests/git-request.ts'
 
-/** Somebody who came by SSH: as whom, and with which key, if any. */
-export type Visitor = { principal: Principal; key: Key | undefined }
+/** The principal of an SSH command, and its key unless it is anonymous. */
+export type SshCaller = { principal: Principal; key: Key | undefined }
 
-/** What a command is run with. */
+/** The invocation of a command. */
 export type Call = {
-  visitor: Visitor
-  /** The name in its argument, for a command that takes one. */
+  caller: SshCaller
+  /** The repository named by the argument, for a command that takes one. */
   repositoryName: string
   protocol: string
-  answer: GitResponse
+  response: GitResponse
   input: Body
   isReceiving: () => boolean
   signal: AbortSignal
 }
 
 type Common = {
-  /** What follows the name: one repository, or nothing. */
+  /** The argument of the command: one repository, or none. */
   usage: '<name>' | ''
   summary: string
 }
 
-/** A command that prints: text for people, or what the API would answer, as JSON. */
+/** A command that prints text, or with `--json` the JSON of the API. */
 type PrintingCommand = Common & {
   kind: 'print'
   run: (call: Call) => Promise<{ text: string; json: unknown }>
 }
 
-/** A command that Git's own client runs. */
+/** A command that Git clients run. */
 type GitCommand = Common & { kind: 'git'; run: (call: Call) => Promise<RequestOutcome> }
 
 export type SshCommand = PrintingCommand | GitCommand

@@ -12,14 +12,14 @@ type Dependencies = {
   accessWatch: AccessWatch
 }
 
-/** Every command that may be run over SSH, by name. */
+/** The commands that can be run over SSH, by name. */
 export function createSshCommands({ engine, backend, accessWatch }: Dependencies) {
   const commands: Record<string, SshCommand> = {
     repos: {
       kind: 'print',
       usage: '',
       summary: 'list the repositories that you can see',
-      async run({ visitor: { principal } }) {
+      async run({ caller: { principal } }) {
         requirePermission(principal, 'repo:read')
         const all = await backend.list(principal)
         return { text: toList(all), json: all }
@@ -28,8 +28,8 @@ export function createSshCommands({ engine, backend, accessWatch }: Dependencies
     info: {
       kind: 'print',
       usage: '<name>',
-      summary: 'tell about one repository',
-      async run({ visitor: { principal }, repositoryName }) {
+      summary: 'show the details of a repository',
+      async run({ caller: { principal }, repositoryName }) {
         const repository = await backend.open(principal, repositoryName, 'repo:read')
         const described = await backend.describe(repository)
         return { text: toDetails(described), json: described }
@@ -38,9 +38,9 @@ export function createSshCommands({ engine, backend, accessWatch }: Dependencies
     whoami: {
       kind: 'print',
       usage: '',
-      summary: 'tell who you are here, and what your key may do',
-      async run({ visitor }) {
-        return { text: toSelf(visitor), json: toIdentity(visitor) }
+      summary: 'show your username and what your key may do',
+      async run({ caller }) {
+        return { text: toSelf(caller), json: toIdentity(caller) }
       },
     },
     help: {
@@ -54,11 +54,11 @@ export function createSshCommands({ engine, backend, accessWatch }: Dependencies
     'git-upload-pack': {
       kind: 'git',
       usage: '<name>',
-      summary: 'what git clone, git fetch and git ls-remote run',
+      summary: 'run by git clone, git fetch and git ls-remote',
       async run(call) {
         return whileReadable(call, async (request) => {
           if (call.protocol !== 'version=2') return engine.fetchSession(request, call.input)
-          await engine.offer('git-upload-pack', request)
+          await engine.advertise('git-upload-pack', request)
           return engine.fetchEach(request, call.input)
         })
       },
@@ -66,24 +66,24 @@ export function createSshCommands({ engine, backend, accessWatch }: Dependencies
     'git-receive-pack': {
       kind: 'git',
       usage: '<name>',
-      summary: 'what git push runs',
+      summary: 'run by git push',
       async run(call) {
         const request = await open(call, 'repo:write')
-        await engine.offer('git-receive-pack', request)
+        await engine.advertise('git-receive-pack', request)
         return engine.push(request, call.input, true)
       },
     },
     'git-upload-archive': {
       kind: 'git',
       usage: '<name>',
-      summary: 'what git archive --remote runs',
+      summary: 'run by git archive --remote',
       async run(call) {
         return whileReadable(call, (request) => engine.archive(request, call.input))
       },
     },
   }
 
-  /** Serves what reads a repository until its caller may not any more. A push is decided when git's hook asks. */
+  /** Serves a command that reads a repository, and ends it when the caller loses access. Pushes are checked in git's hook. */
   async function whileReadable(
     call: Call,
     serve: (request: GitRequest) => Promise<RequestOutcome>,
@@ -108,7 +108,7 @@ export function createSshCommands({ engine, backend, accessWatch }: Dependencies
   }
 
   async function open(call: Call, permission: 'repo:read' | 'repo:write'): Promise<GitRequest> {
-    const { principal } = call.visitor
+    const { principal } = call.caller
     const repository = await backend.open(principal, call.repositoryName, permission)
     return { ...call, principal, repository, sendsAllFirst: false }
   }

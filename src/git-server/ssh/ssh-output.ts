@@ -1,7 +1,7 @@
 import type { Permission } from '../../access/permissions.ts'
 import { printable, toDate, toTable } from '../../base/format.ts'
 import type { Repositories } from '../../repositories/repositories.ts'
-import type { SshCommand, Visitor } from './ssh-command.ts'
+import type { SshCaller, SshCommand } from './ssh-command.ts'
 
 type Listed = Awaited<ReturnType<Repositories['list']>>[number]
 type Described = Awaited<ReturnType<Repositories['describe']>>
@@ -36,7 +36,7 @@ export function toDetails(repository: Described): string {
 }
 
 /** `whoami`, as JSON. */
-export function toIdentity({ principal, key }: Visitor) {
+export function toIdentity({ principal, key }: SshCaller) {
   return {
     username: usernameOf(principal),
     permissions: [...principal.permissions],
@@ -53,7 +53,7 @@ export function toIdentity({ principal, key }: Visitor) {
 }
 
 /** `whoami`: `Field: value` lines. */
-export function toSelf({ principal, key }: Visitor): string {
+export function toSelf({ principal, key }: SshCaller): string {
   return toFields({
     Username: usernameOf(principal),
     Key: key ? `${key.name} (${key.keyType} ${key.fingerprint})` : 'none',
@@ -74,19 +74,19 @@ export function toCatalogue(commands: Record<string, SshCommand>) {
 /** `help`. */
 export function toHelp(commands: Record<string, SshCommand>): string {
   const rows = toCatalogue(commands).map(({ usage, summary }) => [`  ${usage}`, summary])
-  return `Commands:\n${toTable(rows)}Those that print take --json.\n`
+  return `Commands:\n${toTable(rows)}Commands that print accept --json.\n`
 }
 
-/** What a person is told who logs in without a command. */
-export function toGreeting({ principal, key }: Visitor, help: string): string {
+/** The greeting for a login without a command. */
+export function toGreeting({ principal, key }: SshCaller, help: string): string {
   const who = printable(usernameOf(principal))
   const how = key
     ? `your key "${printable(key.name)}" (${key.fingerprint}) may ${abilities(principal.permissions)}`
     : 'you may read every repository without a key'
-  return `Hello ${who}: ${how}.\nThere is no shell here.\n\n${help}`
+  return `Hello ${who}: ${how}.\nShell access is not provided.\n\n${help}`
 }
 
-function usernameOf({ kind, username }: Visitor['principal']): string {
+function usernameOf({ kind, username }: SshCaller['principal']): string {
   return kind === 'anonymous' ? 'anonymous' : username
 }
 

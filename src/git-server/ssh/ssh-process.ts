@@ -7,17 +7,17 @@ import { type PlainSettings, withoutSecrets } from '../../config/settings.ts'
 import { endOrphans, ownerVariable } from '../../git/process/orphans.ts'
 import type { RefCounts } from '../../git/refs/ref-cache.ts'
 import { connectRpc, type Wire } from '../../rpc/rpc.ts'
-import type { Kept } from '../upload-pack/cache-store.ts'
+import type { CacheUsage } from '../upload-pack/cache-store.ts'
 import type { createSshRpcServer } from './rpc-server.ts'
 
-/** What the main process asks of the SSH process. */
+/** The functions that the main process calls in the SSH process. */
 export type SshProcessFunctions = {
-  /** Starts to listen; says where, or why it cannot. */
+  /** Starts to listen; returns the address, or why that failed. */
   start: (options: SshProcessOptions) => Promise<Listening | { fault: string }>
-  /** Ends when the last command has; those that last longer are cut off. */
+  /** Waits for running commands to end; those that exceed the timeout are cut off. */
   stop: (timeoutMs: number) => Promise<void>
-  /** Answers, and tells how many gits it runs, and what it keeps. */
-  ping: () => Promise<{ gitProcesses: number; kept: Kept; refs: RefCounts }>
+  /** Responds with the number of git processes and the sizes of the caches. */
+  ping: () => Promise<{ gitProcesses: number; kept: CacheUsage; refs: RefCounts }>
 }
 
 export type SshProcessOptions = { settings: PlainSettings; port: number; path: string }
@@ -35,8 +35,8 @@ type Options = SshProcessOptions & {
 const program = fileURLToPath(new URL(`../../ssh-main${extname(import.meta.url)}`, import.meta.url))
 const restartAfterMs = 1000
 const exitWaitMs = 2000
-const pingEveryMs = 10_000
-const unansweredMost = 3
+const pingIntervalMs = 10_000
+const maxUnansweredPings = 3
 
 /** Marks the SSH process of a data directory, and the git processes that it starts. */
 export function sshOwner(dataDir: string): string {
@@ -44,9 +44,8 @@ export function sshOwner(dataDir: string): string {
 }
 
 /**
- * Git over SSH in a process of its own: neither its encryption nor the packs that it carries keep the
- * API waiting, and what strangers send is read where there is no database and no secret. One that ends
- * by itself is started again.
+ * Runs Git over SSH in a separate process. Encryption and pack data do not block the API's event loop, and input of
+ * unauthenticated clients is parsed where there is no database and no secret. A process that crashes is restarted.
  */
 export async function startSshProcess({ createBackend, log, environment, ...options }: Options) {
   const { path } = options
@@ -62,10 +61,10 @@ export async function startSshProcess({ createBackend, log, environment, ...opti
   }
   const { host, port } = listening
   void keepRunning()
-  pinging = setInterval(ping, pingEveryMs).unref()
+  pinging = setInterval(ping, pingIntervalMs).unref()
 
   function spawnProcess() {
-    // A session of its own: Ctrl-C is for the main process, and the system shares its time out by session.
+    // A separate session: Ctrl-C is for the main process, and the kernel schedules by session (autogroup, sched(7)).
     const child = fork(program, {
       env: { ...environment, PATH: path, [ownerVariable]: owner },
       stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
@@ -76,11 +75,11 @@ export async function startSshProcess({ createBackend, log, environment, ...opti
     const remote = connectRpc<SshProcessFunctions>({
       wire: wireTo(child),
       ours: backend.functions,
-      onFault: (error) => log.error({ err: error }, 'a request over SSH failed'),
+      onFault: (error) => log.error({ err: error }, 'ssh request failed'),
     })
     const ended = new Promise<{ exitCode: number | null; signal: NodeJS.Signals | null }>(
       (resolve) => {
-        child.on('error', (error) => log.error({ err: error }, 'the SSH server has a fault'))
+        child.on('error', (error) => log.error({ err: error }, 'ssh process error'))
         child.once('exit', (exitCode, signal) => {
           remote.close()
           resolve({ exitCode, signal })
@@ -92,45 +91,45 @@ export async function startSshProcess({ createBackend, log, environment, ...opti
 
   async function keepRunning(): Promise<void> {
     for (;;) {
-      const how = await current.ended
+      const end = await current.ended
       if (isStopping) return
-      log.error(how, 'the SSH server ended by itself; it is started again')
-      await startAgain().catch((error) => {
-        log.error({ err: error }, 'the SSH server did not start; it is tried again')
+      log.error(end, 'ssh process ended unexpectedly; restarting')
+      await restart().catch((error) => {
+        log.error({ err: error }, 'ssh process failed to start; retrying')
         current.child.kill('SIGKILL')
       })
     }
   }
 
-  /** Gives up what a process had that has ended. */
-  async function clearUp(): Promise<void> {
+  /** Ends the git processes of an SSH process that has ended and releases what it held. */
+  async function cleanUp(): Promise<void> {
     await endOrphans(owner)
     await current.backend.abandon()
   }
 
-  async function startAgain(): Promise<void> {
-    await clearUp()
+  async function restart(): Promise<void> {
+    await cleanUp()
     await sleep(restartAfterMs)
     if (isStopping) return
     current = spawnProcess()
-    const answer = await current.theirs.start({ settings, port, path })
-    if ('fault' in answer) throw new Error(answer.fault)
+    const result = await current.theirs.start({ settings, port, path })
+    if ('fault' in result) throw new Error(result.fault)
   }
 
-  // One that does not answer is as bad as one that has ended, and is made so.
+  // A process that does not respond is killed, and then restarted.
   function ping(): void {
-    const asked = current
-    asked.unanswered += 1
-    if (asked.unanswered > unansweredMost) asked.child.kill('SIGKILL')
-    asked.theirs.ping().then(
+    const pinged = current
+    pinged.unanswered += 1
+    if (pinged.unanswered > maxUnansweredPings) pinged.child.kill('SIGKILL')
+    pinged.theirs.ping().then(
       () => {
-        asked.unanswered = 0
+        pinged.unanswered = 0
       },
-      () => {}, // It has ended, which is seen to elsewhere.
+      () => {}, // It has ended: keepRunning restarts it.
     )
   }
 
-  /** It ends when nobody is connected to it, with what it started. */
+  /** Ends the process: it exits when its IPC channel closes. */
   async function end(): Promise<void> {
     isStopping = true
     clearInterval(pinging)
@@ -139,31 +138,31 @@ export async function startSshProcess({ createBackend, log, environment, ...opti
     const timer = setTimeout(() => child.kill('SIGKILL'), exitWaitMs)
     await ended
     clearTimeout(timer)
-    await clearUp()
+    await cleanUp()
   }
 
   return {
     host,
     port,
 
-    /** Takes no new clients and ends when the last command does; those that last longer are cut off. */
+    /** Accepts no new clients and waits for running commands; those that exceed the timeout are cut off. */
     async stop(timeoutMs: number): Promise<void> {
       isStopping = true
       const { child, theirs } = current
       const timer = setTimeout(() => child.kill('SIGKILL'), timeoutMs + exitWaitMs)
       await theirs.stop(timeoutMs).catch(async (error) => {
-        log.error({ err: error }, 'the SSH server did not stop cleanly')
-        await clearUp()
+        log.error({ err: error }, 'ssh process did not stop cleanly')
+        await cleanUp()
       })
       clearTimeout(timer)
     },
 
     end,
 
-    /** How many git processes it runs, and what it keeps. */
+    /** The number of git processes and the sizes of the caches. */
     count: () => current.theirs.ping(),
 
-    /** Has it end at once, for a program that is about to exit. */
+    /** Ends the process without waiting, for a program that is about to exit. */
     abandon(): void {
       isStopping = true
       if (current.child.connected) current.child.disconnect()
@@ -173,7 +172,7 @@ export async function startSshProcess({ createBackend, log, environment, ...opti
 
 function wireTo(child: ChildProcess): Wire {
   return {
-    // A process that is gone is told of by its exit.
+    // Errors are ignored: a process that has gone is noticed by its exit.
     send: (message) => void child.send(message as object, () => {}),
     onMessage: (take) => void child.on('message', take),
   }

@@ -30,7 +30,7 @@ import { respondWithBytes } from '../requests/respond-with-bytes.ts'
 
 type Dependencies = {
   git: Git
-  turns: GitLimiters
+  limiters: GitLimiters
   refCache: RefCache
   via: Via
   freeSpace: FreeSpace
@@ -40,42 +40,45 @@ type Dependencies = {
 
 const versionOne = packet('version 1\n')
 
-/** What fetches and pushes begin with, and lists of refs. */
+/** Sends ref advertisements and serves `ls-refs`. */
 export function createAdvertiser({
   git,
-  turns,
+  limiters,
   refCache,
   via,
   freeSpace,
   stallMs,
   log,
 }: Dependencies) {
-  // What a server offers does not depend on the repository, so it is asked for once.
-  const versionTwoOffer = once(async (path) =>
+  // Capabilities do not depend on the repository, so git is run for them once.
+  const versionTwoAdvertisement = cacheFirst(async (path) =>
     Buffer.from(await git.run(gitCommands.advertiseFetch(path), { protocol: 'version=2' })),
   )
-  const pushCapabilities = once(async (path) =>
+  const pushCapabilities = cacheFirst(async (path) =>
     capabilitiesIn(await git.run(gitCommands.advertisePush(path))),
   )
-  const fetchCapabilities = once(async (path) => {
-    // Over HTTP each request of a fetch stands alone, and may say that it is the last.
+  const fetchCapabilities = cacheFirst(async (path) => {
+    // Over HTTP each request of a fetch is stateless; capabilities such as `no-done` apply only there.
     const command =
       via === 'http' ? gitCommands.advertiseFetch(path) : gitCommands.fetchSession(path)
     return fetchCapabilitiesIn(await git.run(command, { input: flushPacket.toString() }))
   })
 
-  // A fault is told here, where it is shown to the user; git says nothing of why a later request fails.
+  // Damage is reported here because git shows this error to its user, and not those of later requests.
   async function snapshotOf(path: string): Promise<RefSnapshot | undefined> {
     const snapshot = await refCache.of(path)
     if (!snapshot) await assertRepository(path)
     return snapshot
   }
 
-  async function fetchOfferOf(path: string, protocol: string): Promise<Buffer[] | undefined> {
+  async function fetchAdvertisementOf(
+    path: string,
+    protocol: string,
+  ): Promise<Buffer[] | undefined> {
     if (protocol === 'version=2') {
       const head = readFingerprint(`${path}/HEAD`)
       if (head?.kind !== 'file' || head.size === 0) await assertRepository(path)
-      return [await versionTwoOffer(path)]
+      return [await versionTwoAdvertisement(path)]
     }
     const snapshot = await snapshotOf(path)
     if (!snapshot || isShallow(path)) return undefined
@@ -84,79 +87,87 @@ export function createAdvertiser({
     return capabilities && peeled && fetchAdvertisement(snapshot, peeled, capabilities)
   }
 
-  async function pushOfferOf(path: string): Promise<Buffer[] | undefined> {
+  async function pushAdvertisementOf(path: string): Promise<Buffer[] | undefined> {
     const snapshot = await snapshotOf(path)
-    // Told before the client sends anything.
+    // Checked before the client sends its pack.
     await freeSpace.require()
     if (!snapshot || isShallow(path)) return undefined
     return pushAdvertisement(snapshot, await pushCapabilities(path))
   }
 
-  /** Says what a fetch or a push begins with where that takes no git; else says nothing, and is false. */
-  async function offerAtHand(
+  /** Sends the ref advertisement without starting git; false, with nothing sent, when git is needed. */
+  async function advertiseFromCache(
     service: Service,
     request: GitRequest,
     heading?: Buffer,
   ): Promise<boolean> {
     const { repository, protocol } = request
     const isFetch = service === 'git-upload-pack'
-    const offer = isFetch
-      ? await fetchOfferOf(repository.path, protocol)
-      : await pushOfferOf(repository.path)
-    if (!offer) return false
+    const advertisement = isFetch
+      ? await fetchAdvertisementOf(repository.path, protocol)
+      : await pushAdvertisementOf(repository.path)
+    if (!advertisement) return false
     const version = protocol === 'version=1' ? [versionOne] : []
-    await respondWithBytes(request, [...(heading ? [heading] : []), ...version, ...offer], stallMs)
+    await respondWithBytes(
+      request,
+      [...(heading ? [heading] : []), ...version, ...advertisement],
+      stallMs,
+    )
     return true
   }
 
   return {
-    offerAtHand,
+    advertiseFromCache,
 
-    /** Says what a fetch or a push begins with: the server's capabilities, and mostly all refs. */
-    async offer(service: Service, request: GitRequest, heading?: Buffer): Promise<RequestOutcome> {
-      if (await offerAtHand(service, request, heading)) return 0
+    /** Sends the ref advertisement that begins a fetch or a push. */
+    async advertise(
+      service: Service,
+      request: GitRequest,
+      heading?: Buffer,
+    ): Promise<RequestOutcome> {
+      if (await advertiseFromCache(service, request, heading)) return 0
       using watched = watchRequest(request, stallMs)
-      using _turn = await turns.fetch.acquire(keysOf(watched), watched.signal)
+      using _permit = await limiters.fetch.acquire(keysOf(watched), watched.signal)
       const command =
         service === 'git-upload-pack' ? gitCommands.advertiseFetch : gitCommands.advertisePush
       await using child = await git.start(command(request.repository.path), request)
-      // With nothing said, the status of HTTP gives the reason.
+      // Before the first byte, the HTTP status gives the reason.
       const explains = 'once begun'
       return await respond(watched, { child, input: bodyOf(), heading, explains }, log)
     },
 
-    /** Answers `ls-refs`. */
+    /** Serves `ls-refs`. */
     async list(request: GitRequest | WatchedRequest, input: Buffer): Promise<RequestOutcome> {
       const { repository, protocol } = request
       const lines =
         protocol === 'version=2' ? await answerLsRefs(refCache, repository.path, input) : undefined
       if (lines) return respondWithBytes(request, lines, stallMs)
       using watched = watchRequest(request, stallMs)
-      using _turn = await turns.fetch.acquire(keysOf(watched), watched.signal)
+      using _permit = await limiters.fetch.acquire(keysOf(watched), watched.signal)
       await using child = await git.start(gitCommands.fetch(repository.path), watched)
       return await respond(watched, { child, input: bodyOf(input) }, log)
     },
   }
 }
 
-// Git lists the commits whose parents a repository lacks.
+// Git also advertises the commits whose parents a shallow repository lacks.
 function isShallow(path: string): boolean {
   return existsSync(join(path, 'shallow'))
 }
 
-/** Asks until there is an answer, by the first repository that gives one. */
-function once<T>(ask: (path: string) => Promise<T>): (path: string) => Promise<T> {
+/** Caches the first defined result, from any repository; failures are not cached. */
+function cacheFirst<T>(read: (path: string) => Promise<T>): (path: string) => Promise<T> {
   let known: Promise<T> | undefined
   return async (path) => {
-    known ??= ask(path)
-    const asked = known
+    known ??= read(path)
+    const pending = known
     const forget = () => {
-      if (known === asked) known = undefined
+      if (known === pending) known = undefined
     }
     try {
-      const answer = await asked
-      if (answer === undefined) forget()
-      return answer
+      const result = await pending
+      if (result === undefined) forget()
+      return result
     } catch (error) {
       forget()
       await assertRepository(path)

@@ -6,7 +6,7 @@ import { readFetchRequest } from './cache-key.ts'
 const id = '1'.repeat(40)
 const delimiter = Buffer.from('0001')
 
-test('whoever asks, the same request is the same, and another is another', () => {
+test('the agent does not change the key of a request, and its arguments do', () => {
   const one = readFetchRequest(request([`want ${id}`], { agent: 'git/2.39.5' }))
   const other = readFetchRequest(request([`want ${id}`], { agent: 'JGit/7' }))
   assert.ok(one && other)
@@ -15,11 +15,11 @@ test('whoever asks, the same request is the same, and another is another', () =>
   assert.notDeepEqual(one.canonical, changed?.canonical)
 })
 
-test('a name of a program among the arguments is no name of a program', () => {
+test('an agent among the arguments is not ignored', () => {
   assert.equal(readFetchRequest(request([`want ${id}`, 'agent=git'])), undefined)
 })
 
-test('what else the answer depends on is told', () => {
+test('what else a response depends on is reported', () => {
   const read = (...args: string[]) => {
     const { hasHaves, includesTags } = readFetchRequest(request([`want ${id}`, ...args])) ?? {}
     return [hasHaves, includesTags]
@@ -67,7 +67,7 @@ for (const unknown of [
   })
 }
 
-test('what is not one whole command of version 2 is left to git', () => {
+test('anything but one complete command of version 2 is left to git', () => {
   const whole = request([`want ${id}`, 'done'])
   const want = packet(`want ${id}\n`)
   for (const other of [
@@ -94,7 +94,7 @@ test('what is not one whole command of version 2 is left to git', () => {
   }
 })
 
-test('a request that is longer than most is left to git', () => {
+test('an unusually long request is left to git', () => {
   const wants = Array<string>(4000).fill(`want ${id}`)
   assert.ok(readFetchRequest(request(wants)))
   assert.equal(readFetchRequest(request([...wants, ...wants])), undefined)

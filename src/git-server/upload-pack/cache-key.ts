@@ -1,17 +1,17 @@
 import { firstPacket } from '../../git/protocol/pkt-line.ts'
 
-/** A `fetch` command whose answer is the same for whoever sends it. */
+/** A `fetch` command whose response is the same for every client. */
 export type FetchRequest = {
-  /** All of it but the name of the client's program: what is equal has equal answers. */
+  /** The command without the client's agent: equal bytes have equal responses. */
   canonical: Buffer
-  /** Whether it names objects of the client's: then the answer says which of them the server has, too. */
+  /** Whether it names objects of the client: the response then also says which of them the server has. */
   hasHaves: boolean
-  /** Whether tags of what is sent come with it. */
+  /** Whether tags that point to sent objects are included. */
   includesTags: boolean
 }
 
-// Longer ones are rare, and nobody else is answered while they are read.
-const linesAtMost = 4096
+// Longer requests are rare, and parsing one blocks the event loop.
+const maxLines = 4096
 
 const capabilities = /^(command=fetch|object-format=sha1)\n?$/
 const agent = /^agent=/
@@ -24,22 +24,22 @@ const flags = [
   'deepen-relative',
   'wait-for-done',
 ]
-// A filter may also name a file by a branch, which moves: sparse:oid.
+// Not sparse:oid, which may name a file by a branch, and branches move.
 const filter = '(blob:none|blob:limit=\\d+[kmg]?|tree:\\d+|object:type=(blob|tree|commit|tag))'
 const known = new RegExp(
   `^(${flags.join('|')}|(want|have|shallow) [0-9a-f]{40}|deepen(-since)? \\d+|filter ${filter})\\n?$`,
 )
 
 /**
- * Reads a `fetch` command of version 2: https://git-scm.com/docs/protocol-v2. Undefined for one that is not
- * understood wholly, or whose answer depends on more than is in it, in the objects and in the tags.
+ * Parses a `fetch` command of protocol version 2: https://git-scm.com/docs/protocol-v2. Undefined for one with unknown
+ * arguments, or whose response depends on more than the command, the objects and the tags.
  */
 export function readFetchRequest(input: Buffer): FetchRequest | undefined {
   const kept: Buffer[] = []
   let part: 'capabilities' | 'arguments' = 'capabilities'
   let hasHaves = false
   let includesTags = false
-  for (let at = 0, lines = 0; lines < linesAtMost; lines++) {
+  for (let at = 0, lines = 0; lines < maxLines; lines++) {
     const found = firstPacket(input.subarray(at))
     if (typeof found !== 'object') return undefined
     const { packet, length } = found
@@ -56,7 +56,7 @@ export function readFetchRequest(input: Buffer): FetchRequest | undefined {
     } else if (packet.kind === 'delimiter' && part === 'capabilities') {
       part = 'arguments'
     } else {
-      // Git answers one command, and does not read what comes after.
+      // Git serves one command and ignores what follows.
       const isWhole = packet.kind === 'flush' && part === 'arguments' && at === input.length
       return isWhole ? { canonical: Buffer.concat(kept), hasHaves, includesTags } : undefined
     }

@@ -13,98 +13,98 @@ import { createResponsePipe } from './response-pipe.ts'
 const kib = 1024
 const mib = 1024 * kib
 
-test('what was not asked for the longest goes first when there is no room', async () => {
-  await using site = await createSite({ maxBytes: 4 * mib })
-  for (const key of ['a', 'b', 'c', 'd']) await site.put(key, mib)
-  assert.ok(site.kept.find('a'))
-  await site.put('e', mib)
-  assert.deepEqual(site.present('a', 'b', 'c', 'd', 'e'), ['a', 'c', 'd', 'e'])
-  assert.deepEqual(site.kept.count(), { entries: 4, bytes: 4 * mib })
+test('the least recently used response is evicted first when the cache is full', async () => {
+  await using fixture = await createFixture({ maxBytes: 4 * mib })
+  for (const key of ['a', 'b', 'c', 'd']) await fixture.put(key, mib)
+  assert.ok(fixture.store.find('a'))
+  await fixture.put('e', mib)
+  assert.deepEqual(fixture.present('a', 'b', 'c', 'd', 'e'), ['a', 'c', 'd', 'e'])
+  assert.deepEqual(fixture.store.count(), { entries: 4, bytes: 4 * mib })
 })
 
-test('no answer takes more than half of the room, and without room none is taken', async () => {
-  const { kept } = await createSite({ maxBytes: 4 * mib })
-  assert.deepEqual([1, 2 * mib, 2 * mib + 1, 0].map(kept.takes), [true, true, false, false])
-  const { kept: none } = await createSite({ maxBytes: 0 })
-  assert.equal(none.takes(1), false)
+test('a response may take half of the cache at most, and a cache of size 0 accepts none', async () => {
+  const { store } = await createFixture({ maxBytes: 4 * mib })
+  assert.deepEqual([1, 2 * mib, 2 * mib + 1, 0].map(store.accepts), [true, true, false, false])
+  const { store: none } = await createFixture({ maxBytes: 0 })
+  assert.equal(none.accepts(1), false)
 })
 
-test('an answer is kept for as long as is said, and for seconds when it was asked for once', async () => {
-  await using site = await createSite({ maxAgeMs: 3_600_000 })
-  await site.put('twice', kib)
-  await site.put('once', kib, false)
-  await site.put('once and again', kib, false)
-  site.clock.time += 9_000
-  assert.ok(site.kept.find('once and again'))
-  site.clock.time += 2_000
-  assert.deepEqual(site.present('once', 'twice', 'once and again'), ['twice', 'once and again'])
-  site.clock.time += 3_600_000
-  assert.deepEqual(site.present('twice', 'once and again'), [])
-  assert.deepEqual(site.kept.count(), { entries: 0, bytes: 0 })
+test('a response is store for maxAgeMs, and for seconds when it was requested once', async () => {
+  await using fixture = await createFixture({ maxAgeMs: 3_600_000 })
+  await fixture.put('twice', kib)
+  await fixture.put('once', kib, false)
+  await fixture.put('once and again', kib, false)
+  fixture.clock.time += 9_000
+  assert.ok(fixture.store.find('once and again'))
+  fixture.clock.time += 2_000
+  assert.deepEqual(fixture.present('once', 'twice', 'once and again'), ['twice', 'once and again'])
+  fixture.clock.time += 3_600_000
+  assert.deepEqual(fixture.present('twice', 'once and again'), [])
+  assert.deepEqual(fixture.store.count(), { entries: 0, bytes: 0 })
 })
 
-test('what is asked for again moves from memory to a file, and can be read meanwhile', async () => {
-  await using site = await createSite()
-  const bytes = await site.put('key', mib, false)
-  assert.equal(site.files(), 0)
-  const pipe = site.kept.find('key')
+test('a response that is requested again moves from memory to a file, and can be read meanwhile', async () => {
+  await using fixture = await createFixture()
+  const bytes = await fixture.put('key', mib, false)
+  assert.equal(fixture.files(), 0)
+  const pipe = fixture.store.find('key')
   assert.ok(pipe)
   assert.ok((await readAll(pipe)).equals(bytes))
   await until('it is in a file', pipe.hasFile)
   assert.ok((await readAll(pipe)).equals(bytes))
 })
 
-test('answers of repositories that are gone go soon, and their files with them', async () => {
-  await using site = await createSite()
-  await site.put('key', mib)
-  assert.equal(site.files(), 1)
-  await site.kept.sweep()
-  assert.deepEqual(site.kept.count(), { entries: 1, bytes: mib })
-  await rm(site.directory, { recursive: true })
-  await site.kept.sweep()
-  assert.deepEqual(site.kept.count(), { entries: 0, bytes: 0 })
+test('a sweep drops responses of deleted repositories, and their files', async () => {
+  await using fixture = await createFixture()
+  await fixture.put('key', mib)
+  assert.equal(fixture.files(), 1)
+  await fixture.store.sweep()
+  assert.deepEqual(fixture.store.count(), { entries: 1, bytes: mib })
+  await rm(fixture.directory, { recursive: true })
+  await fixture.store.sweep()
+  assert.deepEqual(fixture.store.count(), { entries: 0, bytes: 0 })
 })
 
-test('what is dropped while somebody reads it can be read to its end, and is closed then', async () => {
-  await using site = await createSite()
-  const bytes = await site.put('key', mib)
-  const pipe = site.kept.find('key')
+test('a response that is dropped while it is read can be read to its end, and is closed then', async () => {
+  await using fixture = await createFixture()
+  const bytes = await fixture.put('key', mib)
+  const pipe = fixture.store.find('key')
   assert.ok(pipe)
   const reading = readAll(pipe)
-  site.kept.clear()
+  fixture.store.clear()
   assert.ok((await reading).equals(bytes))
-  await site.untilClosed()
+  await fixture.untilClosed()
 })
 
-test('few files are open at a time', async () => {
-  await using site = await createSite({ maxBytes: 2 ** 40 })
-  for (let number = 0; number < 300; number++) await site.put(`key-${number}`, 65 * kib)
-  assert.equal(site.kept.count().entries, 256)
-  await site.untilClosed(256)
+test('the number of open files is limited', async () => {
+  await using fixture = await createFixture({ maxBytes: 2 ** 40 })
+  for (let number = 0; number < 300; number++) await fixture.put(`key-${number}`, 65 * kib)
+  assert.equal(fixture.store.count().entries, 256)
+  await fixture.untilClosed(256)
 })
 
-test('small answers take no files, and little memory, of however few bytes they are', async () => {
+test('small responses take no files, and little memory, however small they are', async () => {
   for (const [size, most] of [
     [64 * kib, 128],
     [32, 1400],
   ] as const) {
-    await using site = await createSite({ maxBytes: 2 ** 40 })
-    for (let number = 0; number < 2000; number++) await site.put(`key-${number}`, size)
-    assert.equal(site.files(), 0)
-    const { entries } = site.kept.count()
+    await using fixture = await createFixture({ maxBytes: 2 ** 40 })
+    for (let number = 0; number < 2000; number++) await fixture.put(`key-${number}`, size)
+    assert.equal(fixture.files(), 0)
+    const { entries } = fixture.store.count()
     assert.ok(entries <= most && entries > most / 2, `${entries}`)
-    assert.deepEqual(site.present('key-0', 'key-1999'), ['key-1999'])
+    assert.deepEqual(fixture.present('key-0', 'key-1999'), ['key-1999'])
   }
 })
 
-async function createSite({ maxBytes = 64 * mib, maxAgeMs = 60_000 } = {}) {
+async function createFixture({ maxBytes = 64 * mib, maxAgeMs = 60_000 } = {}) {
   const folder = await temporaryFolder()
   const clock = { time: 1_000_000, now: () => clock.time }
-  const kept = createCacheStore({ maxBytes, maxAgeMs, clock })
+  const store = createCacheStore({ maxBytes, maxAgeMs, clock })
   let count = 0
 
   async function openFile() {
-    const path = join(folder.path, `answer-${count++}`)
+    const path = join(folder.path, `response-${count++}`)
     const file = await open(path, 'wx+')
     await unlink(path)
     return file
@@ -123,7 +123,7 @@ async function createSite({ maxBytes = 64 * mib, maxAgeMs = 60_000 } = {}) {
 
   return {
     clock,
-    kept,
+    store,
     directory: folder.path,
     files,
     async put(key: string, size: number, isRepeated = true): Promise<Buffer> {
@@ -132,15 +132,15 @@ async function createSite({ maxBytes = 64 * mib, maxAgeMs = 60_000 } = {}) {
       using _held = pipe.hold()
       await finished(pipe.output.end(bytes))
       pipe.end({ exitCode: 0, complaint: '', isExplained: false })
-      await kept.put(key, pipe, { directory: folder.path, isRepeated })
+      await store.put(key, pipe, { directory: folder.path, isRepeated })
       return bytes
     },
-    present: (...keys: string[]) => keys.filter((key) => kept.find(key)),
+    present: (...keys: string[]) => keys.filter((key) => store.find(key)),
     async untilClosed(left = 0): Promise<void> {
       await until('files are closed', () => files() === left)
     },
     async [Symbol.asyncDispose]() {
-      kept.clear()
+      store.clear()
       await folder[Symbol.asyncDispose]()
     },
   }

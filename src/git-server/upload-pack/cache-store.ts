@@ -3,41 +3,41 @@ import type { Clock } from '../../base/clock.ts'
 import type { ResponsePipe } from './response-pipe.ts'
 
 type Options = {
-  /** Bytes that all together may take. */
+  /** Limit of the bytes of all entries together. */
   maxBytes: number
   maxAgeMs: number
   clock: Clock
 }
 
-/** How much is kept. */
-export type Kept = { entries: number; bytes: number }
+/** The size of a cache. */
+export type CacheUsage = { entries: number; bytes: number }
 
 type Entry = {
   pipe: ResponsePipe
-  held: Disposable
+  hold: Disposable
   /** The directory of its repository. */
   directory: string
-  until: number
-  /** Whether it was asked for more than once. */
+  expiresAt: number
+  /** Whether it was requested more than once. */
   isRepeated: boolean
   isInFile: boolean
 }
 
-// An answer that would push out most others is hardly worth it.
-const shareMost = 1 / 2
-// Each has a descriptor open.
-const filesMost = 256
-// A file would take more than what is as small as this.
+// A response that would evict most others is not worth storing.
+const maxShare = 1 / 2
+// Each file holds a descriptor open.
+const maxFiles = 256
+// Smaller responses stay in memory: a file would cost more.
 const smallBytes = 64 * 1024
-const memoryBytesMost = 8 * 1024 * 1024
-// An entry without its answer, about.
+const maxMemoryBytes = 8 * 1024 * 1024
+// Approximate overhead of an entry.
 const entryBytes = 6 * 1024
-// Of those who come all at once, some come a moment late.
+// Clients that fetch at the same time, after a push for example, do not all arrive at once.
 const firstAgeMs = 10_000
 
 /**
- * Answers that may be given again. What was asked for once is kept for a moment, if there is memory for it, and what
- * was asked for again for long. Those go first that were not asked for the longest.
+ * Stores responses for reuse. A response requested once is kept for seconds and only while memory allows; one requested
+ * again is kept for `maxAgeMs`. The least recently used entry is evicted first.
  */
 export function createCacheStore({ maxBytes, maxAgeMs, clock }: Options) {
   const entries = new Map<string, Entry>()
@@ -56,35 +56,35 @@ export function createCacheStore({ maxBytes, maxAgeMs, clock }: Options) {
     if (!entry) return
     entries.delete(key)
     count(entry, -1)
-    entry.held[Symbol.dispose]()
+    entry.hold[Symbol.dispose]()
   }
 
-  function makeWorkspace(): void {
+  function evict(): void {
     for (const [key, { isInFile }] of entries) {
-      const isOver = isInFile ? files > filesMost : memoryBytes > memoryBytesMost
+      const isOver = isInFile ? files > maxFiles : memoryBytes > maxMemoryBytes
       if (isOver || bytes > maxBytes) drop(key)
     }
   }
 
-  /** Has what was kept for a moment stay. */
-  async function keepOn(key: string, entry: Entry): Promise<void> {
+  /** Extends the lifetime of a response that was requested again. */
+  async function extend(key: string, entry: Entry): Promise<void> {
     entry.isRepeated = true
-    entry.until = clock.now() + maxAgeMs
+    entry.expiresAt = clock.now() + maxAgeMs
     if (entry.isInFile || entry.pipe.size() <= smallBytes) return
-    // Where the disk has no room, it stays in memory.
+    // When the disk is full, it stays in memory.
     const isInFile = await entry.pipe.store()
     if (entries.get(key) !== entry) return
     count(entry, -1)
     entry.isInFile = isInFile
     count(entry, 1)
-    makeWorkspace()
+    evict()
   }
 
   return {
-    /** Whether an answer of a size is one to keep. */
-    takes: (size: number) => size > 0 && size <= maxBytes * shareMost,
+    /** Whether a response of this size in bytes may be stored. */
+    accepts: (size: number) => size > 0 && size <= maxBytes * maxShare,
 
-    /** Keeps an answer that is whole and has ended. */
+    /** Stores a complete response. */
     async put(
       key: string,
       pipe: ResponsePipe,
@@ -92,45 +92,44 @@ export function createCacheStore({ maxBytes, maxAgeMs, clock }: Options) {
     ): Promise<void> {
       const isLarge = pipe.size() > smallBytes
       const isInFile = isLarge && (isRepeated || pipe.hasFile()) && (await pipe.store())
-      // The disk is full, and so would memory soon be.
+      // The disk is full; large responses would soon fill the memory, too.
       if (pipe.hasFile() && !isInFile) return
       drop(key)
       const ageMs = isRepeated ? maxAgeMs : Math.min(maxAgeMs, firstAgeMs)
-      const until = clock.now() + ageMs
-      const entry = { pipe, held: pipe.hold(), directory, until, isRepeated, isInFile }
+      const expiresAt = clock.now() + ageMs
+      const entry = { pipe, hold: pipe.hold(), directory, expiresAt, isRepeated, isInFile }
       entries.set(key, entry)
       count(entry, 1)
-      makeWorkspace()
+      evict()
     },
 
     find(key: string): ResponsePipe | undefined {
       const entry = entries.get(key)
       if (!entry) return undefined
-      if (entry.until <= clock.now()) {
+      if (entry.expiresAt <= clock.now()) {
         drop(key)
         return undefined
       }
-      // The one that was asked for last is the last in the map.
+      // Reinserted, so the map is in order of last use.
       entries.delete(key)
       entries.set(key, entry)
-      if (!entry.isRepeated) void keepOn(key, entry)
+      if (!entry.isRepeated) void extend(key, entry)
       return entry.pipe
     },
 
-    /** Drops what is too old and what is of repositories that are gone: nobody asks for it any more. */
+    /** Drops expired responses and those of deleted repositories. */
     async sweep(): Promise<void> {
-      for (const [key, { directory, until }] of [...entries]) {
+      for (const [key, { directory, expiresAt }] of [...entries]) {
         const isThere = await stat(directory).then(
           () => true,
           () => false,
         )
-        if (!isThere || until <= clock.now()) drop(key)
+        if (!isThere || expiresAt <= clock.now()) drop(key)
       }
     },
 
-    /** Drops all. */
     clear: () => [...entries.keys()].forEach(drop),
 
-    count: (): Kept => ({ entries: entries.size, bytes }),
+    count: (): CacheUsage => ({ entries: entries.size, bytes }),
   }
 }

@@ -6,26 +6,26 @@ import { type PipeEnd, pipeProcess } from '../../git/protocol/pipe-process.ts'
 import { bodyOf } from '../../git/protocol/request-body.ts'
 import { createResponsePipe, type ResponsePipe } from './response-pipe.ts'
 
-/** How git comes to answer a request. */
+/** How git produces the response to a request. */
 export type Production = {
   input: Buffer
-  /** Waits until git may. */
-  takeTurn: (signal: AbortSignal) => Promise<Disposable>
+  /** Waits for the limiter. */
+  acquire: (signal: AbortSignal) => Promise<Disposable>
   start: () => Promise<GitProcess>
 }
 
 type InFlightResponse = {
   key: string
   production: Production
-  /** Over when git has ended. */
-  turn: Disposable
-  /** Whether the answer is to stay readable from its start, though memory has no room for it. */
+  /** Released when git has ended. */
+  permit: Disposable
+  /** Whether the response should stay readable from its start when it exceeds memory; see ResponsePipe. */
   isWanted: (pipe: ResponsePipe) => boolean
-  /** Called with the whole answer. Until this is done, others still join. */
+  /** Called with the complete response. Readers can still join until it resolves. */
   onEnd: (pipe: ResponsePipe, ended: PipeEnd) => Promise<void>
 }
 
-/** Answers that git is just giving, each to all who ask for it. */
+/** Responses that git is producing, each shared by all clients that request it. */
 export function createInFlightResponses(openFile: () => Promise<FileHandle>) {
   const inFlight = new Map<string, ResponsePipe>()
   const starts = new EventEmitter().setMaxListeners(0)
@@ -35,42 +35,42 @@ export function createInFlightResponses(openFile: () => Promise<FileHandle>) {
     return pipe?.isWhole() ? pipe : undefined
   }
 
-  async function fly(
+  async function run(
     pipe: ResponsePipe,
     response: InFlightResponse,
     signal: AbortSignal,
   ): Promise<void> {
-    using _turn = response.turn
-    using _held = pipe.hold()
+    using _permit = response.permit
+    using _hold = pipe.hold()
     const ended = await produce(pipe, response.production, signal)
     pipe.end(ended)
     await response.onEnd(pipe, ended)
   }
 
   return {
-    /** An answer that can be read from its start. */
+    /** A response that can still be read from its start. */
     find,
 
-    /** Waits for a turn; undefined when meanwhile another's git has begun with the same. */
-    async takeTurn(
+    /** Waits for the limiter; undefined when another request started the same response meanwhile. */
+    async acquire(
       key: string,
       production: Production,
       signal: AbortSignal,
     ): Promise<Disposable | undefined> {
-      const begun = new AbortController()
-      const stopWaiting = () => begun.abort()
+      const started = new AbortController()
+      const stopWaiting = () => started.abort()
       starts.on(key, stopWaiting)
       try {
-        return await production.takeTurn(AbortSignal.any([signal, begun.signal]))
+        return await production.acquire(AbortSignal.any([signal, started.signal]))
       } catch (error) {
-        if (begun.signal.aborted && !signal.aborted) return undefined
+        if (started.signal.aborted && !signal.aborted) return undefined
         throw error
       } finally {
         starts.off(key, stopWaiting)
       }
     },
 
-    /** Has git answer, for as long as anybody reads. Whoever calls this begins to read at once. */
+    /** Starts git, which is ended when the last reader leaves. The caller must open a reader at once. */
     start(response: InFlightResponse): ResponsePipe {
       const { key, isWanted } = response
       const unread = new AbortController()
@@ -79,16 +79,16 @@ export function createInFlightResponses(openFile: () => Promise<FileHandle>) {
         isWanted: () => isWanted(pipe),
         onUnread() {
           if (pipe.hasEnded()) return
-          land()
-          unread.abort(new Error('Nobody waits for this answer any more.'))
+          remove()
+          unread.abort(new Error('The last reader of this response has left.'))
         },
       })
-      const land = () => {
+      const remove = () => {
         if (inFlight.get(key) === pipe) inFlight.delete(key)
       }
       inFlight.set(key, pipe)
       starts.emit(key)
-      fly(pipe, response, unread.signal).catch(pipe.fail).finally(land)
+      run(pipe, response, unread.signal).catch(pipe.fail).finally(remove)
       return pipe
     },
   }

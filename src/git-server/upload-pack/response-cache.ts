@@ -18,8 +18,8 @@ import type { ResponsePipe, ResponseReader } from './response-pipe.ts'
 export type ResponseCache = ReturnType<typeof createResponseCache>
 
 /**
- * Where the answer to a fetch comes from: it was kept; git was just giving it to another client; git gives it. Those
- * that are `passed` depend on more than is known here.
+ * How a fetch was served: from the cache (`hit`), from an in-flight response to another client (`joined`) or by a new
+ * git (`missed`). One that is `passed` is not cacheable.
  */
 export type FetchSource = 'hit' | 'joined' | 'missed' | 'passed'
 
@@ -32,35 +32,35 @@ type Dependencies = {
   onFetch: (source: FetchSource) => void
 }
 
-// A git of which nobody knows how it ended.
-const lost = { exitCode: null, isExplained: false }
-const seenMost = 4096
-const sweepEveryMs = 60_000
+// The end of a git process whose outcome is unknown.
+const unknownEnd = { exitCode: null, isExplained: false }
+const maxSeen = 4096
+const sweepIntervalMs = 60_000
 
 /**
- * Has git answer fetches that are alike once. Whoever asks for what it is just answering reads along, and from the
- * second time on the answer is kept: under all that it depends on, so that it need never be withdrawn.
+ * Caches upload-pack responses. Identical concurrent requests share one git process; a response requested twice is
+ * stored. The key covers everything the response depends on, so entries never need invalidating.
  */
 export function createResponseCache({ settings, freeSpace, clock, log, onFetch }: Dependencies) {
   const versions = createRepositoryVersions()
   const inFlight = createInFlightResponses(openUnnamed)
-  const kept = createCacheStore({
+  const store = createCacheStore({
     maxBytes: settings.fetchCacheBytes,
     maxAgeMs: settings.fetchCacheSeconds * 1000,
     clock,
   })
-  // Recent requests. The response to a large one takes more room than one may have, so storing it is not tried again.
+  // Recent requests. The response to a `large` one exceeds the size limit, so storing it is not tried again.
   const seen = new Map<string, 'once' | 'repeated' | 'large'>()
-  const sweeping = setInterval(() => void kept.sweep(), sweepEveryMs).unref()
+  const sweeping = setInterval(() => void store.sweep(), sweepIntervalMs).unref()
 
-  /** What an answer depends on, in few bytes; undefined when nobody else may have it. */
+  /** The cache key of a request: a hash of everything its response depends on. Undefined when it is not cacheable. */
   function keyOf({ protocol, repository }: WatchedRequest, input: Buffer): string | undefined {
     const request = protocol === 'version=2' ? readFetchRequest(input) : undefined
     if (!request) return undefined
     const { canonical, hasHaves, includesTags } = request
-    const stamp = versions.stamp(repository.path, { objects: hasHaves, tags: includesTags })
-    if (stamp === undefined) return undefined
-    const hash = createHash('sha256').update(`${repository.id} ${stamp}\n`)
+    const version = versions.stamp(repository.path, { objects: hasHaves, tags: includesTags })
+    if (version === undefined) return undefined
+    const hash = createHash('sha256').update(`${repository.id} ${version}\n`)
     return hash.update(canonical).digest('base64')
   }
 
@@ -69,52 +69,52 @@ export function createResponseCache({ settings, freeSpace, clock, log, onFetch }
     seen.delete(key)
     seen.set(key, before === 'once' ? 'repeated' : (before ?? 'once'))
     const [oldest] = seen.keys()
-    if (seen.size > seenMost && oldest !== undefined) seen.delete(oldest)
+    if (seen.size > maxSeen && oldest !== undefined) seen.delete(oldest)
   }
 
-  // Each answer is read as soon as it is found: it may be gone a moment later.
-  async function beginToRead(
+  // A reader is opened as soon as a response is found: it may be evicted a moment later.
+  async function openReader(
     key: string,
     watched: WatchedRequest,
     production: Production,
   ): Promise<{ source: FetchSource; reader: ResponseReader }> {
     for (;;) {
-      const hit = kept.find(key)
+      const hit = store.find(key)
       if (hit) return { source: 'hit', reader: hit.read() }
       const joined = inFlight.find(key)
       if (joined) return { source: 'joined', reader: joined.read() }
-      const turn = await inFlight.takeTurn(key, production, watched.signal)
-      if (!turn) continue
-      if (!kept.find(key) && !inFlight.find(key)) {
-        return { source: 'missed', reader: lead(key, watched, production, turn).read() }
+      const permit = await inFlight.acquire(key, production, watched.signal)
+      if (!permit) continue
+      if (!store.find(key) && !inFlight.find(key)) {
+        return { source: 'missed', reader: startResponse(key, watched, production, permit).read() }
       }
-      turn[Symbol.dispose]()
+      permit[Symbol.dispose]()
     }
   }
 
-  function lead(
+  function startResponse(
     key: string,
     { repository }: WatchedRequest,
     production: Production,
-    turn: Disposable,
+    permit: Disposable,
   ): ResponsePipe {
     const isRepeated = () => seen.get(key) === 'repeated'
-    const isToKeep = (size: number) => {
+    const isStorable = (size: number) => {
       if (!isRepeated()) return false
-      if (!kept.takes(size)) seen.set(key, 'large')
+      if (!store.accepts(size)) seen.set(key, 'large')
       return isRepeated()
     }
     return inFlight.start({
       key,
       production,
-      turn,
-      isWanted: (pipe) => (pipe.readers() > 1 || isToKeep(pipe.size())) && !freeSpace.isShort(),
+      permit,
+      isWanted: (pipe) => (pipe.readers() > 1 || isStorable(pipe.size())) && !freeSpace.isShort(),
       async onEnd(pipe, { exitCode, complaint }) {
         if (exitCode !== 0) {
           log.warn({ repositoryId: repository.id, exitCode, complaint }, 'git failed')
-        } else if (pipe.isWhole() && kept.takes(pipe.size())) {
+        } else if (pipe.isWhole() && store.accepts(pipe.size())) {
           const { path } = repository
-          await kept.put(key, pipe, { directory: path, isRepeated: isRepeated() })
+          await store.put(key, pipe, { directory: path, isRepeated: isRepeated() })
         }
       },
     })
@@ -124,49 +124,49 @@ export function createResponseCache({ settings, freeSpace, clock, log, onFetch }
     await freeSpace.require()
     const path = join(settings.dataDir, 'staging', `${randomUUID()}.answer`)
     const file = await open(path, 'wx+', 0o600)
-    // It goes when it is closed, however the program ends.
+    // An unlinked file disappears when it is closed, however the program ends.
     await unlink(path)
     return file
   }
 
   return {
-    /** Answers a fetch. */
-    async answer(watched: WatchedRequest, production: Production): Promise<RequestOutcome> {
+    /** Serves a fetch. */
+    async serve(watched: WatchedRequest, production: Production): Promise<RequestOutcome> {
       const key = keyOf(watched, production.input)
       if (key === undefined) {
         onFetch('passed')
-        using _turn = await production.takeTurn(watched.signal)
+        using _permit = await production.acquire(watched.signal)
         await using child = await production.start()
         return await respond(watched, { child, input: bodyOf(production.input) }, log)
       }
       note(key)
-      const { source, reader } = await beginToRead(key, watched, production)
+      const { source, reader } = await openReader(key, watched, production)
       onFetch(source)
       return await readTo(watched, reader)
     },
 
-    /** What is kept. */
-    count: kept.count,
+    /** The size of the cache. */
+    count: store.count,
 
     [Symbol.dispose](): void {
       clearInterval(sweeping)
-      kept.clear()
+      store.clear()
     },
   }
 }
 
 async function readTo(watched: WatchedRequest, reading: ResponseReader): Promise<RequestOutcome> {
   using reader = reading
-  const { answer, signal, onProgress } = watched
-  const { output } = answer
+  const { response, signal, onProgress } = watched
+  const { output } = response
   using draining = watchDrain(output, signal)
   for (let isFirst = true; ; isFirst = false) {
     const piece = await reader.next(signal)
-    if (!piece) return conclude(watched, reader.ended() ?? lost)
-    if (isFirst) answer.begin()
+    if (!piece) return conclude(watched, reader.ended() ?? unknownEnd)
+    if (isFirst) response.begin()
     onProgress()
-    const goesOn = output.write(piece.bytes, (error) => error || piece.done())
-    if (!goesOn) await draining.wait()
+    const isWritable = output.write(piece.bytes, (error) => error || piece.done())
+    if (!isWritable) await draining.wait()
     onProgress()
   }
 }

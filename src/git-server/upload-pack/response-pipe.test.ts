@@ -17,33 +17,34 @@ test(`all readers get all of it, whenever they begin, at any speed (SVC_FUZZ_SEE
   await using folder = await temporaryFolder()
   const random = createRandom(seed)
   for (let round = 0; round < 10; round++) {
-    const pipe = createSpool(folder.path, { isWanted: () => true })
+    const pipe = createPipe(folder.path, { isWanted: () => true })
     using _held = pipe.hold()
-    const answer = randomBytes(random.below(8 * mib))
+    const response = randomBytes(random.below(8 * mib))
     const readings = [readAll(pipe.read())]
-    for (let at = 0; at < answer.length; ) {
+    for (let at = 0; at < response.length; ) {
       const length = 1 + random.below(random.pick([10, 1000, 300_000]) * 10)
-      const goesOn = pipe.output.write(answer.subarray(at, at + length))
-      if (!goesOn) await new Promise((resolve) => pipe.output.once('drain', resolve))
+      const isWritable = pipe.output.write(response.subarray(at, at + length))
+      if (!isWritable) await new Promise((resolve) => pipe.output.once('drain', resolve))
       if (readings.length < 20 && random.chance(0.3)) readings.push(readAll(pipe.read(), random))
       at += length
     }
     await finished(pipe.output.end())
     pipe.end({ exitCode: 0, complaint: '', isExplained: false })
     readings.push(readAll(pipe.read()))
-    for (const read of await Promise.all(readings)) assert.ok(read.equals(answer), `round ${round}`)
+    for (const read of await Promise.all(readings))
+      assert.ok(read.equals(response), `round ${round}`)
   }
 })
 
-test('an answer that is wanted by its one reader alone waits for it, and cannot be joined', async () => {
+test('an unwanted response waits for its one reader, and cannot be joined', async () => {
   await using folder = await temporaryFolder()
-  const pipe = createSpool(folder.path, { isWanted: () => false })
+  const pipe = createPipe(folder.path, { isWanted: () => false })
   const reading = pipe.read()
-  const answer = randomBytes(16 * mib)
+  const response = randomBytes(16 * mib)
   let given = 0
   const writing = (async () => {
-    for (; given < answer.length; given += 65_536) {
-      if (pipe.output.write(answer.subarray(given, given + 65_536))) continue
+    for (; given < response.length; given += 65_536) {
+      if (pipe.output.write(response.subarray(given, given + 65_536))) continue
       await new Promise((resolve) => pipe.output.once('drain', resolve))
     }
   })()
@@ -54,45 +55,45 @@ test('an answer that is wanted by its one reader alone waits for it, and cannot 
   await writing
   await finished(pipe.output.end())
   pipe.end({ exitCode: 0, complaint: '', isExplained: false })
-  assert.ok((await read).equals(answer))
+  assert.ok((await read).equals(response))
 })
 
-test('where no file can be written, those who have begun get all of it, and nobody else joins', async () => {
+test('when no file can be written, present readers get all of it, and no other can join', async () => {
   for (const openFile of [refuse, () => open('/dev/full', 'w+')]) {
     const pipe = createResponsePipe({ openFile, isWanted: () => true, onUnread() {} })
     const readings = [readAll(pipe.read()), readAll(pipe.read(), createRandom(seed))]
-    const answer = randomBytes(6 * mib)
-    for (let at = 0; at < answer.length; at += 65_536) {
-      if (pipe.output.write(answer.subarray(at, at + 65_536))) continue
+    const response = randomBytes(6 * mib)
+    for (let at = 0; at < response.length; at += 65_536) {
+      if (pipe.output.write(response.subarray(at, at + 65_536))) continue
       await new Promise((resolve) => pipe.output.once('drain', resolve))
     }
     await finished(pipe.output.end())
     pipe.end({ exitCode: 0, complaint: '', isExplained: false })
-    for (const read of await Promise.all(readings)) assert.ok(read.equals(answer))
+    for (const read of await Promise.all(readings)) assert.ok(read.equals(response))
     assert.equal(pipe.isWhole(), false)
   }
 })
 
-test('who leaves is not waited for, and the last one to leave is told of', async () => {
+test('a reader that leaves is not waited for, and onUnread is called after the last one', async () => {
   await using folder = await temporaryFolder()
   let unread = 0
-  const pipe = createSpool(folder.path, { isWanted: () => false, onUnread: () => unread++ })
+  const pipe = createPipe(folder.path, { isWanted: () => false, onUnread: () => unread++ })
   const [slow, quick] = [pipe.read(), pipe.read()]
-  const answer = randomBytes(8 * mib)
+  const response = randomBytes(8 * mib)
   const read = readAll(quick)
-  pipe.output.write(answer)
+  pipe.output.write(response)
   await until('it waits for the slow one', () => !pipe.isWhole())
   slow[Symbol.dispose]()
   assert.equal(unread, 0)
   await finished(pipe.output.end())
   pipe.end({ exitCode: 0, complaint: '', isExplained: false })
-  assert.ok((await read).equals(answer))
+  assert.ok((await read).equals(response))
   assert.equal(unread, 1)
 })
 
-test('an answer that fails fails for all who read it', async () => {
+test('a response that fails does so for all readers', async () => {
   await using folder = await temporaryFolder()
-  const pipe = createSpool(folder.path, {})
+  const pipe = createPipe(folder.path, {})
   const readings = [readAll(pipe.read()), readAll(pipe.read())]
   pipe.output.write('some')
   pipe.fail(new Error('no git'))
@@ -100,7 +101,7 @@ test('an answer that fails fails for all who read it', async () => {
   assert.equal(pipe.isWhole(), false)
 })
 
-function createSpool(folder: string, options: Partial<Parameters<typeof createResponsePipe>[0]>) {
+function createPipe(folder: string, options: Partial<Parameters<typeof createResponsePipe>[0]>) {
   let files = 0
   return createResponsePipe({
     openFile: () => open(join(folder, `file-${Date.now()}-${files++}`), 'wx+'),

@@ -5,56 +5,56 @@ import type { PipeEnd } from '../../git/protocol/pipe-process.ts'
 
 export type ResponsePipe = ReturnType<typeof createResponsePipe>
 
-/** A piece of an answer. Whoever has it calls `done` when its bytes are needed no more. */
+/** A piece of a response. The reader calls `done` when it no longer needs the bytes. */
 export type ResponsePiece = { bytes: Buffer; done: () => void }
 
-/** One who reads an answer from its start, at a speed of their own. */
+/** Reads a response from its start, at its own speed. */
 export type ResponseReader = Disposable & {
   /** The next piece, as soon as there is one; undefined at the end. */
   next: (signal: AbortSignal) => Promise<ResponsePiece | undefined>
-  /** How git has ended that gave the answer. Only at the end. */
+  /** How the git process that wrote the response ended; undefined until then. */
   ended: () => PipeEnd | undefined
 }
 
 type Options = {
-  /** Opens a file that is gone when it is closed. */
+  /** Opens a file that disappears when it is closed. */
   openFile: () => Promise<FileHandle>
-  /** Whether all of the answer should stay readable though memory has no room for it; asked as it grows. */
+  /** Whether the whole response should stay readable when it exceeds memory; called as it grows. */
   isWanted: () => boolean
-  /** Called when nobody reads any more. */
+  /** Called when the last reader has left. */
   onUnread: () => void
 }
 
-// What is there from the start for whoever comes a moment later.
+// Kept in memory from the start, for readers that join a moment later.
 const headBytes = 2 * 1024 * 1024
-// What an answer that is read by few is ahead of them.
+// How far a response that is not in a file may be ahead of its slowest reader.
 const windowBytes = 512 * 1024
 const batchBytes = 256 * 1024
 
 /**
- * An answer that one git gives and many read. Its beginning is in memory, then all of it in a file, if it is wanted: it
- * then grows as fast as git makes it. Else it grows as fast as all read it who have begun, and nobody else can.
+ * A response with one writer and many readers. Its beginning is in memory. Beyond that, a wanted response moves to a
+ * file and grows at git's speed; any other grows at the speed of its slowest reader, and no further reader can join.
  */
 export function createResponsePipe({ openFile, isWanted, onUnread }: Options) {
   const readers = new Set<{ at: number }>()
   let pieces: Buffer[] = []
-  // Where in the answer the first of them begins. Before it is what the file has, or nobody needs.
+  // The offset of the first piece. Earlier bytes are in the file, or no reader needs them.
   let piecesAt = 0
   let size = 0
   let file: FileHandle | undefined
   let isWhole = true
   let ended: PipeEnd | undefined
-  let fault: Error | undefined
-  let holders = 0
+  let failure: Error | undefined
+  let holds = 0
   let grown = Promise.withResolvers<void>()
   let wasRead = Promise.withResolvers<void>()
 
-  function tellReaders(): void {
+  function wakeReaders(): void {
     grown.resolve()
     grown = Promise.withResolvers()
   }
 
-  function tellWriter(): void {
+  function wakeWriter(): void {
     wasRead.resolve()
     wasRead = Promise.withResolvers()
   }
@@ -62,7 +62,7 @@ export function createResponsePipe({ openFile, isWanted, onUnread }: Options) {
   async function add(bytes: Buffer): Promise<void> {
     pieces.push(bytes)
     size += bytes.length
-    tellReaders()
+    wakeReaders()
     if (isWhole && size - piecesAt < (file ? batchBytes : headBytes)) return
     if (isWhole && isWanted() && (await moveToFile())) return
     isWhole = false
@@ -75,13 +75,13 @@ export function createResponsePipe({ openFile, isWanted, onUnread }: Options) {
 
   /** Whether all is in the file now. */
   async function moveToFile(): Promise<boolean> {
-    // Whoever else holds it may leave meanwhile.
-    using _held = hold()
+    // The last other hold may be released meanwhile.
+    using _hold = hold()
     try {
       file ??= await openFile()
       await writeAll(file, Buffer.concat(pieces), piecesAt)
     } catch {
-      // The disk may be full. What is in memory goes on to those who read.
+      // The disk may be full. Present readers are still served from memory.
       return false
     }
     pieces = []
@@ -103,7 +103,7 @@ export function createResponsePipe({ openFile, isWanted, onUnread }: Options) {
       if (at < start + piece.length) return piece.subarray(at - start)
       start += piece.length
     }
-    throw new RangeError(`There is no byte ${at} in an answer of ${size}.`)
+    throw new RangeError(`No byte ${at} in a response of ${size} bytes.`)
   }
 
   async function nextFor(
@@ -119,22 +119,22 @@ export function createResponsePipe({ openFile, isWanted, onUnread }: Options) {
             ? await readPiece(file, reader.at, piecesAt)
             : { bytes: pieceAt(reader.at), done() {} }
         reader.at += piece.bytes.length
-        tellWriter()
+        wakeWriter()
         return piece
       }
-      if (fault) throw fault
+      if (failure) throw failure
       if (ended) return undefined
       await orAborted(grown.promise, signal)
     }
   }
 
-  /** Keeps the file open. */
+  /** Keeps the file open until disposed. */
   function hold(): Disposable {
-    holders += 1
+    holds += 1
     return {
       [Symbol.dispose]() {
-        holders -= 1
-        if (holders > 0) return
+        holds -= 1
+        if (holds > 0) return
         void file?.close()
         file = undefined
       },
@@ -142,36 +142,36 @@ export function createResponsePipe({ openFile, isWanted, onUnread }: Options) {
   }
 
   return {
-    /** Takes the answer. */
+    /** Receives the response. */
     output: new Writable({
       highWaterMark: batchBytes,
       write: (bytes, _encoding, done) => void add(bytes).then(() => done(), done),
     }),
 
-    /** Called when all is said, with how git has ended. */
-    end(how: PipeEnd): void {
-      ended = how
-      tellReaders()
+    /** Marks the response complete. */
+    end(end: PipeEnd): void {
+      ended = end
+      wakeReaders()
     },
 
-    /** The same when that will never be. */
+    /** Marks the response failed: readers get the error. */
     fail(error: Error): void {
-      fault = error
-      tellReaders()
+      failure = error
+      wakeReaders()
     },
 
     hold,
     size: () => size,
     hasEnded: () => ended !== undefined,
     hasFile: () => file !== undefined,
-    /** Whether somebody who begins now can read all of it. */
-    isWhole: () => isWhole && !fault,
+    /** Whether a new reader can read all of it. */
+    isWhole: () => isWhole && !failure,
     readers: () => readers.size,
 
-    /** Moves all into a file; whether that could be done. Only for an answer that has ended. */
+    /** Moves all bytes to a file; false when that fails. Only for a complete response. */
     store: async () => isWhole && (pieces.length === 0 || (await moveToFile())),
 
-    /** Begins to read. Only while it is whole. */
+    /** Opens a reader. Only while `isWhole`. */
     read(): ResponseReader {
       const reader = { at: 0 }
       const held = hold()
@@ -182,7 +182,7 @@ export function createResponsePipe({ openFile, isWanted, onUnread }: Options) {
         [Symbol.dispose]() {
           readers.delete(reader)
           held[Symbol.dispose]()
-          tellWriter()
+          wakeWriter()
           if (readers.size === 0) onUnread()
         },
       }
@@ -197,15 +197,15 @@ async function writeAll(file: FileHandle, bytes: Buffer, at: number): Promise<vo
   }
 }
 
-const spareMost = 8
-const spare: Buffer[] = []
+const maxSpareBuffers = 8
+const spareBuffers: Buffer[] = []
 
 async function readPiece(file: FileHandle, from: number, to: number): Promise<ResponsePiece> {
-  const buffer = spare.pop() ?? Buffer.allocUnsafeSlow(batchBytes)
+  const buffer = spareBuffers.pop() ?? Buffer.allocUnsafeSlow(batchBytes)
   const { bytesRead } = await file.read(buffer, 0, Math.min(batchBytes, to - from), from)
-  if (bytesRead === 0) throw new Error('The file of an answer is shorter than it was.')
+  if (bytesRead === 0) throw new Error('The file of a cached response was truncated.')
   return {
     bytes: buffer.subarray(0, bytesRead),
-    done: () => void (spare.length < spareMost && spare.push(buffer)),
+    done: () => void (spareBuffers.length < maxSpareBuffers && spareBuffers.push(buffer)),
   }
 }

@@ -13,10 +13,10 @@ import { assertCommand, malformedRequest, requestsIn } from '../../git/protocol/
 import { assertRepository } from '../../git/refs/refs.ts'
 import type { GitLimiters } from '../requests/git-limiters.ts'
 import {
-  answerEmpty,
   type GitRequest,
   keysOf,
   type RequestOutcome,
+  respondEmpty,
 } from '../requests/git-request.ts'
 import type { Measure } from '../requests/operations.ts'
 import { respond, type WatchedRequest, watchRequest } from '../requests/respond.ts'
@@ -24,90 +24,90 @@ import type { ResponseCache } from './response-cache.ts'
 
 type Dependencies = {
   git: Git
-  turns: GitLimiters
-  responseCache: Pick<ResponseCache, 'answer'>
+  limiters: GitLimiters
+  responseCache: Pick<ResponseCache, 'serve'>
   settings: PlainSettings
   stallMs: number
   measure: Measure
   /** Answers `ls-refs`. */
   list: (request: GitRequest | WatchedRequest, input: Buffer) => Promise<RequestOutcome>
-  /** Says what a fetch begins with where that takes no git; else it is false. */
-  offerAtHand: (service: 'git-upload-pack', request: GitRequest) => Promise<boolean>
+  /** Sends the ref advertisement without starting git; false when git is needed. */
+  advertiseFromCache: (service: 'git-upload-pack', request: GitRequest) => Promise<boolean>
   log: Log
 }
 
-// Git streams large files, so only what `export-subst` expands, and trees, take memory.
+// Git streams large files, so only trees and the files that `export-subst` expands take memory.
 const archiveMemoryMaxBytes = 512 * 1024 * 1024
 
-/** Fetches and clones, and the files of a commit as an archive. */
+/** Serves fetches and clones, and archives of a commit's files. */
 export function createUploadPack(dependencies: Dependencies) {
-  const { git, turns, responseCache, settings, stallMs, measure, log } = dependencies
-  const readingTurns = createFairLimiter({
+  const { git, limiters, responseCache, settings, stallMs, measure, log } = dependencies
+  const readLimiter = createFairLimiter({
     overall: 64,
     perKey: 16,
     waiting: 1000,
     waitMs: stallMs,
   })
-  const answerList = measure('list', dependencies.list)
+  const serveList = measure('list', dependencies.list)
 
-  const answerPack = measure('fetch', (watched: WatchedRequest, input: Buffer) =>
-    responseCache.answer(watched, {
+  const servePack = measure('fetch', (watched: WatchedRequest, input: Buffer) =>
+    responseCache.serve(watched, {
       input,
-      takeTurn: (signal) => turns.fetch.acquire(keysOf(watched), signal),
+      acquire: (signal) => limiters.fetch.acquire(keysOf(watched), signal),
       start: () => git.start(gitCommands.fetch(watched.repository.path), watched),
     }),
   )
 
-  async function answerFetch(
+  async function serveFetch(
     request: GitRequest | WatchedRequest,
     input: Buffer,
   ): Promise<RequestOutcome> {
     const first = firstPacket(input)
     if (typeof first !== 'object') throw malformedRequest()
-    if (first.packet.kind === 'flush') return answerEmpty(request.answer)
+    if (first.packet.kind === 'flush') return respondEmpty(request.response)
     if (request.protocol === 'version=2') assertCommand(input)
     try {
-      if (isListing(first.packet)) return await answerList(request, input)
+      if (isListing(first.packet)) return await serveList(request, input)
       using watched = watchRequest(request, stallMs)
-      return await answerPack(watched, input)
+      return await servePack(watched, input)
     } catch (error) {
       const problem = problemIn(error)
-      if (problem?.code !== 'git_limit_exceeded' || request.answer.hasBegun()) throw error
-      // Git shows its user such a packet, and of a refused POST only the status.
-      request.answer.respondWithBytes(packet(`ERR ${problem.message}\n`))
+      if (problem?.code !== 'git_limit_exceeded' || request.response.hasBegun()) throw error
+      // Git shows its user an ERR packet, but only the status of a failed POST.
+      request.response.respondWithBytes(packet(`ERR ${problem.message}\n`))
       return 'refused'
     }
   }
 
-  // Read to its end before it takes a turn: whoever sends slowly takes nobody else's.
+  // Reads the whole request before a limiter is acquired, so a slow client blocks no other.
   async function readFetch(request: GitRequest, body: Body): Promise<Buffer> {
     using watched = watchRequest(request, stallMs)
     using late = deadline(settings.bodySeconds * 1000, watched.signal)
     const { signal } = late
-    using _turn = await readingTurns.acquire([watched.principal.id], signal)
+    using _permit = await readLimiter.acquire([watched.principal.id], signal)
     const maxBytes = settings.fetchRequestMaxBytes
     return await collect(limited(body, { ...watched, maxBytes, signal }))
   }
 
   return {
-    /** Answers one command of a fetch, clone or ls-remote that is whole in itself. Bytes that are at hand are within its limit. */
+    /** Serves one self-contained command of a fetch, clone or ls-remote. A Buffer must be within the size limit already. */
     async fetch(request: GitRequest, body: Body | Buffer): Promise<RequestOutcome> {
       const input = Buffer.isBuffer(body) ? body : await readFetch(request, body)
-      return await answerFetch(request, input)
+      return await serveFetch(request, input)
     },
 
-    /** Answers the commands of a client of version 2 one after another, until it ends. */
+    /** Serves the commands of a protocol version 2 client one after another, until it ends. */
     async fetchEach(request: GitRequest, body: Body): Promise<RequestOutcome> {
       using watched = watchRequest(request, stallMs)
       const input = limited(body, { ...watched, maxBytes: Number.POSITIVE_INFINITY })
       for await (const command of requestsIn(input, settings.fetchRequestMaxBytes)) {
-        const outcome = await answerFetch(watched, command)
+        const outcome = await serveFetch(watched, command)
         if (outcome !== 0) return outcome
       }
       return 0
     },
 
-    /** Answers a request for the files of a commit: git-upload-archive(1). */
+    /** Serves an archive of a commit's files: git-upload-archive(1). */
     archive: measure(
       'archive',
       async (request: GitRequest, body: Body): Promise<RequestOutcome> => {
@@ -116,7 +116,7 @@ export function createUploadPack(dependencies: Dependencies) {
         using watched = watchRequest(request, stallMs)
         const maxBytes = settings.fetchRequestMaxBytes
         const input = await readArchiveRequest(limited(body, { ...watched, maxBytes }), maxBytes)
-        using _turn = await turns.fetch.acquire(keysOf(request), watched.signal)
+        using _permit = await limiters.fetch.acquire(keysOf(request), watched.signal)
         const { protocol } = request
         const memoryMaxBytes = Math.min(archiveMemoryMaxBytes, settings.gitMemoryMaxBytes)
         const options = { protocol, limits: { memoryMaxBytes } }
@@ -125,22 +125,22 @@ export function createUploadPack(dependencies: Dependencies) {
       },
     ),
 
-    /** Talks with a client from beginning to end, as a fetch before version 2 needs it. */
+    /** Serves a whole stateful fetch session, as protocol versions 0 and 1 need it. */
     fetchSession: measure(
       'fetch',
       async (request: GitRequest, body: Body): Promise<RequestOutcome> => {
         using watched = watchRequest(request, stallMs)
         const maxBytes = settings.fetchRequestMaxBytes
         const input = limited(body, { ...watched, maxBytes })
-        const isOffered = await dependencies.offerAtHand('git-upload-pack', request)
-        const wish = isOffered ? await readWish(input) : { isNothing: false, body: input }
+        const isAdvertised = await dependencies.advertiseFromCache('git-upload-pack', request)
+        const wish = isAdvertised ? await readWish(input) : { isNothing: false, body: input }
         if (wish.isNothing) return 0
-        using _turn = await turns.fetch.acquire(keysOf(request), watched.signal)
+        using _permit = await limiters.fetch.acquire(keysOf(request), watched.signal)
         await using child = await git.start(
           gitCommands.fetchSession(request.repository.path),
           request,
         )
-        if (isOffered) await skipAdvertisement(child.stdout, watched.signal)
+        if (isAdvertised) await skipAdvertisement(child.stdout, watched.signal)
         return await respond(watched, { child, input: wish.body }, log)
       },
     ),
