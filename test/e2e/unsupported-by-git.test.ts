@@ -102,7 +102,7 @@ describe('push options', () => {
 })
 
 describe('Git LFS', () => {
-  const sentence = /Git LFS is not supported by this server\. Commit such files without LFS/
+  const sentence = /Git LFS is not supported by this server\. Commit the files without LFS/
   const requests = [
     ['POST', 'objects/batch'],
     ['POST', 'objects'],
