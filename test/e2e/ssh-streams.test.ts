@@ -27,7 +27,10 @@ test('a client that stops sending in the middle of its push is ended', options, 
     'git takes the pack',
     async () => (await leftoversIn(site.service.dataDir)).length > 0,
   )
-  assert.deepEqual(await ending(client), { text: 'svc: No data was transferred for 5 seconds.\n', code: 128 })
+  assert.deepEqual(await ending(client), {
+    text: 'svc: No data was transferred for 5 seconds.\n',
+    code: 128,
+  })
   await site.untilNothingIsLeft()
   assert.deepEqual(await site.refs(), [])
   client.socket.destroy()
