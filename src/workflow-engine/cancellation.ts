@@ -1,42 +1,42 @@
-/** Why something is ended before its time, and what it then counts as. */
-export type Stop = { conclusion: 'cancelled' | 'timed_out'; text: string }
+/** Why a run, job or step is cancelled, and its conclusion. */
+export type CancelReason = { conclusion: 'cancelled' | 'timed_out'; text: string }
 
-/** How a run, or a job of it, is ended: first its usual steps, and after a grace whatever still runs. */
+/** Cancels a run or a job: first its ordinary steps, and after a grace period everything. */
 export type Cancellation = Disposable & {
-  /** Aborted first: what runs is to end, and only what asks for it, by always() or cancelled(), still begins. */
-  soft: AbortSignal
-  /** Aborted at last: everything ends, nothing begins. */
-  hard: AbortSignal
-  stop: (why: Stop) => void
-  kill: (why: Stop) => void
-  why: () => Stop | undefined
+  /** Aborted first: running steps end, and only steps with always() or cancelled() still start. */
+  cancelSignal: AbortSignal
+  /** Aborted last: everything ends, nothing starts. */
+  killSignal: AbortSignal
+  cancel: (why: CancelReason) => void
+  kill: (why: CancelReason) => void
+  why: () => CancelReason | undefined
 }
 
 /** Time for steps that run in spite of a cancellation. */
 const graceMs = 60_000
 
 export function createCancellation(): Cancellation {
-  const soft = new AbortController()
-  const hard = new AbortController()
-  let reason: Stop | undefined
+  const cancelSignal = new AbortController()
+  const killSignal = new AbortController()
+  let reason: CancelReason | undefined
   let timer: NodeJS.Timeout | undefined
 
-  function kill(why: Stop): void {
+  function kill(why: CancelReason): void {
     clearTimeout(timer)
     reason ??= why
-    // First, so that nobody waits for a step to end by itself.
-    hard.abort(reason)
-    soft.abort(reason)
+    // Before the other signal, so that no step gets a chance to end by itself.
+    killSignal.abort(reason)
+    cancelSignal.abort(reason)
   }
 
   return {
-    soft: soft.signal,
-    hard: hard.signal,
-    stop(why) {
+    cancelSignal: cancelSignal.signal,
+    killSignal: killSignal.signal,
+    cancel(why) {
       if (reason) return
       reason = why
       timer = setTimeout(() => kill(why), graceMs)
-      soft.abort(why)
+      cancelSignal.abort(why)
     },
     kill,
     why: () => reason,
@@ -44,14 +44,14 @@ export function createCancellation(): Cancellation {
   }
 }
 
-/** Calls back when a signal is aborted, or at once when it is already; disposing of it forgets the signal. */
+/** Calls back when a signal is aborted, or at once if it already is; disposing removes the listener. */
 export function onAbort(signal: AbortSignal, callback: () => void): Disposable {
   if (signal.aborted) callback()
   else signal.addEventListener('abort', callback, { once: true })
   return { [Symbol.dispose]: () => signal.removeEventListener('abort', callback) }
 }
 
-/** Calls back after a time that may be longer than a timer of Node can be. */
+/** Calls back after a delay, which is capped at the longest timer of Node (2^31 - 1 ms). */
 export function afterTime(milliseconds: number, callback: () => void): Disposable {
   const timer = setTimeout(callback, Math.min(milliseconds, 2 ** 31 - 1))
   return { [Symbol.dispose]: () => clearTimeout(timer) }

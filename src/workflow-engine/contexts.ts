@@ -3,19 +3,19 @@ import type { Json, Scope } from '../workflow-parser/scope.ts'
 import type { Workflow } from '../workflow-parser/workflow.ts'
 import type { Plan } from './plan.ts'
 
-/** What a runner is called, which labels its jobs may ask for, and where programs are found in its rooms. */
+/** A runner: its name, its labels, and the PATH in its workspaces. */
 export type RunnerContext = { name: string; labels: readonly string[]; arch: string; path: string }
 
 export type Contexts = Record<string, Json>
 
 const noStatus: Scope['status'] = { success: true, failure: false, cancelled: false }
 
-/** A scope where no file can be looked at. */
+/** A scope without access to files: hashFiles() is empty. */
 export function scopeOf(contexts: Contexts, status: Scope['status'] = noStatus): Scope {
   return { contexts, status, hashFiles: () => '' }
 }
 
-/** What all jobs of a file have in common. */
+/** The contexts that all jobs of a file share. */
 export function workflowContexts(plan: Plan, workflow: Workflow): Contexts {
   return {
     github: githubContext(plan, workflow),
@@ -25,19 +25,19 @@ export function workflowContexts(plan: Plan, workflow: Workflow): Contexts {
   }
 }
 
-/** The secrets that steps of a file get: all, or those that it names. */
+/** The secrets for the steps of a file: those that it names, or all when they cannot be determined. */
 export function allowedSecrets(plan: Plan, workflow: Workflow): Record<string, string> {
   const { secrets } = workflow
   const entries = Object.entries(plan.secrets)
   return Object.fromEntries(secrets ? entries.filter(([name]) => secrets.includes(name)) : entries)
 }
 
-/** What is `runner` in a room. */
+/** The `runner` context of a job. */
 export function runnerContext(
   { name, arch }: RunnerContext,
-  room: Workspace,
+  workspace: Workspace,
 ): Record<string, Json> {
-  const { temp, home } = room.inside
+  const { temp, home } = workspace.inside
   return {
     name,
     os: 'Linux',
@@ -49,7 +49,7 @@ export function runnerContext(
   }
 }
 
-/** `main` of `refs/heads/main`. */
+/** The short name of a ref: `main` for `refs/heads/main`. */
 export function nameOfRef(ref: string): { type: 'branch' | 'tag'; name: string } {
   const isTag = ref.startsWith('refs/tags/')
   return { type: isTag ? 'tag' : 'branch', name: ref.replace(/^refs\/(heads|tags)\//, '') }

@@ -3,20 +3,23 @@ import { commandsOf, type PlannedStep } from './plan-steps.ts'
 import type { RunState } from './run-state.ts'
 import { ended, type StepEnd } from './step-end.ts'
 
-type Telling = { run: RunState }
+type EmitContext = { run: RunState }
 
-/** What a conclusion is for those who come after, where a failure is to be passed over. */
-export function passOver(conclusion: Conclusion, isPassedOver: boolean): Conclusion {
+/** The conclusion of a step or job after `continue-on-error`: a tolerated failure is a success. */
+export function applyContinueOnError(
+  conclusion: Conclusion,
+  continuesOnError: boolean,
+): Conclusion {
   const isFailed = conclusion === 'failure' || conclusion === 'timed_out'
-  return isFailed && isPassedOver ? 'success' : conclusion
+  return isFailed && continuesOnError ? 'success' : conclusion
 }
 
-/** Tells that a step failed before anything of it ran. */
+/** Reports that a step failed before it started. */
 export async function emitFailure(
-  { run }: Telling,
+  { run }: EmitContext,
   planned: PlannedStep,
   fault: string,
-  isPassedOver: boolean,
+  continuesOnError: boolean,
 ): Promise<void> {
   const [first, ...others] = commandsOf(planned)
   if (!first) {
@@ -30,7 +33,7 @@ export async function emitFailure(
     kind: 'step-ended',
     step,
     at,
-    conclusion: passOver('failure', isPassedOver),
+    conclusion: applyContinueOnError('failure', continuesOnError),
     exitCode: null,
     fault,
     summary: '',
@@ -38,9 +41,9 @@ export async function emitFailure(
   for (const other of others) await emitEnds({ run }, other, ended('skipped'))
 }
 
-/** Tells of steps that do not run. */
+/** Reports the end of steps that do not run. */
 export async function emitEnds(
-  { run }: Telling,
+  { run }: EmitContext,
   planned: PlannedStep,
   { conclusion, fault }: StepEnd,
 ): Promise<void> {

@@ -2,7 +2,7 @@ import { maskAndShorten } from '../secret-masking/mask-and-shorten.ts'
 import type { Masker } from '../secret-masking/masker.ts'
 import type { RunEntry } from './plan.ts'
 
-/** Tells what happens, in the order of the calls. It never rejects: whoever tells goes on until it is ended. */
+/** Reports an entry, in the order of the calls. Never rejects: the caller runs on until the run is cancelled. */
 export type Emit = (entry: RunEntry) => Promise<void>
 
 const nameMaxLength = 500
@@ -11,11 +11,11 @@ const faultMaxLength = 4000
 type Options = {
   report: (entry: RunEntry) => void | Promise<void>
   masker: Masker
-  /** Called when somebody does not want to hear more: the run is to end. */
+  /** Called when `report` has failed; must end the run. */
   onFailure: (error: unknown) => void
 }
 
-/** Masks and shortens all that a run tells; what a step wrote has been masked before, as a stream. */
+/** Creates an emitter that masks and shortens entries. Step output has already been masked as a stream. */
 export function createEntryEmitter({ report, masker, onFailure }: Options): Emit {
   const { mask } = masker
   const name = (text: string) =>

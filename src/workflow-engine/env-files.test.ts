@@ -29,12 +29,9 @@ test('a fault names the file, the line and what is wrong with it', () => {
   const cases: [string, string][] = [
     [
       'a=1\nword',
-      '$GITHUB_OUTPUT, line 2: `word` is neither name=value nor name<<DELIMITER; a value of several lines needs the latter.',
+      '$GITHUB_OUTPUT, line 2: `word` is neither name=value nor name<<DELIMITER; use the latter for values of several lines.',
     ],
-    [
-      'a<<EOF\n1\n EOF',
-      '$GITHUB_OUTPUT, line 1: no later line is the delimiter `EOF` and nothing else.',
-    ],
+    ['a<<EOF\n1\n EOF', '$GITHUB_OUTPUT, line 1: no later line consists of the delimiter `EOF`.'],
     ['a<<\n1', '$GITHUB_OUTPUT, line 1: the delimiter after << is missing.'],
     ['=1', '$GITHUB_OUTPUT, line 1: a name is missing before the value.'],
     ['<<EOF\nEOF', '$GITHUB_OUTPUT, line 1: a name is missing before the value.'],

@@ -1,18 +1,18 @@
-/** The files by which a step talks to the runner. */
+/** The environment files through which a step sets variables, outputs, PATH folders and its summary. */
 export type EnvFileName = 'GITHUB_ENV' | 'GITHUB_OUTPUT' | 'GITHUB_PATH' | 'GITHUB_STEP_SUMMARY'
 
-/** Bytes that each of them may have. */
+/** The maximum size of each file, in bytes. */
 export const envFileMaxBytes = 1024 * 1024
 
-/** A file that cannot be understood, which fails its step; the message says what stands where. */
+/** An invalid environment file, which fails its step; the message names the line. */
 export class EnvFileError extends Error {
   override readonly name = 'EnvFileFault'
 }
 
 /**
  * Reads `name=value` lines and `name<<DELIMITER` with the value in the lines up to the delimiter, as GitHub does
- * for GITHUB_ENV and GITHUB_OUTPUT; the last value of a name counts. `quote` shows a part of the text in a message.
- * Throws an EnvFileFault.
+ * for GITHUB_ENV and GITHUB_OUTPUT; the last value of a name counts. `quote` formats a part of the text for a message.
+ * Throws an EnvFileError.
  */
 export function parseAssignments(
   file: EnvFileName,
@@ -33,7 +33,7 @@ export function parseAssignments(
       if (delimiter === '') throw new EnvFileError(`${where}: the delimiter after << is missing.`)
       if (end < 0) {
         throw new EnvFileError(
-          `${where}: no later line is the delimiter ${quote(delimiter)} and nothing else.`,
+          `${where}: no later line consists of the delimiter ${quote(delimiter)}.`,
         )
       }
       values.set(nameIn(line.slice(0, heredoc), where), lines.slice(at + 1, end).join('\n'))
@@ -42,23 +42,23 @@ export function parseAssignments(
       values.set(nameIn(line.slice(0, equals), where), line.slice(equals + 1))
     } else {
       throw new EnvFileError(
-        `${where}: ${quote(line)} is neither name=value nor name<<DELIMITER; a value of several lines needs the latter.`,
+        `${where}: ${quote(line)} is neither name=value nor name<<DELIMITER; use the latter for values of several lines.`,
       )
     }
   }
   return values
 }
 
-/** The folders of GITHUB_PATH, a line each, in the order in which they are to be looked through: the last line first. */
+/** Parses GITHUB_PATH, one folder per line, into search order: the last line comes first. */
 export function parsePath(text: string): string[] {
   return linesOf(text)
     .filter((line) => line !== '')
     .reverse()
 }
 
-/** Throws an EnvFileFault for a variable that no step may set for those after it. */
+/** Throws an EnvFileError for a variable that no step may set for later steps. */
 export function assertMayBeSet(name: string): void {
-  // It would have programs of the runner load what a step wrote: GitHub refuses it, too.
+  // It could make Node programs of later steps load code that this step wrote. GitHub rejects it, too.
   if (name.toUpperCase() === 'NODE_OPTIONS') {
     throw new EnvFileError(
       'NODE_OPTIONS cannot be set through $GITHUB_ENV; set it in `env` of the step that needs it.',

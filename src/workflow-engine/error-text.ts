@@ -1,7 +1,7 @@
 import { pathlessMessage } from '../base/pathless-message.ts'
 import { ExpressionError } from '../workflow-parser/expression-fault.ts'
 
-/** What went wrong, in one text for people, with its place in the file where it has one. */
+/** Formats an error for users, with its position in the workflow file if it has one. */
 export function toFault(error: unknown): string {
   if (error instanceof ExpressionError) {
     const { file, line, column } = error.place

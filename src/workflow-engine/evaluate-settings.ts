@@ -2,7 +2,7 @@ import { evaluateText, evaluateValue } from '../workflow-parser/evaluate.ts'
 import type { Scope } from '../workflow-parser/scope.ts'
 import type { Environment, Template } from '../workflow-parser/workflow.ts'
 
-/** A setting whose expression gave something else than it takes. */
+/** A setting whose expression has a value of the wrong type. */
 class SettingError extends Error {
   override readonly name = 'SettingFault'
 }
@@ -12,10 +12,10 @@ export function evaluateBoolean(setting: Template | boolean, scope: Scope): bool
   const value = evaluateValue(setting, scope)
   if (typeof value === 'boolean') return value
   if (value === 'true' || value === 'false' || value === '') return value === 'true'
-  throw new SettingError(`${at(setting)}: the expression gave neither true nor false.`)
+  throw new SettingError(`${at(setting)}: the value of the expression is neither true nor false.`)
 }
 
-/** A positive number; undefined where nothing was said. */
+/** Evaluates a positive number; undefined when it is not set. */
 export function evaluateNumber(
   setting: Template | number | undefined,
   scope: Scope,
@@ -25,7 +25,7 @@ export function evaluateNumber(
   if (value === '' || value === null) return undefined
   const number = Number(value)
   if (number > 0 && Number.isFinite(number)) return number
-  throw new SettingError(`${at(setting)}: the expression gave no number above 0.`)
+  throw new SettingError(`${at(setting)}: the value of the expression is not a number above 0.`)
 }
 
 export function evaluateEnvironment(env: Environment, scope: Scope): Record<string, string> {

@@ -220,7 +220,7 @@ test('a run that takes too long is timed out', async () => {
     workflows: 'steps:\n  - { name: long, run: sleep 100 }\n',
   })
   assert.equal(told.conclusion, 'timed_out', told.log)
-  assert.equal(told.fault, 'The run took longer than 0.4 seconds.')
+  assert.equal(told.fault, 'The run exceeded its time limit of 0.4 seconds.')
 })
 
 test('jobs of an earlier attempt are kept with their outputs, and not executed', async () => {
@@ -266,7 +266,7 @@ jobs:
 `
   const told = await engine.run({ workflows: jobs('windows-latest'), labels: ['gpu'] })
   assert.equal(told.conclusion, 'failure')
-  assert.match(told.jobs[0]?.fault ?? '', /no windows-latest here; this runner has gpu/)
+  assert.match(told.jobs[0]?.fault ?? '', /does not have the label windows-latest; it has gpu/)
   const fine = await engine.run({ workflows: jobs('GPU'), labels: ['gpu'] })
   assert.equal(fine.conclusion, 'success', fine.log)
 })

@@ -22,7 +22,7 @@ test('of very much output the head and the tail are told, in whole lines', async
   assert.match(output, /^1\n2\n3\n/)
   assert.match(output, /\n2999999\n3000000\n$/)
   const all = 22_888_896
-  const [note = '', leftOut = ''] = /… (\d+) bytes left out …\n/.exec(output) ?? []
+  const [note = '', leftOut = ''] = /… (\d+) bytes omitted …\n/.exec(output) ?? []
   const kept = Buffer.byteLength(output) - Buffer.byteLength(note)
   // A line that was cut has got an end.
   assert.ok(Math.abs(kept + Number(leftOut) - all) <= 1)
@@ -140,7 +140,7 @@ jobs:
     assert.equal(text.includes(part), false, part)
   }
   assert.equal(told.outputOf('b'), '[][1]\n', told.log)
-  assert.match(told.ownWords, /the output leaked is left out/)
+  assert.match(told.ownWords, /the output leaked is omitted/)
 })
 
 test('secrets are variables under their names, as far as the workflow lets them', async () => {
@@ -167,7 +167,7 @@ steps:
 `,
   })
   const output = told.outputOf('old')
-  assert.match(output, /name=a::1\n::set-output:: does nothing here; .*GITHUB_OUTPUT/)
-  assert.equal(output.match(/does nothing/g)?.length, 1)
+  assert.match(output, /name=a::1\n::set-output:: is not supported; .*GITHUB_OUTPUT/)
+  assert.equal(output.match(/is not supported/g)?.length, 1)
   assert.match(output, /\n::group::x\n$/)
 })

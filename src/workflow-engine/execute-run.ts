@@ -19,44 +19,44 @@ type Options = {
   sandbox: Sandbox
   runner: RunnerContext
   checkOut: CheckOut
-  /** Shared by all runs of a runner. */
+  /** Limits the concurrent jobs of all runs of a runner. */
   slots: Semaphore
-  /** Gets what happens, in order; what a step writes next waits for its promise. When it rejects, the run ends. */
+  /** Receives the entries in order. Its promise is the backpressure on a step's output; a rejection ends the run. */
   report: (entry: RunEntry) => void | Promise<void>
-  /** Aborted to cancel the run; its reason is told. What asks to run in spite of it has a minute. */
+  /** Aborted to cancel the run; its reason is reported. Steps with `always()` or `cancelled()` then have a minute. */
   signal: AbortSignal
-  /** The jobs that are wanted, by their ids; they run with those that they need. Left out: all. */
+  /** The ids of the jobs to run, together with those that they need. Defaults to all. */
   jobs?: readonly string[]
-  /** Aborted to end the run at once. */
+  /** Aborted to kill the run at once. */
   kill?: AbortSignal
   now?: () => number
 }
 
-// All of them are told before the first begins, and kept by whoever is told.
-const jobsMax = 1000
-const stepsMax = 10_000
+// All of them are reported before the first one starts, and stored by the server.
+const maxJobs = 1000
+const maxSteps = 10_000
 
-/** Executes all files of a plan. Rejects only when `report` did, with its error, and when nothing of the run remains. */
+/** Executes all files of a plan. Rejects only with an error of `report`, after everything of the run has been cleaned up. */
 export async function executeRun(options: Options): Promise<void> {
   const { plan, sandbox, report, signal, kill, now = Date.now } = options
-  using ending = createCancellation()
-  let unheard: { error: unknown } | undefined
+  using cancellation = createCancellation()
+  let reportFailure: { error: unknown } | undefined
   const masker = createMasker(Object.values(plan.secrets))
   const emit = createEntryEmitter({
     report,
     masker,
     onFailure(error) {
-      unheard ??= { error }
-      ending.kill({ conclusion: 'cancelled', text: toFault(error) })
+      reportFailure ??= { error }
+      cancellation.kill({ conclusion: 'cancelled', text: toFault(error) })
     },
   })
   const why = (from: AbortSignal) => ({ conclusion: 'cancelled', text: reasonOf(from) }) as const
-  using _cancel = onAbort(signal, () => ending.stop(why(signal)))
-  using _kill = kill && onAbort(kill, () => ending.kill(why(kill)))
+  using _cancel = onAbort(signal, () => cancellation.cancel(why(signal)))
+  using _kill = kill && onAbort(kill, () => cancellation.kill(why(kill)))
   const { runTimeoutMs } = plan.limits
   using _timer = afterTime(runTimeoutMs, () => {
-    const text = `The run took longer than ${toDuration(runTimeoutMs)}.`
-    ending.stop({ conclusion: 'timed_out', text })
+    const text = `The run exceeded its time limit of ${toDuration(runTimeoutMs)}.`
+    cancellation.cancel({ conclusion: 'timed_out', text })
   })
 
   const { kind: isolation, description } = sandbox.isolation
@@ -65,21 +65,21 @@ export async function executeRun(options: Options): Promise<void> {
   const end =
     faults.length > 0
       ? ({ conclusion: 'failure', fault: faults.map(formatFault).join('\n') } as const)
-      : await runAll({ ...options, ending, masker, emit, actions, now }, workflows)
+      : await runAll({ ...options, cancellation, masker, emit, actions, now }, workflows)
   await emit({ kind: 'run-ended', at: now(), ...end })
-  if (unheard) throw unheard.error
+  if (reportFailure) throw reportFailure.error
 }
 
-type Parts = Options &
-  Pick<RunState, 'masker' | 'emit' | 'actions' | 'now'> & { ending: Cancellation }
+type RunParts = Options &
+  Pick<RunState, 'masker' | 'emit' | 'actions' | 'now'> & { cancellation: Cancellation }
 
-async function runAll(parts: Parts, workflows: Workflow[]) {
+async function runAll(parts: RunParts, workflows: Workflow[]) {
   let [jobs, steps] = [0, 0]
   const run: RunState = {
     ...parts,
-    assertRoomFor(moreJobs, moreSteps) {
-      if (jobs + moreJobs <= jobsMax && steps + moreSteps <= stepsMax) return
-      throw new Error(`A run can have ${jobsMax} jobs and ${stepsMax} steps, all together.`)
+    assertWithinLimits(moreJobs, moreSteps) {
+      if (jobs + moreJobs <= maxJobs && steps + moreSteps <= maxSteps) return
+      throw new Error(`A run can have at most ${maxJobs} jobs and ${maxSteps} steps in total.`)
     },
     nextJob: () => jobs++,
     nextStep: () => steps++,
@@ -93,7 +93,7 @@ async function runAll(parts: Parts, workflows: Workflow[]) {
       }),
     ),
   )
-  const why = parts.ending.why()
+  const why = parts.cancellation.why()
   if (why) return { conclusion: why.conclusion, fault: why.text }
   return { conclusion: concludeRun(conclusions.flat()), fault: faults.join('\n') }
 }
@@ -114,10 +114,10 @@ function read({ files, actions }: Plan) {
   return { workflows, actions: byFolder, faults }
 }
 
-function withJobs(workflow: Workflow, wanted: readonly string[] | undefined): Workflow {
-  if (!wanted) return workflow
+function withJobs(workflow: Workflow, requestedIds: readonly string[] | undefined): Workflow {
+  if (!requestedIds) return workflow
   const needed = new Set<string>()
-  const open = [...wanted]
+  const open = [...requestedIds]
   for (let id = open.pop(); id !== undefined; id = open.pop()) {
     const job = workflow.jobs.find((one) => one.id === id)
     if (!job || needed.has(id)) continue
@@ -129,6 +129,6 @@ function withJobs(workflow: Workflow, wanted: readonly string[] | undefined): Wo
 
 function reasonOf({ reason }: AbortSignal): string {
   if (typeof reason === 'string') return reason
-  // Without a reason of its own a signal has one that says nothing.
+  // The default reason of a signal is an AbortError without information.
   return reason instanceof Error && reason.name !== 'AbortError' ? reason.message : 'Cancelled.'
 }

@@ -100,7 +100,7 @@ on: push
   })
   assert.equal(told.conclusion, 'success', told.log)
   assert.match(told.outputOf('first'), /^workflow job step ada-job\n/)
-  assert.match(told.outputOf('first'), /GITHUB_SHA stays as it is/)
+  assert.match(told.outputOf('first'), /GITHUB_SHA cannot be changed/)
   const commit = 'c'.repeat(40)
   assert.equal(
     told.outputOf('second'),
@@ -135,8 +135,8 @@ test('a file of variables that cannot be understood fails its step with the line
   const faults = Object.fromEntries(told.steps.map(({ name, fault }) => [name, fault]))
   assert.match(faults.bad ?? '', /^\$GITHUB_OUTPUT, line 1: `word` is neither/)
   assert.match(faults.options ?? '', /^NODE_OPTIONS cannot be set/)
-  assert.match(faults.linked ?? '', /no plain file/)
-  assert.match(faults.piped ?? '', /no plain file/)
+  assert.match(faults.linked ?? '', /no longer a regular file/)
+  assert.match(faults.piped ?? '', /no longer a regular file/)
   assert.match(faults.large ?? '', /larger than/)
   assert.equal(faults.gone, '')
 })
@@ -151,7 +151,7 @@ test('a variable that no program can be given is named', async () => {
 `),
   })
   assert.equal(told.conclusion, 'failure', told.log)
-  assert.match(told.steps[1]?.fault ?? '', /^The variable BIG is longer than 128 KiB/)
+  assert.match(told.steps[1]?.fault ?? '', /^The variable BIG exceeds 128 KiB/)
 })
 
 test('shells and folders are those that were asked for', { skip }, async () => {
@@ -306,7 +306,7 @@ test('a step that takes too long is ended, and the run is timed out', async () =
 `),
   })
   assert.equal(told.conclusion, 'timed_out', told.log)
-  assert.match(told.steps[0]?.fault ?? '', /longer than 0.3 seconds/)
+  assert.match(told.steps[0]?.fault ?? '', /time limit of 0.3 seconds/)
   assert.equal(told.outputOf('after'), 'cleaned\n')
 })
 
@@ -327,7 +327,7 @@ test('a job that takes too long is ended, but for what runs always', async () =>
     usual: 'skipped',
     always: 'success',
   })
-  assert.match(told.jobs[0]?.fault ?? '', /The job took longer/)
+  assert.match(told.jobs[0]?.fault ?? '', /The job exceeded its time limit/)
 })
 
 test('hashFiles reads the workspace as steps have left it', async () => {

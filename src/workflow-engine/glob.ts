@@ -1,7 +1,7 @@
 /**
- * Patterns of hashFiles, as GitHub's: `*`, `?` and `[…]` within a name, `**` across folders, a leading `!` takes
- * away again; what a pattern matches counts with all that is beneath it. Paths are from the top of the workspace.
- * Takes no more than the product of both lengths, whatever the pattern.
+ * Compiles patterns of hashFiles as on GitHub: `*`, `?` and `[…]` within a name, `**` across folders, and a leading
+ * `!` to exclude. A matching folder includes everything in it. Paths are relative to the workspace. Matching takes at
+ * most time proportional to the product of both lengths, for any pattern.
  */
 export function createGlob(
   patterns: readonly string[],
@@ -27,12 +27,12 @@ function toRule(line: string, workspace: string) {
   const text = negated ? line.slice(1).trim() : line
   const inside = text.startsWith(`${workspace}/`) ? text.slice(workspace.length + 1) : text
   const segments = inside.split('/').filter((segment) => segment !== '' && segment !== '.')
-  // Another absolute path is nowhere in the workspace.
+  // An absolute path outside the workspace matches nothing.
   const isElsewhere = inside.startsWith('/')
   return { negated, segments: isElsewhere ? ['\0'] : [...segments, '**'] }
 }
 
-// Both go back to the last star alone: an earlier one could match no more than the last one can.
+// Both backtrack only to the last star: an earlier one could match no more than that.
 function matchesPath(segments: string[], names: string[]): boolean {
   return matchesWithStars(
     segments.length,

@@ -3,27 +3,27 @@ import type { Workspace } from '../sandbox/sandbox.ts'
 import type { Scope } from '../workflow-parser/scope.ts'
 import { createGlob } from './glob.ts'
 
-// As much as the runner may look at while all else waits, its other runs, too.
-const entriesMax = 200_000
-const bytesMax = 128 * 1024 ** 2
-// Of characters, which the lengths of patterns and paths bound.
-const comparisonsMax = 1_000_000_000
+// Hashing is synchronous: it blocks the runner's event loop, and so its other runs.
+const maxEntries = 200_000
+const maxBytes = 128 * 1024 ** 2
+// Character comparisons, bounded by the lengths of patterns and paths.
+const maxComparisons = 1_000_000_000
 
 /**
- * hashFiles() of expressions, over the workspace of a room. All its calls have one allowance: make another one
- * after each step that has run, not for each expression.
+ * Creates hashFiles() for a workspace. All calls share one allowance, so create another one after each step, not for
+ * each expression.
  */
-export function createHashFiles(room: Workspace): Scope['hashFiles'] {
-  const left = { entries: entriesMax, bytes: bytesMax }
-  let comparisonsLeft = comparisonsMax
+export function createHashFiles(workspace: Workspace): Scope['hashFiles'] {
+  const left = { entries: maxEntries, bytes: maxBytes }
+  let comparisonsLeft = maxComparisons
   return (patterns) => {
-    const matches = createGlob(patterns, room.inside.workspace)
+    const matches = createGlob(patterns, workspace.inside.workspace)
     const length = patterns.join().length
     const matchesWithin = (path: string) => {
       comparisonsLeft -= length * path.length
-      if (comparisonsLeft < 0) throw new Error('there are too many patterns for so many files.')
+      if (comparisonsLeft < 0) throw new Error('there are too many patterns and files.')
       return matches(path)
     }
-    return hashMatching(room.outside.workspace, matchesWithin, left)
+    return hashMatching(workspace.outside.workspace, matchesWithin, left)
   }
 }

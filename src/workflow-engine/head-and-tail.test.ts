@@ -25,11 +25,11 @@ test('what does not fit is missing between the head and the last whole lines', a
   assert.equal(
     told,
     `${lines.slice(0, 7).join('')}007\n`.slice(0, 30) +
-      `\n… ${200 - 30 - 8} bytes left out …\n048\n049\n`,
+      `\n… ${200 - 30 - 8} bytes omitted …\n048\n049\n`,
   )
 })
 
 test('one huge piece leaves its start and its end', async () => {
   const told = await keep(16, [`start\n${'x'.repeat(1000)}\nend\n`])
-  assert.match(told, /^start\nxxxxxx\n… 995 bytes left out …\nend\n$/)
+  assert.match(told, /^start\nxxxxxx\n… 995 bytes omitted …\nend\n$/)
 })

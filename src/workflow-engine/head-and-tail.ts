@@ -4,8 +4,8 @@ import { createTailBuffer } from './tail-buffer.ts'
 type Options = { maxBytes: number; emit: (text: string) => Promise<void> }
 
 /**
- * Tells three quarters of `maxBytes` as they come, keeps the last quarter of what follows, and tells that at the
- * end, after a line that says how much is missing.
+ * Limits an output to `maxBytes`: emits the first three quarters of it at once, buffers the last quarter, and emits
+ * that at the end, after a line with the number of omitted bytes.
  */
 export function createHeadAndTail({ maxBytes, emit }: Options) {
   const headMaxBytes = Math.floor((maxBytes * 3) / 4)
@@ -16,11 +16,11 @@ export function createHeadAndTail({ maxBytes, emit }: Options) {
 
   return {
     async push(bytes: Buffer): Promise<void> {
-      const fitting = Math.min(bytes.length, headMaxBytes - headBytes)
-      if (fitting < bytes.length) tail.write(bytes.subarray(fitting))
-      if (fitting === 0) return
-      headBytes += fitting
-      await head.push(bytes.subarray(0, fitting))
+      const headLength = Math.min(bytes.length, headMaxBytes - headBytes)
+      if (headLength < bytes.length) tail.write(bytes.subarray(headLength))
+      if (headLength === 0) return
+      headBytes += headLength
+      await head.push(bytes.subarray(0, headLength))
     },
     async end(): Promise<void> {
       const bytes = tail.read()
@@ -30,10 +30,10 @@ export function createHeadAndTail({ maxBytes, emit }: Options) {
         return head.end()
       }
       await head.end()
-      // From the first whole line on, if there is one.
+      // Starts at the first whole line, if there is one.
       const lineEnd = bytes.indexOf(0x0a) + 1
       const from = lineEnd < bytes.length ? lineEnd : 0
-      await emit(`… ${missing + from} bytes left out …\n`)
+      await emit(`… ${missing + from} bytes omitted …\n`)
       const last = createLineBatches(emit)
       await last.push(bytes.subarray(from))
       await last.end()

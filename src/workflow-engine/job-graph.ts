@@ -1,15 +1,15 @@
 import type { Scope } from '../workflow-parser/scope.ts'
 import type { Conclusion } from './plan.ts'
 
-/** What `needs.<id>.result` says. */
+/** A value of `needs.<id>.result`. */
 export type JobResult = 'success' | 'failure' | 'cancelled' | 'skipped'
 
 type Node = { id: string; needs: string[] }
 
-/** Which jobs of a file may begin, and what the ended ones mean for those that need them. */
+/** Tracks which jobs of a file may start, and the results of those that have ended. */
 export function createJobGraph(jobs: readonly Node[]) {
   const nodes = new Map(jobs.map((job) => [job.id, job]))
-  const begun = new Set<string>()
+  const started = new Set<string>()
   const results = new Map<string, JobResult>()
 
   function ancestorsOf(id: string): Set<string> {
@@ -24,21 +24,21 @@ export function createJobGraph(jobs: readonly Node[]) {
   }
 
   return {
-    /** Jobs that have not begun and whose needs have all ended, in the order of the file. */
+    /** Lists the jobs that have not started and whose needs have all ended, in the order of the file. */
     ready: (): string[] =>
       jobs
-        .filter(({ id, needs }) => !begun.has(id) && needs.every((need) => results.has(need)))
+        .filter(({ id, needs }) => !started.has(id) && needs.every((need) => results.has(need)))
         .map(({ id }) => id),
     begin(id: string): void {
-      begun.add(id)
+      started.add(id)
     },
     end(id: string, result: JobResult): void {
       results.set(id, result)
     },
     resultOf: (id: string): JobResult | undefined => results.get(id),
     /**
-     * What the status functions answer in a job's `if`: a failure of any job on the way to it counts, and
-     * success() wants all of them to have succeeded, so that a skip goes on down the chain.
+     * The values of the status functions in a job's `if`. failure() considers all ancestors, and success() requires
+     * all of them to have succeeded, so a skipped job skips its descendants.
      */
     statusOf(id: string, cancelled: boolean): Scope['status'] {
       const earlier = [...ancestorsOf(id)].map((ancestor) => results.get(ancestor))
@@ -51,7 +51,7 @@ export function createJobGraph(jobs: readonly Node[]) {
   }
 }
 
-/** What a job's end means for those that need it: a failure that is to be passed over counts as a success. */
+/** The result of a job for its dependents: with `continue-on-error`, a failure counts as a success. */
 export function resultOf(conclusion: Conclusion, continueOnError: boolean): JobResult {
   if (conclusion === 'failure' || conclusion === 'timed_out') {
     return continueOnError ? 'success' : 'failure'
@@ -59,7 +59,7 @@ export function resultOf(conclusion: Conclusion, continueOnError: boolean): JobR
   return conclusion
 }
 
-/** The result of all jobs of a matrix together. */
+/** Combines the results of the jobs of a matrix. */
 export function combineResults(results: readonly JobResult[]): JobResult {
   for (const result of ['failure', 'cancelled', 'success'] as const) {
     if (results.includes(result)) return result
@@ -67,9 +67,9 @@ export function combineResults(results: readonly JobResult[]): JobResult {
   return 'skipped'
 }
 
-/** How a run ended that nobody cancelled, by its jobs; those whose failure is passed over are left out before. */
+/** The conclusion of an uncancelled run. `conclusions` must not include tolerated failures. */
 export function concludeRun(conclusions: readonly Conclusion[]): Exclude<Conclusion, 'skipped'> {
   if (conclusions.includes('timed_out')) return 'timed_out'
-  // Cancelled by another job's failure alone, or by what is passed over.
+  // A cancelled job was cancelled by the failure of another job of its matrix.
   return conclusions.includes('failure') ? 'failure' : 'success'
 }

@@ -1,52 +1,52 @@
 import { isUtf8 } from 'node:buffer'
 
-/** Bytes of UTF-8 that are told at a time, and how long the first of them waits for more. */
+/** The maximum bytes of UTF-8 in a batch, and how long a batch waits for more. */
 const batchMaxBytes = 65_535
-const batchAfterMs = 100
+const batchDelayMs = 100
 
 /**
- * Tells bytes as texts of whole lines: each at most 64 KiB of UTF-8, with U+FFFD for what is none and for NUL. A
- * line that is longer is cut into several.
+ * Emits bytes as texts of whole lines, each at most 64 KiB of UTF-8, with U+FFFD for invalid bytes and NUL. Longer
+ * lines are split.
  */
 export function createLineBatches(emit: (text: string) => Promise<void>) {
-  let waiting: Buffer[] = []
-  let waitingBytes = 0
+  let pending: Buffer[] = []
+  let pendingBytes = 0
   let hasLine = false
   let timer: NodeJS.Timeout | undefined
-  // Tellings follow each other, whoever began them.
-  let told = Promise.resolve()
+  // Serializes the emits of `push`, the timer and `end`.
+  let lastEmit = Promise.resolve()
 
   function flush(isEnd = false): Promise<void> {
     clearTimeout(timer)
     timer = undefined
-    const bytes = Buffer.concat(waiting)
+    const bytes = Buffer.concat(pending)
     const end = isEnd ? bytes.length : endOfLines(bytes)
     const rest = bytes.subarray(end)
-    waiting = rest.length > 0 ? [rest] : []
-    waitingBytes = rest.length
+    pending = rest.length > 0 ? [rest] : []
+    pendingBytes = rest.length
     hasLine = false
     const texts = [...toTexts(bytes.subarray(0, end))]
-    if (texts.length === 0) return told
-    told = told.then(async () => {
+    if (texts.length === 0) return lastEmit
+    lastEmit = lastEmit.then(async () => {
       for (const text of texts) await emit(text)
     })
-    return told
+    return lastEmit
   }
 
   return {
     async push(bytes: Buffer): Promise<void> {
-      waiting.push(bytes)
-      waitingBytes += bytes.length
+      pending.push(bytes)
+      pendingBytes += bytes.length
       hasLine ||= bytes.includes(0x0a)
-      if (waitingBytes >= batchMaxBytes) await flush()
-      else if (hasLine) timer ??= setTimeout(() => void flush(), batchAfterMs)
+      if (pendingBytes >= batchMaxBytes) await flush()
+      else if (hasLine) timer ??= setTimeout(() => void flush(), batchDelayMs)
     },
-    /** Tells the rest. */
+    /** Emits the rest. */
     end: (): Promise<void> => flush(true),
   }
 }
 
-// Where there is no line end for too long, it is cut where it is no character's middle.
+// An overlong line is cut between characters.
 function endOfLines(bytes: Buffer): number {
   const end = bytes.lastIndexOf(0x0a) + 1
   return end > 0 || bytes.length < batchMaxBytes ? end : cutBefore(bytes, batchMaxBytes)
@@ -65,11 +65,11 @@ function* toTexts(bytes: Buffer): Generator<string> {
   }
 }
 
-// Replacements are longer than what they replace. What was cut within a line, or is the last one, gets its end.
+// U+FFFD is longer than the bytes it replaces, so a text may need splitting. Each piece ends with a line feed.
 function* toPieces(bytes: Buffer): Generator<string> {
   const text = bytes.toString().replaceAll('\0', '\u{fffd}')
-  const isFine = isUtf8(bytes) && !bytes.includes(0)
-  if (isFine || Buffer.byteLength(text) <= batchMaxBytes) {
+  const isValid = isUtf8(bytes) && !bytes.includes(0)
+  if (isValid || Buffer.byteLength(text) <= batchMaxBytes) {
     yield text.endsWith('\n') ? text : `${text}\n`
     return
   }
@@ -79,8 +79,8 @@ function* toPieces(bytes: Buffer): Generator<string> {
   yield* toPieces(bytes.subarray(middle))
 }
 
-function cutBefore(bytes: Buffer, at: number, least = 0): number {
-  for (let cut = at; cut > at - 4 && cut > least + 1; cut--) {
+function cutBefore(bytes: Buffer, at: number, minCut = 0): number {
+  for (let cut = at; cut > at - 4 && cut > minCut + 1; cut--) {
     if (((bytes[cut] ?? 0) & 0xc0) !== 0x80) return cut
   }
   return at

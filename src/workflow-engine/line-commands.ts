@@ -1,19 +1,19 @@
-/** What a line of output asks of the runner. */
+/** A workflow command in a line of output. */
 export type LineCommand =
   | { kind: 'add-mask'; value: string }
-  /** It does nothing; the advice is for whoever reads the log. */
+  /** An unsupported command; the advice is shown in the log. */
   | { kind: 'disabled'; advice: string }
 
-const advices: Record<string, string> = {
+const replacements: Record<string, string> = {
   'set-output': 'write `name=value` to the file named by $GITHUB_OUTPUT',
   'set-env': 'write `name=value` to the file named by $GITHUB_ENV',
   'add-path': 'write the folder to the file named by $GITHUB_PATH',
-  'save-state': 'there are no actions here that have a later part',
+  'save-state': 'actions with a post step are not supported',
 }
 
 /**
- * Reads the workflow commands (`::name::value`) of one step, line by line, with `::stop-commands::TOKEN` and
- * `::TOKEN::`. Those that only concern how a log looks stay lines like any other.
+ * Creates a reader of the workflow commands (`::name::value`) of one step, line by line, which honours
+ * `::stop-commands::TOKEN` and `::TOKEN::`. Commands that only format the log remain ordinary lines.
  */
 export function createCommandReader(): (line: string) => LineCommand | undefined {
   let stopToken: string | undefined
@@ -32,13 +32,13 @@ export function createCommandReader(): (line: string) => LineCommand | undefined
       return undefined
     }
     if (name === 'add-mask') return { kind: 'add-mask', value: unescaped(text) }
-    const advice = Object.hasOwn(advices, name) ? advices[name] : undefined
+    const advice = Object.hasOwn(replacements, name) ? replacements[name] : undefined
     if (advice === undefined) return undefined
-    return { kind: 'disabled', advice: `::${name}:: does nothing here; ${advice}.` }
+    return { kind: 'disabled', advice: `::${name}:: is not supported; ${advice}.` }
   }
 }
 
-// As the toolkit escapes values: https://github.com/actions/toolkit, command.ts.
+// The escapes of https://github.com/actions/toolkit, command.ts.
 function unescaped(text: string): string {
   return text.replaceAll(/%0D/gi, '\r').replaceAll(/%0A/gi, '\n').replaceAll('%25', '%')
 }

@@ -1,6 +1,6 @@
 import type { Json } from '../workflow-parser/scope.ts'
 
-/** The values of one job of a matrix, by name; and all of them in one line, unmasked and of any length. */
+/** The values of one job of a matrix by name, and a one-line label of them, unmasked and of any length. */
 export type Combination = { values: Record<string, Json>; label: string }
 
 /** A matrix that cannot be expanded; the message says why. */
@@ -8,12 +8,12 @@ export class MatrixError extends Error {
   override readonly name = 'MatrixFault'
 }
 
-const combinationsMax = 256
+const maxCombinations = 256
 
 /**
- * The jobs of an evaluated matrix, as GitHub expands it: all combinations of the vectors in their order, without
- * those that `exclude` names, then each object of `include`, which is added to every combination whose own values
- * it does not contradict, or else becomes a combination of its own. Throws a MatrixFault.
+ * Expands an evaluated matrix as GitHub does: all combinations of the vectors in their order, without those that
+ * match `exclude`; then each object of `include` is added to every combination whose original values it does not
+ * change, or else becomes another combination. Throws a MatrixError.
  */
 export function expandMatrix(matrix: Json): Combination[] {
   const { include, exclude, ...vectors } = asObject(matrix, 'The matrix')
@@ -30,13 +30,13 @@ export function expandMatrix(matrix: Json): Combination[] {
     if (fits.length > 0) continue
     expanded.push({ ...added })
     labels.push(labelOf(Object.values(added)))
-    assertFew(expanded.length)
+    assertCount(expanded.length)
   }
   if (expanded.length === 0) throw new MatrixError('The matrix has no combinations.')
   return expanded.map((values, index) => ({ values, label: labels[index] ?? '' }))
 }
 
-// The first vector turns slowest.
+// The first vector varies slowest.
 function combine(vectors: Record<string, Json>): Record<string, Json>[] {
   const lists = Object.entries(vectors)
   if (lists.length === 0) return []
@@ -44,7 +44,7 @@ function combine(vectors: Record<string, Json>): Record<string, Json>[] {
   for (const [key, list] of lists) {
     if (!Array.isArray(list)) throw new MatrixError(`The matrix's ${key} is not a list of values.`)
     if (list.length === 0) throw new MatrixError(`The matrix's ${key} has no values.`)
-    assertFew(combinations.length * list.length)
+    assertCount(combinations.length * list.length)
     combinations = combinations.flatMap((values) =>
       list.map((value) => ({ ...values, [key]: value })),
     )
@@ -72,7 +72,7 @@ function agrees(
   )
 }
 
-// An object excludes those that have its values, whatever else they have.
+// An object pattern matches objects that have at least its values.
 function covers(value: Json, pattern: Json): boolean {
   if (!isObject(value) || !isObject(pattern)) return isSame(value, pattern)
   return Object.entries(pattern).every(
@@ -101,7 +101,7 @@ function toText(value: Json): string {
 function asObjects(value: Json | undefined, name: string): Record<string, Json>[] {
   if (value === undefined || value === null) return []
   if (!Array.isArray(value)) throw new MatrixError(`The matrix's ${name} is not a list.`)
-  assertFew(value.length)
+  assertCount(value.length)
   return value.map((entry) => asObject(entry, `An entry of the matrix's ${name}`))
 }
 
@@ -114,8 +114,8 @@ function isObject(value: Json): value is Record<string, Json> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-function assertFew(count: number): void {
-  if (count > combinationsMax) {
-    throw new MatrixError(`The matrix makes more than ${combinationsMax} jobs.`)
+function assertCount(count: number): void {
+  if (count > maxCombinations) {
+    throw new MatrixError(`The matrix has more than ${maxCombinations} jobs.`)
   }
 }

@@ -9,14 +9,14 @@ import type { ReusedJob } from './plan.ts'
 import { type PlannedStep, planSteps } from './plan-steps.ts'
 import type { RunState } from './run-state.ts'
 
-/** A job as it is told: one for each combination of a matrix. */
+/** A job as it is reported: one for each combination of a matrix. */
 export type PlannedJob = {
   number: number
   name: string
-  /** All that expressions of the job can know before it has a room. */
+  /** The contexts that are known before the job has a workspace. */
   contexts: Contexts
   steps: PlannedStep[]
-  /** What an earlier attempt has made of it. */
+  /** The job of the previous attempt that is reused instead of running this one. */
   kept: ReusedJob | undefined
 }
 
@@ -25,14 +25,14 @@ export type PlannedJobs = { jobs: PlannedJob[]; failFast: boolean; maxParallel: 
 const matrixMaxLength = 60_000
 const labelMaxLength = 100
 
-/** Whether a job can only be planned when the jobs that it needs have ended. */
+/** Whether a job can be planned only after the jobs that it needs. */
 export function isPlannedLater({ name, strategy }: Job): boolean {
   return /\bneeds\b/i.test(JSON.stringify([name, strategy]))
 }
 
 /**
- * Makes the jobs of a definition known. Throws when an expression fails, the matrix cannot be expanded or there
- * is too much; none is known then.
+ * Plans and reports the jobs of a definition. Throws, without reporting any, when an expression fails, the matrix
+ * cannot be expanded, or the run would exceed its limits.
  */
 export function planJobs(
   run: RunState,
@@ -44,8 +44,8 @@ export function planJobs(
   const combinations = combinationsOf(job.strategy.matrix, scope)
   const total = combinations?.length ?? 1
   const failFast = evaluateBoolean(job.strategy.failFast, scope)
-  const wanted = evaluateNumber(job.strategy.maxParallel, scope) ?? total
-  const maxParallel = Math.max(1, Math.floor(wanted))
+  const limit = evaluateNumber(job.strategy.maxParallel, scope) ?? total
+  const maxParallel = Math.max(1, Math.floor(limit))
   const drafts = (combinations ?? [undefined]).map((combination, index) => {
     const own = {
       ...contexts,
@@ -67,13 +67,13 @@ export function planJobs(
     masker: run.masker,
     announce: () => steps++,
   })
-  run.assertRoomFor(total, total * steps)
+  run.assertWithinLimits(total, total * steps)
   const jobs = drafts.map((draft) => announceJob({ run, workflow, job, draft }))
   return { jobs, failFast, maxParallel }
 }
 
-/** Makes a job known of which no more can be said than its id, or the name that the file has for it. */
-export function planBare(run: RunState, workflow: Workflow, job: Job): PlannedJob {
+/** Reports a job that is not expanded, by its literal name or its id. */
+export function planUnexpanded(run: RunState, workflow: Workflow, job: Job): PlannedJob {
   const number = run.nextJob()
   const { id } = job
   const name = job.name && !job.name.text.includes('${{') ? job.name.text : id
@@ -105,7 +105,7 @@ function announceJob({ run, workflow, job, draft }: Announced): PlannedJob {
     name,
     matrix,
   })
-  // What was kept has been masked when it was told.
+  // The reused job was masked when it was reported.
   const kept = run.plan.kept.find(
     (one) =>
       one.file === workflow.path && one.id === job.id && one.matrix === run.masker.mask(matrix),
@@ -124,11 +124,11 @@ function announceJob({ run, workflow, job, draft }: Announced): PlannedJob {
   return { number, name, contexts, steps, kept }
 }
 
-// As toJSON writes it.
+// In the format of toJSON().
 function textOf(combination: Combination | undefined): string {
   const text = combination ? JSON.stringify(combination.values, null, 2) : ''
   if (text.length <= matrixMaxLength) return text
-  const message = `The values of a job of the matrix are longer than ${matrixMaxLength} characters.`
+  const message = `The values of a job of the matrix exceed ${matrixMaxLength} characters.`
   throw new MatrixError(message)
 }
 
@@ -144,7 +144,7 @@ function combinationsOf(matrix: Matrix | undefined, scope: Scope): Combination[]
   return expandMatrix(values)
 }
 
-// A name with expressions is taken to tell the jobs of a matrix apart by itself.
+// A name with expressions is assumed to distinguish the jobs of a matrix.
 function nameOf(
   { masker: { mask } }: RunState,
   { id, name }: Job,

@@ -13,13 +13,13 @@ import type {
   Template,
 } from '../workflow-parser/workflow.ts'
 
-/** A step of a job with its number in the run; one that uses a composite action has the action's steps instead. */
+/** A step of a job with its number in the run; a step that uses a composite action has the action's steps instead. */
 export type PlannedStep = PlannedCommand | PlannedAction
 export type PlannedCommand = {
   kind: 'command'
   step: RunStep | CheckoutStep
   number: number
-  /** As it was told. */
+  /** As it was reported. */
   name: string
 }
 export type PlannedAction = {
@@ -36,41 +36,43 @@ class StepError extends Error {
 
 type Options = {
   actions: ReadonlyMap<string, Action>
-  /** What is known before the job begins. */
+  /** The values that are known before the job starts. */
   scope: Scope
   masker: Masker
-  /** Makes a step known; its number. */
+  /** Reports a step and returns its number. */
   announce: (name: string) => number
 }
 
-const depthMax = 10
-const stepsMax = 1000
+const maxDepth = 10
+const maxSteps = 1000
 const nameMaxLength = 100
 
-/** Lists all steps of a job, those of actions within actions, too. Throws when there are too many, or an action is not there. */
+/** Plans all steps of a job, including those of nested actions. Throws when there are too many, or an action is missing. */
 export function planSteps(
   steps: readonly Step[],
   { actions, scope, masker, announce }: Options,
 ): PlannedStep[] {
   let count = 0
 
-  // What the inputs of an action are is only known when it begins; those of the workflow are none of its own.
+  // An action does not see the workflow's inputs, and its own are only known when it starts.
   const { inputs: _, ...contexts } = scope.contexts
   const innerScope = { ...scope, contexts }
 
   function plan(step: Step, outer: readonly string[], depth: number): PlannedStep {
     const names = [...outer, nameOf(step, depth === 0 ? scope : innerScope, masker)]
     if (step.kind !== 'action') {
-      if (++count > stepsMax) {
-        throw new StepError(`The job has more than ${stepsMax} steps, with those of its actions.`)
+      if (++count > maxSteps) {
+        throw new StepError(
+          `The job has more than ${maxSteps} steps, including those of its actions.`,
+        )
       }
       const name = joinNames(names)
       return { kind: 'command', step, number: announce(name), name }
     }
     const action = actions.get(step.path)
     if (!action) throw new StepError(`There is no composite action in ./${step.path}.`)
-    if (depth === depthMax) {
-      throw new StepError(`./${step.path} is used more than ${depthMax} actions deep.`)
+    if (depth === maxDepth) {
+      throw new StepError(`./${step.path} is nested more than ${maxDepth} actions deep.`)
     }
     const inner = action.steps.map((one) => plan(one, names, depth + 1))
     return { kind: 'action', step, action, steps: inner }
@@ -79,14 +81,14 @@ export function planSteps(
   return steps.map((step) => plan(step, [], 0))
 }
 
-/** The commands of a step: itself, or those of its action. */
+/** Lists the commands of a step: itself, or those of its action. */
 export function commandsOf(planned: PlannedStep): PlannedCommand[] {
   return planned.kind === 'command' ? [planned] : planned.steps.flatMap(commandsOf)
 }
 
 /**
- * The masked name of a step: its own, else as GitHub calls it. An expression that is only known later stays as it was
- * written.
+ * The masked name of a step: its `name`, or else the name that GitHub gives it. A name with expressions that are not
+ * yet known stays as written.
  */
 export function nameOf(step: Step, scope: Scope, { mask }: Masker): string {
   const own = step.name ? resolve(step.name, scope) : ''
@@ -102,22 +104,22 @@ function firstLine(text: string): string {
   return lines.find((line) => line.trim() !== '')?.trim() ?? ''
 }
 
-/** The name of a step of an action, after those of the steps that use it. */
+/** Joins the name of a step of an action to those of the steps that use it. */
 export function joinNames(names: readonly string[]): string {
   return names.join(' / ')
 }
 
-const lateNames = /\b(steps|job|runner|env|needs|inputs|matrix|secrets|hashFiles)\b/gi
+const deferredNames = /\b(steps|job|runner|env|needs|inputs|matrix|secrets|hashFiles)\b/gi
 
 function resolve(template: Template, scope: Scope): string {
   const expressions = splitTemplate(template.text).flatMap((part) =>
     part.kind === 'expression' ? [part.text] : [],
   )
   const known = new Set(Object.keys(scope.contexts))
-  // Files can be looked at as soon as there is a room.
+  // Files can be hashed as soon as there is a workspace.
   if (known.has('runner')) known.add('hashfiles')
   const isLater = expressions.some((text) =>
-    [...text.matchAll(lateNames)].some(([name]) => !known.has(name.toLowerCase())),
+    [...text.matchAll(deferredNames)].some(([name]) => !known.has(name.toLowerCase())),
   )
   if (isLater || expressions.length === 0) return template.text
   try {

@@ -1,11 +1,11 @@
 import type { Json } from '../workflow-parser/scope.ts'
 import type { SourceFile } from '../workflow-parser/workflow.ts'
 
-/** All that is needed to execute a run, but its commit's files. */
+/** Everything needed to execute a run, except the files of its commit. */
 export type Plan = {
   runId: string
   attempt: number
-  /** Counts the runs of the repository from 1. */
+  /** The number of the run in its repository, from 1. */
   number: number
   repository: { name: string; owner: string; defaultBranch: string }
   /** The public address of the service. */
@@ -14,17 +14,17 @@ export type Plan = {
   /** The full ref, `refs/heads/main`, and the commit that it pointed to. */
   ref: string
   commit: string
-  /** Who started it first, and whose doing this attempt is. */
+  /** The user who started the first attempt, and the one who started this attempt. */
   actor: string
   triggeringActor: string
   inputs: Record<string, string | number | boolean>
-  /** What is `github.event` to expressions and the file at GITHUB_EVENT_PATH: GitHub's payload of that event. */
+  /** GitHub's payload of the event: `github.event`, and the file at GITHUB_EVENT_PATH. */
   payload: { [key: string]: Json }
   /** The workflow files, in order, and the action files that they use. */
   files: SourceFile[]
   actions: SourceFile[]
   secrets: Record<string, string>
-  /** Jobs of the earlier attempt that stay as they were. */
+  /** Jobs of the previous attempt that are reused. */
   kept: ReusedJob[]
   limits: PlanLimits
 }
@@ -32,10 +32,10 @@ export type Plan = {
 export type TriggerKind = 'push' | 'workflow_dispatch' | 'schedule'
 
 export type PlanLimits = {
-  /** Of the whole run, and of a step that says nothing of its own. */
+  /** Limits of the whole run and of each step. */
   runTimeoutMs: number
   stepTimeoutMs: number
-  /** Bytes of one step's output that are kept: the head and the tail. */
+  /** Bytes of a step's output that are kept: its head and its tail. */
   outputMaxBytes: number
 }
 
@@ -46,17 +46,17 @@ export type ReusedJob = {
   name: string
   conclusion: Conclusion
   outputs: Record<string, string>
-  /** The values of its matrix, in the words of toJSON; empty without one. */
+  /** The values of its matrix in the format of toJSON(); empty without a matrix. */
   matrix: string
 }
 
 export type Conclusion = 'success' | 'failure' | 'cancelled' | 'timed_out' | 'skipped'
 
-/** What a run tells as it goes, in order. All texts are masked. Times are milliseconds since the epoch. */
+/** An entry of the report of a run, in order. All texts are masked. Times are milliseconds since the epoch. */
 export type RunEntry =
-  /** What isolation its steps have. */
+  /** The isolation of the steps. */
   | { kind: 'isolation'; isolation: string; description: string }
-  /** A job is known, with its steps; `job` counts those of the run from 0. */
+  /** `job` counts the jobs of the run from 0. */
   | {
       kind: 'job-planned'
       job: number
@@ -73,16 +73,16 @@ export type RunEntry =
       at: number
       conclusion: Conclusion
       outputs: Record<string, string>
-      /** Why, where no step tells; empty otherwise. */
+      /** The reason, if the job did not fail because of a step; else empty. */
       fault: string
     }
-  /** `step` counts the steps of the run from 0, in the order in which they become known. Those of a composite action are steps of their own. */
+  /** `step` counts the steps of the run from 0, in the order of planning. Steps of composite actions count separately. */
   | { kind: 'step-planned'; job: number; step: number; name: string }
   | {
       kind: 'step-started'
       step: number
       at: number
-      /** What it is called, where that was not known when it was planned. */
+      /** The name, if it was not known when the step was planned. */
       name?: string
     }
   | {
@@ -90,12 +90,12 @@ export type RunEntry =
       step: number
       at: number
       conclusion: Conclusion
-      /** Null when it was ended, or there was no process. */
+      /** Null when the process was killed, or there was none. */
       exitCode: number | null
       fault: string
-      /** What it wrote to $GITHUB_STEP_SUMMARY: Markdown. */
+      /** The content of $GITHUB_STEP_SUMMARY: Markdown. */
       summary: string
     }
-  /** Whole lines of a step's output, or of the run's own words when `step` is null. */
+  /** Whole lines of a step's output, or lines of the run itself when `step` is null. */
   | { kind: 'output'; step: number | null; text: string }
   | { kind: 'run-ended'; at: number; conclusion: Exclude<Conclusion, 'skipped'>; fault: string }

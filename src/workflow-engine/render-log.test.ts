@@ -92,5 +92,5 @@ test('a failure that is passed over is told, a step that did not run is not', ()
       summary: '',
     },
   )
-  assert.equal(log, '▶ a › One\n✗ exit code 2; the job goes on\n')
+  assert.equal(log, '▶ a › One\n✗ exit code 2; the job continues\n')
 })

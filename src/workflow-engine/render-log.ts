@@ -1,15 +1,15 @@
 import { printable } from '../base/format.ts'
 import type { Conclusion, RunEntry } from './plan.ts'
 
-/** A piece of a log: whole lines, and what stands before each of them. */
+/** A piece of a log: whole lines, and the prefix of each of them. */
 export type LogPiece = { prefix: string; text: string }
 
 type Names = { jobs: Map<number, string>; steps: Map<number, { job: number; name: string }> }
 
 /**
- * Turns what a run tells into its log as people read it: a heading for each step, what it wrote, and how it failed.
- * With several jobs each line begins with its job, as they run at the same time. Give it all entries in order;
- * of a run that was begun to be read before, the planned ones are enough to go on.
+ * Creates a renderer from report entries to a readable log: a heading for each step, its output, and its failure.
+ * With several jobs, which run concurrently, each line starts with the name of its job. Needs all entries in order;
+ * to resume in the middle of a run, the planned ones suffice.
  */
 export function createLogRenderer(): (entry: RunEntry) => LogPiece {
   const names: Names = { jobs: new Map(), steps: new Map() }
@@ -53,19 +53,19 @@ export function createLogRenderer(): (entry: RunEntry) => LogPiece {
       case 'run-ended': {
         const { conclusion, fault } = entry
         return plain(
-          `${markOf(conclusion)} ${wordsOf(conclusion)}${fault === '' ? '' : `: ${fault}`}\n`,
+          `${markOf(conclusion)} ${toWords(conclusion)}${fault === '' ? '' : `: ${fault}`}\n`,
         )
       }
     }
   }
 }
 
-/** The line above what a step writes; without a job's name where each line has it. */
+/** The line above a step's output; without the job's name when that is the prefix of each line. */
 function stepHeading(jobName: string, stepName: string): string {
   return `▶ ${jobName === '' ? '' : `${jobName} › `}${stepName}`
 }
 
-/** The line below what a step wrote that went wrong; empty for one that did not. */
+/** The line below the output of a failed step; empty if it did not fail. */
 function stepFailure({
   conclusion,
   exitCode,
@@ -77,15 +77,15 @@ function stepFailure({
 }): string {
   const hasFailedCode = exitCode !== null && exitCode !== 0
   if (conclusion === 'success') {
-    if (hasFailedCode) return `✗ exit code ${exitCode}; the job goes on`
-    return fault === '' ? '' : `✗ ${fault} The job goes on.`
+    if (hasFailedCode) return `✗ exit code ${exitCode}; the job continues`
+    return fault === '' ? '' : `✗ ${fault} The job continues.`
   }
   if (conclusion === 'skipped') return ''
   const code = hasFailedCode ? `exit code ${exitCode}` : ''
-  return `${markOf(conclusion)} ${[code, fault].filter((part) => part !== '').join(': ') || wordsOf(conclusion)}`
+  return `${markOf(conclusion)} ${[code, fault].filter((part) => part !== '').join(': ') || toWords(conclusion)}`
 }
 
-/** A piece as it stands in the log: each line with what it belongs to before it. */
+/** Formats a piece for the log, with its prefix before each line. */
 export function renderPiece({ prefix, text }: LogPiece): string {
   return prefix === ''
     ? text
@@ -100,7 +100,7 @@ function markOf(conclusion: Conclusion): string {
   return conclusion === 'success' ? '✓' : conclusion === 'failure' ? '✗' : '■'
 }
 
-function wordsOf(conclusion: Conclusion): string {
+function toWords(conclusion: Conclusion): string {
   return conclusion.replaceAll('_', ' ')
 }
 

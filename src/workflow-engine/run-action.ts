@@ -1,7 +1,7 @@
 import { posix } from 'node:path'
 import { evaluateText } from '../workflow-parser/evaluate.ts'
 import type { Scope } from '../workflow-parser/scope.ts'
-import { afterTime, onAbort, type Stop } from './cancellation.ts'
+import { afterTime, type CancelReason, onAbort } from './cancellation.ts'
 import { emitFailure } from './emit-steps.ts'
 import { toFault } from './error-text.ts'
 import { evaluateEnvironment, evaluateNumber } from './evaluate-settings.ts'
@@ -16,15 +16,15 @@ type RunOptions = {
   env: Record<string, string>
   scope: Scope
   signal: AbortSignal
-  isPassedOver: boolean
+  continuesOnError: boolean
   runSteps: (running: RunningJob, list: StepList, steps: readonly PlannedStep[]) => Promise<void>
 }
 
 /** Runs the steps of a composite action for the step that uses it. */
-export async function runAction(asked: RunOptions): Promise<StepEnd> {
-  const { running, list, planned, env, scope, signal, isPassedOver } = asked
+export async function runAction(options: RunOptions): Promise<StepEnd> {
+  const { running, list, planned, env, scope, signal, continuesOnError } = options
   const { step, action, steps } = planned
-  const isForgiven = list.isPassedOver || isPassedOver
+  const isTolerated = list.continuesOnError || continuesOnError
   let inputs: Record<string, string>
   let timeoutMs: number | undefined
   try {
@@ -33,38 +33,40 @@ export async function runAction(asked: RunOptions): Promise<StepEnd> {
     timeoutMs = minutes === undefined ? undefined : minutes * 60_000
   } catch (error) {
     const fault = toFault(error)
-    await emitFailure(running, planned, fault, isForgiven)
+    await emitFailure(running, planned, fault, isTolerated)
     return ended('failure', { fault })
   }
 
-  const hard = new AbortController()
-  using _outer = onAbort(list.hard, () => hard.abort(list.hard.reason))
-  const soft = new AbortController()
-  using _signal = onAbort(signal, () => soft.abort(signal.reason))
+  const killSignal = new AbortController()
+  using _outer = onAbort(list.killSignal, () => killSignal.abort(list.killSignal.reason))
+  const cancelSignal = new AbortController()
+  using _signal = onAbort(signal, () => cancelSignal.abort(signal.reason))
   using _timer =
     timeoutMs === undefined
       ? undefined
       : afterTime(timeoutMs, () => {
-          const text = `It took longer than ${toDuration(timeoutMs)}.`
-          const why: Stop = { conclusion: 'timed_out', text }
-          soft.abort(why)
-          hard.abort(why)
+          const text = `The step exceeded its time limit of ${toDuration(timeoutMs)}.`
+          const why: CancelReason = { conclusion: 'timed_out', text }
+          cancelSignal.abort(why)
+          killSignal.abort(why)
         })
   const inner: StepList = {
     names: [...list.names, nameOf(step, scope, running.run.masker)],
     results: {},
     failed: undefined,
-    soft: soft.signal,
-    hard: hard.signal,
+    cancelSignal: cancelSignal.signal,
+    killSignal: killSignal.signal,
     env: { ...env, ...inputVariables(inputs) },
     inputs,
-    actionPath: posix.join(running.room.inside.workspace, action.path),
+    actionPath: posix.join(running.workspace.inside.workspace, action.path),
     defaults: [],
-    isPassedOver: isForgiven,
+    continuesOnError: isTolerated,
   }
-  await asked.runSteps(running, inner, steps)
-  // A stop that came when all was done has ended nothing.
-  const stop: Stop | undefined = soft.signal.aborted ? soft.signal.reason : undefined
+  await options.runSteps(running, inner, steps)
+  // A cancellation after the last step has no effect.
+  const stop: CancelReason | undefined = cancelSignal.signal.aborted
+    ? cancelSignal.signal.reason
+    : undefined
   const conclusion = inner.failed ?? stop?.conclusion ?? 'success'
   try {
     return ended(conclusion, { outputs: outputsOf(running, inner, planned) })
@@ -76,7 +78,7 @@ export async function runAction(asked: RunOptions): Promise<StepEnd> {
   }
 }
 
-// What was not given is what it is by default, or empty: GitHub does not insist on what is required, either.
+// A missing input has its default, or is empty. Like GitHub, this does not enforce `required`.
 function inputsOf({ step, action }: PlannedAction, scope: Scope): Record<string, string> {
   const given = evaluateEnvironment(step.with, scope)
   const names = Object.keys(given)

@@ -13,19 +13,19 @@ import {
   isPlannedLater,
   type PlannedJob,
   type PlannedJobs,
-  planBare,
   planJobs,
+  planUnexpanded,
 } from './plan-job.ts'
-import { endingOf, type JobEnd, runJob } from './run-job.ts'
+import { createJobCancellation, type JobEnd, runJob } from './run-job.ts'
 import type { RunState } from './run-state.ts'
 import { ended } from './step-end.ts'
 
-/** How a job ends that does not run. */
+/** The end of a job that does not run. */
 type Unrun = { conclusion: Conclusion; fault: string }
 
-type Planning = PlannedJobs | { bare: PlannedJob; unrun: Unrun }
+type Planning = PlannedJobs | { unexpanded: PlannedJob; unrun: Unrun }
 
-/** Runs the jobs of a file, each when those that it needs have ended; the conclusions that count for the run. */
+/** Runs the jobs of a file, each after those that it needs. Returns the conclusions that count for the run. */
 export async function runFile(run: RunState, workflow: Workflow): Promise<Conclusion[]> {
   const graph = createJobGraph(workflow.jobs)
   const base = workflowContexts(run.plan, workflow)
@@ -47,26 +47,26 @@ export async function runFile(run: RunState, workflow: Workflow): Promise<Conclu
       evaluateCondition(job.if, scopeOf(contextsOf(job), graph.statusOf(job.id, cancelled)))
   }
 
-  // The matrix and the name of a job that is skipped may be of what nobody has made: GitHub does not look at them.
+  // The matrix and name of a skipped job may depend on missing outputs, so, like GitHub, they are not evaluated.
   function plan(job: Job): Planning {
     const isKept = run.plan.kept.some(({ file, id }) => file === workflow.path && id === job.id)
     const unrun = isKept ? undefined : whyUnrun(run, holdsOf(job))
-    if (unrun) return { bare: planBare(run, workflow, job), unrun }
+    if (unrun) return { unexpanded: planUnexpanded(run, workflow, job), unrun }
     try {
       return planJobs(run, workflow, job, contextsOf(job))
     } catch (error) {
       const failed = { conclusion: 'failure', fault: toFault(error) } as const
-      return { bare: planBare(run, workflow, job), unrun: failed }
+      return { unexpanded: planUnexpanded(run, workflow, job), unrun: failed }
     }
   }
 
-  // All are to be known early that can be.
+  // Jobs are reported as early as possible.
   function planEarly(job: Job): Planning | undefined {
     if (job.strategy.matrix === undefined && !isPlannedLater(job)) {
       try {
         return planJobs(run, workflow, job, base)
       } catch {
-        // It is told when it is known whether the job runs at all.
+        // Reported later, when it is known whether the job runs at all.
       }
     }
     return job.needs.length === 0 ? plan(job) : undefined
@@ -79,11 +79,13 @@ export async function runFile(run: RunState, workflow: Workflow): Promise<Conclu
       for (const { contexts } of planning.jobs) Object.assign(contexts, contextsOf(job))
     }
     const ends = await runPlanned({ run, workflow, job, planning, holds })
-    for (const { end, isPassedOver } of ends) {
-      if (!isPassedOver || end.conclusion === 'success') conclusions.push(end.conclusion)
-      outputs.set(job.id, { ...outputs.get(job.id), ...withValues(end.outputs) })
+    for (const { end, continuesOnError } of ends) {
+      if (!continuesOnError || end.conclusion === 'success') conclusions.push(end.conclusion)
+      outputs.set(job.id, { ...outputs.get(job.id), ...nonEmpty(end.outputs) })
     }
-    const results = ends.map(({ end, isPassedOver }) => resultOf(end.conclusion, isPassedOver))
+    const results = ends.map(({ end, continuesOnError }) =>
+      resultOf(end.conclusion, continuesOnError),
+    )
     graph.end(job.id, combineResults(results))
   }
 
@@ -106,12 +108,12 @@ export async function runFile(run: RunState, workflow: Workflow): Promise<Conclu
     if (running.size === 0) break
     await Promise.race(running)
   }
-  // None of them is the workflow's fault; the others have ended first.
+  // These are internal errors. The other jobs have ended by now.
   if (failures.length > 0) throw failures[0]
   return conclusions
 }
 
-type Ended = { end: JobEnd; isPassedOver: boolean }
+type Ended = { end: JobEnd; continuesOnError: boolean }
 
 type RunOptions = {
   run: RunState
@@ -121,91 +123,113 @@ type RunOptions = {
   holds: Holds
 }
 
-/** Whether the `if` of a job holds, in a run that is cancelled or is not. */
+/** Whether the `if` of a job holds, depending on whether the run is cancelled. */
 type Holds = (cancelled: boolean) => boolean
 
 async function runPlanned({ run, workflow, job, planning, holds }: RunOptions): Promise<Ended[]> {
-  if ('bare' in planning) {
-    const { bare, unrun } = planning
-    const end = await tellEnd(run, bare, unrun.conclusion, unrun.fault)
-    return [{ end, isPassedOver: false }]
+  if ('unexpanded' in planning) {
+    const { unexpanded, unrun } = planning
+    const end = await emitUnrunJob(run, unexpanded, unrun.conclusion, unrun.fault)
+    return [{ end, continuesOnError: false }]
   }
   const { jobs, failFast, maxParallel } = planning
   const unrun = whyUnrun(run, holds)
-  const places = createSemaphore(maxParallel)
-  const endings = new Set<Cancellation>()
+  const parallelLimit = createSemaphore(maxParallel)
+  const cancellations = new Set<Cancellation>()
   return Promise.all(
     jobs.map(async (planned): Promise<Ended> => {
-      if (planned.kept) return keep(run, job, planned, planned.kept)
+      if (planned.kept) return reuseJob(run, job, planned, planned.kept)
       if (unrun) {
-        const end = await tellEnd(run, planned, unrun.conclusion, unrun.fault)
-        return { end, isPassedOver: false }
+        const end = await emitUnrunJob(run, planned, unrun.conclusion, unrun.fault)
+        return { end, continuesOnError: false }
       }
-      using ending = endingOf(run, () => holdsSafely(holds))
-      endings.add(ending)
-      const ended = await runOne({ run, workflow, job, planned, ending, places })
-      endings.delete(ending)
+      using cancellation = createJobCancellation(run, () => holdsSafely(holds))
+      cancellations.add(cancellation)
+      const ended = await runPlannedJob({
+        run,
+        workflow,
+        job,
+        planned,
+        cancellation,
+        parallelLimit,
+      })
+      cancellations.delete(cancellation)
       const { conclusion } = ended.end
       const isFailed = conclusion === 'failure' || conclusion === 'timed_out'
-      if (failFast && isFailed && !ended.isPassedOver) {
-        const text = `${planned.name} failed, and the matrix is to fail fast.`
-        for (const other of endings) other.stop({ conclusion: 'cancelled', text })
+      if (failFast && isFailed && !ended.continuesOnError) {
+        const text = `${planned.name} failed, and the matrix has fail-fast.`
+        for (const other of cancellations) other.cancel({ conclusion: 'cancelled', text })
       }
       return ended
     }),
   )
 }
 
-type One = {
+type JobOptions = {
   run: RunState
   workflow: Workflow
   job: Job
   planned: PlannedJob
-  ending: Cancellation
-  places: ReturnType<typeof createSemaphore>
+  cancellation: Cancellation
+  parallelLimit: ReturnType<typeof createSemaphore>
 }
 
-async function runOne({ run, workflow, job, planned, ending, places }: One): Promise<Ended> {
-  let isPassedOver: boolean
+async function runPlannedJob({
+  run,
+  workflow,
+  job,
+  planned,
+  cancellation,
+  parallelLimit,
+}: JobOptions): Promise<Ended> {
+  let continuesOnError: boolean
   try {
-    isPassedOver = evaluateBoolean(job.continueOnError, scopeOf(planned.contexts))
+    continuesOnError = evaluateBoolean(job.continueOnError, scopeOf(planned.contexts))
   } catch (error) {
-    return { end: await tellEnd(run, planned, 'failure', toFault(error)), isPassedOver: false }
+    return {
+      end: await emitUnrunJob(run, planned, 'failure', toFault(error)),
+      continuesOnError: false,
+    }
   }
-  // One that begins when the run is to end already does so because it asks for it, and ends with all.
-  const patience = ending.soft.aborted ? ending.hard : ending.soft
+  // A job that starts after the cancellation does so by its `if`; only a kill ends it.
+  const abortSignal = cancellation.cancelSignal.aborted
+    ? cancellation.killSignal
+    : cancellation.cancelSignal
   try {
-    using _place = await places.acquire(patience)
-    using _slot = await run.slots.acquire(patience)
+    using _permit = await parallelLimit.acquire(abortSignal)
+    using _slot = await run.slots.acquire(abortSignal)
     await run.emit({ kind: 'job-started', job: planned.number, at: run.now() })
-    const end = await runJob({ run, workflow, job, planned, ending })
-    await tellJobEnd(run, planned, end)
-    return { end, isPassedOver }
+    const end = await runJob({ run, workflow, job, planned, cancellation })
+    await emitJobEnd(run, planned, end)
+    return { end, continuesOnError }
   } catch (error) {
-    if (!patience.aborted) throw error
-    const { conclusion = 'cancelled', text = '' } = ending.why() ?? {}
-    return { end: await tellEnd(run, planned, conclusion, text), isPassedOver }
+    if (!abortSignal.aborted) throw error
+    const { conclusion = 'cancelled', text = '' } = cancellation.why() ?? {}
+    return { end: await emitUnrunJob(run, planned, conclusion, text), continuesOnError }
   }
 }
 
-async function keep(
+async function reuseJob(
   run: RunState,
   job: Job,
   planned: PlannedJob,
   { conclusion, outputs }: ReusedJob,
 ): Promise<Ended> {
   const end = { conclusion, outputs, fault: '' }
-  await tellJobEnd(run, planned, end)
+  await emitJobEnd(run, planned, end)
   try {
-    return { end, isPassedOver: evaluateBoolean(job.continueOnError, scopeOf(planned.contexts)) }
+    return {
+      end,
+      continuesOnError: evaluateBoolean(job.continueOnError, scopeOf(planned.contexts)),
+    }
   } catch {
-    // It failed by this then, too.
-    return { end, isPassedOver: false }
+    // The previous attempt failed for the same reason.
+    return { end, continuesOnError: false }
   }
 }
 
-/** Tells of a job that does not run. */
-async function tellEnd(
+/** Reports a job that does not run. */
+async function emitUnrunJob(
   run: RunState,
   planned: PlannedJob,
   conclusion: Conclusion,
@@ -213,22 +237,22 @@ async function tellEnd(
 ): Promise<JobEnd> {
   for (const step of planned.steps) await emitEnds({ run }, step, ended('skipped'))
   const end = { conclusion, outputs: {}, fault }
-  await tellJobEnd(run, planned, end)
+  await emitJobEnd(run, planned, end)
   return end
 }
 
-async function tellJobEnd(run: RunState, { number: job }: PlannedJob, end: JobEnd): Promise<void> {
+async function emitJobEnd(run: RunState, { number: job }: PlannedJob, end: JobEnd): Promise<void> {
   await run.emit({ kind: 'job-ended', job, at: run.now(), ...end })
 }
 
-/** Why a job does not run now; undefined when it does. */
-function whyUnrun({ ending }: RunState, holds: Holds): Unrun | undefined {
+/** Why a job does not run; undefined when it does. */
+function whyUnrun({ cancellation }: RunState, holds: Holds): Unrun | undefined {
   try {
-    const isStopped = ending.soft.aborted
-    if (holds(isStopped)) return undefined
-    const isCancelled = isStopped && holds(false)
+    const isRunCancelled = cancellation.cancelSignal.aborted
+    if (holds(isRunCancelled)) return undefined
+    const isCancelled = isRunCancelled && holds(false)
     return isCancelled
-      ? { conclusion: 'cancelled', fault: ending.why()?.text ?? '' }
+      ? { conclusion: 'cancelled', fault: cancellation.why()?.text ?? '' }
       : { conclusion: 'skipped', fault: '' }
   } catch (error) {
     return { conclusion: 'failure', fault: toFault(error) }
@@ -243,7 +267,7 @@ function holdsSafely(holds: Holds): boolean {
   }
 }
 
-// Of a matrix, the last job that has a value for an output gives it.
-function withValues(outputs: Record<string, string>): Record<string, string> {
+// In a matrix, the last job with a non-empty value sets an output.
+function nonEmpty(outputs: Record<string, string>): Record<string, string> {
   return Object.fromEntries(Object.entries(outputs).filter(([, value]) => value !== ''))
 }

@@ -20,21 +20,21 @@ type RunOptions = {
   workflow: Workflow
   job: Job
   planned: PlannedJob
-  ending: Cancellation
+  cancellation: Cancellation
 }
 
 export type JobEnd = { conclusion: Conclusion; outputs: Record<string, string>; fault: string }
 
 const minuteMs = 60_000
-/** Characters that all steps of a job may leave to those after them. */
-const leftMaxLength = 8 * 1024 ** 2
-/** Bytes of all outputs of a job as JSON: they are told in one report. */
+/** Characters of variables, PATH folders and outputs that the steps of a job may set in total. */
+const stepStateMaxLength = 8 * 1024 ** 2
+/** Bytes of all outputs of a job as JSON: they must fit into one report. */
 const outputsMaxBytes = 256 * 1024
-const usualLabels = /^(ubuntu-.+|linux|self-hosted|x64|arm64|default)$/i
+const builtInLabels = /^(ubuntu-.+|linux|self-hosted|x64|arm64|default)$/i
 
-/** Runs a job in a room of its own. Whatever happens, it ends with a conclusion. */
-export async function runJob(asked: RunOptions): Promise<JobEnd> {
-  const { run, job, planned, ending } = asked
+/** Runs a job in its own workspace. Never rejects: every error becomes a conclusion. */
+export async function runJob(options: RunOptions): Promise<JobEnd> {
+  const { run, job, planned, cancellation } = options
   try {
     const scope = scopeOf(planned.contexts)
     assertLabels(job, evaluateTree(job.runsOn ?? null, scope), run.runner.labels)
@@ -43,26 +43,26 @@ export async function runJob(asked: RunOptions): Promise<JobEnd> {
       minutes === undefined
         ? undefined
         : afterTime(minutes * minuteMs, () => {
-            const text = `The job took longer than ${toDuration(minutes * minuteMs)}.`
-            ending.stop({ conclusion: 'timed_out', text })
+            const text = `The job exceeded its time limit of ${toDuration(minutes * minuteMs)}.`
+            cancellation.cancel({ conclusion: 'timed_out', text })
           })
-    await using room = disposedOnce(await run.sandbox.openRoom())
-    // What still runs ends with its room.
-    using _hard = onAbort(ending.hard, () => void disposeQuietly(room))
-    return await runInRoom(asked, room)
+    await using workspace = disposeOnce(await run.sandbox.openRoom())
+    // Disposing the workspace kills the processes in it.
+    using _killListener = onAbort(cancellation.killSignal, () => void disposeQuietly(workspace))
+    return await runInWorkspace(options, workspace)
   } catch (error) {
-    const why = ending.why()
-    if (ending.soft.aborted && why)
+    const why = cancellation.why()
+    if (cancellation.cancelSignal.aborted && why)
       return { conclusion: why.conclusion, outputs: {}, fault: why.text }
     return { conclusion: 'failure', outputs: {}, fault: toFault(error) }
   }
 }
 
-async function runInRoom(
-  { run, workflow, job, planned, ending }: RunOptions,
-  room: Workspace,
+async function runInWorkspace(
+  { run, workflow, job, planned, cancellation }: RunOptions,
+  workspace: Workspace,
 ): Promise<JobEnd> {
-  const contexts: Contexts = { ...planned.contexts, runner: runnerContext(run.runner, room) }
+  const contexts: Contexts = { ...planned.contexts, runner: runnerContext(run.runner, workspace) }
   const workflowEnv = evaluateEnvironment(workflow.env, scopeOf(contexts))
   const jobEnv = evaluateEnvironment(job.env, scopeOf({ ...contexts, env: workflowEnv }))
   const running: RunningJob = {
@@ -70,68 +70,67 @@ async function runInRoom(
     workflow,
     job,
     planned,
-    room,
-    ending,
+    workspace,
+    cancellation,
     contexts,
     env: { ...workflowEnv, ...jobEnv },
     addedPath: [],
     secrets: allowedSecrets(run.plan, workflow),
-    lengthLeft: leftMaxLength,
-    hashFiles: createHashFiles(room),
+    lengthLeft: stepStateMaxLength,
+    hashFiles: createHashFiles(workspace),
   }
   const list: StepList = {
     names: [],
     results: {},
     failed: undefined,
-    soft: ending.soft,
-    hard: ending.hard,
+    cancelSignal: cancellation.cancelSignal,
+    killSignal: cancellation.killSignal,
     env: {},
-    // Contexts are made of JSON, and inputs are always among them.
     inputs: contexts.inputs ?? {},
     actionPath: undefined,
     defaults: [job.defaults, workflow.defaults],
-    isPassedOver: false,
+    continuesOnError: false,
   }
-  writeFresh(`${room.outside.files}/event.json`, Buffer.from(JSON.stringify(run.plan.payload)))
-  await run.checkOut(room, ending.soft)
+  writeFresh(`${workspace.outside.files}/event.json`, Buffer.from(JSON.stringify(run.plan.payload)))
+  await run.checkOut(workspace, cancellation.cancelSignal)
   await runSteps(running, list, planned.steps)
-  const why = ending.why()
+  const why = cancellation.why()
   const conclusion = why?.conclusion ?? list.failed ?? 'success'
   const outputs = await outputsOf(running, list)
   return { conclusion, outputs, fault: why?.text ?? '' }
 }
 
-function disposedOnce(room: Workspace): Workspace {
+function disposeOnce(workspace: Workspace): Workspace {
   let disposal: Promise<void> | undefined
   return {
-    ...room,
-    [Symbol.asyncDispose]: () => (disposal ??= Promise.resolve(room[Symbol.asyncDispose]())),
+    ...workspace,
+    [Symbol.asyncDispose]: () => (disposal ??= Promise.resolve(workspace[Symbol.asyncDispose]())),
   }
 }
 
-async function disposeQuietly(room: Workspace): Promise<void> {
+async function disposeQuietly(workspace: Workspace): Promise<void> {
   try {
-    await room[Symbol.asyncDispose]()
+    await workspace[Symbol.asyncDispose]()
   } catch {
-    // Whoever disposes of it in the end learns of it.
+    // The final disposal in `runJob` reports the same error.
   }
 }
 
-/** An ending of a job within that of its run; `holds` says whether it goes on when the run is to end. */
-export function endingOf(run: RunState, holds: () => boolean): Cancellation {
-  const ending = createCancellation()
-  const { ending: outer } = run
+/** Creates the cancellation of a job, which follows that of its run; `holds` says whether the job outlives the run's. */
+export function createJobCancellation(run: RunState, holds: () => boolean): Cancellation {
+  const cancellation = createCancellation()
+  const { cancellation: outer } = run
   const why = () => outer.why() ?? ({ conclusion: 'cancelled', text: '' } as const)
-  const onHard = onAbort(outer.hard, () => ending.kill(why()))
-  const onSoft = onAbort(outer.soft, () => {
-    if (!holds()) ending.stop(why())
+  const onKill = onAbort(outer.killSignal, () => cancellation.kill(why()))
+  const onCancel = onAbort(outer.cancelSignal, () => {
+    if (!holds()) cancellation.cancel(why())
   })
   return {
-    ...ending,
+    ...cancellation,
     [Symbol.dispose]() {
-      onHard[Symbol.dispose]()
-      onSoft[Symbol.dispose]()
-      ending[Symbol.dispose]()
+      onKill[Symbol.dispose]()
+      onCancel[Symbol.dispose]()
+      cancellation[Symbol.dispose]()
     },
   }
 }
@@ -148,27 +147,28 @@ async function outputsOf(
       outputs[name] = value
       continue
     }
-    const text = `${planned.name}: the output ${name} is left out, for it holds a secret.\n`
+    const text = `${planned.name}: the output ${name} is omitted because it contains a secret.\n`
     await run.emit({ kind: 'output', step: null, text })
   }
   if (Buffer.byteLength(JSON.stringify(outputs)) > outputsMaxBytes) {
-    throw new Error(
-      `The outputs of the job are longer than ${outputsMaxBytes} bytes; hand on less.`,
-    )
+    throw new Error(`The outputs of the job exceed ${outputsMaxBytes} bytes; pass on less.`)
   }
   return outputs
 }
 
 function assertLabels({ id }: Job, runsOn: Json, labels: readonly string[]): void {
-  const wanted = (Array.isArray(runsOn) ? runsOn : [runsOn]).filter((label) => label !== null)
-  for (const label of wanted) {
+  const required = (Array.isArray(runsOn) ? runsOn : [runsOn]).filter((label) => label !== null)
+  for (const label of required) {
     const name = String(label)
-    if (usualLabels.test(name) || labels.some((one) => one.toLowerCase() === name.toLowerCase())) {
+    if (
+      builtInLabels.test(name) ||
+      labels.some((one) => one.toLowerCase() === name.toLowerCase())
+    ) {
       continue
     }
-    const known = labels.length > 0 ? `has ${labels.join(', ')}` : 'has no labels of its own'
+    const known = labels.length > 0 ? `has ${labels.join(', ')}` : 'has no other labels'
     throw new Error(
-      `runs-on of ${id}: there is no ${name} here; this runner ${known}, and any takes ubuntu-latest.`,
+      `runs-on of ${id}: this runner does not have the label ${name}; it ${known}. Every runner accepts ubuntu-latest.`,
     )
   }
 }

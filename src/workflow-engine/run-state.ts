@@ -7,10 +7,10 @@ import type { RunnerContext } from './contexts.ts'
 import type { Emit } from './entry-emitter.ts'
 import type { Plan } from './plan.ts'
 
-/** Puts the files of the run's commit into a room's workspace; rejects when it cannot, with a text for people. */
-export type CheckOut = (room: Workspace, signal: AbortSignal) => Promise<void>
+/** Checks out the files of the run's commit into a workspace. Rejects with an error text for users. */
+export type CheckOut = (workspace: Workspace, signal: AbortSignal) => Promise<void>
 
-/** What all parts of a run share. */
+/** The state that all parts of a run share. */
 export type RunState = {
   plan: Plan
   sandbox: Sandbox
@@ -19,11 +19,11 @@ export type RunState = {
   checkOut: CheckOut
   masker: Masker
   emit: Emit
-  /** By their folders. */
+  /** Keyed by folder. */
   actions: ReadonlyMap<string, Action>
-  ending: Cancellation
-  /** Throws when a run would get too many jobs or steps. */
-  assertRoomFor: (jobs: number, steps: number) => void
+  cancellation: Cancellation
+  /** Throws when the run would have too many jobs or steps. */
+  assertWithinLimits: (jobs: number, steps: number) => void
   nextJob: () => number
   nextStep: () => number
   now: () => number

@@ -1,7 +1,7 @@
 import { evaluateCondition } from '../workflow-parser/evaluate.ts'
 import type { Scope } from '../workflow-parser/scope.ts'
 import { onAbort } from './cancellation.ts'
-import { emitEnds, emitFailure, passOver } from './emit-steps.ts'
+import { applyContinueOnError, emitEnds, emitFailure } from './emit-steps.ts'
 import { toFault } from './error-text.ts'
 import { evaluateBoolean, evaluateEnvironment } from './evaluate-settings.ts'
 import type { Conclusion } from './plan.ts'
@@ -9,7 +9,7 @@ import type { PlannedStep } from './plan-steps.ts'
 import { runAction } from './run-action.ts'
 import { runScriptStep } from './run-script-step.ts'
 import { type RunningJob, type StepList, stepScope } from './running-job.ts'
-import { ended, type StepEnd, wordOf } from './step-end.ts'
+import { ended, type StepEnd, toContextConclusion } from './step-end.ts'
 
 /** Runs steps in order, each if its condition holds. */
 export async function runSteps(
@@ -25,8 +25,8 @@ export async function runSteps(
     const { outputs } = end
     list.results[step.id] = {
       outputs,
-      outcome: wordOf(end.conclusion),
-      conclusion: wordOf(conclusion),
+      outcome: toContextConclusion(end.conclusion),
+      conclusion: toContextConclusion(conclusion),
     }
   }
 }
@@ -42,38 +42,38 @@ async function runStep(
   const outerEnv = { ...running.env, ...list.env }
   let env: Record<string, string>
   let scope: Scope
-  let isPassedOver: boolean
+  let continuesOnError: boolean
   try {
-    if (list.hard.aborted) return await passBy(running, planned)
+    if (list.killSignal.aborted) return await skipStep(running, planned)
     const ownEnv = evaluateEnvironment(step.env, stepScope(running, list, step, outerEnv))
     env = { ...list.env, ...ownEnv }
     scope = stepScope(running, list, step, { ...outerEnv, ...ownEnv })
-    if (!evaluateCondition(step.if, scope)) return await passBy(running, planned)
-    isPassedOver = evaluateBoolean(step.continueOnError, scope)
+    if (!evaluateCondition(step.if, scope)) return await skipStep(running, planned)
+    continuesOnError = evaluateBoolean(step.continueOnError, scope)
   } catch (error) {
-    return await failBefore(running, list, planned, toFault(error))
+    return await failBeforeStart(running, list, planned, toFault(error))
   }
 
-  const ending = new AbortController()
-  const endWith = (signal: AbortSignal) => () => ending.abort(signal.reason)
-  using _hard = onAbort(list.hard, endWith(list.hard))
-  // A step that is to run in spite of a cancellation goes on, as one that begins after it.
-  using _soft = list.soft.aborted
+  const cancellation = new AbortController()
+  const abortWith = (signal: AbortSignal) => () => cancellation.abort(signal.reason)
+  using _killListener = onAbort(list.killSignal, abortWith(list.killSignal))
+  // A step whose condition holds in spite of a cancellation keeps running, like one that starts after it.
+  using _cancelListener = list.cancelSignal.aborted
     ? undefined
-    : onAbort(list.soft, () => {
-        if (!holdsWhenStopped(running, planned, scope)) ending.abort(list.soft.reason)
+    : onAbort(list.cancelSignal, () => {
+        if (!holdsWhenCancelled(running, planned, scope))
+          cancellation.abort(list.cancelSignal.reason)
       })
-  const asked = { running, list, env, scope, signal: ending.signal }
+  const options = { running, list, env, scope, signal: cancellation.signal }
   const end =
     planned.kind === 'action'
-      ? await runAction({ ...asked, planned, isPassedOver, runSteps })
-      : await runScriptStep({ ...asked, planned, isPassedOver })
-  return { end, conclusion: passOver(end.conclusion, isPassedOver) }
+      ? await runAction({ ...options, planned, continuesOnError, runSteps })
+      : await runScriptStep({ ...options, planned, continuesOnError })
+  return { end, conclusion: applyContinueOnError(end.conclusion, continuesOnError) }
 }
 
-function holdsWhenStopped(running: RunningJob, { step }: PlannedStep, scope: Scope): boolean {
-  // Of a run that ran out of time or was cancelled alike.
-  if (running.ending.hard.aborted) return false
+function holdsWhenCancelled(running: RunningJob, { step }: PlannedStep, scope: Scope): boolean {
+  if (running.cancellation.killSignal.aborted) return false
   try {
     const status = { success: false, failure: false, cancelled: true }
     return evaluateCondition(step.if, { ...scope, status })
@@ -82,20 +82,20 @@ function holdsWhenStopped(running: RunningJob, { step }: PlannedStep, scope: Sco
   }
 }
 
-async function passBy(running: RunningJob, planned: PlannedStep): Promise<Concluded> {
+async function skipStep(running: RunningJob, planned: PlannedStep): Promise<Concluded> {
   const end = ended('skipped')
   await emitEnds(running, planned, end)
   return { end, conclusion: end.conclusion }
 }
 
-// The first of an action's steps tells what is wrong with the step that uses it.
-async function failBefore(
+// The first step of an action reports the fault of the step that uses the action.
+async function failBeforeStart(
   running: RunningJob,
   list: StepList,
   planned: PlannedStep,
   fault: string,
 ): Promise<Concluded> {
-  await emitFailure(running, planned, fault, list.isPassedOver)
+  await emitFailure(running, planned, fault, list.continuesOnError)
   const end = ended('failure', { fault })
   return { end, conclusion: 'failure' }
 }

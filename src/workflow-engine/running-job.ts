@@ -6,62 +6,62 @@ import type { Contexts } from './contexts.ts'
 import type { PlannedJob } from './plan-job.ts'
 import type { RunState } from './run-state.ts'
 
-/** A job in its room. What steps leave for those after them is kept here. */
+/** A running job, with the state that its steps leave for the following ones. */
 export type RunningJob = {
   run: RunState
   workflow: Workflow
   job: Job
   planned: PlannedJob
-  room: Workspace
-  ending: Cancellation
-  /** Its own contexts, with `runner`. */
+  workspace: Workspace
+  cancellation: Cancellation
+  /** The contexts of the job, including `runner`. */
   contexts: Contexts
-  /** Of the workflow, the job and GITHUB_ENV; the later over the earlier. */
+  /** From the workflow, the job and GITHUB_ENV; later ones override earlier ones. */
   env: Record<string, string>
-  /** Of GITHUB_PATH, what was put there last first. */
+  /** From GITHUB_PATH, the last added first. */
   addedPath: string[]
   secrets: Record<string, string>
-  /** What steps may still leave in variables, folders and outputs, in characters. */
+  /** Characters that steps may still set in variables, PATH folders and outputs. */
   lengthLeft: number
   hashFiles: Scope['hashFiles']
 }
 
-/** Steps that follow each other and know each other: those of a job, or of a composite action. */
+/** The steps of a job or of a composite action, which share the `steps` context. */
 export type StepList = {
-  /** What the steps that use the action are called. */
+  /** The names of the steps that use the action, outermost first. */
   names: readonly string[]
-  /** What is `steps` to them. */
+  /** The `steps` context. */
   results: Record<string, Json>
-  /** How the first step that failed did. */
+  /** The conclusion of the first failed step. */
   failed: 'failure' | 'timed_out' | undefined
-  /** Ends those that do not ask to run in spite of it. */
-  soft: AbortSignal
-  /** Ends all of them. */
-  hard: AbortSignal
-  /** Of the steps that use the action. */
+  /** Ends the steps whose condition does not hold after a cancellation. */
+  cancelSignal: AbortSignal
+  /** Ends all steps. */
+  killSignal: AbortSignal
+  /** The environment of the steps that use the action. */
   env: Record<string, string>
   inputs: Json
-  /** The folder of the action inside the room. */
+  /** The folder of the action, as its steps see it. */
   actionPath: string | undefined
-  /** What holds where a step says nothing. */
+  /** The `defaults`, in order of precedence. */
   defaults: Defaults[]
-  /** Whether a failure is passed over further out, so that it is none for those who look at the run. */
-  isPassedOver: boolean
+  /** Whether an outer step has `continue-on-error`, so that failures count as success in the run. */
+  continuesOnError: boolean
 }
 
-/** What expressions of a step see. `env` has those of the step itself, once they are known. */
+/** The scope of a step's expressions. `env` includes the variables of the step once they are evaluated. */
 export function stepScope(
   running: RunningJob,
   list: StepList,
   step: Step,
   env: Record<string, string>,
 ): Scope {
-  const { soft } = running.ending
-  const isStopped = list.soft.aborted
+  const { cancelSignal } = running.cancellation
+  const isCancelled = list.cancelSignal.aborted
   const status = {
-    success: !list.failed && !isStopped,
-    failure: list.failed !== undefined && !isStopped,
-    cancelled: soft.aborted,
+    success: !list.failed && !isCancelled,
+    failure: list.failed !== undefined && !isCancelled,
+    cancelled: cancelSignal.aborted,
   }
   return {
     contexts: {
@@ -70,17 +70,17 @@ export function stepScope(
       env,
       steps: list.results,
       inputs: list.inputs,
-      job: { status: soft.aborted ? 'cancelled' : list.failed ? 'failure' : 'success' },
+      job: { status: cancelSignal.aborted ? 'cancelled' : list.failed ? 'failure' : 'success' },
     },
     status,
     hashFiles: running.hashFiles,
   }
 }
 
-/** `github` of a step. */
+/** The `github` context of a step. */
 export function githubOf(running: RunningJob, list: StepList, step: Step): Record<string, Json> {
-  const { workspace, files } = running.room.inside
-  // The contexts of a job always have it as an object.
+  const { workspace, files } = running.workspace.inside
+  // It is always an object in the contexts of a job.
   const github = running.contexts.github as Record<string, Json>
   return {
     ...github,

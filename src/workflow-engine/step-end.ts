@@ -1,8 +1,8 @@
 import type { CommandEnd } from '../sandbox/sandbox.ts'
-import type { Stop } from './cancellation.ts'
+import type { CancelReason } from './cancellation.ts'
 import type { Conclusion } from './plan.ts'
 
-/** How a step ended by itself, before `continue-on-error` is asked. */
+/** The end of a step, before `continue-on-error` applies. */
 export type StepEnd = {
   conclusion: Conclusion
   exitCode: number | null
@@ -15,37 +15,41 @@ export function ended(conclusion: Conclusion, more: Partial<StepEnd> = {}): Step
   return { conclusion, exitCode: null, fault: '', summary: '', outputs: {}, ...more }
 }
 
-/** What the end of a command means for its step. */
+/** Translates the end of a command into the end of its step. */
 export function stepEndOf(
   { exitCode, reason, detail }: CommandEnd,
-  { timeoutMs, stop }: { timeoutMs: number; stop: Stop | undefined },
+  { timeoutMs, stop }: { timeoutMs: number; stop: CancelReason | undefined },
 ): StepEnd {
   switch (reason) {
     case 'exited':
       return ended(exitCode === 0 ? 'success' : 'failure', { exitCode })
     case 'timed-out':
-      return ended('timed_out', { fault: `It took longer than ${toDuration(timeoutMs)}.` })
+      return ended('timed_out', {
+        fault: `The step exceeded its time limit of ${toDuration(timeoutMs)}.`,
+      })
     case 'cancelled':
       return ended(stop?.conclusion ?? 'cancelled', { fault: stop?.text ?? '' })
     case 'out-of-memory':
     case 'out-of-disk':
     case 'not-started':
-      return ended('failure', { fault: detail || `It was ended: ${reason.replaceAll('-', ' ')}.` })
+      return ended('failure', {
+        fault: detail || `The step was killed: ${reason.replaceAll('-', ' ')}.`,
+      })
   }
 }
 
-/** What `steps.<id>.outcome` and `.conclusion` say: GitHub knows no time-out there. */
-export function wordOf(conclusion: Conclusion): string {
+/** The value of `steps.<id>.outcome` and `.conclusion`, where GitHub has no time-out. */
+export function toContextConclusion(conclusion: Conclusion): string {
   return conclusion === 'timed_out' ? 'failure' : conclusion
 }
 
-/** A time in the words of people. */
+/** Formats a duration, such as "5 minutes". */
 export function toDuration(milliseconds: number): string {
   const seconds = milliseconds / 1000
-  if (seconds < 60) return counted(Number(seconds.toFixed(1)), 'second')
-  return counted(Number((seconds / 60).toFixed(1)), 'minute')
+  if (seconds < 60) return pluralize(Number(seconds.toFixed(1)), 'second')
+  return pluralize(Number((seconds / 60).toFixed(1)), 'minute')
 }
 
-function counted(count: number, unit: string): string {
+function pluralize(count: number, unit: string): string {
   return `${count} ${unit}${count === 1 ? '' : 's'}`
 }

@@ -12,13 +12,13 @@ import {
 } from './env-files.ts'
 import { isFixed } from './variables.ts'
 
-/** What a step left in its files. */
-type Left = {
+/** The contents of a step's environment files. */
+type StepFileContents = {
   env: Record<string, string>
   outputs: Record<string, string>
   path: string[]
   summary: string
-  /** Lines for whoever reads the log. */
+  /** Lines for the log. */
   notes: string[]
   /** Why the step fails. */
   fault: string | undefined
@@ -31,22 +31,27 @@ const names = {
   state: 'state',
   step_summary: 'summary',
 }
-/** Bytes of a summary as JSON: it is told whole, in one report. */
+/** Bytes of a summary as JSON: it must fit into one report. */
 const summaryMaxBytes = 256 * 1024
 const quoteMaxLength = 100
 
-/** Writes the files of a step: its script, and those by which it can tell something. */
-export function openStepFiles(room: Workspace, number: number, scriptName: string, script: string) {
+/** Writes the files of a step: its script, and empty environment files. */
+export function openStepFiles(
+  workspace: Workspace,
+  number: number,
+  scriptName: string,
+  script: string,
+) {
   const nameOf = (name: string) => `${number}-${name}`
-  writeFresh(`${room.outside.files}/${nameOf(scriptName)}`, Buffer.from(script))
+  writeFresh(`${workspace.outside.files}/${nameOf(scriptName)}`, Buffer.from(script))
   for (const name of Object.values(names)) {
-    writeFresh(`${room.outside.files}/${nameOf(name)}`, Buffer.alloc(0))
+    writeFresh(`${workspace.outside.files}/${nameOf(name)}`, Buffer.alloc(0))
   }
 
   async function readText(file: EnvFileName, name: string): Promise<string> {
-    const read = await readSafely(`${room.outside.files}/${nameOf(name)}`, envFileMaxBytes)
+    const read = await readSafely(`${workspace.outside.files}/${nameOf(name)}`, envFileMaxBytes)
     if (read === 'absent') return ''
-    if (read === 'not-a-file') throw new EnvFileError(`$${file} is no plain file any more.`)
+    if (read === 'not-a-file') throw new EnvFileError(`$${file} is no longer a regular file.`)
     if (read === 'too-large') {
       throw new EnvFileError(`$${file} is larger than ${envFileMaxBytes} bytes.`)
     }
@@ -54,14 +59,17 @@ export function openStepFiles(room: Workspace, number: number, scriptName: strin
   }
 
   return {
-    /** As the step sees it. */
-    script: `${room.inside.files}/${nameOf(scriptName)}`,
-    /** Properties of `github` that say where the files are. */
+    /** The path of the script, as the step sees it. */
+    script: `${workspace.inside.files}/${nameOf(scriptName)}`,
+    /** The properties of `github` with the paths of the files. */
     github: Object.fromEntries(
-      Object.entries(names).map(([key, name]) => [key, `${room.inside.files}/${nameOf(name)}`]),
+      Object.entries(names).map(([key, name]) => [
+        key,
+        `${workspace.inside.files}/${nameOf(name)}`,
+      ]),
     ),
-    async read(masker: Masker): Promise<Left> {
-      const left: Left = {
+    async read(masker: Masker): Promise<StepFileContents> {
+      const contents: StepFileContents = {
         env: {},
         outputs: {},
         path: [],
@@ -73,32 +81,31 @@ export function openStepFiles(room: Workspace, number: number, scriptName: strin
         const env = await readText('GITHUB_ENV', names.env)
         for (const [name, value] of parseAssignments('GITHUB_ENV', env, quoteFrom(env, masker))) {
           assertMayBeSet(name)
-          if (isFixed(name))
-            left.notes.push(`$GITHUB_ENV: ${name} stays as it is; nothing can change it.`)
-          else left.env[name] = value
+          if (isFixed(name)) contents.notes.push(`$GITHUB_ENV: ${name} cannot be changed.`)
+          else contents.env[name] = value
         }
-        left.path = parsePath(await readText('GITHUB_PATH', names.path))
+        contents.path = parsePath(await readText('GITHUB_PATH', names.path))
         const output = await readText('GITHUB_OUTPUT', names.output)
-        left.outputs = Object.fromEntries(
+        contents.outputs = Object.fromEntries(
           parseAssignments('GITHUB_OUTPUT', output, quoteFrom(output, masker)),
         )
-        left.summary = await readText('GITHUB_STEP_SUMMARY', names.step_summary)
-        if (Buffer.byteLength(JSON.stringify(left.summary)) > summaryMaxBytes) {
-          left.summary = ''
-          left.notes.push(
-            `$GITHUB_STEP_SUMMARY: it is longer than ${summaryMaxBytes} bytes, and left out.`,
+        contents.summary = await readText('GITHUB_STEP_SUMMARY', names.step_summary)
+        if (Buffer.byteLength(JSON.stringify(contents.summary)) > summaryMaxBytes) {
+          contents.summary = ''
+          contents.notes.push(
+            `$GITHUB_STEP_SUMMARY: the summary exceeds ${summaryMaxBytes} bytes and is omitted.`,
           )
         }
       } catch (error) {
         if (!(error instanceof EnvFileError)) throw error
-        left.fault = error.message
+        contents.fault = error.message
       }
-      return left
+      return contents
     },
   }
 }
 
-// A line may be a part of a secret of several lines, so nothing of a file that holds a secret is quoted.
+// A line may be part of a multi-line secret, so nothing is quoted from a file that contains a secret.
 function quoteFrom(text: string, { mask, finds }: Masker): (part: string) => string {
   return (part) =>
     `\`${finds(text) ? '***' : maskAndShorten(part, { mask, maxLength: quoteMaxLength })}\``

@@ -2,55 +2,55 @@ import type { MaskedStream, Masker } from '../secret-masking/masker.ts'
 import { createHeadAndTail } from './head-and-tail.ts'
 import { createCommandReader } from './line-commands.ts'
 
-/** Bytes of a line; a longer one goes on in the next. */
+/** The maximum bytes of a line; a longer one continues on the next. */
 const lineMaxBytes = 65_535
-/** Bytes of a line that masks a value: more than a masker takes, so that no rest of a value shows in a next line. */
+/** The maximum bytes of an `::add-mask::` line: more than the masker accepts, so no part of a value is cut off and shown. */
 const maskLineMaxBytes = 1024 * 1024
 
 type Options = {
   masker: Masker
   outputMaxBytes: number
-  /** Gets whole lines, at most 64 KiB of UTF-8 at a time. */
+  /** Receives whole lines, at most 64 KiB of UTF-8 at a time. */
   emit: (text: string) => Promise<void>
 }
 
 /**
- * What a step writes, on its way to whoever reads it: commands in it are obeyed, secrets masked, and of very much
- * the head and the tail are kept.
+ * Processes the output of a step: executes workflow commands, masks secrets, and limits the output to its head and
+ * tail.
  */
 export function createStepOutput({ masker, outputMaxBytes, emit }: Options) {
   const readCommand = createCommandReader()
-  const kept = createHeadAndTail({ maxBytes: outputMaxBytes, emit })
+  const limited = createHeadAndTail({ maxBytes: outputMaxBytes, emit })
   const stream: MaskedStream = masker.stream()
-  const advised = new Set<string>()
+  const shownAdvice = new Set<string>()
   let pieces: Buffer[] = []
   let pieceBytes = 0
-  /** After how many bytes the line that is being read is cut. */
+  /** The maximum bytes of the current line. */
   let maxBytes = lineMaxBytes
 
   async function take(lines: Buffer): Promise<void> {
     let from = 0
-    // Nearly always there is none: a search for two characters costs little.
+    // Fast path: most output has no `::`, and the search is cheap.
     for (const [start, end] of linesWithColons(lines)) {
       const command = readCommand(lines.toString('utf8', start, end))
       if (command?.kind === 'add-mask') {
         masker.add(command.value)
-        await kept.push(stream.push(lines.subarray(from, start)))
-        // The value stands there in another form than the one that is masked from now on.
-        await kept.push(stream.push(Buffer.from('::add-mask::***\n')))
+        await limited.push(stream.push(lines.subarray(from, start)))
+        // The line may contain the value in an escaped form, which is not masked.
+        await limited.push(stream.push(Buffer.from('::add-mask::***\n')))
         from = end
       }
-      if (command?.kind !== 'disabled' || advised.has(command.advice)) continue
-      advised.add(command.advice)
-      await kept.push(stream.push(lines.subarray(from, end)))
-      await kept.push(stream.push(Buffer.from(`${command.advice}\n`)))
+      if (command?.kind !== 'disabled' || shownAdvice.has(command.advice)) continue
+      shownAdvice.add(command.advice)
+      await limited.push(stream.push(lines.subarray(from, end)))
+      await limited.push(stream.push(Buffer.from(`${command.advice}\n`)))
       from = end
     }
-    await kept.push(stream.push(lines.subarray(from)))
+    await limited.push(stream.push(lines.subarray(from)))
   }
 
   return {
-    /** Takes what it writes; what it writes next should wait for the promise. */
+    /** Takes output; the caller must wait for the promise before the next call. */
     async push(bytes: Buffer): Promise<void> {
       const end = bytes.lastIndexOf(0x0a) + 1
       const whole = end > 0 ? Buffer.concat([...pieces, bytes.subarray(0, end)]) : undefined
@@ -69,15 +69,15 @@ export function createStepOutput({ masker, outputMaxBytes, emit }: Options) {
       ;[pieces, pieceBytes, maxBytes] = [[], 0, lineMaxBytes]
       await take(long)
     },
-    /** A line of the runner's own among those of the step. */
+    /** Adds a line of the runner to the output. */
     async note(text: string): Promise<void> {
-      await kept.push(Buffer.from(masker.mask(text)))
+      await limited.push(Buffer.from(masker.mask(text)))
     },
-    /** Tells the rest. */
+    /** Emits the rest. */
     async end(): Promise<void> {
       if (pieceBytes > 0) await take(Buffer.concat(pieces))
-      await kept.push(stream.end())
-      await kept.end()
+      await limited.push(stream.end())
+      await limited.end()
     },
   }
 }

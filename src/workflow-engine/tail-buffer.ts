@@ -1,4 +1,4 @@
-/** Keeps the last `maxBytes` of what is written to it, in memory of that size. */
+/** A ring buffer of the last `maxBytes` written to it. */
 export function createTailBuffer(maxBytes: number) {
   let ring: Buffer | undefined
   let written = 0
@@ -9,11 +9,11 @@ export function createTailBuffer(maxBytes: number) {
       const last = bytes.subarray(Math.max(0, bytes.length - maxBytes))
       written += bytes.length - last.length
       const at = written % maxBytes
-      const fitting = last.copy(ring, at)
-      last.copy(ring, 0, fitting)
+      const copied = last.copy(ring, at)
+      last.copy(ring, 0, copied)
       written += last.length
     },
-    /** All bytes that were ever written. */
+    /** The total number of bytes written. */
     writtenBytes: () => written,
     read(): Buffer {
       if (!ring) return Buffer.alloc(0)

@@ -2,7 +2,7 @@ import type { Json } from '../workflow-parser/scope.ts'
 import { nameOfRef } from './contexts.ts'
 import type { Plan } from './plan.ts'
 
-/** Properties of `github` that are variables, too, GITHUB_SHA and so on. */
+/** Properties of `github` that are also variables, such as GITHUB_SHA. */
 const githubNames = [
   'action',
   'action_path',
@@ -36,7 +36,7 @@ const githubNames = [
   'workspace',
 ]
 
-/** Linux, execve(2): MAX_ARG_STRLEN, less the equals sign and the end. */
+/** Linux, execve(2): MAX_ARG_STRLEN, less the equals sign and the terminating NUL. */
 const variableMaxBytes = 128 * 1024 - 2
 
 type Parts = {
@@ -44,17 +44,17 @@ type Parts = {
   github: Record<string, Json>
   runner: Record<string, Json>
   secrets: Record<string, string>
-  /** What the files and steps before set, the later over the earlier. */
+  /** Set by the workflow files and earlier steps; later ones override earlier ones. */
   env: Record<string, string>
   home: string
-  /** Where programs are found, and the folders that steps put before them. */
+  /** The PATH, and the folders that steps have put before it. */
   path: string
   addedPath: readonly string[]
 }
 
 /**
- * All variables of a step. Those that say which run it is, GITHUB_*, RUNNER_* and SVC_*, win over `env`; a
- * secret loses against everything, so that none can take the place of PATH. Throws for one that is too long.
+ * The environment of a step. The variables that identify the run (GITHUB_*, RUNNER_*, SVC_*) override `env`; secrets
+ * are overridden by everything, so that none can replace PATH. Throws when a variable is too long.
  */
 export function stepVariables(parts: Parts): Record<string, string> {
   const { secrets, env, home, path, addedPath } = parts
@@ -73,9 +73,9 @@ export function stepVariables(parts: Parts): Record<string, string> {
   if (addedPath.length > 0) variables.PATH = [...addedPath, variables.PATH].join(':')
   for (const [name, value] of Object.entries(variables)) {
     if (Buffer.byteLength(name) + Buffer.byteLength(value) < variableMaxBytes) continue
-    throw new Error(`The variable ${name} is longer than 128 KiB, which no program can be given.`)
+    throw new Error(`The variable ${name} exceeds 128 KiB, the limit of the operating system.`)
   }
-  // The system takes no others.
+  // execve(2) accepts no others.
   return Object.fromEntries(
     Object.entries(variables).filter(
       ([name, value]) => !/[=\0]|^$/.test(name) && !value.includes('\0'),
@@ -83,7 +83,7 @@ export function stepVariables(parts: Parts): Record<string, string> {
   )
 }
 
-/** Whether a variable says which run it is, so that nothing can change it. */
+/** Whether a variable identifies the run, so that nothing may change it. */
 export function isFixed(name: string): boolean {
   const lower = name.toLowerCase()
   if (lower.startsWith('github_')) {

@@ -38,14 +38,14 @@ const cases: Record<string, Case> = {
     run: 'echo begun; sleep 4715001',
     minutes: short,
     ...tookTooLong,
-    fault: /^It took longer than 1\.2 seconds\.$/,
+    fault: /^The step exceeded its time limit of 1\.2 seconds\.$/,
     output: /^begun\n$/,
   },
   'sleeps for longer than an expression lets it': {
     run: 'sleep 4715001',
     minutes: "${{ fromJSON('0.01') }}",
     ...tookTooLong,
-    fault: /^It took longer than 0\.6 seconds\.$/,
+    fault: /^The step exceeded its time limit of 0\.6 seconds\.$/,
   },
   'ignores all signals that can be ignored': {
     run: 'trap "" TERM INT HUP QUIT; echo begun; while :; do sleep 4715001; done',

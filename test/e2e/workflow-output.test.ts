@@ -62,7 +62,10 @@ test('a step has no longer than the setting lets it, whatever it asks for', opti
     'steps: [{ run: sleep 4715006, timeout-minutes: 60 }, { run: echo never }]',
   )
   assert.equal(run.conclusion, 'timed_out')
-  assert.deepEqual([step.conclusion, step.fault], ['timed_out', 'It took longer than 1 second.'])
+  assert.deepEqual(
+    [step.conclusion, step.fault],
+    ['timed_out', 'The step exceeded its time limit of 1 second.'],
+  )
   assert.equal(run.result.steps[1].conclusion, 'skipped')
   assert.equal(run.failure.step, step.name)
   await assertRecovered(site)
@@ -71,7 +74,10 @@ test('a step has no longer than the setting lets it, whatever it asks for', opti
 test('a run has no longer than the setting lets it', options, async () => {
   await using site = await startHostileSite({ SVC_RUN_SECONDS: '1' })
   const { run, step } = await site.attack('site', 'steps: [{ run: sleep 4715007 }]')
-  assert.deepEqual([run.conclusion, run.fault], ['timed_out', 'The run took longer than 1 second.'])
+  assert.deepEqual(
+    [run.conclusion, run.fault],
+    ['timed_out', 'The run exceeded its time limit of 1 second.'],
+  )
   assert.equal(step.conclusion, 'timed_out')
   await assertRecovered(site)
 })

@@ -151,7 +151,7 @@ export const expectations: Expectation[] = [
     lines: {
       stress: [
         'try 1 fails',
-        '✗ exit code 7; the job goes on',
+        '✗ exit code 7; the job continues',
         'stressed 1000 times',
         'stressed 50 times',
         '✗ exit code 3',
