@@ -159,7 +159,7 @@ test('a ref that is in a push twice refuses the push', async () => {
     [zero, second, 'refs/heads/x'],
     [second, first, 'refs/heads/x'],
   ])
-  assert.match(twice, /in this push twice/)
+  assert.match(twice, /updates the ref "[^"]*" twice/)
 })
 
 test('the deletion of a ref that is not there is reported for it alone, and no event tells of it', async () => {

@@ -27,7 +27,7 @@ export async function connectivityShortcut(
   const packed = await stat(join(directory, 'packed-refs')).catch(ignoreAbsence)
   if (!packed || packed.size < packedRefsMinBytes) return request
   const { found, whole } = await readAhead(request, {
-    look: (pack) => buildsOn(pack, update),
+    inspect: (pack) => buildsOn(pack, update),
     maxBytes: packMaxBytes,
   })
   if (found !== 'yes' && found !== 'apart') return { whole }

@@ -2,19 +2,18 @@ import { open, readdir, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 
 /**
- * Where a repository's packs of pruned objects wait until it is certain that nobody has come to need them:
- * a push that was under way may have.
+ * The folder of packs of pruned objects, kept until it is certain that no concurrent push needs them.
  */
 export const expiredFolder = 'svc-expired'
 
-/** Whether any pack waits. */
+/** Whether there are expired packs. */
 export async function hasExpired(directory: string): Promise<boolean> {
   return (await namesIn(directory)).some((name) => name.endsWith('.idx'))
 }
 
 /**
- * Puts the packs that wait back among the others; returns their files. One without an index has never left
- * them, and of one that was being put back the index comes last.
+ * Moves the expired packs back to the others; returns their files. A pack without an index was never removed from the
+ * others. The index is moved last, so that an interrupted move can be continued.
  */
 export async function restoreExpired(directory: string): Promise<string[]> {
   const folder = join(directory, expiredFolder)
@@ -37,7 +36,7 @@ export async function restoreExpired(directory: string): Promise<string[]> {
   return whole.map((name) => join(packs, name))
 }
 
-/** Removes what waits for good. */
+/** Deletes the expired packs. */
 export async function dropExpired(directory: string): Promise<void> {
   await rm(join(directory, expiredFolder), { recursive: true, force: true })
 }

@@ -8,21 +8,21 @@ import { readAllRefs } from '../refs/refs.ts'
 import { renewRepositoryVersion } from '../refs/repository-version.ts'
 import { dropExpired, expiredFolder, hasExpired, restoreExpired } from './expired-packs.ts'
 
-/** What a repository's objects are kept in. */
+/** Statistics of a repository's packs; `largest` is the size of the largest file. */
 export type Storage = { packs: number; bytes: number; largest: number; hasCruft: boolean }
 
-/** `refs` packs refs alone, `quick` unites small packs, `full` unites all and prunes. */
+/** `refs` packs refs only, `quick` merges small packs, `full` merges all packs and prunes. */
 export type MaintenanceExtent = 'refs' | 'quick' | 'full'
 
 type Options = {
   git: Git
   extent: MaintenanceExtent
-  /** Objects that no ref has led to since then, in milliseconds since the epoch, are pruned. */
+  /** Objects unreachable since before this time, in milliseconds since the epoch, are pruned. */
   expireBefore: number
   memoryMaxBytes: number
   /** Called with the end of each git process. */
   watch: (ended: Promise<Ended>) => void
-  /** Waits until whoever changes the repository now has ended; false when that takes too long. */
+  /** Waits for current changes of the repository to end; false when that takes too long. */
   untilOthersLeft: () => Promise<boolean>
   faultPoint: FaultPoint
   signal: AbortSignal
@@ -30,21 +30,21 @@ type Options = {
 
 type Step = { isIdle: boolean; input?: string }
 
-// Git wants both limits; what a repack writes is limited by the disk alone.
+// Effectively unlimited: only the disk limits what a repack writes.
 const fileMaxBytes = 2 ** 50
 const repackTries = 5
 const maxPacksCounted = 200
-// Version 2: a table of 256 counts and two hashes; an id, a checksum and an offset for each object.
+// Pack index version 2: a table of 256 counts and two hashes; an id, a checksum and an offset for each object.
 const indexBytes = 1072
 const indexBytesPerObject = 28
 
 /**
- * Makes a repository quick to read again: refs in one file, few packs with an index and a bitmap of all,
- * a graph of commits. Others may fetch and push meanwhile. Throws when git fails, or at the signal.
+ * Optimizes a repository: packed refs, few packs with a multi-pack index and a bitmap, a commit graph. Fetches and pushes
+ * may run meanwhile. Throws when git fails, or the signal is aborted.
  */
 export async function maintain(directory: string, options: Options): Promise<void> {
   const { extent, faultPoint } = options
-  // A push may want the same locks, so this must not wait for everybody else.
+  // Not at idle priority: pushes may wait for the locks that this holds.
   await run(gitCommands.packRefs(directory), options, { isIdle: false })
   faultPoint('maintenance.refs-packed')
   if (extent === 'refs') return
@@ -52,15 +52,15 @@ export async function maintain(directory: string, options: Options): Promise<voi
   await run(graph(directory), options, { isIdle: true })
   faultPoint('maintenance.graphed')
   if ((await readStorage(directory)).packs === 0) return
-  // Whoever has mended files that were damaged does this next: no answer from before is then given again. And before
-  // anything is taken away, so that it is known to be possible after.
+  // Invalidates cached responses, also for an administrator who has repaired damaged files. It comes before anything is
+  // removed, which makes sure that it can be done afterwards.
   await renewRepositoryVersion(directory)
   if (extent === 'full') return repackAll(directory, options)
   await repack(gitCommands.repack(directory), options)
   faultPoint('maintenance.repacked')
 }
 
-/** Counts packs, and the bytes of all files beside them. */
+/** Counts packs, and the bytes of all files in their folder. */
 export async function readStorage(directory: string): Promise<Storage> {
   const folder = join(directory, 'objects', 'pack')
   const names = await readdir(folder).catch((): string[] => [])
@@ -81,8 +81,8 @@ export async function readStorage(directory: string): Promise<Storage> {
 }
 
 /**
- * The number of objects added since the last maintenance, computed from the sizes of pack indexes (gitformat-pack(5));
- * infinite when there are too many packs to read the size of each.
+ * Counts the objects added since the last maintenance, by the sizes of pack indexes (gitformat-pack(5)); infinite when
+ * there are too many packs to check.
  */
 export async function countNewObjects(directory: string): Promise<number> {
   const folder = join(directory, 'objects', 'pack')
@@ -119,7 +119,7 @@ async function repackAll(directory: string, options: Options): Promise<void> {
   faultPoint('maintenance.pruned')
 }
 
-// A push that saw an object before it went may have a ref lead there, until that push has ended.
+// A concurrent push that found an object before it was pruned may still point a ref to it.
 async function restoreIfNeeded(
   directory: string,
   known: Map<string, string>,
@@ -137,8 +137,8 @@ async function restoreIfNeeded(
   }
 }
 
-// Git takes an object to be as old as its pack: what a ref led to a moment ago would be pruned with an old
-// one. The pack of what no ref leads to tells the age of each, and stays as it is.
+// To git, an object is as old as its pack, so an object that was reachable a moment ago would be pruned with an old pack.
+// Cruft packs record the age of each object, and stay as they are.
 async function makePacksYoung(directory: string): Promise<void> {
   const folder = join(directory, 'objects', 'pack')
   const names = new Set(await readdir(folder))
@@ -149,15 +149,15 @@ async function makePacksYoung(directory: string): Promise<void> {
   }
 }
 
-// A pack whose push ends just when git looks around is in none of git's lists, and so the index of all packs
-// cannot have a bitmap. Nothing has been taken away then, and the next time the pack is in a list.
+// When a push adds a pack while git lists packs, git may miss it, and cannot write the bitmap. Nothing has been removed
+// then, and the next try includes the pack.
 async function repack(command: string[], options: Options): Promise<void> {
   for (let tries = 1; ; tries++) {
     try {
       return await run(command, options, { isIdle: true })
     } catch (error) {
-      const isOvertaken = error instanceof GitError && /full closure/.test(error.message)
-      if (!isOvertaken || tries === repackTries) throw error
+      const isRace = error instanceof GitError && /full closure/.test(error.message)
+      if (!isRace || tries === repackTries) throw error
     }
   }
 }

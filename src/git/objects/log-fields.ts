@@ -1,24 +1,24 @@
 import { type ChangedFiles, type CommitSummary, toTime } from '../../github-payloads/commits.ts'
 
-/** A commit as git-log(1) tells of it; `branches` lead to it, where they were asked for. */
+/** A commit as git-log(1) prints it; `branches` point to it, if they were requested. */
 export type LoggedCommit = Required<CommitSummary> & {
   parents: string[]
   branches: string[]
-  /** Of its texts, roughly. */
+  /** Approximate length of its texts, in characters. */
   length: number
-  /** Whether nothing of its message, names and files was left out. */
+  /** Whether its message, names and files are complete. */
   isWhole: boolean
 }
 
-/** Files of one commit: as many in each list, and as many characters of all names. */
-const filesAtMost = 1000
+// Limits for one commit: files in each list, and characters of all their names.
+const maxFiles = 1000
 const filesMaxLength = 128 * 1024
 const messageMaxBytes = 16 * 1024
-// Of parents and of branches: what is left out there is not missed.
+// Parents and branches may be truncated.
 const idsMaxBytes = 16 * 1024
 const nameMaxBytes = 1024
 const pathMaxBytes = 4096
-// What a commit takes beside its texts.
+// Fixed overhead of a commit.
 const commitLength = 300
 const nul = 0
 
@@ -28,7 +28,7 @@ const branchesAt = 9
 const messageAt = 10
 const lists = { A: 'added', D: 'removed', M: 'modified', T: 'modified' } as const
 
-/** Reads what the commands `log…` write: the fields of a commit, then a letter and a path for each of its files. */
+/** Parses the output of the `log…` commands: the fields of a commit, then a letter and a path for each of its files. */
 export function createLogFields() {
   const commits: LoggedCommit[] = []
   let fields: string[] = []
@@ -36,19 +36,19 @@ export function createLogFields() {
   let list: keyof ChangedFiles | undefined
   let filesLength = 0
   let length = 0
-  // Of the field that is being read: as much as is kept, and whether there was more.
+  // The field being read, up to its limit, and whether it was longer.
   let pieces: Buffer[] = []
   let size = 0
   let isCut = false
 
   function keep(piece: Buffer): void {
-    const rest = Math.max(0, mostBytes() - size)
+    const rest = Math.max(0, maxFieldBytes() - size)
     if (piece.length > rest) isCut = true
     if (rest > 0) pieces.push(piece.subarray(0, rest))
     size += Math.min(rest, piece.length)
   }
 
-  function mostBytes(): number {
+  function maxFieldBytes(): number {
     if (list !== undefined) return pathMaxBytes
     if (fields.length === messageAt) return messageMaxBytes
     return hasIds() ? idsMaxBytes : nameMaxBytes
@@ -61,7 +61,7 @@ export function createLogFields() {
   function endField(): void {
     const field = toText(Buffer.concat(pieces), isCut)
     const commit = fields.length === 0 ? commits.at(-1) : undefined
-    // A letter comes where the id of another commit could be; the first one after a line end.
+    // A file's letter is in the position of a commit's id; the first one follows a newline.
     const [, letter] = /^\n?([A-Z])$/.exec(field) ?? []
     if (commit && list !== undefined) {
       takeFile(commit, list, field)
@@ -88,7 +88,7 @@ export function createLogFields() {
   function takeFile(commit: LoggedCommit, name: keyof ChangedFiles, path: string): void {
     const paths = commit.files[name]
     filesLength += path.length
-    const fits = !isCut && filesLength <= filesMaxLength && paths.length < filesAtMost
+    const fits = !isCut && filesLength <= filesMaxLength && paths.length < maxFiles
     if (!fits) commit.isWhole = false
     else {
       paths.push(path)
@@ -108,15 +108,15 @@ export function createLogFields() {
       keep(chunk.subarray(start))
     },
 
-    /** How many characters are kept, roughly. */
+    /** Approximate number of characters kept. */
     length: () => length,
 
-    /** The commits so far; of the last one there may be more to come. */
+    /** The commits so far; the last one may be incomplete. */
     commits,
   }
 }
 
-// What is no UTF-8 becomes U+FFFD; but for half a character before a cut, which is cut, too.
+// Invalid UTF-8 becomes U+FFFD, except a partial character at the point of truncation, which is dropped.
 function toText(bytes: Buffer, isCut: boolean): string {
   if (!isCut) return bytes.toString()
   return new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes, { stream: true })
@@ -133,7 +133,7 @@ function toCommit(fields: string[], isWhole: boolean): LoggedCommit {
     id,
     treeId,
     parents: words(parents, ' '),
-    // A name of a ref has no space; the last of very many may have been cut.
+    // Ref names contain no spaces. The last one of a truncated list is incomplete.
     branches: words(branches, ', ').slice(0, branches.length < idsMaxBytes ? undefined : -1),
     message: message.trimEnd(),
     author: { name, email, at: toTime(at) },

@@ -2,18 +2,18 @@ import type { Readable } from 'node:stream'
 import { gitCommands } from '../process/commands.ts'
 import type { Git } from '../process/git-process.ts'
 
-/** An object as git-cat-file(1) gives it. */
+/** An object as git-cat-file(1) prints it. */
 type GitObject = { id: string; type: string; content: Buffer }
 
 /** An entry of a tree; the mode is in octal, `100644` for a file, `120000` for a symbolic link. */
 export type TreeEntry = { mode: string; name: string; id: string }
 
 export type ObjectReader = AsyncDisposable & {
-  /** An object by its id or an expression for it; undefined when there is none. Throws ObjectTooLarge. */
+  /** Reads an object by id or revision expression; undefined when there is none. Throws an ObjectTooLargeError. */
   read: (name: string, maxBytes: number) => Promise<GitObject | undefined>
 }
 
-/** An object has more bytes than were asked for at most. */
+/** Thrown for an object larger than the requested limit. */
 export class ObjectTooLargeError extends Error {
   override readonly name = 'ObjectTooLarge'
 }
@@ -21,12 +21,12 @@ export class ObjectTooLargeError extends Error {
 const newline = 0x0a
 const idBytes = 20
 
-/** Reads objects of a repository, one after the other, by a single process. */
+/** Opens a reader of a repository's objects, one at a time, backed by a single git process. */
 export async function openObjects(git: Git, directory: string): Promise<ObjectReader> {
   const child = await git.start(gitCommands.readObjects(directory))
   const output = createTaker(child.stdout)
 
-  async function ask(request: string): Promise<{ id: string; type: string; bytes: number }> {
+  async function query(request: string): Promise<{ id: string; type: string; bytes: number }> {
     child.stdin.write(`${request}\n`)
     const header = (await output.take(newline)).toString()
     const [, id = '', type = '', bytes = ''] = /^([0-9a-f]{40}) (\w+) (\d+)$/.exec(header) ?? []
@@ -35,12 +35,12 @@ export async function openObjects(git: Git, directory: string): Promise<ObjectRe
 
   return {
     async read(name, maxBytes) {
-      const { id, bytes } = await ask(`info ${name}`)
+      const { id, bytes } = await query(`info ${name}`)
       if (id === '') return undefined
       if (bytes > maxBytes) throw new ObjectTooLargeError(`${name} has ${bytes} bytes`)
-      const { type } = await ask(`contents ${id}`)
+      const { type } = await query(`contents ${id}`)
       const content = await output.takeBytes(bytes)
-      await output.takeBytes(1) // The line end after it.
+      await output.takeBytes(1) // The newline after the content.
       return { id, type, content }
     },
 
@@ -49,11 +49,11 @@ export async function openObjects(git: Git, directory: string): Promise<ObjectRe
 }
 
 export type KeptObjects = AsyncDisposable & {
-  /** The reader of a repository, the same one until another repository is asked for. */
+  /** Returns a reader of a repository, reused until another repository is requested. */
   of: (directory: string) => Promise<ObjectReader>
 }
 
-/** Keeps a reader open for whoever has many objects of one repository to read, now and then. */
+/** Keeps a reader open between reads from the same repository. */
 export function keepObjects(git: Git): KeptObjects {
   let kept: { directory: string; reader: ObjectReader } | undefined
 
@@ -75,7 +75,7 @@ export function keepObjects(git: Git): KeptObjects {
   }
 }
 
-/** The entries of a tree object: gitformat in `Documentation/gitformat-pack` of git names the fields. */
+/** Parses a tree object: `<mode> <name>`, a NUL and a binary object id for each entry. */
 export function parseTree(content: Buffer): TreeEntry[] {
   const entries: TreeEntry[] = []
   for (let at = 0; at < content.length; ) {
@@ -98,7 +98,7 @@ function createTaker(stream: Readable) {
 
   async function more(): Promise<void> {
     const { value, done } = await chunks.next()
-    if (done) throw new Error('git cat-file ended before its answer')
+    if (done) throw new Error('git cat-file ended before its response')
     waiting = Buffer.concat([waiting, value])
   }
 
@@ -109,7 +109,7 @@ function createTaker(stream: Readable) {
   }
 
   return {
-    /** What comes before a byte, which is taken, too. */
+    /** Takes the bytes before a delimiter, and drops the delimiter. */
     async take(byte: number): Promise<Buffer> {
       for (;;) {
         const at = waiting.indexOf(byte)

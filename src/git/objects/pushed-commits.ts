@@ -3,15 +3,15 @@ import { gitCommands } from '../process/commands.ts'
 import { type Git, GitError } from '../process/git-process.ts'
 import { createLogFields, type LoggedCommit } from './log-fields.ts'
 
-/** What a push brought to a ref. */
+/** The commits that a push added to a ref. */
 export type PushedCommits = {
-  /** The oldest first, each after its parents; at most 2,048, the newest ones. */
+  /** Parents first; the newest 2,048 at most. */
   commits: LoggedCommit[]
-  /** The commit that the ref leads to; undefined when it is gone, or when the ref leads to something else. */
+  /** The commit that the ref points to; undefined when it is gone, or the ref points to another type of object. */
   head: LoggedCommit | undefined
-  /** Branches that lead to that commit; told of new refs alone. */
+  /** Branches that point to that commit; for new refs only. */
   branches: string[]
-  /** Whether nothing was left out. */
+  /** Whether the lists are complete. */
   isWhole: boolean
 }
 
@@ -19,26 +19,26 @@ type Ends = {
   /** All zeros when the ref is new. */
   before: string
   after: string
-  /** What a new ref does not bring: the tip of the default branch; undefined when there is none. */
+  /** The tip of the default branch, whose history a new ref does not add; undefined when there is none. */
   known: string | undefined
 }
 
-/** The newest first. `cut`: there was enough, or no more time. `failed`: something is missing or damaged. */
+/** Newest first. `cut`: a limit or the timeout was reached. `failed`: objects are missing or damaged. */
 type Log = { commits: LoggedCommit[]; length: number; end: 'whole' | 'cut' | 'failed' }
 
-const commitsAtMost = 2048
-// Nobody is told more than a body can hold.
+const maxCommits = 2048
+// The size limit of a webhook's body.
 const keptMaxLength = 1024 * 1024
-// What git writes beyond this is not read: a commit may have very many files.
+// A commit may have millions of files.
 const outputMaxBytes = 8 * 1024 * 1024
-const readMostMs = 7000
-// A small tree can list itself many times over, and git collects all that a commit changes before it tells.
+const readTimeoutMs = 7000
+// A small tree object can contain itself many times over, and git collects all changes of a commit before it prints any.
 const limits = { memoryMaxBytes: 512 * 1024 * 1024, fileMaxBytes: 2 ** 40 }
-const passing = /Too many open files|Resource temporarily unavailable|No space left/
+const temporaryErrors = /Too many open files|Resource temporarily unavailable|No space left/
 
 /**
- * Reads which commits a push brought to a ref, by one short git for a ref that went on, and two for a new one. Throws
- * only what passes by itself; what is damaged or gone is left out.
+ * Reads which commits a push added to a ref, with one short git process for an existing ref, and two for a new one.
+ * Throws only for temporary errors; missing or damaged objects are omitted.
  */
 export async function readPushedCommits(
   git: Git,
@@ -49,8 +49,8 @@ export async function readPushedCommits(
     const { commits, isWhole } = await readRange(git, directory, [after, `^${before}`])
     const [newest] = commits
     const tip = newest ? { head: newest, isWhole } : await readTip(git, directory, after)
-    const told = { commits: parentsFirst(commits), head: tip.head, branches: [] }
-    return { ...told, isWhole: isWhole && tip.isWhole }
+    const pushed = { commits: parentsFirst(commits), head: tip.head, branches: [] }
+    return { ...pushed, isWhole: isWhole && tip.isWhole }
   }
   const tip = await readTip(git, directory, after)
   const { head } = tip
@@ -62,7 +62,7 @@ export async function readPushedCommits(
   return { commits: parentsFirst(commits), head, branches, isWhole: isWhole && tip.isWhole }
 }
 
-/** The commit that an object is or leads to; undefined when there is none. */
+/** Reads the commit that an object is or peels to; undefined when there is none. */
 export async function readHead(
   git: Git,
   directory: string,
@@ -75,7 +75,7 @@ async function readTip(git: Git, directory: string, after: string) {
   const { commits, end } = await readLog(git, gitCommands.logTip(directory, after), keptMaxLength)
   const [head] = commits
   if (head) return { head, isWhole: head.isWhole && end === 'whole' }
-  // Its files may be what git cannot tell.
+  // Git may have failed on the commit's files only.
   return {
     head: end === 'whole' ? head : await readHead(git, directory, after),
     isWhole: end === 'whole',
@@ -83,29 +83,29 @@ async function readTip(git: Git, directory: string, after: string) {
 }
 
 async function readRange(git: Git, directory: string, ends: string[]) {
-  // One more than is told shows whether there are more.
-  const most = commitsAtMost + 1
+  // One more than the limit shows whether there are more.
+  const maxCount = maxCommits + 1
   const first = await readLog(
     git,
-    gitCommands.logWithFiles(directory, String(most), ...ends),
+    gitCommands.logWithFiles(directory, String(maxCount), ...ends),
     keptMaxLength,
   )
   const { commits } = first
-  if (first.end !== 'whole' && commits.length < most) {
-    const [wanted, skipped] = [String(most - commits.length), String(commits.length)]
+  if (first.end !== 'whole' && commits.length < maxCount) {
+    const [wanted, skipped] = [String(maxCount - commits.length), String(commits.length)]
     const command = gitCommands.logAlone(directory, wanted, skipped, ...ends)
     commits.push(...(await readLog(git, command, keptMaxLength - first.length)).commits)
   }
   const isWhole =
-    first.end === 'whole' && commits.length < most && commits.every((commit) => commit.isWhole)
-  return { commits: commits.slice(0, commitsAtMost), isWhole }
+    first.end === 'whole' && commits.length < maxCount && commits.every((commit) => commit.isWhole)
+  return { commits: commits.slice(0, maxCommits), isWhole }
 }
 
 async function readLog(git: Git, command: readonly string[], maxLength: number): Promise<Log> {
   const fields = createLogFields()
   await using child = await git.start(command, { limits })
   child.stdin.end()
-  const signal = AbortSignal.timeout(readMostMs)
+  const signal = AbortSignal.timeout(readTimeoutMs)
   let received = 0
   try {
     for await (const chunk of chunksOf(child.stdout, signal)) {
@@ -119,7 +119,8 @@ async function readLog(git: Git, command: readonly string[], maxLength: number):
   }
   const ended = await child.ended
   if (ended.exitCode === 0) return toLog(fields, 'whole')
-  if (ended.exitCode === null || passing.test(ended.complaint)) throw new GitError('log', ended)
+  if (ended.exitCode === null || temporaryErrors.test(ended.complaint))
+    throw new GitError('log', ended)
   return toLog(fields, 'failed')
 }
 
@@ -130,7 +131,7 @@ function toLog(fields: ReturnType<typeof createLogFields>, end: Log['end']): Log
   return { commits, length: fields.length(), end }
 }
 
-// Git goes by the times that commits claim, in which a parent may be the younger one.
+// Git sorts by the commits' dates, and a parent's date may be later than its child's.
 function parentsFirst(commits: LoggedCommit[]): LoggedCommit[] {
   const waiting = new Map(commits.map((commit) => [commit.id, commit]))
   const sorted: LoggedCommit[] = []

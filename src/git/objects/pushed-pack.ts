@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
 import { inflateSync } from 'node:zlib'
 
-/** Most bytes of a pack that are looked into; no others are served meanwhile. */
+/** Largest pack that is parsed; parsing blocks the event loop. */
 export const packMaxBytes = 64 * 1024
-const objectsAtMost = 200
+const maxObjects = 200
 const objectsMaxBytes = 1024 * 1024
 
 const headerBytes = 12
@@ -13,19 +13,19 @@ const ofsDeltaType = 6
 const refDeltaType = 7
 
 /**
- * `apart` when the commit builds on nothing but what is in the pack; `unknown` when the pack does not tell; undefined
- * while the rest of it is yet to come.
+ * `apart` when the pack has the commit's whole history; `unknown` when the pack cannot be parsed; undefined while it is
+ * incomplete.
  */
-type Verdict = 'yes' | 'apart' | 'no' | 'unknown' | undefined
+type BuildsOn = 'yes' | 'apart' | 'no' | 'unknown' | undefined
 
 /**
- * Whether all that a commit builds on is another one, beyond what is new in a small pack. Then the update is a
+ * Whether the history of `after` consists of new commits in a small pack, all based on `before`; then the update is a
  * fast-forward. See https://git-scm.com/docs/pack-format
  */
 export function buildsOn(
   pack: Buffer,
   { before, after }: Record<'before' | 'after', string>,
-): Verdict {
+): BuildsOn {
   const parents = parentsIn(pack)
   if (!(parents instanceof Map)) return parents
   const waiting = [after]
@@ -42,13 +42,13 @@ export function buildsOn(
   return isReached ? 'yes' : 'apart'
 }
 
-// The commits of a pack with their parents. One that is kept as a difference to an object elsewhere is not among them.
+// Maps the commits of a pack to their parents, except commits stored as a delta to an object outside of the pack.
 function parentsIn(pack: Buffer): Map<string, string[]> | 'unknown' | undefined {
   if (pack.length < headerBytes) return undefined
   if (pack.toString('latin1', 0, 4) !== 'PACK' || pack.readUInt32BE(4) !== 2) return 'unknown'
   const commits = new Map<number, Buffer>()
   const objects = pack.readUInt32BE(8)
-  if (objects > objectsAtMost) return 'unknown'
+  if (objects > maxObjects) return 'unknown'
   let place = headerBytes
   let bytes = 0
   for (let number = 0; number < objects; number++) {
@@ -83,7 +83,7 @@ function readHeader(pack: Buffer, place: number) {
     size += (byte & 127) * 2 ** shift
   }
   if (type === refDeltaType) end += 20
-  // How far back the object is to which this one is the difference.
+  // The distance back to the delta's base object.
   let back = 0
   if (type === ofsDeltaType) {
     byte = next()
@@ -96,7 +96,7 @@ function readHeader(pack: Buffer, place: number) {
   return end < pack.length ? { type, size, back, end } : undefined
 }
 
-// A difference is a list of pieces to copy from the base, and of bytes to insert, after the two sizes.
+// A delta has two sizes, then instructions: copy a range of the base, or insert bytes.
 function patched(base: Buffer, delta: Buffer, maxBytes: number): Buffer | undefined {
   let place = 0
   let left = maxBytes
@@ -124,7 +124,7 @@ function patched(base: Buffer, delta: Buffer, maxBytes: number): Buffer | undefi
 
 function inflate(bytes: Buffer, size: number) {
   try {
-    // Node's types do not know what `info` asks for.
+    // Node's types lack the result of the `info` option.
     const { buffer, engine } = inflateSync(bytes, {
       info: true,
       maxOutputLength: Math.max(size, 1),
@@ -140,7 +140,7 @@ function idOf(commit: Buffer): string {
   return createHash('sha1').update(`commit ${commit.length}\0`).update(commit).digest('hex')
 }
 
-// Like git's own parser, which takes a `parent` line for one only where it follows the tree or another parent.
+// Like git's own parser, accepts a `parent` line only after the tree or another parent.
 function parentsOf(commit: Buffer): string[] {
   const [, lines = ''] =
     /^tree [0-9a-f]{40}\n((?:parent [0-9a-f]{40}\n)*)/.exec(commit.toString('latin1')) ?? []

@@ -78,10 +78,10 @@ test('a path that leads out of the repository is refused, and what git would rea
     ['main', '..\0x'],
     ['-9\0', 'main'],
   ]) {
-    await assert.rejects(read(words), /not one of Git's protocol/)
+    await assert.rejects(read(words), /does not follow the Git protocol/)
   }
   await assert.rejects(
     read(['main'], Buffer.concat([delimiter, packet('argument --add-file=x'), flushPacket])),
-    /not one of Git's protocol/,
+    /does not follow the Git protocol/,
   )
 })

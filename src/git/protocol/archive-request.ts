@@ -4,16 +4,16 @@ import { firstPacket } from './pkt-line.ts'
 import type { Body } from './request-body.ts'
 import { malformedRequest, requestsIn } from './requests.ts'
 
-/** Options of git-archive(1) that read nothing but the repository, and write nothing but the archive. */
+/** Options of git-archive(1) that read only the repository and write only the archive. */
 const plainOptions = /^(-[0-9]|-l|--list|-v|--verbose)$/
 const optionsWithValue = /^--(format|prefix|mtime)$/
 const optionWithItsValue = /^--(format|prefix|mtime)=/
 const shownMaxLength = 100
 
 /**
- * Reads the request of a client of git-upload-archive(1): a packet `argument <value>` for each argument, then a
- * flush packet. Throws a Problem for an option that is not allowed, since others read files of the server, and for a
- * path that leads out of the repository, since git's own message contains the repository's directory.
+ * Reads a request for git-upload-archive(1): a packet `argument <value>` for each argument, then a flush packet. Throws a
+ * Problem for an option that is not allowed, since some read files of the server, and for a path outside of the
+ * repository, since git's own message would reveal the repository's directory.
  */
 export async function readArchiveRequest(body: Body, maxBytes: number): Promise<Buffer> {
   const { value: request } = await requestsIn(body, maxBytes).next()
@@ -34,7 +34,7 @@ export async function readArchiveRequest(body: Body, maxBytes: number): Promise<
   return request
 }
 
-// Git also accepts abbreviated options and combined letters; those are refused, since they can be written out.
+// Git also accepts abbreviated options and combined letters; these are rejected, and can be written in full.
 function requireAllowed(option: string): void {
   const isAllowed = [plainOptions, optionsWithValue, optionWithItsValue].some((allowed) =>
     allowed.test(option),
@@ -42,7 +42,7 @@ function requireAllowed(option: string): void {
   if (isAllowed) return
   throw new Problem(
     'malformed_git_request',
-    `git archive does not take the option ${shown(option)} here; supported are --format, --prefix, --mtime, --list, --verbose and -0 to -9.`,
+    `git archive does not support the option ${shown(option)} on this server; supported are --format, --prefix, --mtime, --list, --verbose and -0 to -9.`,
   )
 }
 
@@ -54,14 +54,14 @@ function* argumentsIn(request: Buffer): Generator<string> {
     if (found.packet.kind === 'flush') return
     if (found.packet.kind !== 'data') throw malformedRequest()
     const [, argument] = /^argument (.*?)\n?$/s.exec(found.packet.payload.toString()) ?? []
-    // Git would read such an argument only up to its first NUL.
+    // Git would truncate an argument at a NUL.
     if (argument === undefined || argument.includes('\0')) throw malformedRequest()
     yield argument
     rest = rest.subarray(found.length)
   }
 }
 
-// gitglossary, "pathspec": a path may come after words of magic.
+// gitglossary, "pathspec": magic words may precede the path.
 function leadsOut(pathspec: string): boolean {
   const path = pathspec.replace(/^:(\((?:\\.|[^\\)])*\)|[/!^]*:?)/s, '')
   return path.startsWith('/') || path.split('/').includes('..')

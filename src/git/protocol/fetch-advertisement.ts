@@ -2,13 +2,12 @@ import type { Peeled } from '../refs/peel-tags.ts'
 import { bytesOf, joined, linesOf, type RefSnapshot } from '../refs/ref-snapshot.ts'
 import { flushPacket, packet } from './pkt-line.ts'
 
-/** What git can do in a fetch before version 2, as it stands before and after what it says of HEAD. */
+/** Git's capabilities for fetches before version 2, split around the `symref=HEAD:` capability. */
 export type FetchCapabilities = { before: string; after: string }
 
 /**
- * What `git upload-pack` begins with in version 0, byte for byte, in few pieces: "Reference Discovery" in
- * https://git-scm.com/docs/pack-protocol Undefined where git must say it, as it must where there are no refs:
- * releases differ in that.
+ * Builds the advertisement of `git upload-pack` in version 0, byte for byte, in few chunks: "Reference Discovery" in
+ * https://git-scm.com/docs/pack-protocol Undefined when there are no refs: git's releases differ, so git must do it.
  */
 export async function fetchAdvertisement(
   snapshot: RefSnapshot,
@@ -25,9 +24,9 @@ export async function fetchAdvertisement(
   return withCapabilities([bytesOf(headLines), ...lines], `${before}${symref}${after}`)
 }
 
-/** The capabilities in what git printed of a repository whose HEAD names a branch that exists; else undefined. */
-export function fetchCapabilitiesIn(offer: string): FetchCapabilities | undefined {
-  const capabilities = capabilitiesIn(offer)
+/** Extracts the capabilities from git's advertisement; undefined unless HEAD names an existing branch. */
+export function fetchCapabilitiesIn(advertisement: string): FetchCapabilities | undefined {
+  const capabilities = capabilitiesIn(advertisement)
   const start = capabilities.lastIndexOf(' symref=HEAD:')
   if (start === -1) return undefined
   const end = capabilities.indexOf(' ', start + 1)
@@ -37,14 +36,14 @@ export function fetchCapabilitiesIn(offer: string): FetchCapabilities | undefine
   }
 }
 
-/** The capabilities in what upload-pack or receive-pack printed: what follows the first NUL, to the end of its line. */
-export function capabilitiesIn(offer: string): string {
-  const start = offer.indexOf('\0')
-  const end = offer.indexOf('\n', start)
-  return start === -1 || end === -1 ? '' : offer.slice(start + 1, end)
+/** Extracts the capabilities from an advertisement: the text between the first NUL and the end of its line. */
+export function capabilitiesIn(advertisement: string): string {
+  const start = advertisement.indexOf('\0')
+  const end = advertisement.indexOf('\n', start)
+  return start === -1 || end === -1 ? '' : advertisement.slice(start + 1, end)
 }
 
-/** Refs as git begins an answer with them, the first with its capabilities; undefined when there is none. */
+/** Adds capabilities to the first ref of an advertisement; undefined when there are no refs. */
 export function withCapabilities(lines: Buffer[], capabilities: string): Buffer[] | undefined {
   const [first, ...rest] = lines.filter((piece) => piece.length > 0)
   if (!first) return undefined

@@ -3,7 +3,7 @@ import { chunksOf } from '../process/chunks.ts'
 import { firstPacket } from './pkt-line.ts'
 import type { Body } from './request-body.ts'
 
-/** Whether a client that has seen the refs wants nothing of them, and says so; all that it says is in `body`. */
+/** Reads whether a client wants nothing after the advertisement: a flush packet. `body` is the whole body again. */
 export async function readWish(body: Body): Promise<{ isNothing: boolean; body: Body }> {
   let begun = Buffer.alloc(0)
   while (firstPacket(begun) === 'incomplete') {
@@ -21,7 +21,7 @@ async function* following(begun: Buffer, body: Body): Body {
   yield* body
 }
 
-/** Reads and drops what git says before it listens, up to its first flush packet. */
+/** Reads and drops git's advertisement, up to the first flush packet. */
 export async function skipAdvertisement(output: Readable, signal: AbortSignal): Promise<void> {
   let rest = Buffer.alloc(0)
   for await (const chunk of chunksOf(output, signal)) {

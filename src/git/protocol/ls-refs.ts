@@ -3,18 +3,18 @@ import type { RefCache } from '../refs/ref-cache.ts'
 import { bytesOf, joined, linesOf, type RefValue } from '../refs/ref-snapshot.ts'
 import { firstPacket, flushPacket } from './pkt-line.ts'
 
-/** A request of the command `ls-refs`: https://git-scm.com/docs/protocol-v2 Prefixes are in latin1. */
+/** An `ls-refs` request: https://git-scm.com/docs/protocol-v2 Prefixes are in latin1. */
 type ListRequest = { peel: boolean; symrefs: boolean; unborn: boolean; prefixes: string[] }
 
-// Clients send six for each ref that they ask for by name.
-const prefixesAtMost = 4096
-// Nobody else is answered while they are read.
-const linesAtMost = prefixesAtMost + 100
+// Clients send six prefixes for each ref that they request by name.
+const maxPrefixes = 4096
+// Parsing blocks the event loop.
+const maxLines = maxPrefixes + 100
 const prefixMark = 'ref-prefix '
 
 /**
- * What git answers to an `ls-refs`, byte for byte, in few pieces; undefined where git must answer it, as it must
- * whatever is not told in the documentation.
+ * Builds git's response to an `ls-refs` request, byte for byte, in few chunks. Undefined when git must respond, as for
+ * anything that the protocol's documentation does not cover.
  */
 export async function answerLsRefs(
   snapshots: RefCache,
@@ -41,7 +41,7 @@ function headLine({ peel, symrefs, unborn }: ListRequest, head: RefValue, peeled
   return unborn && symrefs ? linesOf('HEAD', { ...head, id: 'unborn' }, 'plain', peeled) : ''
 }
 
-// A request for `ls-refs` and nothing after it; undefined for one that git must look at.
+// Parses a single `ls-refs` request; undefined for any other, which is for git.
 function parseListRequest(input: Buffer): ListRequest | undefined {
   const request: ListRequest = { peel: false, symrefs: false, unborn: false, prefixes: [] }
   let take = takeCommand
@@ -62,10 +62,10 @@ function parseListRequest(input: Buffer): ListRequest | undefined {
     if (line === 'peel' || line === 'symrefs' || line === 'unborn') request[line] = true
     else if (!line.startsWith(prefixMark) || line.includes('\0')) return false
     else request.prefixes.push(line.slice(prefixMark.length))
-    return request.prefixes.length <= prefixesAtMost
+    return request.prefixes.length <= maxPrefixes
   }
 
-  for (let at = 0, lines = 0; lines < linesAtMost; lines++) {
+  for (let at = 0, lines = 0; lines < maxLines; lines++) {
     const found = firstPacket(input.subarray(at))
     if (typeof found !== 'object') return undefined
     at += found.length

@@ -1,5 +1,5 @@
 /**
- * Git's pkt-lines: four hex digits of length, themselves included, then the payload.
+ * Git's pkt-lines: four hex digits of the total length, then the payload.
  * https://git-scm.com/docs/protocol-common
  */
 
@@ -9,10 +9,11 @@ const lengthDigits = 4
 // LARGE_PACKET_MAX in Git's pkt-line.h.
 const payloadMaxBytes = 65_520 - lengthDigits
 
-/** A pkt-line with a payload. Throws a RangeError for one that does not fit. */
+/** Encodes a payload as a pkt-line. Throws a RangeError when it is too long. */
 export function packet(payload: string | Buffer): Buffer {
   const content = Buffer.from(payload)
-  if (content.length > payloadMaxBytes) throw new RangeError('A pkt-line holds 65,516 bytes.')
+  if (content.length > payloadMaxBytes)
+    throw new RangeError('A pkt-line has at most 65,516 bytes of payload.')
   const length = (content.length + lengthDigits).toString(16).padStart(lengthDigits, '0')
   return Buffer.concat([Buffer.from(length), content])
 }
@@ -24,8 +25,8 @@ export type Packet =
 const special = ['flush', 'delimiter', 'response-end'] as const
 
 /**
- * The first packet in the bytes, with its whole length; `incomplete` when more bytes are needed,
- * `malformed` when no more bytes will help.
+ * Parses the first packet, and returns it with its total length; `incomplete` when more bytes are needed, `malformed`
+ * when the bytes are not a packet.
  */
 export function firstPacket(
   bytes: Buffer,

@@ -5,8 +5,8 @@ import { withCapabilities } from './fetch-advertisement.ts'
 import { flushPacket, packet } from './pkt-line.ts'
 
 /**
- * What `git receive-pack` begins with in version 0, byte for byte, in few pieces: each ref, the first with the
- * capabilities. See "Reference Discovery" in https://git-scm.com/docs/pack-protocol
+ * Builds the advertisement of `git receive-pack` in version 0, byte for byte, in few chunks: "Reference Discovery" in
+ * https://git-scm.com/docs/pack-protocol
  */
 export async function pushAdvertisement(
   snapshot: RefSnapshot,

@@ -5,31 +5,30 @@ import { firstPacket } from './pkt-line.ts'
 import type { Body } from './request-body.ts'
 import { objectFormatProblem } from './requests.ts'
 
-/** What a push asks for before its pack comes, the bytes that say so, and the whole body still to be read. */
+/** The commands of a push, which precede its pack, and the whole body, not yet consumed. */
 export type PushRequest = {
   updates: RefUpdate[]
   capabilities: Set<string>
-  /** Push options in their order: `git push -o`. */
+  /** Push options in order: `git push -o`. */
   options: string[]
   /** Number of bytes before the pack: the commands and the push options. */
   commandBytes: number
   whole: Body
 }
 
-// A line is two ids, a ref name and, in the first one, capabilities; `shallow` lines come before them.
+// A line has two ids, a ref name and, in the first one, capabilities; `shallow` lines precede them.
 const lineMaxBytes = 4096
 const otherLines = 1000
-// Git hands every option to its hooks in a variable, and the system limits what a program can be given.
+// Git passes options to hooks in environment variables, whose size the system limits.
 const maxOptions = 100
 const optionMaxBytes = 4096
-// Whoever sends in crumbs has nobody look at each.
-const looksAtMost = 16
+// Limits the work for clients that send tiny chunks.
+const maxReads = 16
 
 /**
  * Reads the commands and the options of a push: "Reference Update Request" in https://git-scm.com/docs/pack-protocol.
- * Git looks at ref names only after its hooks, and does work for each command, so what it would choke
- * on is refused here: names that are none, the same ref twice, too many. The Problem that says so comes
- * with the request in `refusal`, since a client is best told in its own protocol.
+ * Git checks ref names only after its hooks, and works on each command, so invalid names, duplicate refs and too many
+ * updates are rejected here. The Problem is returned as `refusal`, to be reported in the client's own protocol.
  */
 export async function readPushRequest(
   body: Body,
@@ -53,13 +52,13 @@ export async function readPushRequest(
 
 type PacketReader = ReturnType<typeof createPacketReader>
 
-/** Reads packets up to flush packets, and keeps all bytes, since git is given the whole body. */
+/** Reads packets up to flush packets, and keeps all bytes, since git receives the whole body. */
 function createPacketReader(body: Body) {
   const chunks: Buffer[] = []
   let rest: Buffer = Buffer.alloc(0)
 
   return {
-    /** The payload of the next packet, undefined for a flush packet. */
+    /** Reads the payload of the next packet; undefined for a flush packet. */
     async next(): Promise<Buffer | undefined> {
       for (;;) {
         const found = firstPacket(rest)
@@ -111,8 +110,8 @@ async function readOptions(reader: PacketReader): Promise<string[]> {
   }
 }
 
-// Git's clients send them with the first command; Git takes them from any, separated by any space, and does not look
-// at the value of one that has none.
+// Git's clients send capabilities with the first command. The server accepts them with any, separated by any whitespace,
+// and ignores superfluous values.
 function capabilitiesIn(lines: Buffer[]): Set<string> {
   const texts = lines.map((line) => line.toString('latin1')).filter(isCommand)
   const all = texts.flatMap((text) => text.split('\0')[1]?.trim().split(/\s+/) ?? [])
@@ -120,22 +119,22 @@ function capabilitiesIn(lines: Buffer[]): Set<string> {
 }
 
 /**
- * Reads on in what a push sends after its commands, until a look at it finds something, or it is not to be waited for any
- * longer. What was found, and the whole body as it was.
+ * Reads the start of a pack until `inspect` finds something in it, or a limit is reached. Returns the result, and the
+ * whole body unconsumed.
  */
 export async function readAhead<T>(
   { commandBytes, whole }: Pick<PushRequest, 'commandBytes' | 'whole'>,
-  { look, maxBytes }: { look: (pack: Buffer) => T | undefined; maxBytes: number },
+  { inspect, maxBytes }: { inspect: (pack: Buffer) => T | undefined; maxBytes: number },
 ): Promise<{ found: T | undefined; whole: Body }> {
   const chunks: Buffer[] = []
   let found: T | undefined
-  for (let looks = 0; looks < looksAtMost && found === undefined; looks++) {
+  for (let reads = 0; reads < maxReads && found === undefined; reads++) {
     const { value } = await whole.next()
     if (!value) break
     chunks.push(value)
     const pack = Buffer.concat(chunks).subarray(commandBytes)
     if (pack.length > maxBytes) break
-    found = look(pack)
+    found = inspect(pack)
   }
   return { found, whole: prepend(chunks, whole) }
 }
@@ -156,7 +155,7 @@ function toUpdates(lines: Buffer[], maxUpdates: number): RefUpdate[] {
   for (const command of commands) {
     const update = toUpdate(command)
     if (updates.has(update.ref)) {
-      throw new Problem('ref_name_refused', `The ref "${update.ref}" is in this push twice.`)
+      throw new Problem('ref_name_refused', `The push updates the ref "${update.ref}" twice.`)
     }
     updates.set(update.ref, update)
   }
@@ -165,7 +164,7 @@ function toUpdates(lines: Buffer[], maxUpdates: number): RefUpdate[] {
 
 function toUpdate(line: Buffer): RefUpdate {
   const end = line.indexOf(0)
-  // Git takes a line end off a packet, not off a name that capabilities follow.
+  // Git strips a newline at the end of a packet, but not before capabilities.
   const text = end === -1 ? decode(line).replace(/\n$/, '') : decode(line.subarray(0, end))
   const [, before = '', after = '', ref = ''] = /^([0-9a-f]+) ([0-9a-f]+) (.*)$/s.exec(text) ?? []
   if (before.length === 64 && after.length === 64) {
@@ -195,18 +194,18 @@ async function* prepend(chunks: Buffer[], rest: Body): Body {
   yield* rest
 }
 
-// Git ends a push that changes nothing with a flush packet; it hangs up where it cannot use the advertisement. Over SSH
-// that is when it can be told why.
+// A client that pushes nothing sends a flush packet; one that cannot use the advertisement hangs up. Over SSH this is the
+// only chance to explain why.
 function unbegun(): Problem {
   return new Problem(
     'malformed_git_request',
-    `The client hung up without a request, as it does for a repository of another object format. ${objectFormatProblem().message}`,
+    `The client sent no request, probably because its repository has another object format. ${objectFormatProblem().message}`,
   )
 }
 
 function malformed(): Problem {
   return new Problem(
     'malformed_git_request',
-    "The request does not begin as a push of Git's protocol.",
+    'The request does not begin as a push in the Git protocol.',
   )
 }

@@ -1,11 +1,11 @@
 import { firstPacket } from './pkt-line.ts'
 
-/** What of git's output may go to the client at once, and whether its report has begun. */
+/** Separates git's output into progress, which is forwarded at once, and the report. */
 export type ReportSplitter = {
-  /** Takes a piece of output; what of it comes before the report. */
+  /** Takes a chunk of output; returns the part before the report. */
   pass: (chunk: Buffer) => Buffer
   hasBegun: () => boolean
-  /** The report, and all that came after it. */
+  /** Returns the report and everything after it. */
   rest: () => Buffer
 }
 
@@ -13,9 +13,9 @@ const progressBand = 2
 const emptyPacketBytes = 5
 
 /**
- * Splits what `git receive-pack` prints into progress and its report, which it writes once all refs have moved.
- * With side bands the report is in band 1; an empty packet of that band is a keepalive. Without, all of it is
- * the report. See "Report Status" in https://git-scm.com/docs/pack-protocol
+ * Splits the output of `git receive-pack` into progress and the report, which git writes after all refs are updated.
+ * With side bands the report is in band 1, where an empty packet is a keepalive; without, all output is the report.
+ * See "Report Status" in https://git-scm.com/docs/pack-protocol
  */
 export function splitReport(hasSideBands: boolean): ReportSplitter {
   const rest: Buffer[] = []
@@ -47,7 +47,7 @@ function endOfProgress(bytes: Buffer): { at: number; isReport: boolean } {
   for (let at = 0; ; ) {
     const found = firstPacket(bytes.subarray(at))
     if (found === 'incomplete') return { at, isReport: false }
-    // Git writes nothing malformed; should it, none of it comes before the pushed refs are finalized.
+    // Malformed output, which git does not write, is held back like the report.
     if (found === 'malformed' || found.packet.kind !== 'data') return { at, isReport: true }
     const isKeepalive = found.length === emptyPacketBytes
     if (found.packet.payload[0] !== progressBand && !isKeepalive) return { at, isReport: true }

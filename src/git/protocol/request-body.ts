@@ -4,28 +4,28 @@ import { Problem } from '../../base/problem.ts'
 import { orAborted } from '../../base/timeouts.ts'
 import { chunksOf } from '../process/chunks.ts'
 
-/** The bytes of a Git request, in pieces. */
+/** The body of a Git request, in chunks. */
 export type Body = AsyncGenerator<Buffer, void, undefined>
 
-/** The body of a Git request, inflated if it is compressed (Git compresses its larger fetch requests). */
+/** Reads the body of a Git request, and decompresses it (Git compresses its larger fetch requests). */
 export async function* readBody(request: IncomingMessage, signal: AbortSignal): Body {
   const source = inflated(request)
   try {
-    // This leaves the request open: its socket is where the answer goes.
+    // Leaves the request open: the response needs its socket.
     yield* chunksOf(source, signal)
   } catch (error) {
     if (signal.aborted) throw signal.reason
     if (error instanceof Problem) throw error
-    throw new Problem('malformed_git_request', 'The body of the request is damaged.', {
+    throw new Problem('malformed_git_request', 'The request body is damaged.', {
       cause: error,
     })
   } finally {
-    // It would hold up what the request still sends.
+    // A paused gunzip would block the rest of the request.
     if (source !== request) source.destroy()
   }
 }
 
-/** All of a body that has arrived whole together with the request, as short ones do; undefined for any other. */
+/** Returns a body that has arrived completely with the request, as short ones do; undefined for any other. */
 export function readArrived(request: IncomingMessage): Buffer | undefined {
   const size = Number(request.headers['content-length'])
   if (request.readableLength !== size || isEncoded(request)) return undefined
@@ -43,22 +43,22 @@ function inflated(request: IncomingMessage) {
   if (!/^(x-)?gzip$/i.test(request.headers['content-encoding'] ?? '')) {
     throw new Problem(
       'unsupported_media_type',
-      'The Content-Encoding of a Git request is gzip or none.',
+      'The Content-Encoding of a Git request must be gzip, or absent.',
     )
   }
   const gunzip = request.pipe(createGunzip())
-  // Whoever reads it learns of a fault; without this line it would also end the program.
+  // Readers handle errors; without a listener they would end the program.
   return gunzip.on('error', () => {})
 }
 
 type Limits = {
   maxBytes: number
   signal: AbortSignal
-  /** Called for every piece that arrives. */
+  /** Called for every chunk. */
   onProgress: () => void
 }
 
-/** A body within limits. Throws a Problem for one that is too large, and a signal's reason. */
+/** Limits a body. Throws a Problem when it is too large, and the signal's reason. */
 export async function* limited(body: Body, { maxBytes, signal, onProgress }: Limits): Body {
   let size = 0
   try {
@@ -77,19 +77,19 @@ export async function* limited(body: Body, { maxBytes, signal, onProgress }: Lim
   }
 }
 
-/** All of a body. */
+/** Reads a whole body. */
 export async function collect(body: Body): Promise<Buffer> {
   const chunks: Buffer[] = []
   for await (const chunk of body) chunks.push(chunk)
   return Buffer.concat(chunks)
 }
 
-/** A body of given bytes, or of none. */
+/** Makes a body of chunks. */
 export async function* bodyOf(...chunks: Buffer[]): Body {
   yield* chunks
 }
 
-/** What a client is told whose request has more bytes than it may. */
+/** The Problem for a request that is too large. */
 export function tooLarge(maxBytes: number): Problem {
-  return new Problem('body_too_large', `A request of this kind may have at most ${maxBytes} bytes.`)
+  return new Problem('body_too_large', `This kind of request may have at most ${maxBytes} bytes.`)
 }

@@ -3,9 +3,9 @@ import { firstPacket } from './pkt-line.ts'
 import { type Body, tooLarge } from './request-body.ts'
 
 /**
- * The requests that follow each other in a body, each with the flush packet that ends it: "Command
- * Request" in https://git-scm.com/docs/protocol-v2. A flush packet alone ends them all, and so does the
- * body's end. Throws a Problem for what is malformed or too large.
+ * Splits a body into requests, each with its final flush packet: "Command Request" in
+ * https://git-scm.com/docs/protocol-v2. A lone flush packet or the body's end is the end. Throws a Problem for a request
+ * that is malformed or too large.
  */
 export async function* requestsIn(
   body: Body,
@@ -33,12 +33,12 @@ export async function* requestsIn(
   }
 }
 
-// What clients send before the arguments of a command: its name, a few capabilities, perhaps some server options.
+// Before the arguments of a command come its name, a few capabilities, and server options.
 const capabilitiesMax = 4096
 
 /**
- * Checks how a command of version 2 begins, up to its arguments or its end. Git takes a response-end packet there
- * for a bug of its own, and aborts. Throws a Problem for what is malformed.
+ * Checks the start of a version 2 command, up to its arguments or its end. A response-end packet there would make git
+ * abort with an internal error. Throws a Problem when it is malformed.
  */
 export function assertCommand(request: Buffer): void {
   for (let at = 0, count = 0; count < capabilitiesMax; count++) {
@@ -53,7 +53,7 @@ export function assertCommand(request: Buffer): void {
   throw malformedRequest()
 }
 
-/** For a client whose repository is not of the object format that all have here. */
+/** The Problem for a client whose repository has another object format. */
 export function objectFormatProblem(): Problem {
   return new Problem(
     'malformed_git_request',
@@ -61,7 +61,7 @@ export function objectFormatProblem(): Problem {
   )
 }
 
-/** What a client is told whose request cannot be understood. */
+/** The Problem for a request that cannot be parsed. */
 export function malformedRequest(): Problem {
-  return new Problem('malformed_git_request', "The request is not one of Git's protocol.")
+  return new Problem('malformed_git_request', 'The request does not follow the Git protocol.')
 }

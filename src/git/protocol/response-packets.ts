@@ -1,28 +1,28 @@
 import { packet } from './pkt-line.ts'
 
 const lengthDigits = 4
-// Enough of a packet for the lines after which side bands begin, and for a complaint.
+// Enough of a packet for the lines after which side bands begin, and for an error message.
 const startMaxBytes = 1024
 const none = Buffer.alloc(0)
 
 /**
- * Follows the pkt-lines of a response, so that its reason can still be given when git ends in the middle of it: by an
- * `ERR` packet (pack-protocol, "pkt-line Format"), or in the error band once the side bands have begun. Git's own
- * packets of that band are held back until its end: some give a wrong reason, such as a corrupt repository.
+ * Follows the pkt-lines of a response, so that an error can be reported when git ends in the middle of it: as an `ERR`
+ * packet (pack-protocol, "pkt-line Format"), or in the error band once side bands have begun. Git's own packets of that
+ * band are held back until it ends, since some give a wrong reason, such as a corrupt repository.
  */
 export function createResponsePackets() {
-  // Bytes of the current packet that have not come yet.
+  // Bytes of the current packet still to come.
   let left = 0
   let isRaw = false
   let hasSideBands = false
   let hasSections = false
   let partial: Buffer = none
-  // How the payload of the current packet begins.
+  // The start of the current packet's payload.
   let start: Buffer = none
   let held: Buffer[] = []
   let progress: Buffer = none
 
-  // Git may write the length and band of a packet before the rest of it.
+  // Git may write the length and band of a packet separately from the rest.
   function takePayload(piece: Buffer, isWhole: boolean): void {
     if (start.length === 0) start = piece.subarray(0, startMaxBytes)
     else if (start.length < startMaxBytes)
@@ -40,7 +40,7 @@ export function createResponsePackets() {
       const line = payload.toString('latin1').trimEnd()
       if (line === 'acknowledgments') hasSections = true
       else if (line === 'packfile') hasSideBands = true
-      // Before version 2 a pack or an archive follows these, in side bands.
+      // Before version 2, a pack or an archive in side bands follows these.
       else if (!hasSections && /^(NAK|ACK( [0-9a-f]+)?)$/.test(line)) hasSideBands = true
     }
   }
@@ -85,16 +85,16 @@ export function createResponsePackets() {
       return bytes
     },
 
-    /** What was held back. */
+    /** Returns the bytes held back. */
     rest: () => Buffer.concat([partial, ...held]),
 
-    /** A packet with a reason, in place of what was held back; undefined where the response has no place for it. */
+    /** Returns an error packet to replace the bytes held back; undefined in the middle of a packet or a raw pack. */
     explain(reason: string): Buffer | undefined {
       if (isRaw || left > 0 || partial.length > 0) return undefined
       return packet(hasSideBands ? `\x03${reason}\n` : `ERR ${reason}\n`)
     },
 
-    /** The last progress message: where a process that git has started writes its complaint. */
+    /** Returns the last progress message: child processes of git write their errors there. */
     lastProgress: () => progress.toString('utf8'),
   }
 }
