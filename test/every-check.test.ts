@@ -168,7 +168,7 @@ const examples: Record<string, Example[]> = {
       arrange: async (_, scene) =>
         withPrograms(scene, { bwrap: 'echo "bwrap: No permissions" >&2; exit 1' }),
       level: 'warning',
-      found: /cannot make a sandbox here: .*bwrap: No permissions/,
+      found: /cannot create a sandbox here: .*bwrap: No permissions/,
       fix: /user namespaces/,
     },
     {
@@ -204,14 +204,14 @@ const examples: Record<string, Example[]> = {
         return undefined
       },
       level: 'fault',
-      found: /^A restore into .* was cut short\.$/,
+      found: /^A restore into .* was interrupted\.$/,
       fix: /^If none is running: rm -r .*svc restore again/,
     },
     {
       when: 'the data directory is a file',
       arrange: async ({ database }) => ({ dataDir: database }),
       level: 'fault',
-      found: /is no folder/,
+      found: /is not a directory/,
       fix: /SVC_DATA_DIR/,
     },
     {
@@ -253,7 +253,7 @@ const examples: Record<string, Example[]> = {
         return undefined
       },
       level: 'fault',
-      found: /^svc\.db in .*: not of the owner of the folder \(user 0\)/,
+      found: /^svc\.db in .*: not owned by the owner of the directory \(user 0\)/,
       fix: /^chown -R 0:0 /,
       isMended: true,
     },
@@ -305,7 +305,7 @@ const examples: Record<string, Example[]> = {
       },
       level: 'warning',
       found: /is on tmpfs: it is in memory/,
-      fix: /move the folder to a local disk/,
+      fix: /move the directory to a local disk/,
     },
   ],
   disk: [
@@ -315,7 +315,7 @@ const examples: Record<string, Example[]> = {
         env: { SVC_FREE_SPACE_MIN: String((await freeBytes(dataDir)) * 2) },
       }),
       level: 'fault',
-      found: /are free and .* are to be kept free, so pushes are refused/,
+      found: /are free, less than the minimum of .*, so pushes are rejected/,
       fix: /du -xh .*SVC_FREE_SPACE_MIN/,
     },
     {
@@ -324,7 +324,7 @@ const examples: Record<string, Example[]> = {
         env: { SVC_FREE_SPACE_MIN: String(Math.floor((await freeBytes(dataDir)) / 1.5)) },
       }),
       level: 'warning',
-      found: /are free; below .* pushes are refused/,
+      found: /are free; below .* pushes are rejected/,
       fix: /du -xh /,
     },
     {
@@ -338,7 +338,7 @@ const examples: Record<string, Example[]> = {
         return { dataDir }
       },
       level: 'fault',
-      found: /room for 1\d+ more files only/,
+      found: /inodes for only 1\d+ more files/,
       fix: /du -x --inodes/,
     },
   ],
@@ -401,7 +401,7 @@ const examples: Record<string, Example[]> = {
         return undefined
       },
       level: 'warning',
-      found: /the next start makes another/,
+      found: /the next start creates another one/,
       fix: /backup/,
     },
   ],
@@ -442,7 +442,7 @@ const examples: Record<string, Example[]> = {
       when: 'its address is none',
       arrange: async () => ({ env: { SVC_DATABASE_URL: 'postgres://svc:p[w@db:port/svc' } }),
       level: 'fault',
-      found: /SVC_DATABASE_URL is no whole address/,
+      found: /SVC_DATABASE_URL is not a complete address/,
       fix: /percent-encoded/,
     },
     {
@@ -477,7 +477,7 @@ const examples: Record<string, Example[]> = {
       arrange: ({ database }) =>
         query(database, "insert into protections values ('gone', 'main', 1)"),
       level: 'fault',
-      found: /rows of protections refer to rows that are not there/,
+      found: /rows of protections refer to missing rows/,
       fix: /backup/,
     },
   ],
@@ -508,7 +508,7 @@ const examples: Record<string, Example[]> = {
       when: 'a secret was renamed in the database',
       arrange: ({ database }) => query(database, "update secrets set name = 'OTHER'"),
       level: 'fault',
-      found: /^The secret OTHER of site cannot be opened: what is stored is not what was sealed/,
+      found: /^The secret OTHER of site cannot be decrypted: what is stored is not what was sealed/,
       fix: /svc secrets set site OTHER/,
     },
     {
@@ -522,7 +522,8 @@ const examples: Record<string, Example[]> = {
             select 's1', 'w1', repository_id, sealed_value, key_id, 1 from secrets`,
         ),
       level: 'fault',
-      found: /^A signing secret of the webhook w1 of site cannot be opened: what is stored is not/,
+      found:
+        /^A signing secret of the webhook w1 of site cannot be decrypted: what is stored is not/,
       fix: /PATCH to \/repos\/site\/webhooks\/w1$/,
     },
   ],
@@ -541,7 +542,7 @@ const examples: Record<string, Example[]> = {
       when: 'another program has the port',
       arrange: async (_, scene) => ({ env: { SVC_PORT: String(await takePort(scene)) } }),
       level: 'fault',
-      found: /^Another program has 127\.0\.0\.1:\d+\.$/,
+      found: /^Another program uses 127\.0\.0\.1:\d+\.$/,
       fix: /ss -ltnp 'sport = :\d+'.*SVC_PORT/,
     },
     {
@@ -549,7 +550,7 @@ const examples: Record<string, Example[]> = {
       // TEST-NET-1 of RFC 5737: nobody has it.
       arrange: async () => ({ env: { SVC_HOST: '192.0.2.1', SVC_PORT: '8080' } }),
       level: 'fault',
-      found: /^Nobody can listen at 192\.0\.2\.1:8080 \(EADDRNOTAVAIL\)/,
+      found: /^Listening at 192\.0\.2\.1:8080 fails \(EADDRNOTAVAIL\)/,
       fix: /Set SVC_HOST/,
     },
     {
@@ -559,7 +560,7 @@ const examples: Record<string, Example[]> = {
         return { env: { SVC_PORT: '1' } }
       },
       level: 'fault',
-      found: /A server runs .* but none of svc answers at 127\.0\.0\.1:1: .*ECONNREFUSED/,
+      found: /A server runs .* but svc does not respond at 127\.0\.0\.1:1: .*ECONNREFUSED/,
       fix: /SVC_PORT/,
     },
   ],
@@ -568,7 +569,7 @@ const examples: Record<string, Example[]> = {
       when: 'another program has the port',
       arrange: async (_, scene) => ({ env: { SVC_SSH_PORT: String(await takePort(scene)) } }),
       level: 'fault',
-      found: /^Another program has 127\.0\.0\.1:\d+\.$/,
+      found: /^Another program uses 127\.0\.0\.1:\d+\.$/,
       fix: /ss -ltnp 'sport = :\d+'.*SVC_SSH_PORT/,
     },
     {
@@ -578,7 +579,7 @@ const examples: Record<string, Example[]> = {
         return { env: { SVC_SSH_PORT: String(await takePort(scene, '220 mail\r\n')) } }
       },
       level: 'fault',
-      found: /A server runs .*: what answers there does not speak SSH/,
+      found: /A server runs .*: the server there does not speak SSH/,
       fix: /SVC_SSH_PORT/,
     },
   ],
@@ -591,7 +592,7 @@ const examples: Record<string, Example[]> = {
       },
       level: 'fault',
       found: /^site has lost its directory/,
-      fix: /backup, or give the repository up: svc repos delete site$/,
+      fix: /backup, or delete the repository: svc repos delete site$/,
     },
     {
       when: 'the folder of all repositories is gone',
@@ -608,7 +609,7 @@ const examples: Record<string, Example[]> = {
       arrange: ({ database }) => query(database, 'delete from repositories'),
       level: 'warning',
       found: /^The database does not know .*\.git\.$/,
-      fix: /The next start of the service sets it aside in lost\+found/,
+      fix: /The next start of the service moves it to lost\+found/,
     },
     {
       when: 'something else lies among the repositories',
@@ -629,7 +630,7 @@ const examples: Record<string, Example[]> = {
         return undefined
       },
       level: 'fault',
-      found: /has no HEAD, so Git sees no repository/,
+      found: /has no HEAD, so Git finds no repository/,
       fix: /^printf 'ref: refs\/heads\/main\\n' > .*HEAD/,
     },
     {
@@ -689,7 +690,7 @@ const examples: Record<string, Example[]> = {
       },
       level: 'warning',
       found: /^1, the oldest since 1970-01-01T/,
-      fix: /log .*start it again/,
+      fix: /log .*restart the service/,
     },
   ],
   webhooks: [
@@ -715,7 +716,7 @@ const examples: Record<string, Example[]> = {
         return undefined
       },
       level: 'warning',
-      found: /lost\+found\/old\.git is a repository that the database did not know/,
+      found: /lost\+found\/old\.git is a quarantined repository that the database did not know/,
       fix: /git --git-dir=\S+old\.git log --all.*rm -r \S+old\.git$/,
     },
   ],
@@ -796,7 +797,7 @@ test('what a check says of mending a lost directory mends it', async () => {
   const { dataDir, repository } = await patient.copy()
   await rm(repository, { recursive: true })
   const [lost] = (await examine({ dataDir })).of('repositories')
-  const [, command = ''] = /up: svc (.+)$/.exec(lost?.fix ?? '') ?? []
+  const [, command = ''] = /repository: svc (.+)$/.exec(lost?.fix ?? '') ?? []
   const env = { ...process.env, SVC_DATA_DIR: dataDir }
   await execute(launcher, command.split(' '), { env })
   const { of, code } = await examine({ dataDir })

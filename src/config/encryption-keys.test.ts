@@ -70,7 +70,7 @@ test('a key in the place of a path is not repeated, and neither is a path that l
   }
 })
 
-test('pipes, folders and what never ends are no files of keys, and keep nobody waiting', async () => {
+test('pipes, folders and endless files are not key files, and do not block', async () => {
   const pipe = join(dataDir, 'pipe')
   await promisify(execFile)('mkfifo', [pipe])
   for (const path of [pipe, dataDir, '/dev/zero', '/dev/null']) {
@@ -78,7 +78,7 @@ test('pipes, folders and what never ends are no files of keys, and keep nobody w
   }
 })
 
-test('both variables at once are one too many', async () => {
+test('only one of the two variables may be set', async () => {
   const both = { SVC_ENCRYPTION_KEY: hex, SVC_ENCRYPTION_KEY_FILE: file }
   await assert.rejects(
     keysOf(both),

@@ -33,7 +33,7 @@ test('every setting refuses nonsense by the name of its variable, and says what 
   }
 })
 
-test('all mistakes are told at once, a line for each', () => {
+test('all invalid settings are reported at once, one line each', () => {
   assert.throws(
     () => readSettings({ SVC_PORT: '70000', SVC_PUSH_MAX: '2GB', SVC_LOG_LEVEL: 'loud' }),
     (error) => error instanceof SettingsError && error.message.split('\n').length === 3,
@@ -60,7 +60,7 @@ test('values are read in the units that people write', () => {
   assert.equal(read.adminToken?.reveal(), token)
 })
 
-test('what may be connected to is told with the fault of the entry that is not accepted', () => {
+test('an invalid entry of the outbound list is named, with the accepted forms', () => {
   const outboundAllow = readSettings({
     SVC_OUTBOUND_ALLOW: 'private, git.example.com',
   }).outboundAllow

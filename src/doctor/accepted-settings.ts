@@ -6,17 +6,17 @@ import { unknownVariables } from '../config/unknown-variables.ts'
 type Environment = Record<string, string | undefined>
 
 type Accepted = {
-  /** Settings that are not accepted have their defaults here. */
+  /** With the defaults for settings that are not accepted. */
   settings: Settings
-  /** The keys of those, with their variables. */
+  /** The keys and variables of settings that are not accepted. */
   refused: Map<keyof Settings, string>
-  /** What is wrong with each. */
+  /** One line per setting that is not accepted. */
   faults: string[]
 }
 
 const table = Object.entries<Setting<unknown>>(settings)
 
-/** The settings of an environment, as far as they are accepted. */
+/** Reads the settings of an environment, with defaults for those that are not accepted. */
 export function readAccepted(environment: Environment): Accepted {
   try {
     return { settings: readSettings(environment), refused: new Map(), faults: [] }

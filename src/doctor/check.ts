@@ -3,9 +3,9 @@ import type { Finding } from './finding.ts'
 
 export type Check = {
   id: string
-  /** What is looked at, in a few words. */
+  /** The subject of the check, in a few words. */
   title: string
-  /** Whether it takes as long as there is much to look at; any other is given up after a while. */
+  /** Whether its duration depends on the amount of data; other checks have a timeout. */
   isLong?: boolean
   run: (context: DoctorContext) => Promise<Finding[]>
 }

@@ -16,24 +16,24 @@ export type DoctorContext = ReturnType<typeof createDoctorContext>
 
 export type DoctorOptions = {
   environment: Record<string, string | undefined>
-  /** Where programs are looked for. */
+  /** The search path for programs, as in PATH. */
   path: string
   version: string
   log: Log
-  /** The name of the one repository whose objects are to be checked; none of them when false. */
+  /** Whose objects are checked: one repository by name, all, or none. */
   objectsOf: string | boolean
-  /** Told of what takes long, as it goes on; undefined when it is over. */
+  /** Receives the progress of long checks; undefined when one ends. */
   onProgress: (text: string | undefined) => void
 }
 
-const lookAgainMs = 300
+const retryDelayMs = 300
 const gitTimeoutMs = 10_000
 
-/** What the checks look at. What cannot be looked at is thrown as a Skip: another check tells why. */
+/** Gives checks access to the installation. Throws a SkipError where another check reports the fault. */
 export function createDoctorContext(options: DoctorOptions) {
   const { environment, path, version, log, objectsOf, onProgress } = options
   const accepted = readAccepted(environment)
-  // A mark of its own: a server that starts ends what carries that of its data directory.
+  // With its own owner mark: a starting server kills processes with that of its data directory.
   const git = createGit({
     ...accepted.settings,
     owner: `svc doctor ${accepted.settings.dataDir}`,
@@ -51,7 +51,7 @@ export function createDoctorContext(options: DoctorOptions) {
   async function dataDir(): Promise<string> {
     const folder = setting('dataDir')
     await readdir(folder).catch(() => {
-      throw new SkipError('There is no data directory that can be read.')
+      throw new SkipError('The data directory is missing or cannot be read.')
     })
     return folder
   }
@@ -63,39 +63,39 @@ export function createDoctorContext(options: DoctorOptions) {
     git,
     objectsOf,
     onProgress,
-    /** What is wrong with settings, a line for each. */
+    /** Faults of the settings, as one line each. */
     settingFaults: accepted.faults,
     setting,
 
-    /** What `git version` prints; rejects when git does not run. */
+    /** Returns the output of `git version`; rejects when git does not run. */
     gitVersion: () => gitVersion,
 
-    /** Throws a Skip when git does not run. */
+    /** Throws a SkipError when git does not run. */
     async requireGit(): Promise<void> {
       await gitVersion.catch(() => {
         throw new SkipError('git does not run.')
       })
     },
 
-    /** The path of the data directory, which is there and can be listed. */
+    /** Returns the path of the data directory, which exists and is readable. */
     dataDir,
 
-    /** Whether a server runs on the data directory, at this moment. */
+    /** Whether a server is running on the data directory. */
     isServed(): boolean {
       try {
         return isHeld(join(setting('dataDir'), 'server.lock'))
       } catch (error) {
-        throw new SkipError(`Whether a server runs cannot be told: ${messageOf(error)}`)
+        throw new SkipError(`It is unknown whether a server is running: ${messageOf(error)}`)
       }
     },
 
-    /** Reads the database, of whatever version it is; rejects with what is in the way. */
+    /** Reads the database, of any schema version. */
     inspect<T>(read: (db: Db) => Promise<T>): Promise<T> {
       const url = setting('databaseUrl')?.reveal()
       return inspectDatabase({ dataDir: setting('dataDir'), url, log }, read)
     },
 
-    /** Reads the database for what is kept in it. */
+    /** Reads the database. Throws a SkipError when that fails. */
     async read<T>(read: (db: Db) => Promise<T>): Promise<T> {
       if (!setting('databaseUrl')) await dataDir()
       return twice(() => this.inspect(read)).catch((error) => {
@@ -106,10 +106,10 @@ export function createDoctorContext(options: DoctorOptions) {
   }
 }
 
-/** Does again what failed, after a moment: a server that starts or stops meanwhile makes no fault. */
+/** Retries once after a delay, because a server that starts or stops meanwhile is not a fault. */
 export async function twice<T>(attempt: () => Promise<T>): Promise<T> {
   return attempt().catch(async () => {
-    await sleep(lookAgainMs)
+    await sleep(retryDelayMs)
     return attempt()
   })
 }

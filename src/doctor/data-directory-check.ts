@@ -8,9 +8,9 @@ import { readInstance } from '../repositories/instance-store.ts'
 import type { Check } from './check.ts'
 import { type Finding, fault, firstOf, messageOf, ok, orOk, warning } from './finding.ts'
 
-const forOthers = 0o077
+const groupAndOthers = 0o077
 
-/** Whether the data directory is there, ours, and closed to everybody else. */
+/** Checks that the data directory exists, has one owner, and is closed to other users. */
 export const dataDirectoryCheck: Check = {
   id: 'data-directory',
   title: 'the data directory, its owner and mode',
@@ -21,7 +21,7 @@ export const dataDirectoryCheck: Check = {
     if (names.includes(restoringFile)) {
       return [
         fault(
-          `A restore into ${folder} is under way, or was cut short.`,
+          `A restore into ${folder} is running or was interrupted.`,
           `If none is running: rm -r ${shellWord(folder)}, then svc restore again; with SVC_DATABASE_URL, empty that database first.`,
         ),
       ]
@@ -29,18 +29,18 @@ export const dataDirectoryCheck: Check = {
     if (!names.includes('repositories') && !names.includes('svc.db')) {
       return [
         fault(
-          `${folder} is ${names.length === 0 ? 'empty' : 'no data directory of svc'}.`,
-          'Set SVC_DATA_DIR to the right folder, or start the service there once: svc serve',
+          `${folder} is ${names.length === 0 ? 'empty' : 'not a data directory of svc'}.`,
+          'Set SVC_DATA_DIR to the right directory, or start the service there once: svc serve',
         ),
       ]
     }
     const { mode, uid, gid } = await stat(folder)
     const word = shellWord(folder)
     const findings = [...(await ownerFindings(folder, names, { uid, gid }))]
-    if ((mode & forOthers) !== 0) {
+    if ((mode & groupAndOthers) !== 0) {
       findings.push(
         fault(
-          `${folder} is open to other users (mode ${toMode(mode)}), and keys, tokens and repositories are in it.`,
+          `${folder} is open to other users (mode ${toMode(mode)}); it holds keys, tokens and repositories.`,
           `chmod 700 ${word}`,
         ),
       )
@@ -49,17 +49,17 @@ export const dataDirectoryCheck: Check = {
       findings.push(
         warning(
           `The first admin token is in ${join(folder, adminTokenFile)}.`,
-          `Keep it elsewhere, then: rm ${shellWord(join(folder, adminTokenFile))}`,
+          `Store it elsewhere, then: rm ${shellWord(join(folder, adminTokenFile))}`,
         ),
       )
     }
     const refusal = await access(folder, constants.W_OK).catch(codeOf)
     if (refusal !== undefined) {
-      const mend =
+      const fix =
         refusal === 'EROFS'
-          ? 'Mount its disk for writing: mount -o remount,rw'
+          ? 'Remount its file system for writing: mount -o remount,rw'
           : `chmod 700 ${word}`
-      findings.push(fault(`${folder} cannot be written to (${refusal}).`, mend))
+      findings.push(fault(`${folder} cannot be written to (${refusal}).`, fix))
     }
     return orOk(findings, `${folder}, mode ${toMode(mode)}.`)
   },
@@ -70,17 +70,18 @@ function toFault(folder: string, error: unknown): Finding {
   if (code === 'ENOENT') {
     return fault(
       `There is no data directory at ${folder}.`,
-      'Set SVC_DATA_DIR to where it is, or start the service once: svc serve',
+      'Set SVC_DATA_DIR to the right directory, or start the service once: svc serve',
     )
   }
-  if (code === 'ENOTDIR') return fault(`${folder} is no folder.`, 'Set SVC_DATA_DIR to a folder.')
+  if (code === 'ENOTDIR')
+    return fault(`${folder} is not a directory.`, 'Set SVC_DATA_DIR to a directory.')
   return fault(
     `${folder} cannot be read: ${messageOf(error)}`,
-    'Run svc doctor as the user that runs the service, with SVC_DATA_DIR as it has it.',
+    'Run svc doctor as the user that runs the service, with the same SVC_DATA_DIR.',
   )
 }
 
-// Whoever ran a command of svc as somebody else leaves files that the server cannot write.
+// A command that ran as another user leaves files that the server cannot write.
 async function ownerFindings(
   folder: string,
   names: string[],
@@ -95,7 +96,7 @@ async function ownerFindings(
   if (foreign.length > 0) {
     findings.push(
       fault(
-        `${foreign.slice(0, 5).join(', ')} in ${folder}: not of the owner of the folder (user ${uid}).`,
+        `${foreign.slice(0, 5).join(', ')} in ${folder}: not owned by the owner of the directory (user ${uid}).`,
         `chown -R ${uid}:${gid} ${shellWord(folder)}`,
       ),
     )
@@ -105,7 +106,7 @@ async function ownerFindings(
     findings.push(
       warning(
         `${folder} belongs to user ${uid}, and svc doctor runs as user ${user}.`,
-        `Run svc and its commands as the owner of the folder: setpriv --reuid=${uid} --regid=${gid} --clear-groups svc doctor`,
+        `Run svc and its commands as the owner of the directory: setpriv --reuid=${uid} --regid=${gid} --clear-groups svc doctor`,
       ),
     )
   }
@@ -116,7 +117,7 @@ function toMode(mode: number): string {
   return (mode & 0o777).toString(8).padStart(4, '0')
 }
 
-/** Whether the data directory and the database belong together. */
+/** Checks that the data directory and the database belong together. */
 export const instanceCheck: Check = {
   id: 'instance',
   title: 'whether directory and database belong together',
@@ -129,33 +130,33 @@ export const instanceCheck: Check = {
     return [
       fault(
         `The database (${ofDatabase ?? 'empty'}) is not the one of the data directory (${ofDirectory || 'none'}); no server starts with them.`,
-        'Check SVC_DATA_DIR and SVC_DATABASE_URL, or bring back from a backup what belongs to the other.',
+        'Correct SVC_DATA_DIR and SVC_DATABASE_URL, or restore both from the same backup.',
       ),
     ]
   },
 }
 
-/** What starts have set aside, and what crashes left on its way in or out. */
+/** Lists quarantined repositories, and remains of crashes in staging and trash. */
 export const leftoversCheck: Check = {
   id: 'leftovers',
-  title: 'what was set aside or left behind',
+  title: 'quarantined repositories and remains of crashes',
   async run(context) {
     const folder = await context.dataDir()
     const lost = await namesIn(join(folder, 'lost+found'))
-    const passing = [
+    const remains = [
       ...(await namesIn(join(folder, 'staging'))),
       ...(await namesIn(join(folder, 'trash'))),
     ]
     const findings = lost.map((name) => {
       const path = join(folder, 'lost+found', name)
       return warning(
-        `${path} is a repository that the database did not know.`,
-        `Look at it (git --git-dir=${shellWord(path)} log --all), keep what is needed, then: rm -r ${shellWord(path)}`,
+        `${path} is a quarantined repository that the database did not know.`,
+        `Inspect it (git --git-dir=${shellWord(path)} log --all), save what you need, then: rm -r ${shellWord(path)}`,
       )
     })
-    const isLeft = passing.length > 0 && !context.isServed()
-    const note = isLeft ? ` The next start clears ${passing.length} away that a crash left.` : ''
-    return orOk(firstOf(findings), `Nothing was set aside.${note}`)
+    const isLeft = remains.length > 0 && !context.isServed()
+    const note = isLeft ? ` The next start removes ${remains.length} left by a crash.` : ''
+    return orOk(firstOf(findings), `Nothing is quarantined.${note}`)
   },
 }
 

@@ -13,9 +13,9 @@ import {
 } from './doctor-store.ts'
 import { type Finding, fault, messageOf, ok, orOk, SkipError, warning } from './finding.ts'
 
-const restore = 'Stop the service and bring the database back from a backup.'
+const restore = 'Stop the service and restore the database from a backup.'
 
-/** Whether the database opens, is of a version that svc knows, and is whole. */
+/** Checks that the database opens, has a known version, and is intact. */
 export const databaseCheck: Check = {
   id: 'database',
   title: 'the database',
@@ -28,29 +28,29 @@ async function checkSqlite(context: DoctorContext): Promise<Finding[]> {
   const folder = await context.dataDir()
   const path = join(folder, 'svc.db')
   if (!existsSync(path)) {
-    if (!existsSync(join(folder, 'repositories'))) throw new SkipError('Nothing has been kept yet.')
+    if (!existsSync(join(folder, 'repositories'))) throw new SkipError('There is no data yet.')
     return [
       fault(
         `${path} is missing.`,
-        `Set SVC_DATABASE_URL if the database is elsewhere, else: ${restore}`,
+        `Set SVC_DATABASE_URL if the database is elsewhere; otherwise: ${restore}`,
       ),
     ]
   }
-  const look = async (db: Db) => ({
+  const read = async (db: Db) => ({
     faults: await listSqliteFaults(db),
     version: await readVersion(db),
     orphaned: await listOrphanedTables(db),
   })
   try {
-    const { faults, version, orphaned } = await twice(() => context.inspect(look))
+    const { faults, version, orphaned } = await twice(() => context.inspect(read))
     const findings = [
       ...versionFindings(version),
       ...faults.map((text) => fault(`${path} is damaged: ${text}`, restore)),
       ...orphaned.map((table) =>
-        fault(`${path}: rows of ${table} refer to rows that are not there.`, restore),
+        fault(`${path}: rows of ${table} refer to missing rows.`, restore),
       ),
     ]
-    return orOk(findings, `SQLite, ${describeVersion(version)}, whole.`)
+    return orOk(findings, `SQLite, ${describeVersion(version)}, intact.`)
   } catch (error) {
     return [fault(`${path} cannot be read as a database of svc: ${messageOf(error)}`, restore)]
   }
@@ -60,22 +60,22 @@ async function checkPostgres(context: DoctorContext): Promise<Finding[]> {
   const url = URL.parse(context.setting('databaseUrl')?.reveal() ?? '')
   if (!url) {
     const form = 'postgres://user:password@host:5432/name, with other characters percent-encoded'
-    return [fault('SVC_DATABASE_URL is no whole address.', `Set it to one like ${form}.`)]
+    return [fault('SVC_DATABASE_URL is not a complete address.', `Set it to one like ${form}.`)]
   }
   const place = `PostgreSQL at ${url.host}${url.pathname}`
   try {
     const startedAt = performance.now()
     const state = await context.inspect(readPostgresState)
-    const took = Math.round(performance.now() - startedAt)
+    const tookMs = Math.round(performance.now() - startedAt)
     const version = await context.inspect(readVersion).catch(() => 0)
     const findings = [...versionFindings(version), ...stateFindings(place, state)]
-    const found = `${place}, version ${state?.version}, ${describeVersion(version)}; answered in ${took} ms.`
+    const found = `${place}, version ${state?.version}, ${describeVersion(version)}; responded in ${tookMs} ms.`
     return findings.some(({ level }) => level === 'fault') ? findings : [ok(found), ...findings]
   } catch (error) {
     return [
       fault(
         `${place} cannot be read: ${withoutPassword(messageOf(error), url)}`,
-        'Start PostgreSQL, or mend SVC_DATABASE_URL; psql "$SVC_DATABASE_URL" shows whether it can be reached.',
+        'Start PostgreSQL, or correct SVC_DATABASE_URL; psql "$SVC_DATABASE_URL" shows whether it can be reached.',
       ),
     ]
   }
@@ -88,7 +88,7 @@ function stateFindings(place: string, state: State): Finding[] {
   if (state.isStandby) {
     return [
       fault(
-        `${place} is a standby, which takes no writes.`,
+        `${place} is a standby, which accepts no writes.`,
         'Set SVC_DATABASE_URL to the primary.',
       ),
     ]
@@ -98,7 +98,7 @@ function stateFindings(place: string, state: State): Finding[] {
     .map((key) => {
       const name = key.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
       return warning(
-        `${place} has ${name} off: a power failure can undo what was acknowledged.`,
+        `${place} has ${name} off: a power failure can lose acknowledged writes.`,
         `psql "$SVC_DATABASE_URL" -c 'alter system set ${name} = on' -c 'select pg_reload_conf()'`,
       )
     })
@@ -122,33 +122,33 @@ function versionFindings(version: number | undefined): Finding[] {
   return [
     fault(
       `The database is of a newer svc (version ${version}, this one knows ${knownVersion}).`,
-      'Use that svc, or bring back a database from before it.',
+      'Use that svc, or restore an older database.',
     ),
   ]
 }
 
 function describeVersion(version = 0): string {
-  if (version === 0) return 'empty; the next start makes its tables'
+  if (version === 0) return 'empty; the next start creates its tables'
   if (version === knownVersion) return `version ${version}`
-  return `version ${version}, which the next start brings to ${knownVersion}`
+  return `version ${version}, which the next start migrates to ${knownVersion}`
 }
 
-const epochOfSvc = Date.UTC(2024, 0, 1)
-const skewMs = 5 * 60_000
+const earliestTime = Date.UTC(2024, 0, 1)
+const maxSkewMs = 5 * 60_000
 
-/** Whether the clock is sane: tokens expire and events are ordered by it. */
+/** Checks that the clock is plausible: it decides about the expiry of tokens. */
 export const clockCheck: Check = {
   id: 'clock',
   title: 'the clock',
   async run(context) {
     const now = Date.now()
     const shown = new Date(now).toISOString()
-    const mend = 'Set the clock, and keep it so: timedatectl set-ntp true'
-    if (now < epochOfSvc) return [fault(`The clock says ${shown}, which is long ago.`, mend)]
+    const fix = 'Synchronize the clock: timedatectl set-ntp true'
+    if (now < earliestTime) return [fault(`The clock shows ${shown}, which is in the past.`, fix)]
     const newest = await context.read(readNewestTime).catch(() => 0)
-    if (newest > now + skewMs) {
+    if (newest > now + maxSkewMs) {
       const written = new Date(newest).toISOString()
-      return [fault(`The clock says ${shown}, but something was written at ${written}.`, mend)]
+      return [fault(`The clock shows ${shown}, but something was written at ${written}.`, fix)]
     }
     return [ok(`${shown}.`)]
   },

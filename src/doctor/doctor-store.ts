@@ -2,25 +2,25 @@ import { sql } from 'kysely'
 import { migrations } from '../database/migrations/migrations.ts'
 import type { Db } from '../database/schema.ts'
 
-/** How many migrations this svc knows: the version of its databases. */
+/** The schema version of this svc: its number of migrations. */
 export const knownVersion = migrations.length
 
-const listedAtMost = 3
+const maxListed = 3
 
-/** How many migrations a database has had; undefined for one that is not svc's. */
+/** Returns the schema version of a database; undefined for one that is not svc's. */
 export async function readVersion(db: Db): Promise<number | undefined> {
   const { rows } = await sql<{ version: number }>`select version from schema_version`.execute(db)
   return rows[0]?.version
 }
 
-/** What SQLite finds wrong with its file; nothing when all is well. */
+/** Lists the faults that SQLite finds in its file. */
 export async function listSqliteFaults(db: Db): Promise<string[]> {
   const { rows } = await sql<{ integrityCheck: string }>`
-    pragma integrity_check(${sql.raw(String(listedAtMost))})`.execute(db)
+    pragma integrity_check(${sql.raw(String(maxListed))})`.execute(db)
   return rows.map(({ integrityCheck }) => integrityCheck).filter((text) => text !== 'ok')
 }
 
-/** The tables with rows that refer to rows that are not there. */
+/** Lists the tables with rows that refer to missing rows. */
 export async function listOrphanedTables(db: Db): Promise<string[]> {
   const { rows } = await sql<{ table: string }>`pragma foreign_key_check`.execute(db)
   return [...new Set(rows.map(({ table }) => table))]
@@ -29,13 +29,13 @@ export async function listOrphanedTables(db: Db): Promise<string[]> {
 type PostgresState = {
   version: string
   isStandby: boolean
-  /** Settings that let it forget what it said was committed. */
+  /** Settings that, when off, can lose committed transactions. */
   fsync: string
   synchronousCommit: string
   fullPageWrites: string
 }
 
-/** How a PostgreSQL is set up. */
+/** Reads the version, role and durability settings of PostgreSQL. */
 export async function readPostgresState(db: Db): Promise<PostgresState | undefined> {
   const { rows } = await sql<PostgresState>`
     select current_setting('server_version') as version,
@@ -46,17 +46,17 @@ export async function readPostgresState(db: Db): Promise<PostgresState | undefin
   return rows[0]
 }
 
-/** `isReady` is false for one that is being imported, which has no directory yet. */
+/** `isReady` is false during an import, when there is no directory yet. */
 export type KnownRepository = { id: string; name: string; isReady: boolean }
 
-/** All repositories, oldest first. */
+/** Lists all repositories, oldest first. */
 export async function listRepositories(db: Db): Promise<KnownRepository[]> {
-  // Older databases have no states.
+  // Older databases have no column `state`.
   const rows = await db.selectFrom('repositories').selectAll().orderBy('id').execute()
   return rows.map(({ id, name, state }) => ({ id, name, isReady: state !== 'importing' }))
 }
 
-/** How many pushes were judged and not finished, and since when the oldest has been waiting. */
+/** Counts the pushes that were authorized but not finished; `since` is the time of the oldest. */
 export async function readUnfinished(db: Db): Promise<{ count: number; since: number | null }> {
   const row = await db
     .selectFrom('pushes')
@@ -66,7 +66,7 @@ export async function readUnfinished(db: Db): Promise<{ count: number; since: nu
   return { count: Number(row.count), since: row.since === null ? null : Number(row.since) }
 }
 
-/** The latest time at which something was written, in milliseconds since the epoch; 0 when nothing was. */
+/** Returns the newest creation time in the database, in milliseconds since the epoch; 0 if it is empty. */
 export async function readNewestTime(db: Db): Promise<number> {
   const times: number[] = []
   for (const table of ['tokens', 'repositories', 'events'] as const) {
@@ -79,10 +79,10 @@ export async function readNewestTime(db: Db): Promise<number> {
   return Math.max(...times)
 }
 
-type GivenUp = { id: string; repositoryName: string; disabledAt: number | null }
+type DisabledWebhook = { id: string; repositoryName: string; disabledAt: number | null }
 
-/** Webhooks that were disabled because all deliveries failed. */
-export function listGivenUp(db: Db): Promise<GivenUp[]> {
+/** Lists the webhooks that were disabled because all deliveries failed. */
+export function listDisabledWebhooks(db: Db): Promise<DisabledWebhook[]> {
   return db
     .selectFrom('webhooks')
     .innerJoin('repositories', 'repositories.id', 'webhooks.repositoryId')
@@ -94,7 +94,7 @@ export function listGivenUp(db: Db): Promise<GivenUp[]> {
     .execute()
 }
 
-/** Since when the delivery waits that is due the longest; null when there is none. */
+/** Returns the time at which the oldest pending delivery was due; null when there is none. */
 export async function findOldestDue(db: Db): Promise<number | null> {
   const row = await db
     .selectFrom('webhooks')

@@ -16,7 +16,7 @@ import { secretsCheck } from './secrets-check.ts'
 import { settingsCheck } from './settings-check.ts'
 import { webhooksCheck } from './webhooks-check.ts'
 
-/** Every check, in the order in which they are done. */
+/** All checks, in order of execution. */
 export const checks: Check[] = [
   programCheck,
   settingsCheck,
@@ -46,32 +46,32 @@ export type Result = Finding & { check: string; title: string }
 
 const timeoutMs = 30_000
 
-/** Looks at all that svc needs and has, and changes nothing. */
+/** Checks an installation of svc without changing it. */
 export function createDoctor(options: DoctorOptions) {
   const context = createDoctorContext(options)
   return {
-    /** Does one check after the other, and tells of each what it found. None keeps the rest from being done. */
+    /** Runs the checks in order and yields the findings of each. A failing check does not stop the others. */
     async *examine(): AsyncGenerator<Result[]> {
       for (const check of checks) {
-        const findings = await carryOut(check, context)
+        const findings = await runCheck(check, context)
         yield findings.map((finding) => ({ check: check.id, title: check.title, ...finding }))
       }
     },
 
-    /** Ends what it has started, at once. */
+    /** Kills all git processes that the checks have started. */
     abandon: () => context.git.killAll(),
   }
 }
 
-async function carryOut({ run, isLong }: Check, context: DoctorContext): Promise<Finding[]> {
+async function runCheck({ run, isLong }: Check, context: DoctorContext): Promise<Finding[]> {
   try {
     return await (isLong ? run(context) : within(timeoutMs, run(context)))
   } catch (error) {
     if (error instanceof SkipError) return [{ level: 'skipped', found: error.message, fix: null }]
     return [
       fault(
-        `This could not be looked at: ${messageOf(error)}`,
-        'Run svc doctor again, as the user that runs the service; if it stays so, it is a fault of svc.',
+        `The check failed: ${messageOf(error)}`,
+        'Run svc doctor again as the user that runs the service; if the check still fails, this is a bug of svc.',
       ),
     ]
   }

@@ -1,18 +1,18 @@
 /**
- * What a check found. A fault keeps svc from working as it should, or will; a warning is for somebody to
- * judge; `skipped` is what could not be looked at because of something that another check tells of.
+ * A fault keeps svc from working correctly, now or later; a warning needs a person's judgment; a check is
+ * skipped when a fault that another check reports prevents it.
  */
 export type Level = 'ok' | 'warning' | 'fault' | 'skipped'
 
 export type Finding = {
   level: Level
-  /** What was found, in a sentence. */
+  /** One sentence. */
   found: string
-  /** The command, or what else to do, that mends it; null where there is nothing to mend. */
+  /** The command or action that fixes it; null when there is nothing to fix. */
   fix: string | null
 }
 
-/** Thrown by a check that cannot look, for a reason of which another check tells. */
+/** Thrown by a check that cannot run, for a reason that another check reports. */
 export class SkipError extends Error {
   override readonly name = 'Skip'
 }
@@ -29,31 +29,31 @@ export function fault(found: string, fix: string): Finding {
   return { level: 'fault', found, fix }
 }
 
-/** The findings, or that all is well when there are none. */
+/** Returns the findings, or a single ok when there are none. */
 export function orOk(findings: Finding[], found: string): Finding[] {
   return findings.length > 0 ? findings : [ok(found)]
 }
 
-const namedAtMost = 10
+const maxListed = 10
 
-/** The first few of what may be many findings of one kind, and how many there are besides. */
+/** Returns the first findings of a kind, and the number of the rest. */
 export function firstOf(findings: Finding[]): Finding[] {
-  const [last] = findings.slice(namedAtMost)
+  const [last] = findings.slice(maxListed)
   if (!last) return findings
-  const more = findings.length - namedAtMost
+  const more = findings.length - maxListed
   const found = `${more} more of this kind.`
   return [
-    ...findings.slice(0, namedAtMost),
+    ...findings.slice(0, maxListed),
     { level: last.level, found, fix: last.fix && 'As above.' },
   ]
 }
 
-/** How many of something there are, as one says it. */
+/** Formats a count with its noun: "no faults", "1 fault", "2 faults". */
 export function counted(count: number, one: string, many = `${one}s`): string {
   return `${count === 0 ? 'no' : count} ${count === 1 ? one : many}`
 }
 
-/** The message of whatever was thrown, in one line. */
+/** Returns the message of a thrown value, in one line. */
 export function messageOf(error: unknown): string {
   const [first] = error instanceof AggregateError ? error.errors : [error]
   const text = first instanceof Error ? first.message : String(first)

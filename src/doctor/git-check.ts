@@ -12,10 +12,10 @@ import { type GitVulnerability, vulnerabilitiesOf } from './known-git-vulnerabil
 
 const install = 'apt-get install git'
 
-/** Whether git is there, is new enough, and which of its known holes it may have. */
+/** Checks that git runs and is new enough, and lists its known vulnerabilities. */
 export const gitCheck: Check = {
   id: 'git',
-  title: "git's version and its known holes",
+  title: 'version and known vulnerabilities of git',
   async run(context) {
     const text = await context.gitVersion().catch((error) => {
       if (findProgram('git', context.path) === undefined) return undefined
@@ -43,12 +43,14 @@ function toFindings(
   )
   const rest = idsOf(others ?? [])
   const note =
-    rest === '' ? '' : ` Holes of this release that svc does not come near, unless mended: ${rest}.`
+    rest === ''
+      ? ''
+      : ` Vulnerabilities of this release, unless patched, in parts that svc does not use: ${rest}.`
   if (!open || open.length === 0) return [ok(`${name}.${note}`)]
-  return open.map(({ ids, what, mendedIn, reach }) =>
+  return open.map(({ ids, effect, fixedIn, reach }) =>
     warning(
-      `${name} may have ${ids.join(', ')}: ${what}; ${reach.because}.`,
-      `Install git ${mendOf(mendedIn, version)} or newer. A distribution may have mended it without a new number: ` +
+      `${name} may have ${ids.join(', ')}: ${effect}; ${reach.because}.`,
+      `Install git ${fixOf(fixedIn, version)} or newer. A distribution may have patched it without a new version: ` +
         `apt-get changelog git | grep -E '${ids.join('|')}'`,
     ),
   )
@@ -58,12 +60,12 @@ function idsOf(vulnerabilities: GitVulnerability[]): string {
   return vulnerabilities.flatMap(({ ids }) => ids).join(', ')
 }
 
-function mendOf(mendedIn: GitVersion[], [major, minor]: GitVersion): string {
-  const ofSeries = mendedIn.find((mended) => mended[0] === major && mended[1] === minor)
-  return toVersionText(ofSeries ?? mendedIn[0] ?? leastGitVersion)
+function fixOf(fixedIn: GitVersion[], [major, minor]: GitVersion): string {
+  const ofSeries = fixedIn.find((fixed) => fixed[0] === major && fixed[1] === minor)
+  return toVersionText(ofSeries ?? fixedIn[0] ?? leastGitVersion)
 }
 
-/** Whether what imports over SSH need is there. */
+/** Checks for the SSH client, which imports over SSH need. */
 export const sshClientCheck: Check = {
   id: 'ssh-client',
   title: 'the SSH client',
@@ -72,7 +74,7 @@ export const sshClientCheck: Check = {
     if (found !== undefined) return [ok(`${found}, for imports over SSH.`)]
     return [
       warning(
-        'ssh is not on the PATH: nothing can be imported over SSH. Serving SSH does not need it.',
+        'ssh is not on the PATH: imports over SSH fail. Serving SSH does not need it.',
         'apt-get install openssh-client',
       ),
     ]

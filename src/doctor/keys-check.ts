@@ -10,9 +10,9 @@ import type { Check } from './check.ts'
 import type { DoctorContext } from './context.ts'
 import { type Finding, fault, messageOf, orOk, warning } from './finding.ts'
 
-const forOthers = 0o077
+const groupAndOthers = 0o077
 
-/** Whether the keys are there, whole, and their files closed to everybody else. */
+/** Checks that the keys exist and are valid, and that only the owner can read their files. */
 export const keysCheck: Check = {
   id: 'keys',
   title: 'keys and the modes of their files',
@@ -31,7 +31,7 @@ export const keysCheck: Check = {
   },
 }
 
-/** What says where keys are; throws a Skip when it is not accepted. */
+/** Returns the settings of keys. Throws a SkipError when one is not accepted. */
 export function keySettings({ setting }: DoctorContext): KeySettings {
   return {
     dataDir: setting('dataDir'),
@@ -45,7 +45,7 @@ async function openFindings(path: string): Promise<Finding[]> {
     ({ mode }) => mode,
     () => 0,
   )
-  if ((mode & forOthers) === 0) return []
+  if ((mode & groupAndOthers) === 0) return []
   const shown = (mode & 0o777).toString(8).padStart(4, '0')
   return [
     fault(
@@ -61,21 +61,22 @@ async function encryptionFindings(settings: KeySettings): Promise<Finding[]> {
     const { keys } = await readEncryptionKeys(settings)
     if (keys.reveal().length > 0) return []
   } catch (error) {
-    return [fault(messageOf(error), mendOf(error, settings))]
+    return [fault(messageOf(error), fixOf(error, settings))]
   }
   return [
     warning(
-      `${source} is missing; what it has encrypted cannot be read without it.`,
-      'Bring it back from a backup, or set SVC_ENCRYPTION_KEY. No other is ever made: it could not open what this one has sealed.',
+      `${source} is missing; stored secrets cannot be read without it.`,
+      'Restore it from a backup, or set SVC_ENCRYPTION_KEY. svc never creates another key, as it could not decrypt these secrets.',
     ),
   ]
 }
 
-function mendOf(error: unknown, settings: KeySettings): string {
-  if (error instanceof SettingsError) return 'Set it as svc serve --help says.'
+function fixOf(error: unknown, settings: KeySettings): string {
+  if (error instanceof SettingsError)
+    return 'Correct it; svc serve --help describes the accepted values.'
   const path = shellWord(sourceOfKeys(settings))
   const isForbidden = codeOf(error instanceof Error ? error.cause : undefined) === 'EACCES'
-  return isForbidden ? `chmod 600 ${path}` : `Bring ${path} back from a backup.`
+  return isForbidden ? `chmod 600 ${path}` : `Restore ${path} from a backup.`
 }
 
 async function hostKeyFindings(folder: string): Promise<Finding[]> {
@@ -83,13 +84,13 @@ async function hostKeyFindings(folder: string): Promise<Finding[]> {
   try {
     if (await findHostKey(folder)) return []
   } catch (error) {
-    const mend = `Bring ${shellWord(path)} back from a backup, or have a new one made at the next start: mv ${shellWord(path)} ${shellWord(`${path}.bad`)}`
-    return [fault(messageOf(error), mend)]
+    const fix = `Restore ${shellWord(path)} from a backup, or let the next start create a new one: mv ${shellWord(path)} ${shellWord(`${path}.bad`)}`
+    return [fault(messageOf(error), fix)]
   }
   return [
     warning(
-      `${path} is missing: the next start makes another, of which SSH clients will warn.`,
-      'Bring it back from a backup before the next start.',
+      `${path} is missing: the next start creates another one, and SSH clients will warn about the change.`,
+      'Restore it from a backup before the next start.',
     ),
   ]
 }

@@ -14,7 +14,7 @@ const idsOf = (text: string) => {
   return vulnerabilitiesOf(version).flatMap(({ ids }) => ids)
 }
 
-test('a hole is mended in each series from the release that says so, and in all later series', () => {
+test('a vulnerability is fixed in each series from the listed release, and in all later series', () => {
   const examples = [
     ['CVE-2022-41903', ['2.39.0'], ['2.39.1', '2.40.0', '3.0.0']],
     ['CVE-2023-23946', ['2.39.1'], ['2.39.2', '2.40.0']],
@@ -23,9 +23,9 @@ test('a hole is mended in each series from the release that says so, and in all 
     ['CVE-2024-52006', ['2.39.5', '2.47.1', '2.48.0'], ['2.40.4', '2.47.2', '2.48.1', '2.49.0']],
     ['CVE-2025-48384', ['2.39.5', '2.42.4', '2.50.0'], ['2.43.7', '2.49.1', '2.50.1', '2.56.0']],
   ] as const
-  for (const [id, open, mended] of examples) {
+  for (const [id, open, fixed] of examples) {
     for (const version of open) assert.ok(idsOf(version).includes(id), `${id} in ${version}`)
-    for (const version of mended) assert.ok(!idsOf(version).includes(id), `${id} in ${version}`)
+    for (const version of fixed) assert.ok(!idsOf(version).includes(id), `${id} in ${version}`)
   }
 })
 
@@ -35,11 +35,11 @@ test('a candidate or a build of a distribution counts as its release', () => {
   assert.equal(parseGitVersion('git version two'), undefined)
 })
 
-test('the table is in order: each hole once, its releases oldest first, none before the least', () => {
-  const ids = knownGitVulnerabilities.flatMap((hole) => hole.ids)
+test('the table has each vulnerability once, with its releases in order', () => {
+  const ids = knownGitVulnerabilities.flatMap((vulnerability) => vulnerability.ids)
   assert.equal(new Set(ids).size, ids.length)
-  for (const { mendedIn } of knownGitVulnerabilities) {
-    const sorted: GitVersion[] = [leastGitVersion, ...mendedIn].sort(compareVersions)
-    assert.deepEqual(sorted, [leastGitVersion, ...mendedIn])
+  for (const { fixedIn } of knownGitVulnerabilities) {
+    const sorted: GitVersion[] = [leastGitVersion, ...fixedIn].sort(compareVersions)
+    assert.deepEqual(sorted, [leastGitVersion, ...fixedIn])
   }
 })

@@ -10,20 +10,20 @@ import { counted, type Finding, fault, firstOf, ok, SkipError, warning } from '.
 import { folderOf, listFolders, placedAt } from './repository-folders.ts'
 
 const pauseMs = 500
-// Whoever pushes or repacks between two looks of git at one thing makes it complain in vain.
-const triesWhileServed = 3
-const outputMaxLength = 16_384
-const complaintMaxLength = 300
+// A push or repack during git fsck can cause false reports.
+const maxAttemptsWhileServed = 3
+const maxOutputLength = 16_384
+const maxLineLength = 300
 
 type Suspect = { id: string; name: string; path: string }
 
-/** Whether all objects of repositories are there and whole: git-fsck(1). */
+/** Checks the objects of repositories with git-fsck(1). */
 export const objectsCheck: Check = {
   id: 'objects',
   title: 'fsck of repositories',
   isLong: true,
   async run(context) {
-    if (context.objectsOf === false) return [ok('Not asked for (--no-fsck).')]
+    if (context.objectsOf === false) return [ok('Skipped (--no-fsck).')]
     await context.requireGit()
     const suspects = await chooseRepositories(context)
     if (!Array.isArray(suspects)) return [suspects]
@@ -35,11 +35,11 @@ export const objectsCheck: Check = {
     context.onProgress(undefined)
     if (findings.length > 0) return firstOf(findings)
     const [only] = suspects
-    const who =
+    const subject =
       typeof context.objectsOf === 'string' && only
         ? only.name
         : counted(suspects.length, 'repository', 'repositories')
-    return [ok(`${who}: every object is there and whole.`)]
+    return [ok(`${subject}: every object is present and intact.`)]
   },
 }
 
@@ -54,7 +54,7 @@ async function chooseRepositories(context: DoctorContext): Promise<Suspect[] | F
     if ((await placedAt(path)) === undefined) throw new SkipError(`${known.name} has no directory.`)
     return [{ ...known, path }]
   }
-  // Without a database, the directories alone tell what there is.
+  // Without a readable database, all directories are checked.
   const names = await context.read(listRepositories).catch(() => [])
   const byId = new Map(names.map(({ id, name }) => [id, name]))
   const { ids } = await listFolders(context)
@@ -62,39 +62,38 @@ async function chooseRepositories(context: DoctorContext): Promise<Suspect[] | F
 }
 
 async function checkObjects(context: DoctorContext, { name, path }: Suspect): Promise<Finding[]> {
-  const tries = context.isServed() ? triesWhileServed : 1
+  const maxAttempts = context.isServed() ? maxAttemptsWhileServed : 1
   for (let attempt = 1; ; attempt++) {
     const { exitCode, complaints } = await runFsck(context, path)
     if (exitCode === 0) return []
-    // One that is gone was deleted meanwhile, or another check tells of it.
+    // A missing repository was just deleted, or another check reports it.
     if ((await placedAt(path)) === undefined) return []
-    if (attempt >= tries) return [describe(`${name} (${path})`, path, exitCode, complaints)]
+    if (attempt >= maxAttempts) return [describe(`${name} (${path})`, path, exitCode, complaints)]
     await sleep(pauseMs)
   }
 }
 
 function describe(
-  what: string,
+  subject: string,
   path: string,
   exitCode: number | null,
   complaints: string[],
 ): Finding {
-  if (exitCode === null)
-    return warning(`${what}: git was ended before it was done.`, 'Run it again.')
-  const [first = 'git does not say how'] = complaints
+  if (exitCode === null) return warning(`${subject}: git fsck was killed.`, 'Run svc doctor again.')
+  const [first = 'git gives no reason'] = complaints
   if (complaints.length > 0 && complaints.every((line) => malformed.test(line))) {
     return warning(
-      `${what} has objects that are whole, but that a push could not bring: ${first}`,
-      'It can be served as it is. Whoever owns it can write its history anew without them.',
+      `${subject} has malformed objects that a push would reject: ${first}`,
+      'The repository can be served as it is. Its owner can rewrite the history without these objects.',
     )
   }
   return fault(
-    `${what} is damaged: ${first}`,
-    `Stop the service, move ${shellWord(path)} to another place, and bring it back from a backup.`,
+    `${subject} is damaged: ${first}`,
+    `Stop the service, move ${shellWord(path)} to another place, and restore it from a backup.`,
   )
 }
 
-// What git says of an object that it could read, and that is not formed as it should be: git-fsck(1), fsck.<msg-id>.
+// Reports about readable but malformed objects: git-fsck(1), fsck.<msg-id>.
 const malformed = /^(error|warning) in (commit|tree|blob|tag) [0-9a-f]+: \w+: /
 
 async function runFsck(context: DoctorContext, path: string) {
@@ -105,16 +104,16 @@ async function runFsck(context: DoctorContext, path: string) {
   return { exitCode, complaints: complaintsIn(`${complaint}\n${output}`) }
 }
 
-// What a badly damaged repository makes git say has no end: only the start is kept.
+// Keeps only the start: the output for a damaged repository can be very long.
 async function head(stream: Readable): Promise<string> {
   let text = ''
   for await (const chunk of stream.setEncoding('utf8')) {
-    if (text.length < outputMaxLength) text += chunk
+    if (text.length < maxOutputLength) text += chunk
   }
-  return text.slice(0, outputMaxLength)
+  return text.slice(0, maxOutputLength)
 }
 
 function complaintsIn(text: string): string[] {
   const lines = text.split('\n').filter((line) => line.trim() !== '' && !line.startsWith('notice:'))
-  return lines.map((line) => line.slice(0, complaintMaxLength))
+  return lines.map((line) => line.slice(0, maxLineLength))
 }

@@ -4,23 +4,24 @@ import { assertHooks } from '../git/protocol/hook-channel.ts'
 import type { Check } from './check.ts'
 import { fault, messageOf, orOk } from './finding.ts'
 
-const leastNode = [24, 15] as const
+const minNodeVersion = [24, 15] as const
 
-/** Whether svc itself is whole, and on a system that it is made for. */
+/** Checks the installation of svc, the version of Node and the platform. */
 export const programCheck: Check = {
   id: 'program',
-  title: 'svc and what runs it',
+  title: 'svc, Node and the platform',
   async run({ version }) {
     const { platform, arch, versions } = process
     const [major = 0, minor = 0] = versions.node.split('.').map(Number)
-    const isOld = major < leastNode[0] || (major === leastNode[0] && minor < leastNode[1])
+    const isOld =
+      major < minNodeVersion[0] || (major === minNodeVersion[0] && minor < minNodeVersion[1])
     const hooks = await assertHooks().catch(messageOf)
     const findings = [
       ...(isOld
         ? [
             fault(
-              `Node ${versions.node} is too old; svc needs ${leastNode.join('.')}.`,
-              'Start svc with bin/svc, which finds the Node that it needs.',
+              `Node ${versions.node} is too old; svc needs ${minNodeVersion.join('.')}.`,
+              'Start svc with bin/svc, which selects a suitable Node.',
             ),
           ]
         : []),

@@ -9,16 +9,16 @@ import { type KnownRepository, listRepositories, readUnfinished } from './doctor
 import { counted, type Finding, fault, firstOf, ok, orOk, warning } from './finding.ts'
 import { folderOf, listFolders, placedAt } from './repository-folders.ts'
 
-// What a running server is making or deleting is without a row for less than this.
+// A running server creates or deletes a repository in less time; meanwhile a directory has no row.
 const settledMs = 60_000
 
-/** Whether every row has its directory, and every directory its row. */
+/** Checks that every row has its directory, and every directory its row. */
 export const repositoriesCheck: Check = {
   id: 'repositories',
   title: 'rows against directories',
   isLong: true,
   async run(context) {
-    // Rows before directories: what is made meanwhile has its directory first.
+    // Rows before directories: a new repository gets its directory first.
     const rows = await context.read(listRepositories)
     const { ids, strays } = await listFolders(context)
     const missing = await confirmMissing(
@@ -34,7 +34,7 @@ export const repositoriesCheck: Check = {
   },
 }
 
-// Looked for again: a running server may have deleted them between two looks.
+// Reads again, because a running server may have deleted them in between.
 async function confirmMissing(
   context: DoctorContext,
   suspects: KnownRepository[],
@@ -48,7 +48,7 @@ async function confirmMissing(
     findings.push(
       fault(
         `${name} has lost its directory, ${path}.`,
-        `Bring the directory back from a backup, or give the repository up: svc repos delete ${shellWord(name)}`,
+        `Restore the directory from a backup, or delete the repository: svc repos delete ${shellWord(name)}`,
       ),
     )
   }
@@ -65,11 +65,11 @@ async function confirmUnknown(context: DoctorContext, suspects: Set<string>): Pr
     const since = await placedAt(path)
     if (known.has(id) || since === undefined || since > before) continue
     const isUsed = await hasRefs(path, 'any').catch(() => true)
-    const what = isUsed ? 'sets it aside in lost+found' : 'removes it, as it is empty'
+    const action = isUsed ? 'moves it to lost+found' : 'removes it, as it is empty'
     findings.push(
       warning(
         `The database does not know ${path}.`,
-        `The next start of the service ${what}; if its row was lost, bring the database back from a backup first.`,
+        `The next start of the service ${action}; if its row was lost, restore the database from a backup first.`,
       ),
     )
   }
@@ -77,37 +77,34 @@ async function confirmUnknown(context: DoctorContext, suspects: Set<string>): Pr
 }
 
 function toStray(path: string): Finding {
-  const mend = `mv ${shellWord(path)} to a place outside of the data directory.`
-  return fault(
-    `${path} is not the directory of a repository, and can keep a start from succeeding.`,
-    mend,
-  )
+  const fix = `mv ${shellWord(path)} to a place outside the data directory.`
+  return fault(`${path} is not the directory of a repository, and can prevent a start.`, fix)
 }
 
-/** Whether repositories have what Git needs, and nothing that svc did not put there. */
+/** Checks the files that Git needs in each repository, and for configuration that svc did not write. */
 export const repositoryFilesCheck: Check = {
   id: 'repository-files',
-  title: 'HEAD, settings and borrowed objects',
+  title: 'HEAD, configuration and borrowed objects',
   isLong: true,
   async run(context) {
     const { ids } = await listFolders(context)
     const findings: Finding[] = []
     for (const id of ids)
-      findings.push(...(await lookInto(folderOf(context.setting('dataDir'), id))))
+      findings.push(...(await checkFiles(folderOf(context.setting('dataDir'), id))))
     return orOk(
       firstOf(findings),
-      `${counted(ids.size, 'repository', 'repositories')}, as svc makes them.`,
+      `${counted(ids.size, 'repository', 'repositories')}, as expected.`,
     )
   },
 }
 
-async function lookInto(path: string): Promise<Finding[]> {
+async function checkFiles(path: string): Promise<Finding[]> {
   const read = (name: string) => readFile(join(path, name), 'utf8').catch(toAbsence)
   try {
     const [head, config, alternates, shallow] = await Promise.all(
       ['HEAD', 'config', 'objects/info/alternates', 'shallow'].map(read),
     )
-    // A directory that is gone was deleted meanwhile.
+    // A missing directory was just deleted.
     if (head === undefined && (await placedAt(path)) === undefined) return []
     return [
       ...headFindings(path, head),
@@ -126,29 +123,29 @@ function headFindings(path: string, head: string | undefined): Finding[] {
   if (head !== undefined && /^ref: refs\/heads\/\S+\n?$/.test(head)) return []
   return [
     fault(
-      `${path} has ${head === undefined ? 'no HEAD' : 'a damaged HEAD'}, so Git sees no repository there.`,
+      `${path} has ${head === undefined ? 'no HEAD' : 'a damaged HEAD'}, so Git finds no repository there.`,
       `printf 'ref: refs/heads/main\\n' > ${shellWord(join(path, 'HEAD'))} (with its default branch in place of main)`,
     ),
   ]
 }
 
-// Git takes a folder for a repository only with these: gitrepository-layout(5).
+// Git requires these in every repository: gitrepository-layout(5).
 async function folderFindings(path: string): Promise<Finding[]> {
   const findings: Finding[] = []
   for (const name of ['objects', 'refs']) {
     const folder = join(path, name)
     const found = await stat(folder).catch(() => undefined)
     if (found?.isDirectory() || (await placedAt(path)) === undefined) continue
-    const mend =
+    const fix =
       name === 'refs'
         ? `mkdir -m 700 ${shellWord(folder)}`
-        : `Bring ${shellWord(folder)} back from a backup.`
-    findings.push(fault(`${path} has no folder ${name}, so Git sees no repository there.`, mend))
+        : `Restore ${shellWord(folder)} from a backup.`
+    findings.push(fault(`${path} has no folder ${name}, so Git finds no repository there.`, fix))
   }
   return findings
 }
 
-// What `git init --bare` writes, on whatever file system.
+// The lines that `git init --bare` writes, depending on the file system.
 const usual =
   /^(\[core\]|(repositoryformatversion|filemode|bare|symlinks|ignorecase|precomposeunicode) = (0|true|false))$/i
 
@@ -162,7 +159,7 @@ function configFindings(path: string, config: string | undefined): Finding[] {
       config === undefined
         ? `${file} is missing.`
         : `${file} has a line that svc did not write: ${odd}`,
-      `Unless it is meant, give it the usual settings: printf '[core]\\n\\trepositoryformatversion = 0\\n\\tfilemode = true\\n\\tbare = true\\n' > ${shellWord(file)}`,
+      `Unless this is intended, reset the file: printf '[core]\\n\\trepositoryformatversion = 0\\n\\tfilemode = true\\n\\tbare = true\\n' > ${shellWord(file)}`,
     ),
   ]
 }
@@ -173,14 +170,14 @@ function borrowFindings(path: string, alternates = '', shallow = ''): Finding[] 
   if (alternates.trim() !== '') {
     findings.push(
       warning(
-        `${path} borrows objects from ${alternates.trim().split('\n')[0]}; without that it is not whole.`,
+        `${path} borrows objects from ${alternates.trim().split('\n')[0]}; without that it is incomplete.`,
         `Stop the service, then: ${git} repack -a -d && rm ${shellWord(join(path, 'objects/info/alternates'))}`,
       ),
     )
   }
   if (shallow.trim() !== '') {
-    const mend = `Fill it up from a full clone: ${git} fetch --unshallow PATH-OF-THE-CLONE`
-    findings.push(warning(`${path} is shallow: the history of its commits is cut off.`, mend))
+    const fix = `Complete it from a full clone: ${git} fetch --unshallow PATH-OF-THE-CLONE`
+    findings.push(warning(`${path} is shallow: its history is incomplete.`, fix))
   }
   return findings
 }
@@ -192,20 +189,20 @@ function toAbsence(error: unknown): undefined {
 
 const stuckMs = 10 * 60_000
 
-/** Whether pushes have been waiting for their end for longer than they should. */
+/** Checks for pushes that were not finalized in time. */
 export const pushesCheck: Check = {
   id: 'pushes',
   title: 'unfinished pushes',
   async run(context) {
     const { count, since } = await context.read(readUnfinished)
     if (count === 0 || since === null) return [ok('None.')]
-    if (!context.isServed()) return [ok(`${count}; the next start settles them.`)]
+    if (!context.isServed()) return [ok(`${count}; the next start finalizes them.`)]
     const isStuck = Date.now() - since > stuckMs
-    if (!isStuck) return [ok(`${count}, under way.`)]
+    if (!isStuck) return [ok(`${count}, running.`)]
     return [
       warning(
         `${count}, the oldest since ${new Date(since).toISOString()}: its events have not been published.`,
-        'Look into the service\'s log for why ("sweep"), then stop it and start it again: a start settles them.',
+        'Find the reason in the log of the service ("sweep"), then restart the service: a start finalizes them.',
       ),
     ]
   },

@@ -7,24 +7,24 @@ import { SkipError } from './finding.ts'
 const idForm = /^[0-9a-z]{26}$/
 
 type Folders = {
-  /** The ids of the repositories that are there. */
+  /** Ids of the existing directories. */
   ids: Set<string>
-  /** Paths that are no repository in its place. */
+  /** Paths of everything else. */
   strays: string[]
 }
 
-/** Where the directory of a repository is. */
+/** Returns the path of a repository's directory. */
 export function folderOf(dataDir: string, id: string): string {
   return join(dataDir, 'repositories', id.slice(-2), `${id}.git`)
 }
 
-/** What is in the folder of repositories; throws a Skip when there is none. */
+/** Lists the folder of repositories. Throws a SkipError when it cannot be read. */
 export async function listFolders(context: DoctorContext): Promise<Folders> {
   const root = join(await context.dataDir(), 'repositories')
   const ids = new Set<string>()
   const strays: string[] = []
   const shelves = await readdir(root, { withFileTypes: true }).catch((error) => {
-    // Every repository that there should be is missing then.
+    // Then every repository is reported as missing.
     if (codeOf(error) === 'ENOENT') return []
     throw new SkipError('The folder of repositories cannot be read.')
   })
@@ -45,7 +45,7 @@ export async function listFolders(context: DoctorContext): Promise<Folders> {
   return { ids, strays }
 }
 
-/** Since when a path has been where it is, in milliseconds since the epoch; undefined when it is gone. */
+/** Returns when a path was created or moved there, in milliseconds since the epoch; undefined if it is missing. */
 export async function placedAt(path: string): Promise<number | undefined> {
   return stat(path).then(
     ({ ctimeMs }) => ctimeMs,

@@ -7,21 +7,21 @@ import type { DoctorContext } from './context.ts'
 import { type Finding, messageOf, ok, warning } from './finding.ts'
 
 const namespaces =
-  'Let this user make user namespaces: sysctl -e kernel.unprivileged_userns_clone=1 ' +
+  'Allow this user to create user namespaces: sysctl -e kernel.unprivileged_userns_clone=1 ' +
   'user.max_user_namespaces=15000 kernel.apparmor_restrict_unprivileged_userns=0; ' +
-  'in a container, allow it to make them (docs/operating.md, The runner).'
+  'in a container, allow it to create them (docs/operating.md, The runner).'
 
-// The doctor moves no processes, and is in the group of the shell that started it.
-const aboutGroups =
-  'A server may have a control group of its own: the first lines of its log say which limit holds.'
+// The doctor runs in the control group of its shell, so a server's limit may differ.
+const groupNote =
+  'A server may have its own control group: the first lines of its log show which limit applies.'
 
-/** Whether the steps of workflows can be kept apart from everything else. */
+/** Checks that workflow steps can run in a sandbox. */
 export const sandboxCheck: Check = {
   id: 'sandbox',
   title: 'the sandbox',
   async run(context) {
     if (!context.setting('runner')) {
-      return [ok('SVC_RUNNER is off: only runners elsewhere execute workflows.')]
+      return [ok('SVC_RUNNER is off: only other runners execute workflows.')]
     }
     const missing = missingTools(context.path).map((tool) =>
       warning(
@@ -33,15 +33,15 @@ export const sandboxCheck: Check = {
     if (isWanted && findProgram('bwrap', context.path) === undefined) {
       const found =
         process.getuid?.() === 0
-          ? 'bwrap is not on the PATH; steps of workflows have no sandbox without it.'
-          : 'bwrap is not on the PATH; runs of workflows are refused without it.'
+          ? 'bwrap is not on the PATH; without it, workflow steps have no sandbox.'
+          : 'bwrap is not on the PATH; without it, workflow runs are rejected.'
       missing.unshift(warning(found, 'apt-get install bubblewrap'))
     }
     return missing.length > 0 ? missing : [await probe(context)]
   },
 }
 
-// As the runner finds it out, with the same settings.
+// Uses the runner's own probe, with the same settings.
 async function probe({ path, setting }: DoctorContext): Promise<Finding> {
   const sandbox = toSandboxOptions({
     sandbox: setting('sandbox'),
@@ -59,12 +59,12 @@ async function probe({ path, setting }: DoctorContext): Promise<Finding> {
     const { isolation, fault } = await probeSandbox({ ...sandbox, path, limits })
     if (fault === undefined) {
       const { memoryLimit, description } = isolation
-      return ok(memoryLimit === 'watched' ? `${description} ${aboutGroups}` : description)
+      return ok(memoryLimit === 'watched' ? `${description} ${groupNote}` : description)
     }
     if (sandbox.mode === 'none') return warning(isolation.description, 'Unset SVC_SANDBOX.')
-    const found = `bubblewrap cannot make a sandbox here: ${fault.replace(/\s+/g, ' ').trim()}`
+    const found = `bubblewrap cannot create a sandbox here: ${fault.replace(/\s+/g, ' ').trim()}`
     return warning(found, namespaces)
   } catch (error) {
-    return warning(messageOf(error), 'Mend SVC_SANDBOX_PATHS.')
+    return warning(messageOf(error), 'Correct SVC_SANDBOX_PATHS.')
   }
 }

@@ -13,12 +13,12 @@ import { readVersion } from './doctor-store.ts'
 import { counted, type Finding, fault, firstOf, ok, orOk, SkipError } from './finding.ts'
 import { keySettings } from './keys-check.ts'
 
-const rowsAtOnce = 50
+const pageSize = 50
 
-/** Whether every secret can be opened. */
+/** Checks that every secret can be decrypted. */
 export const secretsCheck: Check = {
   id: 'secrets',
-  title: 'whether secrets can be opened',
+  title: 'decryption of secrets',
   isLong: true,
   async run(context) {
     const version = (await context.read(readVersion)) ?? 0
@@ -31,7 +31,7 @@ export const secretsCheck: Check = {
     const unknown = await context.read((db) => findUnknownKeys(db, vault, tables))
     if (unknown.length > 0) return [fault(describeUnknown(unknown), unknownFix)]
     const { count, damaged } = await openAll(context, vault, tables)
-    return orOk(firstOf(damaged), `${counted(count, 'secret')}, all of which can be opened.`)
+    return orOk(firstOf(damaged), `${counted(count, 'secret')}, all of which can be decrypted.`)
   },
 }
 
@@ -40,28 +40,28 @@ async function openAll(context: DoctorContext, vault: Vault, tables: SealedTable
   let count = 0
   for (const table of tables) {
     for (let after: string | undefined = ''; after !== undefined; ) {
-      const page = { after, limit: rowsAtOnce }
+      const page = { after, limit: pageSize }
       const rows: SealedRow[] = await context.read((db) => listSealed(db, table, page))
       for (const row of rows) {
         const opened = vault.open(row.sealedValue, row)
         if ('fault' in opened) damaged.push(unreadable(row, opened.fault))
       }
       count += rows.length
-      after = rows.length < rowsAtOnce ? undefined : rows.at(-1)?.id
+      after = rows.length < pageSize ? undefined : rows.at(-1)?.id
     }
   }
   return { count, damaged }
 }
 
-function unreadable({ webhook, repositoryName, name }: SealedRow, why: string): Finding {
+function unreadable({ webhook, repositoryName, name }: SealedRow, reason: string): Finding {
   if (!webhook) {
     return fault(
-      `The secret ${name} of ${repositoryName} cannot be opened: ${why}.`,
+      `The secret ${name} of ${repositoryName} cannot be decrypted: ${reason}.`,
       `Set it again: svc secrets set ${repositoryName} ${name}`,
     )
   }
   return fault(
-    `A signing secret of the webhook ${webhook.id} of ${repositoryName} cannot be opened: ${why}.`,
-    `Set another: send it as "secret" by PATCH to /repos/${repositoryName}/webhooks/${webhook.id}`,
+    `A signing secret of the webhook ${webhook.id} of ${repositoryName} cannot be decrypted: ${reason}.`,
+    `Set a new one: send it as "secret" by PATCH to /repos/${repositoryName}/webhooks/${webhook.id}`,
   )
 }

@@ -6,7 +6,7 @@ import { type Finding, fault, orOk, warning } from './finding.ts'
 
 const table = Object.entries<Setting<unknown>>(settings)
 
-/** Whether all settings are accepted, and whether all that look like settings are any. */
+/** Checks that all settings are accepted, and that all variables with the prefix SVC_ are settings. */
 export const settingsCheck: Check = {
   id: 'settings',
   title: 'settings',
@@ -18,7 +18,7 @@ export const settingsCheck: Check = {
       ...settingFaults.map((line) =>
         fault(
           line,
-          `Set ${line.split(':')[0]} to what it takes, or unset it; no server starts with it.`,
+          `Set ${line.split(':')[0]} to an accepted value, or unset it; svc does not start with this one.`,
         ),
       ),
       ...unknown.map(({ message }) => warning(message, 'svc serve --help lists the settings.')),
@@ -28,7 +28,7 @@ export const settingsCheck: Check = {
   },
 }
 
-// On different addresses the same port would do; it is hardly what is meant.
+// Valid with different addresses, but probably a mistake.
 function samePortFindings(port: number, sshPort: number | 'off'): Finding[] {
   if (port === 0 || port !== sshPort) return []
   const found = `SVC_PORT and SVC_SSH_PORT are both ${port}.`

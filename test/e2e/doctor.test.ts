@@ -94,7 +94,7 @@ test('one check that fails does not keep the rest from being done', async () => 
   const { of } = await examine({ dataDir })
   assert.equal(of('database')[0]?.level, 'fault')
   // Which repositories there are, the folders tell, too.
-  assert.match(of('objects')[0]?.found ?? '', /^1 repository: every object is there/)
+  assert.match(of('objects')[0]?.found ?? '', /^1 repository: every object is present/)
   assert.deepEqual([of('keys')[0]?.level, of('repositories')[0]?.level], ['ok', 'skipped'])
 })
 
@@ -311,7 +311,7 @@ describe('svc doctor on PostgreSQL', { skip: without('postgres') }, () => {
     assert.deepEqual(healthy.faults, [])
     assert.match(
       healthy.of('database')[0]?.found ?? '',
-      /^PostgreSQL at 127\.0\.0\.1:\d+\/svc_\w+, version \d+.*, version \d+; answered in \d+ ms\.$/,
+      /^PostgreSQL at 127\.0\.0\.1:\d+\/svc_\w+, version \d+.*, version \d+; responded in \d+ ms\.$/,
     )
     // The PostgreSQL of the tests forgets what it has committed when the power fails.
     assert.match(healthy.of('database')[1]?.found ?? '', /has fsync off/)
@@ -329,7 +329,7 @@ describe('svc doctor on PostgreSQL', { skip: without('postgres') }, () => {
     await using database = await createDatabase()
     const { dataDir } = await patient.copy()
     const { of } = await examine({ dataDir, env: { SVC_DATABASE_URL: database.url } })
-    assert.match(of('database')[0]?.found ?? '', /empty; the next start makes its tables/)
+    assert.match(of('database')[0]?.found ?? '', /empty; the next start creates its tables/)
     const tables = `select count(*) as count from pg_tables where schemaname = 'public'`
     assert.equal(Number((await database.query(tables)).rows[0].count), 0)
   })
