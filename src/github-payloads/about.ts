@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto'
 import type { Json } from '../workflow-parser/scope.ts'
 
-/** A payload in the shape of GitHub's, as far as it applies here. */
+/** A payload in GitHub's shape, as far as it applies here. */
 export type Payload = { [key: string]: Json }
 
-/** Whose event it is, and where. */
+/** The repository and the sender of an event. */
 export type About = {
   repository: {
     id: string
@@ -13,22 +13,21 @@ export type About = {
     createdAt: number
     defaultBranch: string
   }
-  /** Who made it happen. */
+  /** The username of the user who triggered the event. */
   sender: string
   baseUrl: string
 }
 
-/** Where the repository of an event is found. */
+/** The API address of the repository of an event. */
 export function urlOf({ repository, baseUrl }: About): string {
   return `${baseUrl}/repos/${repository.name}`
 }
 
-/** What every payload has. */
+/** The properties of every payload. */
 export function toCommon(about: About): Payload {
   return { repository: toRepository(about), sender: toUser(about.sender) }
 }
 
-/** The repository of an event. */
 export function toRepository(about: About): Payload {
   const { id, name, ownerUsername, createdAt, defaultBranch } = about.repository
   const url = urlOf(about)
@@ -49,7 +48,7 @@ export function toRepository(about: About): Payload {
   }
 }
 
-/** A person of whom nothing but the username is known. */
+/** A user of whom only the username is known. */
 export function toUser(username: string): Payload {
   return { login: username, ...toIds(`user ${username}`), type: 'User', site_admin: false }
 }
@@ -57,15 +56,15 @@ export function toUser(username: string): Payload {
 const idBytes = 6
 
 /**
- * The ids of a thing. GitHub's `id` is a number, and receivers with fixed types take nothing else: ours is made from
- * the id that we have, which is in `node_id`.
+ * GitHub's two ids of an object. Its `id` is a number, which typed receivers require, so it is derived from our id;
+ * `node_id` is our id.
  */
 export function toIds(id: string): { id: number; node_id: string } {
   const number = createHash('sha256').update(id).digest().readUIntBE(0, idBytes)
   return { id: number, node_id: id }
 }
 
-/** A time of ours, in milliseconds, as GitHub writes it. */
+/** Formats a time in milliseconds as GitHub does. */
 export function toIso(milliseconds: number): string {
   return new Date(milliseconds).toISOString()
 }

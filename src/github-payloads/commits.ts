@@ -1,15 +1,15 @@
 import type { Json } from '../workflow-parser/scope.ts'
 
-/** What is told of a commit; times are in ISO 8601. */
+/** A commit as payloads show it; times are in ISO 8601. */
 export type CommitSummary = {
   id: string
   treeId: string
   message: string
   author: Person
   committer: Person
-  /** Paths that it changed, as far as they are known. */
+  /** The paths that it changed, as far as they are known. */
   files?: ChangedFiles
-  /** Whether nothing of its texts and files was left out as it was read. */
+  /** Whether its texts and files were read without omissions. */
   isWhole?: boolean
 }
 
@@ -17,13 +17,13 @@ export type ChangedFiles = { added: string[]; removed: string[]; modified: strin
 
 type Person = { name: string; email: string; at: string }
 
-/** The time of a commit, which git has in seconds, as far as it has any. */
+/** Formats the time of a commit, in seconds. An invalid one becomes the epoch. */
 export function toTime(seconds: string): string {
   const at = new Date(Number(seconds) * 1000)
   return (Number.isNaN(at.getTime()) ? new Date(0) : at).toISOString()
 }
 
-/** A commit of a push; a commit has no address of its own, so `url` is that of the push. */
+/** A commit of a push. There is no page for a commit, so `url` is that of the push. */
 export function toCommit(commit: CommitSummary, pushUrl: string): { [key: string]: Json } {
   return {
     ...toHeadCommit(commit),
@@ -33,7 +33,7 @@ export function toCommit(commit: CommitSummary, pushUrl: string): { [key: string
   }
 }
 
-/** A commit as it is told of a run. */
+/** The `head_commit` of a run. */
 export function toHeadCommit(commit: CommitSummary): { [key: string]: Json } {
   const { id, treeId, message, author, committer } = commit
   return {

@@ -1,26 +1,26 @@
 import type { Json } from '../workflow-parser/scope.ts'
 import { toText } from './to-text.ts'
 
-/** One of a list, whole and without what of it may be left out. */
+/** An item in full and without its optional parts. */
 type Item<T> = { whole: T; short: T }
 
 /**
- * As much of a list, the oldest first, as `maxBytes` of JSON have room for: the oldest are made short first, then the
- * oldest are left out.
+ * Fits a list, oldest first, into `maxBytes` of JSON: the oldest items are shortened first, then omitted.
  */
 export function fitNewest<T extends Json>(
   items: Item<T>[],
   maxBytes: number,
 ): { items: T[]; isWhole: boolean } {
-  let room = maxBytes
+  let bytesLeft = maxBytes
   const shorts = items.map(({ short }) => bytesOf(short))
   let first = items.length
-  for (; first > 0 && (shorts[first - 1] ?? 0) <= room; first--) room -= shorts[first - 1] ?? 0
+  for (; first > 0 && (shorts[first - 1] ?? 0) <= bytesLeft; first--)
+    bytesLeft -= shorts[first - 1] ?? 0
   let firstWhole = items.length
   for (; firstWhole > first; firstWhole--) {
     const more = bytesOf(items[firstWhole - 1]?.whole ?? null) - (shorts[firstWhole - 1] ?? 0)
-    if (more > room) break
-    room -= more
+    if (more > bytesLeft) break
+    bytesLeft -= more
   }
   const fitting = items
     .slice(first)
@@ -28,7 +28,7 @@ export function fitNewest<T extends Json>(
   return { items: fitting, isWhole: firstWhole === 0 }
 }
 
-/** The bytes of a value in JSON, with the comma after it. */
+/** The bytes of a value in JSON, plus a comma. */
 function bytesOf(value: Json): number {
   return Buffer.byteLength(toText(value)) + 1
 }

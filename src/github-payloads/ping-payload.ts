@@ -9,7 +9,7 @@ type Hook = {
   updatedAt: number
 }
 
-/** Of a webhook that is tried out. */
+/** The payload of a `ping`, which tests a webhook. */
 export function pingPayload(hook: Hook, about: About): Payload {
   const { id, url, events, isEnabled, createdAt, updatedAt } = hook
   const address = `${urlOf(about)}/webhooks/${id}`

@@ -1,28 +1,28 @@
 import { type About, type Payload, toCommon, urlOf } from './about.ts'
 import { type CommitSummary, toCommit } from './commits.ts'
 
-/** All zeros before or after it mean that there was no such ref. */
+/** A ref update. An all-zero `before` means that the ref is new, an all-zero `after` that it was deleted. */
 type Update = { ref: string; before: string; after: string; forced: boolean; pushId?: string }
 
-/** The address of a push; of one that is not on record, that of its repository. */
+/** The address of a push, or of its repository when the push is not recorded. */
 export function pushUrlOf({ pushId }: Pick<Update, 'pushId'>, about: About): string {
   const url = urlOf(about)
   return pushId === undefined ? url : `${url}/pushes/${pushId}`
 }
 
-type Brought = {
-  /** The oldest first. */
+type PushedCommits = {
+  /** Oldest first. */
   commits: CommitSummary[]
-  /** The commit that the ref leads to. */
+  /** The commit that the ref points to, directly or through a tag. */
   head: CommitSummary | undefined
-  /** The full name of a branch that a new ref was made from. */
+  /** The full name of the branch that a new ref was created from. */
   baseRef?: string | undefined
 }
 
-/** Of a change of one ref. */
+/** The payload of a `push`, for one ref. */
 export function pushPayload(
   update: Update,
-  { commits, head, baseRef }: Brought,
+  { commits, head, baseRef }: PushedCommits,
   about: About,
 ): Payload {
   const { ref, before, after, forced } = update
@@ -39,7 +39,7 @@ export function pushPayload(
     compare: url,
     commits: commits.map((commit) => toCommit(commit, url)),
     head_commit: head ? toCommit(head, url) : null,
-    // Of all payloads, this one has the time in seconds.
+    // As on GitHub, in seconds in this payload only.
     repository: {
       ...Object(repository),
       created_at: Math.floor(about.repository.createdAt / 1000),

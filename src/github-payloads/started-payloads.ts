@@ -1,6 +1,6 @@
 import { type About, type Payload, toCommon } from './about.ts'
 
-/** Of a dispatch; its inputs are texts, as on GitHub, where `inputs` alone has them by their types. */
+/** The payload of a `workflow_dispatch`. As on GitHub, inputs are strings here; only the `inputs` context is typed. */
 export function dispatchPayload(
   ref: string,
   inputs: Record<string, string | number | boolean>,
@@ -10,7 +10,7 @@ export function dispatchPayload(
   return { ref, inputs: Object.fromEntries(texts), workflow: null, ...toCommon(about) }
 }
 
-/** Of a time of `on.schedule`. */
+/** The payload of a `schedule`. */
 export function schedulePayload(schedule: string, about: About): Payload {
   return { schedule, ...toCommon(about) }
 }

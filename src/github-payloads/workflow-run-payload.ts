@@ -10,7 +10,7 @@ import {
 } from './about.ts'
 import { type CommitSummary, toHeadCommit } from './commits.ts'
 
-/** A run in the state of an event, as far as GitHub's shape has it. */
+/** A run in the state of an event. */
 type Run = {
   id: string
   number: number
@@ -30,18 +30,18 @@ type ReportedRun = {
   action: 'queued' | 'running' | 'completed'
   run: Run
   head: CommitSummary | undefined
-  /** When it came to this state. */
+  /** When the run reached this state. */
   at: number
 }
 
-// GitHub's words for the action and for the state after it.
-const words = {
+// GitHub's names of the action and of the status after it.
+const statuses = {
   queued: { action: 'requested', status: 'queued' },
   running: { action: 'in_progress', status: 'in_progress' },
   completed: { action: 'completed', status: 'completed' },
 }
 
-/** Of a run that has come to a new state. */
+/** The payload of a `workflow_run`, for a run that has reached a new state. */
 export function workflowRunPayload({ action, run, head, at }: ReportedRun, about: About): Payload {
   const { repository } = about
   const workflows = `${urlOf(about)}/workflows`
@@ -51,7 +51,7 @@ export function workflowRunPayload({ action, run, head, at }: ReportedRun, about
   const named = { name: run.name, path }
   const common = toCommon(about)
   return {
-    action: words[action].action,
+    action: statuses[action].action,
     workflow_run: {
       ...toIds(run.id),
       ...named,
@@ -61,7 +61,7 @@ export function workflowRunPayload({ action, run, head, at }: ReportedRun, about
       run_number: run.number,
       run_attempt: run.attempt,
       event: run.event,
-      status: words[action].status,
+      status: statuses[action].status,
       conclusion: run.conclusion,
       workflow_id: file.id,
       created_at: toIso(run.createdAt),

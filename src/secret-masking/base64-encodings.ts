@@ -1,13 +1,12 @@
 import type { Encoding } from './text-encodings.ts'
 import { wrap } from './wrap.ts'
 
-/** Widths at which programs break base64 into lines: `base64` and `openssl`. */
+/** The line lengths of `base64` and `openssl`. */
 const widths = [76, 64]
 
 /**
- * The ways in which a text of so many bytes shows in base64: for each of the three places that it can have in a
- * group, the characters that hold nothing else, and those of its very end with and without padding; in both
- * alphabets; and from its beginning in lines.
+ * The base64 encodings in which a text of `byteLength` bytes can appear: at each of the three offsets in a group, only
+ * the characters that encode nothing else, and at its end with and without padding; in both alphabets; and in lines.
  */
 export function base64Encodings(byteLength: number): Encoding[] {
   const whole = [0, 1, 2].flatMap((before) =>
@@ -31,14 +30,14 @@ export function base64Encodings(byteLength: number): Encoding[] {
   ]
 }
 
-/** How many characters are left out at the end: of the padding, and the last that depends on what follows. */
+/** The numbers of characters to cut at the end: padding, and the last character, which depends on the next byte. */
 function tailsOf(byteLength: number): number[] {
   const rest = byteLength % 3
   if (rest === 0) return [0]
   return rest === 1 ? [0, 2, 3] : [0, 1, 2]
 }
 
-/** `before` bytes stand before the text in its first group; the characters that hold some of them are left out. */
+/** Encodes a text after `before` bytes in its first group, without the characters that encode some of those. */
 function encode(text: string, { before, cut }: { before: number; cut: number }): string {
   const encoded = Buffer.concat([Buffer.alloc(before), Buffer.from(text)]).toString('base64')
   const skipped = before === 0 ? 0 : before + 1

@@ -1,40 +1,40 @@
-import { type Form, formLeastBytes, headLength } from './forms.ts'
+import { type Form, formMinBytes, headLength } from './forms.ts'
 
-/** A form by its number, and how many of its first bytes it was found by. */
+/** A form by its id, and the length of the head by which it was found. */
 export type Found = { id: number; headLength: number }
 
-/** A form is found by the longest of these heads that it has: long ones tell apart what begins alike, such as addresses of one site. */
-const headLengths = [formLeastBytes, 8, 12, 16, 20, 24, 28, headLength]
+/** A form is indexed by the longest of these heads that it has: long heads distinguish forms with a common prefix, such as URLs. */
+const headLengths = [formMinBytes, 8, 12, 16, 20, 24, 28, headLength]
 
-/** Places of a filter: as many as stay in the processor's cache, and then some for each form, so that few texts pass it by chance. */
-const filterLeast = 65_536
-const filterPlaces = 16
+/** Slots of a filter: at least as many as fit the processor's cache, and some for each form, so false positives are rare. */
+const filterMinSize = 65_536
+const filterSlotsPerForm = 16
 
-/** An odd number with its bits well spread: by it four bytes become a hash. */
+/** An odd multiplier with well-spread bits, for multiplicative hashing. */
 const spread = 0x9e3779b1
 const mix = 0x85ebca6b
 
 /**
- * Finds the forms that may begin at a place of a text. It looks at four bytes first, and at eight, in small tables,
- * so that a text without secrets is read at hundreds of megabytes a second; all bytes lie in one buffer, so that
- * 200,000 lines of secrets take little memory.
+ * Finds the forms that start at an offset of a text. Small filters check four bytes first, then eight, so a text
+ * without secrets is scanned at hundreds of megabytes a second. All bytes are in one buffer, so 200,000 lines of
+ * secrets take little memory.
  */
 export class FormIndex {
-  /** By the hash of four bytes: 0 when no form begins with them. */
-  #fourBytes = new Uint8Array(filterLeast)
-  #eightBytes = new Uint8Array(filterLeast)
-  /** The same of the last one to three bytes of a text. */
-  readonly #fewBytes = new Uint8Array(filterLeast)
-  #shift = 32 - Math.log2(filterLeast)
+  /** By the hash of four bytes: 0 when no form starts with them. */
+  #fourBytes = new Uint8Array(filterMinSize)
+  #eightBytes = new Uint8Array(filterMinSize)
+  /** By the hash of the last one to three bytes of a text. */
+  readonly #fewBytes = new Uint8Array(filterMinSize)
+  #shift = 32 - Math.log2(filterMinSize)
   readonly #tables = headLengths.map((length) => ({ length, last: new Map<number, number>() }))
-  #bytes = Buffer.alloc(filterLeast)
+  #bytes = Buffer.alloc(filterMinSize)
   #used = 0
   readonly #starts: number[] = []
   readonly #lengths: number[] = []
-  /** The form before with the same hash of its head, or -1. */
+  /** The previous form with the same hash of its head, or -1. */
   readonly #earlier: number[] = []
   readonly #known = new Set<string>()
-  readonly #late = new Map<number, () => Buffer>()
+  readonly #deferred = new Map<number, () => Buffer>()
 
   add({ head, bytes }: Form): void {
     const table = this.#tables.findLast(({ length }) => length <= head.length)
@@ -48,39 +48,39 @@ export class FormIndex {
     const earlier = table.last.get(hash) ?? -1
     const id = this.#starts.length
     table.last.set(hash, id)
-    if (bytes !== undefined) this.#late.set(id, bytes)
+    if (bytes !== undefined) this.#deferred.set(id, bytes)
     this.#earlier.push(earlier)
     this.#append(head)
-    if (this.#starts.length * filterPlaces > this.#fourBytes.length) this.#growFilters()
-    else this.#sift(id)
+    if (this.#starts.length * filterSlotsPerForm > this.#fourBytes.length) this.#growFilters()
+    else this.#addToFilters(id)
   }
 
-  /** The next place where a form may begin, or a word with one of these first bytes; else the one three bytes before the end. */
+  /** The next offset where a form, or a word with one of these first bytes, may start; else three bytes before the end. */
   next(text: Buffer, start: number, firsts: Uint8Array | undefined): number {
-    const places = this.#fourBytes
+    const filter = this.#fourBytes
     const shift = this.#shift
     const end = text.length - 3
     let word = wordAt(text, start) >>> 8
-    // The one loop that all output goes through, so it does nothing else.
+    // The hot loop: all output passes through it.
     for (let at = start; at < end; at++) {
       word = (word << 8) | byteAt(text, at + 3)
-      if (places[Math.imul(word, spread) >>> shift] !== 0) return at
+      if (filter[Math.imul(word, spread) >>> shift] !== 0) return at
       if (firsts !== undefined && firsts[byteAt(text, at)] !== 0) return at
     }
     return Math.max(start, end)
   }
 
-  /** Whether a form may begin with the one to three bytes that are left of a text. */
+  /** Whether a form may start with the last one to three bytes of a text. */
   mayBegin(text: Buffer, start: number): boolean {
     return this.#fewBytes[fewBytesAt(text, start, text.length - start)] !== 0
   }
 
-  /** Adds the forms whose heads stand at a place to `found`; false when the text is too short to tell for some. */
+  /** Adds the forms whose heads are at an offset to `found`; false when the text is too short to decide. */
   find(text: Buffer, start: number, found: Found[]): boolean {
     for (const { length, last } of this.#tables) {
       if (last.size === 0) continue
       const isDecided = start + length <= text.length
-      if (length > formLeastBytes) {
+      if (length > formMinBytes) {
         if (start + 8 > text.length) return false
         if (this.#eightBytes[hashOf(text, 8, start) >>> this.#shift] === 0) return true
         if (!isDecided) return false
@@ -94,9 +94,8 @@ export class FormIndex {
     return true
   }
 
-  /** All bytes of a form. */
   bytesOf(id: number): Buffer {
-    const late = this.#late.get(id)
+    const late = this.#deferred.get(id)
     if (late !== undefined) return late()
     const start = this.#starts[id] ?? 0
     return this.#bytes.subarray(start, start + (this.#lengths[id] ?? 0))
@@ -105,9 +104,9 @@ export class FormIndex {
   #append(bytes: Buffer): void {
     const end = this.#used + bytes.length
     if (end > this.#bytes.length) {
-      const wider = Buffer.alloc(2 * end)
-      this.#bytes.copy(wider)
-      this.#bytes = wider
+      const larger = Buffer.alloc(2 * end)
+      this.#bytes.copy(larger)
+      this.#bytes = larger
     }
     this.#starts.push(this.#used)
     this.#lengths.push(bytes.length)
@@ -115,8 +114,7 @@ export class FormIndex {
     this.#used = end
   }
 
-  /** Lets a form pass the filters. */
-  #sift(id: number): void {
+  #addToFilters(id: number): void {
     const start = this.#starts[id] ?? 0
     this.#fourBytes[Math.imul(wordAt(this.#bytes, start), spread) >>> this.#shift] = 1
     if ((this.#lengths[id] ?? 0) >= 8) {
@@ -129,7 +127,7 @@ export class FormIndex {
     this.#fourBytes = new Uint8Array(this.#fourBytes.length * 4)
     this.#eightBytes = new Uint8Array(this.#fourBytes.length)
     this.#shift -= 2
-    for (const id of this.#starts.keys()) this.#sift(id)
+    for (const id of this.#starts.keys()) this.#addToFilters(id)
   }
 }
 

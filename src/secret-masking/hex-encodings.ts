@@ -1,10 +1,10 @@
 import type { Encoding } from './text-encodings.ts'
 import { wrap } from './wrap.ts'
 
-/** Characters in a line of `xxd -p`. */
+/** The line length of `xxd -p`. */
 const lineWidth = 60
 
-/** Hexadecimal digits in one word, apart as `od` and debuggers write them, with colons, and in lines from the beginning. */
+/** Hexadecimal encodings: contiguous, with spaces as by `od`, with colons, and in lines. */
 export function hexEncodings(byteLength: number): Encoding[] {
   const layouts: Encoding[] = [
     (hex) => hex,

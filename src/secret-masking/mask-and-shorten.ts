@@ -5,12 +5,12 @@ type Options = {
 }
 
 /**
- * Masks a text, then shortens it. What a run says is shortened here only: a secret that is cut before it is masked is
- * no longer found, and its beginning shows.
+ * Masks a text, then shortens it. Texts of runs must be shortened only here: a secret that is cut before it is masked
+ * is not recognized, and its start would be shown.
  */
 export function maskAndShorten(text: string, { mask, maxLength }: Options): string {
   const masked = mask(text)
   if (masked.length <= maxLength) return masked
-  // Half of a surrogate pair is no character.
+  // Not between the halves of a surrogate pair.
   return `${masked.slice(0, maxLength - 1).replace(/[\ud800-\udbff]$/, '')}…`
 }

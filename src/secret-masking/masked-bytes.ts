@@ -4,28 +4,28 @@ import type { Words } from './words.ts'
 
 const stars = Buffer.from('***')
 
-/** Where something to be masked stands in the stream. */
+/** A range of the stream to mask. */
 type Region = { start: number; end: number }
 
 /**
- * Masks a stream of bytes. What overlaps is masked as one. At most as many bytes are held back as the longest form
- * has. What it gives may share memory with what it was given.
+ * Masks a stream of bytes. Overlapping forms become one mask. Holds back at most as many bytes as the longest form
+ * has. The output may share memory with the input.
  */
 export class MaskedBytes {
   readonly #index: FormIndex
   readonly #words: Words
-  /** What is held back, and from where on in the stream. */
+  /** The held-back bytes, and their offset in the stream. */
   #text: Buffer = Buffer.alloc(0)
   #textStart = 0
-  /** The byte before it. */
+  /** The byte before them. */
   #before: number | undefined
-  /** Up to here all places were looked at. */
+  /** All offsets before this one have been scanned. */
   #scanned = 0
   #regions: Region[] = []
-  /** Up to here the stream is covered by the last `***`. */
+  /** The end of the range that the last `***` covers. */
   #coveredUntil = 0
   readonly #partials = new Map<number, PartialMatch>()
-  /** Whether anything was masked so far. */
+  /** Whether anything has been masked. */
   hasFound = false
 
   constructor(index: FormIndex, words: Words) {
@@ -37,16 +37,16 @@ export class MaskedBytes {
     this.#text = this.#text.length === 0 ? chunk : Buffer.concat([this.#text, chunk])
     for (const partial of this.#partials.values()) if (partial.isRunning) this.#read(partial)
     this.#scan(false)
-    return this.#giveOut()
+    return this.#flush()
   }
 
   end(): Buffer {
     this.#scan(true)
     this.#partials.clear()
-    return this.#giveOut()
+    return this.#flush()
   }
 
-  /** Looks at each place where something may begin, until the text is too short to tell. `isWhole` when no more comes. */
+  /** Scans offsets where a form may start, until the text is too short to decide. `isWhole`: no more input follows. */
   #scan(isWhole: boolean): void {
     const text = this.#text
     const firsts = this.#words.size > 0 ? this.#words.firsts : undefined
@@ -60,7 +60,7 @@ export class MaskedBytes {
     this.#scanned = this.#textStart + at
   }
 
-  /** Follows the forms that begin at a place; false when the text is too short to tell. */
+  /** Starts matching the forms at an offset; false when the text is too short to decide. */
   #begin(at: number, isWhole: boolean): boolean {
     const found: Found[] = []
     if (!this.#index.find(this.#text, at, found) && !isWhole) return false
@@ -68,7 +68,7 @@ export class MaskedBytes {
     const start = this.#textStart + at
     for (const { id, headLength } of found) {
       const known = this.#partials.get(id)
-      // It reads on by itself, and so finds what begins within it.
+      // A running match also finds occurrences that start within it.
       if (known !== undefined && (known.isRunning || start < known.start)) continue
       const partial = new PartialMatch({ bytes: this.#index.bytesOf(id), head: headLength, start })
       this.#partials.set(id, partial)
@@ -93,24 +93,24 @@ export class MaskedBytes {
   #cover(start: number, end: number): void {
     this.hasFound = true
     const last = this.#regions.at(-1)
-    // A text of one letter has a form of that letter at each of its places.
+    // Merged: a text of one repeated letter matches at each offset.
     if (last !== undefined && start >= last.start && start < last.end) {
       last.end = Math.max(last.end, end)
     } else this.#regions.push({ start, end })
   }
 
-  /** Gives what nothing that is yet to come can cover. */
-  #giveOut(): Buffer {
+  /** Returns the output that no later match can cover. */
+  #flush(): Buffer {
     let safe = this.#scanned
     for (const [id, partial] of this.#partials) {
       if (partial.isRunning) safe = Math.min(safe, partial.start)
       else if (partial.start <= this.#scanned) this.#partials.delete(id)
     }
     const pieces = this.#maskUntil(safe)
-    const given = safe - this.#textStart
-    if (given > 0) this.#before = this.#text[given - 1]
-    // Copied, so that a few bytes do not keep a whole chunk in memory.
-    this.#text = Buffer.from(this.#text.subarray(given))
+    const flushed = safe - this.#textStart
+    if (flushed > 0) this.#before = this.#text[flushed - 1]
+    // Copied, so that a few bytes do not retain a whole chunk.
+    this.#text = Buffer.from(this.#text.subarray(flushed))
     this.#textStart = safe
     const [first, second] = pieces
     return second === undefined && first !== undefined ? first : Buffer.concat(pieces)

@@ -3,28 +3,28 @@ import { formsOf } from './forms.ts'
 import { MaskedBytes } from './masked-bytes.ts'
 import { Words } from './words.ts'
 
-/** Replaces secret values, and the forms in which they are often printed, by `***`. */
+/** Replaces secret values, and their common encodings, by `***`. */
 export type Masker = {
-  /** Masks a further value from now on: `::add-mask::`. Throws when there are too many. */
+  /** Adds a value to mask, as `::add-mask::` does. Throws when there are too many. */
   add: (value: string) => void
   /** Masks a whole text. */
   mask: (text: string) => string
-  /** Masks the beginning of a text whose rest is not known, without what may be the beginning of a secret. */
+  /** Masks the start of a text whose rest is unknown, and omits a possible start of a secret at its end. */
   maskBeginning: (text: string) => string
-  /** Masks a stream of bytes, across the borders of its chunks. */
+  /** Masks a stream of bytes, across chunk boundaries. */
   stream: () => MaskedStream
-  /** Whether a text holds anything that would be masked. */
+  /** Whether a text contains anything to mask. */
   finds: (text: string) => boolean
 }
 
-/** Each call gives what is safe to show by now; what may be the start of a secret is held back. */
+/** Each call returns the output that is safe to show; a possible start of a secret is held back. */
 export type MaskedStream = { push: (chunk: Buffer) => Buffer; end: () => Buffer }
 
-// Each costs memory for as long as the run lasts.
-const addedMost = 1000
+// Each added value costs memory until the end of the run.
+const maxAdded = 1000
 const addedMaxLength = 256 * 1024
 
-/** Makes a masker for these values; see `formsOf` for what is masked of each. Empty ones mean nothing. */
+/** Creates a masker for values; see `formsOf` for the forms of each. Empty values are ignored. */
 export function createMasker(values: string[]): Masker {
   const index = new FormIndex()
   const words = new Words()
@@ -38,8 +38,8 @@ export function createMasker(values: string[]): Masker {
       if (known.has(value)) return
       added += 1
       addedLength += value.length
-      if (added > addedMost || addedLength > addedMaxLength) {
-        const limits = `${addedMost} values and ${addedMaxLength} characters`
+      if (added > maxAdded || addedLength > addedMaxLength) {
+        const limits = `${maxAdded} values and ${addedMaxLength} characters`
         throw new Error(`More than ${limits} cannot be masked besides the secrets.`)
       }
       add(value)
@@ -61,7 +61,7 @@ export function createMasker(values: string[]): Masker {
   function maskText(text: string): { text: string; hasFound: boolean } {
     const stream = new MaskedBytes(index, words)
     const masked = Buffer.concat([stream.push(Buffer.from(text)), stream.end()])
-    // Untouched, a text comes back as it was, half characters and all.
+    // An unmasked text is returned as is, including lone surrogates.
     return { text: stream.hasFound ? masked.toString() : text, hasFound: stream.hasFound }
   }
 }

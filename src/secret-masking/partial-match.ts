@@ -1,40 +1,39 @@
-/** A form that has begun in a stream. Offsets count the bytes of the stream from 0. */
+/** A partial match of a form in a stream. Offsets count the bytes of the stream from 0. */
 export class PartialMatch {
   readonly #bytes: Buffer
-  readonly #least: number
-  /** For each length of a beginning that of its longest shorter beginning that is also its end; as far as it was needed. */
+  readonly #headLength: number
+  /** The failure function: for each prefix length, the length of its longest proper border. Computed lazily. */
   readonly #borders: number[] = [0, 0]
   #matched: number
   #position: number
   #isRunning = true
 
-  /** `head` bytes of the form stand at `start`. */
+  /** `head` bytes of the form are known to match at `start`. */
   constructor({ bytes, head, start }: { bytes: Buffer; head: number; start: number }) {
     this.#bytes = bytes
-    this.#least = head
+    this.#headLength = head
     this.#matched = head
     this.#position = start + head
   }
 
-  /** Whether what has come ends with more than the head of the form. */
+  /** Whether the stream so far ends with at least the head of the form. */
   get isRunning(): boolean {
     return this.#isRunning
   }
 
-  /** Where the form may still begin; whatever began before has been told. */
+  /** The earliest offset where an unreported match may start. */
   get start(): number {
     return this.#position - this.#matched
   }
 
   /**
-   * Reads on, and tells where the form stands. However often a form begins anew within itself, each byte is read
-   * about twice. (Knuth, Morris, Pratt.)
+   * Reads the next bytes and reports matches. Reads each byte about twice at most, for any form (Knuth, Morris, Pratt).
    */
   read(text: Buffer, textStart: number, onMatch: (start: number, end: number) => void): void {
     const bytes = this.#bytes
     let matched = this.#matched
     let index = this.#position - textStart
-    this.#isRunning = this.#settle(matched, textStart + index, onMatch)
+    this.#isRunning = this.#finishMatch(matched, textStart + index, onMatch)
     matched = this.#matched
     while (this.#isRunning && index < text.length) {
       const byte = text[index]
@@ -44,8 +43,8 @@ export class PartialMatch {
         if (bytes[matched] === byte) matched++
       }
       index++
-      if (matched < this.#least || matched === bytes.length) {
-        this.#isRunning = this.#settle(matched, textStart + index, onMatch)
+      if (matched < this.#headLength || matched === bytes.length) {
+        this.#isRunning = this.#finishMatch(matched, textStart + index, onMatch)
         matched = this.#matched
       }
     }
@@ -53,12 +52,16 @@ export class PartialMatch {
     this.#position = textStart + index
   }
 
-  /** Tells a whole form, and whether there is reason to go on. */
-  #settle(matched: number, end: number, onMatch: (start: number, end: number) => void): boolean {
+  /** Reports a complete match; returns whether to continue. */
+  #finishMatch(
+    matched: number,
+    end: number,
+    onMatch: (start: number, end: number) => void,
+  ): boolean {
     const isWhole = matched === this.#bytes.length
     if (isWhole) onMatch(end - matched, end)
     this.#matched = isWhole ? this.#borderOf(matched) : matched
-    return this.#matched >= this.#least
+    return this.#matched >= this.#headLength
   }
 
   #borderOf(length: number): number {

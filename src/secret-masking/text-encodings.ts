@@ -1,4 +1,4 @@
-/** Writes a text in another way, character by character. */
+/** Encodes a text character by character. */
 export type Encoding = (text: string) => string
 
 const percent: Encoding = encodeURIComponent
@@ -44,7 +44,7 @@ const quotations: Encoding[] = [
   (text) => escapeControls(text.replaceAll(/["$`\\]/g, '\\$&')),
 ]
 
-/** How programs write quotation marks in HTML and XML, where all write `&`, `<` and `>` alike. */
+/** How programs escape quotation marks in HTML and XML; all escape `&`, `<` and `>` alike. */
 const markupQuotes: Readonly<Record<string, string>>[] = [
   {},
   { '"': '&quot;' },
@@ -64,7 +64,7 @@ const markups: Encoding[] = markupQuotes.map((quotes) => {
     text.replaceAll(/[&<>"'`=/]/g, (character) => entities.get(character) ?? character)
 })
 
-/** The text as it is, and the ways in which programs often write it. */
+/** The identity, and common encodings. */
 const encodings: Encoding[] = [
   (text) => text,
   ...[...percents, form].flatMap((encode) => [
@@ -82,9 +82,9 @@ const encodings: Encoding[] = [
   ...markups,
 ]
 
-/** The encodings that write this text differently from each other. */
+/** The encodings that produce distinct results for a text. */
 export function encodingsOf(text: string): Encoding[] {
-  // Each writes a character always alike, so the different characters tell for the whole.
+  // Encodings work per character, so comparing the distinct characters suffices.
   const characters = [...new Set(text)].join('')
   return [...new Map(encodings.map((encode) => [encode(characters), encode])).values()]
 }

@@ -1,7 +1,7 @@
-/** Values so short that they are masked only where no letter, digit or `_` stands beside them. */
+/** Very short values, which are masked only where no letter, digit or `_` is beside them. */
 export class Words {
   readonly #byFirst: Buffer[][] = []
-  /** 1 for the bytes with which a word begins. */
+  /** 1 for each byte that starts a word. */
   readonly firsts = new Uint8Array(256)
   size = 0
 
@@ -14,7 +14,7 @@ export class Words {
     this.size++
   }
 
-  /** The length of the longest word at a place, or 0. Undefined where it takes more of the text to tell. */
+  /** The length of the longest word at an offset, or 0; undefined when the text is too short to decide. */
   lengthAt(
     text: Buffer,
     start: number,
@@ -35,7 +35,7 @@ export class Words {
   }
 }
 
-/** Bytes beyond ASCII are parts of letters, mostly. */
+/** Bytes beyond ASCII count as letters. */
 function isLetter(byte: number | undefined): boolean {
   return byte !== undefined && (byte >= 0x80 || /\w/.test(String.fromCharCode(byte)))
 }

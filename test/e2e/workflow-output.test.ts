@@ -26,7 +26,7 @@ test(
         )
         assert.deepEqual([step.conclusion, step.exitCode], ['failure', 4])
         assert.match(step.output, /^head\nanother line/)
-        assert.match(step.output, /\n… \d{9} bytes left out …\nanother line/)
+        assert.match(step.output, /\n… \d{9} bytes omitted …\nanother line/)
         assert.match(step.output, /\ntail\n$/)
         assert.ok(Buffer.byteLength(log) < 70_000)
       },
