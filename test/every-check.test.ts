@@ -421,7 +421,7 @@ const examples: Record<string, Example[]> = {
         return undefined
       },
       level: 'fault',
-      found: /is no plain file/,
+      found: /is not a regular file/,
       fix: /backup/,
     },
     {

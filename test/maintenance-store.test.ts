@@ -25,7 +25,7 @@ import { onEachDatabase } from './support/databases.ts'
 
 const start = 1_795_184_328_814
 const rulesAt = (now: number): DueRules => {
-  return { now, pushes: 50, waitMs: dayMs, pruneEveryMs: 7 * dayMs }
+  return { now, pushes: 50, waitMs: dayMs, pruneIntervalMs: 7 * dayMs }
 }
 const holdUntil = (until: number, holder = 'here') => ({ holder, until })
 const unlimited = 1e9

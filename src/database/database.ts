@@ -10,14 +10,14 @@ export type Database = Kysely<Schema>
 
 export type DatabaseOptions = {
   dataDir: string
-  /** A PostgreSQL URL; without one the database is SQLite in the data directory. */
+  /** A PostgreSQL URL; undefined for SQLite in the data directory. */
   url: string | undefined
   log: Log
-  /** Called after each transaction that has committed. */
+  /** Called after each commit. */
   onCommit?: () => void
 }
 
-/** Opens the database and brings its tables up to date. */
+/** Opens the database and applies pending migrations. */
 export async function openDatabase(options: DatabaseOptions): Promise<Database> {
   const db = await connect(options)
   try {
@@ -29,21 +29,21 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
   return db
 }
 
-/** Opens the database with the tables that it has. */
+/** Opens the database without migrating it. */
 export async function connect({ dataDir, url, log, onCommit }: DatabaseOptions): Promise<Database> {
   const dialect =
     url === undefined
       ? sqliteDialect(join(dataDir, 'svc.db'))
-      : // Loaded only where it is used: it takes memory and time at the start.
+      : // Loaded on demand to save memory and start-up time.
         (await import('./postgres.ts')).postgresDialect(url, log)
-  return withDialect(onCommit ? telling(dialect, onCommit) : dialect)
+  return withDialect(onCommit ? notifying(dialect, onCommit) : dialect)
 }
 
 export function withDialect(dialect: Dialect): Database {
   return new Kysely<Schema>({ dialect, plugins: [new Naming()] })
 }
 
-function telling(dialect: Dialect, onCommit: () => void): Dialect {
+function notifying(dialect: Dialect, onCommit: () => void): Dialect {
   return {
     createAdapter: () => dialect.createAdapter(),
     createQueryCompiler: () => dialect.createQueryCompiler(),

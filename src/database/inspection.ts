@@ -4,8 +4,8 @@ import type { Db } from './schema.ts'
 import { sqliteReadDialect } from './sqlite.ts'
 
 /**
- * Reads a database as it is: nothing is made, changed or brought up to date, so its tables may be those of
- * another version. What one call reads is of one moment.
+ * Reads a database without creating, changing or migrating anything, so its tables may be those of another version. One
+ * call reads a consistent snapshot.
  */
 export async function inspectDatabase<T>(
   { dataDir, url, log }: DatabaseOptions,

@@ -10,12 +10,12 @@ const columnTypes: Record<Engine, ColumnTypes> = {
   postgres: { milliseconds: 'bigint', sequence: 'bigint', bytes: 'bytea' },
 }
 
-// Any number will do, as long as it is always the same one.
+// An arbitrary number that must never change.
 const advisoryLock = 7_231_001
 
 /**
- * Applies the migrations that a database has not had, all of them or none. Two servers that start
- * together take turns: SQLite's transaction and PostgreSQL's lock let one in at a time.
+ * Applies all pending migrations, or none. Servers that start together are serialized by SQLite's transaction or
+ * PostgreSQL's advisory lock.
  */
 export async function migrate(
   db: Kysely<Schema>,
@@ -25,7 +25,7 @@ export async function migrate(
   await db.transaction().execute((tx) => migrateIn(tx, engine, wanted))
 }
 
-/** The same in a transaction that is already open. */
+/** Migrates within an open transaction. */
 export async function migrateIn(tx: Db, engine: Engine, wanted = migrations): Promise<void> {
   if (engine === 'postgres') await sql`select pg_advisory_xact_lock(${advisoryLock})`.execute(tx)
   await sql`create table if not exists schema_version (version integer not null)`.execute(tx)
@@ -33,7 +33,7 @@ export async function migrateIn(tx: Db, engine: Engine, wanted = migrations): Pr
   const version = rows[0]?.version ?? 0
   if (version > wanted.length) {
     throw new Error(
-      `The database is of a newer svc (version ${version}, this one knows ${wanted.length}); use that one.`,
+      `The database was created by a newer svc (version ${version}, this one supports ${wanted.length}); upgrade svc.`,
     )
   }
   if (version === wanted.length) return
@@ -44,7 +44,7 @@ export async function migrateIn(tx: Db, engine: Engine, wanted = migrations): Pr
   await sql`insert into schema_version (version) values (${wanted.length})`.execute(tx)
 }
 
-/** How many migrations a database has had. */
+/** The number of migrations that were applied. */
 export async function schemaVersion(db: Db): Promise<number> {
   const { rows } = await sql<{ version: number }>`select version from schema_version`.execute(db)
   return rows[0]?.version ?? 0

@@ -1,8 +1,8 @@
 import { CamelCasePlugin } from 'kysely'
 
-/** Columns are in snake case, and properties of rows in camel case. */
+/** Converts snake_case columns to camelCase properties. */
 export class Naming extends CamelCasePlugin {
-  /** A row as its properties are named. */
+  /** Public, for rows that are read without Kysely. */
   override mapRow(row: Record<string, unknown>): Record<string, unknown> {
     return super.mapRow(row)
   }

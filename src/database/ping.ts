@@ -3,7 +3,7 @@ import type { Db } from './schema.ts'
 
 const anyRow = prepared((db) => db.selectFrom('instance').select('id').limit(1))
 
-/** Reads something from the database; rejects when it does not answer. */
+/** Reads one row from the database; rejects when it is unavailable. */
 export async function ping(db: Db): Promise<void> {
   await anyRow(db, {})
 }

@@ -4,8 +4,8 @@ import { DirectAdapter } from './sqlite.ts'
 
 type Values = Record<string, string | number>
 
-/** Stands in a query for a value that is given with each execution. */
-class Blank {
+/** Stands in a query for a value that each execution provides. */
+class Placeholder {
   readonly name: string
 
   constructor(name: string) {
@@ -14,32 +14,32 @@ class Blank {
 }
 
 /**
- * A query for rows that is built and compiled once for each database, which takes longer than to find a row by its
- * key. On SQLite it waits for nobody who waits to write. What `build` is given are no values yet: it may put each of
- * them where a value stands, and look at none.
+ * Prepares a query that is built and compiled once per database, since compiling takes longer than finding a row by its
+ * key. On SQLite it does not wait behind writers. `build` gets placeholders: it may use them as values of the query, but
+ * not read them.
  */
 export function prepared<V extends Values, R>(build: (db: Db, values: V) => Compilable<R>) {
   const queries = new WeakMap<object, CompiledQuery<R>>()
-  // Any name is asked for by a `build` that knows the names of V.
-  const blanks = new Proxy({}, { get: (_, name) => new Blank(String(name)) }) as V
+  // The type of `build` permits only names of V.
+  const placeholders = new Proxy({}, { get: (_, name) => new Placeholder(String(name)) }) as V
 
   function queryFor(db: Db, adapter: object): CompiledQuery<R> {
     const known = queries.get(adapter)
     if (known) return known
-    const query = build(db, blanks).compile()
+    const query = build(db, placeholders).compile()
     queries.set(adapter, query)
     return query
   }
 
   return async (db: Db, values: V): Promise<R[]> => {
-    // A database and its transactions have one.
+    // A database and its transactions share one adapter.
     const { adapter } = db.getExecutor()
     const query = queryFor(db, adapter)
     const parameters = query.parameters.map((parameter) =>
-      parameter instanceof Blank ? values[parameter.name] : parameter,
+      parameter instanceof Placeholder ? values[parameter.name] : parameter,
     )
     if (adapter instanceof DirectAdapter && !db.isTransaction) {
-      // The rows are those that executeQuery below would find.
+      // The same rows that executeQuery below would return.
       const rows = await adapter.read({ sql: query.sql, parameters })
       if (rows) return rows as R[]
     }

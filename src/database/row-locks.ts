@@ -1,6 +1,6 @@
 import type { Db } from './schema.ts'
 
-/** Whether rows can be locked by reading them: in SQLite whoever writes is alone, and has no words for less. */
+/** Whether `select ... for update` is supported. SQLite has a single writer and no row locks. */
 export function hasRowLocks(db: Db): boolean {
   return db.getExecutor().adapter.supportsMultipleConnections === true
 }

@@ -74,18 +74,18 @@ export type RepositoryRow = {
 
 export type RepositoryState = 'importing' | 'ready'
 
-/** An import that is under way or has failed; one that succeeded leaves its repository alone. */
+/** An import that is running or has failed; the row is deleted on success. */
 export type ImportRow = {
   repositoryId: string
   name: string
   nameKey: string
   ownerTokenId: string
   ownerUsername: string
-  /** Where it comes from, without credentials. */
+  /** The source URL or path, without credentials. */
   source: string
-  /** What it is at; see git/import/progress.ts. */
+  /** See git/import/progress.ts. */
   phase: string
-  /** In percent of all. */
+  /** In percent. */
   progress: number
   faultCode: string | null
   faultDetail: string | null
@@ -97,7 +97,7 @@ export type ProtectionRow = { repositoryId: string; branch: string; createdAt: n
 
 export type CollaboratorRow = { repositoryId: string; username: string; createdAt: number }
 
-/** A secret, which only its key opens: see vault/vault.ts. */
+/** A secret, sealed with a key: see vault/vault.ts. */
 export type SecretRow = {
   id: string
   repositoryId: string
@@ -106,32 +106,32 @@ export type SecretRow = {
   /** The id of its key, in hex. */
   keyId: string
   createdAt: number
-  /** When its value was last set; sealing it anew is no change. */
+  /** When its value was last set; resealing it with another key does not count. */
   updatedAt: number
 }
 
 /** The ways to change refs. */
 export type Via = 'http' | 'ssh' | 'undo'
 
-/** The pushes journal: what a push was allowed to change, and since when it is known what it did change. */
+/** The journal of pushes: the updates that were authorized and, once finalized, those that took effect. */
 export type PushRow = {
   id: string
   repositoryId: string
   actorId: string
   actorUsername: string
-  /** JSON of RefUpdate[]; once it is finished, of those that came to pass, as PushedUpdate[]. */
+  /** JSON of RefUpdate[]; once the push is finalized, of the updates that took effect, as PushedUpdate[]. */
   updates: string
   judgedAt: number
   finishedAt: number | null
-  /** Which way it came; empty where it was not written down yet. */
+  /** Its transport; empty for rows from before this was recorded. */
   via: Via | ''
-  /** Until when the tips that it overwrote are kept; null when there are none, or none any more. */
+  /** Until when the commits that it overwrote are retained; null when there are none. */
   keptUntil: number | null
   /** The push that was undone by this one. */
   undoes: string | null
-  /** What the default branch was; null when it stays. */
+  /** The previous default branch; null when it does not change. */
   formerDefaultBranch: string | null
-  /** What the default branch is to become. */
+  /** The new default branch; null when it does not change. */
   defaultBranch: string | null
 }
 
@@ -146,27 +146,27 @@ type EventRow = {
   createdAt: number
 }
 
-/** What a repository has had of maintenance, and is due for. */
+/** The state of maintenance of a repository. */
 export type MaintenanceRow = {
   repositoryId: string
   /** Pushes since the last maintenance, and when the first of them was counted. */
   pushes: Generated<number>
   pushedAt: number | null
-  /** 1 when there may be something to prune: after a push, and while objects wait to be old enough. */
+  /** 1 when there may be objects to prune: after a push, and while unreachable objects are too young. */
   isUnpruned: Generated<number>
-  /** What was asked for and has not been done: an Extent, or nothing. */
+  /** The extent that was requested and has not run yet; empty when there is none. */
   wanted: Generated<string>
   wantedAt: Generated<number>
-  /** Who works on it, and until when that is believed. */
+  /** The lease owner, and when the lease ends. */
   leaseHolder: string | null
   leaseUntil: Generated<number>
   startedAt: Generated<number>
-  /** When the last maintenance that succeeded ended, and the last that pruned. */
+  /** When the last successful maintenance ended, and the last one that pruned. */
   finishedAt: number | null
   prunedAt: Generated<number>
-  /** JSON of the last one's Report. */
+  /** JSON of the report of the last successful maintenance. */
   report: string | null
-  /** Failures since the last success, what the last one was, and when the next try may be. */
+  /** Failures since the last success, the last error, and when to try again. */
   failures: Generated<number>
   fault: string | null
   notBefore: Generated<number>
@@ -176,7 +176,7 @@ type RunStatus = 'queued' | 'running' | 'completed'
 export type RunConclusion = 'success' | 'failure' | 'cancelled' | 'timed_out'
 type RunEvent = 'push' | 'workflow_dispatch' | 'schedule'
 
-/** A run of workflows, in its present attempt; while it is queued or running, also its place in the queue. */
+/** A run of workflows, in its current attempt; while it is queued or running, also its entry in the queue. */
 type RunTable = {
   id: string
   repositoryId: string
@@ -193,11 +193,11 @@ type RunTable = {
   inputs: string
   /** JSON: paths of the workflow files, in order. */
   files: string
-  /** JSON: the files and the actions that they use, as the commit has them. */
+  /** JSON: the files and the actions that they use, as of the commit. */
   sources: string
   /** JSON: labels that its runner must have. */
   labels: string
-  /** JSON: the secrets that its files name; null when one of them takes all. */
+  /** JSON: the secrets that its files name; null when a file uses all. */
   secretNames: string | null
   actorId: string
   actorUsername: string
@@ -210,25 +210,25 @@ type RunTable = {
   startedAt: number | null
   completedAt: number | null
   isolation: Generated<string>
-  /** Why it is to end; null while it is not. */
+  /** Why it was cancelled; null when it was not. */
   cancelReason: string | null
   cancelledAt: number | null
-  /** Who works on it, until when that is believed, and the SHA-256 of the token for it. */
+  /** The runner that has the lease, when the lease ends, and the SHA-256 of its token. */
   runner: Generated<string>
   leaseUntil: Generated<number>
   tokenHash: string | null
   /** How often its runner was lost in this attempt. */
   losses: Generated<number>
-  /** How many entries of its runner's report are known. */
+  /** The number of entries received of its runner's report. */
   entries: Generated<number>
   logBytes: Generated<number>
-  /** JSON: jobs of the attempt before that stay as they were. */
+  /** JSON: jobs of the previous attempt whose results are reused. */
   kept: Generated<string>
 }
 
 export type RunRow = Selectable<RunTable>
 
-/** An attempt that another one has followed. */
+/** A former attempt of a run. */
 export type RunAttemptRow = {
   runId: string
   attempt: number
@@ -270,13 +270,13 @@ export type RunStepRow = {
   exitCode: number | null
   fault: string
   summary: string
-  /** The end of what it wrote, for lists; empty until it has ended. */
+  /** The end of its output, for lists; empty until the step has ended. */
   tail: string
   startedAt: number | null
   completedAt: number | null
 }
 
-/** A piece of an attempt's log; `prefix` stands before each line of its text. */
+/** A chunk of an attempt's log; `prefix` precedes each line of its text. */
 export type RunLogRow = {
   runId: string
   attempt: number
@@ -287,7 +287,7 @@ export type RunLogRow = {
   text: string
 }
 
-/** When a workflow starts by itself next. */
+/** The next scheduled start of a workflow. */
 export type ScheduleRow = {
   repositoryId: string
   file: string
@@ -299,14 +299,13 @@ export type ScheduleRow = {
   nextAt: number
 }
 
-/** Whom to tell of a repository's events. */
 type WebhookTable = {
   id: string
   repositoryId: string
   url: string
   /** Kinds of events, separated by spaces. */
   events: string
-  /** Host and port of its address: what is sent to one receiver shares its limits. */
+  /** Host and port of its URL; deliveries to one receiver share its limits. */
   receiver: string
   createdAt: number
   updatedAt: number
@@ -315,17 +314,17 @@ type WebhookTable = {
   failingSince: number | null
   disabledAt: number | null
   disabledReason: Generated<string>
-  /** The number of the last event that a delivery was made for. */
+  /** The sequence number of the last event with a delivery. */
   lastSeq: Generated<number>
-  /** When something may be due, or earlier; null when nothing is. */
+  /** The earliest time at which a delivery may be due; null when none is pending. */
   dueAt: number | null
-  /** It is gone for everybody; its deliveries are removed in the background. */
+  /** Set once it is deleted; its deliveries are removed in the background. */
   deletedAt: number | null
 }
 
 export type WebhookRow = Selectable<WebhookTable>
 
-/** A signing secret of a webhook, sealed for the place `{ repositoryId, name: 'webhook ' + webhookId }`. */
+/** A signing secret of a webhook, sealed for the binding `{ repositoryId, name: 'webhook ' + webhookId }`. */
 export type WebhookSecretRow = {
   id: string
   webhookId: string
@@ -334,20 +333,20 @@ export type WebhookSecretRow = {
   /** The id of its key, in hex. */
   keyId: string
   createdAt: number
-  /** When it was replaced, and it is still signed with both: until when. */
+  /** Until when deliveries are also signed with this replaced secret; null for the current one. */
   expiresAt: number | null
 }
 
 export type DeliveryStatus = 'pending' | 'success' | 'failed'
 
-/** What is to be sent of one event to one webhook, or was. */
+/** The delivery of one event to one webhook. */
 type DeliveryTable = {
   id: string
   webhookId: string
   repositoryId: string
   /** `push`, `workflow` or `ping`. */
   event: string
-  /** The number of the event, and of the one before that this webhook was told of; null for a ping. */
+  /** Sequence numbers of the event, and of the previous event for this webhook; null for a ping. */
   seq: number | null
   previousSeq: number | null
   url: string
@@ -356,10 +355,10 @@ type DeliveryTable = {
   createdAt: number
   /** When the next attempt may be made; null unless it is pending. */
   dueAt: number | null
-  /** Until when somebody is believed to be sending it, and who. */
+  /** When the lease ends, and its owner. */
   leaseUntil: Generated<number>
   leaseHolder: Generated<string>
-  /** 1 when an attempt was asked for by hand that has not begun. */
+  /** 1 when an attempt was requested manually and has not started. */
   isWanted: Generated<number>
   lastAttemptAt: number | null
   completedAt: number | null
@@ -379,19 +378,18 @@ export type DeliveryAttemptRow = {
   startedAt: number
   duration: number
   url: string
-  /** JSON: by name, without what was signed. */
+  /** JSON: by name, without signatures. */
   requestHeaders: string
   responseStatus: number | null
   /** JSON: by name. */
   responseHeaders: string
-  /** The first bytes of the answer. */
+  /** The start of the response body. */
   responseBody: string
   fault: string
 }
 
 /**
- * Single values: `events` counts the event log, `maintenance` what of it maintenance has counted, `workflows`
- * what of it workflows have reacted to,
- * `initialized` is when the first server started.
+ * Named values: `events` is the last sequence number of the event log, `maintenance` and `workflows` are the cursors of
+ * its readers, and `initialized` is when the first server started.
  */
 type MarkRow = { name: string; value: Generated<number> }

@@ -7,30 +7,29 @@ import { connect, type DatabaseOptions, engineOf, withDialect } from './database
 import type { Db, Schema } from './schema.ts'
 import { sqliteDialect } from './sqlite.ts'
 
-/** The rows as they were at one moment, for as long as they are held. */
+/** A consistent snapshot of all rows, until disposed. */
 export type RowSnapshot<T> = AsyncDisposable & { db: Db; found: T }
 
-// Whoever writes waits for 5 s and then fails, so nobody is kept waiting for nearly that long.
-const fenceMostMs = 2000
-const fenceWaitMs = 15_000
-const fencePauseMs = 2
-const lockWait = '2s'
+// Writers fail after waiting for 5 s, so the fence must end well before.
+const maxFenceMs = 2000
+const fenceTimeoutMs = 15_000
+const fenceRetryMs = 2
+const lockTimeout = '2s'
 
 /**
- * Holds the rows of one moment, and at that moment lets nobody write to the journal of pushes or the list
- * of repositories until `look` has found what must belong to just these rows. `look` gets two seconds: then
- * its signal is aborted, and it should throw.
+ * Opens a consistent snapshot of all rows. Writes to pushes and repositories are blocked until `read` has read what must
+ * match these rows. `read` has two seconds: then its signal is aborted, and it should throw.
  */
 export async function openRowSnapshot<T>(
   options: DatabaseOptions,
-  look: (db: Db, signal: AbortSignal) => Promise<T>,
+  read: (db: Db, signal: AbortSignal) => Promise<T>,
 ): Promise<RowSnapshot<T>> {
   await using opening = new AsyncDisposableStack()
-  const pin = engineOf(options) === 'sqlite' ? pinSqlite : pinPostgres
-  const { db, release } = await pin(options, opening)
+  const open = engineOf(options) === 'sqlite' ? openSqlite : openPostgres
+  const { db, release } = await open(options, opening)
   let found: T
   try {
-    found = await look(db, AbortSignal.timeout(fenceMostMs))
+    found = await read(db, AbortSignal.timeout(maxFenceMs))
   } finally {
     await release()
   }
@@ -38,12 +37,12 @@ export async function openRowSnapshot<T>(
   return { db, found, [Symbol.asyncDispose]: () => held.disposeAsync() }
 }
 
-type Pinned = { db: Db; release: () => Promise<void> | void }
+type FencedSnapshot = { db: Db; release: () => Promise<void> | void }
 
-async function pinSqlite(
+async function openSqlite(
   { dataDir }: DatabaseOptions,
   opening: AsyncDisposableStack,
-): Promise<Pinned> {
+): Promise<FencedSnapshot> {
   const path = join(dataDir, 'svc.db')
   const reader = withDialect(sqliteDialect(path, { transactions: 'read' }))
   opening.defer(() => reader.destroy())
@@ -51,7 +50,7 @@ async function pinSqlite(
   try {
     const transaction = await reader.startTransaction().execute()
     opening.defer(() => end(transaction))
-    await seeFirst(transaction)
+    await takeSnapshot(transaction)
     return { db: transaction, release: () => fence.close() }
   } catch (error) {
     fence.close()
@@ -59,9 +58,9 @@ async function pinSqlite(
   }
 }
 
-// Whoever has begun to write is the only one who may: https://sqlite.org/lang_transaction.html
+// A write transaction excludes all other writers: https://sqlite.org/lang_transaction.html
 async function fenceSqlite(path: string): Promise<DatabaseSync> {
-  const deadline = performance.now() + fenceWaitMs
+  const deadline = performance.now() + fenceTimeoutMs
   const fence = new DatabaseSync(path, { timeout: 0 })
   for (;;) {
     try {
@@ -69,7 +68,7 @@ async function fenceSqlite(path: string): Promise<DatabaseSync> {
       return fence
     } catch (error) {
       if (isBusy(error) && performance.now() < deadline) {
-        await sleep(fencePauseMs)
+        await sleep(fenceRetryMs)
         continue
       }
       fence.close()
@@ -78,16 +77,16 @@ async function fenceSqlite(path: string): Promise<DatabaseSync> {
   }
 }
 
-async function pinPostgres(
+async function openPostgres(
   options: DatabaseOptions,
   opening: AsyncDisposableStack,
-): Promise<Pinned> {
+): Promise<FencedSnapshot> {
   const pool = await connect(options)
   opening.defer(() => pool.destroy())
   const fence = await pool.startTransaction().execute()
   opening.defer(() => end(fence))
-  await sql`set local lock_timeout = ${sql.lit(lockWait)}`.execute(fence)
-  // In the order in which a deletion goes through them, so that neither waits for the other.
+  await sql`set local lock_timeout = ${sql.lit(lockTimeout)}`.execute(fence)
+  // In the same order as a deletion locks them, to avoid a deadlock.
   await sql`lock table repositories, pushes in share mode`.execute(fence)
   const transaction = await pool
     .startTransaction()
@@ -95,12 +94,12 @@ async function pinPostgres(
     .setAccessMode('read only')
     .execute()
   opening.defer(() => end(transaction))
-  await seeFirst(transaction)
+  await takeSnapshot(transaction)
   return { db: transaction, release: () => end(fence) }
 }
 
-// A transaction sees the rows of the moment of its first query.
-async function seeFirst(db: Db): Promise<void> {
+// The snapshot of a transaction is taken by its first query.
+async function takeSnapshot(db: Db): Promise<void> {
   await sql`select version from schema_version`.execute(db)
 }
 

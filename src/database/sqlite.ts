@@ -16,43 +16,42 @@ import {
 import { isBusy } from '../base/sqlite-busy.ts'
 import { Naming } from './naming.ts'
 
-// How long one process waits for another (the command line, a server) to end its transaction.
+// How long one process waits for the transaction of another, such as the command line or a server.
 const busyTimeoutMs = 5000
-const busyPauseMs = 5
-const cachedStatements = 200
-// SQLite answers at once, so work that asks for much, one after the other, would let nothing else have its turn.
-const turnMs = 10
+const busyRetryMs = 5
+const maxCachedStatements = 200
+// SQLite queries are synchronous, so a long series of them would block the event loop.
+const maxTickMs = 10
 
-type Use = {
-  /** What transactions are for: one that only reads keeps nobody from writing, and sees none of it. */
+type Options = {
+  /** A read transaction does not block writers, and does not see their changes. */
   transactions: 'read' | 'write'
 }
 
-/** Feeds node:sqlite to Kysely's SQLite dialect. Every commit is on the disk before it is reported. */
+/** Adapts node:sqlite to Kysely's SQLite dialect. A commit is durable when it returns. */
 export function sqliteDialect(
   path: string,
-  { transactions }: Use = { transactions: 'write' },
+  { transactions }: Options = { transactions: 'write' },
 ): Dialect {
   const database = new DatabaseSync(path, { timeout: busyTimeoutMs })
   database.exec('pragma journal_mode = wal; pragma synchronous = full; pragma foreign_keys = on')
-  // From here on it is waited for without holding up everything else: see PatientConnection.
+  // From here on BusyRetryConnection waits, without blocking the event loop.
   database.exec('pragma busy_timeout = 0')
   return toDialect(database, transactions)
 }
 
 /**
- * The same for looking alone: of a database that may be in use or damaged nothing is changed, not even what
- * SQLite keeps beside it, but that for root it gives those files the database's owner. Throws SQLite's error
- * when there is none.
+ * Opens a database read-only, which may be in use or damaged. Changes nothing, not even SQLite's files beside it, except
+ * that SQLite running as root gives those the database's owner. Throws SQLite's error when there is no database.
  */
 export function sqliteReadDialect(path: string): Dialect {
-  // A pipe would be waited for.
+  // Opening a pipe would block.
   if (statSync(path, { throwIfNoEntry: false })?.isFile() === false) {
-    throw new Error(`${path} is no plain file`)
+    throw new Error(`${path} is not a regular file`)
   }
   const url = pathToFileURL(path)
-  // What was committed last is in the log beside the database, unless the last to use it has cleared that
-  // away. Without a log nobody is at work, and to look for one would be to make one.
+  // The latest commits are in the write-ahead log, until the last process that closes the database removes it. Without a
+  // log the database is not in use, and opening it otherwise would create one.
   url.search = sizeOf(`${path}-wal`) > 0 ? 'readonly_shm=1' : 'immutable=1'
   return toDialect(new DatabaseSync(url, { readOnly: true, timeout: 0 }), 'read')
 }
@@ -61,15 +60,15 @@ function sizeOf(path: string): number {
   return statSync(path, { throwIfNoEntry: false })?.size ?? 0
 }
 
-function toDialect(database: DatabaseSync, transactions: Use['transactions']): Dialect {
+function toDialect(database: DatabaseSync, transactions: Options['transactions']): Dialect {
   const statements = new Map<string, Statement>()
   return new BusyRetryDialect({
     database,
-    turn: new Turn(),
+    tick: new Tick(),
     prepare(sql) {
       const cached = statements.get(sql)
       if (cached) return cached
-      if (statements.size >= cachedStatements) statements.clear()
+      if (statements.size >= maxCachedStatements) statements.clear()
       const text = transactions === 'write' ? asImmediate(sql) : sql
       const statement = toKyselyStatement(database.prepare(text))
       statements.set(sql, statement)
@@ -80,12 +79,12 @@ function toDialect(database: DatabaseSync, transactions: Use['transactions']): D
 
 type Statement = ReturnType<typeof toKyselyStatement>
 
-type Opened = { database: DatabaseSync; prepare: (sql: string) => Statement; turn: Turn }
+type Connection = { database: DatabaseSync; prepare: (sql: string) => Statement; tick: Tick }
 
 class BusyRetryDialect extends SqliteDialect {
-  readonly #opened: Opened
+  readonly #opened: Connection
 
-  constructor(opened: Opened) {
+  constructor(opened: Connection) {
     super({ database: toKyselyDatabase(opened) })
     this.#opened = opened
   }
@@ -99,21 +98,21 @@ class BusyRetryDialect extends SqliteDialect {
   }
 }
 
-/** Reads rows past Kysely, which lets one query at a time have the connection, be it only waiting to write. */
+/** Reads rows without Kysely, which gives the connection to one query at a time, even while that waits to write. */
 export class DirectAdapter extends SqliteAdapter {
-  readonly #opened: Opened
+  readonly #opened: Connection
   readonly #naming = new Naming()
 
-  constructor(opened: Opened) {
+  constructor(opened: Connection) {
     super()
     this.#opened = opened
   }
 
-  /** What a query finds that is no part of a transaction; undefined when it has to wait for one. */
+  /** Runs a query outside of a transaction; undefined when it must wait for one. */
   async read(query: Pick<CompiledQuery, 'sql' | 'parameters'>): Promise<object[] | undefined> {
-    const { database, prepare, turn } = this.#opened
-    if (turn.isOver()) await turn.next()
-    // There is one connection: what it reads in a transaction may never be committed.
+    const { database, prepare, tick } = this.#opened
+    if (tick.isOver()) await tick.next()
+    // There is one connection: within a transaction it would read uncommitted rows.
     if (database.isTransaction) return undefined
     try {
       return prepare(query.sql)
@@ -127,44 +126,44 @@ export class DirectAdapter extends SqliteAdapter {
 }
 
 class BusyRetryDriver extends SqliteDriver {
-  readonly #opened: Opened
+  readonly #opened: Connection
   #connection: DatabaseConnection | undefined
 
-  constructor(opened: Opened) {
+  constructor(opened: Connection) {
     super({ database: toKyselyDatabase(opened) })
     this.#opened = opened
   }
 
   override async acquireConnection(): Promise<DatabaseConnection> {
-    this.#connection ??= new BusyRetryConnection(await super.acquireConnection(), this.#opened.turn)
+    this.#connection ??= new BusyRetryConnection(await super.acquireConnection(), this.#opened.tick)
     return this.#connection
   }
 
-  // On a full disk SQLite rolls back by itself: https://sqlite.org/lang_transaction.html, section 3.
+  // On a full disk SQLite has already rolled back: https://sqlite.org/lang_transaction.html, section 3.
   override async rollbackTransaction(connection: DatabaseConnection): Promise<void> {
     if (this.#opened.database.isTransaction) await super.rollbackTransaction(connection)
   }
 }
 
-/** Waits for its turn when another process is writing; SQLite's own waiting would block the whole program. */
+/** Retries while another process writes; SQLite's own busy timeout would block the event loop. */
 class BusyRetryConnection implements DatabaseConnection {
   readonly #inner: DatabaseConnection
-  readonly #turn: Turn
+  readonly #tick: Tick
 
-  constructor(inner: DatabaseConnection, turn: Turn) {
+  constructor(inner: DatabaseConnection, tick: Tick) {
     this.#inner = inner
-    this.#turn = turn
+    this.#tick = tick
   }
 
   async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
-    if (this.#turn.isOver()) await this.#turn.next()
+    if (this.#tick.isOver()) await this.#tick.next()
     const deadline = performance.now() + busyTimeoutMs
     for (;;) {
       try {
         return await this.#inner.executeQuery<R>(query)
       } catch (error) {
         if (!isBusy(error) || performance.now() > deadline) throw error
-        await sleep(busyPauseMs)
+        await sleep(busyRetryMs)
       }
     }
   }
@@ -174,40 +173,40 @@ class BusyRetryConnection implements DatabaseConnection {
   }
 }
 
-/** A turn of the event loop, as those see it who ask the database. */
-class Turn {
+/** Measures how long queries have run in the current tick of the event loop. */
+class Tick {
   #number = -1
-  #askedAt = 0
+  #firstQueryAt = 0
 
-  /** Whether the database was first asked long ago in this turn. */
+  /** Whether the first query of this tick was too long ago. */
   isOver(): boolean {
     const { loopCount } = performance.nodeTiming.uvMetricsInfo
     const now = performance.now()
-    if (loopCount === this.#number) return now - this.#askedAt > turnMs
+    if (loopCount === this.#number) return now - this.#firstQueryAt > maxTickMs
     this.#number = loopCount
-    this.#askedAt = now
+    this.#firstQueryAt = now
     return false
   }
 
-  /** Lets everything else have its turn. */
+  /** Yields to the event loop. */
   async next(): Promise<void> {
     await yieldTurn()
-    this.#askedAt = performance.now()
+    this.#firstQueryAt = performance.now()
   }
 }
 
-// A transaction that first reads and then writes fails at once when another process wrote in between;
-// one that asks for the right to write at its start waits for its turn.
+// A deferred transaction that reads and then writes fails at once when another process wrote in between; an immediate one
+// takes the write lock at its start, and can wait for it.
 function asImmediate(sql: string): string {
   return sql === 'begin' ? 'begin immediate' : sql
 }
 
-function toKyselyDatabase({ database, prepare }: Opened): SqliteDatabase {
+function toKyselyDatabase({ database, prepare }: Connection): SqliteDatabase {
   return { prepare, close: () => database.close() }
 }
 
 function toKyselyStatement(statement: StatementSync) {
-  // Kysely hands on what the typed queries were given: text, numbers and null.
+  // Kysely passes on the values of typed queries: text, numbers, null and bytes.
   const values = (parameters: readonly unknown[]) => parameters as SQLInputValue[]
   return {
     reader: statement.columns().length > 0,

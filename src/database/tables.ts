@@ -1,7 +1,7 @@
-/** A table by its name in SQL, with the columns that tell its rows apart and put them in order. */
+/** A table by its name in SQL, with the columns of its primary key. */
 export type Table = { name: string; key: readonly [string, ...string[]] }
 
-/** Every table but `schema_version`, those that others refer to first. A backup walks this list. */
+/** Every table except `schema_version`, referenced tables first. Backups copy the tables in this order. */
 export const tables: readonly Table[] = [
   { name: 'instance', key: ['id'] },
   { name: 'marks', key: ['name'] },

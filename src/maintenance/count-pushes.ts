@@ -7,28 +7,27 @@ import { addPushes, presentAmong, requestAtLeastQuick } from './maintenance-stor
 type Options = {
   db: Database
   clock: Clock
-  /** Pushes after which a repository is due, which an import counts for. */
+  /** Pushes after which a repository is due; an import counts as this many. */
   dueAfter: number
-  /** Whether maintenance is done without a request by an administrator. */
+  /** Whether maintenance runs without a request by an administrator. */
   isAutomatic: boolean
   /** The directory of a repository. */
   pathOf: (repositoryId: string) => string
 }
 
-// Each ref that a push moves is a file of its own until refs are packed, and slows others as a further pack does.
-const refsOfOnePush = 4
-// Without a bitmap a clone reads every object; for this many, that takes about a tenth of a second.
+// A push that moves many refs counts as several: each ref is a loose file until it is packed, and slows reads like a pack.
+const refsPerPush = 4
+// Without a bitmap a clone reads every object, which takes about 0.1 s for this many.
 const largeObjects = 10_000
 
 /**
- * Counts pushes and imports by what the event log says since the last time, so that a push itself has
- * nothing to write for it. Requests maintenance at once for repositories with very many new objects. Returns
- * whether there was anything.
+ * Counts pushes and imports from the event log since the last call, so that a push itself need not write a counter.
+ * Requests maintenance at once for repositories with very many new objects. Returns whether there were new events.
  */
 export async function countPushes(options: Options): Promise<boolean> {
   const hadAny = await hasUnread(options.db, 'maintenance')
   const pushed = new Set<string>()
-  for (let isMore = hadAny; isMore; ) isMore = await countSome(options, pushed)
+  for (let isMore = hadAny; isMore; ) isMore = await countBatch(options, pushed)
   if (options.isAutomatic) for (const id of pushed) await requestIfLarge(options, id)
   return hadAny
 }
@@ -38,7 +37,7 @@ async function requestIfLarge({ db, clock, pathOf }: Options, repositoryId: stri
   await requestAtLeastQuick(db, { repositoryId, now: clock.now() })
 }
 
-function countSome({ db, clock, dueAfter }: Options, pushed: Set<string>): Promise<boolean> {
+function countBatch({ db, clock, dueAfter }: Options, pushed: Set<string>): Promise<boolean> {
   return db.transaction().execute(async (tx) => {
     const counted = await lockCursor(tx, 'maintenance')
     const events = await listEventsAfter(tx, counted)
@@ -49,7 +48,7 @@ function countSome({ db, clock, dueAfter }: Options, pushed: Set<string>): Promi
     for (const { kind, repositoryId, data } of events) {
       if (repositoryId === null) continue
       if (kind === 'repository.imported') imported.add(repositoryId)
-      // A push has an event for each ref that it moved.
+      // A push has one event per ref.
       if (kind === 'push') {
         const { pushId } = JSON.parse(data)
         const refs = pushes.get(repositoryId) ?? new Map<string, number>()
@@ -60,7 +59,7 @@ function countSome({ db, clock, dueAfter }: Options, pushed: Set<string>): Promi
     for (const repositoryId of present) {
       const counts = [...(pushes.get(repositoryId)?.values() ?? [])]
       const weight = counts.reduce(
-        (sum, refs) => sum + Math.ceil(refs / refsOfOnePush),
+        (sum, refs) => sum + Math.ceil(refs / refsPerPush),
         imported.has(repositoryId) ? dueAfter : 0,
       )
       await addPushes(tx, { repositoryId, pushes: weight, now: clock.now() })

@@ -3,47 +3,47 @@ import type { Maintenance } from './maintenance.ts'
 
 type Options = { maintenance: Maintenance; log: Log }
 
-const firstLookMs = 5000
-const lookEveryMs = 60_000
-const askEveryMs = 2000
+const firstCheckDelayMs = 5000
+const dueIntervalMs = 60_000
+const pollIntervalMs = 2000
 
 /**
- * Looks for repositories that are due, soon after the start and then each minute, and works on one after
- * the other. What is requested, as after an import or a large push, begins within seconds.
+ * Maintains due repositories one at a time: checks soon after the start, and then every minute. Requested maintenance,
+ * as after an import or a large push, starts within seconds.
  */
 export function startMaintenanceLoop({ maintenance, log }: Options) {
   const stopping = new AbortController()
   const { signal } = stopping
   let running: Promise<void> | undefined
-  let readFingerprint = performance.now() + firstLookMs
-  let askAt = 0
+  let nextDueCheckAt = performance.now() + firstCheckDelayMs
+  let pausedUntil = 0
 
-  async function look(): Promise<void> {
+  async function poll(): Promise<void> {
     const now = performance.now()
-    if (now < askAt) return
-    const which = now < readFingerprint ? 'requested' : 'due'
-    if (which === 'due') readFingerprint = now + lookEveryMs
+    if (now < pausedUntil) return
+    const scope = now < nextDueCheckAt ? 'requested' : 'due'
+    if (scope === 'due') nextDueCheckAt = now + dueIntervalMs
     do await maintenance.count()
-    while (!signal.aborted && (await maintenance.runNext(signal, which)))
+    while (!signal.aborted && (await maintenance.runNext(signal, scope)))
   }
 
-  const asking = setInterval(() => {
-    running ??= look()
+  const timer = setInterval(() => {
+    running ??= poll()
       .catch((error) => {
-        // A database that is out of reach will not be back at once.
-        askAt = performance.now() + lookEveryMs
-        log.error({ err: error }, 'maintenance could not look for work')
+        // An unreachable database is unlikely to return at once.
+        pausedUntil = performance.now() + dueIntervalMs
+        log.error({ err: error }, 'maintenance poll failed')
       })
       .finally(() => {
         running = undefined
       })
-  }, askEveryMs)
-  asking.unref()
+  }, pollIntervalMs)
+  timer.unref()
 
   return {
-    /** Ends what runs, and waits until it has ended. */
+    /** Aborts the running maintenance, and waits for its end. */
     async [Symbol.asyncDispose]() {
-      clearInterval(asking)
+      clearInterval(timer)
       stopping.abort()
       await running
     },

@@ -3,20 +3,19 @@ import type { Database } from '../database/database.ts'
 import type { Report } from './maintenance.ts'
 import { findMaintenance, requestMaintenance } from './maintenance-store.ts'
 
-/** What came of a request. */
 export type Answer = { report: Report } | { fault: string }
 
-/** Asks for maintenance, whoever it is that will do it. */
+/** Requests maintenance from the server that will run it, and reports the result. */
 export function createMaintenanceRequests({ db, clock }: { db: Database; clock: Clock }) {
   return {
-    /** Asks for one repository, whether it is due or not. */
+    /** Requests maintenance of a repository, whether or not it is due. */
     ask: (repositoryId: string, wanted: 'quick' | 'full') =>
       requestMaintenance(db, { repositoryId, wanted, now: clock.now() }),
 
-    /** What came of it; undefined as long as it is not done. */
+    /** The result; undefined until the maintenance has ended. */
     async answer(repositoryId: string): Promise<Answer | undefined> {
       const row = await findMaintenance(db, repositoryId)
-      if (!row) return { fault: 'The repository is gone.' }
+      if (!row) return { fault: 'The repository was deleted.' }
       if (row.wanted !== '') return undefined
       if (row.fault !== null) return { fault: row.fault }
       return { report: JSON.parse(row.report ?? '') }

@@ -1,30 +1,30 @@
 import type { ExpressionBuilder, Selectable } from 'kysely'
 import type { Db, MaintenanceRow, Schema } from '../database/schema.ts'
 
-/** What decides when a repository is due. */
+/** The rules by which a repository is due. */
 export type DueRules = {
   now: number
-  /** Pushes after which it is; undefined when it is only when asked for. */
+  /** Pushes after which it is due; undefined when only requested maintenance is. */
   pushes: number | undefined
-  /** The longest that a single push waits, and the shortest time from one pruning to the next, in milliseconds. */
+  /** The longest wait of a single push, and the shortest time between two prunings, in milliseconds. */
   waitMs: number
-  pruneEveryMs: number
+  pruneIntervalMs: number
 }
 
-type Claim = { holder: string; until: number }
+type MaintenanceLease = { holder: string; until: number }
 
 export type Maintained = Selectable<MaintenanceRow>
 
 type Where = ExpressionBuilder<Schema, 'maintenance'>
 
-/** Those of some repositories that are still there. */
+/** Filters ids to those of existing repositories. */
 export async function presentAmong(db: Db, ids: string[]): Promise<Set<string>> {
   if (ids.length === 0) return new Set()
   const rows = await db.selectFrom('repositories').select('id').where('id', 'in', ids).execute()
   return new Set(rows.map(({ id }) => id))
 }
 
-/** Adds to what a repository waits for. */
+/** Adds to the pushes of a repository since its last maintenance. */
 export async function addPushes(
   db: Db,
   { repositoryId, pushes, now }: { repositoryId: string; pushes: number; now: number },
@@ -42,7 +42,7 @@ export async function addPushes(
     .execute()
 }
 
-/** Asks for maintenance whether it is due or not. */
+/** Requests maintenance, whether or not it is due. */
 export async function requestMaintenance(
   db: Db,
   { repositoryId, wanted, now }: { repositoryId: string; wanted: string; now: number },
@@ -55,7 +55,7 @@ export async function requestMaintenance(
     .execute()
 }
 
-/** Requests at least quick maintenance of a repository whose pushes are counted, unless a failed one is to wait. */
+/** Requests at least quick maintenance, unless a failed one must wait before the next try. */
 export async function requestAtLeastQuick(
   db: Db,
   { repositoryId, now }: { repositoryId: string; now: number },
@@ -71,7 +71,7 @@ export async function requestAtLeastQuick(
     .execute()
 }
 
-/** Whether any was asked for. */
+/** Whether any maintenance was requested and has not run yet. */
 export async function hasRequests(db: Db): Promise<boolean> {
   const row = await db
     .selectFrom('maintenance')
@@ -89,7 +89,7 @@ export function findMaintenance(db: Db, repositoryId: string): Promise<Maintaine
     .executeTakeFirst()
 }
 
-/** How many repositories wait for maintenance. */
+/** The number of repositories that are due. */
 export async function countDue(db: Db, rules: DueRules): Promise<number> {
   const { count } = await db
     .selectFrom('maintenance')
@@ -100,12 +100,12 @@ export async function countDue(db: Db, rules: DueRules): Promise<number> {
 }
 
 /**
- * Takes the repository that needs it most, among those that are due and that nobody has, or that `holder`
- * has from before. The row as it was.
+ * Leases the due repository that needs maintenance most, among those without a lease or with an old one of `holder`.
+ * Returns its row as it was before, with the new `startedAt`.
  */
 export async function claimNext(
   db: Db,
-  { holder, until }: Claim,
+  { holder, until }: MaintenanceLease,
   rules: DueRules,
 ): Promise<Maintained | undefined> {
   const { now } = rules
@@ -129,11 +129,11 @@ export async function claimNext(
   return taken && { ...row, startedAt: now }
 }
 
-/** Has a claim last longer; false when it is not the holder's any more. */
+/** Extends a lease; false when it was lost. */
 export async function extendClaim(
   db: Db,
   repositoryId: string,
-  { holder, until }: Claim,
+  { holder, until }: MaintenanceLease,
 ): Promise<boolean> {
   const row = await db
     .updateTable('maintenance')
@@ -145,7 +145,7 @@ export async function extendClaim(
   return row !== undefined
 }
 
-/** Gives a claim up, with the work undone. */
+/** Releases a lease; the repository stays due. */
 export async function releaseClaim(db: Db, repositoryId: string, holder: string): Promise<void> {
   await db
     .updateTable('maintenance')
@@ -155,7 +155,7 @@ export async function releaseClaim(db: Db, repositoryId: string, holder: string)
     .execute()
 }
 
-/** Records a maintenance that succeeded; false when the repository is gone. */
+/** Records a success; false when the repository was deleted. */
 export async function recordSuccess(
   db: Db,
   row: Maintained,
@@ -191,7 +191,7 @@ export async function recordSuccess(
   return recorded !== undefined
 }
 
-/** Records a maintenance that failed, and when it may be tried again; false when the repository is gone. */
+/** Records a failure, and when to try again; false when the repository was deleted. */
 export async function recordFailure(
   db: Db,
   row: Maintained,
@@ -213,7 +213,7 @@ export async function recordFailure(
   return recorded !== undefined
 }
 
-/** The present name of a repository; undefined when it is gone. */
+/** The current name of a repository; undefined when it was deleted. */
 export async function nameOf(db: Db, repositoryId: string): Promise<string | undefined> {
   const row = await db
     .selectFrom('repositories')
@@ -223,21 +223,21 @@ export async function nameOf(db: Db, repositoryId: string): Promise<string | und
   return row?.name
 }
 
-function isDue(is: Where, { now, pushes, waitMs, pruneEveryMs }: DueRules) {
+function isDue(is: Where, { now, pushes, waitMs, pruneIntervalMs }: DueRules) {
   const isWanted = is('wanted', '<>', '')
   if (pushes === undefined) return isWanted
-  const byItself = is.and([
+  const isAutomaticallyDue = is.and([
     is('notBefore', '<=', now),
     is.or([
       is('pushes', '>=', pushes),
       is('pushedAt', '<', now - waitMs),
-      is.and([is('isUnpruned', '=', 1), is('prunedAt', '<', now - pruneEveryMs)]),
+      is.and([is('isUnpruned', '=', 1), is('prunedAt', '<', now - pruneIntervalMs)]),
     ]),
   ])
-  return is.or([isWanted, byItself])
+  return is.or([isWanted, isAutomaticallyDue])
 }
 
-// What was asked for after the work began is not done by it.
+// A request made after the maintenance started is not served by it.
 function stillWanted(is: Where, { startedAt }: Maintained) {
   return is.case().when('wantedAt', '>', startedAt).then(is.ref('wanted')).else('').end()
 }

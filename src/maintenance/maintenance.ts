@@ -30,10 +30,10 @@ import {
 
 export type Maintenance = ReturnType<typeof createMaintenance>
 
-/** How a maintenance ended: `gone` when its repository was deleted, `interrupted` when it was told to stop. */
+/** How a maintenance ended: `gone` if its repository was deleted, `interrupted` if it was aborted. */
 export type MaintenanceOutcome = 'done' | 'failed' | 'interrupted' | 'gone'
 
-/** What a maintenance has done. */
+/** The result of a successful maintenance. */
 export type Report = {
   extent: MaintenanceExtent
   ms: number
@@ -53,20 +53,20 @@ type Dependencies = {
   clock: Clock
   faultPoint: FaultPoint
   log: Log
-  /** Who works: what the same name holds from before is its own. */
+  /** The unique name of this server, which owns its leases, also those from before a restart. */
   holder: string
   onEnd?: (run: { outcome: MaintenanceOutcome; seconds: number }) => void
 }
 
 const pruneAfterMs = 14 * dayMs
-const pruneEveryMs = 7 * dayMs
+const pruneIntervalMs = 7 * dayMs
 const leaseMs = 60_000
-const extendEveryMs = 20_000
+const extendIntervalMs = 20_000
 const retryAfterMs = 10 * 60_000
-// No repository waits longer for maintenance because a push into another one takes its time.
-const pushesEndWithinMs = 10 * 60_000
+// Bounds how long one slow push can delay the maintenance of other repositories.
+const maxPushWaitMs = 10 * 60_000
 
-/** Keeps repositories quick to read: work that nobody waits for, on one repository at a time. */
+/** Maintains repositories in the background, one at a time, to keep them fast to read. */
 export function createMaintenance(dependencies: Dependencies) {
   const { db, directories, repositoryHolds, freeSpace, settings, clock, log, holder } = dependencies
   const { faultPoint, onEnd } = dependencies
@@ -75,13 +75,13 @@ export function createMaintenance(dependencies: Dependencies) {
     now: clock.now(),
     pushes: settings.maintenancePushes === 'off' ? undefined : settings.maintenancePushes,
     waitMs: dayMs,
-    pruneEveryMs,
+    pruneIntervalMs,
   })
   const lease = () => ({ holder, until: clock.now() + leaseMs })
 
-  /** Works on one repository that is due, or that it is requested for, unless there is none; whether there was. */
-  async function runNext(signal: AbortSignal, which: 'due' | 'requested'): Promise<boolean> {
-    const due = which === 'due' ? rules() : { ...rules(), pushes: undefined }
+  /** Maintains the next repository that is due, or requested; false when there is none. */
+  async function runNext(signal: AbortSignal, scope: 'due' | 'requested'): Promise<boolean> {
+    const due = scope === 'due' ? rules() : { ...rules(), pushes: undefined }
     const row = await claimNext(db, lease(), due)
     if (!row) return false
     faultPoint('maintenance.claimed')
@@ -105,7 +105,7 @@ export function createMaintenance(dependencies: Dependencies) {
       if (!(await recordSuccess(db, row, done))) return 'gone'
       faultPoint('maintenance.recorded')
       const name = await nameOf(db, repositoryId)
-      log.info({ repositoryId, name, ...report }, 'maintained a repository')
+      log.info({ repositoryId, name, ...report }, 'repository maintained')
       return 'done'
     } catch (error) {
       if (signal.aborted) {
@@ -120,18 +120,18 @@ export function createMaintenance(dependencies: Dependencies) {
     const { repositoryId, failures } = row
     const fault = error instanceof Error ? error.message : String(error)
     const waitMs = Math.min(dayMs, retryAfterMs * 2 ** Math.min(failures, 10))
-    const isThere = await recordFailure(db, row, { fault, notBefore: clock.now() + waitMs })
-    if (!isThere) {
-      // Git makes folders anew when it finds them gone.
+    const exists = await recordFailure(db, row, { fault, notBefore: clock.now() + waitMs })
+    if (!exists) {
+      // A running git may have recreated directories of the deleted repository.
       await directories.remove(repositoryId)
       return 'gone'
     }
     const name = await nameOf(db, repositoryId)
-    log.error({ repositoryId, name, fault, retryAfterMs: waitMs }, 'a maintenance failed')
+    log.error({ repositoryId, name, fault, retryAfterMs: waitMs }, 'maintenance failed')
     return 'failed'
   }
 
-  /** Keeps a claim while something is done, which is told when it was lost. */
+  /** Extends a lease while `act` runs, whose signal is aborted when the lease is lost. */
   async function withLease<T>(
     { repositoryId }: Maintained,
     signal: AbortSignal,
@@ -141,10 +141,15 @@ export function createMaintenance(dependencies: Dependencies) {
     const timer = setInterval(() => {
       extendClaim(db, repositoryId, lease()).then(
         (isOurs) =>
-          isOurs || lost.abort(new Error('The repository is gone, or somebody else works on it.')),
-        (error) => log.warn({ err: error, repositoryId }, 'a claim could not be extended'),
+          isOurs ||
+          lost.abort(
+            new Error(
+              'The lease was lost: the repository was deleted, or another server maintains it.',
+            ),
+          ),
+        (error) => log.warn({ err: error, repositoryId }, 'maintenance lease not extended'),
       )
-    }, extendEveryMs)
+    }, extendIntervalMs)
     try {
       return await act(AbortSignal.any([signal, lost.signal]))
     } finally {
@@ -159,7 +164,7 @@ export function createMaintenance(dependencies: Dependencies) {
     await using hold = await repositoryHolds.acquire(repositoryId)
     const before = await readStorage(directory)
     const wanted = extentOf(row, clock.now())
-    const { extent, fault } = await affordable(wanted, before)
+    const { extent, fault } = await affordableExtent(wanted, before)
     await maintainIn(directory, extent, { hold, repositoryId, signal })
     if (fault) throw fault
     const after = await readStorage(directory)
@@ -185,29 +190,30 @@ export function createMaintenance(dependencies: Dependencies) {
         expireBefore: clock.now() - pruneAfterMs,
         memoryMaxBytes: settings.maintenanceMemoryMaxBytes,
         watch: (ended) => hold.watch(ended),
-        untilOthersLeft: () => inTime(repositoryHolds.untilOthersLeft(repositoryId, hold), signal),
+        untilOthersLeft: () =>
+          waitWithTimeout(repositoryHolds.untilOthersLeft(repositoryId, hold), signal),
         signal,
       })
     } catch (error) {
-      // A git that fails leaves as much as one that is killed: on a full disk, all that filled it.
+      // A failed git leaves temporary files like a killed one does: on a full disk, all that filled it.
       hold.watch(Promise.resolve({ exitCode: null }))
       throw error
     }
   }
 
-  /** What there is room for: what is united is there twice for a while. */
-  async function affordable(wanted: MaintenanceExtent, { bytes, largest }: Storage) {
-    const short = await freeSpace.require().then(
+  /** The extent for which there is space: a repack needs the space of its packs a second time until it ends. */
+  async function affordableExtent(wanted: MaintenanceExtent, { bytes, largest }: Storage) {
+    const spaceError = await freeSpace.require().then(
       () => undefined,
       (error: Error) => error,
     )
-    if (short) return { extent: 'refs' as const, fault: short }
+    if (spaceError) return { extent: 'refs' as const, fault: spaceError }
     const { freeBytes, leastBytes } = await freeSpace.measure()
-    const room = freeBytes - leastBytes
-    if (wanted === 'full' && room >= bytes) return { extent: wanted }
-    if (wanted !== 'full' && room >= bytes - largest) return { extent: wanted }
+    const availableBytes = freeBytes - leastBytes
+    if (wanted === 'full' && availableBytes >= bytes) return { extent: wanted }
+    if (wanted !== 'full' && availableBytes >= bytes - largest) return { extent: wanted }
     const fault = new Error(
-      `There are ${room} bytes to write to; uniting packs of ${bytes} bytes may take as many.`,
+      `Only ${availableBytes} bytes are available; repacking ${bytes} bytes of packs may need as many.`,
     )
     return { extent: 'refs' as const, fault }
   }
@@ -215,7 +221,7 @@ export function createMaintenance(dependencies: Dependencies) {
   return {
     runNext,
 
-    /** Counts the pushes that were made since it did so before; whether there were any. */
+    /** Counts the pushes since the last call; returns whether there were any. */
     count: () =>
       countPushes({
         db,
@@ -225,30 +231,30 @@ export function createMaintenance(dependencies: Dependencies) {
         pathOf: directories.pathOf,
       }),
 
-    /** Whether somebody asked for a maintenance that was not done yet. */
+    /** Whether a requested maintenance has not run yet. */
     isWanted: () => hasRequests(db),
 
-    /** How many repositories wait. */
+    /** The number of repositories that are due. */
     countDue: () => countDue(db, rules()),
   }
 }
 
 function extentOf({ wanted, isUnpruned, prunedAt }: Maintained, now: number): MaintenanceExtent {
   if (wanted === 'full' || wanted === 'quick') return wanted
-  return isUnpruned === 1 && prunedAt < now - pruneEveryMs ? 'full' : 'quick'
+  return isUnpruned === 1 && prunedAt < now - pruneIntervalMs ? 'full' : 'quick'
 }
 
-/** Waits for something, but not for ever: whether it came. Throws at the signal. */
-async function inTime(promise: Promise<void>, signal: AbortSignal): Promise<boolean> {
+/** Waits for a promise up to a time; returns whether it resolved. Throws when the signal is aborted. */
+async function waitWithTimeout(promise: Promise<void>, signal: AbortSignal): Promise<boolean> {
   const late = new AbortController()
-  const timer = setTimeout(() => late.abort(), pushesEndWithinMs)
+  const timer = setTimeout(() => late.abort(), maxPushWaitMs)
   const either = AbortSignal.any([signal, late.signal])
   const gaveUp = new Promise<boolean>((resolve) => {
     if (either.aborted) resolve(false)
     either.addEventListener('abort', () => resolve(false))
   })
-  const came = await Promise.race([promise.then(() => true), gaveUp])
+  const arrived = await Promise.race([promise.then(() => true), gaveUp])
   clearTimeout(timer)
   signal.throwIfAborted()
-  return came
+  return arrived
 }

@@ -1,13 +1,13 @@
 import type { Log } from '../base/log.ts'
 
-const sweepEveryMs = 60_000
+const sweepIntervalMs = 60_000
 
-/** Does each work once a minute until it is disposed of; `what` says what has failed when one does. */
-export function startSweeping(works: Record<string, () => Promise<unknown>>, log: Log): Disposable {
-  const sweeping = setInterval(() => {
-    for (const [what, work] of Object.entries(works)) {
-      work().catch((error) => log.error({ err: error }, `${what} failed`))
+/** Runs each task once a minute, until disposed. The keys name the tasks in the log. */
+export function startSweeping(tasks: Record<string, () => Promise<unknown>>, log: Log): Disposable {
+  const timer = setInterval(() => {
+    for (const [name, task] of Object.entries(tasks)) {
+      task().catch((error) => log.error({ err: error }, `${name} failed`))
     }
-  }, sweepEveryMs)
-  return { [Symbol.dispose]: () => clearInterval(sweeping) }
+  }, sweepIntervalMs)
+  return { [Symbol.dispose]: () => clearInterval(timer) }
 }

@@ -11,47 +11,46 @@ import {
   findOldestDue,
 } from './metrics-store.ts'
 
-/** Answers of fetches that may be given again. */
 type CacheUsage = { entries: number; bytes: number }
 
-/** Requests by where the refs came from that they ask for, and memory for refs. */
+/** Requests for refs by their source, and the memory for refs. */
 type RefCounts = { hit: number; read: number; git: number; bytes: number }
 
-type Measured = {
+type GaugeSources = {
   db: Database
   clock: Clock
   git: Pick<Git, 'count'>
   freeSpace: Pick<FreeSpace, 'measure'>
   limiters: Record<'fetch' | 'push', Pick<FairLimiter, 'counts'>>
-  /** Repositories that wait for maintenance. */
+  /** The number of repositories that are due for maintenance. */
   countDue: () => Promise<number>
   responseCache: { count: () => CacheUsage }
   refCache: { count: () => RefCounts }
-  /** The git processes of the SSH process and what it keeps; undefined when there is none. */
+  /** The git processes and caches of the SSH process; undefined when there is none. */
   countSsh: (() => Promise<{ gitProcesses: number; kept: CacheUsage; refs: RefCounts }>) | undefined
   workflows: { count: () => Promise<{ status: string; count: number | string }[]> }
 }
 
-/** Adds what is read when it is asked for. */
+/** Adds the metrics that are read at each scrape. */
 export function addGauges(
   metrics: Pick<LaterMetrics, 'gauge' | 'counter'>,
-  measured: Measured,
+  sources: GaugeSources,
 ): void {
   const { db, clock, git, freeSpace, limiters, responseCache, refCache, countSsh, workflows } =
-    measured
+    sources
   const { fetch, push } = limiters
-  const ofTurns = (which: 'running' | 'waiting') => async () => ({
-    fetch: fetch.counts()[which],
-    push: push.counts()[which],
+  const limiterCounts = (field: 'running' | 'waiting') => async () => ({
+    fetch: fetch.counts()[field],
+    push: push.counts()[field],
   })
-  const ofKept = (which: keyof CacheUsage) => async () => ({
-    main: responseCache.count()[which],
-    ...(countSsh && { ssh: (await countSsh()).kept[which] }),
+  const cacheCounts = (field: keyof CacheUsage) => async () => ({
+    main: responseCache.count()[field],
+    ...(countSsh && { ssh: (await countSsh()).kept[field] }),
   })
   const gauges: Parameters<LaterMetrics['gauge']>[0][] = [
     {
       name: 'svc_git_processes',
-      help: 'Git processes that run, by the process that started them.',
+      help: 'Running git processes, by the process that started them.',
       label: 'process',
       read: async () => ({
         main: git.count(),
@@ -60,19 +59,19 @@ export function addGauges(
     },
     {
       name: 'svc_fetch_cache_entries',
-      help: 'Answers of fetches that are kept to be given again, by the process that has them.',
+      help: 'Cached fetch responses, by the process that has them.',
       label: 'process',
-      read: ofKept('entries'),
+      read: cacheCounts('entries'),
     },
     {
       name: 'svc_fetch_cache_bytes',
-      help: 'Bytes of these answers.',
+      help: 'Bytes of cached fetch responses, by the process that has them.',
       label: 'process',
-      read: ofKept('bytes'),
+      read: cacheCounts('bytes'),
     },
     {
       name: 'svc_refs_snapshots_bytes',
-      help: 'Memory for refs, about, by the process that has them.',
+      help: 'Approximate memory of cached refs, by the process that has them.',
       label: 'process',
       read: async () => ({
         main: refCache.count().bytes,
@@ -81,34 +80,34 @@ export function addGauges(
     },
     {
       name: 'svc_git_limiter_running',
-      help: 'Fetches (with clones and archives) and pushes that have their turn.',
+      help: 'Running fetches (including clones and archives) and pushes.',
       label: 'kind',
-      read: ofTurns('running'),
+      read: limiterCounts('running'),
     },
     {
       name: 'svc_git_limiter_waiting',
-      help: 'Fetches and pushes that wait for their turn.',
+      help: 'Fetches and pushes that wait for the limiter.',
       label: 'kind',
-      read: ofTurns('waiting'),
+      read: limiterCounts('waiting'),
     },
     {
       name: 'svc_pushes_unfinished',
-      help: 'Pushes that were allowed and whose events are not published yet.',
+      help: 'Authorized pushes whose events are not published yet.',
       read: () => countUnfinishedPushes(db),
     },
     {
       name: 'svc_repositories',
-      help: 'Repositories.',
+      help: 'Number of repositories.',
       read: () => countRepositories(db),
     },
     {
       name: 'svc_maintenance_due',
-      help: 'Repositories that wait for maintenance.',
-      read: measured.countDue,
+      help: 'Repositories that are due for maintenance.',
+      read: sources.countDue,
     },
     {
       name: 'svc_workflow_runs',
-      help: 'Workflow runs that wait (queued) or run (running).',
+      help: 'Queued and running workflow runs.',
       label: 'status',
       read: async () => {
         const counts = (await workflows.count()).map(({ status, count }) => [status, Number(count)])
@@ -117,29 +116,29 @@ export function addGauges(
     },
     {
       name: 'svc_webhook_deliveries_pending',
-      help: 'Webhook deliveries that wait for their next attempt.',
+      help: 'Pending webhook deliveries.',
       read: () => countPendingDeliveries(db),
     },
     {
       name: 'svc_webhook_deliveries_oldest_due_timestamp_seconds',
-      help: 'Since when the delivery waits that is due the longest; 0 when none is due.',
+      help: 'Due time of the webhook delivery that is overdue the longest; 0 when none is due.',
       read: async () => ((await findOldestDue(db, clock.now())) ?? 0) / 1000,
     },
     {
       name: 'svc_disk_free_bytes',
-      help: 'Bytes that are free on the disk of the data folder.',
+      help: 'Free bytes on the disk of the data directory.',
       read: async () => (await freeSpace.measure()).freeBytes,
     },
     {
       name: 'svc_disk_reserved_bytes',
-      help: 'Bytes below which nothing more is written.',
+      help: 'Free bytes below which writes are rejected.',
       read: async () => Math.ceil((await freeSpace.measure()).leastBytes),
     },
   ]
   for (const gauge of gauges) metrics.gauge(gauge)
   metrics.counter({
     name: 'svc_refs_snapshots_total',
-    help: 'Requests for refs by where they came from: memory (hit), their files (read), or git (git).',
+    help: 'Requests for refs by source: memory (hit), files (read), or git (git).',
     label: 'result',
     read: async () => {
       const [main, ssh] = [refCache.count(), (await countSsh?.())?.refs]

@@ -4,10 +4,7 @@ export type LaterMetrics = ReturnType<typeof createMetricsLater>
 
 const afterMs = 300
 
-/**
- * Metrics that take what they are told at once, and the time and memory that they need a while after the
- * start, or when somebody asks for them.
- */
+/** Metrics whose library is loaded after the start, or for the first scrape. What is recorded before is queued. */
 export function createMetricsLater(options: { version: string }) {
   const waiting: ((metrics: Metrics) => void)[] = []
   let metrics: Metrics | undefined
@@ -16,13 +13,13 @@ export function createMetricsLater(options: { version: string }) {
   function load(): Promise<Metrics> {
     loading ??= import('./metrics.ts').then(({ createMetrics }) => {
       metrics = createMetrics(options)
-      for (const act of waiting.splice(0)) act(metrics)
+      for (const apply of waiting.splice(0)) apply(metrics)
       return metrics
     })
     return loading
   }
 
-  function tell<
+  function record<
     K extends
       | 'answered'
       | 'operated'
@@ -32,26 +29,26 @@ export function createMetricsLater(options: { version: string }) {
       | 'gauge'
       | 'counter',
   >(kind: K) {
-    // What is told is of the kind that the function takes; the two are bound by K.
-    const pass = (to: Metrics, said: Parameters<Metrics[K]>[0]) =>
-      (to[kind] as (said: Parameters<Metrics[K]>[0]) => void)(said)
-    return (said: Parameters<Metrics[K]>[0]): void => {
-      if (metrics) pass(metrics, said)
-      else waiting.push((to) => pass(to, said))
+    // K binds the function to the type of its argument.
+    const pass = (to: Metrics, value: Parameters<Metrics[K]>[0]) =>
+      (to[kind] as (value: Parameters<Metrics[K]>[0]) => void)(value)
+    return (value: Parameters<Metrics[K]>[0]): void => {
+      if (metrics) pass(metrics, value)
+      else waiting.push((to) => pass(to, value))
     }
   }
 
   return {
-    answered: tell('answered'),
-    operated: tell('operated'),
-    fetched: tell('fetched'),
-    attempted: tell('attempted'),
-    maintained: tell('maintained'),
-    gauge: tell('gauge'),
-    counter: tell('counter'),
+    answered: record('answered'),
+    operated: record('operated'),
+    fetched: record('fetched'),
+    attempted: record('attempted'),
+    maintained: record('maintained'),
+    gauge: record('gauge'),
+    counter: record('counter'),
     render: async () => (await load()).render(),
 
-    /** Loads them soon, unless the program ends before. */
+    /** Loads the library soon; does not keep the process alive. */
     prepare: () => void setTimeout(() => load().catch(() => {}), afterMs).unref(),
   }
 }

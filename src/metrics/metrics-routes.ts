@@ -10,7 +10,7 @@ export function metricsRoutes({ render }: Pick<LaterMetrics, 'render'>): JsonRou
     route('GET', '/metrics', {
       operationId: 'getMetrics',
       tag: 'service',
-      summary: 'Tell what the service does, for Prometheus',
+      summary: 'Get metrics in the Prometheus text format',
       permission: 'admin',
       produces: contentType,
       reply: { 200: Type.String() },

@@ -8,7 +8,7 @@ export async function countRepositories(db: Db): Promise<number> {
   return count
 }
 
-/** Pushes that were allowed and are not finished. */
+/** The number of authorized pushes that are not finalized. */
 export async function countUnfinishedPushes(db: Db): Promise<number> {
   const { count } = await db
     .selectFrom('pushes')
@@ -18,7 +18,6 @@ export async function countUnfinishedPushes(db: Db): Promise<number> {
   return count
 }
 
-/** Webhook deliveries that wait for an attempt. */
 export async function countPendingDeliveries(db: Db): Promise<number> {
   const { count } = await db
     .selectFrom('deliveries')
@@ -28,7 +27,7 @@ export async function countPendingDeliveries(db: Db): Promise<number> {
   return count
 }
 
-/** Since when the delivery waits that is due the longest; undefined when none is. */
+/** The due time of the delivery that is overdue the longest; undefined when none is due. */
 export async function findOldestDue(db: Db, now: number): Promise<number | undefined> {
   const row = await db
     .selectFrom('webhooks')

@@ -73,7 +73,7 @@ test('maintenance needs room: without it refs alone are packed, and what it bega
     )
   const present = await packs()
   await disk.fill(12 * mib)
-  assert.match(await maintain(), /uniting packs of \d+ bytes may take as many/)
+  assert.match(await maintain(), /repacking \d+ bytes of packs may need as many/)
   assert.deepEqual([await packs(), await readdir(join(body.path, 'refs/heads'))], [present, []])
 
   // Nobody knows beforehand that the room will not do.

@@ -37,7 +37,7 @@ test('a command has the running server maintain a repository, and tells what cam
   const line = await svc(service, 'repos', 'maintain', '--all', '--full')
   assert.match(line, /^site: 1 pack of [\d.]+ KiB, now 1 pack of [\d.]+ KiB \([\d.]+ s\)\n$/)
   await service.end('SIGTERM')
-  assert.equal(service.log().match(/"maintained a repository"/g)?.length, 2)
+  assert.equal(service.log().match(/"repository maintained"/g)?.length, 2)
   await site.check()
 })
 
@@ -70,11 +70,11 @@ test('a repository is maintained by itself after so many pushes, soon after the 
   await service.end('SIGTERM')
 
   await using again = await startService(kept)
-  await until('the work is done', () => /"maintained a repository"/.test(again.log()))
+  await until('the work is done', () => /"repository maintained"/.test(again.log()))
   const lines = again
     .log()
     .split('\n')
-    .filter((line) => /"maintained a repository"/.test(line))
+    .filter((line) => /"repository maintained"/.test(line))
   const done = lines.map((line) => JSON.parse(line))
   assert.deepEqual(
     done.map(({ name, packsBefore, packsAfter }) => [name, packsBefore, packsAfter]),
@@ -244,7 +244,7 @@ test('a damaged repository is told of, keeps no other waiting, and is not tried 
     return true
   })
   await svc(service, 'repos', 'maintain', 'other')
-  assert.equal(service.log().match(/"a maintenance failed"/g)?.length, 1)
+  assert.equal(service.log().match(/"maintenance failed"/g)?.length, 1)
 })
 
 test('a repository that is deleted while it is maintained is gone, and nobody is alarmed', async () => {

@@ -1,6 +1,6 @@
 import type { Migration } from './migration.ts'
 
-// A key is looked up by its fingerprint when somebody logs in with it, and belongs to one username.
+// A key is looked up by its fingerprint at each login, and belongs to one username.
 export const sshKeysTable: Migration = ({ milliseconds }) => [
   `create table ssh_keys (
     id           text primary key,

@@ -1,6 +1,6 @@
 import type { Migration } from './migration.ts'
 
-// An import that failed has no repository any more, and is kept for a while to tell why.
+// A failed import has no repository; its row is kept for a while to show the error.
 export const importsTable: Migration = ({ milliseconds }) => [
   `alter table repositories add column state text not null default 'ready'`,
   `create table imports (

@@ -1,7 +1,7 @@
 import type { Migration } from './migration.ts'
 
-// What each repository has had of maintenance and is due for. The mark `maintenance` tells up to which
-// event pushes are counted. A lease keeps two servers from the same repository; it ends by itself.
+// The state of maintenance of each repository. The mark `maintenance` is the last event whose pushes are counted. A lease
+// keeps two servers from maintaining the same repository, and expires.
 export const maintenanceTable: Migration = ({ milliseconds }) => [
   `create table maintenance (
     repository_id text primary key references repositories (id) on delete cascade,

@@ -1,7 +1,7 @@
 import type { Migration } from './migration.ts'
 
 // A secret is looked up by its name within its repository. Each row names the key that it is sealed with, so
-// that one query tells which keys are needed.
+// that one query finds all keys in use.
 export const secretsTable: Migration = ({ bytes, milliseconds }) => [
   `create table secrets (
     id            text primary key,

@@ -1,7 +1,7 @@
 import type { Migration } from './migration.ts'
 
 // A run and its queue are one row: `queued`, then `running` under a lease, then `completed`. Jobs, steps and
-// output belong to an attempt; attempts that a rerun has followed are kept in a table of their own.
+// output belong to an attempt; former attempts of a rerun have a separate table.
 export const runsTables: Migration = ({ milliseconds, sequence }) => [
   `create table runs (
     id             text primary key,
@@ -41,7 +41,7 @@ export const runsTables: Migration = ({ milliseconds, sequence }) => [
     unique (repository_id, number)
   )`,
   'create index runs_listed on runs (repository_id, id)',
-  // Of a repository or of all: those that wait or run, which are few, and those that ended long ago.
+  // By repository or for all: queued and running runs, which are few, and runs that ended long ago.
   'create index runs_status on runs (status, completed_at)',
   `create table run_numbers (
     repository_id text primary key references repositories (id) on delete cascade,
@@ -98,8 +98,8 @@ export const runsTables: Migration = ({ milliseconds, sequence }) => [
     completed_at ${milliseconds},
     primary key (run_id, attempt, step)
   )`,
-  // Text as it was written, and what stands before each of its lines in the log of the run. `start` counts
-  // the bytes of the log before it, in UTF-8, prefixes included.
+  // The original text, and the prefix of each of its lines in the log of the run. `start` is the offset in the log, in
+  // bytes of UTF-8 with prefixes.
   `create table run_logs (
     run_id  text not null references runs (id) on delete cascade,
     attempt integer not null,
@@ -121,6 +121,6 @@ export const runsTables: Migration = ({ milliseconds, sequence }) => [
     primary key (repository_id, file, cron, timezone)
   )`,
   'create index schedules_next on schedules (next_at)',
-  // Pushes of the past start nothing.
+  // Existing pushes start no runs.
   `insert into marks (name, value) select 'workflows', value from marks where name = 'events'`,
 ]

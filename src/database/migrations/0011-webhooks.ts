@@ -1,8 +1,7 @@
 import type { Migration } from './migration.ts'
 
-// Who wants to be told of events, and what is to be sent or was. Bodies and attempts, which are long, have tables
-// of their own, so that a list of deliveries reads short rows. `due_at` of a webhook is never later than the
-// earliest of its deliveries: few rows tell what is to be done.
+// Webhooks and their deliveries. Bodies and attempts are long and have separate tables, so that listing deliveries reads
+// short rows. `due_at` of a webhook is never later than that of its deliveries, so that few rows show what is due.
 export const webhooksTables: Migration = ({ milliseconds, sequence, bytes }) => [
   `create table webhooks (
     id              text primary key,
@@ -77,7 +76,7 @@ export const webhooksTables: Migration = ({ milliseconds, sequence, bytes }) => 
     fault           text not null,
     primary key (delivery_id, attempt)
   )`,
-  // Which way a push came; and until when the tips that it overwrote are kept under hidden refs.
+  // The transport of a push, and until when the commits that it overwrote are retained under hidden refs.
   `alter table pushes add column door text not null default ''`,
   `alter table pushes add column kept_until ${milliseconds}`,
   // The push that was undone by this one.

@@ -1,6 +1,6 @@
 import type { Migration } from './migration.ts'
 
-// Keys from before it never expire.
+// Existing keys never expire.
 export const sshKeyExpiry: Migration = ({ milliseconds }) => [
   `alter table ssh_keys add column expires_at ${milliseconds}`,
 ]

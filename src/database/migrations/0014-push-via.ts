@@ -1,4 +1,4 @@
 import type { Migration } from './migration.ts'
 
-// What a push came by, under the name that the API gives it.
+// The transport of a push, under its name in the API.
 export const pushVia: Migration = () => ['alter table pushes rename column door to via']

@@ -1,5 +1,5 @@
 /** The few types that differ between SQLite and PostgreSQL. */
 export type ColumnTypes = { milliseconds: string; sequence: string; bytes: string }
 
-/** Statements, run in order in one transaction. Once released a migration never changes; the next one mends it. */
+/** Statements, run in order in one transaction. A released migration never changes; fix it with a new one. */
 export type Migration = (types: ColumnTypes) => string[]

@@ -14,7 +14,7 @@ import { defaultBranchColumns } from './0013-default-branch.ts'
 import { pushVia } from './0014-push-via.ts'
 import type { Migration } from './migration.ts'
 
-/** All migrations; a database's version is how many of them it has had. */
+/** All migrations. The version of a database is the number of migrations that were applied. */
 export const migrations: Migration[] = [
   tokensTable,
   repositoriesTables,
