@@ -32,7 +32,7 @@ const folder = '40000'
 const refused: Objects[] = [
   {
     what: '".git"',
-    detail: /object that is refused: [0-9a-f]{40}, hasDotgit: contains '\.git'/,
+    detail: /invalid object: [0-9a-f]{40}, hasDotgit: contains '\.git'/,
     entries: async (path, blob) => [
       {
         mode: folder,
@@ -43,12 +43,12 @@ const refused: Objects[] = [
   },
   {
     what: '".GIT", which some file systems take for it',
-    detail: /object that is refused: .*hasDotgit/,
+    detail: /invalid object: .*hasDotgit/,
     entries: async (_path, blob) => [{ mode: file, name: '.GIT', id: blob }],
   },
   {
     what: '".."',
-    detail: /object that is refused: .*hasDotdot/,
+    detail: /invalid object: .*hasDotdot/,
     entries: async (path, blob) => [
       {
         mode: folder,
@@ -59,12 +59,12 @@ const refused: Objects[] = [
   },
   {
     what: 'a slash',
-    detail: /object that is refused: .*fullPathname/,
+    detail: /invalid object: .*fullPathname/,
     entries: async (_path, blob) => [{ mode: file, name: 'a/b', id: blob }],
   },
   {
     what: 'a name twice',
-    detail: /object that is refused: .*duplicateEntries/,
+    detail: /invalid object: .*duplicateEntries/,
     entries: async (_path, blob) => [
       { mode: file, name: 'a', id: blob },
       { mode: file, name: 'a', id: blob },
@@ -72,14 +72,14 @@ const refused: Objects[] = [
   },
   {
     what: 'a .gitmodules that is a symbolic link',
-    detail: /object that is refused: .*gitmodulesSymlink/,
+    detail: /invalid object: .*gitmodulesSymlink/,
     entries: async (path) => [
       { mode: link, name: '.gitmodules', id: await writeObject(path, 'blob', '/etc/passwd') },
     ],
   },
   {
     what: 'a .gitmodules with an address that is an option',
-    detail: /object that is refused: .*gitmodulesUrl/,
+    detail: /invalid object: .*gitmodulesUrl/,
     entries: async (path) => {
       const text = `[submodule "x"]\n\tpath = x\n\turl = -u./payload\n`
       return [{ mode: file, name: '.gitmodules', id: await writeObject(path, 'blob', text) }]
@@ -87,7 +87,7 @@ const refused: Objects[] = [
   },
   {
     what: 'a .gitmodules with a command',
-    detail: /object that is refused: .*gitmodulesUpdate/,
+    detail: /invalid object: .*gitmodulesUpdate/,
     entries: async (path) => {
       const update = `!${site.canary('update')}`
       const text = `[submodule "x"]\n\tpath = x\n\turl = /x\n\tupdate = ${update}\n`
@@ -96,7 +96,7 @@ const refused: Objects[] = [
   },
   {
     what: 'a .gitmodules with a name that leads out',
-    detail: /object that is refused: .*gitmodulesName/,
+    detail: /invalid object: .*gitmodulesName/,
     entries: async (path) => {
       const text = `[submodule "../../x"]\n\tpath = x\n\turl = https://example.com/x\n`
       return [{ mode: file, name: '.gitmodules', id: await writeObject(path, 'blob', text) }]
@@ -150,7 +150,7 @@ describe('hostile objects and harmless ones in sources of imports', () => {
     const path = await createSource(site.path())
     const blob = await writeObject(path, 'blob', 'x\n')
     await writeFile(join(path, 'refs/heads/x'), `${blob}\n`)
-    await site.refused(path, { detail: /a branch that is no commit/ })
+    await site.refused(path, { detail: /a branch that does not point to a commit/ })
   })
 
   test('nothing of the settings, hooks and commands of a source is followed or run', async () => {
@@ -256,7 +256,7 @@ describe('hostile objects and harmless ones in sources of imports', () => {
   test('a .gitmodules that is too large to read is refused', async () => {
     const path = await createSource(site.path())
     await packZeros(path, 128, '.gitmodules')
-    await site.refused(path, { detail: /object that is refused: .*gitmodules/ })
+    await site.refused(path, { detail: /invalid object: .*gitmodules/ })
   })
 
   test('an object that takes more memory than an import may have is refused', async () => {

@@ -299,17 +299,17 @@ const cases: Case[] = [
   // HEAD.
   {
     what: 'whose HEAD leads out of it',
-    detail: /HEAD of the source is "\.\.\/\.\.\/etc\/passwd", which is no ref name/,
+    detail: /HEAD of the source is "\.\.\/\.\.\/etc\/passwd", which is not a valid ref name/,
     spoil: (path) => writeFile(join(path, 'HEAD'), 'ref: ../../etc/passwd\n'),
   },
   {
     what: 'whose HEAD leads out of its branches',
-    detail: /HEAD of the source is "refs\/heads\/\.\.\/\.\.\/x", which is no ref name/,
+    detail: /HEAD of the source is "refs\/heads\/\.\.\/\.\.\/x", which is not a valid ref name/,
     spoil: (path) => writeFile(join(path, 'HEAD'), 'ref: refs/heads/../../x\n'),
   },
   {
     what: 'whose HEAD has two lines',
-    detail: /HEAD of the source is .*, which is no ref name/,
+    detail: /HEAD of the source is .*, which is not a valid ref name/,
     spoil: (path) => writeFile(join(path, 'HEAD'), 'ref: refs/heads/main\nrefs/heads/x\n'),
   },
   {

@@ -139,7 +139,7 @@ test('a source that is no repository is told so, and leaves its name free and no
     ['/dev/null', /The source is no folder/],
     ['http://127.0.0.1:9/x.git', /cannot be reached: the connection was refused/],
     ['git://127.0.0.1:9/x.git', /cannot be reached: Connection refused/],
-    [`${service.url}/repos/unknown.git`, /asks for credentials/],
+    [`${service.url}/repos/unknown.git`, /requires credentials/],
     [service.admin.remote('unknown'), /There is no repository at the source/],
     [`${service.url.replace('//', '//git:wrong@')}/repos/x.git`, /not accept these credentials/],
   ]

@@ -240,7 +240,7 @@ describe('hosts of SSH', { skip: without('openssh') }, () => {
     const name = await site.imported(address(password))
     await site.refused(address('wrong'), { detail: /does not accept those that were given/ })
     await site.refused(`ssh://${username}@127.0.0.1:${host.port}/x.git`, {
-      detail: /asks for credentials/,
+      detail: /requires credentials/,
     })
     const { text } = await site.service.admin.get(`/repos/${name}`)
     assert.ok(commands.some((command) => command.includes('ssh')))
@@ -256,7 +256,7 @@ describe('hosts of SSH', { skip: without('openssh') }, () => {
     await site.imported(source)
     first[Symbol.dispose]()
     using _second = await startSshHost({ hostKey: newKey(), port: first.port, repository, login })
-    await site.refused(source, { detail: /host key of the source is not the one that it had/ })
+    await site.refused(source, { detail: /host key of the source has changed/ })
   })
 
   test('a host that is silent, closes or speaks something else is told apart', async () => {
@@ -283,7 +283,7 @@ describe('hosts of SSH', { skip: without('openssh') }, () => {
     const absent = { detail: /There is no repository at the source|It says|ended the connection/ }
     await site.refused(`ssh://anonymous@127.0.0.1:${sshPort}/absent.git`, absent)
     const source = `${other.service.url}/repos/site.git`
-    await site.refused(source, { detail: /asks for credentials/ })
+    await site.refused(source, { detail: /requires credentials/ })
   })
 })
 

@@ -99,7 +99,11 @@ const status = (code: number) => (_request: IncomingMessage, response: ServerRes
 }
 
 const httpCases: HttpCase[] = [
-  { what: 'asks for credentials', detail: /asks for credentials: https:/, answer: status(401) },
+  {
+    what: 'asks for credentials',
+    detail: /requires credentials; add them to its address: https:/,
+    answer: status(401),
+  },
   { what: 'forbids', detail: /does not let these credentials read it/, answer: status(403) },
   { what: 'knows nothing', detail: /There is no repository at the source/, answer: status(404) },
   { what: 'fails', detail: /answers with HTTP status 500/, answer: status(500) },
@@ -224,7 +228,7 @@ const httpCases: HttpCase[] = [
   },
   {
     what: 'advertises a HEAD that leads out',
-    detail: /HEAD of the source is "refs\/heads\/\.\.\/\.\.\/x", which is no ref name/,
+    detail: /HEAD of the source is "refs\/heads\/\.\.\/\.\.\/x", which is not a valid ref name/,
     answer: (request, response) => {
       if (request.method !== 'GET') return serving(repository)(request, response)
       const refs: [string, string][] = [
@@ -237,7 +241,7 @@ const httpCases: HttpCase[] = [
   },
   {
     what: 'advertises a ref that leads out',
-    detail: /The source has a ref "refs\/heads\/\.\.\/\.\.\/x", which is no ref name/,
+    detail: /The source has a ref "refs\/heads\/\.\.\/\.\.\/x", which is not a valid ref name/,
     answer: (request, response) => {
       if (request.method !== 'GET') return serving(repository)(request, response)
       const refs: [string, string][] = [
@@ -249,7 +253,7 @@ const httpCases: HttpCase[] = [
   },
   {
     what: 'advertises a ref with control characters',
-    detail: /The source has a ref "refs\/heads\/x\?\[31m", which is no ref name/,
+    detail: /The source has a ref "refs\/heads\/x\?\[31m", which is not a valid ref name/,
     answer: (request, response) => {
       if (request.method !== 'GET') return serving(repository)(request, response)
       const refs: [string, string][] = [

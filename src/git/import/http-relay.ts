@@ -24,18 +24,18 @@ type Options = {
   url: URL
   /** The `Authorization` header for the host of the repository, and for no other. */
   authorization: string | undefined
-  /** Gives what connects to the host of an address, and only to where the host was found to be. */
+  /** Returns an agent that connects only to the resolved and checked addresses of a URL's host. */
   agentFor: (url: URL) => Promise<Agent>
   signal: AbortSignal
-  /** Called whenever something has come from the source. */
+  /** Called whenever data arrives from the source. */
   onProgress: () => void
 }
 
-/** A repository somewhere else as git finds it here. */
+/** A local address from which git can fetch a remote repository. */
 type Relay = AsyncDisposable & {
-  /** What git is told; only who knows it is let through. */
+  /** The address for git. It contains a secret, so that other processes cannot use the relay. */
   address: string
-  /** Why the source could not be asked, when that is not git's fault. */
+  /** Returns the error of the source, if any. */
   fault: () => unknown
 }
 
@@ -43,25 +43,24 @@ const service = 'git-upload-pack'
 const advertisement = `application/x-${service}-advertisement`
 const result = `application/x-${service}-result`
 const redirections = new Set([301, 302, 303, 307, 308])
-const redirectsAtMost = 5
-// Each takes processor time, and none ends the request.
+const maxRedirects = 5
+// A source could send them without end.
 const maxInformationalResponses = 20
 const notGit = 'The source ended the connection, or does not speak the Git protocol.'
-const handedOn = [
+const forwardedHeaders = [
   'accept',
   'content-type',
   'content-encoding',
-  // Without it the request would be chunked, which HTTP/1.0 and many CGI programs do not know.
+  // Without it the request would be chunked, which HTTP/1.0 and many CGI programs do not support.
   'content-length',
   'git-protocol',
   'user-agent',
 ]
 
 /**
- * Stands between git and a repository that is served over smart HTTP: https://git-scm.com/docs/http-protocol.
- * Git knows neither the credentials nor the way: each connection goes to an address that was checked, a
- * redirection of the first request is followed to one that is checked as well, and whatever does not speak
- * the smart protocol is refused, since git would fall back to fetching files one by one and unchecked.
+ * Opens a proxy between git and a repository served over smart HTTP: https://git-scm.com/docs/http-protocol.
+ * Git never sees the credentials, and every connection goes to a checked address, also after a redirect of the first
+ * request. A source that does not speak the smart protocol is rejected, since git would fall back to the dumb protocol.
  */
 export async function openHttpRelay(options: Options) {
   const { url, authorization, agentFor, signal, onProgress } = options
@@ -72,69 +71,71 @@ export async function openHttpRelay(options: Options) {
 
   function credentialsAt(at: URL): Credentials {
     if (authorization === undefined) return 'none'
-    return at.origin === url.origin ? 'given' : 'kept back'
+    return at.origin === url.origin ? 'given' : 'withheld'
   }
 
-  async function ask(at: URL, options: RequestOptions, body?: IncomingMessage) {
+  async function send(at: URL, options: RequestOptions, body?: IncomingMessage) {
     const agent = agents.get(at.origin) ?? agentFor(at)
     agents.set(at.origin, agent)
     const headers: OutgoingHttpHeaders = {
-      // Both are of this file: the options of a request with an object of headers.
+      // Both callers pass headers as an object.
       ...(options.headers as OutgoingHttpHeaders),
       ...(credentialsAt(at) === 'given' && { authorization }),
     }
-    const send = at.protocol === 'https:' ? httpsRequest : httpRequest
-    const asking = send(at, { ...options, headers, agent: await agent, signal })
+    const requestOf = at.protocol === 'https:' ? httpsRequest : httpRequest
+    const request = requestOf(at, { ...options, headers, agent: await agent, signal })
     let informationalResponses = 0
-    asking.on('information', () => {
+    request.on('information', () => {
       if (++informationalResponses <= maxInformationalResponses) return
-      asking.destroy(importFailed('The source sends too many informational responses (1xx).'))
+      request.destroy(importFailed('The source sends too many informational responses (1xx).'))
     })
-    const answered = once(asking, 'response')
-    if (body) await Promise.race([pipeline(body, asking), answered])
-    else asking.end()
+    const responded = once(request, 'response')
+    if (body) await Promise.race([pipeline(body, request), responded])
+    else request.end()
     // The event has one argument.
-    const [answer] = (await answered) as [IncomingMessage]
-    return answer
+    const [response] = (await responded) as [IncomingMessage]
+    return response
   }
 
   async function advertise(headers: OutgoingHttpHeaders): Promise<IncomingMessage> {
     let at = new URL(`${base.href}/info/refs?service=${service}`)
-    for (let hops = 0; hops <= redirectsAtMost; hops++) {
-      const answer = await ask(at, { headers })
-      if (!redirections.has(answer.statusCode ?? 0)) {
-        expect(answer, advertisement, credentialsAt(at))
+    for (let redirects = 0; redirects <= maxRedirects; redirects++) {
+      const response = await send(at, { headers })
+      if (!redirections.has(response.statusCode ?? 0)) {
+        expect(response, advertisement, credentialsAt(at))
         base = new URL(at.href.split('/info/refs?', 1)[0] ?? '')
-        return answer
+        return response
       }
-      answer.destroy()
-      at = redirected(at, answer.headers.location)
+      response.destroy()
+      at = redirected(at, response.headers.location)
     }
     throw importFailed('The source redirects too often.')
   }
 
-  async function answerGit(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async function relayRequest(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const headers = Object.fromEntries(
-      handedOn.flatMap((name) => (request.headers[name] ? [[name, request.headers[name]]] : [])),
+      forwardedHeaders.flatMap((name) =>
+        request.headers[name] ? [[name, request.headers[name]]] : [],
+      ),
     )
     if (request.url === `/${secret}/info/refs?service=${service}`) {
-      return handBack(await advertise(headers), response, { onProgress, maxBytes: refsMaxBytes })
+      return forward(await advertise(headers), response, { onProgress, maxBytes: refsMaxBytes })
     }
     if (request.url !== `/${secret}/${service}` || request.method !== 'POST') {
       response.writeHead(404).end()
       return
     }
     const at = new URL(`${base.href}/${service}`)
-    const answer = await ask(at, { method: 'POST', headers }, request)
-    expect(answer, result, credentialsAt(at))
-    await handBack(answer, response, { onProgress, maxBytes: Number.POSITIVE_INFINITY })
+    const upstream = await send(at, { method: 'POST', headers }, request)
+    expect(upstream, result, credentialsAt(at))
+    await forward(upstream, response, { onProgress, maxBytes: Number.POSITIVE_INFINITY })
   }
 
   const server = createServer((request, response) => {
-    answerGit(request, response).catch((error) => {
-      const told = signal.aborted ? signal.reason : explain(error)
-      // A git that has ended by itself breaks the pipe, and says why.
-      if (told instanceof Problem || !response.destroyed) fault ??= told
+    relayRequest(request, response).catch((error) => {
+      const reason = signal.aborted ? signal.reason : explain(error)
+      // A git that ends early breaks the pipe, and reports the reason itself.
+      if (reason instanceof Problem || !response.destroyed) fault ??= reason
       if (response.headersSent) response.destroy()
       else response.writeHead(502).end()
     })
@@ -157,19 +158,19 @@ export async function openHttpRelay(options: Options) {
   return relay
 }
 
-async function handBack(
-  answer: IncomingMessage,
+async function forward(
+  upstream: IncomingMessage,
   response: ServerResponse,
   { onProgress, maxBytes }: { onProgress: () => void; maxBytes: number },
 ): Promise<void> {
-  const { 'content-type': type } = answer.headers
+  const { 'content-type': type } = upstream.headers
   response.writeHead(200, { ...(type && { 'content-type': type }) })
   let isOfSource = false
   let bytes = 0
-  answer.once('error', () => {
+  upstream.once('error', () => {
     isOfSource = !response.destroyed
   })
-  // Git buffers a whole advertisement before it parses it, so it is bounded here.
+  // Limited here, because git buffers a whole advertisement before it parses it.
   const bounded = new Transform({
     transform(chunk: Buffer, _encoding, done) {
       onProgress()
@@ -177,25 +178,25 @@ async function handBack(
       done(bytes > maxBytes ? tooManyRefs() : null, chunk)
     },
   })
-  await pipeline([answer, ...decoders(answer), bounded, response]).catch((error) => {
+  await pipeline([upstream, ...decoders(upstream), bounded, response]).catch((error) => {
     if (error instanceof Problem) throw error
     if (isUndecodable(error)) throw importFailed(notGit, error)
-    // A git that has enough of what it reads hangs up, and says why itself.
+    // When git hangs up, it reports the reason itself.
     if (!isOfSource) return
     throw error.code === 'ECONNRESET'
-      ? importFailed('The source ended the connection in the middle of its answer.', error)
+      ? importFailed('The source ended the connection in the middle of its response.', error)
       : error
   })
 }
 
-// Decoded here and not by git: what counts is how large an answer really is.
-function decoders(answer: IncomingMessage): Duplex[] {
-  const encoding = answer.headers['content-encoding']?.trim().toLowerCase() ?? 'identity'
+// Decoded here and not by git, so that the limit applies to the decoded size.
+function decoders(upstream: IncomingMessage): Duplex[] {
+  const encoding = upstream.headers['content-encoding']?.trim().toLowerCase() ?? 'identity'
   if (encoding === 'identity') return []
   if (/^(x-)?gzip$/.test(encoding)) return [createGunzip()]
   if (encoding === 'deflate') return [createInflate()]
   throw importFailed(
-    `The source sends the encoding "${printable(encoding)}", which is not accepted.`,
+    `The source uses the content encoding "${printable(encoding)}", which is not supported.`,
   )
 }
 
@@ -203,32 +204,32 @@ function isUndecodable(error: NodeJS.ErrnoException): boolean {
   return /^Z_/.test(error.code ?? '')
 }
 
-/** Whether the host of a repository has the credentials for it: not one that it only redirects to. */
-type Credentials = 'none' | 'given' | 'kept back'
+/** Whether credentials are sent to a host: not to a host that the source redirects to. */
+type Credentials = 'none' | 'given' | 'withheld'
 
-const asksForCredentials: Record<Credentials, string> = {
-  none: 'The source asks for credentials: https://user:password@… in its address.',
+const unauthorizedDetails: Record<Credentials, string> = {
+  none: 'The source requires credentials; add them to its address: https://user:password@…',
   given: 'The source does not accept these credentials.',
-  'kept back':
+  withheld:
     'The source redirects to another host, which asks for credentials; import from that host itself.',
 }
 
-/** Refuses an answer that is not what Git's smart protocol has at this place. */
-function expect(answer: IncomingMessage, type: string, credentials: Credentials): void {
-  const { statusCode = 0 } = answer
-  const isSmart = answer.headers['content-type']?.split(';', 1)[0]?.trim().toLowerCase() === type
+/** Throws an `import_failed` for a response that does not follow Git's smart protocol. */
+function expect(upstream: IncomingMessage, type: string, credentials: Credentials): void {
+  const { statusCode = 0 } = upstream
+  const isSmart = upstream.headers['content-type']?.split(';', 1)[0]?.trim().toLowerCase() === type
   if (statusCode === 200 && isSmart) return
-  answer.destroy()
+  upstream.destroy()
   if (statusCode === 401) {
-    throw importFailed(asksForCredentials[credentials])
+    throw importFailed(unauthorizedDetails[credentials])
   }
   if (statusCode === 403) throw importFailed('The source does not let these credentials read it.')
   if (statusCode === 404 || statusCode === 410) {
-    throw importFailed('There is no repository at the source, or it is not to be seen.')
+    throw importFailed('There is no repository at the source, or it is private.')
   }
   if (statusCode !== 200) throw importFailed(`The source answers with HTTP status ${statusCode}.`)
   throw importFailed(
-    'What is at the source does not speak the smart HTTP protocol of Git; there may be no repository.',
+    'The source does not speak the smart HTTP protocol of Git; check that its address is a repository.',
   )
 }
 
@@ -256,25 +257,25 @@ const reasons: Record<string, string> = {
   ECONNREFUSED: 'the connection was refused',
   ECONNRESET: 'the connection was reset',
   EPIPE: 'the connection was reset',
-  EHOSTUNREACH: 'there is no way to its host',
-  ENETUNREACH: 'there is no way to its network',
-  ETIMEDOUT: 'it does not answer',
+  EHOSTUNREACH: 'no route to its host',
+  ENETUNREACH: 'no route to its network',
+  ETIMEDOUT: 'the connection timed out',
   EPROTO: 'it does not speak TLS',
   CERT_HAS_EXPIRED: 'its certificate has expired',
   DEPTH_ZERO_SELF_SIGNED_CERT: 'its certificate is signed by itself',
-  SELF_SIGNED_CERT_IN_CHAIN: 'its certificate is signed by nobody who is known',
-  UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'its certificate is signed by nobody who is known',
-  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: 'its certificate is signed by nobody who is known',
+  SELF_SIGNED_CERT_IN_CHAIN: 'its certificate is not signed by a known authority',
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'its certificate is not signed by a known authority',
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: 'its certificate is not signed by a known authority',
   ERR_TLS_CERT_ALTNAME_INVALID: 'its certificate is for another name',
   HPE_INVALID_CONSTANT: 'it does not speak HTTP',
   HPE_HEADER_OVERFLOW: 'its headers are too large',
 }
 
 function explain(error: unknown): unknown {
-  // Node gives up on a connection to several addresses with an error that holds one for each.
+  // When all addresses of a host fail, Node throws an AggregateError with an error for each.
   const first = error instanceof AggregateError ? error.errors[0] : error
   const code = first instanceof Error && 'code' in first ? String(first.code) : ''
-  const reason = reasons[code] ?? (/^(CERT|ERR_(SSL|TLS))_/.test(code) ? 'its TLS is faulty' : '')
+  const reason = reasons[code] ?? (/^(CERT|ERR_(SSL|TLS))_/.test(code) ? 'its TLS is invalid' : '')
   const isHttp = code.startsWith('HPE_')
   if (reason === '' && !isHttp) return error
   return importFailed(`The source cannot be reached: ${reason || 'it does not speak HTTP'}.`, error)

@@ -22,5 +22,5 @@ for (const complaint of [
 test('a password that cannot be asked for is no damage', () => {
   const complaint =
     "fatal: could not read Username for 'https://host.example': terminal prompts disabled"
-  assert.match(toImportFault({ exitCode: 128, complaint }, []).message, /asks for credentials/)
+  assert.match(toImportFault({ exitCode: 128, complaint }, []).message, /requires credentials/)
 })

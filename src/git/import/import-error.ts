@@ -2,7 +2,7 @@ import { printable } from '../../base/format.ts'
 import { Problem } from '../../base/problem.ts'
 import type { Ended } from '../process/git-process.ts'
 
-/** An import that cannot be: `detail` says why, in a sentence. */
+/** The Problem for a failed import; `detail` is a sentence with the reason. */
 export function importFailed(detail: string, cause?: unknown): Problem {
   return new Problem('import_failed', detail, { cause })
 }
@@ -11,14 +11,14 @@ export function importTooLarge(maxBytes: number): Problem {
   return importFailed(`The source is too large: an import may have at most ${maxBytes} bytes.`)
 }
 
-/** Most bytes that the list of a source's refs may have: about a million refs, all of which are held in memory at once. */
+/** Size limit of a source's list of refs, which is held in memory: about a million refs. */
 export const refsMaxBytes = 64 * 1024 * 1024
 
 export function tooManyRefs(): Problem {
   return importFailed('The list of refs in the source is too large.')
 }
 
-/** Throws an `import_failed` for a ref name that is not UTF-8, and was read as if it were. */
+/** Throws an `import_failed` for a ref name that was decoded from invalid UTF-8. */
 export function requireUtf8(name: string): void {
   if (!name.includes('\ufffd')) return
   throw importFailed(
@@ -27,11 +27,11 @@ export function requireUtf8(name: string): void {
 }
 
 /**
- * What a git that could not fetch from a source means. `said` is what the source itself told, line by line.
- * Git's own words name paths of this server, so only those that are known are repeated.
+ * Translates the failure of a git that fetched from a source. `remoteLines` are the messages of the source. Git's own
+ * messages contain paths of this server, so clients only see texts for known ones.
  */
-export function toImportFault({ exitCode, complaint }: Ended, said: string[]): Error {
-  // A user's name may be a token, and ssh repeats it.
+export function toImportFault({ exitCode, complaint }: Ended, remoteLines: string[]): Error {
+  // ssh prints the username, which may be a token.
   const logged = complaint.replace(/(?<![^\s'"@/])[^\s'"@/]+@/g, '…@')
   const cause = new Error(`git ended with ${exitCode ?? 'a signal'}: ${logged}`)
   if (/No space left on device|quota exceeded/i.test(complaint)) {
@@ -42,33 +42,33 @@ export function toImportFault({ exitCode, complaint }: Ended, said: string[]): E
   const detail =
     known?.explain(...match.slice(1).map((found = '') => printable(found))) ??
     unknownFault(exitCode)
-  const words = said.map((line) =>
-    printable(line.replace(/^remote: */, '')).slice(0, saidMaxLength),
+  const messages = remoteLines.map((line) =>
+    printable(line.replace(/^remote: */, '')).slice(0, messageMaxLength),
   )
-  const told = words.length > 0 ? ` It says: "${words.join(' ').trim()}"` : ''
-  return importFailed(detail + told, cause)
+  const remote = messages.length > 0 ? ` It says: "${messages.join(' ').trim()}"` : ''
+  return importFailed(detail + remote, cause)
 }
 
-const saidMaxLength = 200
+const messageMaxLength = 200
 
 type Fault = { pattern: RegExp; explain: (...found: string[]) => string }
 
-// In the order in which they are looked for: a cause is told before what follows from it.
+// In order of priority: causes before their consequences.
 const faults: Fault[] = [
   {
     pattern: /Host key verification failed/i,
     explain: () =>
-      'The host key of the source is not the one that it had before; if it was changed on purpose, whoever ' +
-      'runs the service removes its line from the file known_hosts of the data directory.',
+      'The host key of the source has changed. If that is intended, an administrator must remove its line ' +
+      'from the file known_hosts in the data directory.',
   },
   {
     pattern: /gnoring funny ref '(.{1,200}?)'/,
-    explain: (name = '') => `The source has a ref "${name}", which is no ref name.`,
+    explain: (name = '') => `The source has a ref "${name}", which is not a valid ref name.`,
   },
   {
     pattern: /object ([0-9a-f]{40}): (\w+): (.{1,200})/,
-    explain: (id = '', fault = '', what = '') =>
-      `The source has an object that is refused: ${id}, ${fault}: ${what}.`,
+    explain: (id = '', fault = '', description = '') =>
+      `The source has an invalid object: ${id}, ${fault}: ${description}.`,
   },
   {
     pattern: /mismatched algorithms|object format|\bsha256\b/,
@@ -84,21 +84,21 @@ const faults: Fault[] = [
   },
   {
     pattern: /Permission denied|Authentication failed|could not read (Username|Password)/i,
-    explain: () => 'The source asks for credentials, or does not accept those that were given.',
+    explain: () => 'The source requires credentials, or does not accept the given ones.',
   },
   {
     pattern: /cannot run ssh|ssh: not found|ssh: No such file/i,
-    explain: () => 'The server has no ssh program to reach the source with.',
+    explain: () => 'The server has no ssh program to connect to the source.',
   },
   {
     pattern:
       /(Connection refused|timed out|No route to host|Network is unreachable|Connection reset)/i,
-    explain: (what = '') => `The source cannot be reached: ${what}.`,
+    explain: (reason = '') => `The source cannot be reached: ${reason}.`,
   },
   {
     pattern:
       /not appear to be a git repository|repository not (found|exported)|access denied|not found/i,
-    explain: () => 'There is no repository at the source, or it is not to be seen.',
+    explain: () => 'There is no repository at the source, or it is private.',
   },
   {
     pattern:
@@ -109,7 +109,8 @@ const faults: Fault[] = [
   {
     pattern:
       /trying to write non-commit object|cannot lock ref|unable to update local ref|cannot update ref/i,
-    explain: () => 'The source has refs that cannot be stored, such as a branch that is no commit.',
+    explain: () =>
+      'The source has refs that cannot be stored, such as a branch that does not point to a commit.',
   },
   {
     pattern: /remote error: (.{1,200})/,
@@ -124,6 +125,6 @@ const faults: Fault[] = [
 
 function unknownFault(exitCode: number | null): string {
   return exitCode === null
-    ? 'The source ended the connection, or git was ended in the middle of the import.'
+    ? 'The source ended the connection, or git was killed during the import.'
     : 'Git could not fetch from the source.'
 }

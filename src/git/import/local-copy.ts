@@ -15,41 +15,40 @@ import { OddFileError, type OpenedFolder } from './opened-folder.ts'
 
 type Options = {
   maxBytes: number
-  /** Most files and folders that are looked at. */
+  /** Largest number of files and folders that are read. */
   maxEntries?: number
   signal: AbortSignal
-  /** Called with how many bytes have been copied. */
+  /** Called with the number of bytes copied so far. */
   onProgress: (bytes: number) => void
 }
 
 type Copying = {
-  /** Counts bytes before they are written. Throws when they are too many, or nobody wants them any more. */
+  /** Counts bytes before they are written. Throws when there are too many, or the signal is aborted. */
   spend: (bytes: number) => void
-  /** Counts what is found in folders, which takes time and space whatever its size is. */
+  /** Counts entries of folders, which cost time and space regardless of their sizes. */
   count: () => void
 }
 
 const refMaxBytes = 4096
 const configMaxBytes = 1024 * 1024
-const entriesAtMost = 2_000_000
-// No ref name is longer; see isRefName.
+const defaultMaxEntries = 2_000_000
+// The limit of isRefName.
 const refPathMaxLength = 1024
 const shownMaxLength = 200
 const chunkBytes = 1024 * 1024
-// A copy waits for the disk more than it works.
-const filesAtOnce = 32
+// Copying is bound by the disk's latency.
+const maxConcurrentFiles = 32
 
 const ownConfig = '[core]\n\trepositoryformatversion = 0\n\tbare = true\n'
 
 /**
- * Copies the refs and objects of a repository: gitrepository-layout(5). Nothing else of it is used: not its
- * hooks and settings, and no file that is reached through a symbolic link. Throws an `import_failed` for a
- * repository that is not whole in itself.
+ * Copies the refs and objects of a repository: gitrepository-layout(5). Its hooks and settings are not copied, and
+ * symbolic links are not followed. Throws an `import_failed` for a repository that is incomplete or damaged.
  */
 export async function copyRepository(
   source: OpenedFolder,
   target: string,
-  { maxBytes, maxEntries = entriesAtMost, signal, onProgress }: Options,
+  { maxBytes, maxEntries = defaultMaxEntries, signal, onProgress }: Options,
 ): Promise<void> {
   let total = 0
   let entries = 0
@@ -72,9 +71,9 @@ export async function copyRepository(
     await refuseParts(source)
     await mkdir(target, { mode: 0o700 })
     await writeFile(join(target, 'config'), ownConfig)
-    // Git knows a repository by it; what the source's own stands for is read by readHead.
+    // Git requires a HEAD; the source's own is read by readHead.
     await writeFile(join(target, 'HEAD'), 'ref: refs/heads/main\n')
-    // Loose refs before packed ones: a ref that is being packed is then seen in one place at least.
+    // Loose before packed, so that a ref that is being packed meanwhile is not missed.
     await copyFolder(source, 'refs', target, copying, refRules)
     await copyPackedRefs(source, target, copying)
     await copyFolder(source, 'objects', target, copying, objectRules)
@@ -83,7 +82,7 @@ export async function copyRepository(
   }
 }
 
-/** The ref that a repository's HEAD stands for; undefined when it stands for a commit. Throws an `import_failed` for any other. */
+/** Reads the ref that HEAD points to; undefined when HEAD is detached. Throws an `import_failed` when it is damaged. */
 export async function readHead(source: OpenedFolder): Promise<string | undefined> {
   const head = await source.text('HEAD', refMaxBytes).catch((error) => {
     throw explain(error)
@@ -102,7 +101,7 @@ function explain(error: unknown): unknown {
   )
 }
 
-/** Refuses a repository that is a part of another one, or has only a part of its history. */
+/** Throws an `import_failed` for a repository that depends on another one, or lacks a part of its history. */
 async function refuseParts(source: OpenedFolder): Promise<void> {
   if (await source.text('commondir', 1)) {
     throw importFailed('The source is a worktree; import the repository that it belongs to.')
@@ -120,7 +119,7 @@ async function refuseParts(source: OpenedFolder): Promise<void> {
   }
 }
 
-/** The text of a repository's configuration. */
+/** Reads the text of a repository's configuration. */
 export async function readConfig(source: OpenedFolder): Promise<string> {
   const config = await source.text('config', configMaxBytes + 1).catch((error) => {
     throw explain(error)
@@ -140,7 +139,7 @@ async function copyPackedRefs(
   await requirePackedRefs(join(target, 'packed-refs'))
 }
 
-/** Which files and folders of a folder are copied. */
+/** Selects the files and folders to copy. */
 type Rules = {
   isFile: (path: string) => boolean
   isFolder: (path: string) => boolean
@@ -161,8 +160,7 @@ const objectRules: Rules = {
     copyNamed(folder, nameOf(path), join(target, path), copying),
 }
 
-// One folder after the other: those of a hostile source branch without end, and each that is open is a descriptor.
-// What stands in it for no ref would be passed over, and the rest would pass for the whole.
+// Git would skip invalid lines, and the import would silently be incomplete.
 async function requirePackedRefs(path: string): Promise<void> {
   await using file = await open(path).catch(() => undefined)
   if (!file) return
@@ -175,6 +173,7 @@ async function requirePackedRefs(path: string): Promise<void> {
   }
 }
 
+// One folder at a time: each open folder is a descriptor, and a hostile source may nest them without end.
 async function copyFolder(
   parent: OpenedFolder,
   path: string,
@@ -199,15 +198,15 @@ async function copyFolder(
       if (rules.isFile(inside)) files.push(inside)
     } else if (rules.isFolder(inside)) folders.push(inside)
   }
-  // A pack counts when its index is there, so the pack is copied first.
+  // A pack becomes visible with its index, so the pack is copied first.
   files.sort((a, b) => Number(a.endsWith('.idx')) - Number(b.endsWith('.idx')))
-  await forEachConcurrently(filesAtOnce, files, (inside) =>
+  await forEachConcurrently(maxConcurrentFiles, files, (inside) =>
     rules.copy(folder, inside, target, copying),
   )
   for (const inside of folders) await copyFolder(folder, inside, target, copying, rules)
 }
 
-/** Copies a ref. Git would leave out one that it cannot read, and the rest would pass for the whole. */
+/** Copies a ref. Throws for an invalid one: git would skip it, and the import would silently be incomplete. */
 async function copyRef(
   folder: OpenedFolder,
   path: string,
@@ -221,13 +220,13 @@ async function copyRef(
   if (!isFine) {
     throw importFailed(`The source is damaged: its ref "${printable(path)}" is garbage.`)
   }
-  // Git passes over what follows an id.
+  // Git ignores text after an id.
   const plain = symbolic === undefined ? `${text.slice(0, 40)}\n` : text
   spend(plain.length)
   await writeFile(join(target, path), plain, { flag: 'wx' })
 }
 
-/** Copies a file, if it is there: files of a repository that is in use come and go. */
+/** Copies a file, if it exists: files of a repository in use come and go. */
 async function copyNamed(
   folder: OpenedFolder,
   name: string,
@@ -238,12 +237,12 @@ async function copyNamed(
   await using file = await folder.file(name)
   if (!file) return
   await using copy = await open(target, 'wx', 0o600)
-  // Its size is only where to begin: a file may grow while it is copied.
+  // The size is only a hint: a file may grow while it is copied.
   const { size, atime, mtime } = await file.stat()
   const buffer = Buffer.allocUnsafe(Math.max(1, Math.min(size + 1, chunkBytes)))
   for (let total = 0; ; ) {
     const { bytesRead } = await file.read(buffer, 0, buffer.length, null)
-    // The order in which packs were made tells which of them build on others.
+    // Packs may build on older ones, and mirrorCopy takes them in order of age.
     if (bytesRead === 0) return copy.utimes(atime, mtime)
     total += bytesRead
     check(total)

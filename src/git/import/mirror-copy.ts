@@ -9,21 +9,20 @@ import { packBytes, readAllRefs } from '../refs/refs.ts'
 import { importFailed, importTooLarge, toImportFault } from './import-error.ts'
 import type { Mirroring } from './mirror.ts'
 
-// All of it is synced at once when it is complete.
+// The import is synced as a whole when it is complete.
 const config = { 'core.fsync': 'none' }
 
 // gitformat-pack(5): "PACK", the version, the number of objects.
 const packHeadBytes = 12
 const packCountAt = 8
 const lineFeed = 10
-// More are better made into one.
-const packsAtMost = 8
+// Beyond this, a single new pack is better.
+const maxPacks = 8
 const fewRefs = 20
 
 /**
- * Takes every ref of a copy (local-copy.ts), with all that it reaches, into an empty repository. The objects go
- * through one pack, in which each is checked like those of a push, and that nothing is missing. Refs of refused
- * names are left out. Nothing of it is synced to the disk.
+ * Imports every ref of a copy (local-copy.ts), with all reachable objects, into an empty repository. Objects are checked
+ * like those of a push, and for completeness. Refs with names that are not allowed are omitted. Nothing is synced to disk.
  */
 export async function mirrorCopy(
   copy: string,
@@ -36,7 +35,7 @@ export async function mirrorCopy(
   const wanted = new Set(refs.map(([, id]) => id))
   const commands = refs.map(([name, id]) => `create ${name} ${id}\n`)
   const { git, signal } = mirroring
-  // Started now, it waits for what it is to do.
+  // Started early, so that it is ready when the objects are.
   await using updater = await git.start(gitCommands.updateRefs(directory), optionsOf(mirroring))
   updater.stdout.resume()
   try {
@@ -47,7 +46,7 @@ export async function mirrorCopy(
   } catch (error) {
     throw nameBroken(error, refs)
   }
-  // The first maintenance does so with few.
+  // Few refs are left to the first maintenance.
   if (refs.length > fewRefs) await packRefs(directory, mirroring)
 }
 
@@ -66,12 +65,12 @@ async function takeObjects(
 type Taking = {
   copy: string
   directory: string
-  /** The ids that refs lead to, a line each. */
+  /** The ids that refs point to, one per line. */
   wanted: string
 }
 
 /**
- * Takes the packs of a copy as they are, if refs lead to all that is in them. False, with nothing taken, when
+ * Takes the packs of a copy unchanged, if all their objects are reachable. Returns false, with nothing taken, when
  * there is more in them, or when a later pack is none by itself.
  */
 async function takePacks(
@@ -89,7 +88,7 @@ async function takePacks(
     expected += await countOf(file)
     await using receiver = await startTaking(directory, file.fd, mirroring)
     if (index === packs.length - 1) {
-      // To count takes less time than to take.
+      // Counting is faster than indexing a pack.
       const [count, counted] = await orAborted(counting, signal)
       if (counted.exitCode !== 0) throw toImportFault(counted, [])
       if (count !== expected) {
@@ -104,7 +103,7 @@ async function takePacks(
   return true
 }
 
-/** Takes what refs lead to and nothing else. */
+/** Takes only the reachable objects, in a new pack. */
 async function takeReachable(
   { copy, directory, wanted }: Taking,
   mirroring: Mirroring,
@@ -116,7 +115,7 @@ async function takeReachable(
   sender.stdin.end(wanted)
   const ending = Promise.all([endOf(sender), endOf(receiver)])
   const [sent, received] = await orAborted(ending, mirroring.signal)
-  // Who cannot write because the other has ended says no more than that, or nothing.
+  // After a broken pipe the sender's message is no help; the receiver's is.
   const isBroken = sent.complaint === '' || /write error/.test(sent.complaint)
   if (sent.exitCode !== 0 && !isBroken) throw toImportFault(sent, [])
   await requireTaken(received, directory, mirroring)
@@ -142,7 +141,7 @@ async function requireTaken(received: Ended, directory: string, { limits }: Mirr
   throw isTooLarge ? importTooLarge(limits.fileMaxBytes) : toImportFault(received, [])
 }
 
-/** The packs of a repository from the oldest on; none when they are many, or there are other objects. */
+/** Lists the packs of a repository, oldest first; none when there are too many, or loose objects. */
 async function packsOf(directory: string): Promise<string[]> {
   const entries = await readdir(join(directory, 'objects'), {
     recursive: true,
@@ -151,14 +150,14 @@ async function packsOf(directory: string): Promise<string[]> {
   const paths = entries
     .filter((entry) => entry.isFile() && !entry.name.endsWith('.idx'))
     .map(({ parentPath, name }) => join(parentPath, name))
-  if (paths.length > packsAtMost || !paths.every((path) => path.endsWith('.pack'))) return []
+  if (paths.length > maxPacks || !paths.every((path) => path.endsWith('.pack'))) return []
   const packs = await Promise.all(
     paths.map(async (path) => ({ path, madeAt: (await stat(path)).mtimeMs })),
   )
   return packs.sort((a, b) => a.madeAt - b.madeAt).map(({ path }) => path)
 }
 
-/** How many objects a pack says that it has. */
+/** Reads the number of objects from a pack's header. */
 async function countOf(pack: FileHandle): Promise<number> {
   const { buffer } = await pack.read(Buffer.alloc(packHeadBytes), 0, packHeadBytes, 0)
   return buffer.readUInt32BE(packCountAt)
@@ -190,18 +189,21 @@ function optionsOf({ owner, limits }: Mirroring) {
   return { owner, limits, config }
 }
 
-/** How a git ends. It ends when all that it wrote has been read. */
+/** Waits for the end of a git process, and drains its channel, which it would otherwise block on. */
 function endOf(child: GitProcess): Promise<Ended> {
   child.channel.resume()
   return child.ended
 }
 
-/** Says which ref it is that leads to an object which is not there. */
+/** Replaces an error about a missing object by one that names the ref. */
 function nameBroken(error: unknown, refs: [name: string, id: string][]): unknown {
   const complaint =
     error instanceof Error && error.cause instanceof Error ? error.cause.message : ''
   const [, id] = /(?:bad object|nonexistent object) ([0-9a-f]{40})/.exec(complaint) ?? []
   const broken = id === undefined ? undefined : refs.find(([, value]) => value === id)
   if (!broken) return error
-  return importFailed(`The source is damaged: its ref "${broken[0]}" leads to nothing.`, error)
+  return importFailed(
+    `The source is damaged: its ref "${broken[0]}" points to a missing object.`,
+    error,
+  )
 }

@@ -18,7 +18,7 @@ import {
   tooManyRefs,
 } from './import-error.ts'
 
-/** Where a repository is fetched from, as git is told. */
+/** The source of a fetch, in git's terms. */
 export type MirrorSource = {
   /** An address or a path without credentials. */
   address: string
@@ -28,7 +28,7 @@ export type MirrorSource = {
   variables?: Record<string, string>
 }
 
-/** What a mirror is made with: `signal` ends it, and `limits` bound each of its processes. */
+/** Context of an import: `signal` aborts it, and `limits` apply to each of its processes. */
 export type Mirroring = {
   git: Git
   owner: string
@@ -39,15 +39,15 @@ export type Mirroring = {
 }
 
 const startMaxLength = 65_536
-const saidLines = 5
+const maxRemoteLines = 5
 const shownMaxLength = 200
-// Time and source of a line take about as much as a ref.
+// Each line's timestamp and prefix are about as long as a ref.
 const traceMaxBytes = 2 * refsMaxBytes
 const tracePrefixMaxLength = 80
 
 /**
- * Fetches every ref of a source with all that it reaches into an empty repository, each object checked like
- * those of a push. Refs of refused names are left out. Nothing of it is synced to the disk.
+ * Fetches every ref of a source, with all reachable objects, into an empty repository. Objects are checked like those of
+ * a push. Refs with names that are not allowed are omitted. Nothing is synced to disk.
  */
 export async function fetchMirror(
   source: MirrorSource,
@@ -55,12 +55,12 @@ export async function fetchMirror(
   mirroring: Mirroring,
 ): Promise<void> {
   await runFetching(gitCommands.mirror(directory, source.address), source, mirroring, directory)
-  // The refs came as a file each.
+  // The fetch wrote a file for each ref.
   await mirroring.git.run(gitCommands.packRefs(directory), { config: { 'core.fsync': 'none' } })
   await dropRefusedRefs(directory, mirroring.git)
 }
 
-/** The full name that the HEAD of a source stands for; undefined when it stands for a commit, or for nothing. */
+/** Reads the ref that a source's HEAD points to; undefined when HEAD is detached, or unborn. */
 export async function readSourceHead(
   source: MirrorSource,
   mirroring: Mirroring,
@@ -68,22 +68,22 @@ export async function readSourceHead(
   const command = gitCommands.listHead(source.address)
   const { output, trace } = await runFetching(command, source, mirroring)
   const [, target] = /^ref: (.*)\tHEAD$/m.exec(output) ?? []
-  // Git drops a symbolic ref that is no ref name without a word; its trace is where it can be seen.
+  // Git silently drops an invalid target; only its trace shows it.
   return target ?? symbolicHeadIn(trace)
 }
 
-/** Throws an `import_failed` for what is no ref name that a HEAD could stand for. */
+/** Throws an `import_failed` for an invalid target of HEAD. */
 export function requireHead(name: string | undefined): void {
   if (name === undefined || isRefName(name)) return
   const shown = printable(name).slice(0, shownMaxLength)
-  throw importFailed(`The HEAD of the source is "${shown}", which is no ref name.`)
+  throw importFailed(`The HEAD of the source is "${shown}", which is not a valid ref name.`)
 }
 
-/** Makes HEAD stand for a branch. Throws an `import_failed` for a name that is none. */
+/** Points HEAD at a branch. Throws an `import_failed` for an invalid name. */
 export async function setHead(directory: string, wanted: string | undefined): Promise<void> {
   requireHead(wanted)
   const branches = await listBranches(directory)
-  // A HEAD that stands for nothing cannot be cloned, so another branch takes its place if there is one.
+  // A clone checks out nothing when HEAD points to a missing branch, so another branch is chosen if there is one.
   const isUsable =
     wanted?.startsWith(branchPrefix) &&
     refNameFault(wanted) === undefined &&
@@ -99,21 +99,21 @@ async function runFetching(
   directory?: string,
 ): Promise<{ output: string; trace: string }> {
   signal.throwIfAborted()
-  const said: string[] = []
+  const remoteLines: string[] = []
   await using child = await git.start(command, {
     owner,
     limits,
     variables: { ...variables, GIT_TRACE_PACKET: '3' },
     config: {
       [`protocol.${protocol}.allow`]: 'always',
-      // All of it is synced at once when it is complete.
+      // The import is synced as a whole when it is complete.
       'core.fsync': 'none',
       ...config,
     },
     onProgress(line) {
-      const isSaid = line.startsWith('remote: ') && !/\d%|, done\.$|^remote: Total /.test(line)
-      if (isSaid) said.push(line)
-      if (said.length > saidLines) said.shift()
+      const isMessage = line.startsWith('remote: ') && !/\d%|, done\.$|^remote: Total /.test(line)
+      if (isMessage) remoteLines.push(line)
+      if (remoteLines.length > maxRemoteLines) remoteLines.shift()
       onProgress(line)
     },
   })
@@ -121,15 +121,15 @@ async function runFetching(
   const outcome = Promise.all([child.ended, startOf(child.stdout), readTrace(child.channel)])
   const [ended, output, trace] = await orAborted(outcome, signal)
   if (ended.exitCode !== 0 || isFunny(ended.complaint)) {
-    // Who comes to the limit of a process's files is ended without a word: signal(7), SIGXFSZ.
+    // A process that exceeds its file size limit ends without a message: signal(7), SIGXFSZ.
     const bytes = directory === undefined ? 0 : await packBytes(directory)
     if (bytes >= limits.fileMaxBytes) throw importTooLarge(limits.fileMaxBytes)
-    throw toImportFault(ended, said)
+    throw toImportFault(ended, remoteLines)
   }
   return { output, trace }
 }
 
-// Git only warns of a ref whose name is none, and leaves it out.
+// Git only warns about a ref with an invalid name, and skips it.
 function isFunny(complaint: string): boolean {
   return /[Ii]gnoring funny ref/.test(complaint)
 }
@@ -143,14 +143,14 @@ async function dropRefusedRefs(directory: string, git: Git): Promise<void> {
   await git.run(gitCommands.updateRefs(directory), { input, config: { 'core.fsync': 'none' } })
 }
 
-// Protocol 0 and 1 name it among the capabilities, 2 with the ref: gitprotocol-pack(5), gitprotocol-v2(5).
+// In protocol 0 and 1 it is a capability, in 2 an attribute of the ref: gitprotocol-pack(5), gitprotocol-v2(5).
 function symbolicHeadIn(trace: string): string | undefined {
   const [, target] =
     /symref=HEAD:(\S*)/.exec(trace) ?? / HEAD symref-target:(.*)$/m.exec(trace) ?? []
   return target
 }
 
-/** The start of what is read from a stream; the rest is read and dropped. HEAD comes first among all refs. */
+/** Reads the start of a stream and drops the rest. HEAD comes first among the refs. */
 async function startOf(stream: Readable): Promise<string> {
   let text = ''
   for await (const chunk of stream.setEncoding('utf8')) {
@@ -160,8 +160,8 @@ async function startOf(stream: Readable): Promise<string> {
 }
 
 /**
- * The start of git's trace of packets, git(1), GIT_TRACE_PACKET. Throws an `import_failed` when the source lists refs
- * without end: git would take them all into memory, whichever transport they come by.
+ * Reads the start of git's trace of packets: git(1), GIT_TRACE_PACKET. Throws an `import_failed` when the source lists
+ * refs without end: git would hold them all in memory, with any transport.
  */
 async function readTrace(stream: Readable): Promise<string> {
   let start = ''
@@ -177,7 +177,7 @@ async function readTrace(stream: Readable): Promise<string> {
   return start
 }
 
-// What git itself receives, as opposed to what its helpers do, and to packs and progress.
+// Lines that git itself receives, not those of its helpers, of packs or of progress.
 function isReceived(line: string): boolean {
   return / (fetch|ls-remote)< /.test(line.slice(0, tracePrefixMaxLength))
 }

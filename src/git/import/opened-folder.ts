@@ -4,10 +4,10 @@ import { ignoreAbsence } from '../../base/absence.ts'
 
 const { O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = constants
 
-/** What is found where a symbolic link, a pipe or a device is not followed, opened or waited for, or may not be read. */
+/** Thrown for a symbolic link, a pipe or a device, which are never opened, and for a file that may not be read. */
 export class OddFileError extends Error {
   override readonly name = 'OddFile'
-  /** What it is, as the end of a sentence. */
+  /** A description of the file, as the end of a sentence. */
   readonly reason: string
 
   constructor(name: string, reason = 'a symbolic link or no plain file') {
@@ -17,12 +17,12 @@ export class OddFileError extends Error {
 }
 
 /**
- * A folder that stays the one that was opened, whatever its owner does to the names on the way to it: what is
- * in it is reached through its descriptor, as openat(2) does, and symbolic links are never followed.
+ * An open folder. Its entries are accessed through its descriptor, as with openat(2), and symbolic links are never
+ * followed, so that renaming or replacing folders on its path has no effect.
  */
 export class OpenedFolder implements AsyncDisposable {
   readonly #handle: FileHandle
-  /** The folder's name within the first one that was opened, for people; empty for that one. */
+  /** The path relative to the first folder opened, for messages; empty for that one. */
   readonly #name: string
 
   private constructor(handle: FileHandle, name: string) {
@@ -30,19 +30,19 @@ export class OpenedFolder implements AsyncDisposable {
     this.#name = name
   }
 
-  /** Opens a folder by its path. Throws the system's error, ELOOP or ENOTDIR for what is none. */
+  /** Opens a folder by its path. Throws the system's error: ELOOP or ENOTDIR when it is not a folder. */
   static async open(path: string): Promise<OpenedFolder> {
     return new OpenedFolder(await open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW), '')
   }
 
-  /** Where the folder really is: proc(5), /proc/pid/fd. */
+  /** Returns the folder's real path: proc(5), /proc/pid/fd. */
   realPath(): Promise<string> {
     return readlink(this.#path())
   }
 
   /**
-   * Whether it is another folder or somewhere in it, whatever either of them is called: a folder may be mounted
-   * in several places. Both may be gone from where they were.
+   * Whether it is the same as another folder, or inside it. Compares inodes, not paths: a folder may be mounted in
+   * several places.
    */
   async isIn(other: string): Promise<boolean> {
     const wanted = await stat(other, { bigint: true })
@@ -54,37 +54,37 @@ export class OpenedFolder implements AsyncDisposable {
     }
   }
 
-  /** What is in it, as it is found, so that a folder without end can be given up. */
+  /** Yields its entries one by one, so that a caller can stop early in a huge folder. */
   async *entries(): AsyncGenerator<Dirent, void, undefined> {
     yield* await opendir(this.#path())
   }
 
-  /** A folder in it; undefined when there is nothing of that name. Throws an OddFile for what is no folder. */
+  /** Opens a subfolder; undefined when it does not exist. Throws an OddFileError when it is not a folder. */
   async folder(name: string): Promise<OpenedFolder | undefined> {
     const handle = await this.#open(name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
     return handle && new OpenedFolder(handle, this.#nameOf(name))
   }
 
-  /** A file in it; undefined when there is nothing of that name. Throws an OddFile for what is no plain file. */
+  /** Opens a file; undefined when it does not exist. Throws an OddFileError when it is not a regular file. */
   async file(name: string): Promise<FileHandle | undefined> {
-    // Opening a pipe would otherwise wait for somebody to write to it.
+    // O_NONBLOCK: opening a pipe would otherwise wait for a writer.
     const handle = await this.#open(name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
     if (!handle || (await handle.stat()).isFile()) return handle
     await handle.close()
     throw this.#odd(name)
   }
 
-  /** What is there under a name; undefined when there is nothing. */
+  /** Returns the metadata of an entry; undefined when it does not exist. */
   async find(name: string): Promise<Stats | undefined> {
     return lstat(`${this.#path()}/${name}`).catch(ignoreAbsence)
   }
 
-  /** The text of a file in it, or of its first bytes; empty when there is none. */
+  /** Reads the first bytes of a file as text; empty when there is no file. */
   async text(name: string, maxBytes: number): Promise<string> {
     return (await this.textOf(name, maxBytes)) ?? ''
   }
 
-  /** The same; undefined when there is none. */
+  /** Reads the first bytes of a file as text; undefined when there is no file. */
   async textOf(name: string, maxBytes: number): Promise<string | undefined> {
     await using file = await this.file(name)
     if (!file) return undefined
@@ -118,7 +118,7 @@ export class OpenedFolder implements AsyncDisposable {
   }
 }
 
-/** A path to what is open, be it gone from where it was: proc(5), /proc/pid/fd. */
+/** Returns a path to an open file that stays valid when it is moved: proc(5), /proc/pid/fd. */
 function pathOf(handle: FileHandle): string {
   return `/proc/self/fd/${handle.fd}`
 }

@@ -1,11 +1,11 @@
-/** What an import is at, and how far in percent of all of it. */
+/** The current phase of an import, and its overall progress in percent. */
 export type Progress = { phase: Phase; percent: number }
 
 type Phase = 'waiting' | 'copying' | 'counting' | 'receiving' | 'resolving' | 'storing'
 
 type Stage = { pattern: RegExp; phase: Phase; from: number; to: number }
 
-// As long as each of them takes for most repositories.
+// The share of time that each phase takes for most repositories.
 const stages: Stage[] = [
   { pattern: /^(remote: )?(Enumerating|Counting) objects:/, phase: 'counting', from: 0, to: 5 },
   { pattern: /^(remote: )?Compressing objects:/, phase: 'counting', from: 5, to: 10 },
@@ -14,7 +14,7 @@ const stages: Stage[] = [
   { pattern: /^Checking connectivity:/, phase: 'storing', from: 95, to: 99 },
 ]
 
-/** What a line of git's progress tells; undefined for any other line. */
+/** Parses a line of git's progress; undefined for any other line. */
 export function readProgress(line: string): Progress | undefined {
   const stage = stages.find(({ pattern }) => pattern.test(line))
   if (!stage) return undefined

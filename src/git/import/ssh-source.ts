@@ -10,10 +10,10 @@ type SshAddress = {
   password: Sensitive<string> | undefined
 }
 
-type Way = {
-  /** The address of the host that was checked. */
+type Connection = {
+  /** The checked address of the host. */
   address: string
-  /** The file in which the keys of hosts are remembered: ssh(1), known_hosts. */
+  /** The file of known host keys: ssh(1), known_hosts. */
   knownHosts: string
 }
 
@@ -21,10 +21,10 @@ const askpass = fileURLToPath(new URL('askpass', import.meta.url))
 const usualPort = 22
 
 /**
- * How git reaches a repository over SSH: with no key and no setting of whoever runs the service, only with the
- * password in the address, if there is one. A host is taken for what it was when it was first met.
+ * Makes a source of an SSH address. Keys and settings of the server's user are not used, only the password in the
+ * address, if any. Host keys are trusted on first use.
  */
-export function toSshSource(source: SshAddress, { address, knownHosts }: Way): MirrorSource {
+export function toSshSource(source: SshAddress, { address, knownHosts }: Connection): MirrorSource {
   const { host, port = usualPort, path, username, password } = source
   const user = username ? `${encodeURIComponent(username.reveal())}@` : ''
   const options = {
@@ -47,7 +47,7 @@ export function toSshSource(source: SshAddress, { address, knownHosts }: Way): M
     ForwardAgent: 'no',
     ClearAllForwardings: 'yes',
     PermitLocalCommand: 'no',
-    // A host's banner would stand among ssh's own words.
+    // Keeps the host's banner out of ssh's messages.
     LogLevel: 'ERROR',
   }
   const words = Object.entries(options).flatMap(([name, value]) => ['-o', `${name}=${value}`])
@@ -66,7 +66,7 @@ export function toSshSource(source: SshAddress, { address, knownHosts }: Way): M
   }
 }
 
-/** A word of a shell's command line: POSIX, "Single-Quotes". */
+/** Quotes a word of a shell command line: POSIX, "Single-Quotes". */
 function quoted(word: string): string {
   return `'${word.replaceAll("'", "'\\''")}'`
 }

@@ -61,7 +61,7 @@ test('every other option is refused by name, wherever it stands', async () => {
     ]) {
       const refused = {
         code: 'malformed_git_request',
-        message: /^git archive does not take the opt/,
+        message: /^git archive does not support the opt/,
       }
       await assert.rejects(read(words), refused, words.join(' '))
       await assert.rejects(read(words), (error: Error) => error.message.includes(`"${option}"`))
