@@ -343,7 +343,7 @@ test('a stop lets an import that comes to its end finish', async () => {
   const waited = requestImport(stopping.url, stopping.admin, { source: way.address, name: 'last' })
   await way.gate.untilHeld()
   signal(stopping.pid, 'SIGTERM')
-  await until('it is stopping', () => /"stopping: /.test(stopping.log()))
+  await until('it is stopping', () => /"stopping; /.test(stopping.log()))
   way.gate.open()
   assert.equal((await waited).status, 201)
   assert.equal(await stopping.end('SIGCONT'), 0)

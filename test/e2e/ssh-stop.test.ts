@@ -50,7 +50,7 @@ test("git's own clone that is under way when SIGTERM comes succeeds", { skip }, 
   )
   signal(working, 'SIGSTOP')
   signal(service.pid, 'SIGTERM')
-  await until('the server is stopping', () => /"stopping: /.test(service.log()))
+  await until('the server is stopping', () => /"stopping; /.test(service.log()))
   signal(working, 'SIGCONT')
   await clone
   assert.equal(await service.end('SIGCONT'), 0)
@@ -62,7 +62,7 @@ test('a second signal ends the server and what runs over SSH at once', { skip },
   await startClone(site)
   const servers = nodesOf(service.pid)
   signal(service.pid, 'SIGTERM')
-  await until('the server is stopping', () => /"stopping: /.test(service.log()))
+  await until('the server is stopping', () => /"stopping; /.test(service.log()))
   assert.equal(await service.end('SIGTERM'), 143)
   await until('no git is left', () => processesIn(service.dataDir).length === 0)
   await until('no server is left', () => servers.every((pid) => !isAlive(pid)))

@@ -82,7 +82,7 @@ for (const [second, exitCode] of [
     await using service = await startService({ env: patient })
     using _clone = await startClone(service)
     signal(service.pid, 'SIGTERM')
-    await until('the server is stopping', () => /"stopping: /.test(service.log()))
+    await until('the server is stopping', () => /"stopping; /.test(service.log()))
     assert.equal(await service.end(second), exitCode)
     await until('no git is left', () => processesIn(service.dataDir).length === 0)
   })
