@@ -82,27 +82,27 @@ test('a step without network reaches the server by no address', options, async (
 const files: Record<string, { script: string; fault: RegExp }> = {
   'a link to a file of the host': {
     script: 'ln -sf /etc/passwd "$GITHUB_ENV"',
-    fault: /^\$GITHUB_ENV is no plain file any more\.$/,
+    fault: /^\$GITHUB_ENV is no longer a regular file\.$/,
   },
   'a link to the key of the server': {
     script: 'ln -sf "$KEY" "$GITHUB_STEP_SUMMARY"',
-    fault: /^\$GITHUB_STEP_SUMMARY is no plain file any more\.$/,
+    fault: /^\$GITHUB_STEP_SUMMARY is no longer a regular file\.$/,
   },
   'a link to an endless device': {
     script: 'ln -sf /dev/zero "$GITHUB_OUTPUT"',
-    fault: /^\$GITHUB_OUTPUT is no plain file any more\.$/,
+    fault: /^\$GITHUB_OUTPUT is no longer a regular file\.$/,
   },
   'a pipe': {
     script: 'rm "$GITHUB_OUTPUT"; mkfifo "$GITHUB_OUTPUT"',
-    fault: /^\$GITHUB_OUTPUT is no plain file any more\.$/,
+    fault: /^\$GITHUB_OUTPUT is no longer a regular file\.$/,
   },
   'a folder': {
     script: 'rm "$GITHUB_PATH"; mkdir "$GITHUB_PATH"',
-    fault: /^\$GITHUB_PATH is no plain file any more\.$/,
+    fault: /^\$GITHUB_PATH is no longer a regular file\.$/,
   },
   'a socket': {
     script: `rm "$GITHUB_ENV"; perl -MIO::Socket::UNIX -e 'IO::Socket::UNIX->new(Local => $ENV{GITHUB_ENV}, Listen => 1) or die'`,
-    fault: /^\$GITHUB_ENV is no plain file any more\.$/,
+    fault: /^\$GITHUB_ENV is no longer a regular file\.$/,
   },
   'a huge file': {
     script: 'truncate -s 3G "$GITHUB_ENV"',
