@@ -11,9 +11,9 @@ import type { Workspace } from './workspace.ts'
 const idleAfterMs = 5000
 const lookEveryMs = 100
 
-/** The time from the start of svc to its first answer, in ms: on a new data directory and on a used one. */
+/** Measures the time from the start of svc to its first response, in ms: on a new and a used data directory. */
 export async function measureStart({ folder, signal }: Workspace, usedDir: string, rounds: number) {
-  say('Measuring: start to first answer')
+  say('Measuring: start to first response')
   const startOn = async (dataDir: string) => {
     signal.throwIfAborted()
     const startedAt = performance.now()
@@ -34,7 +34,7 @@ export async function measureStart({ folder, signal }: Workspace, usedDir: strin
   return medians
 }
 
-/** The memory of svc when it has started and nobody asks for anything. */
+/** Measures the memory of svc after its start, without requests. */
 export async function measureIdle({ signal }: Workspace, dataDir: string): Promise<Footprint> {
   say('Measuring: memory when idle')
   await using subject = await startSubject({ dataDir })
@@ -43,10 +43,10 @@ export async function measureIdle({ signal }: Workspace, dataDir: string): Promi
   return footprintOf(subject.pid)
 }
 
-/** How much memory svc takes in addition while a push of 2 GiB goes through. */
+/** Measures the growth of svc's memory during a push of 2 GiB. */
 export async function measureHugePush(workspace: Workspace): Promise<Growth> {
   const { folder, git, signal } = workspace
-  say('Making 2 GiB that cannot be compressed')
+  say('Creating 2 GiB of incompressible data')
   const huge = await makeBulk(workspace, { name: 'huge', sizes: mixedSizes() })
   const env = { SVC_PUSH_MAX: '4GiB' }
   await using subject = await startSubject({ dataDir: join(folder, 'data-huge'), env })

@@ -1,6 +1,6 @@
 import { Agent, get } from 'node:http'
 
-// A process of its own: in that of the bench, the start of each git would be measured, too.
+// A separate process, so that the start of each git in the benchmark is not measured.
 
 const everyMs = 8
 
@@ -10,14 +10,14 @@ const headers = { authorization: `Bearer ${token}` }
 let latencies: number[] = []
 
 setInterval(ask, everyMs)
-// Each message asks for what was measured since the one before.
+// Each message requests the times measured since the previous one.
 process.on('message', () => {
   process.send?.(latencies)
   latencies = []
 })
 process.on('disconnect', () => process.exit())
 
-/** Does not wait for earlier answers, so that a server that pauses is late for all who ask meanwhile. */
+/** Does not wait for earlier responses, so a pause of the server delays all requests made during it. */
 function ask(): void {
   const startedAt = performance.now()
   get(url, { agent, headers }, (response) => {

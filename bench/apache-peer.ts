@@ -10,7 +10,7 @@ const modulesFolder = '/usr/lib/apache2/modules'
 const loaded = ['mpm_event', 'authz_core', 'alias', 'env', 'setenvif', 'cgid']
 
 /**
- * `git http-backend` as a CGI of Debian's Apache (git-http-backend(1), "Apache 2.x"), on a loopback port of its own,
+ * `git http-backend` as a CGI of Debian's Apache (git-http-backend(1), "Apache 2.x"), on its own loopback port,
  * for the repositories of another peer.
  */
 export async function startApachePeer(
@@ -23,7 +23,7 @@ export async function startApachePeer(
   const folder = await mkdtemp(join(workspace.folder, 'apache-peer-'))
   const config = join(folder, 'apache.conf')
   const port = await freePort()
-  // Apache does not serve as root, so its user has to reach what others have made.
+  // Apache does not serve as root, so its user needs access to the files of others.
   await chmod(workspace.folder, 0o711)
   const { output: gitPrograms } = await workspace.git(['--exec-path'])
   await writeFile(config, apacheConfig({ folder, repositories, port, gitPrograms, env }))

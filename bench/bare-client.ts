@@ -1,6 +1,6 @@
 import { Pool } from 'undici'
 
-// What svc is measured against: requests of the same size, with nothing that is decided, signed or written down.
+// The baseline for webhooks: requests of the same size, without decisions, signatures or records.
 
 const [address = '', count = '0', bytes = '0', atOnce = '1'] = process.argv.slice(2)
 const { origin, pathname } = new URL(address)

@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import type { Host } from './host.ts'
 import type { Workspace } from './workspace.ts'
 
-// What svc always does, said in git's words: nothing is acknowledged that is not on the disk or is not
-// a sound object, and no request waits for housekeeping.
+// The guarantees of svc as git settings: pushes are durable and checked before they are acknowledged, and no
+// request waits for maintenance.
 const asDurableAsSvc = {
   'core.fsync': 'all',
   'receive.unpackLimit': '1',
@@ -21,7 +21,7 @@ type Options = {
   config?: Record<string, string>
 }
 
-/** The two hosts that a peer is: one with repositories as durable as those of svc, one with git's defaults. */
+/** The two hosts of a peer: one with repositories as durable as those of svc, one with git's defaults. */
 export function bareHosts(options: Options): { durable: Host; defaults: Host } {
   const { config = {} } = options
   return {
@@ -32,7 +32,7 @@ export function bareHosts(options: Options): { durable: Host; defaults: Host } {
 
 function bareHost({ workspace, folder, address, config = {} }: Options, kind: string): Host {
   const pathOf = (name: string) => join(folder, kind, `${name}.git`)
-  /** Has git make a repository. */
+  /** Creates a repository with git. */
   async function make(name: string, command: string[]) {
     const path = pathOf(name)
     await workspace.git([...command, path])

@@ -79,7 +79,7 @@ const parts = [
 ] as const
 type Part = (typeof parts)[number]
 
-/** Those that share repositories that take a while to make. */
+/** Parts that share repositories, which take a while to create. */
 const withFixtures = new Set<Part>(['wire', 'storm', 'http', 'ssh', 'growth', 'import'])
 
 const exitCodes = { kept: 0, notKept: 1, notMeasured: 2, interrupted: 130 }
@@ -99,7 +99,7 @@ try {
   if (values.help) say(usage)
   else process.exitCode = await bench(values.quick ? quick : thorough, toChoice(values))
 } catch (error) {
-  say(stop.signal.aborted ? 'Stopped; all that was started is gone.' : String(error))
+  say(stop.signal.aborted ? 'Interrupted; all processes are stopped.' : String(error))
   process.exitCode = stop.signal.aborted ? exitCodes.interrupted : exitCodes.notMeasured
 }
 
@@ -140,7 +140,8 @@ function sayWhere(): void {
   say(`On ${availableParallelism()} cores of ${cpus()[0]?.model} with ${memory} of memory`)
   say(`Load before: ${loadavg()[0]?.toFixed(1)}`)
   say(`Servers run on cores ${serverCores}, clients on cores ${clientCores}`)
-  if (!countsCpu()) say('No control group can be made here: the CPU time of servers is not counted')
+  if (!countsCpu())
+    say('No control group can be created here: the CPU time of servers is not counted')
 }
 
 async function measureGit(workspace: Workspace, effort: Effort, chosen: Part[]): Promise<Row[]> {
@@ -159,12 +160,12 @@ async function measureGit(workspace: Workspace, effort: Effort, chosen: Part[]):
   ]
 }
 
-/** What to measure: svc beside others, in parts, or beside another checkout. */
+/** The parts to measure, or another checkout to compare with. */
 type Choice = { against: string | undefined; chosen: Part[] }
 
 function toChoice({ only, against }: { only?: string; against?: string }): Choice {
   if (only !== undefined && against !== undefined)
-    throw new Error('--against measures no single parts: leave --only out.')
+    throw new Error('--against cannot be combined with --only.')
   return { against, chosen: toParts(only) }
 }
 

@@ -18,12 +18,12 @@ import type { Sample, WireResult } from './wire.ts'
 
 const mb = 1e6
 
-/** What is promised. Ratios are of svc to its peer. */
+/** The bounds that svc must meet. Ratios are of svc to its peer. */
 const bounds = {
   ratio: 1.1,
   /** To another checkout of svc. */
   againstRatio: 1.03,
-  /** Of what is short over HTTP: most of the time is the client's own. */
+  /** For short operations over HTTP: most of the time is the client's own. */
   http: {
     'ls-remote': 1 / 1.25,
     'fetch, nothing new': 1 / 1.25,
@@ -32,12 +32,12 @@ const bounds = {
   } as Record<string, number>,
   toStaticReply: 1.1,
   load: { mostMs: 5, mostRatio: 5 },
-  /** Over SSH, of what is short: sshd starts some processes for each connection, svc does not. */
+  /** For short operations over SSH: sshd starts processes for each connection, svc does not. */
   shortSshRatio: 1 / 3,
   /** Of an import to a clone and a check by git. */
   importRatio: 1.2,
   firstStepMs: 150,
-  /** Of queued runs to as many clones and bubblewraps: svc keeps a record of each step, and what it wrote. */
+  /** Of queued runs to as many clones and bubblewraps: svc also records each step and its output. */
   queueRatio: 8,
   toReceiverMs: 50,
   deliveriesPerSecond: 1000,
@@ -47,7 +47,7 @@ const bounds = {
   growthBytes: 64 * mb,
   storm: {
     cpu: 0.1,
-    /** To what the clients take when nobody could answer faster. */
+    /** Relative to the time of the clients alone, with the fastest possible server. */
     toLimit: 1.15,
     fresh: 1,
     firstByte: 1 / 3,
@@ -139,7 +139,7 @@ export function againstRows({ wire, times }: { wire: WireResult[]; times: Result
   ]
 }
 
-/** How svc is with much, beside how it is with little. */
+/** Compares svc with much data and with little. */
 export function growthRows(results: WireResult[]): Row[] {
   return results.map((result) =>
     comparison(`growth: ${result.what} (median of ${result.rounds}), p50`, ofEach(result, 'p50'), {
@@ -235,7 +235,7 @@ function cpuRow(result: WireResult, atMost?: number): Row {
   return comparison(what, ofEach(result, 'cpu'), { atMost, show: toMs })
 }
 
-/** The bound of a row is what the client alone takes, when nobody could answer faster. */
+/** The bound is relative to the time of the client alone, with the fastest possible server. */
 function againstLimit(row: Row, { svc = 0, limit = 0 }: Record<string, number>, most: number): Row {
   return { ...row, bound: `<= limit x ${most}`, isKept: svc <= limit * most }
 }
@@ -263,7 +263,7 @@ function toMedians({ svc = Number.NaN, ...others }: Record<string, number>): Med
   return { svc, ...others }
 }
 
-/** What is short, beside the least that a client takes for it. */
+/** Short operations, compared with the minimum time of a client. */
 function besideLimit({ operation, svc, limit }: Result): Row[] {
   if (limit === undefined || !short.has(operation)) return []
   return [

@@ -14,7 +14,7 @@ import {
 import { say } from './output.ts'
 import type { Workspace } from './workspace.ts'
 
-/** How often each operation is measured; none takes longer than about so many seconds. */
+/** Rounds per operation, and the approximate limit of seconds for each. */
 type Rounds = { listings: number; clones: number; smallPushes: number; seconds: number }
 
 export type HttpEffort = Rounds & { fetches: number; bigPushes: number }
@@ -29,7 +29,7 @@ export async function compareOverHttp(
   options: {
     fixtures: Fixtures
     effort: HttpEffort
-    /** Of the history, at all who can be pushed to; and at all who can be read from. */
+    /** Of the history: at all hosts that accept pushes, and at all hosts that serve fetches. */
     addresses: Addresses
     readers: Addresses
     /** Of a repository with 100,000 refs. */

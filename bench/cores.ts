@@ -3,20 +3,20 @@ import { run } from './program.ts'
 
 const serverCount = 2
 
-// Looked up at once: the bench goes to the cores of clients before anything else is started.
+// Read at load time, before the benchmark moves to the cores of clients.
 const allowed = allowedCores()
 
-/** The cores of all servers, as taskset(1) takes them. */
+/** The cores of all servers, in the format of taskset(1). */
 export const serverCores = allowed.slice(0, serverCount).join(',')
 
-/** How many cores a server has. */
+/** The number of cores of a server. */
 export const serverCoreCount = Math.min(serverCount, allowed.length)
 
 /** The other cores are those of clients; on a machine with few, all share. */
 export const clientCores =
   allowed.length >= 2 * serverCount ? allowed.slice(serverCount).join(',') : allowed.join(',')
 
-/** Moves this process, and so all the clients that it will start, to the cores of clients. */
+/** Moves this process, and all clients that it starts later, to the cores of clients. */
 export async function goWhereClientsRun(): Promise<void> {
   await run('taskset', ['--all-tasks', '-cp', clientCores, `${process.pid}`], {})
 }

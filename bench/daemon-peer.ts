@@ -4,7 +4,7 @@ import { untilListening } from './listening.ts'
 import { start } from './program.ts'
 import type { Workspace } from './workspace.ts'
 
-/** `git daemon`, on a loopback port of its own, for the repositories of another peer. */
+/** `git daemon`, on its own loopback port, for the repositories of another peer. */
 export async function startDaemonPeer(workspace: Workspace, repositories: string) {
   await using starting = new AsyncDisposableStack()
   const port = await freePort()

@@ -9,20 +9,20 @@ const attemptMs = 100
 let count = 0
 
 /**
- * Where a server runs with all that it starts: on the cores of servers, and in a control group that counts their
- * time, also that of processes that have ended and that nobody waited for (cgroups(7), version 2).
+ * Runs a server and its descendants on the cores of servers, and in a control group that counts their CPU time,
+ * including that of processes that ended without being waited for (cgroups(7), version 2).
  */
 export function createEnclosure() {
   const group = groups && join(groups, `svc-bench-${process.pid}-${count++}`)
   if (group) mkdirSync(group)
   const confined = ['taskset', '-c', serverCores]
   return {
-    /** What a command has to be put behind so that it runs in here. */
+    /** The prefix of commands that run in the enclosure. */
     prefix: group
       ? ['sh', '-c', 'echo $$ >"$0" && exec "$@"', join(group, 'cgroup.procs'), ...confined]
       : confined,
 
-    /** The processor time of all that has run in here, in ms; NaN where it cannot be counted. */
+    /** Returns the CPU time of all processes so far, in ms; NaN where it cannot be counted. */
     cpuMs(): number {
       if (!group) return Number.NaN
       const [, micros] = /^usage_usec (\d+)$/m.exec(read(join(group, 'cpu.stat'))) ?? []
@@ -35,7 +35,7 @@ export function createEnclosure() {
   }
 }
 
-/** Whether this user may make control groups on this machine. */
+/** Whether this user may create control groups on this machine. */
 export function countsCpu(): boolean {
   return groups !== undefined
 }

@@ -11,7 +11,7 @@ const folders = 60
 const startSeconds = 1_700_000_000
 const stepSeconds = 3600
 
-// Of a client that sends files as they are: what is measured is the server, not how a client packs.
+// Without compression in the client, as the server is measured.
 const stored = {
   'core.bigFileThreshold': '1',
   'core.compression': '0',
@@ -22,20 +22,20 @@ const stored = {
 /** A repository on the client's side, with the settings to push it with. */
 export type Source = { name: string; path: string; ref: string; config: Record<string, string> }
 
-/** What is cloned and pushed. */
+/** The repositories that are cloned and pushed. */
 export type Fixtures = {
   /** A project's history: 3,000 commits, some thousand files in folders, edited again and again. */
   history: Source
-  /** Commits on top of the history, of one small change each; their ids, oldest first. */
+  /** Ids of commits on top of the history, with one small change each, oldest first. */
   steps: string[]
-  /** Files that no compression makes smaller. */
+  /** Incompressible files. */
   bulk: Source
   bulkMib: number
 }
 
-/** Makes all that the comparisons share. */
+/** Creates the repositories that the comparisons share. */
 export async function makeFixtures(workspace: Workspace, stepCount: number): Promise<Fixtures> {
-  say('Making a history of 3,000 commits')
+  say('Creating a history of 3,000 commits')
   const history = await makeHistory(workspace)
   const steps = await addSteps(workspace, history, stepCount)
   say(`Making ${bulkMib} MiB that cannot be compressed`)
@@ -61,7 +61,7 @@ async function addSteps(workspace: Workspace, { path, ref }: Source, count: numb
   return output.split('\n')
 }
 
-/** A repository with one commit of files that no compression makes smaller. */
+/** Creates a repository with one commit of incompressible files. */
 export async function makeBulk(
   { folder, git }: Workspace,
   { name, sizes }: { name: string; sizes: number[] },
@@ -75,7 +75,7 @@ export async function makeBulk(
   return { name, path, ref: 'refs/heads/main', config: stored }
 }
 
-/** A repository with one commit of some texts, by their paths. */
+/** Creates a repository with one commit of texts, by path. */
 export async function makeProject(
   { folder, git }: Workspace,
   name: string,
@@ -90,7 +90,7 @@ export async function makeProject(
   return { name, path, ref, config: {} }
 }
 
-/** Sizes in bytes: a file of 8 MiB, again and again. */
+/** Sizes in bytes: files of 8 MiB. */
 export function evenSizes(totalMib: number): number[] {
   return Array<number>(totalMib / 8).fill(8 * mib)
 }
@@ -163,7 +163,7 @@ function line(random: (below: number) => number): string {
   return `${random(100_000)} ${chosen.join(' ')}`
 }
 
-/** Whole numbers from 0 that are the same on every run: mulberry32. */
+/** Deterministic pseudorandom integers from 0: mulberry32. */
 function createRandom(seed: number): (below: number) => number {
   let state = seed
   return (below) => {
@@ -174,7 +174,7 @@ function createRandom(seed: number): (below: number) => number {
   }
 }
 
-/** Bytes like noise, but the same on every run: a cipher over zeros, faster than any other source. */
+/** Deterministic pseudorandom bytes: a cipher over zeros, which is fast. */
 function createNoise(name: string): (size: number) => Generator<Buffer> {
   const key = Buffer.from(name.padEnd(32)).subarray(0, 32)
   const cipher = createCipheriv('aes-256-ctr', key, Buffer.alloc(16))

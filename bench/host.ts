@@ -1,11 +1,11 @@
-/** A server of Git repositories, of those that are compared. */
+/** A Git server in a comparison. */
 export type Host = {
-  /** Makes an empty repository; its address, which lets the client of the bench in. */
+  /** Creates an empty repository, and returns its address with credentials. */
   create: (name: string) => Promise<string>
-  /** Makes a repository with all refs of one that is a folder; its address. */
+  /** Creates a repository with all refs of a local one, and returns its address. */
   copy: (name: string, source: string) => Promise<string>
   remove: (name: string) => Promise<unknown>
 }
 
-/** What is compared: svc, its peer with the durability and the checks of svc, and the peer as git is by default. */
+/** The compared servers: svc, its peer with the durability and checks of svc, and the peer with git's defaults. */
 export type Hosts = { svc: Host; peer: Host; defaults: Host }

@@ -11,8 +11,8 @@ import type { Workspace } from './workspace.ts'
 const workers = 8
 
 /**
- * `git http-backend` behind Debian's nginx with fcgiwrap (git-http-backend(1), "nginx"), on a loopback
- * port of its own.
+ * `git http-backend` behind Debian's nginx with fcgiwrap (git-http-backend(1), "nginx"), on its
+ * own loopback port.
  */
 export async function startHttpPeer(
   workspace: Workspace,
@@ -43,7 +43,7 @@ export async function startHttpPeer(
       address: `http://127.0.0.1:${port}`,
       config: { 'http.receivepack': 'true' },
     }),
-    /** Where all of its repositories are. */
+    /** The folder of all its repositories. */
     folder,
     url: `http://127.0.0.1:${port}`,
     pids: [nginx.pid, fcgiwrap.pid],
@@ -54,8 +54,7 @@ export async function startHttpPeer(
 
 type Places = { folder: string; socket: string; port: number; gitPrograms: string }
 
-// Requests and answers pass through unbuffered: nginx's own choice, to copy each push to a file before
-// git sees any of it, is a slower one.
+// Unbuffered: by default nginx copies each push to a file before it reaches git, which is slower.
 function nginxConfig({ folder, socket, port, gitPrograms }: Places): string {
   const user = process.getuid?.() === 0 ? 'user root;' : ''
   return `${user}

@@ -6,7 +6,7 @@ import type { Workspace } from './workspace.ts'
 
 type Subject = Pick<Awaited<ReturnType<typeof startSubject>>, 'host' | 'import'>
 
-/** An import of svc, beside a mirror that git clones and then checks: what an import does as well. */
+/** Compares an import of svc with `git clone --mirror` and `git fsck`, which is the same work. */
 export async function measureImport(
   workspace: Workspace,
   subject: Subject,

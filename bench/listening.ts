@@ -4,7 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 const startsWithinMs = 5000
 const lookEveryMs = 20
 
-/** Waits until somebody listens at each of the addresses. */
+/** Waits until a server listens at each of the addresses. */
 export async function untilListening(
   addresses: NetConnectOpts[],
   signal: AbortSignal,
@@ -13,7 +13,7 @@ export async function untilListening(
   for (const address of addresses) {
     while (!(await listens(address))) {
       const where = 'path' in address ? address.path : `port ${address.port}`
-      if (performance.now() > deadline) throw new Error(`Nobody listens at ${where}.`)
+      if (performance.now() > deadline) throw new Error(`No server listens at ${where}.`)
       await pause(lookEveryMs, undefined, { signal })
     }
   }

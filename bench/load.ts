@@ -15,28 +15,28 @@ import type { Workspace } from './workspace.ts'
 /** In ms; each the median of the rounds. */
 type Latency = { p50: number; p99: number }
 
-/** How soon something was answered. */
+/** Response times. */
 type CompletedRequest = {
   what: string
   idle: Latency
   /** While svc serves clones and pushes. */
   busy: Latency
-  /** While the peer serves the same clones and svc has nothing to do: what the load of the machine alone costs. */
+  /** While the peer serves the same clones and svc is idle: the cost of the load of the machine alone. */
   beside: Latency
 }
 
 export type Load = {
   answered: CompletedRequest[]
   rounds: number
-  /** How many pushes there were, and how many of them were sent away. */
+  /** The number of pushes, and of rejected pushes. */
   pushes: { all: number; refused: number }
 }
 
 type Options = {
   subject: Pick<Awaited<ReturnType<typeof startSubject>>, 'url' | 'adminToken'>
-  /** Of the repository that is cloned, one that takes seconds, at svc and at its peer. */
+  /** Addresses at svc and its peer of the cloned repository, whose clone takes seconds. */
   addresses: { svc: string; peer: string }
-  /** What is pushed to svc: the body of a push of the branch `pushedName`. */
+  /** The body of a push of the branch `pushedName`. */
   push: { target: Target; body: Buffer }
   rounds: number
 }
@@ -49,7 +49,7 @@ const idleMs = 4000
 const watched = ['/health', '/repos']
 const watcher = fileURLToPath(new URL('answer-watch.ts', import.meta.url))
 
-/** How quickly svc answers what is short when nothing else happens and, in turns with that, under load. */
+/** Measures the response time of short requests to svc, alternately idle and under load. */
 export async function measureLoad(workspace: Workspace, options: Options): Promise<Load> {
   const { subject, addresses, push, rounds } = options
   const { signal } = workspace
@@ -101,7 +101,7 @@ async function checkClones({ git, folder }: Workspace): Promise<void> {
   }
 }
 
-/** Pushes a new branch so many times a second while something happens, whether the pushes before are done or not. */
+/** Pushes new branches at a fixed rate during other work, without waiting for earlier pushes. */
 function createPusher({ target, body }: { target: Target; body: Buffer }) {
   const at = body.indexOf(pushedName)
   const counts = { all: 0, refused: 0 }
@@ -132,7 +132,7 @@ function createPusher({ target, body }: { target: Target; body: Buffer }) {
       const pushes: Promise<void>[] = []
       const begin = () => {
         const pushing = push()
-        // Its failure is told when all are waited for.
+        // A failure is thrown where all are awaited.
         pushing.catch(() => {})
         pushes.push(pushing)
       }
@@ -147,15 +147,15 @@ function createPusher({ target, body }: { target: Target; body: Buffer }) {
   }
 }
 
-/** Has a process ask all the time, until it is disposed of. */
+/** Starts a process that sends requests until it is disposed. */
 function startWatch(words: string[], signal: AbortSignal) {
   const child = fork(watcher, words, { detached: true })
   hasten(child.pid)
   const ended = once(child, 'exit')
   const failed = ended.then((): never => {
-    throw new Error('The process that asks svc all the time ended.')
+    throw new Error('The process that sends requests to svc ended.')
   })
-  // Its end is a failure only for whoever waits for it.
+  // An exit is a failure only for callers that wait.
   failed.catch(() => {})
   async function take(): Promise<number[]> {
     child.send('take')
@@ -163,7 +163,7 @@ function startWatch(words: string[], signal: AbortSignal) {
     return latencies
   }
   return {
-    /** What each answer took, in ms, until the first of the things that happen was done; waits for all of them. */
+    /** Returns the response times in ms until the first of `works` was done; waits for all of them. */
     async during(happening: Promise<unknown>[]): Promise<number[]> {
       const [, latencies] = await Promise.all([
         Promise.all(happening),
@@ -180,14 +180,14 @@ function startWatch(words: string[], signal: AbortSignal) {
   }
 }
 
-// The clones take all cores of clients. What the watcher itself waits for them is no part of what svc takes, so it
-// is in a session of its own (the kernel shares time out by session), and goes first where that is allowed.
+// The clones use all cores of clients. The watcher's own waiting must not count as svc's time, so it has its own
+// session (the kernel shares CPU time by session), and a higher priority where that is allowed.
 function hasten(pid = 0): void {
   try {
     setPriority(pid, -10)
     writeFileSync(`/proc/${pid}/autogroup`, '-10')
   } catch {
-    say('Svc is asked without priority: the times have what the asking process waits in them')
+    say('Requests are sent without priority: the times include the waiting of the sending process')
   }
 }
 

@@ -1,25 +1,25 @@
-/** Does its part of a round, the number of which it is given; what it measured, if it took part. */
+/** Runs one round, given its number; returns the measurement, or undefined if it skips the round. */
 export type Contestant<Sample = number> = (round: number) => Promise<Sample | undefined>
 
 type Contest<Name extends string, Sample> = {
   contestants: Record<Name, Contestant<Sample>>
   rounds: number
-  /** No further round is begun after this time. */
+  /** No round begins after this time. */
   seconds: number
 }
 
 const leastRounds = 3
 
 /**
- * What each contestant measured. They take turns, so that what else goes on at the machine
- * falls on all of them; whoever comes first in a round comes later in the next. Round 0 warms up.
+ * Collects the measurements of all contestants. They alternate, with a different order in each round, so that
+ * other load of the machine affects all of them equally. Round 0 is the warm-up.
  */
 export async function takeTurns<Name extends string, Sample>({
   contestants,
   rounds,
   seconds,
 }: Contest<Name, Sample>): Promise<{ samples: Record<Name, Sample[]>; rounds: number }> {
-  // `Object.keys` gives up the type of the keys that it returns.
+  // `Object.keys` loses the type of the keys.
   const names = Object.keys(contestants) as Name[]
   const taken = new Map(names.map((name) => [name, [] as Sample[]]))
   const startedAt = performance.now()

@@ -4,11 +4,11 @@ import { basename } from 'node:path'
 /** Memory in bytes, as proc(5) has it in `smaps_rollup`. */
 export type Footprint = {
   rss: number
-  /** Pages that processes share are counted in parts that add up to one. */
+  /** Proportional: each process counts its share of pages used by several. */
   pss: number
   /**
-   * What `pss` would be if no other program ran on the same Node: this bench is a Node, too, and would
-   * otherwise take half of that program's pages upon itself.
+   * `pss` as if no other program ran on the same Node: otherwise the benchmark, which runs on it too, would
+   * count for half of that program's pages.
    */
   pssAlone: number
 }
@@ -35,7 +35,7 @@ export function footprintOf(pid: number): Footprint {
   return { rss: sum(all.map((one) => one.rss)), pss, pssAlone: pss - programPss + programRss }
 }
 
-/** Looks at the memory of a process and its descendants again and again, until it is disposed of. */
+/** Polls the memory of a process and its descendants until disposed. */
 export function watchGrowth(pid: number, everyMs: number) {
   const first = anonymousIn(pid)
   const growth: Growth = { own: 0, tree: 0, largest: [] }
@@ -112,7 +112,7 @@ function sum(values: number[]): number {
   return values.reduce((total, value) => total + value, 0)
 }
 
-// Processes come and go between two looks; one that has gone has no memory.
+// A process that has ended has no memory.
 function read(path: string): string {
   try {
     return readFileSync(path, 'latin1')

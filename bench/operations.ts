@@ -15,13 +15,13 @@ export type Result = {
   peer: number
 } & Partial<Record<Other, number>>
 
-/** How often an operation is measured, unless that takes longer than about so many seconds. */
+/** Rounds per operation, and the approximate limit of seconds. */
 export type Effort = { rounds: number; seconds: number }
 
 /** Of the same repository at svc, at its peer and at others. */
 export type Addresses = { svc: string; peer: string } & Partial<Record<Other, string>>
 
-/** Pushes a source to a new repository; the address of that. */
+/** Pushes a source to a new repository, and returns its address. */
 export async function publish(
   { git }: Workspace,
   host: Host,
@@ -98,7 +98,7 @@ export async function measureBigPush(
   const { git } = workspace
   const push = (host: Host) => async () => {
     const address = await host.create(bulk.name)
-    // What earlier pushes left to be written would be waited for in this one.
+    // Otherwise this push would wait for unwritten data of earlier ones.
     await workspace.sync()
     const options = ['-C', bulk.path, 'push', '--quiet', address, `${bulk.ref}:refs/heads/bulk`]
     const { elapsedMs } = await git(options, { config: bulk.config })

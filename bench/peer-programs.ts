@@ -15,7 +15,7 @@ const servicePolicy = '/usr/sbin/policy-rc.d'
 
 type Peers = typeof peers
 
-/** Where the programs of a peer are; installs Debian's packages if they are missing. */
+/** Finds the programs of a peer; installs Debian's packages if they are missing. */
 export async function installPeer<Name extends keyof Peers>(
   name: Name,
 ): Promise<Peers[Name]['programs']> {
@@ -24,18 +24,18 @@ export async function installPeer<Name extends keyof Peers>(
   const install = ['install', '-y', '--no-install-recommends', ...packages]
   const command = `apt-get ${install.join(' ')}`
   if (process.getuid?.() !== 0) {
-    throw new Error(`svc is compared with programs that are missing; as root: ${command}`)
+    throw new Error(`Programs for the comparison are missing; install them as root: ${command}`)
   }
   say(`Installing what svc is compared with: ${command}`)
   await using _quiet = await keepServicesDown()
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
-  // Without a signal: a package that is half installed would stand in the way of all others.
+  // Without a signal: a half-installed package would block all others.
   await run('apt-get', ['update'], { env })
   await run('apt-get', install, { env })
   return programs
 }
 
-// The bench starts servers of its own; Debian's, which a package starts when it is installed, need not run.
+// The benchmark starts its own servers; those that Debian's packages start are not needed.
 async function keepServicesDown(): Promise<AsyncDisposable> {
   if (existsSync(servicePolicy)) return { [Symbol.asyncDispose]: () => Promise.resolve() }
   await writeFile(servicePolicy, '#!/bin/sh\nexit 101\n', { mode: 0o755 })

@@ -7,15 +7,15 @@ import { pipeline } from 'node:stream/promises'
 type Options = {
   env?: NodeJS.ProcessEnv
   cwd?: string
-  /** What the program reads, piece by piece. */
+  /** The chunks of standard input. */
   input?: Iterable<Buffer | string>
   signal?: AbortSignal
 }
 
-/** How a program went that ended well. */
+/** The result of a successful program. */
 export type Finished = { output: string; elapsedMs: number }
 
-/** Runs a program to its end; a signal ends it and all that it started. Rejects when it fails. */
+/** Runs a program to its end; a signal kills its process group. Rejects when it fails. */
 export async function run(command: string, args: string[], options: Options): Promise<Finished> {
   const { env, cwd, input = [], signal } = options
   signal?.throwIfAborted()
@@ -39,7 +39,7 @@ export async function run(command: string, args: string[], options: Options): Pr
   }
 }
 
-/** Starts a program that runs until it is disposed of; all that it started goes with it. */
+/** Starts a program that runs, with its process group, until it is disposed. */
 export function start([command = '', ...args]: string[], env: NodeJS.ProcessEnv) {
   const child = spawn(command, args, { env, stdio: ['ignore', 'ignore', 'pipe'], detached: true })
   const complaint = text(child.stderr)
@@ -47,7 +47,7 @@ export function start([command = '', ...args]: string[], env: NodeJS.ProcessEnv)
   const failed = ended.then(async ([exitCode]): Promise<never> => {
     throw new Error(`${command} ended with ${exitCode}:\n${await complaint}`)
   })
-  // Its end is a failure only for whoever waits for it.
+  // An exit is a failure only for callers that wait.
   failed.catch(() => {})
   return {
     pid: child.pid ?? 0,
@@ -66,6 +66,6 @@ function killGroup(pid: number | undefined, signal: NodeJS.Signals): void {
   try {
     process.kill(-pid, signal)
   } catch {
-    // ESRCH: nobody is left in the group.
+    // ESRCH: the group has no processes left.
   }
 }

@@ -1,7 +1,7 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-// A process of its own, which answers at once: in that of the bench, what the bench itself does would delay it.
+// A separate process, so that the work of the benchmark does not delay responses.
 
 let arrivals: number[] = []
 
@@ -16,7 +16,7 @@ server.listen(0, '127.0.0.1', () => {
   process.send?.(`http://127.0.0.1:${port}/hook`)
 })
 
-// Each message asks for the times at which requests have come since the one before.
+// Each message requests the arrival times of requests since the previous one.
 process.on('message', () => {
   process.send?.(arrivals)
   arrivals = []

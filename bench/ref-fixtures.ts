@@ -5,7 +5,7 @@ import type { Workspace } from './workspace.ts'
 
 const branchesToATag = 20
 
-/** A copy of a repository that has many refs in addition, branches and tags, at commits all over its history. */
+/** Copies a repository and adds many branches and tags at commits throughout its history. */
 export async function makeManyRefs(
   { folder, git }: Workspace,
   { path: from, ref }: Source,

@@ -4,11 +4,11 @@ import type { Other, Row } from './table.ts'
 
 const mb = 1e6
 
-/** Medians of one measure, of each that was measured; at least of svc. */
+/** Medians of one measure, of svc and of others. */
 export type Medians = { svc: number; peer?: number } & Partial<Record<Other, number>>
 
 type Options = {
-  /** The most that svc may have, as a share of what its peer has; or the least. */
+  /** The maximum of svc as a ratio to its peer, or the minimum. */
   atMost?: number | undefined
   atLeast?: number | undefined
   show: (value: number) => string
@@ -32,7 +32,7 @@ export function comparison(what: string, medians: Medians, options: Options): Ro
   }
 }
 
-/** The times of an operation, of which svc may take a share of what its peer takes. */
+/** The times of an operation, with svc's bound as a ratio to its peer. */
 export function timeRow(result: Result, via: string, atMost?: number): Row {
   const { operation, rounds, ...medians } = result
   return comparison(`${via}: ${operation} (median of ${rounds})`, medians, { atMost, show: toMs })
@@ -73,7 +73,7 @@ export function perSecond(count: number): string {
   return `${count.toFixed(count < 100 ? 1 : 0)}/s`
 }
 
-// What could not be measured has no bound that could be kept.
+// Without a measurement, no bound is met.
 function toBound(ratio: number, { atMost, atLeast }: Omit<Options, 'show'>): Partial<Row> {
   if (Number.isNaN(ratio)) return {}
   if (atMost !== undefined) return { bound: `<= ${atMost.toFixed(2)}`, isKept: ratio <= atMost }

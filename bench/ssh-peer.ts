@@ -10,10 +10,10 @@ import { untilListening } from './listening.ts'
 import { start } from './program.ts'
 import type { Workspace } from './workspace.ts'
 
-// Of Debian's sshd, when it runs as root; the script that starts Debian's own makes it.
+// Required by Debian's sshd when it runs as root; normally its start script creates it.
 const privilegeFolder = '/run/sshd'
 
-/** Debian's sshd with git-shell, on a loopback port of its own, for the owner of one key. */
+/** Debian's sshd with git-shell, on its own loopback port, for the owner of one key. */
 export async function startSshPeer(
   workspace: Workspace,
   { sshd, key }: { sshd: string; key: SshKey },
@@ -44,8 +44,8 @@ export async function startSshPeer(
   }
 }
 
-// As a user's login shell git-shell would be started without a shell before it: a user of this machine would
-// have to be made for that, and it saves less than 2 % of the time of an ls-remote.
+// As a login shell, git-shell would start without another shell, but that needs a new user on this machine and
+// saves less than 2 % of the time of an ls-remote.
 const gitOnly = 'restrict,command="exec git-shell -c \\"$SSH_ORIGINAL_COMMAND\\""'
 
 type Places = {
@@ -56,9 +56,8 @@ type Places = {
   env: NodeJS.ProcessEnv
 }
 
-// Without PAM, which would only take time, and with the protocol version that the client wants,
-// as git-protocol(5) has it. The session gets the environment of the client: by SHLVL, Bash takes itself for a
-// shell within a shell and reads none of the files that would slow it down.
+// Without PAM, which only costs time, and with the client's protocol version, as in git-protocol(5). The client's
+// SHLVL makes Bash skip the start-up files, which would slow it down.
 function sshdConfig({ home, port, keys, hostKey, env }: Places): string {
   const session = Object.entries({ ...env, HOME: home, SHLVL: '2' })
   return `ListenAddress 127.0.0.1:${port}

@@ -6,12 +6,12 @@ import { listingPair, type Request, type Target, wholeFetch } from './wire.ts'
 
 type Reply = { type: string; body: Uint8Array }
 
-/** What a server has answered, byte for byte. */
+/** Recorded responses of a server. */
 export type Replies = { advertisement: Reply; listing: Reply; pack: Reply }
 
 /**
- * A server that answers everything with what another has answered to the same before: what the fastest server
- * there could be takes, and so the limit of what is measured.
+ * A server that replays recorded responses: as fast as any server can be, and so the lower limit of the
+ * measured times.
  */
 export async function startStaticServer(replies: Replies) {
   await using starting = new AsyncDisposableStack()
@@ -31,7 +31,7 @@ export async function startStaticServer(replies: Replies) {
   return { url: String(url), cpuMs, [Symbol.asyncDispose]: () => running.disposeAsync() }
 }
 
-/** What a server answers to a listing, and to a clone of a commit if one is named. */
+/** Records the responses of a server to a listing, and to a clone of a commit if one is named. */
 export async function recordReplies(target: Target, commit?: string): Promise<Replies> {
   const [advertisement, listing] = await Promise.all(
     listingPair().map((request) => record(target, request)),

@@ -2,7 +2,7 @@ import type { AddressInfo } from 'node:net'
 import { createServer } from 'node:net'
 import type { Replies } from './static-replies.ts'
 
-// A process of its own that knows what to answer before it is asked, and looks at nothing but what is asked for.
+// A separate process with prepared responses, which reads only the line and body of a request.
 
 const headEnd = '\r\n\r\n'
 

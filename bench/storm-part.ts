@@ -14,7 +14,7 @@ import type { Workspace } from './workspace.ts'
 
 const packs = 100
 
-/** Compares what clones cost a server: many at once, one that is like no other, and again and again the same. */
+/** Compares the cost of clones: many at once, unique ones, and repeated ones. */
 export async function measureStorms(
   workspace: Workspace,
   { history, steps, bulk }: Fixtures,
@@ -44,7 +44,7 @@ export async function measureStorms(
     (await workspace.git(['-C', path, 'rev-parse', ref])).output
 
   const { svc } = targetsOf(history.name)
-  // First, since it is what makes svc a server that has been at work for a while: the peer starts anew each time.
+  // First, as it warms up svc; the peer starts new processes each time.
   const shallow = wholeFetch(await tipOf(history), 1)
   const again = await wireContest('a shallow clone again', targetsOf(history.name), {
     rounds: storms,
@@ -54,7 +54,7 @@ export async function measureStorms(
     requests: () => shallow,
   })
 
-  // Of the last of the commits: with it come all others.
+  // Of the last commit, which includes all others.
   await using limit = await startStaticServer(await recordReplies(svc, steps.at(-1)))
   const pushTo = (address: string) => (round: number) => {
     const update = `${steps[round]}:refs/heads/storm-${round}`
@@ -67,7 +67,7 @@ export async function measureStorms(
   }
   const storm = await measureStorm(workspace, sources, { rounds: storms, seconds })
 
-  // In each round the clone of another branch: no server has seen it before.
+  // Each round clones a branch that no server has served before.
   const branches = steps.map((step, number) => `${step}:refs/heads/unlike-${number}`)
   for (const address of Object.values(addresses)) {
     await workspace.git(['-C', history.path, 'push', '--quiet', address, ...branches])

@@ -14,7 +14,7 @@ import type { Workspace } from './workspace.ts'
 export type Source = {
   address: string
   cpuMs: () => number
-  /** Makes sure that nobody has asked for what will be cloned in a round. */
+  /** Ensures that no response is cached for the clones of a round. */
   renew?: (round: number) => Promise<unknown>
 }
 
@@ -26,7 +26,7 @@ const checkedAtOnce = 2
 const lookEveryMs = 50
 const heldMs = 2000
 
-/** Many clones of one repository that begin at the same moment: until the last has all, and the server's time. */
+/** Measures simultaneous clones of one repository: the time until the last one ends, and the server's CPU time. */
 export async function measureStorm(
   workspace: Workspace,
   sources: Record<string, Source>,
@@ -58,12 +58,12 @@ export async function measureStorm(
   return { wall: of('wall'), cpu: of('cpu'), rounds }
 }
 
-/** How much memory svc takes for each clone that is served what it has kept, in bytes, while clients are slow. */
+/** Measures svc's memory per clone served from the cache, in bytes, with slow clients. */
 export async function measureHeldClones(
   { signal }: Workspace,
   { pid, target, commit }: { pid: number; target: Target; commit: string },
 ): Promise<number> {
-  say('Measuring: memory of clones that are served what is kept')
+  say('Measuring: memory of clones served from the cache')
   const [request = ''] = wholeFetch(commit).map(toText(target))
   const port = Number(new URL(target.url).port)
   {
@@ -80,7 +80,7 @@ export async function measureHeldClones(
   return watched.growth.tree / stormSize
 }
 
-/** Has git check clones, and removes them. */
+/** Checks clones with git, and removes them. */
 async function checkAll({ git, folder }: Workspace, names: string[]): Promise<void> {
   const left = [...names]
   const check = async () => {
@@ -92,7 +92,7 @@ async function checkAll({ git, folder }: Workspace, names: string[]): Promise<vo
   await Promise.all(Array.from({ length: checkedAtOnce }, check))
 }
 
-/** Asks for something, and stops reading when the answer begins. */
+/** Sends a request, and stops reading when the response begins. */
 function beginSlowly(port: number, request: string): { socket: Socket; began: Promise<unknown> } {
   const socket = connect({ port, host: '127.0.0.1' })
   socket.on('error', () => {})

@@ -16,7 +16,7 @@ type Options = {
 
 const settings = { SVC_LOG_LEVEL: 'warn', SVC_SSH_PORT: '0', SVC_RUNNER: 'on' }
 
-/** What is told of a run that has ended. */
+/** A completed run. */
 type Run = { steps: { startedAt: number | null }[] }
 
 /** Starts svc, the subject of all measurements, on a data directory that outlives it. */
@@ -42,7 +42,7 @@ export async function startSubject({ dataDir, env, program = launcher }: Options
       await call(admin.post('/repos', { name }))
       return admin.remote(name)
     },
-    // As a restored backup comes: an import would have git write a file for each ref, which takes minutes.
+    // With packed refs, as after a restore: in an import git writes a file per ref, which takes minutes.
     async copy(name, source) {
       const { id } = await call(admin.post('/repos', { name }))
       const path = join(dataDir, 'repositories', id.slice(-2), `${id}.git`)
@@ -55,10 +55,10 @@ export async function startSubject({ dataDir, env, program = launcher }: Options
   const running = starting.move()
   return {
     host,
-    /** Imports a repository, and waits until it is there. */
+    /** Imports a repository, and waits until it is ready. */
     import: (source: string, name: string) => call(admin.post('/repos/import', { source, name })),
 
-    /** Asks for a run of a workflow file; its id. */
+    /** Starts a run of a workflow file, and returns its id. */
     async startRun(repository: string, file: string): Promise<string> {
       const { id } = await call(admin.post(`/repos/${repository}/workflows`, { files: [file] }))
       return id
@@ -74,34 +74,34 @@ export async function startSubject({ dataDir, env, program = launcher }: Options
     },
 
     pid: service.pid,
-    /** The processor time that it took so far, with all that it started, in ms. */
+    /** Returns the CPU time of svc and its descendants so far, in ms. */
     cpuMs: enclosure.cpuMs,
     url: service.url,
     adminToken: service.adminToken,
-    /** A repository of it, to be asked on the wire. */
+    /** A repository, for requests by the wire client. */
     target: (name: string) => ({
       url: `${service.url}/repos/${name}.git`,
       authorization: `Basic ${Buffer.from(`git:${service.adminToken}`).toString('base64')}`,
       cpuMs: enclosure.cpuMs,
     }),
-    /** A path of its API, to be requested on the wire. */
+    /** A path of the API, for requests by the wire client. */
     apiTarget: (path: string) => ({
       url: `${service.url}${path}`,
       authorization: `Bearer ${service.adminToken}`,
       cpuMs: enclosure.cpuMs,
     }),
-    /** Has the files of a repository put in order, as an administrator would. */
+    /** Maintains a repository with `svc repos maintain`. */
     async maintain(name: string): Promise<void> {
       const env = { PATH: process.env.PATH, SVC_DATA_DIR: dataDir }
       await run(launcher, ['repos', 'maintain', name], { env })
     },
 
-    /** Calls the API as an admin; what it answers. */
+    /** Calls the API as an admin, and returns the response. */
     call: (method: string, path: string, body?: object) => call(admin.call(method, path, body)),
 
-    /** The same server over SSH, for whoever has the key. */
+    /** The same server over SSH, for the owner of the key. */
     async overSsh({ publicKey }: SshKey): Promise<Host> {
-      if (!service.ssh) throw new Error('svc does not say where it serves Git over SSH.')
+      if (!service.ssh) throw new Error('svc has no SSH address.')
       await call(admin.post('/keys', { publicKey, name: 'bench' }))
       return {
         ...host,
@@ -112,7 +112,7 @@ export async function startSubject({ dataDir, env, program = launcher }: Options
       }
     },
 
-    /** Ends it as an administrator would. */
+    /** Stops svc with a signal. */
     stop: () => service.end('SIGTERM'),
 
     [Symbol.asyncDispose]: () => running.disposeAsync(),

@@ -7,11 +7,11 @@ export type Row = {
   bound?: string
   /** Whether the bound is kept; undefined where there is none. */
   isKept?: boolean
-  /** What others took, with the ratio of svc to each. */
+  /** The values of other servers, with the ratio of svc to each. */
   others?: Partial<Record<Other, string>>
 }
 
-/** Further servers, and the least that any server could take. */
+/** Further servers, and the minimum for any server. */
 export type Other = keyof typeof others
 
 const others = {
@@ -33,7 +33,7 @@ const columns = [
   },
   ...Object.entries(others).map(([name, title]) => ({
     title: `${title} (svc/that)`,
-    // `Object.entries` gives up the type of the keys that it returns.
+    // `Object.entries` loses the type of the keys.
     of: (row: Row) => row.others?.[name as Other],
   })),
 ]

@@ -26,13 +26,13 @@ const atOnce = 16
 const listed = 100_000
 const pauseMs = 20
 
-/** The time from the last byte of the answer to a push to the first of its delivery at a receiver, in ms. */
+/** Measures the time from the last byte of a push's response to the first byte of its delivery, in ms. */
 export async function measureToReceiver(
   subject: Subject,
   { name, path }: Project,
   { rounds, seconds }: Effort,
 ) {
-  say('Measuring: answer of a push to its delivery')
+  say('Measuring: response of a push to its delivery')
   await using receiver = await startReceiver()
   const id = await addWebhook(subject, name, receiver.url)
   const body = (round: number) => pushBody(path, `measured-${round}`)
@@ -47,8 +47,8 @@ export async function measureToReceiver(
 }
 
 /**
- * How long it takes to deliver what a push of many branches asks for to many webhooks: from its answer to the last
- * arrival, on two cores. The peer sends as many requests of a like size and does nothing else.
+ * Measures the deliveries of a push of many branches to many webhooks: from its response to the last arrival, on
+ * two cores. The peer only sends as many requests of a similar size.
  */
 export async function measureDeliveries(
   { env, signal }: Workspace,
@@ -115,13 +115,13 @@ export async function measureDeliveryList(
   return { ms: median(times), rounds }
 }
 
-/** Subscribes a receiver to the pushes of a repository; the webhook's id. */
+/** Subscribes a receiver to the pushes of a repository, and returns the webhook's id. */
 export async function addWebhook(subject: Subject, name: string, url: string): Promise<string> {
   const wanted = { url, events: ['push'], secret: 'a secret of some length' }
   return (await subject.call('POST', `/repos/${name}/webhooks`, wanted)).id
 }
 
-/** Pushes as a client would that does nothing but wait; when it had the whole answer. */
+/** Pushes with a minimal client, and returns when it had the whole response. */
 async function push({ url, adminToken }: Subject, name: string, body: Buffer): Promise<number> {
   const answer = await fetch(`${url}/repos/${name}.git/git-receive-pack`, {
     method: 'POST',
@@ -135,14 +135,14 @@ async function push({ url, adminToken }: Subject, name: string, body: Buffer): P
   return answeredAt
 }
 
-/** Has a process take requests until it is disposed of. */
+/** Starts a process that receives requests until it is disposed. */
 async function startReceiver() {
   const child = fork(fileURLToPath(new URL('receiver.ts', import.meta.url)), { detached: true })
   const ended = once(child, 'exit')
   const [url] = await once(child, 'message')
   return {
     url: String(url),
-    /** Waits for so many requests; when they came, in ms since the epoch. */
+    /** Waits for a number of requests, and returns their arrival times in ms since the epoch. */
     async untilArrived(count: number): Promise<number[]> {
       const arrivals: number[] = []
       while (arrivals.length < count) {

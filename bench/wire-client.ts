@@ -1,8 +1,8 @@
 import { connect } from 'node:net'
 import type { Job, Observed } from './wire.ts'
 
-// A client that does as little as a client can, in a process of its own: requests that are made beforehand, on
-// connections that stay open, one after the other on each; of the answers it reads how long they are.
+// A minimal client in a separate process: it sends prepared requests over persistent connections, one at a time on
+// each, and reads only the lengths of responses.
 
 process.on('message', async (job: Job) => process.send?.(await work(job)))
 process.on('disconnect', () => process.exit())
@@ -14,7 +14,7 @@ async function work({ port, connections, ms, requests }: Job): Promise<Observed>
   await Promise.all(
     Array.from({ length: connections }, async () => {
       const connection = open(port)
-      // What a server does for a connection's first requests alone is no part of this.
+      // The first requests of a connection are not measured.
       if (ms > 0) for (const request of requests) await connection.ask(request)
       do {
         const askedAt = performance.now()
@@ -38,7 +38,7 @@ type Answer = { askedAt: number; firstByteAt: number; bytes: number }
 
 const attempts = 3
 
-/** A connection that stays open, or is opened again when a server that has much to do has closed it. */
+/** A persistent connection, opened again when a busy server has closed it. */
 function open(port: number) {
   let connection = connectTo(port)
   return {
@@ -61,7 +61,7 @@ function connectTo(port: number) {
   const socket = connect({ port, host: '127.0.0.1', noDelay: true })
   let answer = { firstByteAt: 0, bytes: 0 }
   let settle = Promise.withResolvers<typeof answer>()
-  // Its failure reaches whoever asks next.
+  // The next request throws the failure.
   settle.promise.catch(() => {})
   const fail = (error: Error) => settle.reject(error)
   const read = createReader({
@@ -83,7 +83,7 @@ function connectTo(port: number) {
       socket.write(request, 'latin1')
       return settle.promise
     },
-    /** Whether it has closed before anything of an answer came. */
+    /** Whether it was closed before the first byte of a response. */
     isUnanswered: () => socket.destroyed && answer.bytes === 0,
     close: () => socket.destroy(),
   }
@@ -91,7 +91,7 @@ function connectTo(port: number) {
 
 type Events = { onBody: (bytes: number) => void; onEnd: () => void; fail: (error: Error) => void }
 
-/** Reads answers as RFC 9112 has them, with a length or in chunks. */
+/** Reads responses with a length or in chunks: RFC 9112. */
 function createReader({ onBody, onEnd, fail }: Events): (data: Buffer) => void {
   let phase: 'head' | 'size' | 'body' | 'crlf' = 'head'
   let isChunked = false
@@ -99,7 +99,7 @@ function createReader({ onBody, onEnd, fail }: Events): (data: Buffer) => void {
   let left = 0
   let begun: Buffer = Buffer.alloc(0)
 
-  /** Reads what comes next in the data; the rest of them. */
+  /** Consumes the next part of the data, and returns the rest. */
   function next(data: Buffer): Buffer {
     if (phase === 'head') return line(data, '\r\n\r\n', beginBody)
     if (phase === 'size') return line(data, '\r\n', beginChunk)
@@ -110,7 +110,7 @@ function createReader({ onBody, onEnd, fail }: Events): (data: Buffer) => void {
     return data.subarray(taken)
   }
 
-  /** Reads what ends with these characters, of which the beginning may have come before. */
+  /** Reads up to a terminator, which may be split between chunks. */
   function line(data: Buffer, end: string, use: (text: string) => void): Buffer {
     const all = begun.length > 0 ? Buffer.concat([begun, data]) : data
     const length = all.indexOf(end, 0, 'latin1')

@@ -12,13 +12,13 @@ import type { Row } from './table.ts'
 import { listingPair, pushAdvertisement, type Request, type Target, wireContest } from './wire.ts'
 import type { Workspace } from './workspace.ts'
 
-/** Compares how many requests a second svc and others answer, and how soon, on connections that stay open. */
+/** Compares the throughput and latency of svc and others over persistent connections. */
 export async function measureOnWire(
   workspace: Workspace,
   { history }: Fixtures,
   effort: { rounds: number; ms: number; seconds: number },
 ): Promise<Row[]> {
-  say('Making repositories with 20,000 and with 100,000 refs')
+  say('Creating repositories with 20,000 and with 100,000 refs')
   const tiny = await makeManyRefs(workspace, history, 1)
   const many = await makeManyRefs(workspace, history, 20_000)
   const most = await makeManyRefs(workspace, history, 100_000)

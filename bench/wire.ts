@@ -6,22 +6,22 @@ import { median, percentile, takeTurns } from './measure.ts'
 import type { Effort } from './operations.ts'
 import { say } from './output.ts'
 
-/** A repository of a server as it is asked on the wire. */
+/** A repository of a server, for requests by the wire client. */
 export type Target = {
   /** The address of the repository. */
   url: string
   authorization?: string | undefined
-  /** The processor time of the server so far, in ms. */
+  /** Returns the CPU time of the server so far, in ms. */
   cpuMs: () => number
 }
 
-/** What a client is to do: the same requests one after the other, on so many connections, for so long; or just once. */
+/** A job of the client: requests to repeat in sequence, on a number of connections, for a time or once. */
 export type Job = { port: number; connections: number; ms: number; requests: string[] }
 
-/** Of each time that all requests were answered, in ms; the size is that of the last body, in bytes. */
+/** One pass through all requests, in ms; the size is that of the last body, in bytes. */
 export type Observed = { latencies: number[]; firstBytes: number[]; seconds: number; bytes: number }
 
-/** What one round has shown, in ms; of all requests taken as one. */
+/** The result of one round, in ms, for all requests together. */
 export type Sample = {
   perSecond: number
   p50: number
@@ -54,12 +54,12 @@ export function listingPair(...prefixes: string[]): Request[] {
   ]
 }
 
-/** What a push begins with. */
+/** The first request of a push. */
 export const pushAdvertisement: Request[] = [
   { method: 'GET', path: '/info/refs?service=git-receive-pack' },
 ]
 
-/** All objects of a commit, or with a depth those of its last commits, as a clone asks for them. */
+/** The requests of a clone of a commit, with an optional depth. */
 export function wholeFetch(commit: string, depth?: number): Request[] {
   const wanted = ['no-progress', 'ofs-delta', `want ${commit}\n`]
   const body = Buffer.concat([
@@ -71,7 +71,7 @@ export function wholeFetch(commit: string, depth?: number): Request[] {
   return [{ method: 'POST', path: '/git-upload-pack', body, isV2: true }]
 }
 
-/** Asks servers in turns for the same, each in the same way; the medians of what was seen of each. */
+/** Sends the same requests to servers alternately, and returns the medians of each. */
 export async function wireContest(
   what: string,
   targets: Record<string, Target>,
@@ -85,7 +85,7 @@ export async function wireContest(
       const before = target.cpuMs()
       const job = { port: Number(new URL(target.url).port), connections, ms }
       const seen = await client.work({ ...job, requests: requests(round).map(toText(target)) })
-      // Each connection asks once before anything is measured, unless it is to ask just once.
+      // Each connection sends one unmeasured request first, unless the job runs only once.
       const count = seen.latencies.length + (ms > 0 ? connections : 0)
       return {
         perSecond: count / seen.seconds,
@@ -107,15 +107,15 @@ export async function wireContest(
 
 export type WireEffort = Effort & {
   connections: number
-  /** For how long each round asks; 0 for just once. */
+  /** The duration of each round; 0 for a single pass. */
   ms: number
-  /** What is asked for in a round. */
+  /** The requests of a round. */
   requests: (round: number) => Request[]
   /** Whether the responses are those of different versions. */
   mayDifferInSize?: boolean
 }
 
-/** A request as it is sent, in Latin-1. */
+/** The bytes of a request, in Latin-1. */
 export function toText({ url, authorization }: Target): (request: Request) => string {
   const { host, pathname } = new URL(url)
   return ({ method, path, body, isV2 }) => {
@@ -135,15 +135,15 @@ export function toText({ url, authorization }: Target): (request: Request) => st
   }
 }
 
-/** Starts a process that asks servers, one job after the other. */
+/** Starts a client process that executes jobs in sequence. */
 export function startWireClient() {
   const program = fileURLToPath(new URL('wire-client.ts', import.meta.url))
   const child = fork(program, { detached: true })
   const ended = once(child, 'exit')
   const failed = ended.then((): never => {
-    throw new Error('The process that asks servers ended.')
+    throw new Error('The client process ended.')
   })
-  // Its end is a failure only for whoever waits for it.
+  // An exit is a failure only for callers that wait.
   failed.catch(() => {})
   return {
     async work(job: Job): Promise<Observed> {
@@ -170,7 +170,7 @@ function middle(samples: Sample[]): Sample {
   }
 }
 
-// Whoever answers with less has less to do. Capabilities and the way something is packed may differ a little.
+// Shorter responses are less work. Capabilities and packing may differ slightly.
 function assertSameSize(what: string, of: Record<string, Sample>): void {
   const all = Object.values(of).map(({ bytes }) => bytes)
   if (Math.max(...all) <= Math.min(...all) * mostDifference) return

@@ -9,14 +9,14 @@ import type { Workspace } from './workspace.ts'
 
 type Subject = Pick<Awaited<ReturnType<typeof startSubject>>, 'startRun' | 'untilEnd' | 'pid'>
 
-/** A repository with the workflows that are run: at svc, and as a folder for a peer. */
+/** A repository with workflows: at svc, and as a folder for a peer. */
 type Project = { name: string; path: string }
 
 const queued = 100
 const gigabyte = 1e9
 const lookEveryMs = 50
 
-// As wide as what programs write that are chatty.
+// The line length of verbose programs.
 const flood = `yes "$(printf '%075d' 0)" | head -c ${gigabyte}`
 
 /** The workflow files of a project, by their paths. */
@@ -25,16 +25,16 @@ export const workflowFiles = {
   '.svc/workflows/flood.yml': `steps:\n  - run: ${flood}\n`,
 }
 
-// What a person would put around a step who has bubblewrap and nothing else.
+// A minimal sandbox with bubblewrap alone.
 const bubblewrap =
   'bwrap --unshare-all --die-with-parent --ro-bind /usr /usr --symlink usr/bin /bin --symlink usr/lib /lib ' +
   '--symlink usr/lib64 /lib64 --proc /proc --dev /dev --bind "$1" /workspace --chdir /workspace'
 
-/** The time from the request for a run to the start of its first step, in ms, when nothing else runs. */
+/** Measures the time from the request for a run to the start of its first step, in ms, on an idle server. */
 export async function measureFirstStep(subject: Subject, { name }: Project, effort: Effort) {
   say('Measuring: request to first step')
   const toFirstStep = async () => {
-    // The run tells by the same clock when its step began.
+    // The run reports the start of its step by the same clock.
     const askedAt = Date.now()
     const { steps } = await subject.untilEnd(name, await subject.startRun(name, 'true.yml'))
     const [startedAt] = steps.map((step) => step.startedAt)
@@ -45,7 +45,7 @@ export async function measureFirstStep(subject: Subject, { name }: Project, effo
   return { ms: medians.svc, rounds }
 }
 
-/** Many runs at once on two cores, beside as many clones with a step in bubblewrap, two at a time. */
+/** Compares many concurrent runs on two cores with as many clones with a step in bubblewrap, two at a time. */
 export async function measureQueue(
   workspace: Workspace,
   subject: Subject,
@@ -73,7 +73,7 @@ export async function measureQueue(
   return contest(`${queued} runs of true on ${serverCoreCount} cores`, contestants, effort)
 }
 
-/** A step that writes 1 GB, beside the same in bubblewrap; and how much memory svc takes meanwhile. */
+/** Compares a step that writes 1 GB with the same in bubblewrap, and measures svc's memory. */
 export async function measureOutput(
   workspace: Workspace,
   subject: Subject,

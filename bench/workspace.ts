@@ -7,10 +7,10 @@ export type Workspace = Awaited<ReturnType<typeof createWorkspace>>
 
 type GitOptions = { config?: Record<string, string>; input?: Iterable<Buffer | string> }
 
-// A client that now and then tidies its own repository would be measured together with the server.
+// Automatic maintenance in the client's repository would be measured together with the server.
 const clientConfig = { 'gc.auto': '0', 'maintenance.auto': 'false' }
 
-/** A temporary folder that goes away at the end, and git to work in it: the client of all measurements. */
+/** A temporary folder, removed when disposed, with git: the client of all measurements. */
 export async function createWorkspace(signal: AbortSignal) {
   const folder = await mkdtemp(join(tmpdir(), 'svc-bench-'))
   const home = join(folder, 'home')
