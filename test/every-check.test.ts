@@ -726,7 +726,7 @@ const examples: Record<string, Example[]> = {
       arrange: ({ repository }) => damagePack(repository),
       level: 'fault',
       found: /^site \(.*\.git\) is damaged: .*pack/,
-      fix: /Stop the service, move .*\.git to another place, and bring it back from a backup/,
+      fix: /Stop the service, move .*\.git to another place, and restore it from a backup/,
     },
     {
       when: 'an object is missing',
@@ -739,7 +739,7 @@ const examples: Record<string, Example[]> = {
       when: 'an object is one that no push could bring',
       arrange: ({ repository }) => addMalformed(repository),
       level: 'warning',
-      found: /whole, but that a push could not bring: error in commit [0-9a-f]{40}: missingEmail/,
+      found: /malformed objects that a push would reject: error in commit [0-9a-f]{40}: missingEmail/,
       fix: /served as it is/,
     },
     {

@@ -72,7 +72,7 @@ test('a file that is no part of a backup is told by name and does no harm', asyn
   await writeFile(join(copy.path, 'rows', 'f'.repeat(64)), '{}\n')
   const { code, unknown } = await verify(copy.path)
   assert.deepEqual([code, unknown], [0, ['notes.txt', `rows/${'f'.repeat(64)}`]])
-  assert.match(await mustRun(['backup', 'verify', copy.path]), /^notes.txt: is no part/)
+  assert.match(await mustRun(['backup', 'verify', copy.path]), /^notes.txt: is not part/)
 })
 
 test('objects that are whole as files but not what the refs need are told with the repository', async () => {
@@ -106,7 +106,7 @@ test('rows that do not belong together are told', async () => {
         table('repositories').parts = []
         table('repositories').rows = 0
       },
-      /do not go into \w+: FOREIGN KEY/,
+      /cannot be inserted into \w+: FOREIGN KEY/,
     ],
     [
       async () => {
@@ -132,8 +132,8 @@ test('rows that do not belong together are told', async () => {
       },
       /The manifest has the tables/,
     ],
-    [() => replaceRows('{"seq":1}\n'), /do not go into events/],
-    [() => replaceRows('{"seq; drop table events":1}\n'), /do not go into events/],
+    [() => replaceRows('{"seq":1}\n'), /cannot be inserted into events/],
+    [() => replaceRows('{"seq; drop table events":1}\n'), /cannot be inserted into events/],
     [() => replaceRows('[1]\n'), /line 1 is not a row/],
     [() => replaceRows('{"seq":1}\n{"kind":"push"}\n'), /different columns/],
     [() => replaceRows('{"seq":1}'), /last line is incomplete/],

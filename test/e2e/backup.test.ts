@@ -173,7 +173,7 @@ test('a folder that is no place for this backup is refused, and nothing is writt
     [join(dataDir, 'backup'), /contain one another/],
     [join(link, 'backup'), /contain one another/],
     [dataDir, /contain one another/],
-    [site.folder, /one within the other/],
+    [site.folder, /contain one another/],
     [papers, /is not empty and holds no backup of svc/],
     [join(papers, 'thesis.txt'), /cannot be used for backups/],
     [other.backup, /holds a backup of another service/],
