@@ -3,7 +3,7 @@ import { stepsOf, usedActions } from './steps-of.ts'
 import type { Action, ActionStep, Fault, Workflow } from './workflow.ts'
 
 const depthMost = 10
-// Of a workflow, with all that its actions do: ten steps of ten steps each are a hundred.
+// Steps of a workflow including those of its actions, which multiply when nested.
 const stepsMost = 1000
 
 /** The folder of an action, by the path of its action.yml. */
@@ -16,10 +16,10 @@ export function missingFolders(users: (Workflow | Action)[], given: string[]): s
   return [...new Set(users.flatMap(usedActions))].filter((folder) => !given.includes(folder))
 }
 
-/** What an action comes to: its steps with those of all actions in it, and how deep they nest. */
+/** The size of an action: its steps, including those of nested actions, and its depth. */
 type Size = { steps: number; depth: number }
 
-/** Tells of actions that use themselves, nest too deeply or come to too many steps. */
+/** Reports actions that use themselves, nest too deeply or have too many steps. */
 export function actionGraphFaults(workflows: Workflow[], actions: Action[]): Fault[] {
   const faults: Fault[] = []
   const byFolder = new Map(actions.map((action) => [action.path, action]))

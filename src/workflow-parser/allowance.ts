@@ -1,4 +1,4 @@
-/** Why an expression has no value, in a sentence for people. Never holds values: they may be secret. */
+/** Why an expression cannot be evaluated, for users. Never contains values, which may be secret. */
 export class EvaluationError extends Error {
   override readonly name = 'EvaluationFault'
 }
@@ -9,11 +9,11 @@ export const textMax = 1_048_576
 /** Roughly the bytes of a value's parts: an object of its own each. */
 export const nodeCost = 128
 
-/** What the expressions of one text or tree may cost, each and together: about a byte, or a character looked at. */
+/** A limit on the cost of the expressions of one text or tree. A unit is about a byte, or a character read. */
 export type Allowance = {
-  /** The next expression begins. */
+  /** Starts the next expression. */
   renew: () => void
-  /** Throws EvaluationFault when there is no more. */
+  /** Throws EvaluationError when the allowance is used up. */
   take: (cost: number) => void
 }
 
@@ -40,7 +40,7 @@ export function createAllowance(): Allowance {
   }
 }
 
-/** Throws EvaluationFault for a text that is too long to be a value. */
+/** Throws EvaluationError for a text that is too long to be a value. */
 export function requireShort(length: number): void {
   if (length > textMax) {
     throw new EvaluationError('The value of the expression is larger than 1 MiB.')

@@ -6,7 +6,7 @@ import { costOf, toData } from './expression-data.ts'
 import { createFunctions } from './expression-functions.ts'
 import type { Scope } from './scope.ts'
 
-/** What the expressions of one text or tree share: an allowance, and contexts that are translated once. */
+/** The state that the expressions of one text or tree share: an allowance, and contexts that are converted once. */
 export type EvaluationSession = {
   allowance: Allowance
   functions: Map<string, FunctionDefinition>
@@ -29,13 +29,13 @@ export function createSession(scope: Scope): EvaluationSession {
 
   function translate(name: string): data.ExpressionData {
     if (!Object.hasOwn(scope.contexts, name)) return new data.Null()
-    // As on GitHub's Linux machines, where two variables may differ by case alone.
+    // As on GitHub's Linux runners, where variable names are case-sensitive.
     return toData(scope.contexts[name] ?? null, allowance, { exact: name === 'env' })
   }
 }
 
-/** Operators stand in a row without limit, and each is a level of the tree. */
-const depthMax = 250
+/** Each operator in a chain is a level of the tree, and chains have no other limit. */
+const maxDepth = 250
 
 /** The cost of a step of the evaluation itself. */
 const stepCost = 8
@@ -52,11 +52,11 @@ export class BoundedEvaluator extends Evaluator {
   }
 
   protected override eval(node: Expr): data.ExpressionData {
-    if (this.#depth === depthMax) throw new EvaluationError('The expression nests too deeply.')
+    if (this.#depth === maxDepth) throw new EvaluationError('The expression nests too deeply.')
     this.#depth++
     const value = super.eval(node)
     this.#depth--
-    // Whoever gets a value looks at all of it, so it is paid for here.
+    // Every consumer reads the whole value, so its cost is charged here.
     if (value instanceof data.StringData) requireShort(value.value.length)
     this.#session.allowance.take(costOf(value) + stepCost)
     return value

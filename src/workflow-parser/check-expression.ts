@@ -4,10 +4,10 @@ import { MalformedExpressionError, parseExpression } from './parse-expression.ts
 import { conditionOf, placeIn, splitTemplate } from './template-parts.ts'
 import type { Fault, Template } from './workflow.ts'
 
-/** Faults of one text that are told; a text may have 100,000 expressions. */
+/** The maximum faults reported for one text; a text may have 100,000 expressions. */
 const faultsMax = 20
 
-/** What is wrong with the expressions of a text at such a place: syntax, unknown names, names that mean nothing there. */
+/** Checks the expressions of a text: syntax, unknown names, and names that are not available at the position. */
 export function checkTemplate(template: Template, position: Position): Fault[] {
   const faults: Fault[] = []
   for (const part of splitTemplate(template.text)) {
@@ -18,7 +18,7 @@ export function checkTemplate(template: Template, position: Position): Fault[] {
   return faults
 }
 
-/** The same of an `if`, where `${{ }}` may be left out. An empty one is no condition. */
+/** Checks an `if`, where `${{ }}` is optional. An empty one is no condition. */
 export function checkCondition(template: Template, position: Position): Fault[] {
   const condition = conditionOf(template.text)
   if (condition.kind === 'none') return []

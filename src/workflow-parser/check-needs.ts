@@ -3,10 +3,10 @@ import type { Field } from './fields.ts'
 import { nearest } from './nearest.ts'
 import type { Job } from './workflow.ts'
 
-/** A job, and where its needs stand. */
+/** A job and the positions of its needs. */
 export type PlacedJob = { job: Job; needs: { text: string; field: Field }[] }
 
-/** Tells of needs that name no job, the job itself, or jobs that wait for it. */
+/** Reports needs that name no job, the job itself, or a job that depends on it. */
 export function checkNeeds(jobs: PlacedJob[], ids: string[], faults: FaultList): void {
   for (const { job, needs } of jobs) {
     for (const { text, field } of needs) {
@@ -31,10 +31,10 @@ export function checkNeeds(jobs: PlacedJob[], ids: string[], faults: FaultList):
   }
 }
 
-/** Jobs that can never start because they wait, over others, for themselves. */
+/** Finds jobs that can never start because they depend on themselves. */
 function jobsInCycles(jobs: PlacedJob[]): Set<string> {
   const left = new Map(jobs.map(({ job }) => [job.id, job.needs.filter((id) => id !== job.id)]))
-  // Whoever waits for nothing goes, until nobody does; then whom nobody waits for, so that only circles remain.
+  // Removes jobs without needs until none is left, then jobs that no other needs, so only cycles remain.
   const remove = (isFree: (id: string, needs: string[]) => boolean) => {
     for (;;) {
       const free = [...left].filter(([id, needs]) => isFree(id, needs)).map(([id]) => id)

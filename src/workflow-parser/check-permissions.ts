@@ -1,7 +1,7 @@
 import type { FaultList } from './fault-list.ts'
 import type { Field } from './fields.ts'
 
-/** A run has no token, so it can be granted no more than reading. */
+/** Checks `permissions`. A run has no token, so it cannot be granted write access. */
 export function checkPermissions(field: Field | undefined, faults: FaultList): void {
   if (!field) return
   const { node } = field

@@ -3,7 +3,7 @@ import type { Field } from './fields.ts'
 
 const known = ['bash', 'sh', 'python']
 
-/** Tells when a `shell` is none that a step can have: a known one, or a command with `{0}` for the script's file. */
+/** Reports a `shell` that is neither a known one nor a command with `{0}` for the path of the script. */
 export function checkShell(field: Field | undefined, faults: FaultList): void {
   if (field?.node.kind !== 'scalar' || typeof field.node.value !== 'string') return
   const shell = field.node.value

@@ -5,17 +5,17 @@ import type { CheckAnswer, CheckQuestion } from './check-worker.ts'
 
 const program = new URL(`./check-worker${extname(import.meta.url)}`, import.meta.url)
 const startTimeoutMs = 30_000
-// A busy machine may let the thread wait; that it works for so long counts, and at last that nothing comes.
+// Limits the busy time of the thread, which a loaded machine may delay, and at last the elapsed time.
 const longestWait = 20
 const limits = { maxOldGenerationSizeMb: 100, maxYoungGenerationSizeMb: 16, stackSizeMb: 4 }
 
-/** A thread that parses files, started when it is needed and again when it was lost. */
+/** Creates a thread that parses files. It starts when needed, and again after it was lost. */
 export function createCheckThread({ timeoutMs }: { timeoutMs: number }) {
   let worker: Worker | undefined
 
   async function start(): Promise<Worker> {
     const started = new Worker(program, { resourceLimits: limits, env: {}, stdin: false })
-    // Its end is told to whoever asks; without anybody it must not bring the process down.
+    // Pending requests handle its errors; without any, an error must not crash the process.
     started.on('error', () => {})
     started.once('exit', () => {
       if (worker === started) worker = undefined
@@ -26,17 +26,17 @@ export function createCheckThread({ timeoutMs }: { timeoutMs: number }) {
   }
 
   return {
-    /** Throws when it takes too long or too much memory, or fails; the thread is then a new one the next time. */
+    /** Throws when the thread fails or exceeds its time or memory; the next call starts a new thread. */
     async ask(question: CheckQuestion): Promise<CheckAnswer> {
       const asked = worker ?? (await start())
-      // Only a thread that works keeps the process alive.
+      // Only a busy thread keeps the process alive.
       asked.ref()
       try {
         const before = await asked.cpuUsage().catch(() => {
           throw new CheckError('was stopped')
         })
         asked.postMessage(question)
-        // Both ends are of this program.
+        // Both ends belong to this program.
         return (await receive(asked, (signal) =>
           untilWorked(asked, { before, timeoutMs, signal }),
         )) as CheckAnswer
@@ -53,7 +53,7 @@ export function createCheckThread({ timeoutMs }: { timeoutMs: number }) {
   }
 }
 
-/** The next message of a thread; one that does not answer before it is overdue is ended. */
+/** Waits for the next message of a thread, which is terminated when it is overdue. */
 async function receive(
   worker: Worker,
   untilOverdue: (signal: AbortSignal) => Promise<unknown>,
@@ -70,7 +70,7 @@ async function receive(
   worker.once('exit', onExit)
   untilOverdue(settled.signal).then(
     () => reject(new CheckError('took too long')),
-    () => {}, // It has answered, or ended, which is told.
+    () => {}, // It has responded or exited, which is handled above.
   )
   try {
     return await promise
@@ -87,7 +87,7 @@ async function receive(
 
 type Work = { before: NodeJS.CpuUsage; timeoutMs: number; signal: AbortSignal }
 
-/** Waits until a thread has worked for so long, or has had many times that to do so. */
+/** Waits until a thread has used its busy time, or a multiple of that has elapsed. */
 async function untilWorked(worker: Worker, { before, timeoutMs, signal }: Work): Promise<void> {
   for (let wait = 0; wait < longestWait; wait++) {
     await sleep(timeoutMs, undefined, { signal })
@@ -96,7 +96,7 @@ async function untilWorked(worker: Worker, { before, timeoutMs, signal }: Work):
   }
 }
 
-/** Why there is no answer; the message goes on from `the check`. */
+/** Why a check failed; the message continues "The check of this file". */
 export class CheckError extends Error {
   override readonly name = 'CheckFailure'
 }

@@ -2,7 +2,7 @@ import { parentPort } from 'node:worker_threads'
 import { parseAction, parseWorkflow } from './parse.ts'
 import type { Action, Fault, SourceFile, Workflow } from './workflow.ts'
 
-/** What the thread is asked, a file at a time. */
+/** A request to the thread, one file at a time. */
 export type CheckQuestion = { kind: 'workflow' | 'action'; file: SourceFile }
 
 export type CheckAnswer = { result: Workflow | Action | undefined; faults: Fault[] }
@@ -16,7 +16,7 @@ parentPort?.on('message', ({ kind, file }: CheckQuestion) => {
     answer({ result: action, faults })
   }
 })
-// Says that it has been loaded, so that this is no part of the time that a file takes.
+// Signals that the thread is loaded, so loading does not count as time for a file.
 parentPort?.postMessage('ready')
 
 function answer(what: CheckAnswer): void {

@@ -5,11 +5,11 @@ import { quoted } from './fault-list.ts'
 import { bytesMost } from './source-text.ts'
 import type { Action, Fault, SourceFile, Workflow } from './workflow.ts'
 
-/** What files say, or what is wrong with them. */
+/** Parsed files, or their faults. */
 export type Checked = {
   workflows: { path: string; workflow: Workflow | undefined; faults: Fault[] }[]
   actions: { path: string; action: Action | undefined; faults: Fault[] }[]
-  /** Folders of actions that are used and were not given. */
+  /** Folders of actions that are used and were not passed in. */
   missingActions: string[]
 }
 
@@ -17,14 +17,14 @@ export type Checker = ReturnType<typeof createChecker>
 
 const waitingMost = 100
 
-/** There are too many waiting to be checked; nothing was looked at. */
+/** Too many checks are waiting; nothing was checked. */
 export class CheckerBusyError extends Error {
   override readonly name = 'CheckerBusy'
 }
 
 /**
- * Checks workflow files in a thread of its own, one after the other, so that no file can keep the server from its
- * work or take its memory: a file that takes longer than a second or 100 MB has a fault that says so.
+ * Creates a checker of workflow files. It parses them one at a time in a separate thread, so that no file can block
+ * the server or exhaust its memory: a file that takes more than a second or 100 MB gets a fault.
  */
 export function createChecker({ timeoutMs = 1000, idleMs = 5 * 60_000 } = {}) {
   const thread = createCheckThread({ timeoutMs })
@@ -33,7 +33,7 @@ export function createChecker({ timeoutMs = 1000, idleMs = 5 * 60_000 } = {}) {
   let isClosed = false
   let idle: NodeJS.Timeout | undefined
 
-  /** Runs one after the other; the thread ends some time after the last. */
+  /** Runs checks one at a time; the thread ends some time after the last. */
   async function inTurn<T>(work: () => Promise<T>): Promise<T> {
     if (waiting >= waitingMost) {
       throw new CheckerBusyError('too many workflow files are waiting to be checked')
@@ -53,7 +53,7 @@ export function createChecker({ timeoutMs = 1000, idleMs = 5 * 60_000 } = {}) {
   }
 
   async function ask(kind: CheckQuestion['kind'], file: SourceFile): Promise<CheckAnswer> {
-    // The parser would say the same; the thread need not get what is too long to be looked at.
+    // The parser would report the same; this avoids sending an oversized file to the thread.
     const text = file.text.slice(0, bytesMost + 1)
     try {
       if (isClosed) throw new CheckError('was stopped')
@@ -65,13 +65,13 @@ export function createChecker({ timeoutMs = 1000, idleMs = 5 * 60_000 } = {}) {
   }
 
   return {
-    /** Throws CheckerBusy when too many checks are waiting. */
+    /** Throws CheckerBusyError when too many checks are waiting. */
     check: (files: SourceFile[], actions: SourceFile[]): Promise<Checked> =>
       inTurn(async () => {
         const checked: Checked = { workflows: [], actions: [], missingActions: [] }
         for (const file of files) {
           const { result, faults } = await ask('workflow', file)
-          // The thread answers a question about a workflow with a workflow.
+          // The thread responds to a workflow with a workflow.
           const workflow = result as Workflow | undefined
           checked.workflows.push({ path: file.path, workflow, faults })
         }
@@ -91,7 +91,7 @@ export function createChecker({ timeoutMs = 1000, idleMs = 5 * 60_000 } = {}) {
   }
 }
 
-/** What is wrong with steps whose action is missing, once it is known that the commit has none there. */
+/** Creates faults for steps whose action does not exist in the commit. */
 export function missingActionFaults({ workflows, actions, missingActions }: Checked): Fault[] {
   const users = [
     ...workflows.map(({ workflow }) => workflow),
@@ -107,7 +107,7 @@ export function missingActionFaults({ workflows, actions, missingActions }: Chec
     }))
 }
 
-/** Adds what can only be seen of all files together. */
+/** Adds the faults that concern several files. */
 function withGraph(checked: Checked): Checked {
   const workflows = checked.workflows.flatMap(({ workflow }) => workflow ?? [])
   const actions = checked.actions.flatMap(({ action }) => action ?? [])

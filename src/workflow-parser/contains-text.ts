@@ -1,9 +1,9 @@
-/** Up to this length the built-in search is quick whatever the texts are. */
+/** Up to this length the built-in search is fast for any texts. */
 const shortMax = 256
 
 /**
- * Whether a text contains another, in time that grows with their lengths: `includes` takes a minute for the worst of
- * a megabyte. (Knuth, Morris, Pratt.)
+ * Whether a text contains another, in linear time (Knuth, Morris, Pratt): `includes` takes a minute for the worst
+ * case of a megabyte.
  */
 export function containsText(text: string, part: string): boolean {
   if (part.length <= shortMax) return text.includes(part)
@@ -19,7 +19,7 @@ export function containsText(text: string, part: string): boolean {
   return false
 }
 
-/** For each beginning of a text the length of its longest true beginning that is also its end. */
+/** The failure function: for each prefix, the length of its longest proper border. */
 function bordersOf(text: string): Int32Array {
   const borders = new Int32Array(text.length)
   let length = 0

@@ -6,13 +6,13 @@ const month = '(?:\\d{1,2}|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)'
 const weekday = '(?:[0-7]|sun|mon|tue|wed|thu|fri|sat)'
 const ordinal = '\\d{1,2}'
 
-// POSIX, with steps and names as GitHub has them; croner knows more, which would not run there.
+// POSIX syntax, with steps and names as on GitHub. croner accepts more, which GitHub would reject.
 const fields = [ordinal, ordinal, ordinal, month, weekday].map((value) => {
   const item = `(?:\\*|${value}(?:-${value})?)(?:/\\d{1,2})?`
   return new RegExp(`^${item}(?:,${item})*$`, 'i')
 })
 
-/** What is wrong with the time of a schedule. */
+/** Checks a cron expression and its time zone. */
 export function cronFault(cron: string, timezone: string | undefined): FieldRefusal | undefined {
   const example = 'Write minute, hour, day, month and weekday: "30 4 * * 1-5".'
   if (cron.startsWith('@')) return [`Names such as ${quoted(cron)} are not supported.`, example]
@@ -36,7 +36,7 @@ export function cronFault(cron: string, timezone: string | undefined): FieldRefu
   }
 }
 
-/** When a checked schedule comes next, strictly after a time; both in milliseconds. Without a time zone it is in UTC. */
+/** The next time of a checked schedule, strictly after a time; both in milliseconds. Defaults to UTC. */
 export function nextTime(cron: string, timezone: string | undefined, after: number): number {
   const next = toCron(cron, timezone).nextRun(new Date(after))
   if (!next) throw new Error(`the schedule ${cron} has no next time`)

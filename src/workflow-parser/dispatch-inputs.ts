@@ -6,12 +6,12 @@ const charactersMost = 65_535
 
 export type InputValue = string | number | boolean
 
-/** What is wrong with an input that was given, or is missing. */
+/** A fault of an input that was passed, or is missing. */
 export type InputFault = { input: string; message: string }
 
 /**
- * The inputs of a dispatch, checked and completed by defaults. As on GitHub, booleans and numbers may be given as
- * texts, and what is not given and has no default is false, 0, '' or the first of the options.
+ * Checks the inputs of a dispatch and adds defaults. As on GitHub, booleans and numbers may be strings, and a missing
+ * input without a default is false, 0, '' or the first option.
  */
 export function readInputs(
   inputs: Record<string, Input>,
@@ -33,7 +33,7 @@ export function readInputs(
     return [name, read] as const
   })
   if (faults.length > 0) return { faults }
-  // Those that are faults have been told of.
+  // Inputs with faults have been reported.
   return { values: Object.fromEntries(values) as Record<string, InputValue> }
 }
 

@@ -10,22 +10,22 @@ import type { Json, Scope } from './scope.ts'
 import { conditionOf, placeIn, splitTemplate } from './template-parts.ts'
 import type { Template, TemplateTree } from './workflow.ts'
 
-/** A text with the values of its expressions, as GitHub writes them: null as nothing, lists and objects as `Array` and `Object`. */
+/** Evaluates a text. As on GitHub, null becomes empty, and lists and objects become `Array` and `Object`. */
 export function evaluateText(template: Template, scope: Scope): string {
   return textOf(template, createSession(scope))
 }
 
-/** The value itself where the text is one expression and nothing else, otherwise a text. */
+/** Evaluates a text that is a single expression to its value, any other to a text. */
 export function evaluateValue(template: Template, scope: Scope): Json {
   return jsonOf(template, createSession(scope))
 }
 
-/** A tree with the values of its texts. */
+/** Evaluates all texts of a tree. */
 export function evaluateTree(tree: TemplateTree, scope: Scope): Json {
   return treeOf(tree, createSession(scope))
 }
 
-/** Whether an `if` holds. Without a status function `success()` is asked, too; no condition means `success()`. */
+/** Evaluates an `if`. Without a status function, `success()` is implied. */
 export function evaluateCondition(template: Template | undefined, scope: Scope): boolean {
   const condition = conditionOf(template?.text ?? '')
   if (template === undefined || condition.kind === 'none') return scope.status.success
@@ -47,7 +47,7 @@ function treeOf(tree: TemplateTree, session: EvaluationSession): Json {
   if (tree === null || typeof tree !== 'object') return tree
   if (Array.isArray(tree)) return tree.map((item) => treeOf(item, session))
   if ('text' in tree) return jsonOf(tree, session)
-  // `fromEntries` makes names of all, `__proto__` as well.
+  // `fromEntries` creates own properties, even for `__proto__`.
   return Object.fromEntries(
     Object.entries(tree.tree).map(([name, value]) => [name, treeOf(value, session)]),
   )
@@ -90,7 +90,7 @@ function dataOf(
   )
 }
 
-/** Gives faults of an expression the place where they are in the file. */
+/** Adds the position in the file to faults of an expression. */
 function within<T>(template: Template, offset: number, work: () => T): T {
   try {
     return work()
@@ -105,11 +105,11 @@ function within<T>(template: Template, offset: number, work: () => T): T {
   }
 }
 
-/** The sentence of a fault that the expression is to blame for; undefined for a bug of ours. */
+/** The message of a fault in the expression; undefined for a bug in this program. */
 function reasonOf(fault: unknown): string | undefined {
   if (!(fault instanceof Error)) return undefined
   if (fault instanceof EvaluationError) return fault.message
-  // The library wraps what goes wrong in an index.
+  // The library wraps errors of index expressions.
   if (fault.cause !== undefined) return reasonOf(fault.cause)
   const isOfLibrary = fault.constructor === Error || fault instanceof ExpressionEvaluationError
   return isOfLibrary ? `The expression has no value: ${fault.message}.` : undefined

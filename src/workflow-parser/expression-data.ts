@@ -4,15 +4,15 @@ import type { Json } from './scope.ts'
 
 type Pair = ReturnType<data.Dictionary['pairs']>[number]
 
-/** Levels of lists and objects in one value. */
+/** The maximum nesting of lists and objects in a value. */
 const depthMax = 100
 
-/** Names of one object. */
+/** The maximum names of an object. */
 const namesMax = 10_000
 
 /**
- * An object whose names may be any, `constructor` and `__proto__` as well, which the library's own loses. Names are
- * looked up without regard to case, unless it is `exact`; of names that differ in nothing else the first counts.
+ * An object with arbitrary names, including `constructor` and `__proto__`, which the library's own loses. Lookup is
+ * case-insensitive unless it is `exact`; of names that differ only in case, the first one counts.
  */
 class Mapping extends data.Dictionary {
   readonly #entries = new Map<string, Pair>()
@@ -32,7 +32,7 @@ class Mapping extends data.Dictionary {
   }
 
   override get(key: string): data.ExpressionData | undefined {
-    // A filter asks every object of a list: a name of a million letters must not be folded for each.
+    // A filter queries every object of a list; a name of a million letters must not be folded for each.
     if (key.length > this.#longest) return undefined
     return this.#entries.get(this.#fold(key))?.value
   }
@@ -50,7 +50,7 @@ class Mapping extends data.Dictionary {
   }
 }
 
-/** A value as the library has it. Throws EvaluationFault where it is too large; `exact` is about the names of its first level. */
+/** Converts a value for the library. Throws EvaluationError if it is too large; `exact` applies to its top level. */
 export function toData(
   value: Json,
   allowance: Allowance,
@@ -74,14 +74,14 @@ export function toData(
   if (names.length > namesMax) {
     throw new EvaluationError(`An object of the value has more than ${namesMax} names.`)
   }
-  // Its tables are several objects, also when they are empty.
+  // The tables of an object cost memory even when empty.
   allowance.take(3 * nodeCost)
   const mapping = new Mapping({ exact })
   for (const name of names) mapping.add(name, toData(value[name] ?? null, allowance, below))
   return mapping
 }
 
-/** The library's value as plain JSON. */
+/** Converts a value of the library to plain JSON. */
 export function toJson(value: data.ExpressionData): Json {
   if (value instanceof data.Array) return value.values().map(toJson)
   if (value instanceof data.Dictionary) {
@@ -90,10 +90,10 @@ export function toJson(value: data.ExpressionData): Json {
   return value instanceof data.Null ? null : value.value
 }
 
-/** What a value costs who looks at it. */
+/** The cost of reading a value. */
 export function costOf(value: data.ExpressionData): number {
   if (value instanceof data.Array) return value.values().length
   if (!(value instanceof data.StringData)) return 1
-  // The library compares texts piece by piece where they have this letter.
+  // The library compares texts with this letter piece by piece.
   return value.value.length * (value.value.includes('ı') ? 8 : 1)
 }

@@ -1,6 +1,6 @@
 import type { SourcePosition } from './workflow.ts'
 
-/** An expression that has no value, in a sentence for people. It tells where it stands, and never a value: that may be secret. */
+/** An expression that cannot be evaluated, with its position. The message is for users and never contains a value. */
 export class ExpressionError extends Error {
   override readonly name = 'ExpressionFault'
   readonly place: SourcePosition

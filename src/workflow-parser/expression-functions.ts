@@ -11,7 +11,7 @@ import type { Json, Scope } from './scope.ts'
 
 type Value = data.ExpressionData
 
-/** Functions by their names in lower case, as the library's evaluator wants them. */
+/** Functions keyed by lower-case name, as the library's evaluator requires. */
 export function createFunctions(
   scope: Scope,
   allowance: Allowance,
@@ -42,7 +42,7 @@ export function createFunctions(
   )
 }
 
-/** What a function makes is looked at again by the evaluator; what it makes on its way is charged here. */
+/** Charges intermediate values; the evaluator charges the result of a function. */
 function charged(call: (...args: Value[]) => Value, allowance: Allowance) {
   return (...args: Value[]) => {
     allowance.take(args.length)
@@ -62,7 +62,7 @@ function toText(value: Value | undefined): string {
   return value?.coerceString() ?? ''
 }
 
-/** The results of jobs that are named in a job's condition. */
+/** The results of the jobs named in a job's condition. */
 function resultsOf(jobs: Value[], { contexts }: Scope): Json[] {
   const needs = contexts.needs
   return jobs.map(toText).map((job) => {
@@ -113,7 +113,7 @@ function parseJson(text: string): Json {
   try {
     return JSON.parse(text)
   } catch (fault) {
-    // The engine's message repeats a piece of the text, which may be secret.
+    // The error of JSON.parse quotes the text, which may be secret.
     const [, position] = /at position (\d+)/.exec(String(fault)) ?? []
     const where = position === undefined ? '' : ` at its character ${Number(position) + 1}`
     throw new EvaluationError(`fromJSON got a text that is not JSON${where}.`)

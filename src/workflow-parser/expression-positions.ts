@@ -16,10 +16,10 @@ export const contextNames = [
 
 type ContextName = (typeof contextNames)[number]
 
-/** How many arguments a function takes. */
+/** The minimum and maximum number of arguments. */
 export type Signature = { name: string; minArgs: number; maxArgs: number }
 
-/** What may be called in every expression; the library brings these along. */
+/** Functions that are available everywhere; the library implements them. */
 const functionsEverywhere = [
   'case',
   'contains',
@@ -40,7 +40,7 @@ const ofSteps = [
   { name: 'success', minArgs: 0, maxArgs: 0 },
   { name: 'failure', minArgs: 0, maxArgs: 0 },
 ]
-/** A job's condition may name the jobs that it asks after. */
+/** In a job's condition, status functions accept job ids. */
 const ofJobs = [
   always,
   cancelled,
@@ -55,10 +55,10 @@ const step: ContextName[] = [...condition, 'secrets']
 const action: ContextName[] = ['github', 'strategy', 'matrix', 'job', 'runner']
 const actionStep: ContextName[] = [...action, 'inputs', 'steps', 'env']
 
-/** What an expression may use at a place of a workflow, and how the place is called in a sentence. */
+/** The contexts and functions available at a position of a workflow, and its name in messages. */
 export type Availability = { place: string; contexts: ContextName[]; functions: Signature[] }
 
-/** GitHub's table "Context availability", and what its schema of actions allows. */
+/** From GitHub's table "Context availability" and its schema of actions. */
 const table = {
   'run-name': { place: '`run-name`', contexts: run, functions: [] },
   concurrency: { place: '`concurrency`', contexts: run, functions: [] },
@@ -115,14 +115,14 @@ const table = {
   },
 } as const satisfies Record<string, Availability>
 
-/** A place of a workflow or an action where expressions may stand. */
+/** A position in a workflow or an action where expressions are allowed. */
 export type Position = keyof typeof table
 
 export const positions: Record<Position, Availability> = table
 
 const contexts = new Set<string>(contextNames)
 
-/** Whether there is such a context at any place; names are compared without regard to case. */
+/** Whether a context exists at any position, ignoring case. */
 export function isContext(name: string): boolean {
   return contexts.has(name.toLowerCase())
 }
@@ -136,12 +136,12 @@ const functions = new Set(
   ),
 )
 
-/** Whether there is such a function at any place; names are compared without regard to case. */
+/** Whether a function exists at any position, ignoring case. */
 export function isFunction(name: string): boolean {
   return functions.has(name.toLowerCase())
 }
 
-/** The names of the functions that may be called at a place. */
+/** The names of the functions available at a position. */
 export function functionsAt({ functions }: Availability): string[] {
   return [...functionsEverywhere, ...functions.map(({ name }) => name)]
 }

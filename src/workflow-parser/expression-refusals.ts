@@ -7,13 +7,13 @@ import {
   positions,
 } from './expression-positions.ts'
 
-/** A name that an expression uses, as it is written. */
+/** A name in an expression, as written. */
 export type NameUse = { kind: 'context' | 'function'; name: string; offset: number }
 
 /** What is wrong, and what to write instead. */
 export type ExpressionRefusal = { message: string; instead: string }
 
-/** How an expression that is not accepted is told of. */
+/** The messages for invalid expressions. */
 export const refusals = {
   unclosed: (): ExpressionRefusal => ({
     message: 'This `${{` is not closed.',
@@ -47,21 +47,21 @@ export const refusals = {
       ? `${quote(name)} is a function: write ${name}().`
       : `A text stands in single quotes: '${shorten(name)}'. The contexts are ${list(contextNames)}.`,
   }),
-  /** A known name at a place where it means nothing. */
+  /** A known name at a position where it is not available. */
   misplaced: ({ kind, name }: NameUse, position: Position): ExpressionRefusal => ({
     message: `The ${kind} ${quote(name)} cannot be used in ${positions[position].place}.`,
     instead: isOfAction(position)
       ? (whereElse(kind, name, true) ?? handedOn)
       : (hints[name.toLowerCase()] ?? whereElse(kind, name, false) ?? handedOn),
   }),
-  /** A piece that is no word of the language. */
+  /** A piece that is not a token of the language. */
   unreadable: (rest: string): ExpressionRefusal => {
     const [piece = rest.slice(0, 1)] = /^\S+/.exec(rest) ?? []
     const code = piece.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')
     const shown = piece.trim() === '' ? `The white space U+${code}` : quote(piece)
     return { message: `${shown} is not understood here.`, instead: adviseOn(rest) }
   },
-  /** What the library's parser says, in plainer words; `word` is where it stopped. */
+  /** Rewrites an error of the library's parser; `word` is where it stopped. */
   unparsable: (complaint: string, word: string): ExpressionRefusal => {
     if (complaint.startsWith('Exceeded')) return refusals.tooDeep()
     if (complaint.startsWith('Unexpected end') || word === '') {
@@ -109,7 +109,7 @@ function adviseOn(rest: string): string {
   return "Expressions have names, numbers, texts in single quotes, calls and operators: github.ref == 'refs/heads/main'."
 }
 
-// What holds nowhere in an action has a value where the action is used.
+// Names that are not available in an action are available where the action is used.
 const handedOn =
   'Hand it to the action as an input, by "with" of the step that uses it, and use inputs.NAME.'
 
@@ -117,7 +117,7 @@ function isOfAction(position: string): boolean {
   return position.startsWith('action.')
 }
 
-/** The places of a workflow, or of an action, where there is such a name; undefined when there are none. */
+/** Lists the positions where a name is available; undefined when there are none. */
 function whereElse(kind: NameUse['kind'], name: string, inAction: boolean): string | undefined {
   const places = Object.entries(positions).filter(([position, { contexts, functions }]) => {
     if (isOfAction(position) !== inAction) return false

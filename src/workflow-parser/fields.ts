@@ -5,24 +5,24 @@ import type { SourcePosition } from './workflow.ts'
 
 /** The keys of one kind of mapping. */
 export type Shape<Key extends string = string> = {
-  /** As a sentence calls it: `a job`. */
+  /** The name in messages: `a job`. */
   name: string
   keys: readonly Key[]
-  /** Keys that people know from elsewhere: what is wrong, and what to write instead. */
+  /** Keys that users know from elsewhere, with their messages. */
   refused?: Readonly<Record<string, FieldRefusal>>
 }
 
 export type FieldRefusal = readonly [message: string, instead: string]
 
-/** A value, and how a sentence calls it. */
+/** A value and its name in messages. */
 export type Field = { label: string; node: SourceNode; keyPlace: SourcePosition }
 
 export type Fields<Key extends string = string> = { get: (key: Key) => Field | undefined }
 
-// More faults than are told; words are not compared for the others.
+// Suggestions are expensive, so only this many faults get one.
 const suggestionsMost = 200
 
-/** The values of a mapping by key. Keys that it does not have are faults, as is what is no mapping. */
+/** Opens a mapping by its known keys. Unknown keys, and values that are not mappings, are faults. */
 export function openFields<Key extends string>(
   field: Field,
   shape: Shape<Key>,
@@ -39,14 +39,14 @@ export function openFields<Key extends string>(
   return { get: (key) => found.get(key) }
 }
 
-/** The mapping that a field is, or undefined with the fault told. */
+/** Returns the mapping of a field; otherwise reports a fault. */
 export function openMap(field: Field, faults: FaultList, instead: string): MapNode | undefined {
   if (field.node.kind === 'map') return field.node
   faults.add(field.node.place, `${field.label} is ${kindOf(field.node)}, not a mapping.`, instead)
   return undefined
 }
 
-/** The fields of a mapping whose keys are chosen by its author. */
+/** Opens a mapping whose keys are chosen by the author of the file. */
 export function openNamed(field: Field, faults: FaultList, instead: string): NamedField[] {
   return (openMap(field, faults, instead)?.entries ?? []).map(({ key, keyPlace, value }) => ({
     name: key,
@@ -58,14 +58,14 @@ export function openNamed(field: Field, faults: FaultList, instead: string): Nam
 
 export type NamedField = Field & { name: string }
 
-/** The items of a list, each a field; undefined with the fault told when it is none. */
+/** Opens a list; otherwise reports a fault and returns undefined. */
 export function openList(field: Field, faults: FaultList, instead: string): Field[] | undefined {
   if (field.node.kind === 'list') return itemsOf(field)
   faults.add(field.node.place, `${field.label} is ${kindOf(field.node)}, not a list.`, instead)
   return undefined
 }
 
-/** The items of a list, or the one value that stands for a list of one. */
+/** Opens a list, or a single value as a list of one. */
 export function itemsOf(field: Field): Field[] {
   if (field.node.kind !== 'list') return [field]
   return field.node.items.map((node) => ({
@@ -75,7 +75,7 @@ export function itemsOf(field: Field): Field[] {
   }))
 }
 
-/** What a value is, as a sentence says it. */
+/** The kind of a value, for messages. */
 export function kindOf(node: SourceNode): string {
   if (node.kind === 'map') return 'a mapping'
   if (node.kind === 'list') return 'a list'

@@ -9,10 +9,10 @@ const many = Number.POSITIVE_INFINITY
 type Part =
   /** A character, how often: exactly once, or from `least` to `most` times. */
   | { kind: 'character'; fits: (character: string) => boolean; least: number; most: number }
-  /** What `**` with a slash is at the start of a name: the two parts behind it, or nothing. */
+  /** `**` with a slash at the start of a name: the two parts behind it, or nothing. */
   | { kind: 'folders' }
 
-/** What is wrong with a pattern; a `!` at its beginning is for the caller. */
+/** Checks a pattern. The caller handles a leading `!`. */
 export function patternFault(pattern: string): FieldRefusal | undefined {
   if (pattern.length > lengthMost) {
     return [`A pattern is longer than ${lengthMost} characters.`, 'Write a shorter pattern.']
@@ -23,10 +23,10 @@ export function patternFault(pattern: string): FieldRefusal | undefined {
   return [`The pattern ${quoted(pattern)} ${parsed.fault}`, parsed.instead]
 }
 
-/** How many steps of matching may still be taken; below 0 the answers mean nothing. */
+/** The number of matching steps left; below 0 the results are not valid. */
 export type Effort = { left: number }
 
-/** Makes what tells whether a pattern matches the whole of a name. A name takes steps in proportion to both lengths. */
+/** Compiles a pattern to a predicate for whole names. Takes steps proportional to the product of both lengths. */
 export function compilePattern(pattern: string): (name: string, effort: Effort) => boolean {
   const parts = parsePattern(pattern)
   if (!Array.isArray(parts)) return () => false
@@ -52,7 +52,7 @@ export function compilePattern(pattern: string): (name: string, effort: Effort) 
   }
 }
 
-/** The places, and those behind parts that may match nothing; each once. */
+/** The states, and those reachable over parts that may match nothing; each once. */
 function reached(parts: Part[], waiting: number[], seen: Uint32Array, step: number): number[] {
   const found: number[] = []
   for (let at = waiting.pop(); at !== undefined; at = waiting.pop()) {

@@ -1,6 +1,6 @@
 import { EvaluationError, requireShort } from './allowance.ts'
 
-/** `format('{0} {{ }}', …)`. The library's needs a time that grows with the square of the text, and any amount of memory. */
+/** `format('{0} {{ }}', …)`. The library's version takes quadratic time and unbounded memory. */
 export function formatText(pattern: string, values: string[]): string {
   const pieces: string[] = []
   let length = 0

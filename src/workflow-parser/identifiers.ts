@@ -6,12 +6,11 @@ import type { SourcePosition } from './workflow.ts'
 const identifier = /^[A-Za-z_][A-Za-z0-9_-]{0,99}$/
 const variable = /^[A-Za-z_][A-Za-z0-9_]{0,254}$/
 
-/** Whether a text can name a secret. */
 export function isSecretName(text: string): boolean {
   return variable.test(text)
 }
 
-/** Tells when a text can be no id, as ids stand in expressions: `steps.<id>.outputs.<id>`. */
+/** Reports an invalid id; ids appear in expressions: `steps.<id>.outputs.<id>`. */
 export function checkIdentifier(name: string, place: SourcePosition, faults: FaultList): void {
   if (identifier.test(name) && !name.startsWith('__')) return
   const message = `${quoted(name)} cannot be a name here.`
@@ -21,8 +20,7 @@ export function checkIdentifier(name: string, place: SourcePosition, faults: Fau
 }
 
 /**
- * The fields of a mapping whose keys are ids. Two that differ in case alone are a fault: expressions do not tell
- * them apart.
+ * Opens a mapping whose keys are ids. Ids that differ only in case are a fault: expressions do not distinguish them.
  */
 export function openIdentified(field: Field, faults: FaultList, instead: string): NamedField[] {
   const fields = openNamed(field, faults, instead)
@@ -34,7 +32,7 @@ export function openIdentified(field: Field, faults: FaultList, instead: string)
   return fields
 }
 
-/** Tells of names that are there already, without regard to case. */
+/** Reports duplicate names, ignoring case. */
 export function createUniqueness(faults: FaultList) {
   const seen = new Map<string, SourcePosition>()
   return {

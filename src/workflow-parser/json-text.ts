@@ -1,7 +1,7 @@
 import { data } from '@actions/expressions'
 import { requireShort } from './allowance.ts'
 
-/** A value as JSON with two spaces for each level, like `JSON.stringify`; throws EvaluationFault as soon as it is too long. */
+/** Serializes a value like `JSON.stringify` with two spaces. Throws EvaluationError as soon as it is too long. */
 export function toJsonText(value: data.ExpressionData): string {
   const pieces: string[] = []
   let length = 0

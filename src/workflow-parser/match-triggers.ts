@@ -5,18 +5,18 @@ import type { PushFilter } from './workflow.ts'
 export type PushedRef = {
   /** The full name, `refs/heads/main`. */
   ref: string
-  /** Files that differ from what the ref was before. */
+  /** Files that differ from the previous state of the ref. */
   changedPaths: readonly string[] | 'unknown'
-  /** Whether the ref was not there before. */
+  /** Whether the ref is new. */
   isNew: boolean
 }
 
-// Some tenths of a second. Beyond it nobody knows, and as on GitHub the workflow is started.
+// Some tenths of a second. Beyond it, as on GitHub, the workflow is started without filtering.
 const stepsMost = 5_000_000
 
 /**
- * Whether a push starts a workflow, by GitHub's rules: filters for branches alone keep tags from starting it, and
- * the other way round; those for paths hold for branches, and not for new ones, of which nobody knows the changes.
+ * Whether a push starts a workflow, by GitHub's rules: a filter for branches only excludes tags, and vice versa. Path
+ * filters apply to branches, except to new ones, whose changes are unknown.
  */
 export function matchesPush(filter: PushFilter, push: PushedRef): boolean {
   const effort = { left: stepsMost }
@@ -41,7 +41,7 @@ function isWanted(
   return isNew || changedPaths === 'unknown' || passesPaths(filter, changedPaths, effort)
 }
 
-// A push without changes has no path that could be wanted, and none that is to be ignored.
+// A push without changes matches neither `paths` nor `paths-ignore`.
 function passesPaths(
   { paths, pathsIgnore }: PushFilter,
   changedPaths: readonly string[],
@@ -66,7 +66,7 @@ function passes(
   return !ignored || !createMatcher(ignored, effort)(name)
 }
 
-/** The last pattern that matches decides; one with `!` takes out what earlier ones took in. */
+/** The last matching pattern decides; one with `!` excludes. */
 function createMatcher(patterns: readonly string[], effort: Effort): (name: string) => boolean {
   const rules = patterns.map((pattern) => ({
     takesOut: pattern.startsWith('!'),

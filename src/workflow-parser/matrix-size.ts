@@ -3,14 +3,14 @@ import type { Json } from './scope.ts'
 import type { Matrix, SourcePosition, Template, TemplateTree } from './workflow.ts'
 
 const jobsMost = 256
-// Beyond these the combinations are not counted one by one.
+// Above this number combinations are not counted individually.
 const combinationsMost = 10_000
 const comparisonsMost = 200_000
 
 /** A job's values by name, each as JSON. */
 type Combination = Record<string, string>
 
-/** Tells when a matrix that has no expressions gives more jobs than there may be. Others are counted when they run. */
+/** Reports a matrix without expressions that has too many jobs. Others are counted when they run. */
 export function checkMatrixSize(
   matrix: Exclude<Matrix, Template>,
   place: SourcePosition,
@@ -23,7 +23,7 @@ export function checkMatrixSize(
   faults.add(place, message, 'Use fewer values, or split the job.')
 }
 
-/** As GitHub counts: an entry of `include` that fits no combination is a job of its own. */
+/** As on GitHub: an entry of `include` that matches no combination adds a job. */
 function matrixSize({ vectors, include, exclude }: Exclude<Matrix, Template>): number | undefined {
   const lists = new Map<string, string[]>()
   let size = 1
@@ -76,7 +76,7 @@ function plainCombinations(tree: TemplateTree): Combination[] | undefined {
   )
 }
 
-/** The value that a tree stands for; undefined when an expression decides. */
+/** The literal value of a tree; undefined when it has an expression. */
 function toPlain(tree: TemplateTree): Json | undefined {
   if (tree === null || typeof tree !== 'object') return tree
   if (Array.isArray(tree)) {

@@ -1,6 +1,6 @@
 const lengthMost = 40
 
-/** The word that was probably meant by a mistyped one. */
+/** Suggests the word that was probably meant by a mistyped one. */
 export function nearest(word: string, words: readonly string[]): string | undefined {
   if (word.length > lengthMost) return undefined
   const typed = plain(word)
@@ -21,7 +21,7 @@ function plain(word: string): string {
   return word.toLowerCase().replace(/[-_ ]/g, '')
 }
 
-/** Levenshtein's: how many characters to add, to remove or to change. */
+/** The Levenshtein distance. */
 function distanceOf(one: string, other: string): number {
   let row = Array.from({ length: other.length + 1 }, (_, index) => index)
   for (const [line, character] of [...one].entries()) {

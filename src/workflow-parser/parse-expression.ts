@@ -9,7 +9,7 @@ import {
 } from './expression-positions.ts'
 import { type ExpressionRefusal, type NameUse, refusals } from './expression-refusals.ts'
 
-/** An expression that cannot be understood: what is wrong at `offset` of its text, and what to write instead. */
+/** An invalid expression: the fault at `offset` of its text, and what to write instead. */
 export class MalformedExpressionError extends Error {
   override readonly name = 'MalformedExpression'
   readonly offset: number
@@ -24,22 +24,22 @@ export class MalformedExpressionError extends Error {
 
 export type ParsedExpression = { tree: Expr; uses: NameUse[] }
 
-/** A token, and where it begins in the text. */
+/** A token and its offset in the text. */
 type Spotted = { token: Token; offset: number }
 
 /** GitHub's limit. */
 const maxLength = 21_000
 
 /**
- * Parses what stands between `${{` and `}}`. Throws MalformedExpression, also for names that are known nowhere.
- * `functions` are those that take other numbers of arguments here than elsewhere.
+ * Parses the text between `${{` and `}}`. Throws MalformedExpressionError for invalid syntax and unknown names.
+ * `functions` override the number of arguments at this position.
  */
 export function parseExpression(text: string, functions: Signature[] = []): ParsedExpression {
   if (text.length > maxLength) throw new MalformedExpressionError(0, refusals.tooLong(maxLength))
   const spotted = spot(lex(text), text)
   const uses = usesOf(spotted)
   for (const { kind, name, offset } of uses) {
-    // Asked before the parser is, which takes `constructor` for a function.
+    // Checked before parsing, because the library accepts `constructor` as a function.
     if (kind === 'function' && !isFunction(name)) {
       throw new MalformedExpressionError(offset, refusals.unknownFunction(name))
     }
@@ -54,7 +54,7 @@ function lex(text: string): Token[] {
   try {
     return new Lexer(text).lex().tokens.map(unquote)
   } catch (fault) {
-    // The library tells the place and the piece in words alone, and repeats the text behind them.
+    // The library's message contains the position and the piece, and then the whole text.
     const complaint = fault instanceof Error ? fault.message : ''
     const told = complaint.slice(0, complaint.length - text.length)
     const [, position = '1'] = /Located at position (\d+) within expression: $/.exec(told) ?? []
@@ -63,13 +63,13 @@ function lex(text: string): Token[] {
   }
 }
 
-/** The library undoes only the first doubled quote of a text. */
+/** The library unescapes only the first doubled quote of a text. */
 function unquote(token: Token): Token {
   if (token.type !== TokenType.STRING) return token
   return { ...token, value: token.lexeme.slice(1, -1).replaceAll("''", "'") }
 }
 
-/** Finds where tokens begin: only white space stands between them. The library's columns are wrong behind a text of several lines. */
+/** Finds the offsets of tokens, which only white space separates. The library's columns are wrong after a multi-line text. */
 function spot(tokens: Token[], text: string): Spotted[] {
   const space = /[ \r\t\n]*/y
   let end = 0
@@ -93,7 +93,7 @@ function usesOf(spotted: Spotted[]): NameUse[] {
 function parse(spotted: Spotted[], functions: Signature[]): Expr {
   const tokens = spotted.map(({ token }) => token)
   if (tokens.length === 1) throw new MalformedExpressionError(0, refusals.empty())
-  // The library lets a last comma pass, GitHub does not.
+  // The library accepts a trailing comma, GitHub does not.
   const comma = spotted.find(({ token }, index) => {
     const next = tokens[index + 1]
     return token.type === TokenType.COMMA && next?.type === TokenType.RIGHT_PAREN

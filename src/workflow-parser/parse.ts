@@ -5,7 +5,7 @@ import { readWorkflow } from './read-workflow.ts'
 import type { SourceNode } from './source-node.ts'
 import type { Action, Fault, SourceFile, Workflow } from './workflow.ts'
 
-/** Understands a workflow file, or tells everything that is wrong with it; it is undefined when anything is. */
+/** Parses a workflow file and lists its faults; `workflow` is undefined if there are any. */
 export function parseWorkflow(file: SourceFile): {
   workflow: Workflow | undefined
   faults: Fault[]
@@ -14,7 +14,7 @@ export function parseWorkflow(file: SourceFile): {
   return { workflow, faults }
 }
 
-/** The same of the action.yml of a composite action. */
+/** Parses the action.yml of a composite action in the same way. */
 export function parseAction(file: SourceFile): { action: Action | undefined; faults: Fault[] } {
   const { result: action, faults } = parse(file, readAction)
   return { action, faults }

@@ -29,7 +29,7 @@ const inputShape = {
 
 const outputShape = { name: 'an output', keys: ['description', 'value'] as const }
 
-/** The composite action that an action.yml describes; whole where there are no faults. */
+/** Reads the composite action of an action.yml; complete only if there are no faults. */
 export function readAction(path: string, root: SourceNode, faults: FaultList): Action | undefined {
   const fields = openFields({ label: 'The file', node: root, keyPlace: root.place }, shape, faults)
   if (!fields) return undefined

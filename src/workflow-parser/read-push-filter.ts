@@ -25,7 +25,7 @@ const shape = {
 
 const patternsMost = 100
 
-/** The filters of `on.push`; all are undefined where nothing is said. */
+/** Reads the filters of `on.push`; undefined where none are given. */
 export function readPushFilter(field: Field | undefined, faults: FaultList): PushFilter {
   const fields = field && openFields(field, shape, faults)
   const read = (key: FilterKey) => {

@@ -5,19 +5,19 @@ import { createSourceText, type SourceText } from './source-text.ts'
 import type { SourceFile } from './workflow.ts'
 import { depthMost, parseYaml } from './yaml.ts'
 
-// What a file holds once its aliases are followed.
+// Limits on a file after its aliases are expanded.
 const nodesMost = 20_000
 const charactersMost = 1024 * 1024
 
-/** How much a node is with all that is in it. */
+/** The size of a node including its descendants. */
 type Extent = { nodes: number; characters: number; height: number }
 
 /**
- * The one YAML document (1.2, core schema) of a file; undefined where it is none, with the faults told.
- * Tags, directives, merge keys and keys that are no text are refused, and so is what grows too large.
+ * Reads the single YAML document (1.2, core schema) of a file; reports faults and returns undefined if it is invalid.
+ * Tags, directives, merge keys, keys that are not texts, and documents that are too large are rejected.
  */
 export function readSource(file: SourceFile, faults: FaultList): SourceNode | undefined {
-  // A byte order mark is no part of the first column.
+  // A byte order mark does not count as a column.
   const text = file.text.replace(/^\ufeff/, '')
   const document = parseYaml({ ...file, text }, faults)
   if (!document) return undefined
@@ -33,7 +33,7 @@ export function readSource(file: SourceFile, faults: FaultList): SourceNode | un
   }
 }
 
-/** The fault has been told; nothing more is read. */
+/** Thrown after a fault has been reported, to stop reading. */
 class TooLargeError extends Error {}
 
 function readDocument(
@@ -107,7 +107,7 @@ function readDocument(
       seen.add(key)
       const value = pair.value ? read(pair.value) : undefined
       if (!value) return pair.value ? [] : [{ key, keyPlace, value: emptyAt(keyPlace) }]
-      // Nothing has no place of its own.
+      // An empty value has no position.
       const isNothing = value.kind === 'scalar' && value.value === null
       return [{ key, keyPlace, value: isNothing ? emptyAt(keyPlace) : value }]
     })
@@ -136,7 +136,7 @@ function readDocument(
     return measured({ kind: 'scalar', value: null, place, textPlace: place }, [])
   }
 
-  /** Remembers how much a node is, and stops when that is too much. */
+  /** Records the size of a node, and stops when it is too large. */
   function measured<T extends SourceNode>(node: T, parts: SourceNode[]): T {
     const extent = { nodes: 1, characters: ownCharacters(node), height: 1 }
     for (const part of parts) {

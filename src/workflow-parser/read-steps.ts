@@ -15,7 +15,7 @@ import {
 } from './values.ts'
 import type { RunStep, Step } from './workflow.ts'
 
-/** Whether steps are those of a job, or of an action: then each needs a shell, and other contexts hold. */
+/** The owner of steps. Steps of an action need a shell, and have other contexts. */
 export type StepsOf = 'workflow' | 'action'
 
 const keys = [
@@ -47,7 +47,7 @@ export function readSteps(field: Field, of: StepsOf, faults: FaultList): Step[] 
     const told = faults.count()
     const fields = openFields({ ...item, label: 'A step' }, shape, faults)
     if (!fields) return []
-    // A mistyped key has been told of; that nothing is left to do is no news then.
+    // After a fault for a mistyped key, a fault for an empty step would be noise.
     if (faults.count() > told && !fields.get('run') && !fields.get('uses')) return []
     const id = fields.get('id')
     if (id?.node.kind === 'scalar') unique.check(String(id.node.value), id.node.place)
@@ -139,7 +139,7 @@ function refuseBeside(
   }
 }
 
-/** Keys whose expressions have a position of their own, and in an action that of all of its steps. */
+/** Keys whose expressions have a separate position; in an action, all steps share one. */
 type PositionedKey = {
   [Key in StepKey]: `step.${Key}` extends Position ? Key : never
 }[StepKey]

@@ -14,7 +14,7 @@ type Event = (typeof events)[number]
 
 const schedulesMost = 20
 
-/** `on` in all its forms: one event, a list of events, or events with what they are for. */
+/** Reads `on` in all its forms: an event, a list of events, or events with details. */
 export function readTriggers(field: Field, faults: FaultList): WorkflowTriggers {
   const triggers: WorkflowTriggers = { push: undefined, dispatch: undefined, schedule: [] }
   for (const { event, details, place } of eventsOf(field, faults)) {
@@ -27,7 +27,7 @@ export function readTriggers(field: Field, faults: FaultList): WorkflowTriggers 
   return triggers
 }
 
-/** The events that there are; `details` where something is said of one. */
+/** The events with their `details`, if any. */
 function eventsOf(
   field: Field,
   faults: FaultList,

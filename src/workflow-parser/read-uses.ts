@@ -6,7 +6,7 @@ import type { ActionStep, CheckoutStep } from './workflow.ts'
 
 type Use = Pick<ActionStep, 'kind' | 'path' | 'with'> | Pick<CheckoutStep, 'kind'>
 
-/** What a step with `uses` does: a composite action of the repository, or what has been done already. */
+/** Reads `uses`: a composite action of the repository, or the checkout, which has already happened. */
 export function readUses(
   field: Field,
   withField: Field | undefined,
@@ -25,7 +25,7 @@ export function readUses(
   return { kind: 'action', path: folderOf(uses), with: inputs }
 }
 
-/** A folder of the repository as paths are compared: `./a//b/` is `a/b`. */
+/** Normalizes a folder of the repository: `./a//b/` is `a/b`. */
 function folderOf(path: string): string {
   return path
     .split('/')
@@ -84,7 +84,7 @@ function refusePath(uses: string): FieldRefusal | undefined {
   return undefined
 }
 
-// What changes nothing where the one commit is there already.
+// Inputs without effect when the commit is already checked out.
 const harmless = ['persist-credentials', 'clean', 'show-progress', 'set-safe-directory']
 
 function checkCheckout(field: Field, faults: FaultList): void {

@@ -25,7 +25,7 @@ const keys = [
 
 const shape = { name: 'a workflow', keys, refused: refusedInWorkflow }
 
-/** The workflow that a file describes, in one of the two forms; whole where there are no faults. */
+/** Reads a workflow in one of its two forms; complete only if there are no faults. */
 export function readWorkflow(
   path: string,
   root: SourceNode,
@@ -63,7 +63,7 @@ function readEitherForm(
   }
   if (jobs) return readJobs(jobs, faults)
   if (steps) return [shortJob(steps, faults)]
-  // A mistyped key has been told of.
+  // A mistyped key has already been reported.
   if (faults.count() > 0) return []
   const instead = 'Write "steps:" with a list of "run" steps, or "jobs:".'
   faults.add(root.place, 'The workflow has nothing to do.', instead)

@@ -1,11 +1,11 @@
 import type { FieldRefusal } from './fields.ts'
 
-// What people know from GitHub Actions and other services, and what to do here.
+// Keys and events of GitHub Actions and other services that are not supported, with alternatives.
 
 const events =
   'Use "push", "workflow_dispatch" or "schedule"; "on: push" runs for every branch that is pushed.'
 
-/** Events of GitHub that cannot happen here, each with what comes closest. */
+/** Unsupported events of GitHub, with the closest alternative. */
 export const refusedEvents: Readonly<Record<string, FieldRefusal>> = {
   pull_request: ['There are no pull requests here.', events],
   pull_request_target: ['There are no pull requests here.', events],

@@ -1,12 +1,12 @@
 /** A value of an expression. */
 export type Json = string | number | boolean | null | Json[] | { [key: string]: Json }
 
-/** What an expression is evaluated in. */
+/** The scope in which an expression is evaluated. */
 export type Scope = {
-  /** By name, `github` and the like. A context that is not here gives null. */
+  /** Contexts by name, such as `github`. A missing one is null. */
   contexts: Record<string, Json>
-  /** What `success()`, `failure()` and `cancelled()` answer. */
+  /** The values of `success()`, `failure()` and `cancelled()`. */
   status: { success: boolean; failure: boolean; cancelled: boolean }
-  /** The SHA-256 in hex over the files of the workspace that match, or an empty text. */
+  /** The SHA-256, in hex, over the matching files of the workspace; empty when none match. */
   hashFiles: (patterns: string[]) => string
 }

@@ -1,9 +1,9 @@
 import type { SourcePosition } from './workflow.ts'
 
-/** Bytes of a file at most. */
+/** The maximum size of a file, in bytes. */
 export const bytesMost = 256 * 1024
 
-/** Finds places in a text by their offsets. */
+/** Converts offsets of a text to lines and columns. */
 export type SourceText = ReturnType<typeof createSourceText>
 
 export function createSourceText(file: string, text: string) {
@@ -26,20 +26,20 @@ export function createSourceText(file: string, text: string) {
   return {
     placeAt,
 
-    /** The start of the line of a place, for a look at what people wrote there. */
+    /** The start of the line of a position, for messages. */
     lineOf({ line }: SourcePosition): string {
       const start = lineStarts[line - 1] ?? 0
       return text.slice(start, Math.min(lineStarts[line] ?? text.length, start + 1000))
     },
 
-    /** Where the first character of a scalar's text stands, for a scalar that begins at an offset. */
+    /** The position of the first character of a scalar's text, for a scalar at an offset. */
     textPlace(start: number, value: string, style: 'block' | 'quoted' | 'plain'): SourcePosition {
       if (style === 'plain') return placeAt(start)
       if (style === 'quoted') return placeAt(start + 1)
       const headerEnd = text.indexOf('\n', start)
       if (headerEnd === -1) return placeAt(start)
       const { line } = placeAt(headerEnd + 1)
-      // The indentation that YAML takes off is what the first line has more in the file than in the text.
+      // The indentation that YAML removes is the difference of the first line in the file and in the text.
       const written = firstIndentation(text.slice(headerEnd + 1, headerEnd + 2000))
       const kept = firstIndentation(value.slice(0, 2000))
       return { file, line, column: Math.max(written - kept, 0) + 1 }

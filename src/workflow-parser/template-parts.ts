@@ -1,13 +1,13 @@
 import type { SourcePosition, Template } from './workflow.ts'
 
-/** A piece of a template; `offset` is where it begins in the text, for an expression behind its `${{`. */
+/** A part of a template; `offset` is its start in the text, for an expression after the `${{`. */
 export type TemplatePart =
   | { kind: 'text'; text: string; offset: number }
   | { kind: 'expression'; text: string; offset: number }
   /** A `${{` without its `}}`; always the last. */
   | { kind: 'unclosed'; offset: number }
 
-/** Splits a text into what is literal and its expressions. As on GitHub, `}}` in a quoted text does not end one. */
+/** Splits a text into literals and expressions. As on GitHub, `}}` in a quoted text does not end an expression. */
 export function splitTemplate(text: string): TemplatePart[] {
   const parts: TemplatePart[] = []
   let offset = 0
@@ -27,15 +27,15 @@ export function splitTemplate(text: string): TemplatePart[] {
   return parts
 }
 
-/** What an `if` says. */
+/** A parsed `if`. */
 export type ConditionPart =
   | Exclude<TemplatePart, { kind: 'text' }>
   /** Empty: no condition. */
   | { kind: 'none' }
-  /** An expression with text around it, which GitHub takes for a text, and so for true. */
+  /** An expression with text around it, which GitHub treats as a text, and so as true. */
   | { kind: 'surrounded'; offset: number }
 
-/** Reads an `if`, where `${{ }}` may be left out, and white space around it means nothing. */
+/** Reads an `if`, where `${{ }}` is optional and surrounding white space is ignored. */
 export function conditionOf(text: string): ConditionPart {
   if (text.trim() === '') return { kind: 'none' }
   const parts = splitTemplate(text).filter(
@@ -49,7 +49,7 @@ export function conditionOf(text: string): ConditionPart {
   return { kind: 'surrounded', offset: first?.offset ?? 0 }
 }
 
-/** Where a character of a template stands in the file. All lines of a text begin in the column of its first, as in a block scalar. */
+/** The position of a character of a template in the file. Assumes that all lines start in the column of the first. */
 export function placeIn({ text, place }: Template, offset: number): SourcePosition {
   const before = text.slice(0, offset)
   const lineStart = before.lastIndexOf('\n') + 1

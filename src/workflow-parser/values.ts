@@ -5,7 +5,7 @@ import { type Field, itemsOf, kindOf, type NamedField, openNamed } from './field
 import type { ScalarNode, SourceNode } from './source-node.ts'
 import type { Environment, Template, TemplateTree } from './workflow.ts'
 
-/** A text that may hold expressions. Numbers and booleans count as their texts, as on GitHub. */
+/** Reads a text that may contain expressions. As on GitHub, numbers and booleans count as texts. */
 export function readTemplate(
   field: Field | undefined,
   position: Position,
@@ -28,7 +28,7 @@ export function readCondition(
   return template
 }
 
-/** A text without expressions, not empty. */
+/** Reads a non-empty text without expressions. */
 export function readText(
   field: Field | undefined,
   faults: FaultList,
@@ -47,7 +47,7 @@ export function readText(
   return text
 }
 
-/** A list of texts without expressions, or one of them. */
+/** Reads a list of texts without expressions, or a single one. */
 export function readTexts(field: Field, faults: FaultList): { text: string; field: Field }[] {
   return itemsOf(field).flatMap((item) => {
     const text = readText(item, faults)
@@ -76,7 +76,7 @@ export function readBoolean(field: Field | undefined, faults: FaultList): boolea
   return undefined
 }
 
-/** A positive number, or an expression that gives one. */
+/** Reads a positive number, or an expression. */
 export function readPositive(
   field: Field | undefined,
   position: Position,
@@ -119,7 +119,7 @@ export function readTree(node: SourceNode, position: Position, faults: FaultList
   return typeof node.value === 'string' ? toTemplate(node, position, faults) : node.value
 }
 
-/** Templates by name, in the order of the file; what is empty is an empty text. */
+/** Reads templates by name, in the order of the file; an empty value is an empty text. */
 export function readTemplates(
   field: Field | undefined,
   position: Position,

@@ -1,13 +1,13 @@
-/** A file as a commit has it; `path` is from the top of the repository. */
+/** A file of a commit; `path` is relative to the root of the repository. */
 export type SourceFile = { path: string; text: string }
 
-/** Where something stands in a file; lines and columns count from 1. */
+/** A position in a file; lines and columns count from 1. */
 export type SourcePosition = { file: string; line: number; column: number }
 
-/** What is wrong with a file, and what to write instead. */
+/** A fault in a file, and what to write instead. */
 export type Fault = SourcePosition & { message: string; instead: string }
 
-/** A text of a workflow that may hold expressions, `${{ … }}`, and where it begins. */
+/** A text of a workflow that may contain expressions, `${{ … }}`, and its position. */
 export type Template = { text: string; place: SourcePosition }
 
 /** JSON, with texts that may hold expressions. */
@@ -24,7 +24,7 @@ export type Environment = Record<string, Template>
 
 export type Defaults = { shell: Template | undefined; workingDirectory: Template | undefined }
 
-/** A workflow file that was understood: GitHub's syntax, as far as docs/workflows.md says, or the short form. */
+/** A parsed workflow file, in GitHub's syntax as far as docs/workflows.md describes, or in the short form. */
 export type Workflow = {
   path: string
   /** Its `name`, else its path. */
@@ -34,7 +34,7 @@ export type Workflow = {
   env: Environment
   defaults: Defaults
   concurrency: Concurrency | undefined
-  /** The names of the secrets that its steps get; undefined for all of the repository's. */
+  /** The names of the secrets for its steps; undefined for all of the repository. */
   secrets: string[] | undefined
   /** In the order of the file; never empty. The short form makes one, with the id `steps`. */
   jobs: Job[]
@@ -42,7 +42,7 @@ export type Workflow = {
 
 export type Concurrency = { group: Template; cancelInProgress: Template | boolean }
 
-/** What starts a workflow by itself, and what it can be asked with; undefined is what it does not react to. */
+/** The events that start a workflow; undefined for each that does not. */
 export type WorkflowTriggers = {
   push: PushFilter | undefined
   dispatch: { inputs: Record<string, Input> } | undefined
@@ -127,12 +127,12 @@ export type ActionStep = AnyStep & {
   with: Record<string, Template>
 }
 
-/** `actions/checkout`: has been done already. */
+/** `actions/checkout`, which the runner has already done. */
 export type CheckoutStep = AnyStep & { kind: 'checkout' }
 
 export type Step = RunStep | ActionStep | CheckoutStep
 
-/** A composite action that was understood; its run steps all name a shell. */
+/** A parsed composite action; all its run steps name a shell. */
 export type Action = {
   /** Its folder from the top of the repository. */
   path: string

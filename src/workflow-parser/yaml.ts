@@ -6,14 +6,14 @@ import type { SourceFile, SourcePosition } from './workflow.ts'
 /** Levels of nesting in a file. */
 export const depthMost = 50
 
-// A level of the file is at most one of the parser, and the document is one more.
+// Each level of the file is at most one level of the parser, and the document adds one.
 const parserDepthMost = depthMost + 1
-// The parser takes time and memory by the lexeme: 6000 lines of `key: value` are this many.
+// The parser's time and memory are proportional to lexemes; 6000 lines of `key: value` have this many.
 const lexemesMost = 60_000
 
 /**
- * Parses a file as one YAML 1.2 document; undefined where it is none, with the first fault told. The library
- * recurses as deep as a file nests and reports each fault of thousands, so both are limited before it composes.
+ * Parses a file as one YAML 1.2 document; reports the first fault and returns undefined if it is invalid. The library
+ * recurses with the nesting and reports thousands of faults, so both are limited before it composes.
  */
 export function parseYaml(file: SourceFile, faults: FaultList): Document.Parsed | undefined {
   const refusal = refuseText(file)
@@ -23,7 +23,7 @@ export function parseYaml(file: SourceFile, faults: FaultList): Document.Parsed 
     faults.add(source.placeAt(offset), message, instead),
   )
   if (!tokens) return undefined
-  // Duplicate keys are looked for elsewhere: the library compares each key with each.
+  // Duplicate keys are found elsewhere: the library compares all pairs of keys.
   const composer = new Composer({ uniqueKeys: false, logLevel: 'silent', prettyErrors: false })
   const [document] = composer.compose(tokens, true, file.text.length)
   const [error] = document?.errors ?? []
@@ -61,7 +61,7 @@ function refuseText({
 
 type Refuse = (offset: number, message: string, instead: string) => void
 
-/** The document's tokens, or undefined when something in them is refused. */
+/** Reads the tokens of the document; undefined if one is rejected. */
 function readTokens(text: string, source: SourceText, refuse: Refuse): CST.Token[] | undefined {
   const parser = new Parser()
   const tokens: CST.Token[] = []
@@ -118,7 +118,7 @@ function refusedLexeme(
     return [`YAML directives are not supported, such as ${quoted(lexeme)}.`, 'Leave the line out.']
   }
   if (lexeme.startsWith('"')) {
-    // The library would tell of each of 100,000.
+    // The library would report each of 100,000.
     const wrong = lexeme.matchAll(escapes).find(([found]) => found === '\\')
     if (wrong) {
       return [
@@ -130,11 +130,11 @@ function refusedLexeme(
   return undefined
 }
 
-/** An `if` that begins with `!`, as it is to be written. */
+/** Rewrites an `if` that starts with `!` to valid YAML. */
 function negatedCondition(line: string, column: number, tag: string): string | undefined {
   const before = line.slice(0, column - 1)
   if (!/(?:^|[\s{,"'-])if["']?\s*:\s*$/.test(before)) return undefined
-  // Within braces the text ends where the tag does, as far as that can be told.
+  // Within braces the text is assumed to end with the tag.
   if (/[{[]/.test(before)) return `if: "\${{ ${tag.slice(0, 60)} }}"`
   const rest = line
     .slice(column - 1)

@@ -218,5 +218,8 @@ test('a run whose commit is gone fails and says so', async () => {
   await admin.post(`/repos/site/workflows/${id}/rerun`, {})
   const run = await endOf(admin, 'site', id)
   assert.equal(run.conclusion, 'failure')
-  assert.match(JSON.stringify(run), new RegExp(`commit ${commit} .*(gone|no longer in the repository)`))
+  assert.match(
+    JSON.stringify(run),
+    new RegExp(`commit ${commit} .*(gone|no longer in the repository)`),
+  )
 })
