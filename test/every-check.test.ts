@@ -739,7 +739,8 @@ const examples: Record<string, Example[]> = {
       when: 'an object is one that no push could bring',
       arrange: ({ repository }) => addMalformed(repository),
       level: 'warning',
-      found: /malformed objects that a push would reject: error in commit [0-9a-f]{40}: missingEmail/,
+      found:
+        /malformed objects that a push would reject: error in commit [0-9a-f]{40}: missingEmail/,
       fix: /served as it is/,
     },
     {
