@@ -19,7 +19,7 @@ for (const complaint of [
   })
 }
 
-test('a password that cannot be asked for is no damage', () => {
+test('a missing password is not reported as damage', () => {
   const complaint =
     "fatal: could not read Username for 'https://host.example': terminal prompts disabled"
   assert.match(toImportFault({ exitCode: 128, complaint }, []).message, /requires credentials/)

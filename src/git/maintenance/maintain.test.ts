@@ -127,21 +127,21 @@ test('refs are never missed while they are being packed, moved and deleted', asy
       refs.map((ref) => `update ${ref} ${id}`),
     )
   let isDone = false
-  let looks = 0
+  let reads = 0
 
-  async function look(): Promise<void> {
+  async function readAgain(): Promise<void> {
     while (!isDone) {
       assert.equal(await hasRefs(site.path, 'any'), true)
       const all = await readAllRefs(site.path)
       const some = await readRefs(site.path, fixed)
       for (const ref of fixed) assert.deepEqual([all.get(ref), some.get(ref)], [first, first], ref)
       for (const ref of moving) assert.ok([first, second].includes(all.get(ref) ?? ''), ref)
-      looks += 1
+      reads += 1
     }
   }
   await create([...fixed, ...moving], first)
-  const looking = Promise.all([look(), look(), look()])
-  looking.catch(() => {}) // It is awaited in the end.
+  const reading = Promise.all([readAgain(), readAgain(), readAgain()])
+  reading.catch(() => {}) // It is awaited in the end.
   try {
     for (let round = 0; round < 12; round++) {
       await Promise.all([
@@ -161,8 +161,8 @@ test('refs are never missed while they are being packed, moved and deleted', asy
   } finally {
     isDone = true
   }
-  await looking
-  assert.ok(looks > 10)
+  await reading
+  assert.ok(reads > 10)
 })
 
 /** A bare repository with a commit on `main` in a pack, and a project to push from. */

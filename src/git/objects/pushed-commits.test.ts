@@ -40,7 +40,7 @@ async function createSite() {
 
 const idsOf = (commits: { id: string }[]) => commits.map(({ id }) => id)
 
-test('one git tells of a branch that went on', async () => {
+test('one git process reads the commits of an updated branch', async () => {
   await using site = await createSite()
   const ids = [await site.project.commit('a'), await site.project.commit('b')]
   const pushed = await site.read(site.first, ids[1] ?? '')
@@ -57,7 +57,7 @@ test('a branch that went back has no new commits, and a head', async () => {
   assert.deepEqual(pushed.head?.files, { added: ['readme.txt'], removed: [], modified: [] })
 })
 
-test('a new branch brings what the default branch has not, and tells of others at its tip', async () => {
+test('a new branch adds what the default branch lacks, and lists other branches at its tip', async () => {
   await using site = await createSite()
   await site.project.git('checkout', '--quiet', '-b', 'topic')
   const topic = await site.project.commit('t')
@@ -108,7 +108,7 @@ test('a merge shows what it changed for the branch that it was made on', async (
   assert.deepEqual(commits[2]?.files, { added: ['theirs'], removed: [], modified: [] })
 })
 
-test('parents come first, whatever times commits claim', async () => {
+test('parents come first, regardless of commit dates', async () => {
   await using site = await createSite()
   const ids: string[] = []
   for (const year of [2030, 2001, 2020, 1999]) {
@@ -121,7 +121,7 @@ test('parents come first, whatever times commits claim', async () => {
   assert.deepEqual(idsOf(commits), ids)
 })
 
-test('names of files are as they are, and texts of other encodings are told in UTF-8', async () => {
+test('file names are unchanged, and texts of other encodings are converted to UTF-8', async () => {
   await using site = await createSite()
   const names = ['tab\tquote".txt', 'line\nend', '-dash', 'é', ' space ', 'A']
   for (const name of names) await writeFile(join(site.project.path, name), name)
@@ -135,7 +135,7 @@ test('names of files are as they are, and texts of other encodings are told in U
   assert.equal(commits[0]?.message, 'Grüße')
 })
 
-test('a commit of 100,000 files ends early, and the others are told nevertheless', async () => {
+test('a commit of 100,000 files is truncated, and the others are listed nevertheless', async () => {
   await using site = await createSite()
   const before = await site.project.commit('small')
   await importing(site.project.path, [
@@ -160,7 +160,7 @@ test('a commit of 100,000 files ends early, and the others are told nevertheless
   assert.equal(pushed.isWhole, false)
 })
 
-test('of 3,000 commits the newest 2,048 are told', async () => {
+test('of 3,000 commits the newest 2,048 are listed', async () => {
   await using site = await createSite()
   await site.project.git('checkout', '--quiet', '--orphan', 'other')
   await site.project.git('branch', '--delete', '--force', 'main')

@@ -7,7 +7,7 @@ import { test } from 'node:test'
 import { createProject, type Project, spawnGit } from '../../../test/support/git.ts'
 import { buildsOn } from './pushed-pack.ts'
 
-test('what a small pack builds on is told from the pack alone', async () => {
+test('the base of a small pack is found from the pack alone', async () => {
   await using project = await createProject()
   const first = await project.commit('first.txt')
   await project.git('switch', '--quiet', '-c', 'side')
@@ -34,7 +34,7 @@ test('what a small pack builds on is told from the pack alone', async () => {
   assert.equal(buildsOn(apart, { before: first, after: root }), 'apart')
 })
 
-test('a line that only looks like a parent is none', async () => {
+test('a line that only resembles a parent is ignored', async () => {
   await using project = await createProject()
   const before = await project.git('rev-parse', 'HEAD')
   const tree = await project.git('rev-parse', 'HEAD^{tree}')
@@ -71,7 +71,7 @@ test('a pack of which a part is yet to come is incomplete wherever it is cut', a
   assert.equal(buildsOn(pack, { before, after }), 'yes')
 })
 
-test('what is no pack, or grows beyond its size, tells nothing', async () => {
+test('invalid packs, and objects that exceed their size, are unknown', async () => {
   await using project = await createProject()
   const before = await project.git('rev-parse', 'HEAD')
   const after = await project.commit('zeros.bin', '\0'.repeat(4 * 1024 * 1024))

@@ -7,7 +7,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { firstPacket, packet } from './pkt-line.ts'
 
-test('a packet that is written is read back, whatever follows it', () => {
+test('an encoded packet is parsed again, with any bytes after it', () => {
   fc.assert(
     fc.property(
       fc.uint8Array({ maxLength: 300 }),
@@ -41,7 +41,7 @@ test('arbitrary bytes never throw, and a length is never larger than what is the
   )
 })
 
-test('special packets and impossible lengths are told apart', () => {
+test('special packets and impossible lengths are distinguished', () => {
   const kinds = ['0000', '0001', '0002'].map((text) => firstPacket(Buffer.from(text)))
   assert.deepEqual(
     kinds.map((found) => typeof found === 'object' && found.packet.kind),

@@ -6,7 +6,7 @@ import { test } from 'node:test'
 import { temporaryFolder } from '../../../test/support/git.ts'
 import { isUnchanged, readFingerprint, toFingerprint } from './file-fingerprint.ts'
 
-test('what was looked at just after a change may have changed unseen, in the same tick of the clock', async () => {
+test('a fingerprint taken just after a change is unsettled, as another change may share its timestamp', async () => {
   await using folder = await temporaryFolder()
   const path = join(folder.path, 'file')
   await writeFile(path, 'one')
@@ -27,7 +27,7 @@ test('what was looked at just after a change may have changed unseen, in the sam
   assert.equal(toFingerprint(coarse, 9000).isSettled, true)
 })
 
-test('a file that is replaced, written, or gone looks otherwise; one that is not there looks as it did', async () => {
+test('a replaced, written or removed file is changed; a missing one is unchanged', async () => {
   await using folder = await temporaryFolder()
   const path = join(folder.path, 'file')
   assert.equal(isUnchanged(readFingerprint(path), readFingerprint(path)), true)

@@ -55,15 +55,15 @@ async function makeHistory() {
 
 const update = (before: string, after: string) => ({ ref: 'refs/heads/x', before, after })
 
-test(`many updates are told apart as each alone is (SVC_TEST_SEED=${seed})`, async () => {
+test(`many updates are compared like each alone (SVC_TEST_SEED=${seed})`, async () => {
   const pairs = commits.flatMap((one, place) =>
     commits.map((other) => ({
       ...update(one.id, other.id),
       forced: !other.ancestors.has(place),
     })),
   )
-  const asked = pairs.map(({ forced: _, ...rest }) => rest)
-  assert.deepEqual(await findForced(git, folder.path, asked), pairs)
+  const updates = pairs.map(({ forced: _, ...rest }) => rest)
+  assert.deepEqual(await findForced(git, folder.path, updates), pairs)
   for (const pair of pairs.slice(0, 40)) {
     const { forced: _, ...alone } = pair
     assert.deepEqual(await findForced(git, folder.path, [alone]), [pair])
@@ -90,13 +90,13 @@ test('tags are followed to what they are put on, one that was replaced was force
   ]
   const ref = 'refs/tags/x'
   const expected = cases.map(([before, after, forced]) => ({ ref, before, after, forced }))
-  const asked = expected.map(({ forced: _, ...rest }) => rest)
-  assert.deepEqual(await findForced(git, folder.path, asked), expected)
-  for (const [index, alone] of asked.entries())
+  const updates = expected.map(({ forced: _, ...rest }) => rest)
+  assert.deepEqual(await findForced(git, folder.path, updates), expected)
+  for (const [index, alone] of updates.entries())
     assert.deepEqual(await findForced(git, folder.path, [alone]), [expected[index]])
 })
 
-test('history with a hole in it leaves nobody without a verdict', async () => {
+test('updates of an incomplete history are compared, too', async () => {
   const tree = await run(['mktree'])
   const text = (parent: string) =>
     `tree ${tree}\nparent ${parent}\nauthor A <a@b> 0 +0000\ncommitter A <a@b> 0 +0000\n\nx\n`
@@ -104,8 +104,8 @@ test('history with a hole in it leaves nobody without a verdict', async () => {
     ['hash-object', '-t', 'commit', '-w', '--literally', '--stdin'],
     text(missing),
   )
-  const asked = commits.slice(0, 6).map(({ id }) => update(id, broken))
-  const found = await findForced(git, folder.path, asked)
+  const updates = commits.slice(0, 6).map(({ id }) => update(id, broken))
+  const found = await findForced(git, folder.path, updates)
   assert.ok(found.every(({ forced }) => forced))
 })
 

@@ -118,7 +118,7 @@ function toListing({ peel, symrefs, unborn, prefixes, end = '' }: Listing): Buff
   ])
 }
 
-test('what is said of refs is what git prints, byte for byte, whatever has just been changed', async (t) => {
+test('refs are listed as git prints them, byte for byte, after any change', async (t) => {
   const { seed } = fuzzing()
   t.diagnostic(`SVC_FUZZ_SEED=${seed}`)
   let answered = 0
@@ -149,7 +149,7 @@ test('what is said of refs is what git prints, byte for byte, whatever has just 
   assert.ok(answered > 50, `${answered} were answered from memory`)
 })
 
-test('many packed refs, with tags among them, are told as git tells them', async () => {
+test('many packed refs with tags are listed as by git', async () => {
   await using site = await newSite()
   await site.packMany(21_000)
   await site.apply({ kind: 'set', name: 'refs/heads/many/10500', object: 1 })
