@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { App } from '../app.ts'
 import { toSize } from '../base/format.ts'
-import type { Answer } from '../maintenance/maintenance-requests.ts'
+import type { MaintenanceResult } from '../maintenance/maintenance-requests.ts'
 import { localPrincipal } from './local.ts'
 import { type Terminal, toJson } from './terminal.ts'
 
@@ -23,7 +23,7 @@ export async function maintainRepositories(
       ? await repositories.list(localPrincipal, { after: '', limit: undefined })
       : [await repositories.open(localPrincipal, name, 'repo:write')]
   for (const { id } of selected) await maintenanceRequests.ask(id, full ? 'full' : 'quick')
-  const outcomes: (Answer & { name: string })[] = []
+  const outcomes: (MaintenanceResult & { name: string })[] = []
   for (const { id, name } of selected) {
     const outcome = { name, ...(await waitForOutcome(app, id)) }
     outcomes.push(outcome)
@@ -35,7 +35,7 @@ export async function maintainRepositories(
 }
 
 // A running server does the work, as it alone knows the running pushes.
-async function waitForOutcome(app: App, id: string): Promise<Answer> {
+async function waitForOutcome(app: App, id: string): Promise<MaintenanceResult> {
   for (;;) {
     const outcome = await app.maintenanceRequests.answer(id)
     if (outcome) return outcome
@@ -43,7 +43,7 @@ async function waitForOutcome(app: App, id: string): Promise<Answer> {
   }
 }
 
-function toLine({ name, ...outcome }: Answer & { name: string }): string {
+function toLine({ name, ...outcome }: MaintenanceResult & { name: string }): string {
   if ('fault' in outcome) return `${name}: ${outcome.fault}\n`
   const { packsBefore, packsAfter, bytesBefore, bytesAfter, ms } = outcome.report
   const before = `${toPacks(packsBefore)} of ${toSize(bytesBefore)}`

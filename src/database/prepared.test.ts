@@ -57,7 +57,7 @@ test('a prepared query outside of a transaction sees nothing of it before its en
   assert.deepEqual(await found, [])
 })
 
-test('a prepared query is answered while somebody waits for another process to write', async () => {
+test('a prepared query does not wait behind a writer', async () => {
   await using folder = await temporaryFolder()
   const path = join(folder.path, 'marks.db')
   await using db = await openMarks(path)

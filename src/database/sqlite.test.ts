@@ -10,14 +10,14 @@ import type { Db } from './schema.ts'
 
 const allMarks = prepared((db) => db.selectFrom('marks').selectAll())
 
-test('whoever asks for much in a transaction, one after the other, lets everything else have its turn', async () => {
+test('a long series of queries in a transaction does not block the event loop', async () => {
   await assertGivesWay(
     (db) => db.selectFrom('marks').selectAll().execute(),
     (db, work) => db.transaction().execute(work),
   )
 })
 
-test('whoever asks for much that is prepared lets everything else have its turn', async () => {
+test('a long series of prepared queries does not block the event loop', async () => {
   await assertGivesWay(
     (db) => allMarks(db, {}),
     (db, work) => work(db),

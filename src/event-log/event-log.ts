@@ -42,7 +42,7 @@ export type Selection = {
   kinds: readonly VisibleEventKind[]
 }
 
-/** The events that there were for somebody, and the number up to which was looked. */
+/** The visible events of a scan, and the sequence number up to which it read. */
 export type Seen = { events: LoggedEvent[]; upTo: number }
 
 type Follow = {

@@ -85,7 +85,7 @@ export function maySeeEvent(
   if (audience.of === 'admin') return false
   if (audience.of === 'username') return data.username === principal.username
   if (!holds(principal, audience.permission)) return false
-  // Only the former owner sees the deletion; to others the repository must look as if it never existed.
+  // Only the former owner sees the deletion; to others the repository must seem never to have existed.
   if (!standing) return kind === 'repository.deleted' && data.ownerUsername === principal.username
   return audience.of === 'owner' ? mayOwn(principal, standing) : maySee(principal, standing)
 }

@@ -41,7 +41,7 @@ export function createEventNotifier({ db, changes }: { db: () => Db; changes: No
     committed,
     /** Calls a function when there are new events, until disposed. */
     onEvents: (listener: () => void) => changes.onChange(name, listener),
-    /** Waits as `Changes.until` does, looking at each new event. */
+    /** Waits as `Notifier.until` does, polling at each new event. */
     until: <T>(
       options: { deadline: number; signal: AbortSignal },
       poll: () => Promise<T | undefined>,

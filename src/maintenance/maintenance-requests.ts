@@ -3,7 +3,7 @@ import type { Database } from '../database/database.ts'
 import type { Report } from './maintenance.ts'
 import { findMaintenance, requestMaintenance } from './maintenance-store.ts'
 
-export type Answer = { report: Report } | { fault: string }
+export type MaintenanceResult = { report: Report } | { fault: string }
 
 /** Requests maintenance from the server that will run it, and reports the result. */
 export function createMaintenanceRequests({ db, clock }: { db: Database; clock: Clock }) {
@@ -13,7 +13,7 @@ export function createMaintenanceRequests({ db, clock }: { db: Database; clock: 
       requestMaintenance(db, { repositoryId, wanted, now: clock.now() }),
 
     /** The result; undefined until the maintenance has ended. */
-    async answer(repositoryId: string): Promise<Answer | undefined> {
+    async answer(repositoryId: string): Promise<MaintenanceResult | undefined> {
       const row = await findMaintenance(db, repositoryId)
       if (!row) return { fault: 'The repository was deleted.' }
       if (row.wanted !== '') return undefined

@@ -4,10 +4,10 @@ import { createHostAddresses } from './host-addresses.ts'
 
 test('a lookup is cached for some seconds, and concurrent lookups are coalesced', async () => {
   let time = 0
-  const asked: string[] = []
+  const lookups: string[] = []
   const resolve = async (host: string): Promise<[string]> => {
-    asked.push(host)
-    return [`10.0.0.${asked.length}`]
+    lookups.push(host)
+    return [`10.0.0.${lookups.length}`]
   }
   const addressesOf = createHostAddresses({ outbound: { resolve }, now: () => time })
   const both = await Promise.all([addressesOf('a.example'), addressesOf('a.example')])
@@ -16,7 +16,7 @@ test('a lookup is cached for some seconds, and concurrent lookups are coalesced'
   assert.deepEqual(await addressesOf('a.example'), ['10.0.0.1'])
   time = 5000
   assert.deepEqual(await addressesOf('a.example'), ['10.0.0.2'])
-  assert.deepEqual(asked, ['a.example', 'a.example'])
+  assert.deepEqual(lookups, ['a.example', 'a.example'])
 })
 
 test('a refusal is not remembered', async () => {
@@ -31,7 +31,7 @@ test('a refusal is not remembered', async () => {
   assert.deepEqual(await addressesOf('a.example'), ['10.0.0.1'])
 })
 
-test('names that no name server answers for do not keep known hosts from being asked for', async () => {
+test('names that do not resolve do not delay lookups of known hosts', async () => {
   let time = 0
   let waiting = 0
   const { promise: silence } = Promise.withResolvers<never>()

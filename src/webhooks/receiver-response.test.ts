@@ -5,7 +5,7 @@ import { readResponse, toRecorded } from './receiver-response.ts'
 
 const { signal } = new AbortController()
 
-test('the first 16 KiB of an answer are kept, and no more than 64 KiB are read', async () => {
+test('the first 16 KiB of a response are kept, and no more than 64 KiB are read', async () => {
   let read = 0
   async function* endless() {
     for (;;) {
@@ -25,7 +25,7 @@ test('bytes that are no text are replaced, and half a character at the end is le
   assert.equal(await read(Buffer.alloc(0)), '')
 })
 
-test('an answer that breaks off is what has come until then', async () => {
+test('a response that breaks off yields what has arrived', async () => {
   async function* breaking() {
     yield Buffer.from('half')
     throw new Error('reset')

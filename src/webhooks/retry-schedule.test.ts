@@ -37,7 +37,7 @@ test('delays vary by a tenth, but one of 0 does not', () => {
   assert.equal(nextAttemptAt({ ...failed, attempts: 2, random: 0 }), now + 270_000)
 })
 
-test('what the receiver asks for is waited for, and never less than the schedule says', () => {
+test('a retry waits for Retry-After, and never less than the schedule', () => {
   assert.equal(nextAttemptAt({ ...failed, retryAfterMs: 60_000 }), now + 60_000)
   assert.equal(nextAttemptAt({ ...failed, retryAfterMs: 1000 }), now + 5000)
 })
