@@ -22,7 +22,7 @@ export async function importRepository(
   const begin = async () => {
     // Until the import holds its own lock, a starting server would take it for an abandoned one.
     using _lock = await changeRepositories()
-    const wanted = { source, name, owner, signal, keepsFault: false, onProgress }
+    const wanted = { source, name, owner, signal, recordsFailure: false, onProgress }
     return imports.start(localPrincipal, wanted)
   }
   const started = await begin()

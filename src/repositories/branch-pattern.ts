@@ -3,8 +3,8 @@ import { isRefName, shortNameFault } from '../git/refs/ref-name.ts'
 const maxLength = 250
 
 /**
- * The protected branch or pattern that a text names, `refs/heads/` taken off; undefined when it names
- * none. In a pattern `*` stands for any characters, slashes too.
+ * Parses a branch name or pattern, without `refs/heads/`; undefined when it is not valid. In a pattern, `*` matches
+ * any characters, including slashes.
  */
 export function toBranchPattern(text: string): string | undefined {
   const pattern = text.replace(/^refs\/heads\//, '')
@@ -13,32 +13,32 @@ export function toBranchPattern(text: string): string | undefined {
   return isWellFormed && !shortNameFault(pattern) ? pattern : undefined
 }
 
-/** The branch that a text names, `refs/heads/` taken off; undefined when it names none. */
+/** Parses a branch name, without `refs/heads/`; undefined when it is not valid. */
 export function toBranchName(text: string): string | undefined {
   return text.includes('*') ? undefined : toBranchPattern(text)
 }
 
-/** Whether a branch is one that a pattern names. Takes time in proportion to both lengths, whatever they hold. */
+/** Whether a branch matches a pattern. Takes time proportional to the product of their lengths at most. */
 export function matchesPattern(branch: string, pattern: string): boolean {
   let at = 0
   let star = -1
   let restart = 0
-  let place = 0
+  let position = 0
   while (at < branch.length) {
-    if (pattern[place] === '*') {
-      star = place++
+    if (pattern[position] === '*') {
+      star = position++
       restart = at
-    } else if (place < pattern.length && pattern[place] === branch[at]) {
-      place++
+    } else if (position < pattern.length && pattern[position] === branch[at]) {
+      position++
       at++
     } else if (star !== -1) {
-      // Let the last star take one character more.
-      place = star + 1
+      // Backtrack: the last star matches one more character.
+      position = star + 1
       at = ++restart
     } else {
       return false
     }
   }
-  while (pattern[place] === '*') place++
-  return place === pattern.length
+  while (pattern[position] === '*') position++
+  return position === pattern.length
 }

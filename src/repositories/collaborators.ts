@@ -8,7 +8,7 @@ import type { Repository } from './repositories.ts'
 
 export type Collaborators = ReturnType<typeof createCollaborators>
 
-/** Collaborators: the usernames for which a repository exists besides its owner's. */
+/** Collaborators: the usernames that can see a repository besides its owner. */
 export function createCollaborators({ db, clock }: { db: Database; clock: Clock }) {
   async function list(repository: Repository) {
     return {
@@ -20,7 +20,7 @@ export function createCollaborators({ db, clock }: { db: Database; clock: Clock 
   return {
     list,
 
-    /** Adds a username, whether or not a token has it yet. Doing it again changes nothing. */
+    /** Adds a username, even if no token has it yet. Idempotent. */
     async add(actor: Actor, repository: Repository, username: string) {
       const repositoryId = repository.id
       await db.transaction().execute(async (tx) => {
@@ -33,7 +33,7 @@ export function createCollaborators({ db, clock }: { db: Database; clock: Clock 
       return list(repository)
     },
 
-    /** Removes a username; a push of theirs that is under way is refused when its hook asks. */
+    /** Removes a username. A running push of theirs is refused when its hook runs. */
     async remove(actor: Actor, repository: Repository, username: string): Promise<void> {
       const repositoryId = repository.id
       await db.transaction().execute(async (tx) => {

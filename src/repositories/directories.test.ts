@@ -47,7 +47,7 @@ test('what a killed git leaves is cleared away, and what belongs to the reposito
     mkdirSync(dirname(path), { recursive: true })
     writeFileSync(path, Buffer.from(name.endsWith('/multi-pack-index') ? sum : '', 'hex'))
   }
-  await directories.tidy(id, Date.now())
+  await directories.cleanUp(id, Date.now())
   const files = readdirSync(directories.pathOf(id), { recursive: true }).map(String)
   for (const name of kept) assert.ok(files.includes(name), name)
   assert.ok(!files.includes('svc-expired'))

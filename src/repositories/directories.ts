@@ -26,11 +26,11 @@ export type Directories = ReturnType<typeof createDirectories>
 type Dependencies = { dataDir: string; git: Git; faultPoint: FaultPoint }
 
 const maxRetries = 5
-const doomedMark = 'svc-deleting'
+const deletionMark = 'svc-deleting'
 
 /**
- * The directories of repositories: `repositories/<last 2 of the id>/<id>.git`. They are made in
- * `staging` and deleted by way of `trash`, so that what stands in its place is always whole.
+ * The directories of repositories: `repositories/<last 2 of the id>/<id>.git`. They are created in `staging` and
+ * deleted through `trash`, so that a directory in place is always complete.
  */
 export function createDirectories({ dataDir, git, faultPoint }: Dependencies) {
   const root = join(dataDir, 'repositories')
@@ -39,17 +39,17 @@ export function createDirectories({ dataDir, git, faultPoint }: Dependencies) {
   const lost = join(dataDir, 'lost+found')
 
   function pathOf(id: string): string {
-    // What is moved and removed must be what was made here, whatever a database says.
+    // Directories are moved and removed by this path, so an id from a corrupt database must not escape the root.
     if (!isId(id)) throw new Error(`"${id}" is not the id of a repository`)
     return `${root}/${id.slice(-2)}/${id}.git`
   }
 
   const lockOf = (id: string) => join(staging, `${id}.lock`)
   const draftOf = (id: string) => join(staging, `${id}.git`)
-  const scratchOf = (id: string, what: string) => join(staging, `${id}.${what}`)
+  const scratchOf = (id: string, name: string) => join(staging, `${id}.${name}`)
 
   async function draft(id: string, defaultBranch?: string): Promise<string> {
-    // Git would make the folders above it, too, on whatever disk is there while that of the data directory is not.
+    // Not left to git, which would create missing parents, too: on the wrong disk when the data directory is not mounted.
     await mkdir(draftOf(id))
     await git.run(gitCommands.init(draftOf(id), defaultBranch))
     return draftOf(id)
@@ -65,7 +65,7 @@ export function createDirectories({ dataDir, git, faultPoint }: Dependencies) {
   }
 
   async function discard(id: string): Promise<void> {
-    // A git that is told to end may make files until it does.
+    // A git that is being ended may still create files.
     for (const name of await readdir(staging)) {
       if (!name.startsWith(`${id}.`) || join(staging, name) === lockOf(id)) continue
       await rm(join(staging, name), { recursive: true, force: true, maxRetries })
@@ -83,23 +83,23 @@ export function createDirectories({ dataDir, git, faultPoint }: Dependencies) {
     }
   }
 
-  // A git that is at work in it may make files until it learns of its end.
-  function bury(grave: string): Promise<void> {
-    return rm(grave, { recursive: true, force: true, maxRetries })
+  // Retries: a running git may still create files in it.
+  function removeTree(path: string): Promise<void> {
+    return rm(path, { recursive: true, force: true, maxRetries })
   }
 
-  /** Removes what was taken away. While a backup runs, which may still need it, nothing is removed. */
+  /** Removes deleted repositories, unless a backup is running, which may still need them. */
   async function emptyTrash(): Promise<void> {
-    const graves = await readdir(trash).catch(ignoreAbsence)
-    // Asked after they were there: a backup that begins now knows nothing of them.
-    if (!graves?.length || isLocked(dataDir, 'backup')) return
-    for (const name of graves) await bury(join(trash, name))
+    const names = await readdir(trash).catch(ignoreAbsence)
+    // Checked after listing: a backup that starts later does not include them.
+    if (!names?.length || isLocked(dataDir, 'backup')) return
+    for (const name of names) await removeTree(join(trash, name))
   }
 
   return {
     pathOf,
 
-    /** Makes an empty repository; it is on the disk when this returns. */
+    /** Creates an empty repository; it is durable when this returns. */
     async create(id: string, defaultBranch?: string): Promise<void> {
       try {
         await draft(id, defaultBranch)
@@ -112,31 +112,30 @@ export function createDirectories({ dataDir, git, faultPoint }: Dependencies) {
       }
     },
 
-    /** Makes an empty repository where nobody looks, to be filled and put in its place; its path. */
+    /** Creates an empty draft in staging, to be filled and then placed. Returns its path. */
     draft,
 
-    /** Puts a draft in its place, all of it on the disk. */
+    /** Moves a draft into place durably. */
     place,
 
-    /** Removes a draft and whatever else belongs to it. */
+    /** Removes a draft and its scratch files. */
     discard,
 
-    /** A path for what is made on the way to a repository, gone with its draft. */
+    /** A path for temporary files of a draft, removed with it. */
     scratchOf,
 
-    /** Removes what was made there. */
-    removeScratch: (id: string, what: string) =>
-      rm(scratchOf(id, what), { recursive: true, force: true, maxRetries }),
+    removeScratch: (id: string, name: string) =>
+      rm(scratchOf(id, name), { recursive: true, force: true, maxRetries }),
 
-    /** Takes a repository away at once and its files soon after. One that is gone already is fine. */
+    /** Moves a repository to the trash, then removes its files. Idempotent. */
     async remove(id: string): Promise<void> {
-      const grave = join(trash, `${id}.git`)
-      await rename(pathOf(id), grave).catch(ignoreAbsence)
+      const trashed = join(trash, `${id}.git`)
+      await rename(pathOf(id), trashed).catch(ignoreAbsence)
       faultPoint('delete.moved')
-      if (!isLocked(dataDir, 'backup')) await bury(grave)
+      if (!isLocked(dataDir, 'backup')) await removeTree(trashed)
     },
 
-    /** Where a repository is, also once it was taken away and its files are still there. */
+    /** The path of a repository, in place or in the trash; undefined when its files are removed. */
     async locate(id: string): Promise<string | undefined> {
       for (const path of [pathOf(id), join(trash, `${id}.git`), pathOf(id)]) {
         if (await isThere(join(path, 'HEAD'))) return path
@@ -146,27 +145,27 @@ export function createDirectories({ dataDir, git, faultPoint }: Dependencies) {
 
     emptyTrash,
 
-    /** Marks a repository as one that is being deleted: should its row be gone, its directory may go, too. */
-    async doom(id: string): Promise<void> {
-      await writeFile(join(pathOf(id), doomedMark), '', { flush: true }).catch(ignoreAbsence)
+    /** Marks a repository for deletion: after a crash, its directory may be removed if its row is deleted. */
+    async markForDeletion(id: string): Promise<void> {
+      await writeFile(join(pathOf(id), deletionMark), '', { flush: true }).catch(ignoreAbsence)
       faultPoint('delete.marked')
     },
 
-    /** The same for a draft that is to be put in its place before its row is complete. */
-    doomDraft: (id: string) => writeFile(join(draftOf(id), doomedMark), ''),
+    /** The same for a draft, which is placed before its row is complete. */
+    markDraftForDeletion: (id: string) => writeFile(join(draftOf(id), deletionMark), ''),
 
-    /** Takes the mark away from a repository whose row has stayed. */
-    async spare(id: string): Promise<void> {
-      await rm(join(pathOf(id), doomedMark), { force: true })
+    /** Removes the mark. */
+    async unmarkForDeletion(id: string): Promise<void> {
+      await rm(join(pathOf(id), deletionMark), { force: true })
     },
 
-    async isDoomed(id: string): Promise<boolean> {
+    async isMarkedForDeletion(id: string): Promise<boolean> {
       const names: string[] = await readdir(pathOf(id)).catch(() => [])
-      return names.includes(doomedMark)
+      return names.includes(deletionMark)
     },
 
-    /** Moves a repository to where nothing is ever removed; the new path. */
-    async setAside(id: string): Promise<string> {
+    /** Moves a repository to `lost+found`, which is never emptied. Returns the new path. */
+    async quarantine(id: string): Promise<string> {
       const path = join(lost, `${id}.git`)
       await mkdir(lost, { recursive: true, mode: 0o700 })
       await rename(pathOf(id), path)
@@ -183,8 +182,8 @@ export function createDirectories({ dataDir, git, faultPoint }: Dependencies) {
     },
 
     /**
-     * Makes the folders that hold repositories and empties those of passage, but for what is in use.
-     * `endWorkers` ends the processes that still make files for a draft whose program is dead.
+     * Creates the folders for repositories, and empties staging and trash except for what is in use. `endWorkers`
+     * ends the processes that still write to the draft of a program that has died.
      */
     async prepare(endWorkers: (id: string) => Promise<unknown>): Promise<void> {
       await emptyTrash()
@@ -193,7 +192,7 @@ export function createDirectories({ dataDir, git, faultPoint }: Dependencies) {
       }
       const drafts = new Set((await readdir(staging)).map((name) => name.replace(/\..*$/s, '')))
       for (const id of drafts) {
-        // The command line may be importing.
+        // An import from the command line may be using the draft.
         using free = await hold(id)
         if (!free) continue
         await endWorkers(id)
@@ -201,25 +200,25 @@ export function createDirectories({ dataDir, git, faultPoint }: Dependencies) {
       }
     },
 
-    /** Rejects when one of the folders is missing or cannot be entered. */
+    /** Rejects when a folder is missing or not accessible. */
     async assertThere(): Promise<void> {
       for (const folder of [root, staging, trash]) await access(folder, constants.X_OK)
     },
 
-    /** Keeps others from clearing a draft away; undefined when somebody else does so. */
+    /** Locks a draft against removal; undefined when another process holds the lock. */
     hold,
 
-    /** Where a draft is made. */
+    /** The path of a draft. */
     draftOf,
 
     /**
-     * Removes what killed git processes left behind in a repository into which nobody is pushing. What
-     * fetches use for a while is removed when it is older than a moment, since others may be running.
+     * Removes what killed git processes left in a repository without running pushes. Temporary files of fetches are
+     * removed only if older than `before`, since fetches may be running. Returns the removed paths.
      */
-    async tidy(id: string, before: number): Promise<string[]> {
+    async cleanUp(id: string, before: number): Promise<string[]> {
       const path = pathOf(id)
       const info = join(path, 'objects', 'info')
-      // Before half packs are looked for: one may be half here and half there.
+      // First: a partial pack may have its other files among the expired ones.
       await restoreExpired(path)
       return [
         ...(await removeIn(path, leftovers.fetches, before)),
@@ -263,7 +262,7 @@ async function removeIn(
   return removed
 }
 
-// Git puts a pack's index in its place last; what it takes away first depends on its version.
+// Git writes a pack's index last; which file it deletes first depends on its version.
 async function removeHalfPacks(folder: string): Promise<string[]> {
   const names = new Set(await readdir(folder).catch(() => []))
   const removed: string[] = []
@@ -277,7 +276,7 @@ async function removeHalfPacks(folder: string): Promise<string[]> {
   return removed
 }
 
-// The index of all packs ends in the checksum by which its bitmap is called, and is put in its place last.
+// The files of a multi-pack-index are named by the checksum at its end, and it is written last.
 async function removeHalfIndexes(folder: string): Promise<string[]> {
   const names = (await readdir(folder).catch((): string[] => [])).filter((name) =>
     name.startsWith('multi-pack-index-'),

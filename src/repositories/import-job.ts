@@ -12,7 +12,7 @@ import { hasIndexedPack, packBytes } from '../git/refs/refs.ts'
 import type { Directories } from './directories.ts'
 import type { ImportSources, OpenedSource } from './import-sources.ts'
 
-/** What a job needs of the world. */
+/** The dependencies of an import job. */
 export type JobDependencies = {
   git: Git
   directories: Directories
@@ -25,21 +25,21 @@ export type JobDependencies = {
 export type WatchedImport = Disposable & {
   signal: AbortSignal
   progress: () => Progress
-  /** Takes a line of git's progress, or notices that something has moved. */
+  /** Reports a line of git's progress output, or the empty string for other progress. */
   onProgress: (line: string) => void
 }
 
-const lookEveryMs = 500
-const ownWorkPatience = 10
+const pollIntervalMs = 500
+const processingStallFactor = 10
 
-/** The mark by which the processes of an import are known: see git/process/orphans.ts. */
+/** The owner mark of an import's processes: see git/process/orphans.ts. */
 export function importOwner(id: string): string {
   return `import:${id}`
 }
 
 /**
- * Makes the draft of a repository from a source: fetched whole, checked, with its HEAD. What goes wrong is
- * thrown; the draft is then to be discarded.
+ * Creates the draft of a repository from a source: fetched, checked and with its HEAD. When this throws, the caller
+ * must discard the draft.
  */
 export async function makeDraft(
   id: string,
@@ -47,8 +47,8 @@ export async function makeDraft(
   watched: WatchedImport,
   { git, directories, freeSpace, settings, faultPoint }: JobDependencies,
 ): Promise<void> {
-  // Made while the source is opened; whoever discards it must find it whole.
-  const drafted = directories.draft(id).then(() => directories.doomDraft(id))
+  // Created while the source is opened, and awaited on every path: a discard must not run before it is complete.
+  const drafted = directories.draft(id).then(() => directories.markDraftForDeletion(id))
   const settled = drafted.catch(() => {})
   await using _drafted = { [Symbol.asyncDispose]: () => settled }
   await using opened = await open(watched)
@@ -59,7 +59,7 @@ export async function makeDraft(
     limits: {
       memoryMaxBytes: settings.pushMemoryMaxBytes,
       fileMaxBytes: settings.importMaxBytes,
-      // An import as a whole has a limit of time, which counts no threads.
+      // The import has a limit of wall-clock time instead, which does not depend on the number of threads.
       cpuMaxSeconds: backgroundCpuSeconds,
     },
     signal: watched.signal,
@@ -76,7 +76,7 @@ export async function makeDraft(
     if ((await packBytes(directory)) > settings.importMaxBytes) {
       throw importTooLarge(settings.importMaxBytes)
     }
-    // A quick one may have come between two looks.
+    // A quick import may have finished between two polls.
     await freeSpace.require()
   } catch (error) {
     watched.signal.throwIfAborted()
@@ -86,8 +86,8 @@ export async function makeDraft(
 }
 
 /**
- * Watches over an import: its signal is aborted when the caller's is, when it takes too long, when nothing
- * moves, when it grows too large or takes the space that is to be kept free.
+ * Watches an import. Its signal is aborted when the caller's is, when it takes too long or stalls, when it grows too
+ * large, or when free disk space falls short.
  */
 export function watchImport(
   id: string,
@@ -104,30 +104,33 @@ export function watchImport(
   let movedAt = performance.now()
   let arrived = 0
 
-  async function look(): Promise<void> {
+  async function check(): Promise<void> {
     const bytes = await packBytes(directories.draftOf(id)).catch(() => 0)
     if (bytes !== arrived) movedAt = performance.now()
     arrived = bytes
-    // What remains then is mostly this server's own work; to write many refs takes a while.
-    const patience = (await hasIndexedPack(directories.draftOf(id))) ? ownWorkPatience : 1
-    if (performance.now() - movedAt > patience * importStallSeconds * 1000) {
-      own.abort(importFailed(`Nothing came from the source for ${importStallSeconds} seconds.`))
+    // Then only this server's own work remains, and writing many refs takes a while.
+    const stallFactor = (await hasIndexedPack(directories.draftOf(id))) ? processingStallFactor : 1
+    if (performance.now() - movedAt > stallFactor * importStallSeconds * 1000) {
+      own.abort(importFailed(`The source sent no data for ${importStallSeconds} seconds.`))
     }
     if (freeSpace.isShort()) {
       own.abort(
-        new Problem('storage_full', 'The server has too little space left for this import.'),
+        new Problem(
+          'storage_full',
+          'The server does not have enough free disk space for this import.',
+        ),
       )
     }
     if (bytes > importMaxBytes) own.abort(importTooLarge(importMaxBytes))
   }
 
-  async function keepLooking(): Promise<void> {
+  async function poll(): Promise<void> {
     while (!ended.signal.aborted) {
-      await look()
-      await sleep(lookEveryMs, undefined, { signal: ended.signal }).catch(() => {})
+      await check()
+      await sleep(pollIntervalMs, undefined, { signal: ended.signal }).catch(() => {})
     }
   }
-  keepLooking().catch((error) => own.abort(error))
+  poll().catch((error) => own.abort(error))
 
   return {
     signal: AbortSignal.any([own.signal, ...signals]),

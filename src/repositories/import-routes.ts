@@ -11,11 +11,11 @@ export function importRoutes(imports: Imports) {
     route('POST', '/repos/import', {
       operationId: 'importRepository',
       tag: 'repositories',
-      summary: 'Import a repository from another place',
+      summary: 'Import a repository',
       description:
-        'Every branch, tag and other ref comes along, and HEAD. The answer comes when all is done; with the ' +
-        'header `Prefer: respond-async` (RFC 7240) it comes at once, with 202, and `GET /repos/:name` tells how ' +
-        'far the import is. An import that fails leaves nothing behind.',
+        'Copies all refs and HEAD from a remote or local repository. Responds when the import has finished. With the ' +
+        'header `Prefer: respond-async` (RFC 7240) it responds with 202 at once, and `GET /repos/:name` shows the ' +
+        'progress. A failed import leaves nothing behind.',
       permission: 'repo:write',
       isLongLived: true,
       body: Type.Object({ source: Source, name: Type.Optional(RepositoryName) }, closed),
@@ -29,15 +29,15 @@ export function importRoutes(imports: Imports) {
         'git_busy',
       ],
       handle: async ({ principal, body, header, setHeader, setStatus, untilGone }) => {
-        const isPatient = !hasPreference(header('prefer') ?? '', 'respond-async')
+        const isSynchronous = !hasPreference(header('prefer') ?? '', 'respond-async')
         const started = await imports.start(principal, {
           source: body.source,
           name: body.name,
-          keepsFault: !isPatient,
-          ...(isPatient && { signal: untilGone() }),
+          recordsFailure: !isSynchronous,
+          ...(isSynchronous && { signal: untilGone() }),
         })
         setHeader('location', `/repos/${started.name}`)
-        if (isPatient) {
+        if (isSynchronous) {
           await started.ended
         } else {
           setStatus(202)
@@ -51,8 +51,8 @@ export function importRoutes(imports: Imports) {
 
 const Source = Type.String({
   description:
-    'an https, http, ssh or git address, with user:password@ if need be (used once and not kept), or an ' +
-    'absolute path on the server',
+    'An https, http, ssh or git URL, optionally with user:password@ (used once and not stored), or an absolute ' +
+    'path on the server',
   minLength: 1,
   maxLength: 2048,
 })

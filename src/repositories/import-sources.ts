@@ -20,9 +20,9 @@ export type ImportSources = ReturnType<typeof createImportSources>
 type Dependencies = {
   git: Git
   dataDir: string
-  /** Folders below which everybody may import from. */
+  /** Folders from which all users may import. */
   localRoots: string[]
-  /** Finds where a host is, and checks that it may be connected to; an agent connects to nowhere else. */
+  /** Resolves hosts and checks that connections to them are allowed; an agent connects only to allowed addresses. */
   outbound: {
     resolve: (host: string) => Promise<[string, ...string[]]>
     agentFor: (url: URL) => Promise<Agent>
@@ -30,25 +30,25 @@ type Dependencies = {
 }
 
 type Opening = {
-  /** A path where nothing is, for the copy of a local source. */
+  /** An unused path for the copy of a local source. */
   scratch: string
   maxBytes: number
   signal: AbortSignal
-  /** Called when more of the source has come. */
+  /** Called when data of the source arrives. */
   onArrival: () => void
 }
 
-/** A private copy of a local source, and the full name that its HEAD stands for. */
+/** A private copy of a local source, and the full name of the ref in its HEAD. */
 type Copy = { copy: string; head: string | undefined }
 
-/** A source that git can be told of. */
+/** A source that git can fetch from. */
 export type OpenedSource = AsyncDisposable & {
   from: { remote: MirrorSource } | Copy
-  /** Why it could not be read, if that is known better than git knows it. */
+  /** A more precise error than git's, if the source could not be read. */
   fault: () => unknown
 }
 
-/** Where imports come from: what may be read by whom, and how git gets at it. */
+/** The sources of imports: checks access and prepares them for git. */
 export function createImportSources({ git, dataDir, localRoots, outbound }: Dependencies) {
   function mayRead(principal: Principal, path: string, home: string): boolean {
     if (isWithin(path, dataDir) || isWithin(path, home)) return false
@@ -65,19 +65,19 @@ export function createImportSources({ git, dataDir, localRoots, outbound }: Depe
     const isOpen = (real: string) =>
       !isWithin(real, home) && (isAdmin(principal) || roots.some((root) => isWithin(real, root)))
     const real = await realpath(path).catch(async (error) => {
-      if (isAdmin(principal) || (await leadsNowhereWithin(path, isOpen))) return explainPath(error)
+      if (isAdmin(principal) || (await isMissingWithin(path, isOpen))) return explainPath(error)
       throw forbidden()
     })
     if (!isOpen(real)) throw forbidden()
     await using folder = await OpenedFolder.open(real).catch(explainPath)
     await using repository = await repositoryIn(folder)
-    // What was opened counts, not what the path led to a moment before.
+    // Checked on the opened folder: the path may have been replaced since it was resolved.
     if (!isOpen(await repository.realPath()) || (await repository.isIn(home))) throw forbidden()
     const head = await readHead(repository)
     requireHead(head)
     const copying = copyRepository(repository, scratch, { maxBytes, signal, onProgress: onArrival })
     const checking = readConfig(repository).then(refuseFormats)
-    // Whoever removes the copy must not be overtaken by it.
+    // Both are awaited, so that the copy has ended before the caller removes it.
     for (const work of await Promise.allSettled([checking, copying])) {
       if (work.status === 'rejected') throw work.reason
     }
@@ -97,9 +97,7 @@ export function createImportSources({ git, dataDir, localRoots, outbound }: Depe
     )
     const of = (name: string) => settings.get(name)?.toLowerCase()
     if (of('extensions.objectformat') === 'sha256') {
-      throw importFailed(
-        'The source is of the object format SHA-256; repositories here are of SHA-1.',
-      )
+      throw importFailed('The source uses the object format SHA-256. Only SHA-1 is supported.')
     }
     const refStorage = of('extensions.refstorage') ?? 'files'
     if (refStorage !== 'files') {
@@ -124,7 +122,7 @@ export function createImportSources({ git, dataDir, localRoots, outbound }: Depe
     const authorization =
       username || password ? `Basic ${Buffer.from(pair).toString('base64')}` : undefined
     const { agentFor } = outbound
-    // Whatever the policy forbids is told before anything is started.
+    // Fails before the relay is started if the policy forbids the host.
     await outbound.resolve(host)
     const relay = await openHttpRelay({
       url,
@@ -150,7 +148,7 @@ export function createImportSources({ git, dataDir, localRoots, outbound }: Depe
         : {
             address: `git://${bracketed(address)}${port ? `:${port}` : ''}${path}`,
             protocol: 'git',
-            // Which of the hosts at that address is meant: git-daemon(1).
+            // The virtual host at that address: git-daemon(1).
             variables: {
               GIT_OVERRIDE_VIRTUAL_HOST: bracketed(host) + (port ? `:${port}` : ''),
             },
@@ -163,19 +161,19 @@ export function createImportSources({ git, dataDir, localRoots, outbound }: Depe
   }
 
   return {
-    /** Refuses a local source that a principal may not read, before anything is looked at: `source_forbidden`. */
+    /** Throws `source_forbidden` for a local source that the principal may not read, without accessing it. */
     require(principal: Principal, source: Source): void {
       if (source.kind === 'local' && !mayRead(principal, source.path, dataDir)) throw forbidden()
     },
 
-    /** Gets a source ready to be fetched from. Throws a Problem for one that cannot be, or must not be. */
+    /** Prepares a source for fetching. Throws a Problem for one that is unusable or forbidden. */
     open: (principal: Principal, source: Source, opening: Opening): Promise<OpenedSource> =>
       source.kind === 'local' ? openLocal(principal, source, opening) : openRemote(source, opening),
   }
 }
 
-// Between git and the relay. Git chunks what exceeds its buffer, and HTTP/1.0 knows no chunks: this much asks for half a
-// million refs.
+// Between git and the relay. Git sends requests beyond its buffer chunked, which HTTP/1.0 does not support; this size
+// holds half a million refs.
 const relayed = { 'http.followRedirects': 'false', 'http.proxy': '', 'http.postBuffer': '32m' }
 
 async function repositoryIn(folder: OpenedFolder): Promise<OpenedFolder> {
@@ -198,16 +196,13 @@ async function repositoryIn(folder: OpenedFolder): Promise<OpenedFolder> {
 }
 
 /**
- * Whether a path ends in nothing at a place that may be known. Who may not look somewhere is not told whether
- * anything is there, not even by a symbolic link of their own.
+ * Whether a missing path lies in a folder that the caller may access. The existence of other paths must not be revealed,
+ * not even through the caller's own symbolic links.
  */
-async function leadsNowhereWithin(
-  path: string,
-  isOpen: (real: string) => boolean,
-): Promise<boolean> {
+async function isMissingWithin(path: string, isOpen: (real: string) => boolean): Promise<boolean> {
   const parent = dirname(path)
   const real = await realpath(parent).catch(() => undefined)
-  if (real === undefined) return parent !== path && leadsNowhereWithin(parent, isOpen)
+  if (real === undefined) return parent !== path && isMissingWithin(parent, isOpen)
   const isThere = await lstat(path).then(
     () => true,
     () => false,

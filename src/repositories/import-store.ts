@@ -4,7 +4,7 @@ export async function insertImport(db: Db, row: ImportRow): Promise<void> {
   await db.insertInto('imports').values(row).execute()
 }
 
-/** The import of a repository, be it under way or failed. */
+/** The running or failed import of a repository. */
 export function findImport(db: Db, repositoryId: string): Promise<ImportRow | undefined> {
   return db
     .selectFrom('imports')
@@ -13,7 +13,7 @@ export function findImport(db: Db, repositoryId: string): Promise<ImportRow | un
     .executeTakeFirst()
 }
 
-/** The last import of an exact name, if it has failed. */
+/** The last failed import of an exact name. */
 export function findFailedImport(db: Db, name: string): Promise<ImportRow | undefined> {
   return db
     .selectFrom('imports')
@@ -25,7 +25,7 @@ export function findFailedImport(db: Db, name: string): Promise<ImportRow | unde
     .executeTakeFirst()
 }
 
-/** Imports that have not ended, as far as the database knows, oldest first. */
+/** Imports without a recorded end, oldest first. */
 export function listRunningImports(db: Db): Promise<ImportRow[]> {
   return db
     .selectFrom('imports')
@@ -35,7 +35,7 @@ export function listRunningImports(db: Db): Promise<ImportRow[]> {
     .execute()
 }
 
-/** Records how far an import is; false when it is not to go on. */
+/** Records the progress of an import; false when it was cancelled. */
 export async function updateProgress(
   db: Db,
   repositoryId: string,
@@ -69,7 +69,7 @@ export async function deleteImport(db: Db, repositoryId: string): Promise<void> 
   await db.deleteFrom('imports').where('repositoryId', '=', repositoryId).execute()
 }
 
-/** Forgets the failed imports of a name, whoever made them: somebody has it now, or wants to try again. */
+/** Deletes the failed imports of a name, by any user: the name is now taken, or the import is retried. */
 export async function deleteFailedImports(db: Db, name: string): Promise<void> {
   await db
     .deleteFrom('imports')
@@ -78,7 +78,7 @@ export async function deleteFailedImports(db: Db, name: string): Promise<void> {
     .execute()
 }
 
-/** Forgets the imports that failed before a time. */
+/** Deletes the imports that failed before a time. */
 export async function deleteImportsEndedBefore(db: Db, time: number): Promise<void> {
   await db.deleteFrom('imports').where('endedAt', '<', time).execute()
 }

@@ -25,10 +25,10 @@ const admin: Principal = {
   username: 'admin',
   permissions: new Set(['admin']),
 }
-const wanted = { source: 'http://slow.example.com/x.git', name: 'x', keepsFault: true }
+const wanted = { source: 'http://slow.example.com/x.git', name: 'x', recordsFailure: true }
 
 onEachDatabase((fresh) => {
-  test('why an import failed is told for a day', async () => {
+  test('the reason of a failed import is shown for a day', async () => {
     await using database = await fresh()
     const db = await database.open()
     await using world = await createWorld(db)
@@ -44,7 +44,7 @@ onEachDatabase((fresh) => {
     assert.equal(await findFailedImport(db, 'x'), undefined)
   })
 
-  test('a sweep leaves the imports of other programs alone for as long as those live', async () => {
+  test('a sweep does not touch the imports of other running programs', async () => {
     await using database = await fresh()
     const db = await database.open()
     await using world = await createWorld(db)
@@ -58,7 +58,7 @@ onEachDatabase((fresh) => {
     assert.deepEqual(await readdir(world.staging), [])
   })
 
-  test('in a stop no import begins, and one that is under way has its time', async () => {
+  test('during a stop no import starts, and running ones may finish within the timeout', async () => {
     await using database = await fresh()
     const db = await database.open()
     await using world = await createWorld(db)
@@ -73,7 +73,7 @@ onEachDatabase((fresh) => {
   })
 })
 
-/** A data directory, a clock, and a name server that says nothing until it is told to fail. */
+/** A data directory, a clock, and a name server that does not respond until `failLookup`. */
 async function createWorld(db: Database) {
   const dataDir = await mkdtemp(join(tmpdir(), 'svc-test-'))
   const settings = readSettings({ SVC_DATA_DIR: dataDir })

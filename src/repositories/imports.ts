@@ -37,38 +37,38 @@ export type Imports = ReturnType<typeof createImports>
 type Dependencies = JobDependencies & {
   db: Database
   repositories: Pick<Repositories, 'describe'>
-  /** The same principal as it is now, or undefined when it is none any more. */
+  /** Reads the principal again; undefined when its token is no longer valid. */
   refresh: (principal: Principal) => Promise<Principal | undefined>
   clock: Clock
   log: Log
 }
 
-type Wanted = {
-  /** Where from; see parseSource. */
+type ImportOptions = {
+  /** URL or path; see parseSource. */
   source: string
-  /** What to call it; by default it is called what its source is. */
+  /** The name of the repository; by default that of the source. */
   name: string | undefined
-  /** Who owns it, if that is not the caller. */
+  /** The owner; by default the caller. */
   owner?: Principal
-  /** Gives up the import, with its reason. */
+  /** Cancels the import, with its reason. */
   signal?: AbortSignal
-  /** Whether the fault of a failed import is kept for those who ask later. */
-  keepsFault: boolean
+  /** Whether a failure is recorded for later requests. */
+  recordsFailure: boolean
   /** Called about once a second. */
   onProgress?: (progress: Progress) => void
 }
 
-const recordEveryMs = 1000
-const failedForMs = 24 * 60 * 60 * 1000
+const recordIntervalMs = 1000
+const failureRetentionMs = 24 * 60 * 60 * 1000
 
 /**
- * Imports: a repository's name is taken first, then it is made from its source where nobody looks, and put in
- * its place whole. Whatever fails leaves no name taken and no files.
+ * Imports repositories: reserves the name, creates a draft from the source in staging, and moves it into place when it
+ * is complete. A failed import leaves no reserved name and no files.
  */
 export function createImports(dependencies: Dependencies) {
   const { db, directories, sources, repositories, refresh, clock, log, settings, faultPoint } =
     dependencies
-  const turns = createFairLimiter({
+  const limiter = createFairLimiter({
     overall: settings.importsAtOnce,
     perKey: settings.importsAtOnce,
     waiting: settings.gitWaiting,
@@ -78,7 +78,7 @@ export function createImports(dependencies: Dependencies) {
   const stopping = new AbortController()
   const running = new Map<string, Promise<void>>()
 
-  /** Takes the name for a repository that is still to come. */
+  /** Reserves the name of the repository. */
   async function reserve(row: ImportRow): Promise<void> {
     const { name, nameKey, ownerTokenId, ownerUsername, startedAt: createdAt } = row
     const repository = { name, nameKey, ownerTokenId, ownerUsername, createdAt }
@@ -89,20 +89,20 @@ export function createImports(dependencies: Dependencies) {
         state: 'importing',
       })
       if (!isFree) throw nameTaken(name)
-      // In the order of `repositories.create`: whoever has the name may forget why others did not get it.
+      // In the order of `repositories.create`: the name is taken before earlier failures are deleted.
       await deleteFailedImports(tx, name)
       await insertImport(tx, row)
     })
     faultPoint('import.reserved')
   }
 
-  async function run(principal: Principal, row: ImportRow, source: Source, wanted: Wanted) {
+  async function run(principal: Principal, row: ImportRow, source: Source, options: ImportOptions) {
     const { repositoryId: id } = row
     const cancelled = new AbortController()
     const signals = [stopping.signal, cancelled.signal]
-    if (wanted.signal) signals.push(wanted.signal)
+    if (options.signal) signals.push(options.signal)
     using watched = watchImport(id, signals, dependencies)
-    using _recording = recordProgress(row, watched.progress, cancelled, wanted.onProgress)
+    using _recording = recordProgress(row, watched.progress, cancelled, options.onProgress)
     const open = () =>
       sources.open(principal, source, {
         scratch: directories.scratchOf(id, 'source'),
@@ -112,12 +112,12 @@ export function createImports(dependencies: Dependencies) {
       })
     await makeDraft(id, open, watched, dependencies)
     watched.signal.throwIfAborted()
-    // The copy of a local source is of no more use; whoever waits does not wait for its end alone.
+    // Removes the copy of a local source at the same time, to save waiting.
     await Promise.all([directories.place(id), directories.removeScratch(id, 'source')])
     faultPoint('import.placed')
-    await record(wanted.owner ?? principal, row)
+    await record(options.owner ?? principal, row)
     faultPoint('import.recorded')
-    await directories.spare(id)
+    await directories.unmarkForDeletion(id)
   }
 
   async function record(owner: Principal, row: ImportRow): Promise<void> {
@@ -126,7 +126,7 @@ export function createImports(dependencies: Dependencies) {
     }
     const { repositoryId, source } = row
     await db.transaction().execute(async (tx) => {
-      if (!(await markReady(tx, repositoryId))) throw given()
+      if (!(await markReady(tx, repositoryId))) throw cancelledByDeletion()
       await deleteImport(tx, repositoryId)
       if (settings.maintenancePushes !== 'off') {
         await requestQuickMaintenance(tx, { repositoryId, now: clock.now() })
@@ -138,29 +138,29 @@ export function createImports(dependencies: Dependencies) {
     })
   }
 
-  /** Writes down how far an import is, and gives it up when its repository has been deleted. */
+  /** Records the progress of an import, and cancels it when its repository has been deleted. */
   function recordProgress(
     { repositoryId }: ImportRow,
     progress: () => Progress,
     cancelled: AbortController,
-    onProgress: Wanted['onProgress'],
+    onProgress: ImportOptions['onProgress'],
   ): Disposable {
     const timer = setInterval(() => {
       onProgress?.(progress())
       updateProgress(db, repositoryId, progress()).then(
         (isWanted) => {
-          if (!isWanted) cancelled.abort(given())
+          if (!isWanted) cancelled.abort(cancelledByDeletion())
         },
-        (error) => log.warn({ err: error }, 'the progress of an import could not be recorded'),
+        (error) => log.warn({ err: error }, 'import progress not recorded'),
       )
-    }, recordEveryMs)
+    }, recordIntervalMs)
     return { [Symbol.dispose]: () => clearInterval(timer) }
   }
 
-  /** Removes all of an import that came to nothing: its files first, then its name. */
-  async function clear(id: string, fault: Problem | undefined): Promise<void> {
+  /** Removes a failed import: its files first, then its name. */
+  async function cleanUp(id: string, fault: Problem | undefined): Promise<void> {
     await directories.discard(id)
-    // It may be in its place already; the connection that was to say so may have broken.
+    // It may have been committed although the connection broke.
     if ((await stateOf(db, id)) === 'ready') return
     await directories.remove(id)
     await db.transaction().execute(async (tx) => {
@@ -171,55 +171,60 @@ export function createImports(dependencies: Dependencies) {
     faultPoint('import.cleared')
   }
 
-  async function work(principal: Principal, row: ImportRow, source: Source, wanted: Wanted) {
+  async function work(
+    principal: Principal,
+    row: ImportRow,
+    source: Source,
+    options: ImportOptions,
+  ) {
     const { repositoryId: id } = row
     try {
-      await run(principal, row, source, wanted)
+      await run(principal, row, source, options)
       await directories.discard(id)
     } catch (error) {
       const problem = toProblem(error)
       const { name, source: from } = row
       const about = { repositoryId: id, name, source: from, reason: problem.message }
       const cause = problem.cause === undefined ? {} : { err: problem.cause }
-      // Nobody waits for the answer of some imports, so a bug would be seen nowhere else.
+      // An asynchronous import has no response that would show a bug.
       const isBug = problem.code === 'internal_error'
-      log[isBug ? 'error' : 'info']({ ...about, ...cause }, 'an import failed')
-      await clear(id, wanted.keepsFault ? problem : undefined).catch((fault) =>
-        log.error({ err: fault, ...about }, 'what an import left will be cleared away later'),
+      log[isBug ? 'error' : 'info']({ ...about, ...cause }, 'import failed')
+      await cleanUp(id, options.recordsFailure ? problem : undefined).catch((fault) =>
+        log.error({ err: fault, ...about }, 'import not cleaned up; retrying later'),
       )
       throw problem
     }
   }
 
-  /** Ends an import whose program is dead; one that is alive goes on. */
+  /** Ends an import whose program has died; others are left alone. */
   async function end(id: string): Promise<void> {
     using abandoned = await directories.hold(id)
     if (!abandoned) return
     await endOrphans(importOwner(id))
-    await clear(
+    await cleanUp(
       id,
-      importFailed('The import was cut short when its program ended; start it again.'),
+      importFailed('The import was interrupted because its program ended. Start it again.'),
     )
   }
 
   return {
     /**
-     * Starts an import; when this returns, the name is taken. `ended` tells how it ended. Throws a Problem for
-     * a source that is none or must not be read, a name that is taken, and when too many are under way.
+     * Starts an import; when this returns, the name is reserved, and `ended` settles when the import ends. Throws a
+     * Problem for an invalid or forbidden source, a name that is taken, and when too many imports are running.
      */
-    async start(principal: Principal, wanted: Wanted) {
-      const source = parseSource(wanted.source)
-      const name = wanted.name ?? source.nameHint
+    async start(principal: Principal, options: ImportOptions) {
+      const source = parseSource(options.source)
+      const name = options.name ?? source.nameHint
       if (name === undefined) throw nameMissing()
       if (!isRepositoryName(name))
         throw new Problem('invalid_request', `A name is ${repositoryNameForm}.`)
       sources.require(principal, source)
-      // Told before the wait for a turn; what counts is whether it is free afterwards.
+      // Fails early; after the wait for the limiter, the name is checked again.
       if (await isNameTaken(db, name)) throw nameTaken(name)
-      const owner = wanted.owner ?? principal
-      const signals = wanted.signal ? [closing.signal, wanted.signal] : [closing.signal]
+      const owner = options.owner ?? principal
+      const signals = options.signal ? [closing.signal, options.signal] : [closing.signal]
       using starting = new DisposableStack()
-      starting.use(await turns.acquire([owner.username], AbortSignal.any(signals)))
+      starting.use(await limiter.acquire([owner.username], AbortSignal.any(signals)))
       if (closing.signal.aborted) throw closed()
       const id = newId(clock.now())
       const over = Promise.withResolvers<void>()
@@ -243,12 +248,12 @@ export function createImports(dependencies: Dependencies) {
         endedAt: null,
       }
       const held = await directories.hold(id)
-      if (!held) throw new Error(`The lock of a new import (${id}) is somebody else's.`)
+      if (!held) throw new Error(`The lock of a new import (${id}) is held by another process.`)
       starting.use(held)
       await reserve(row)
-      const taken = starting.move()
-      const ended = work(principal, row, source, wanted).finally(() => taken.dispose())
-      // Whoever awaits it learns of a fault; without this line it would also end the program.
+      const resources = starting.move()
+      const ended = work(principal, row, source, options).finally(() => resources.dispose())
+      // Prevents an unhandled rejection; the caller still sees the error through `ended`.
       ended.catch(() => {})
       const path = directories.pathOf(id)
       const described = {
@@ -262,24 +267,24 @@ export function createImports(dependencies: Dependencies) {
       return { name, ended, describe: () => repositories.describe(described) }
     },
 
-    /** Ends what dead processes left of their imports, and forgets why older ones failed. */
+    /** Cleans up the imports of dead processes, and deletes the records of old failures. */
     async sweep(): Promise<void> {
       for (const { repositoryId: id } of await listRunningImports(db)) {
         if (running.has(id)) continue
-        // On a full disk, say. One that cannot be cleared away keeps its name, and nothing else, until it can.
+        // For example on a full disk. Until the clean-up succeeds, the name stays reserved.
         await end(id).catch((fault) =>
-          log.error({ err: fault, repositoryId: id }, 'a dead import could not be cleared away'),
+          log.error({ err: fault, repositoryId: id }, 'abandoned import not cleaned up'),
         )
       }
-      await deleteImportsEndedBefore(db, clock.now() - failedForMs)
+      await deleteImportsEndedBefore(db, clock.now() - failureRetentionMs)
     },
 
-    /** Begins no more imports, waits for those that are under way, for a time, and gives them up then. */
+    /** Starts no more imports, waits for the running ones, and cancels them after the timeout. */
     async stop(timeoutMs: number): Promise<void> {
       closing.abort()
       const timer = setTimeout(() => {
         stopping.abort(
-          importFailed('The import was cut short by a stop of the service; start it again.'),
+          importFailed('The import was interrupted because the service stopped. Start it again.'),
         )
       }, timeoutMs)
       await Promise.all(running.values())
@@ -288,16 +293,16 @@ export function createImports(dependencies: Dependencies) {
   }
 }
 
-function given(): Problem {
-  return importFailed('The import was given up, since its repository was deleted.')
+function cancelledByDeletion(): Problem {
+  return importFailed('The import was cancelled because its repository was deleted.')
 }
 
 function closed(): Problem {
-  const detail = 'The service is stopping; try again in a moment.'
+  const detail = 'The service is stopping. Try again in a moment.'
   return new Problem('git_busy', detail, { retryAfterSeconds: 10 })
 }
 
 function nameMissing(): Problem {
-  const detail = 'The source has no name that a repository could have; give one.'
+  const detail = 'No valid repository name can be derived from the source. Set the name.'
   return new Problem('invalid_request', detail, { errors: [{ pointer: '/name', detail }] })
 }

@@ -13,8 +13,8 @@ type Options = {
 }
 
 /**
- * Refuses a data directory and a database that do not belong together: with the wrong one of them, every
- * repository would look as if it had been deleted, or never been.
+ * Refuses a data directory and a database that do not belong together: with the wrong one, every repository would
+ * appear deleted or missing.
  */
 export async function assertSameInstance({ db, dataDir, hasData }: Options): Promise<void> {
   const file = join(dataDir, 'instance')
@@ -30,13 +30,13 @@ export async function assertSameInstance({ db, dataDir, hasData }: Options): Pro
   throw new DataDirectoryError(
     `The data directory ${dataDir} and the database do not belong together` +
       `${ofDatabase === undefined ? ': the database is empty, but there are repositories' : ''}. ` +
-      'Check SVC_DATA_DIR and SVC_DATABASE_URL, or bring back the database of this directory.',
+      'Check SVC_DATA_DIR and SVC_DATABASE_URL, or restore the database of this directory.',
   )
 }
 
-/** The id of the service that a database belongs to. */
+/** The id of the service instance that a database belongs to. */
 export async function readOwnInstance(db: Database): Promise<string> {
   const id = await readInstance(db)
   if (id !== undefined) return id
-  throw new DataDirectoryError('The database is of no service yet; start it once with `svc serve`.')
+  throw new DataDirectoryError('The database has not been initialized; run `svc serve` once.')
 }

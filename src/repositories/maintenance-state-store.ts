@@ -2,7 +2,7 @@ import type { Selectable } from 'kysely'
 import { prepared } from '../database/prepared.ts'
 import type { Db, MaintenanceRow } from '../database/schema.ts'
 
-/** What is shown of a repository's maintenance; `finishedAt` is when the last one that succeeded ended. */
+/** The visible state of a repository's maintenance; `finishedAt` is the end of the last successful one. */
 export type MaintenanceState = {
   state: 'idle' | 'pending' | 'running' | 'failed'
   finishedAt: number | null
@@ -15,7 +15,7 @@ const byRepository = prepared((db, by: { repositoryId: string }) =>
   db.selectFrom('maintenance').select(shown).where('repositoryId', '=', by.repositoryId),
 )
 
-/** Requests maintenance of a repository that has just come; one that is requested already stays so. */
+/** Requests maintenance of an imported repository; an earlier request is kept. */
 export async function requestQuickMaintenance(
   db: Db,
   { repositoryId, now }: { repositoryId: string; now: number },

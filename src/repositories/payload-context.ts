@@ -2,12 +2,12 @@ import { readDefaultBranch } from '../git/refs/refs.ts'
 import type { About } from '../github-payloads/about.ts'
 import type { RepositorySummary } from './repository-summary-store.ts'
 
-/** What a payload tells of a repository as it is now. */
+/** Reads the present state of a repository for event payloads. */
 export async function readPayloadContext(
-  place: RepositorySummary,
+  summary: RepositorySummary,
   { directory, sender, baseUrl }: { directory: string; sender: string; baseUrl: string },
 ): Promise<About> {
-  const { id, name, ownerUsername, createdAt } = place
+  const { id, name, ownerUsername, createdAt } = summary
   const defaultBranch = await readDefaultBranch(directory)
   return { repository: { id, name, ownerUsername, createdAt, defaultBranch }, sender, baseUrl }
 }

@@ -18,7 +18,7 @@ export function createProtections({ db, clock }: { db: Database; clock: Clock })
   return {
     list,
 
-    /** Protects a branch, or all that a pattern names. Doing it again changes nothing. */
+    /** Protects a branch, or all branches that match a pattern. Idempotent. */
     async add(actor: Actor, repository: Repository, text: string) {
       const branch = parseBranch(text)
       const repositoryId = repository.id
@@ -31,7 +31,7 @@ export function createProtections({ db, clock }: { db: Database; clock: Clock })
       return list(repository)
     },
 
-    /** Takes a protection away, by the very text that is listed. */
+    /** Removes a protection, given by its text in the list. */
     async remove(actor: Actor, repository: Repository, text: string) {
       const branch = parseBranch(text)
       const repositoryId = repository.id
@@ -46,7 +46,7 @@ export function createProtections({ db, clock }: { db: Database; clock: Clock })
       return list(repository)
     },
 
-    /** The rule that keeps a branch from being changed by others than owners, if there is one. */
+    /** Returns a function that finds the rule which protects a branch, if any. */
     async ruleFor(repository: Repository): Promise<(branch: string) => string | undefined> {
       const patterns = await listProtections(db, repository.id)
       return (branch) => patterns.find((pattern) => matchesPattern(branch, pattern))
@@ -58,7 +58,6 @@ function parseBranch(text: string): string {
   const branch = toBranchPattern(text)
   if (branch !== undefined) return branch
   const detail =
-    'is not accepted; it takes a branch name, or a pattern with "*", of at most 250 characters, ' +
-    'without "refs/" before it.'
+    'must be a branch name, or a pattern with "*", of at most 250 characters and without a leading "refs/".'
   throw invalid([{ pointer: 'branch', detail }])
 }

@@ -30,7 +30,7 @@ export type Repositories = ReturnType<typeof createRepositories>
 
 declare const opened: unique symbol
 
-/** A repository that its holder was allowed to open: only `open` and `reopen` make one. */
+/** A repository that was opened with authorization: only `open`, `find` and `reopen` return one. */
 export type Repository = {
   readonly [opened]: true
   readonly id: string
@@ -42,11 +42,11 @@ export type Repository = {
   readonly ownerUsername: string
   /** Whether the principal that opened it passes its owner checks. */
   readonly asOwner: boolean
-  /** Only `find` gives one that is not ready; a failed one is what is left of its import. */
+  /** Only `find` returns one that is not `ready`; a `failed` one stands for its failed import. */
   readonly state: RepositoryState | 'failed'
 }
 
-/** Whom an action is for: whoever can see the repository, or its owner and admins alone. */
+/** Who may do an action: anyone who can see the repository, or only its owner and admins. */
 export type Need = 'member' | 'owner'
 
 type Dependencies = {
@@ -54,15 +54,15 @@ type Dependencies = {
   directories: Directories
   clock: Clock
   faultPoint: FaultPoint
-  /** Called before a repository is deleted: ends what works on it. */
+  /** Called before a repository is deleted, to stop work on it. */
   beforeRemove: (id: string) => Promise<void>
-  /** The public address of the service, for clone addresses. */
+  /** The public base URL of the service, for clone URLs. */
   baseUrl: () => string
   /** The same over SSH, `ssh://user@host:port`; null when SSH is off. */
   sshUrl: () => string | null
 }
 
-/** Repositories: who may open which, and their life from creation to deletion. */
+/** Repositories: access to them, and their life from creation to deletion. */
 export function createRepositories(dependencies: Dependencies) {
   const { db, directories, clock, faultPoint, beforeRemove, baseUrl, sshUrl } = dependencies
 
@@ -85,7 +85,7 @@ export function createRepositories(dependencies: Dependencies) {
     return repository
   }
 
-  // The same for a name never used and one that the caller must not know of.
+  // An invisible repository is treated like a missing one, so a caller cannot learn of it.
   async function visibleTo(
     principal: Principal,
     by: { name: string } | { id: string },
@@ -104,7 +104,7 @@ export function createRepositories(dependencies: Dependencies) {
     const { id, name, createdAt, ownerTokenId, ownerUsername, state } = row
     const path = directories.pathOf(id)
     const asOwner = mayOwn(principal, row)
-    // The one place where access is proven, so the one place that may say so.
+    // Access has been checked, so the brand of an opened repository may be asserted here, and only here.
     return { id, name, path, createdAt, ownerTokenId, ownerUsername, asOwner, state } as Repository
   }
 
@@ -120,7 +120,7 @@ export function createRepositories(dependencies: Dependencies) {
     )
   }
 
-  // A connection that breaks at a commit leaves open whether it came to pass.
+  // A connection that breaks at a commit leaves its outcome unknown.
   async function isKnownAbsent(id: string): Promise<boolean> {
     return stateOf(db, id).then(
       (state) => state === undefined,
@@ -135,8 +135,8 @@ export function createRepositories(dependencies: Dependencies) {
     if (repository.state !== 'ready') {
       const row = await findImport(db, id)
       if (row)
-        return { ...toSummary(repository, []), ...nothingYet, cloneUrls, import: toImport(row) }
-      // It has become ready since it was opened, or is gone.
+        return { ...toSummary(repository, []), ...emptyDetails, cloneUrls, import: toImport(row) }
+      // It has become ready since it was opened, or was deleted.
       if ((await stateOf(db, id)) !== 'ready') throw notFound(name)
     }
     await assertRepository(path)
@@ -167,7 +167,7 @@ export function createRepositories(dependencies: Dependencies) {
     open: (principal: Principal, name: string, permission: Permission, need: Need = 'member') =>
       openBy({ name }, principal, permission, need),
 
-    /** Opens a repository to look at it or to remove it, be it ready, on its way, or one that failed to come. */
+    /** Opens a repository to describe or remove it, even one whose import is running or has failed. */
     async find(principal: Principal, name: string, permission: Permission): Promise<Repository> {
       const row = await visibleTo(principal, { name }, permission)
       if (row) return toRepository(row, principal)
@@ -176,7 +176,7 @@ export function createRepositories(dependencies: Dependencies) {
       return failed
     },
 
-    /** Opens a repository again, as it and the principal's rights are now, whatever it is called. */
+    /** Opens a repository again by id, with its present state and the principal's present permissions. */
     reopen: (principal: Principal, { id }: Pick<Repository, 'id'>, permission: Permission) =>
       openBy({ id }, principal, permission, 'member'),
 
@@ -184,8 +184,8 @@ export function createRepositories(dependencies: Dependencies) {
 
     /** The repositories that a principal can see, oldest first. */
     async list(principal: Principal, page: { after: string; limit: number | undefined }) {
-      const whose = maySeeAll(principal) ? 'all' : { username: principal.username }
-      const rows = await listRepositories(db, whose, page)
+      const viewer = maySeeAll(principal) ? 'all' : { username: principal.username }
+      const rows = await listRepositories(db, viewer, page)
       const [first, last] = [rows.at(0), rows.at(-1)]
       if (!first || !last) return []
       const protections = await listProtectionsBetween(db, first.id, last.id)
@@ -196,7 +196,7 @@ export function createRepositories(dependencies: Dependencies) {
       })
     },
 
-    /** Makes an empty repository. Its directory is whole before its row exists. */
+    /** Creates an empty repository. Its directory is complete before its row exists. */
     async create(
       owner: Principal,
       { name, defaultBranch }: { name: string; defaultBranch?: string | undefined },
@@ -253,14 +253,14 @@ export function createRepositories(dependencies: Dependencies) {
     },
 
     /**
-     * Deletes a repository with all that belongs to it. Once its row is gone, nobody can reach its files. One
-     * that is being imported is not imported any further; of one that failed, the reason is forgotten.
+     * Deletes a repository with all that belongs to it. Once its row is deleted, its files cannot be reached. A
+     * running import is cancelled; for a failed import, its record is deleted.
      */
     async remove(actor: Actor, repository: Repository): Promise<void> {
       const { id, name, state } = repository
       if (state === 'failed') return deleteImport(db, id)
       await beforeRemove(id)
-      await directories.doom(id)
+      await directories.markForDeletion(id)
       try {
         await db.transaction().execute(async (tx) => {
           if (!(await deleteRepository(tx, id))) throw notFound(name)
@@ -270,7 +270,7 @@ export function createRepositories(dependencies: Dependencies) {
           await publish(tx, clock.now(), [{ kind: 'repository.deleted', ...about }])
         })
       } catch (error) {
-        if (!(await isKnownAbsent(id))) await directories.spare(id)
+        if (!(await isKnownAbsent(id))) await directories.unmarkForDeletion(id)
         throw error
       }
       faultPoint('delete.recorded')
@@ -278,9 +278,9 @@ export function createRepositories(dependencies: Dependencies) {
     },
 
     /**
-     * Makes directories agree with rows. A directory without a row is removed when it is known to be of
-     * a creation or deletion that a crash cut short; any other is set aside, for it may be all that is
-     * left of a repository. Returns where, and the ids of rows without a directory.
+     * Reconciles directories with rows. A directory without a row is removed when it is left from a creation or
+     * deletion that a crash interrupted; any other is quarantined, because it may be the only copy of a repository.
+     * Returns the quarantine paths, and the ids of rows without a directory.
      */
     async reconcile(): Promise<{ setAside: string[]; missing: string[] }> {
       const states = await listRepositoryStates(db)
@@ -292,11 +292,12 @@ export function createRepositories(dependencies: Dependencies) {
       const setAside: string[] = []
       for (const id of present.difference(rows).difference(importing)) {
         const isLeftover =
-          (await directories.isDoomed(id)) || !(await hasRefs(directories.pathOf(id), 'any'))
+          (await directories.isMarkedForDeletion(id)) ||
+          !(await hasRefs(directories.pathOf(id), 'any'))
         if (isLeftover) await directories.remove(id)
-        else setAside.push(await directories.setAside(id))
+        else setAside.push(await directories.quarantine(id))
       }
-      for (const id of present.intersection(rows)) await directories.spare(id)
+      for (const id of present.intersection(rows)) await directories.unmarkForDeletion(id)
       return { setAside, missing: [...rows.difference(present)] }
     },
   }
@@ -304,7 +305,7 @@ export function createRepositories(dependencies: Dependencies) {
 
 type Described = Pick<Repository, 'id' | 'name' | 'path' | 'createdAt' | 'ownerTokenId' | 'state'>
 
-const nothingYet = {
+const emptyDetails = {
   defaultBranch: 'main',
   empty: true,
   sizeBytes: 0,
@@ -324,16 +325,17 @@ function toImport({ source, phase, progress, faultCode, faultDetail }: ImportRow
 function importing(name: string): Problem {
   return new Problem(
     'repository_importing',
-    `"${name}" is still being imported; GET /repos/${name} tells how far it is.`,
+    `"${name}" is still being imported. GET /repos/${name} shows the progress.`,
   )
 }
 
 function notFound(name: string | undefined): Problem {
-  const which = name === undefined ? 'The repository is gone' : `There is no repository "${name}"`
+  const which =
+    name === undefined ? 'The repository was deleted' : `There is no repository "${name}"`
   return new Problem('repository_not_found', `${which}, or it is not yours to see.`)
 }
 
-/** What is told about a name that somebody else has. */
+/** The Problem of a name that is taken. */
 export function nameTaken(name: string): Problem {
   return new Problem(
     'repository_name_taken',
@@ -341,7 +343,7 @@ export function nameTaken(name: string): Problem {
   )
 }
 
-// Two renames at the same moment both find the name free; the database lets one of them have it.
+// Two concurrent renames may both find the name free; the unique index rejects one of them.
 const uniqueViolations = new Set<unknown>(['23505', 2067])
 
 function asTaken(name: string): (error: unknown) => never {

@@ -2,7 +2,7 @@ import { Problem } from '../base/problem.ts'
 
 const foreignKeyViolations = new Set<unknown>(['23503', 787])
 
-/** For what is written of something that may be deleted after it was found: its row is then missing. */
+/** Maps a foreign key violation to a Problem: the referenced row was deleted after it was found. */
 export function asGone(toProblem: () => Problem): (error: unknown) => never {
   return (error) => {
     const { code, errcode } = error as { code?: unknown; errcode?: unknown }
@@ -11,7 +11,7 @@ export function asGone(toProblem: () => Problem): (error: unknown) => never {
   }
 }
 
-/** The same as for a repository that never was. */
+/** The same Problem as for a repository that never existed. */
 export function repositoryGone({ name }: { name: string }): Problem {
   return new Problem(
     'repository_not_found',

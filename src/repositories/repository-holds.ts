@@ -4,59 +4,59 @@ import type { Directories } from './directories.ts'
 
 export type RepositoryHolds = ReturnType<typeof createRepositoryHolds>
 
-/** Somebody who changes a repository with a git process, until disposed of. */
+/** A shared hold on a repository: no clean-up runs until it is disposed. */
 export type Hold = AsyncDisposable & {
-  /** Tells how the visitor ends: one that is killed leaves an untidy repository. */
+  /** Watches the git process of this hold: a killed one leaves files that need clean-up. */
   watch: (process: Promise<Pick<Ended, 'exitCode'>>) => void
 }
 
 type Dependencies = { directories: Directories; log: Log; startedAt: number }
 
 /**
- * Clears away what git processes that were killed left in repositories: locks, quarantines, half packs.
- * Git itself does so only when it ends of its own accord.
+ * Removes what killed git processes leave in repositories: locks, quarantine directories, partial packs. Git itself
+ * does so only when it exits normally.
  */
 export function createRepositoryHolds({ directories, log, startedAt }: Dependencies) {
-  const done = new Map<string, Promise<void>>()
-  /** Who is in each repository, with when they have left. */
-  const visitors = new Map<string, Map<Hold, Promise<void>>>()
-  const untidy = new Set<string>()
+  const cleanUps = new Map<string, Promise<void>>()
+  /** The holds on each repository, each with a promise of its release. */
+  const holds = new Map<string, Map<Hold, Promise<void>>>()
+  const dirty = new Set<string>()
 
-  async function tidy(id: string): Promise<void> {
+  async function cleanUp(id: string): Promise<void> {
     try {
-      const removed = await directories.tidy(id, startedAt)
+      const removed = await directories.cleanUp(id, startedAt)
       if (removed.length > 0)
-        log.info({ repositoryId: id, removed }, 'removed what a killed git left')
+        log.info({ repositoryId: id, removed }, 'leftovers of a killed git removed')
     } catch (error) {
-      // What could not be removed may be in nobody's way; the next push tries again.
-      done.delete(id)
-      log.warn({ err: error, repositoryId: id }, 'what a killed git left could not be removed')
+      // The leftovers may be harmless; the next push tries again.
+      cleanUps.delete(id)
+      log.warn({ err: error, repositoryId: id }, 'leftovers of a killed git not removed')
     }
   }
 
-  /** Tidies a repository unless this server did so before. Stale locks would stand in the way of a push. */
-  function once(id: string): Promise<void> {
-    const known = done.get(id) ?? tidy(id)
-    done.set(id, known)
-    return known
+  /** Cleans a repository up once in the life of this server: stale locks would block pushes. */
+  function ensureClean(id: string): Promise<void> {
+    const cleaned = cleanUps.get(id) ?? cleanUp(id)
+    cleanUps.set(id, cleaned)
+    return cleaned
   }
 
-  async function leave(id: string, hold: Hold): Promise<void> {
-    const inside = visitors.get(id)
-    inside?.delete(hold)
-    if (inside && inside.size > 0) return
-    visitors.delete(id)
-    // Nobody is in, so whatever is only passing was left behind.
-    if (!untidy.delete(id)) return
-    const tidied = tidy(id)
-    done.set(id, tidied)
-    await tidied
+  async function release(id: string, hold: Hold): Promise<void> {
+    const present = holds.get(id)
+    present?.delete(hold)
+    if (present && present.size > 0) return
+    holds.delete(id)
+    // Without holds, all temporary files are leftovers.
+    if (!dirty.delete(id)) return
+    const cleaned = cleanUp(id)
+    cleanUps.set(id, cleaned)
+    await cleaned
   }
 
   return {
-    /** Waits until a repository is tidy, and keeps it from being tidied while a git process changes it. */
+    /** Waits for clean-up and prevents the next one while a git process changes the repository. */
     async acquire(id: string): Promise<Hold> {
-      const left = Promise.withResolvers<void>()
+      const released = Promise.withResolvers<void>()
       let ended: Promise<Pick<Ended, 'exitCode'>> | undefined
       const hold: Hold = {
         watch(process) {
@@ -64,28 +64,28 @@ export function createRepositoryHolds({ directories, log, startedAt }: Dependenc
         },
         async [Symbol.asyncDispose]() {
           const exitCode = await ended?.then(({ exitCode }) => exitCode).catch(() => null)
-          if (exitCode === null) untidy.add(id)
-          await leave(id, hold)
-          left.resolve()
+          if (exitCode === null) dirty.add(id)
+          await release(id, hold)
+          released.resolve()
         },
       }
-      const inside = visitors.get(id) ?? new Map<Hold, Promise<void>>()
-      visitors.set(id, inside.set(hold, left.promise))
-      await once(id)
+      const present = holds.get(id) ?? new Map<Hold, Promise<void>>()
+      holds.set(id, present.set(hold, released.promise))
+      await ensureClean(id)
       return hold
     },
 
-    /** Waits until all have left who are in a repository now, besides oneself. */
+    /** Waits for the release of all other present holds on a repository. */
     async untilOthersLeft(id: string, hold: Hold): Promise<void> {
-      const others = [...(visitors.get(id) ?? [])].filter(([other]) => other !== hold)
-      await Promise.all(others.map(([, left]) => left))
+      const others = [...(holds.get(id) ?? [])].filter(([other]) => other !== hold)
+      await Promise.all(others.map(([, released]) => released))
     },
 
-    /** Tidies repositories one after the other, until a signal. */
+    /** Cleans repositories up one after another, until the signal. */
     async all(ids: string[], signal: AbortSignal): Promise<void> {
       for (const id of ids) {
         if (signal.aborted) return
-        await once(id)
+        await ensureClean(id)
       }
     },
   }

@@ -19,7 +19,7 @@ type Dependencies = {
   defaultBranches: DefaultBranches
 }
 
-/** Changes default branches, in order with the pushes that move branches. */
+/** Changes default branches, serialized with pushes. */
 type DefaultBranches = {
   requireBranch: (repository: OpenedRepository, branch: string) => Promise<void>
   changeDefaultBranch: (actor: Actor, repository: OpenedRepository, branch: string) => Promise<void>
@@ -39,7 +39,8 @@ export function repositoryRoutes(dependencies: Dependencies) {
     route('GET', '/repos', {
       operationId: 'listRepositories',
       tag: 'repositories',
-      summary: 'List the repositories that the token can see, oldest first',
+      summary: 'List repositories',
+      description: 'Lists the repositories that the token can see, oldest first.',
       permission: 'repo:read',
       query: PageQuery,
       reply: { 200: Type.Array(Repository) },
@@ -50,9 +51,9 @@ export function repositoryRoutes(dependencies: Dependencies) {
       tag: 'repositories',
       summary: 'Create an empty repository',
       description:
-        'The token becomes its owner, with all others of the same username. When the first push does not contain the ' +
-        'default branch, another becomes it: the one that was pushed, or of several `main`, `master`, `trunk` or the ' +
-        'first by name.',
+        'The token and all others of the same username own the repository. If the first push does not contain the ' +
+        'default branch, the pushed branch becomes the default; of several, `main`, `master`, `trunk` or the first by ' +
+        'name.',
       permission: 'repo:write',
       body: Type.Object(
         { name: RepositoryName, defaultBranch: Type.Optional(DefaultBranch) },
@@ -73,8 +74,8 @@ export function repositoryRoutes(dependencies: Dependencies) {
       tag: 'repositories',
       summary: 'Get a repository',
       description:
-        'Also one that is being imported, with how far that is, and for a day why its import failed. ' +
-        'The address that Git clones, with `.git` at its end, leads here, too.',
+        'Includes the progress of a running import, and for a day why an import failed. The name may end in `.git`, ' +
+        'as in the clone URL.',
       permission: 'repo:read',
       find: ({ principal, permission, params }) =>
         repositories.find(principal, params.name.replace(/\.git$/, ''), permission),
@@ -87,8 +88,9 @@ export function repositoryRoutes(dependencies: Dependencies) {
       tag: 'repositories',
       summary: 'Rename a repository or change its default branch',
       description:
-        'All that belongs to it stays with it. The old name is free at once and leads nowhere. The owner and admins ' +
-        'change the default branch: to a branch that exists, or to any while the repository has none.',
+        'A rename keeps everything that belongs to the repository. The old name is free at once and is not redirected. ' +
+        'Only the owner and admins can change the default branch: to an existing branch, or to any name while the ' +
+        'repository has no branches.',
       permission: 'repo:write',
       find: open(),
       body: Type.Object(
@@ -109,7 +111,7 @@ export function repositoryRoutes(dependencies: Dependencies) {
         if (!found.asOwner) throw defaultBranchNeedsOwner()
         const branch = parseDefaultBranch(defaultBranch)
         await defaultBranches.requireBranch(found, branch)
-        // The name first: it may be taken, and then nothing is changed.
+        // First, because the name may be taken; then nothing is changed.
         if (name !== undefined) await repositories.rename(principal, found, name)
         await defaultBranches.changeDefaultBranch(principal, found, branch)
         return repositories.describe({ ...found, name: name ?? found.name })
@@ -118,8 +120,9 @@ export function repositoryRoutes(dependencies: Dependencies) {
     route('DELETE', '/repos/:name', {
       operationId: 'deleteRepository',
       tag: 'repositories',
-      summary: 'Delete a repository and all that belongs to it',
-      description: 'One that is being imported is not imported any further.',
+      summary: 'Delete a repository',
+      description:
+        'Deletes the repository and everything that belongs to it. A running import is cancelled.',
       permission: 'repo:delete',
       find,
       reply: { 204: nothing },
@@ -129,7 +132,7 @@ export function repositoryRoutes(dependencies: Dependencies) {
     route('GET', '/repos/:name/protections/branches', {
       operationId: 'listBranchProtections',
       tag: 'branch protections',
-      summary: 'List the protected branches',
+      summary: 'List protected branches',
       permission: 'repo:read',
       find: open(),
       reply: { 200: Branches },
@@ -141,8 +144,8 @@ export function repositoryRoutes(dependencies: Dependencies) {
       tag: 'branch protections',
       summary: 'Protect a branch',
       description:
-        'Only the owner and admins may then create, change or delete it. `*` in the name stands for any ' +
-        'characters, slashes too. The name may be sent percent-encoded or as it is.',
+        'Only the owner and admins can create, change or delete a protected branch. `*` in the name matches any ' +
+        'characters, including slashes. Slashes in the name need not be percent-encoded.',
       permission: 'repo:write',
       find: open('owner'),
       reply: { 200: Branches },
@@ -152,7 +155,7 @@ export function repositoryRoutes(dependencies: Dependencies) {
     route('DELETE', '/repos/:name/protections/branches/:branch*', {
       operationId: 'deleteBranchProtection',
       tag: 'branch protections',
-      summary: 'Take the protection of a branch away',
+      summary: 'Remove branch protection',
       permission: 'repo:write',
       find: open('owner'),
       reply: { 200: Branches },
@@ -167,7 +170,7 @@ export function repositoryRoutes(dependencies: Dependencies) {
     route('GET', '/repos/:name/collaborators', {
       operationId: 'listCollaborators',
       tag: 'collaborators',
-      summary: 'List the collaborators',
+      summary: 'List collaborators',
       permission: 'collaborator:read',
       find: open(),
       reply: { 200: CollaboratorList },
@@ -179,7 +182,7 @@ export function repositoryRoutes(dependencies: Dependencies) {
       tag: 'collaborators',
       summary: 'Add a collaborator',
       description:
-        'Every token with this username can then see the repository, as far as its permissions go.',
+        'Gives every token with this username access to the repository, within the permissions of the token.',
       permission: 'collaborator:write',
       find: open(),
       body: Type.Object({ username: Username }, closed),
@@ -202,7 +205,7 @@ export function repositoryRoutes(dependencies: Dependencies) {
 }
 
 const DefaultBranch = Type.String({
-  description: 'the branch that a clone checks out; `main` when it was never given',
+  description: 'Branch that a clone checks out; `main` by default',
   minLength: 1,
   maxLength: 300,
 })
@@ -210,7 +213,7 @@ const DefaultBranch = Type.String({
 function parseDefaultBranch(text: string): string {
   const branch = toBranchName(text)
   if (branch !== undefined) return branch
-  const detail = 'is no branch name, such as "main", of at most 250 characters.'
+  const detail = 'must be a branch name, such as "main", of at most 250 characters.'
   throw invalid([{ pointer: '/defaultBranch', detail }])
 }
 
@@ -222,14 +225,14 @@ function defaultBranchNeedsOwner(): Problem {
 const Branches = named(
   'BranchProtections',
   Type.Object({
-    branches: Type.Array(Type.String(), { description: 'branches and patterns, oldest first' }),
+    branches: Type.Array(Type.String(), { description: 'Branches and patterns, oldest first' }),
   }),
 )
 
 const CollaboratorList = named(
   'Collaborators',
   Type.Object({
-    repoName: Type.String({ description: "the repository's name" }),
-    collaborators: Type.Array(Type.String(), { description: 'usernames, oldest first' }),
+    repoName: Type.String({ description: 'Name of the repository' }),
+    collaborators: Type.Array(Type.String(), { description: 'Usernames, oldest first' }),
   }),
 )

@@ -2,67 +2,72 @@ import { type TProperties, type TSchema, Type } from 'typebox'
 import { named } from '../http/named-schemas.ts'
 
 const summary = {
-  id: Type.String({ description: 'an opaque id that a rename does not change' }),
-  name: Type.String({ description: 'its unique name' }),
-  createdAt: Type.Integer({ description: 'milliseconds since the Unix epoch' }),
-  path: Type.String({ description: "the bare repository's path on the server" }),
-  ownerTokenId: Type.String({ description: 'the token that created it' }),
-  protectedBranches: Type.Array(Type.String(), { description: 'branches and patterns' }),
+  id: Type.String({ description: 'Opaque id, which a rename does not change' }),
+  name: Type.String({ description: 'Unique name' }),
+  createdAt: Type.Integer({
+    description: 'When it was created, in milliseconds since the Unix epoch',
+  }),
+  path: Type.String({ description: 'Path of the bare repository on the server' }),
+  ownerTokenId: Type.String({ description: 'Id of the token that created it' }),
+  protectedBranches: Type.Array(Type.String(), { description: 'Protected branches and patterns' }),
   state: Type.Enum(['ready', 'importing', 'failed'], {
     description:
-      '`ready`, or for one that is being imported `importing`; `failed` is what is left of an import for a day',
+      '`importing` during an import, then `ready`; `failed` for a day after a failed import',
   }),
 } satisfies TProperties
 
 /** A repository in a list. */
 export const Repository = named('RepositorySummary', Type.Object(summary))
 
-/** A repository by itself. */
+/** A single repository, with its details. */
 export const DescribedRepository = named(
   'Repository',
   Type.Object({
     ...summary,
-    defaultBranch: Type.String({ description: 'the branch that a clone checks out' }),
-    empty: Type.Boolean({ description: 'whether nothing has been pushed' }),
-    sizeBytes: Type.Integer({ description: 'bytes of its packs' }),
+    defaultBranch: Type.String({ description: 'Branch that a clone checks out' }),
+    empty: Type.Boolean({ description: 'Whether the repository has no refs' }),
+    sizeBytes: Type.Integer({ description: 'Size of its packs in bytes' }),
     cloneUrls: Type.Object(
       {
         http: Type.String(),
         ssh: Type.Unsafe<string | null>({ type: ['string', 'null'] }),
       },
-      { description: '`http` and `ssh` addresses; null for a transport that is off' },
+      { description: 'Clone URLs by transport; null for a transport that is off' },
     ),
     maintenance: Type.Object(
       {
         state: Type.Enum(['idle', 'pending', 'running', 'failed'], {
           description:
-            '`pending` is due and waits, as after an import or a large push; `failed` is tried again later, the log says why it failed',
+            '`pending` is scheduled, for example after an import or a large push; `failed` is retried later, and the log has the reason',
         }),
         finishedAt: orNull(
-          Type.Integer({ description: 'when the last one that succeeded ended, in milliseconds' }),
+          Type.Integer({
+            description:
+              'When the last successful maintenance finished, in milliseconds since the Unix epoch',
+          }),
         ),
       },
       {
         description:
-          'work in the background that makes clones and fetches quick: packs are united, a bitmap and a commit-graph written',
+          'Background maintenance that speeds up clones and fetches: repacking, bitmaps and the commit-graph',
       },
     ),
     import: orNull(
       Type.Object({
-        source: Type.String({ description: 'where it comes from, without credentials' }),
+        source: Type.String({ description: 'Source URL or path, without credentials' }),
         phase: Type.String({
           description:
-            'what it is at: `counting`, `copying`, `receiving`, `resolving` or `storing`',
+            'Current phase: `counting`, `copying`, `receiving`, `resolving` or `storing`',
         }),
-        progress: Type.Integer({ description: 'how much of it is done, in percent' }),
+        progress: Type.Integer({ description: 'Progress of the phase in percent' }),
         fault: orNull(
           Type.Object({
-            code: Type.String({ description: 'of the problem that it ended with' }),
-            detail: Type.String({ description: 'a sentence to act on' }),
+            code: Type.String({ description: 'Code of the problem that ended the import' }),
+            detail: Type.String({ description: 'Explanation of the problem' }),
           }),
         ),
       }),
-      'how far its import is, or why it failed; null for all others',
+      'Progress of a running import, or why it failed; null otherwise',
     ),
   }),
 )

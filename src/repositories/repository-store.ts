@@ -3,7 +3,7 @@ import type { Db, RepositoryRow, RepositoryState } from '../database/schema.ts'
 
 export type VisibleRow = RepositoryRow & { isCollaborator: boolean }
 
-/** Which repositories: all of them, or those that a username owns or is a collaborator of. */
+/** Selects all repositories, or those that a username owns or collaborates on. */
 export type Viewer = 'all' | { username: string }
 
 /** Inserts a repository; false when its name is taken. */
@@ -52,7 +52,7 @@ export async function findRepository(
   return { ...repository, isCollaborator: collaborator !== null }
 }
 
-/** Whether a name is taken, in whatever case. */
+/** Whether a name is taken, ignoring case. */
 export async function isNameTaken(db: Db, name: string): Promise<boolean> {
   const row = await db
     .selectFrom('repositories')
@@ -65,12 +65,12 @@ export async function isNameTaken(db: Db, name: string): Promise<boolean> {
 /** Repositories after an id, oldest first. */
 export function listRepositories(
   db: Db,
-  whose: Viewer,
+  viewer: Viewer,
   { after, limit }: { after: string; limit: number | undefined },
 ): Promise<RepositoryRow[]> {
   let query = db.selectFrom('repositories').selectAll().where('id', '>', after).orderBy('id')
-  if (whose !== 'all') {
-    const { username } = whose
+  if (viewer !== 'all') {
+    const { username } = viewer
     query = query.where((is) =>
       is.or([
         is('ownerUsername', '=', username),
@@ -91,7 +91,7 @@ export function listRepositoryStates(db: Db): Promise<Pick<RepositoryRow, 'id' |
   return db.selectFrom('repositories').select(['id', 'state']).orderBy('id', 'desc').execute()
 }
 
-/** Renames a repository; false when it is gone. Throws the database's error when the name is taken. */
+/** Renames a repository; false when it was deleted. Throws the database's error when the name is taken. */
 export async function updateName(db: Db, id: string, name: string): Promise<boolean> {
   const row = await db
     .updateTable('repositories')
@@ -102,7 +102,7 @@ export async function updateName(db: Db, id: string, name: string): Promise<bool
   return row !== undefined
 }
 
-/** Makes a repository that was imported one like all others; false when it is gone. */
+/** Marks an imported repository ready; false when it was deleted. */
 export async function markReady(db: Db, id: string): Promise<boolean> {
   const row = await db
     .updateTable('repositories')
@@ -114,7 +114,7 @@ export async function markReady(db: Db, id: string): Promise<boolean> {
   return row !== undefined
 }
 
-/** The state of a repository; undefined when it is gone. */
+/** The state of a repository; undefined when it was deleted. */
 export async function stateOf(db: Db, id: string): Promise<RepositoryState | undefined> {
   const row = await db
     .selectFrom('repositories')

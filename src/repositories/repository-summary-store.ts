@@ -1,7 +1,7 @@
 import { hasRowLocks } from '../database/row-locks.ts'
 import type { Db } from '../database/schema.ts'
 
-/** A repository, as those are told of it who hear of its events and execute its runs. */
+/** A repository as described in event payloads and workflow runs. */
 export type RepositorySummary = {
   id: string
   name: string
@@ -9,14 +9,14 @@ export type RepositorySummary = {
   createdAt: number
 }
 
-/** A repository that is ready, by its id; undefined when it is gone. */
+/** Finds a ready repository by id; undefined when it was deleted. */
 export function findRepositorySummary(db: Db, id: string): Promise<RepositorySummary | undefined> {
   return ready(db, id).executeTakeFirst()
 }
 
 /**
- * The same, and nobody deletes it until the transaction ends. For whoever locks several rows that belong to it: a
- * deletion has its row first, and then all of those.
+ * The same, and locks it against deletion until the transaction ends. Required before locking several rows of a
+ * repository: a deletion locks the repository first, then its rows, so this order avoids deadlocks.
  */
 export function lockRepositorySummary(tx: Db, id: string): Promise<RepositorySummary | undefined> {
   return ready(tx, id)

@@ -11,23 +11,23 @@ export type Source = RemoteSource | LocalSource
 export type RemoteSource = {
   kind: 'remote'
   protocol: Protocol
-  /** A name in lower case, or an IP address without brackets: what `outbound.resolve` is asked. */
+  /** A name in lower case, or an IP address without brackets, as `outbound.resolve` takes it. */
   host: string
   port: number | undefined
   /** Percent-encoded as it was given; starts with a slash. */
   path: string
-  /** Decoded. Sensitive, too: a token often stands in the username's place. */
+  /** Decoded. Sensitive, too, because tokens are often sent as the username. */
   username: Sensitive<string> | undefined
   password: Sensitive<string> | undefined
-  /** The address without credentials, as git is given it, and for events, logs and people. */
+  /** The URL without credentials, for git, events, logs and users. */
   shown: string
-  /** What the repository may be called after its address, if that is a name. */
+  /** The repository name derived from the URL, if it is valid. */
   nameHint: string | undefined
 }
 
 export type LocalSource = {
   kind: 'local'
-  /** Absolute, without `.`, `..` and needless slashes; symbolic links are as they were given. */
+  /** Absolute and normalized; symbolic links are not resolved. */
   path: string
   nameHint: string | undefined
 }
@@ -39,10 +39,10 @@ const maxLength = 2048
 const example = 'ssh://git@example.com/project.git'
 
 /**
- * Reads the address of a repository that is to be imported: https, http, ssh or git, or an absolute path.
- * It is read more strictly than git does, which decodes ssh:// and git:// addresses before it looks for the
- * host in them, and looks for "@[" in the path, too (parse_connect_url and host_end in its connect.c): what is
- * accepted means the same host to git. Throws `invalid_request`, and repeats nothing that may be a secret.
+ * Parses the source of an import: an https, http, ssh or git URL, or an absolute path. Stricter than git, which decodes
+ * ssh:// and git:// URLs before it searches them for the host, and searches the path for "@[", too (parse_connect_url
+ * and host_end in connect.c): an accepted URL means the same host to git. Throws `invalid_request`, with a message that
+ * never contains a secret.
  */
 export function parseSource(text: string): Source {
   if (text === '') throw refused('is empty')
@@ -63,7 +63,7 @@ export function parseSource(text: string): Source {
 }
 
 function parseLocal(text: string): LocalSource {
-  // To the system, what is before `..` may be a symbolic link, and `..` then leads elsewhere than it seems to.
+  // The part before `..` may be a symbolic link, and normalizing would then change the meaning.
   if (text.split('/').includes('..')) throw refused('has ".." in its path')
   const path = posix.normalize(text).replace(/(?<=.)\/$/, '')
   return { kind: 'local', path, nameHint: toName(path) }
@@ -85,7 +85,7 @@ function parseRemote(protocol: Protocol, rest: string): RemoteSource {
   return { kind: 'remote', protocol, host: name, port, path, username, password, shown, nameHint }
 }
 
-// What is not part of an address of git, and would be taken as one thing here and as another there.
+// Rejects characters that git and this parser could interpret differently.
 function assertPlain(rest: string): void {
   if (/\s/.test(rest)) throw refused('has a space in it; %20 stands for one')
   if (rest.includes('\\')) throw refused('has a backslash in it')
@@ -123,7 +123,7 @@ function readUser(protocol: Protocol, text: string | undefined) {
   if (username === undefined || (second !== undefined && password === undefined)) {
     throw refused('has a user or password that is not UTF-8')
   }
-  // Git decodes an ssh:// address before it looks for the host, and then asks ssh for user@host.
+  // Git decodes an ssh:// URL before it searches for the host, and then passes user@host to ssh.
   const isAccepted = protocol === 'ssh' ? /^[\w.~+=,@-]+$/.test(username) : !username.includes(':')
   if (!isAccepted || username.startsWith('-')) throw refused('has a user that is not accepted')
   return {
@@ -134,11 +134,11 @@ function readUser(protocol: Protocol, text: string | undefined) {
 
 function assertPath(protocol: Protocol, path: string): void {
   if (/^\/*$/.test(path)) throw refused('has no path')
-  // With "/" as it is in a password, its end would count as the path, and be shown.
+  // A password with an unencoded "/" would end up in the path, which is shown.
   if (path.includes('@')) {
     throw refused('has "@" in its path; %40 stands for it, and %2F for "/" in a user or password')
   }
-  // Git would take the host from there.
+  // Git would read the host from there.
   const isDecoded = protocol === 'ssh' || protocol === 'git'
   if (isDecoded && /%40(?:\[|%5b)/i.test(path)) throw refused('has "@[" in its path')
 }

@@ -195,7 +195,7 @@ test('without a server an import works, and what a killed one left is cleared by
   assert.equal((await repositoryFolders(dataDir)).length, 1)
   await untilTidy(dataDir)
   const { body } = await second.admin.get('/repos/killed')
-  assert.match(body.import.fault.detail, /cut short when its program ended; start it again/)
+  assert.match(body.import.fault.detail, /interrupted because its program ended\. Start it again/)
   const again = await start(join(folder.path, 'noisy.git'), 'killed', here).ended
   assert.equal(again.exitCode, 0, again.stderr)
 })

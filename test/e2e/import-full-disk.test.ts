@@ -63,7 +63,7 @@ test('an import leaves alone what is to be kept free of the disk', { skip }, asy
   await disk.fill(32 * mib)
   const source = `git://127.0.0.1:${gate.port}/large.git`
   const refused = await service.admin.post('/repos/import', { source })
-  await assertRefused(service, refused, /too little space left for this import/)
+  await assertRefused(service, refused, /not have enough free disk space for this import/)
   await untilHealthIs(service, 'ok')
 
   await disk.empty()

@@ -115,7 +115,7 @@ test('a repository that is being imported can be looked at and deleted, and noth
   ]
   for (const { status, text } of await Promise.all(refused)) {
     assert.equal(status, 409, text)
-    assert.match(text, /busy\\?" is still being imported; GET \/repos\/busy tells how far it is/)
+    assert.match(text, /busy\\?" is still being imported\. GET \/repos\/busy shows the progress/)
   }
   for (const words of [
     ['clone', admin.remote('busy'), 'clone'],
@@ -328,11 +328,11 @@ test('a stop tells those who wait for an import, and writes it down for those wh
   assert.equal(await stopping.end('SIGTERM'), 0)
   const answer = await waited
   assert.deepEqual([answer.status, answer.body.code], [422, 'import_failed'])
-  assert.match(answer.body.detail, /cut short by a stop of the service; start it again/)
+  assert.match(answer.body.detail, /interrupted because the service stopped\. Start it again/)
   await using again = await startService({ dataDir, env: { SVC_ADMIN_TOKEN: adminToken } })
   const { body } = await again.admin.get('/repos/unwatched')
   assert.equal(body.state, 'failed')
-  assert.match(body.import.fault.detail, /cut short by a stop of the service; start it again/)
+  assert.match(body.import.fault.detail, /interrupted because the service stopped\. Start it again/)
   assert.equal((await again.admin.get('/repos/waited')).status, 404)
   await untilTidy(dataDir)
 })

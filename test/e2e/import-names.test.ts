@@ -42,7 +42,7 @@ test('a source whose name no repository can have is imported only under another'
     const refused = await service.admin.post('/repos/import', { source: path })
     assert.deepEqual([refused.status, refused.body.code], [400, 'invalid_request'], name)
     assert.deepEqual(refused.body.errors[0].pointer, '/name')
-    assert.match(refused.body.detail, /has no name that a repository could have; give one/)
+    assert.match(refused.body.detail, /No valid repository name can be derived from the source/)
     await rename(path, join(folder.path, 'done'))
     await service.admin.post('/repos/import', { source: join(folder.path, 'done'), name: 'fine' })
     assert.equal((await service.admin.delete('/repos/fine')).status, 204)

@@ -264,7 +264,9 @@ describe('hosts of SSH', { skip: without('openssh') }, () => {
     using closing = await startTcpHost((socket) => void socket.destroy())
     using other = await startTcpHost((socket) => void socket.end('HTTP/1.1 200 OK\r\n\r\n'))
     const ended = { detail: /ended the connection|cannot be reached/ }
-    await site.refused(`ssh://git@127.0.0.1:${silent.port}/x`, { detail: /Nothing came/ })
+    await site.refused(`ssh://git@127.0.0.1:${silent.port}/x`, {
+      detail: /The source sent no data/,
+    })
     await site.refused(`ssh://git@127.0.0.1:${closing.port}/x`, ended)
     await site.refused(`ssh://git@127.0.0.1:${other.port}/x`, ended)
     const { port } = closing

@@ -145,7 +145,7 @@ const httpCases: HttpCase[] = [
   },
   {
     what: 'wants to speak something else',
-    detail: /cannot be reached|Nothing came from the source/,
+    detail: /cannot be reached|The source sent no data/,
     answer: (_request, { socket }) => {
       socket?.write('HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n')
     },
@@ -189,7 +189,7 @@ const httpCases: HttpCase[] = [
   },
   {
     what: 'sends refs without end',
-    detail: /too much memory|Nothing came from the source/,
+    detail: /too much memory|The source sent no data/,
     answer: (_request, response) => {
       smart(response).write(smartStart)
       response.write(packet(`${id} refs/heads/main\0side-band-64k\n`))
@@ -201,7 +201,7 @@ const httpCases: HttpCase[] = [
   },
   {
     what: 'sends refs without end, compressed to almost nothing',
-    detail: /too much memory|Nothing came from the source/,
+    detail: /too much memory|The source sent no data/,
     answer: (_request, response) => {
       smart(response).setHeader('content-encoding', 'gzip')
       const line = packet(`${id} refs/heads/${'x'.repeat(99)}\n`)
@@ -210,12 +210,12 @@ const httpCases: HttpCase[] = [
   },
   {
     what: 'never answers',
-    detail: /Nothing came from the source for 5 seconds/,
+    detail: /The source sent no data for 5 seconds/,
     answer: () => {},
   },
   {
     what: 'never ends its answer',
-    detail: /Nothing came from the source for 5 seconds/,
+    detail: /The source sent no data for 5 seconds/,
     answer: (_request, response) => void smart(response).write(smartStart),
   },
   {
@@ -452,12 +452,12 @@ const tcpCases: TcpCase[] = [
   },
   {
     what: 'is silent after the refs',
-    detail: /Nothing came from the source for 5 seconds/,
+    detail: /The source sent no data for 5 seconds/,
     speak: (socket) => afterWants(socket, () => {}),
   },
   {
     what: 'only says that it is alive',
-    detail: /Nothing came from the source for 5 seconds/,
+    detail: /The source sent no data for 5 seconds/,
     speak: (socket) =>
       afterWants(socket, () => {
         socket.write(packet('NAK\n'))
@@ -467,12 +467,12 @@ const tcpCases: TcpCase[] = [
   },
   {
     what: 'is silent from the beginning',
-    detail: /Nothing came from the source for 5 seconds/,
+    detail: /The source sent no data for 5 seconds/,
     speak: () => {},
   },
   {
     what: 'sends refs without end',
-    detail: /too much memory|Nothing came from the source/,
+    detail: /too much memory|The source sent no data/,
     speak: (socket) =>
       repeat(socket, Buffer.concat(Array(500).fill(packet(`${id} refs/x/${'x'.repeat(99)}\n`)))),
   },
