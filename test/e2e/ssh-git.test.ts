@@ -235,7 +235,10 @@ describe('Git over SSH', { skip: without('openssh') }, () => {
       return refused.stderr.replace(path, '…').split('\n')[0]
     })
     const [one, other] = await Promise.all(complaints)
-    assert.match(one ?? '', /^svc: git archive does not support the option "--add-file=…" on this server; supp/)
+    assert.match(
+      one ?? '',
+      /^svc: git archive does not support the option "--add-file=…" on this server; supp/,
+    )
     assert.equal(one, other)
   })
 
