@@ -181,6 +181,23 @@ test('an exported type has a name of its own, and so has a file', () => {
   assert.deepEqual(repeated(product.map((path) => basename(path))), [])
 })
 
+// Words that mean something else elsewhere, or nothing: docs/glossary.md has those of the field.
+const banned =
+  /\b(tells?|telling|told|whoever|whatever|somebody|nobody|doors?|seats?|(?<!(in|single)[- ])flights?|lanes?|tellers?|bells?|desks?|rooms?|so many|under way|let go|comes? to pass)\b/i
+/** Folders of src/ whose words are still to be revised. */
+const unrevised = new Set(['commands', 'runner', 'runner-api', 'sandbox', 'ssh'])
+
+test('words that are banned appear in no page and no source', () => {
+  const pages = files.filter((path) => path.endsWith('.md') && path !== 'docs/glossary.md')
+  const product = sources.filter((path) => path.startsWith('src/') && !isTest(path))
+  const revised = product.filter(
+    (path) => !unrevised.has(folderOf(path)) && !path.startsWith('src/database/migrations/'),
+  )
+  for (const path of [...pages, ...revised]) {
+    assert.ok(!banned.test(read(path)), `${path}: ${banned.exec(read(path))?.[0]}`)
+  }
+})
+
 test('no file is a drawer', () => {
   const drawers = /(^|[-/])(utils?|(?<!spawn-)helpers?|manager|misc|common|info)\.ts$/
   assert.deepEqual(

@@ -1,16 +1,16 @@
 import type { Permission } from './permissions.ts'
 
-/** Who is asking: a token or an SSH key that was valid when it was read, or whoever needs neither. */
+/** Who makes a request: a token or an SSH key that was valid when it was read, or a caller that needs neither. */
 export type Principal = {
   /**
-   * `local` is whoever runs commands on the server itself, `runner` the runner beside it, and `run` whoever
+   * `local` is a user of the command line on the server itself, `runner` the runner beside it, and `run` a runner that
    * executes a run, for as long as it lasts.
    */
   kind: 'token' | 'ssh-key' | 'anonymous' | 'local' | 'runner' | 'run'
   /** The id of the token, the key or the run; opaque otherwise. */
   id: string
   username: string
-  /** Of whoever executes a run: the hash of the token, which is another one each time the run is given away. */
+  /** For `run`: the hash of the run's token. Each claim gets a new token. */
   claim?: string
   permissions: ReadonlySet<Permission>
   /** When the token or the key expires; null, or absent, for never. */
@@ -18,8 +18,8 @@ export type Principal = {
 }
 
 /**
- * Whoever reads without a key: every repository, and no more than that. No username is empty, so this
- * one owns nothing and collaborates nowhere. Told apart by address, for limits.
+ * An anonymous reader, who may read every repository and nothing else. Usernames are never empty, so this one
+ * owns nothing and collaborates nowhere. Identified by address, for limits.
  */
 export function anonymousFrom(address: string): Principal {
   return {

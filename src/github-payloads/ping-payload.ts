@@ -14,7 +14,7 @@ export function pingPayload(hook: Hook, about: About): Payload {
   const { id, url, events, isEnabled, createdAt, updatedAt } = hook
   const address = `${urlOf(about)}/webhooks/${id}`
   return {
-    zen: 'Whoever hears of it once more has lost nothing.',
+    zen: 'An event heard twice is an event not lost.',
     hook_id: toIds(id).id,
     hook: {
       type: 'Repository',

@@ -15,7 +15,7 @@ type Options = {
 
 export type Identify = ReturnType<typeof createAuthentication>
 
-/** Tells who asks, and slows down an address that sends many bad tokens; good ones always work. */
+/** Authenticates requests. Limits the rate of invalid tokens per address; valid ones always work. */
 export function createAuthentication({ authenticate, badTokensPerMinute, clock }: Options) {
   const badTokens = createRateLimiter({
     perSecond: badTokensPerMinute / 60,

@@ -34,7 +34,7 @@ function familyOf(address: string): 'ipv4' | 'ipv6' {
   return isIPv6(address) ? 'ipv6' : 'ipv4'
 }
 
-/** An address without what only this machine can tell: that its socket is of IPv6, and the zone of a link-local one. */
+/** An address without what is local to this machine: the IPv4-mapped prefix, and the zone of a link-local address. */
 function plain(address: string): string {
   return address.replace(/^::ffff:(?=\d+\.)/i, '').replace(/%.*$/s, '')
 }

@@ -29,7 +29,7 @@ export function closeGently(server: Server): void {
     change(socket, 1)
     response.on('close', () => change(socket, -1))
   })
-  // Called by Node when the server is told to close.
+  // Called by Node when the server closes.
   server.closeIdleConnections = () => {
     closing = true
     for (const [socket, count] of requests) if (count === 0) socket.destroy()
@@ -99,7 +99,7 @@ export function discardRest(request: IncomingMessage): void {
 
 export type Departures = ReturnType<typeof createDepartures>
 
-/** Tells of clients that go away before their answers are complete, and gives up all that are left. */
+/** Aborts the requests of clients that disconnect early, and on demand all that are left. */
 export function createDepartures() {
   const open = new Set<AbortController>()
   let isOver = false

@@ -63,7 +63,7 @@ type Options = {
   log: Log
 }
 
-// What deletes makes room.
+// A DELETE frees space, so it needs none.
 const writing = new Set(['POST', 'PUT', 'PATCH'])
 const headersTimeoutMs = 15_000
 const keepAliveMs = 65_000
@@ -134,7 +134,7 @@ export function createHttpServer(options: Options) {
     closeAfterReading(request.raw)
   })
   app.addHook('onResponse', async (request, reply) => {
-    requestLog.tell({
+    requestLog.record({
       requestId: request.id,
       url: request.url,
       address: clientAddress(request.raw),
@@ -156,7 +156,7 @@ export function createHttpServer(options: Options) {
       exposeHeadRoute: true,
       config: { route },
       // A route does all its work in the first hook, before a body is looked at in any way:
-      // what is wrong with a body is told only to those who may send one.
+      // a forbidden caller gets no validation errors.
       onRequest: handlerOf(route),
       handler: () => {},
     })
@@ -341,7 +341,7 @@ function assertLongLived({ method, path, isLongLived }: JsonRoute): void {
   if (!isLongLived) throw new Error(`${method} ${path} is not declared as long-lived`)
 }
 
-// Whoever executes runs has tokens for that alone, which no other route takes.
+// The tokens of runs are for reporting on that run alone; no other route accepts them.
 function requireKind({ kind }: Principal, permission: JsonRoute['permission']): void {
   const isFine = permission === 'run' ? kind === 'run' : kind === 'token' || permission === 'runner'
   if (isFine && !(kind === 'run' && permission !== 'run')) return

@@ -40,7 +40,7 @@ export async function paged<T extends { id: string }>(
 /** A `Link` header to the next page: the address of this one, with other values of some parameters. */
 export function linkToNext(url: string, changed: Record<string, string | number>): string {
   const [path, asked] = url.split('?', 2)
-  // Whatever else was asked for holds for the next page, too.
+  // The next page keeps all other parameters.
   const next = new URLSearchParams(asked)
   for (const [name, value] of Object.entries(changed)) next.set(name, String(value))
   return `<${path}?${next}>; rel="next"`

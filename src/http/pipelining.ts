@@ -42,7 +42,7 @@ function createSequence(socket: Socket): Sequence {
     isBusy: false,
     queue: [],
     next() {
-      // Nobody would get the responses.
+      // The responses could not be delivered.
       const following = socket.destroyed ? undefined : state.queue.shift()
       state.isBusy = following !== undefined
       following?.()

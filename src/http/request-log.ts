@@ -33,7 +33,7 @@ type Options = {
 export function createRequestLog({ log, onCompleted, requireParts }: Options) {
   return {
     /** Takes what became of a request, when its answer has been sent or its client has gone. */
-    tell(request: Request): void {
+    record(request: Request): void {
       const { requestId, url, address, principal, isPolling, method, status, seconds } = request
       // The query stays out: a mistaken client may have put a token there.
       const path = url.split('?', 1)[0]?.slice(0, pathShown)

@@ -136,7 +136,7 @@ type Definition<P, Q extends TSchema, B extends TSchema, R extends TSchema, Foun
   tag: string
   summary: string
   description?: string
-  /** `any` where any token will do; `run` where only that of a run does, given to whoever executes it. */
+  /** `any` where any token will do; `run` where only that of a run does, which its runner has. */
   permission: Permission | 'any' | 'run'
   /** Finds and authorises what the path names, before the body is read. */
   find?: (asked: FindRequest<P>) => Promise<Found>

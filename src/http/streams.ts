@@ -127,7 +127,7 @@ export function createStreams(dependencies: Dependencies) {
       const { statusCode: status } = response
       const { path: route, isPolling = false } = matched.route
       const { address, principal } = caller
-      requestLog.tell({
+      requestLog.record({
         requestId,
         url,
         method,
@@ -146,7 +146,7 @@ export function createStreams(dependencies: Dependencies) {
   }
 }
 
-// What is wrongly encoded has no route; whoever answers for those tells why.
+// A malformed encoding matches no route here; Fastify's handler reports it.
 function decoded({ params, ...rest }: Matched): Matched | undefined {
   try {
     const entries = Object.entries(params)

@@ -93,7 +93,7 @@ function withoutBranches(errors: ErrorObject[]): ErrorObject[] {
 
 const itemsAtMost = 1000
 
-// Every fault is told, which takes long for a body that is nothing but faults.
+// All errors are reported, so their number is bounded.
 function refuseExcess(body: unknown): void {
   if (typeof body !== 'object' || body === null) return
   for (const part of [body, ...Object.values(body)]) {

@@ -16,7 +16,7 @@ export type AddressClass = 'external' | keyof typeof special
  */
 const special = {
   loopback: ['127.0.0.0/8', '::1/128'],
-  // Where clouds tell their machines who they are and hand out credentials: AWS, Azure, Google, Alibaba,
+  // Metadata services of clouds, which hand out credentials: AWS, Azure, Google, Alibaba,
   // Scaleway. All of them answer at 169.254.169.254, too.
   metadata: [
     'fd00:ec2::/32',
@@ -60,7 +60,7 @@ const ranges = Object.fromEntries(
 // All else in IPv6 is unassigned, deprecated or special.
 const assigned: IpRange = ipaddr.parseCIDR('2000::/3')
 
-/** The class of an address taken as it is; what IPv4 addresses it has in it is told by `addressesIn`. */
+/** The class of an address itself; `addressesIn` finds IPv4 addresses embedded in it. */
 export function classOf(ip: Ip): AddressClass {
   const isAssigned = ip.kind() === 'ipv4' || isIn(ip, assigned)
   // The names of the ranges are the keys of the table.

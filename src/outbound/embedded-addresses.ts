@@ -57,7 +57,7 @@ function at(bytes: Bytes, ...places: number[]): ipaddr.IPv4 {
 }
 
 // How long the prefix is, and so where the address is, each network chooses for itself (RFC 6052, section
-// 2.2; byte 8 is left out). What is room beside the address to one reading is 0.0.0.0/8 to another, and there no
+// 2.2; byte 8 is left out). Bytes that one reading takes for padding are 0.0.0.0/8 to another, where no
 // translator sends anything.
 function readLocalNat64(bytes: Bytes): ipaddr.IPv4[] {
   const all = [at(bytes, 6, 7, 9, 10), at(bytes, 7, 9, 10, 11), at(bytes, 9), at(bytes, 12)]

@@ -62,7 +62,7 @@ export function createOutbound({ allow, lookup, lookupTimeoutMs = 10_000 }: Depe
   }
 
   /**
-   * The addresses of a host, in the order in which to try them. Whoever connects must connect to
+   * The addresses of a host, in the order in which to try them. A caller must connect to
    * these and not ask for the name again: its next answer may be another. One address that is not allowed
    * forbids the whole name. Throws `outbound_forbidden` and `outbound_unresolved`.
    */
@@ -77,7 +77,7 @@ export function createOutbound({ allow, lookup, lookupTimeoutMs = 10_000 }: Depe
     }
     const { name } = host
     const isNamed = names.has(name)
-    // A question to a name server tells that server something, too.
+    // A name server learns the name that it is queried for.
     if (!isNamed && !allowsAddresses) throw forbiddenName(name)
     const found = await lookUp(name)
     const fault = isNamed ? undefined : found.map(findFault).find((ip) => ip !== undefined)

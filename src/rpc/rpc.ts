@@ -3,7 +3,7 @@ import { Problem, type ProblemCode, toProblem } from '../base/problem.ts'
 /** Functions that another process can call: what they take and return is copied (structured clone). */
 export type Functions = Record<string, (...values: never[]) => Promise<unknown>>
 
-/** One end of a connection between two processes, which carries whatever can be cloned. */
+/** One end of a connection between two processes, which carries any value that can be cloned. */
 export type Wire = {
   send: (message: unknown) => void
   onMessage: (take: (message: unknown) => void) => void
@@ -84,7 +84,7 @@ export function connectRpc<Theirs extends Functions>({ wire, ours, onFault }: Op
           call(String(name), values),
     }),
 
-    /** The other process is gone: whatever was asked of it fails. */
+    /** The other process is gone: pending calls fail. */
     close(): void {
       isClosed = true
       for (const { reject } of waiting.values()) reject(gone())

@@ -40,7 +40,7 @@ type Dependencies = {
 type Options = {
   /** Who deletes what no key opens; without one it stays. */
   discardsAs?: Actor
-  /** Is told how many were sealed anew by now. */
+  /** Called with the number of secrets resealed so far. */
   report: (resealed: number) => void
   /** Ends it early: what was sealed anew stays so. */
   signal: AbortSignal
@@ -58,9 +58,9 @@ export function createRotation(dependencies: Dependencies) {
   const { db, clock, vault, faultPoint, disableWebhook } = dependencies
 
   /**
-   * Seals every secret with the first key that another key has sealed. Each row is a transaction of its own,
-   * and changes only if it is as it was read: so nothing is lost whenever this is killed, and whoever writes
-   * meanwhile waits for no more than a row, and is not undone. Throws `encryption_key_missing`.
+   * Reseals with the first key every secret that another key has sealed. Each row is its own transaction and is
+   * updated only if it is unchanged, so a kill at any time loses nothing, and concurrent writers wait for one row at
+   * most and are not overwritten. Throws `encryption_key_missing`.
    */
   async function rotate({ discardsAs, report, signal }: Options): Promise<Rotated> {
     const opened = await vault()
@@ -85,7 +85,7 @@ export function createRotation(dependencies: Dependencies) {
         if (named.length < namedAtMost) named.push({ repoName, name, fault: found.fault })
         if (discardsAs && (await discard(discardsAs, row))) discarded++
       }
-      // Done when there was nothing to do: somebody may have written behind the last pass.
+      // Done when a pass finds nothing to do: secrets may be written behind a running pass.
       if (!isChanged) return { resealed, unreadable, named, discarded }
     }
     throw new Error(

@@ -35,7 +35,7 @@ export function secretRoutes({ repositories, secrets }: Dependencies) {
       tag: 'secrets',
       summary: 'Create or replace a secret',
       description:
-        'Steps of workflows get its value; nobody can read it back. It is encrypted, which needs a key of the server. ' +
+        'Steps of workflows get its value; it cannot be read back. It is encrypted, which needs a key of the server. ' +
         `A name is ${secretNameForm}. Names of variables that steps need (SVC_…, GITHUB_…, RUNNER_…, PATH) and ` +
         'families of variables by which programs load or run something (LD_…, GIT_…, npm_config_…, GOFLAGS, ' +
         'TAR_OPTIONS, …) are not accepted. No such list is complete: anyone who may set a secret can influence every ' +

@@ -1,6 +1,6 @@
 import type { Db, SecretRow } from '../database/schema.ts'
 
-/** What may be told of a secret. */
+/** The public part of a secret. */
 export type SecretMetadata = Pick<SecretRow, 'id' | 'name' | 'createdAt' | 'updatedAt'>
 
 /** Inserts a secret; of one of that name the value is replaced. */

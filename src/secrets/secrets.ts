@@ -31,7 +31,7 @@ export const valueForm = `a text of 1 byte to ${valueMaxBytes / 1024} KiB in UTF
 type Dependencies = { db: Database; clock: Clock; vault: () => Promise<Vault> }
 type Page = { after: string; limit: number | undefined }
 
-/** Secrets of repositories: steps of workflows get their values, and nobody can read them back. */
+/** Secrets of repositories: steps of workflows get their values, and they cannot be read back. */
 export function createSecrets({ db, clock, vault }: Dependencies) {
   return {
     /** The secrets of a repository after an id, oldest first, without their values. */
@@ -114,7 +114,7 @@ function assertValue(value: Sensitive<string>): void {
     throw invalid([{ pointer: '/value', detail: `is not accepted; it takes ${valueForm}.` }])
 }
 
-/** What is told where a key is needed and there is none. */
+/** The Problem of an operation that needs a key while there is none. */
 export function keyMissing(): Problem {
   return new Problem(
     'encryption_key_missing',

@@ -34,7 +34,7 @@ const stopping = 'The server is stopping'
 type Client = { isServing: () => boolean; end: (why: string) => void }
 type Admitted = { address: string; client: Client; place: Disposable }
 
-/** An SSH server for whoever may run commands of ours, and nothing else: RFC 4251 to 4254. */
+/** An SSH server that runs svc's own commands and nothing else: RFC 4251 to 4254. */
 export function createSshServer<Identity>(options: Options<Identity>) {
   const { settings, hostKey, log, nameOf, authenticate, serve } = options
   const admission = createUnauthenticatedLimit({

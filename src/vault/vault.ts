@@ -66,14 +66,14 @@ export function createVault(keys: Sensitive<readonly Buffer[]>) {
         const text = [opening.update(sealed.subarray(headBytes, -tagBytes)), opening.final()]
         return { value: new Sensitive(Buffer.concat(text).toString('utf8')) }
       } catch {
-        // Whatever was changed, the tag does not fit any more; there is nothing else to be learnt.
+        // A failed tag does not reveal what was changed.
         return damaged
       }
     },
   }
 }
 
-// The id tells keys apart and gives nothing of them away.
+// The id identifies a key and reveals nothing about it.
 function idOf(key: Buffer): Buffer {
   return createHash('sha256')
     .update('svc vault key id\0')
@@ -82,7 +82,7 @@ function idOf(key: Buffer): Buffer {
     .subarray(0, keyIdBytes)
 }
 
-// Text of one form for each place, whatever is in the name.
+// Unambiguous for any name.
 function bindingTo({ repositoryId, name }: SecretBinding): Buffer {
   return Buffer.from(JSON.stringify([version, repositoryId, name]))
 }

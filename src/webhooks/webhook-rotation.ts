@@ -1,7 +1,7 @@
 import type { DeliveryLimits, DeliveryTarget } from './delivery-limits.ts'
 
 const maxRemembered = 1000
-// Each webhook with a share costs some queries, so many small shares would be slow.
+// Each webhook with a share costs some queries, so a large number of small shares would be slow.
 const maxShares = 4
 const minShare = 8
 

@@ -1,7 +1,7 @@
 import type { About, Payload } from '../github-payloads/about.ts'
 import type { CommitSummary } from '../github-payloads/commits.ts'
 import { fitNewest } from '../github-payloads/fit-newest.ts'
-import type { RunSummary, StepSummary } from '../github-payloads/told-run.ts'
+import type { RunSummary, StepSummary } from '../github-payloads/reported-run.ts'
 import { workflowRunPayload } from '../github-payloads/workflow-run-payload.ts'
 import { byteLength, sharedMaxBytes } from './body-size.ts'
 import { type Mask, maskCommit } from './mask.ts'

@@ -56,8 +56,8 @@ function lex(text: string): Token[] {
   } catch (fault) {
     // The library's message contains the position and the piece, and then the whole text.
     const complaint = fault instanceof Error ? fault.message : ''
-    const told = complaint.slice(0, complaint.length - text.length)
-    const [, position = '1'] = /Located at position (\d+) within expression: $/.exec(told) ?? []
+    const said = complaint.slice(0, complaint.length - text.length)
+    const [, position = '1'] = /Located at position (\d+) within expression: $/.exec(said) ?? []
     const offset = Number(position) - 1
     throw new MalformedExpressionError(offset, refusals.unreadable(text.slice(offset)))
   }

@@ -44,11 +44,11 @@ export function readSteps(field: Field, of: StepsOf, faults: FaultList): Step[] 
   }
   const unique = createUniqueness(faults)
   return (items ?? []).flatMap((item) => {
-    const told = faults.count()
+    const before = faults.count()
     const fields = openFields({ ...item, label: 'A step' }, shape, faults)
     if (!fields) return []
     // After a fault for a mistyped key, a fault for an empty step would be noise.
-    if (faults.count() > told && !fields.get('run') && !fields.get('uses')) return []
+    if (faults.count() > before && !fields.get('run') && !fields.get('uses')) return []
     const id = fields.get('id')
     if (id?.node.kind === 'scalar') unique.check(String(id.node.value), id.node.place)
     return readStep(item, fields, of, faults) ?? []

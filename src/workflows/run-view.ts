@@ -3,7 +3,7 @@ import type { RunAttemptRow, RunJobRow, RunStepRow } from '../database/schema.ts
 import type { EventData } from '../events/events.ts'
 import { gitCommands } from '../git/process/commands.ts'
 import type { Git } from '../git/process/git-process.ts'
-import type { RunSummary } from '../github-payloads/told-run.ts'
+import type { RunSummary } from '../github-payloads/reported-run.ts'
 import { listJobs, listNamedJobs, listSteps, measureSteps, type NamedJob } from './run-job-store.ts'
 import { readOutputs } from './run-outputs.ts'
 import { findLastGreen, findRun, type ListedRun, listAttempts } from './run-store.ts'
