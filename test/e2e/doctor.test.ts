@@ -44,7 +44,7 @@ test('a healthy data directory has no fault, and no warning but for the machine'
     results.filter(({ check }) => check === 'webhooks').map(({ title, found }) => [title, found]),
     [
       [
-        'webhooks that were given up, and deliveries that are overdue',
+        'disabled webhooks and overdue deliveries',
         'No webhook was disabled because all its deliveries failed.',
       ],
     ],
@@ -115,7 +115,7 @@ test('objects of all repositories are checked, of one, or of none', async () => 
   assert.deepEqual(await levelOf(), ['fault', 'damaged', 1])
   assert.deepEqual(await levelOf('--repository', 'damaged'), ['fault', 'damaged', 1])
   assert.deepEqual(await levelOf('--repository', 'whole'), ['ok', 'whole', 0])
-  assert.deepEqual(await levelOf('--no-fsck'), ['ok', 'Not', 0])
+  assert.deepEqual(await levelOf('--no-fsck'), ['ok', 'Skipped', 0])
 })
 
 test('of many faults of a kind the first are named, and the others counted', async () => {
