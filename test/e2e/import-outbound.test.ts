@@ -238,7 +238,7 @@ describe('hosts of SSH', { skip: without('openssh') }, () => {
     })
     const address = (secret: string) => `ssh://${username}:${secret}@127.0.0.1:${host.port}/x.git`
     const name = await site.imported(address(password))
-    await site.refused(address('wrong'), { detail: /does not accept those that were given/ })
+    await site.refused(address('wrong'), { detail: /does not accept the given ones/ })
     await site.refused(`ssh://${username}@127.0.0.1:${host.port}/x.git`, {
       detail: /requires credentials/,
     })

@@ -124,7 +124,7 @@ test('a signal to all processes of the service stops it as one to the main proce
   signal(child, 'SIGINT')
   assert.equal(await service.end('SIGTERM'), 0)
   assert.equal(commandOf(child), '')
-  assert.doesNotMatch(service.log(), /started again/)
+  assert.doesNotMatch(service.log(), /restarting/)
 })
 
 function sshProcessOf({ pid }: Service): number {

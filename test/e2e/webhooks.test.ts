@@ -79,12 +79,12 @@ test('a list comes in pages, oldest first', async () => {
 test('fields that are not accepted are named, with what they take', async () => {
   const refused: [object, string, RegExp][] = [
     [{ url: 'hooks.example' }, '/url', /absolute http or https/],
-    [{ url: 'http://me:hush@127.0.0.1/' }, '/url', /give a `secret`/],
+    [{ url: 'http://me:hush@127.0.0.1/' }, '/url', /use a `secret`/],
     [{ url: `${url}#x` }, '/url', /fragment/],
     [{ url: `http://127.0.0.1/${'x'.repeat(2000)}` }, '/url', /2000 characters/],
     [{ url: 1 }, '/url', /absolute http or https/],
-    [{ events: [] }, '/events', /push, workflow, each once/],
-    [{ events: ['push', 'push'] }, '/events', /each once/],
+    [{ events: [] }, '/events', /unique events out of push, workflow/],
+    [{ events: ['push', 'push'] }, '/events', /unique/],
     [{ events: ['ping'] }, '/events/0', /^is not accepted; it takes one of push, workflow\.$/],
     [{ events: 'push' }, '/events', /push, workflow/],
     [{ secret: '' }, '/secret', /1 to 1024 characters/],
