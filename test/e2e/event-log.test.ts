@@ -164,7 +164,7 @@ test('a number that is yet to come is of another log, and refused', async () => 
   for (const query of [`after=${after}`, `after=${after}&wait=60`]) {
     const { status, body } = await service.admin.get(`/events?${query}`)
     assert.deepEqual([status, body.code], [400, 'invalid_request'])
-    assert.match(body.detail, new RegExp(`the last one is ${after - 1}`))
+    assert.match(body.detail, new RegExp(`whose last event is ${after - 1}`))
   }
   await assert.rejects(followStream(service.admin, `/events?after=${after}`), /invalid_request/)
 })
