@@ -208,7 +208,7 @@ function isUndecodable(error: NodeJS.ErrnoException): boolean {
 type Credentials = 'none' | 'given' | 'withheld'
 
 const unauthorizedDetails: Record<Credentials, string> = {
-  none: 'The source requires credentials; add them to its address: https://user:password@…',
+  none: 'The source requires credentials; add them to its address: https://user:password@host/path.',
   given: 'The source does not accept these credentials.',
   withheld:
     'The source redirects to another host, which asks for credentials; import from that host itself.',
