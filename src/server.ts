@@ -100,7 +100,9 @@ export async function startService(options: Options) {
     metrics.operated({ ...operation, via })
   const refCache = createRefCache({ git, maxBytes: settings.refsCacheBytes })
   const onFetch = (via: string) => (source: FetchSource) => metrics.fetched({ via, source })
-  const responseCache = starting.use(createResponseCache({ ...app.work, onFetch: onFetch('http') }))
+  const responseCache = starting.use(
+    createResponseCache({ settings, freeSpace, clock, onFetch: onFetch('http') }),
+  )
   const gitEngine = createGitEngine({
     ...app,
     refCache,

@@ -66,13 +66,7 @@ async function start({ settings, port, path }: SshProcessOptions) {
   const refCache = createRefCache({ git, maxBytes: settings.refsCacheBytes })
   const frontend = createSshRpcClient(backend)
   const { onFetch } = frontend
-  const responseCache = createResponseCache({
-    settings,
-    freeSpace,
-    clock: systemClock,
-    log,
-    onFetch,
-  })
+  const responseCache = createResponseCache({ settings, freeSpace, clock: systemClock, onFetch })
   const engine = createGitEngine({
     git,
     refCache,

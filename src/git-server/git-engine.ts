@@ -23,7 +23,7 @@ type Dependencies = {
   via: Via
   repositoryHolds: Pick<RepositoryHolds, 'acquire'>
   limiters: GitLimiters
-  responseCache: Pick<ResponseCache, 'serve'>
+  responseCache: Pick<ResponseCache, 'fetch'>
   freeSpace: FreeSpace
   settings: PlainSettings
   log: Log

@@ -124,11 +124,11 @@ test('what the server has got meanwhile it says to have', async () => {
 test('when the first of many clones goes, the others get all of it', async () => {
   await using site = await startFetchSite()
   const body = await pushLarge(site, 24 * mib)
-  const { leader, subscriberLimit } = await shareOne(site, body, 4)
+  const { leader, followers } = await shareOne(site, body, 4)
   leader.leave()
   await site.release()
   const whole = (await site.fetch(body)).said
-  for (const { status, said, isCut } of await Promise.all(subscriberLimit.map(readAll))) {
+  for (const { status, said, isCut } of await Promise.all(followers.map(readAll))) {
     assert.deepEqual([status, isCut, said], [200, false, whole])
   }
   assert.equal((await site.sources()).missed, 1)
@@ -137,11 +137,11 @@ test('when the first of many clones goes, the others get all of it', async () =>
 test('when the last of many clones goes, git ends', async () => {
   await using site = await startFetchSite()
   const body = await pushLarge(site, 24 * mib)
-  const { leader, subscriberLimit } = await shareOne(site, body, 2)
+  const { leader, followers } = await shareOne(site, body, 2)
   leader.leave()
-  subscriberLimit[0]?.leave()
+  followers[0]?.leave()
   assert.notDeepEqual(site.gits(), [])
-  subscriberLimit[1]?.leave()
+  followers[1]?.leave()
   await until('no git is left', () => processesIn(site.service.dataDir).length === 0)
   await site.release()
   assert.equal((await site.fetch(body)).isCut, false)
@@ -151,8 +151,8 @@ test('when the last of many clones goes, git ends', async () => {
 test('when git is killed, all its clones are cut, and nothing of them is kept', async () => {
   await using site = await startFetchSite()
   const body = await pushLarge(site, 24 * mib)
-  const { leader, subscriberLimit } = await shareOne(site, body, 2)
-  const answers = [leader, ...subscriberLimit].map(readAll)
+  const { leader, followers } = await shareOne(site, body, 2)
+  const answers = [leader, ...followers].map(readAll)
   for (const pid of site.gits()) signal(pid, 'SIGKILL')
   for (const { status, isCut, bytes } of await Promise.all(answers)) {
     assert.deepEqual([status, isCut], [200, true])
@@ -167,9 +167,9 @@ test('when git is killed, all its clones are cut, and nothing of them is kept', 
 test('a client that stops reading is cut off, and the others are not', async () => {
   await using site = await startFetchSite({ env: { SVC_GIT_STALL_SECONDS: '5' } })
   const body = await pushLarge(site, 48 * mib)
-  const { leader, subscriberLimit } = await shareOne(site, body, 2)
+  const { leader, followers } = await shareOne(site, body, 2)
   await site.release()
-  const others = await Promise.all(subscriberLimit.map(readAll))
+  const others = await Promise.all(followers.map(readAll))
   assert.deepEqual(
     others.map(({ isCut }) => isCut),
     [false, false],
@@ -315,9 +315,9 @@ test('with a size of 0 nothing is kept, and who comes at once still shares', asy
   for (let n = 0; n < 3; n++) await site.fetch(body)
   assert.deepEqual(await site.sources(), { missed: 3 })
   await site.hold(0)
-  const { leader, subscriberLimit } = await shareOne(site, body, 1)
+  const { leader, followers } = await shareOne(site, body, 1)
   await site.release()
-  const [one, other] = await Promise.all([leader, ...subscriberLimit].map(readAll))
+  const [one, other] = await Promise.all([leader, ...followers].map(readAll))
   assert.equal(one?.said, other?.said)
 })
 
@@ -328,9 +328,9 @@ async function shareOne(site: FetchSite, body: Buffer, count: number) {
   await site.hold(mib)
   const leader = site.ask(body)
   await until('the first has its git', () => site.gits().length > 0)
-  const subscriberLimit = Array.from({ length: count }, () => site.ask(body))
+  const followers = Array.from({ length: count }, () => site.ask(body))
   await until('the others have joined', async () => (await site.sources()).joined === count)
-  return { leader, subscriberLimit }
+  return { leader, followers }
 }
 
 async function readAll({ answered }: Asked): Promise<Fetched> {

@@ -3,7 +3,12 @@ import type { Log } from '../../base/log.ts'
 import { Problem } from '../../base/problem.ts'
 import type { GitProcess } from '../../git/process/git-process.ts'
 import { watchStall } from '../../git/process/stall-timeout.ts'
-import { type PipeEnd, pipeProcess, type ReportHold } from '../../git/protocol/pipe-process.ts'
+import {
+  type PipeEnd,
+  pipeProcess,
+  type ReportHold,
+  type ResponseSink,
+} from '../../git/protocol/pipe-process.ts'
 import type { Body } from '../../git/protocol/request-body.ts'
 import { malformedRequest } from '../../git/protocol/requests.ts'
 import { assertRepository } from '../../git/refs/refs.ts'
@@ -40,6 +45,11 @@ export function watchRequest(
     },
     [Symbol.dispose]: () => stall[Symbol.dispose](),
   }
+}
+
+/** The client of a request as the sink of a response. */
+export function sinkOf({ response, signal, onProgress }: WatchedRequest): ResponseSink {
+  return { output: response.output, signal, onBegin: () => response.begin(), onProgress }
 }
 
 /** Connects a git process to a request and waits for both. */

@@ -1,4 +1,16 @@
+import { createHash } from 'node:crypto'
 import { firstPacket } from '../../git/protocol/pkt-line.ts'
+import { createRepositoryVersions } from '../../git/refs/repository-version.ts'
+import type { GitRequest } from '../requests/git-request.ts'
+
+/** Identifies a response, with the directory of its repository. */
+export type CacheKey = { id: string; directory: string }
+
+/** Returns the key of a request; undefined when its response is not cacheable. */
+export type CacheKeyOf = (
+  request: Pick<GitRequest, 'protocol' | 'repository'>,
+  input: Buffer,
+) => CacheKey | undefined
 
 /** A `fetch` command whose response is the same for every client. */
 export type FetchRequest = {
@@ -29,6 +41,20 @@ const filter = '(blob:none|blob:limit=\\d+[kmg]?|tree:\\d+|object:type=(blob|tre
 const known = new RegExp(
   `^(${flags.join('|')}|(want|have|shallow) [0-9a-f]{40}|deepen(-since)? \\d+|filter ${filter})\\n?$`,
 )
+
+export function createCacheKeyOf(): CacheKeyOf {
+  const versions = createRepositoryVersions()
+
+  return ({ protocol, repository }, input) => {
+    const request = protocol === 'version=2' ? readFetchRequest(input) : undefined
+    if (!request) return undefined
+    const { canonical, hasHaves, includesTags } = request
+    const version = versions.stamp(repository.path, { objects: hasHaves, tags: includesTags })
+    if (version === undefined) return undefined
+    const hash = createHash('sha256').update(`${repository.id} ${version}\n`)
+    return { id: hash.update(canonical).digest('base64'), directory: repository.path }
+  }
+}
 
 /**
  * Parses a `fetch` command of protocol version 2: https://git-scm.com/docs/protocol-v2. Undefined for one with unknown

@@ -5,6 +5,7 @@ import { open, rm, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { finished } from 'node:stream/promises'
 import { test } from 'node:test'
+import { createBufferSink } from '../../../test/support/buffer-sink.ts'
 import { until } from '../../../test/support/condition.ts'
 import { temporaryFolder } from '../../../test/support/git.ts'
 import { createCacheStore } from './cache-store.ts'
@@ -23,13 +24,15 @@ test('the least recently used response is evicted first when the cache is full',
 })
 
 test('a response may take half of the cache at most, and a cache of size 0 accepts none', async () => {
-  const { store } = await createFixture({ maxBytes: 4 * mib })
-  assert.deepEqual([1, 2 * mib, 2 * mib + 1, 0].map(store.accepts), [true, true, false, false])
-  const { store: none } = await createFixture({ maxBytes: 0 })
-  assert.equal(none.accepts(1), false)
+  await using fixture = await createFixture({ maxBytes: 4 * mib })
+  for (const size of [1, 2 * mib, 2 * mib + 1, 0]) await fixture.put(`${size}`, size)
+  assert.deepEqual(fixture.present('1', `${2 * mib}`, `${2 * mib + 1}`, '0'), ['1', `${2 * mib}`])
+  await using none = await createFixture({ maxBytes: 0 })
+  await none.put('one', 1)
+  assert.deepEqual(none.present('one'), [])
 })
 
-test('a response is store for maxAgeMs, and for seconds when it was requested once', async () => {
+test('a response is stored for maxAgeMs, and for seconds when it was requested once', async () => {
   await using fixture = await createFixture({ maxAgeMs: 3_600_000 })
   await fixture.put('twice', kib)
   await fixture.put('once', kib, false)
@@ -128,11 +131,12 @@ async function createFixture({ maxBytes = 64 * mib, maxAgeMs = 60_000 } = {}) {
     files,
     async put(key: string, size: number, isRepeated = true): Promise<Buffer> {
       const bytes = randomBytes(size)
-      const pipe = createResponsePipe({ openFile, isWanted: () => true, onUnread() {} })
+      const spool = { open: openFile, isFull: () => false }
+      const pipe = createResponsePipe({ spool, maxBytes, isRepeated: true })
       using _held = pipe.hold()
       await finished(pipe.output.end(bytes))
       pipe.end({ exitCode: 0, complaint: '', isExplained: false })
-      await store.put(key, pipe, { directory: folder.path, isRepeated })
+      await store.put({ id: key, directory: folder.path }, pipe, { isRepeated })
       return bytes
     },
     present: (...keys: string[]) => keys.filter((key) => store.find(key)),
@@ -148,11 +152,7 @@ async function createFixture({ maxBytes = 64 * mib, maxAgeMs = 60_000 } = {}) {
 
 async function readAll(pipe: ReturnType<typeof createResponsePipe>): Promise<Buffer> {
   using reader = pipe.read()
-  const pieces: Buffer[] = []
-  for (;;) {
-    const piece = await reader.next(new AbortController().signal)
-    if (!piece) return Buffer.concat(pieces)
-    pieces.push(Buffer.from(piece.bytes))
-    piece.done()
-  }
+  const sink = createBufferSink()
+  await reader.copyTo(sink)
+  return sink.bytes()
 }

@@ -1,5 +1,6 @@
 import { stat } from 'node:fs/promises'
 import type { Clock } from '../../base/clock.ts'
+import type { CacheKey } from './cache-key.ts'
 import type { ResponsePipe } from './response-pipe.ts'
 
 type Options = {
@@ -41,6 +42,7 @@ const firstAgeMs = 10_000
  */
 export function createCacheStore({ maxBytes, maxAgeMs, clock }: Options) {
   const entries = new Map<string, Entry>()
+  const maxEntryBytes = Math.floor(maxBytes * maxShare)
   let bytes = 0
   let memoryBytes = 0
   let files = 0
@@ -81,24 +83,24 @@ export function createCacheStore({ maxBytes, maxAgeMs, clock }: Options) {
   }
 
   return {
-    /** Whether a response of this size in bytes may be stored. */
-    accepts: (size: number) => size > 0 && size <= maxBytes * maxShare,
+    maxEntryBytes,
 
-    /** Stores a complete response. */
+    /** Stores a complete response, unless it is empty or too large. */
     async put(
-      key: string,
+      { id, directory }: CacheKey,
       pipe: ResponsePipe,
-      { directory, isRepeated }: { directory: string; isRepeated: boolean },
+      { isRepeated }: { isRepeated: boolean },
     ): Promise<void> {
+      if (pipe.size() === 0 || pipe.size() > maxEntryBytes) return
       const isLarge = pipe.size() > smallBytes
       const isInFile = isLarge && (isRepeated || pipe.hasFile()) && (await pipe.store())
       // The disk is full; large responses would soon fill the memory, too.
       if (pipe.hasFile() && !isInFile) return
-      drop(key)
+      drop(id)
       const ageMs = isRepeated ? maxAgeMs : Math.min(maxAgeMs, firstAgeMs)
       const expiresAt = clock.now() + ageMs
       const entry = { pipe, hold: pipe.hold(), directory, expiresAt, isRepeated, isInFile }
-      entries.set(key, entry)
+      entries.set(id, entry)
       count(entry, 1)
       evict()
     },

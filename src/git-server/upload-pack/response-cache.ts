@@ -1,39 +1,48 @@
-import { createHash, randomUUID } from 'node:crypto'
-import { type FileHandle, open, unlink } from 'node:fs/promises'
-import { join } from 'node:path'
+import { EventEmitter } from 'node:events'
+import { finished } from 'node:stream/promises'
 import type { Clock } from '../../base/clock.ts'
-import type { Log } from '../../base/log.ts'
 import type { FreeSpace } from '../../config/free-space.ts'
 import type { PlainSettings } from '../../config/settings.ts'
-import { watchDrain } from '../../git/process/chunks.ts'
-import { bodyOf } from '../../git/protocol/request-body.ts'
-import { createRepositoryVersions } from '../../git/refs/repository-version.ts'
-import type { RequestOutcome } from '../requests/git-request.ts'
-import { conclude, respond, type WatchedRequest } from '../requests/respond.ts'
-import { readFetchRequest } from './cache-key.ts'
-import { createCacheStore } from './cache-store.ts'
-import { createInFlightResponses, type Production } from './in-flight-responses.ts'
-import type { ResponsePipe, ResponseReader } from './response-pipe.ts'
+import type { PipeEnd, ResponseSink } from '../../git/protocol/pipe-process.ts'
+import type { CacheKey } from './cache-key.ts'
+import { type CacheUsage, createCacheStore } from './cache-store.ts'
+import { createResponsePipe, type ResponsePipe, type ResponseReader } from './response-pipe.ts'
+import { createSpool } from './spool.ts'
 
-export type ResponseCache = ReturnType<typeof createResponseCache>
+export type ResponseCache = Disposable & {
+  /**
+   * Writes the response for a key to a sink: from the cache, from an identical request in flight, or from the producer.
+   * A request without a key is not cacheable. Resolves with how the git process that produced the response ended.
+   */
+  fetch: (
+    key: CacheKey | undefined,
+    sink: ResponseSink,
+    producer: ResponseProducer,
+  ) => Promise<PipeEnd>
+  count: () => CacheUsage
+}
+
+/** Produces a response that is not in the cache. */
+export type ResponseProducer = {
+  /** Waits for a permit; the signal is also aborted when another request starts to produce the same response. */
+  acquire: (signal: AbortSignal) => Promise<Disposable>
+  produce: (sink: ResponseSink) => Promise<PipeEnd>
+}
 
 /**
- * How a fetch was served: from the cache (`hit`), from an in-flight response to another client (`joined`) or by a new
- * git (`missed`). One that is `passed` is not cacheable.
+ * Where a response came from: the cache (`hit`), an in-flight response to another client (`joined`) or a git process of
+ * its own (`missed`). One that is `passed` is not cacheable.
  */
 export type FetchSource = 'hit' | 'joined' | 'missed' | 'passed'
 
 type Dependencies = {
-  settings: PlainSettings
+  settings: Pick<PlainSettings, 'dataDir' | 'fetchCacheBytes' | 'fetchCacheSeconds'>
   freeSpace: Pick<FreeSpace, 'isShort' | 'require'>
   clock: Clock
-  log: Log
   /** Called for each fetch. */
   onFetch: (source: FetchSource) => void
 }
 
-// The end of a git process whose outcome is unknown.
-const unknownEnd = { exitCode: null, isExplained: false }
 const maxSeen = 4096
 const sweepIntervalMs = 60_000
 
@@ -41,132 +50,123 @@ const sweepIntervalMs = 60_000
  * Caches upload-pack responses. Identical concurrent requests share one git process; a response requested twice is
  * stored. The key covers everything the response depends on, so entries never need invalidating.
  */
-export function createResponseCache({ settings, freeSpace, clock, log, onFetch }: Dependencies) {
-  const versions = createRepositoryVersions()
-  const inFlight = createInFlightResponses(openUnnamed)
+export function createResponseCache(dependencies: Dependencies): ResponseCache {
+  const { settings, freeSpace, clock, onFetch } = dependencies
+  const spool = createSpool({ dataDir: settings.dataDir, freeSpace })
   const store = createCacheStore({
     maxBytes: settings.fetchCacheBytes,
     maxAgeMs: settings.fetchCacheSeconds * 1000,
     clock,
   })
-  // Recent requests. The response to a `large` one exceeds the size limit, so storing it is not tried again.
+  const inFlight = new Map<string, ResponsePipe>()
+  const starts = new EventEmitter().setMaxListeners(0)
+  // Recent keys. The response to a `large` one exceeds the size limit, so storing it is not tried again.
   const seen = new Map<string, 'once' | 'repeated' | 'large'>()
   const sweeping = setInterval(() => void store.sweep(), sweepIntervalMs).unref()
 
-  /** The cache key of a request: a hash of everything its response depends on. Undefined when it is not cacheable. */
-  function keyOf({ protocol, repository }: WatchedRequest, input: Buffer): string | undefined {
-    const request = protocol === 'version=2' ? readFetchRequest(input) : undefined
-    if (!request) return undefined
-    const { canonical, hasHaves, includesTags } = request
-    const version = versions.stamp(repository.path, { objects: hasHaves, tags: includesTags })
-    if (version === undefined) return undefined
-    const hash = createHash('sha256').update(`${repository.id} ${version}\n`)
-    return hash.update(canonical).digest('base64')
-  }
-
-  function note(key: string): void {
-    const before = seen.get(key)
-    seen.delete(key)
-    seen.set(key, before === 'once' ? 'repeated' : (before ?? 'once'))
+  function note(id: string): void {
+    const before = seen.get(id)
+    seen.delete(id)
+    seen.set(id, before === 'once' ? 'repeated' : (before ?? 'once'))
     const [oldest] = seen.keys()
     if (seen.size > maxSeen && oldest !== undefined) seen.delete(oldest)
   }
 
-  // A reader is opened as soon as a response is found: it may be evicted a moment later.
+  /** Finds or starts a response. A reader is opened at once: the response may be evicted a moment later. */
   async function openReader(
-    key: string,
-    watched: WatchedRequest,
-    production: Production,
+    key: CacheKey,
+    producer: ResponseProducer,
+    signal: AbortSignal,
   ): Promise<{ source: FetchSource; reader: ResponseReader }> {
     for (;;) {
-      const hit = store.find(key)
-      if (hit) return { source: 'hit', reader: hit.read() }
-      const joined = inFlight.find(key)
-      if (joined) return { source: 'joined', reader: joined.read() }
-      const permit = await inFlight.acquire(key, production, watched.signal)
+      const stored = store.find(key.id)
+      if (stored) return { source: 'hit', reader: stored.read() }
+      const running = inFlight.get(key.id)
+      if (running?.isWhole()) return { source: 'joined', reader: running.read() }
+      const permit = await acquireUnlessStarted(key.id, producer, signal)
       if (!permit) continue
-      if (!store.find(key) && !inFlight.find(key)) {
-        return { source: 'missed', reader: startResponse(key, watched, production, permit).read() }
-      }
+      if (!store.find(key.id) && !inFlight.get(key.id)?.isWhole())
+        return { source: 'missed', reader: start(key, producer, permit).read() }
       permit[Symbol.dispose]()
     }
   }
 
-  function startResponse(
-    key: string,
-    { repository }: WatchedRequest,
-    production: Production,
-    permit: Disposable,
-  ): ResponsePipe {
-    const isRepeated = () => seen.get(key) === 'repeated'
-    const isStorable = (size: number) => {
-      if (!isRepeated()) return false
-      if (!store.accepts(size)) seen.set(key, 'large')
-      return isRepeated()
+  /** Waits for a permit; undefined when another request starts the same response meanwhile. */
+  async function acquireUnlessStarted(
+    id: string,
+    producer: ResponseProducer,
+    signal: AbortSignal,
+  ): Promise<Disposable | undefined> {
+    const started = new AbortController()
+    const stopWaiting = () => started.abort()
+    starts.on(id, stopWaiting)
+    try {
+      return await producer.acquire(AbortSignal.any([signal, started.signal]))
+    } catch (error) {
+      if (started.signal.aborted && !signal.aborted) return undefined
+      throw error
+    } finally {
+      starts.off(id, stopWaiting)
     }
-    return inFlight.start({
-      key,
-      production,
-      permit,
-      isWanted: (pipe) => (pipe.readers() > 1 || isStorable(pipe.size())) && !freeSpace.isShort(),
-      async onEnd(pipe, { exitCode, complaint }) {
-        if (exitCode !== 0) {
-          log.warn({ repositoryId: repository.id, exitCode, complaint }, 'git failed')
-        } else if (pipe.isWhole() && store.accepts(pipe.size())) {
-          const { path } = repository
-          await store.put(key, pipe, { directory: path, isRepeated: isRepeated() })
-        }
-      },
-    })
   }
 
-  async function openUnnamed(): Promise<FileHandle> {
-    await freeSpace.require()
-    const path = join(settings.dataDir, 'staging', `${randomUUID()}.answer`)
-    const file = await open(path, 'wx+', 0o600)
-    // An unlinked file disappears when it is closed, however the program ends.
-    await unlink(path)
-    return file
+  /** Starts a response, which is ended when its last reader leaves. The caller must open a reader at once. */
+  function start(key: CacheKey, producer: ResponseProducer, permit: Disposable): ResponsePipe {
+    const isRepeated = seen.get(key.id) === 'repeated'
+    const pipe = createResponsePipe({ spool, maxBytes: store.maxEntryBytes, isRepeated })
+    const remove = () => {
+      if (inFlight.get(key.id) === pipe) inFlight.delete(key.id)
+    }
+    inFlight.set(key.id, pipe)
+    pipe.unread.addEventListener('abort', remove, { once: true })
+    starts.emit(key.id)
+    const ended = run(key, pipe, producer, permit).catch(pipe.fail)
+    void ended.finally(() => {
+      remove()
+      if (pipe.size() > store.maxEntryBytes) seen.set(key.id, 'large')
+    })
+    return pipe
+  }
+
+  async function run(
+    key: CacheKey,
+    pipe: ResponsePipe,
+    { produce }: ResponseProducer,
+    permit: Disposable,
+  ): Promise<void> {
+    using _permit = permit
+    using _hold = pipe.hold()
+    const ended = await produce({
+      output: pipe.output,
+      signal: pipe.unread,
+      onBegin() {},
+      onProgress() {},
+    })
+    await finished(pipe.output.end())
+    pipe.end(ended)
+    if (ended.exitCode === 0 && pipe.isWhole())
+      await store.put(key, pipe, { isRepeated: seen.get(key.id) === 'repeated' })
   }
 
   return {
-    /** Serves a fetch. */
-    async serve(watched: WatchedRequest, production: Production): Promise<RequestOutcome> {
-      const key = keyOf(watched, production.input)
-      if (key === undefined) {
+    async fetch(key, sink, producer) {
+      if (!key) {
         onFetch('passed')
-        using _permit = await production.acquire(watched.signal)
-        await using child = await production.start()
-        return await respond(watched, { child, input: bodyOf(production.input) }, log)
+        using _permit = await producer.acquire(sink.signal)
+        return await producer.produce(sink)
       }
-      note(key)
-      const { source, reader } = await openReader(key, watched, production)
+      note(key.id)
+      const { source, reader } = await openReader(key, producer, sink.signal)
       onFetch(source)
-      return await readTo(watched, reader)
+      using _reader = reader
+      return await reader.copyTo(sink)
     },
 
-    /** The size of the cache. */
     count: store.count,
 
-    [Symbol.dispose](): void {
+    [Symbol.dispose]() {
       clearInterval(sweeping)
       store.clear()
     },
-  }
-}
-
-async function readTo(watched: WatchedRequest, reading: ResponseReader): Promise<RequestOutcome> {
-  using reader = reading
-  const { response, signal, onProgress } = watched
-  const { output } = response
-  using draining = watchDrain(output, signal)
-  for (let isFirst = true; ; isFirst = false) {
-    const piece = await reader.next(signal)
-    if (!piece) return conclude(watched, reader.ended() ?? unknownEnd)
-    if (isFirst) response.begin()
-    onProgress()
-    const isWritable = output.write(piece.bytes, (error) => error || piece.done())
-    if (!isWritable) await draining.wait()
-    onProgress()
   }
 }

@@ -4,20 +4,21 @@ import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { finished } from 'node:stream/promises'
 import { test } from 'node:test'
+import { createBufferSink } from '../../../test/support/buffer-sink.ts'
 import { until } from '../../../test/support/condition.ts'
 import { temporaryFolder } from '../../../test/support/git.ts'
 import { createRandom } from '../../../test/support/random.ts'
 import { createResponsePipe, type ResponseReader } from './response-pipe.ts'
 
 const mib = 1024 * 1024
-const { signal } = new AbortController()
+const fullSpool = { open: refuse, isFull: () => true }
 const seed = Number(process.env.SVC_FUZZ_SEED ?? Date.now() % 1_000_000)
 
 test(`all readers get all of it, whenever they begin, at any speed (SVC_FUZZ_SEED=${seed})`, async () => {
   await using folder = await temporaryFolder()
   const random = createRandom(seed)
   for (let round = 0; round < 10; round++) {
-    const pipe = createPipe(folder.path, { isWanted: () => true })
+    const pipe = createPipe(folder.path, { isRepeated: true })
     using _held = pipe.hold()
     const response = randomBytes(random.below(8 * mib))
     const readings = [readAll(pipe.read())]
@@ -38,7 +39,7 @@ test(`all readers get all of it, whenever they begin, at any speed (SVC_FUZZ_SEE
 
 test('an unwanted response waits for its one reader, and cannot be joined', async () => {
   await using folder = await temporaryFolder()
-  const pipe = createPipe(folder.path, { isWanted: () => false })
+  const pipe = createPipe(folder.path, {})
   const reading = pipe.read()
   const response = randomBytes(16 * mib)
   let given = 0
@@ -59,8 +60,12 @@ test('an unwanted response waits for its one reader, and cannot be joined', asyn
 })
 
 test('when no file can be written, present readers get all of it, and no other can join', async () => {
-  for (const openFile of [refuse, () => open('/dev/full', 'w+')]) {
-    const pipe = createResponsePipe({ openFile, isWanted: () => true, onUnread() {} })
+  for (const spool of [
+    { open: refuse, isFull: () => false },
+    { open: () => open('/dev/full', 'w+'), isFull: () => false },
+    fullSpool,
+  ]) {
+    const pipe = createResponsePipe({ spool, maxBytes: mib, isRepeated: false })
     const readings = [readAll(pipe.read()), readAll(pipe.read(), createRandom(seed))]
     const response = randomBytes(6 * mib)
     for (let at = 0; at < response.length; at += 65_536) {
@@ -74,21 +79,30 @@ test('when no file can be written, present readers get all of it, and no other c
   }
 })
 
-test('a reader that leaves is not waited for, and onUnread is called after the last one', async () => {
-  await using folder = await temporaryFolder()
-  let unread = 0
-  const pipe = createPipe(folder.path, { isWanted: () => false, onUnread: () => unread++ })
+test('a reader that leaves is not waited for', async () => {
+  const pipe = createResponsePipe({ spool: fullSpool, maxBytes: mib, isRepeated: false })
   const [slow, quick] = [pipe.read(), pipe.read()]
   const response = randomBytes(8 * mib)
   const read = readAll(quick)
   pipe.output.write(response)
   await until('it waits for the slow one', () => !pipe.isWhole())
   slow[Symbol.dispose]()
-  assert.equal(unread, 0)
   await finished(pipe.output.end())
   pipe.end({ exitCode: 0, complaint: '', isExplained: false })
   assert.ok((await read).equals(response))
-  assert.equal(unread, 1)
+  assert.equal(pipe.unread.aborted, false)
+})
+
+test('a response whose last reader leaves is aborted', async () => {
+  const pipe = createResponsePipe({ spool: fullSpool, maxBytes: mib, isRepeated: false })
+  const readers = [pipe.read(), pipe.read()]
+  assert.deepEqual(
+    readers.map((reader) => {
+      reader[Symbol.dispose]()
+      return pipe.unread.aborted
+    }),
+    [false, true],
+  )
 })
 
 test('a response that fails does so for all readers', async () => {
@@ -104,24 +118,21 @@ test('a response that fails does so for all readers', async () => {
 function createPipe(folder: string, options: Partial<Parameters<typeof createResponsePipe>[0]>) {
   let files = 0
   return createResponsePipe({
-    openFile: () => open(join(folder, `file-${Date.now()}-${files++}`), 'wx+'),
-    isWanted: () => true,
-    onUnread() {},
+    spool: {
+      open: () => open(join(folder, `file-${Date.now()}-${files++}`), 'wx+'),
+      isFull: () => false,
+    },
+    maxBytes: 100 * mib,
+    isRepeated: false,
     ...options,
   })
 }
 
 async function readAll(reading: ResponseReader, random?: ReturnType<typeof createRandom>) {
   using reader = reading
-  const pieces: Buffer[] = []
-  for (;;) {
-    const piece = await reader.next(signal)
-    if (!piece) return Buffer.concat(pieces)
-    // Its bytes are another's once it is done with.
-    pieces.push(Buffer.from(piece.bytes))
-    piece.done()
-    if (random?.chance(0.3)) await new Promise((resolve) => setImmediate(resolve))
-  }
+  const sink = createBufferSink(random)
+  await reader.copyTo(sink)
+  return sink.bytes()
 }
 
 function refuse(): Promise<never> {

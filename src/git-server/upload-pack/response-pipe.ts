@@ -1,29 +1,28 @@
 import type { FileHandle } from 'node:fs/promises'
 import { Writable } from 'node:stream'
 import { orAborted } from '../../base/timeouts.ts'
-import type { PipeEnd } from '../../git/protocol/pipe-process.ts'
+import { watchDrain } from '../../git/process/chunks.ts'
+import type { PipeEnd, ResponseSink } from '../../git/protocol/pipe-process.ts'
+import type { Spool } from './spool.ts'
 
 export type ResponsePipe = ReturnType<typeof createResponsePipe>
 
-/** A piece of a response. The reader calls `done` when it no longer needs the bytes. */
-export type ResponsePiece = { bytes: Buffer; done: () => void }
-
 /** Reads a response from its start, at its own speed. */
 export type ResponseReader = Disposable & {
-  /** The next piece, as soon as there is one; undefined at the end. */
-  next: (signal: AbortSignal) => Promise<ResponsePiece | undefined>
-  /** How the git process that wrote the response ended; undefined until then. */
-  ended: () => PipeEnd | undefined
+  /** Writes the response to a sink as it grows. Resolves with how the git process that wrote it ended. */
+  copyTo: (sink: ResponseSink) => Promise<PipeEnd>
 }
 
 type Options = {
-  /** Opens a file that disappears when it is closed. */
-  openFile: () => Promise<FileHandle>
-  /** Whether the whole response should stay readable when it exceeds memory; called as it grows. */
-  isWanted: () => boolean
-  /** Called when the last reader has left. */
-  onUnread: () => void
+  spool: Spool
+  /** A larger response is spooled only while it has several readers. */
+  maxBytes: number
+  /** Whether it was requested before, and so will be again. */
+  isRepeated: boolean
 }
+
+/** Bytes of a response; `done` is called when they are no longer needed. */
+type Piece = { bytes: Buffer; done: () => void }
 
 // Kept in memory from the start, for readers that join a moment later.
 const headBytes = 2 * 1024 * 1024
@@ -32,10 +31,11 @@ const windowBytes = 512 * 1024
 const batchBytes = 256 * 1024
 
 /**
- * A response with one writer and many readers. Its beginning is in memory. Beyond that, a wanted response moves to a
- * file and grows at git's speed; any other grows at the speed of its slowest reader, and no further reader can join.
+ * A response with one writer and many readers. Its beginning is in memory. Beyond that, a response that is shared or was
+ * requested before is spooled to a file and grows at git's speed; any other grows at the speed of its slowest reader, and
+ * no further reader can join.
  */
-export function createResponsePipe({ openFile, isWanted, onUnread }: Options) {
+export function createResponsePipe({ spool, maxBytes, isRepeated }: Options) {
   const readers = new Set<{ at: number }>()
   let pieces: Buffer[] = []
   // The offset of the first piece. Earlier bytes are in the file, or no reader needs them.
@@ -43,9 +43,11 @@ export function createResponsePipe({ openFile, isWanted, onUnread }: Options) {
   let size = 0
   let file: FileHandle | undefined
   let isWhole = true
+  let isShared = isRepeated
   let ended: PipeEnd | undefined
   let failure: Error | undefined
   let holds = 0
+  const unread = new AbortController()
   let grown = Promise.withResolvers<void>()
   let wasRead = Promise.withResolvers<void>()
 
@@ -59,12 +61,14 @@ export function createResponsePipe({ openFile, isWanted, onUnread }: Options) {
     wasRead = Promise.withResolvers()
   }
 
+  const isSpooled = () => !spool.isFull() && (readers.size > 1 || (isShared && size <= maxBytes))
+
   async function add(bytes: Buffer): Promise<void> {
     pieces.push(bytes)
     size += bytes.length
     wakeReaders()
     if (isWhole && size - piecesAt < (file ? batchBytes : headBytes)) return
-    if (isWhole && isWanted() && (await moveToFile())) return
+    if (isWhole && isSpooled() && (await moveToFile())) return
     isWhole = false
     for (;;) {
       dropRead()
@@ -78,7 +82,7 @@ export function createResponsePipe({ openFile, isWanted, onUnread }: Options) {
     // The last other hold may be released meanwhile.
     using _hold = hold()
     try {
-      file ??= await openFile()
+      file ??= await spool.open()
       await writeAll(file, Buffer.concat(pieces), piecesAt)
     } catch {
       // The disk may be full. Present readers are still served from memory.
@@ -106,10 +110,8 @@ export function createResponsePipe({ openFile, isWanted, onUnread }: Options) {
     throw new RangeError(`No byte ${at} in a response of ${size} bytes.`)
   }
 
-  async function nextFor(
-    reader: { at: number },
-    signal: AbortSignal,
-  ): Promise<ResponsePiece | undefined> {
+  /** The next piece for a reader, as soon as there is one, or the end. */
+  async function next(reader: { at: number }, signal: AbortSignal): Promise<Piece | PipeEnd> {
     for (;;) {
       signal.throwIfAborted()
       if (reader.at < size) {
@@ -123,8 +125,22 @@ export function createResponsePipe({ openFile, isWanted, onUnread }: Options) {
         return piece
       }
       if (failure) throw failure
-      if (ended) return undefined
+      if (ended) return ended
       await orAborted(grown.promise, signal)
+    }
+  }
+
+  async function copy(reader: { at: number }, sink: ResponseSink): Promise<PipeEnd> {
+    const { output, signal, onBegin, onProgress } = sink
+    using draining = watchDrain(output, signal)
+    for (let isFirst = true; ; isFirst = false) {
+      const piece = await next(reader, signal)
+      if (!('bytes' in piece)) return piece
+      if (isFirst) onBegin()
+      onProgress()
+      const isWritable = output.write(piece.bytes, (error) => error || piece.done())
+      if (!isWritable) await draining.wait()
+      onProgress()
     }
   }
 
@@ -162,28 +178,30 @@ export function createResponsePipe({ openFile, isWanted, onUnread }: Options) {
 
     hold,
     size: () => size,
-    hasEnded: () => ended !== undefined,
     hasFile: () => file !== undefined,
     /** Whether a new reader can read all of it. */
     isWhole: () => isWhole && !failure,
-    readers: () => readers.size,
 
     /** Moves all bytes to a file; false when that fails. Only for a complete response. */
     store: async () => isWhole && (pieces.length === 0 || (await moveToFile())),
+
+    /** Aborted when the last reader leaves before the end. */
+    unread: unread.signal,
 
     /** Opens a reader. Only while `isWhole`. */
     read(): ResponseReader {
       const reader = { at: 0 }
       const held = hold()
       readers.add(reader)
+      isShared ||= readers.size > 1
       return {
-        next: (signal) => nextFor(reader, signal),
-        ended: () => ended,
+        copyTo: (sink) => copy(reader, sink),
         [Symbol.dispose]() {
           readers.delete(reader)
           held[Symbol.dispose]()
           wakeWriter()
-          if (readers.size === 0) onUnread()
+          if (readers.size === 0 && !ended)
+            unread.abort(new Error('The last reader of this response has left.'))
         },
       }
     },
@@ -200,7 +218,7 @@ async function writeAll(file: FileHandle, bytes: Buffer, at: number): Promise<vo
 const maxSpareBuffers = 8
 const spareBuffers: Buffer[] = []
 
-async function readPiece(file: FileHandle, from: number, to: number): Promise<ResponsePiece> {
+async function readPiece(file: FileHandle, from: number, to: number): Promise<Piece> {
   const buffer = spareBuffers.pop() ?? Buffer.allocUnsafeSlow(batchBytes)
   const { bytesRead } = await file.read(buffer, 0, Math.min(batchBytes, to - from), from)
   if (bytesRead === 0) throw new Error('The file of a cached response was truncated.')

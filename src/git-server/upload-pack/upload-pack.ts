@@ -7,6 +7,7 @@ import type { Git } from '../../git/process/git-process.ts'
 import { deadline } from '../../git/process/stall-timeout.ts'
 import { readArchiveRequest } from '../../git/protocol/archive-request.ts'
 import { readWish, skipAdvertisement } from '../../git/protocol/fetch-session.ts'
+import { type PipeEnd, pipeProcess, type ResponseSink } from '../../git/protocol/pipe-process.ts'
 import { firstPacket, type Packet, packet } from '../../git/protocol/pkt-line.ts'
 import { type Body, bodyOf, collect, limited } from '../../git/protocol/request-body.ts'
 import { assertCommand, malformedRequest, requestsIn } from '../../git/protocol/requests.ts'
@@ -19,13 +20,20 @@ import {
   respondEmpty,
 } from '../requests/git-request.ts'
 import type { Measure } from '../requests/operations.ts'
-import { respond, type WatchedRequest, watchRequest } from '../requests/respond.ts'
+import {
+  conclude,
+  respond,
+  sinkOf,
+  type WatchedRequest,
+  watchRequest,
+} from '../requests/respond.ts'
+import { createCacheKeyOf } from './cache-key.ts'
 import type { ResponseCache } from './response-cache.ts'
 
 type Dependencies = {
   git: Git
   limiters: GitLimiters
-  responseCache: Pick<ResponseCache, 'serve'>
+  responseCache: Pick<ResponseCache, 'fetch'>
   settings: PlainSettings
   stallMs: number
   measure: Measure
@@ -50,13 +58,28 @@ export function createUploadPack(dependencies: Dependencies) {
   })
   const serveList = measure('list', dependencies.list)
 
-  const servePack = measure('fetch', (watched: WatchedRequest, input: Buffer) =>
-    responseCache.serve(watched, {
-      input,
+  const cacheKeyOf = createCacheKeyOf()
+
+  const servePack = measure('fetch', async (watched: WatchedRequest, input: Buffer) => {
+    const ended = await responseCache.fetch(cacheKeyOf(watched, input), sinkOf(watched), {
       acquire: (signal) => limiters.fetch.acquire(keysOf(watched), signal),
-      start: () => git.start(gitCommands.fetch(watched.repository.path), watched),
-    }),
-  )
+      produce: (sink) => producePack(watched, input, sink),
+    })
+    return await conclude(watched, ended)
+  })
+
+  async function producePack(
+    { repository, protocol }: WatchedRequest,
+    input: Buffer,
+    sink: ResponseSink,
+  ): Promise<PipeEnd> {
+    await using child = await git.start(gitCommands.fetch(repository.path), { protocol })
+    const streams = { ...sink, input: bodyOf(input), sendsAllFirst: true }
+    const ended = await pipeProcess(child, streams)
+    const { exitCode, complaint } = ended
+    if (exitCode !== 0) log.warn({ repositoryId: repository.id, exitCode, complaint }, 'git failed')
+    return ended
+  }
 
   async function serveFetch(
     request: GitRequest | WatchedRequest,

@@ -6,16 +6,20 @@ import type { ReportSplitter } from './push-report.ts'
 import type { Body } from './request-body.ts'
 import { createResponsePackets } from './response-packets.ts'
 
-type Streams = {
-  input: Body
+/** Where a response is written. */
+export type ResponseSink = {
   output: Writable
-  /** Whether to drain the input after git has ended: some clients read the response only after sending everything. */
-  sendsAllFirst: boolean
   signal: AbortSignal
   /** Called once, before the first byte of output. */
   onBegin: () => void
   /** Called for every chunk of output. */
   onProgress: () => void
+}
+
+type Streams = ResponseSink & {
+  input: Body
+  /** Whether to drain the input after git has ended: some clients read the response only after sending everything. */
+  sendsAllFirst: boolean
   /** Called when all input and output is transferred; git may end slightly later. */
   onSaid?: (() => void) | undefined
   /** Delays the report at the end of the output. */
