@@ -3,6 +3,7 @@ import type { Database } from '../database/database.ts'
 import { hasUnread, listEventsAfter, lockCursor, updateCursor } from '../events/cursors.ts'
 import { countNewObjects } from '../git/maintenance/maintain.ts'
 import { addPushes, presentAmong, requestAtLeastQuick } from './maintenance-store.ts'
+import { weighPushes } from './push-weights.ts'
 
 type Options = {
   db: Database
@@ -15,8 +16,6 @@ type Options = {
   pathOf: (repositoryId: string) => string
 }
 
-// A push that moves many refs counts as several: each ref is a loose file until it is packed, and slows reads like a pack.
-const refsPerPush = 4
 // Without a bitmap a clone reads every object, which takes about 0.1 s for this many.
 const largeObjects = 10_000
 
@@ -43,28 +42,13 @@ function countBatch({ db, clock, dueAfter }: Options, pushed: Set<string>): Prom
     const events = await listEventsAfter(tx, counted)
     const last = events.at(-1)
     if (!last) return false
-    const pushes = new Map<string, Map<string, number>>()
-    const imported = new Set<string>()
-    for (const { kind, repositoryId, data } of events) {
-      if (repositoryId === null) continue
-      if (kind === 'repository.imported') imported.add(repositoryId)
-      // A push has one event per ref.
-      if (kind === 'push') {
-        const { pushId } = JSON.parse(data)
-        const refs = pushes.get(repositoryId) ?? new Map<string, number>()
-        pushes.set(repositoryId, refs.set(pushId, (refs.get(pushId) ?? 0) + 1))
-      }
-    }
-    const present = await presentAmong(tx, [...new Set([...pushes.keys(), ...imported])])
-    for (const repositoryId of present) {
-      const counts = [...(pushes.get(repositoryId)?.values() ?? [])]
-      const weight = counts.reduce(
-        (sum, refs) => sum + Math.ceil(refs / refsPerPush),
-        imported.has(repositoryId) ? dueAfter : 0,
-      )
+    const found = weighPushes(events, dueAfter)
+    const present = await presentAmong(tx, [...found.weights.keys()])
+    for (const [repositoryId, weight] of found.weights) {
+      if (!present.has(repositoryId)) continue
       await addPushes(tx, { repositoryId, pushes: weight, now: clock.now() })
+      if (found.pushed.has(repositoryId)) pushed.add(repositoryId)
     }
-    for (const id of pushes.keys()) if (present.has(id)) pushed.add(id)
     await updateCursor(tx, 'maintenance', last.seq)
     return true
   })

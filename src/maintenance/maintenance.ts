@@ -15,6 +15,7 @@ import type { Git } from '../git/process/git-process.ts'
 import type { Directories } from '../repositories/directories.ts'
 import type { Hold, RepositoryHolds } from '../repositories/repository-holds.ts'
 import { countPushes } from './count-pushes.ts'
+import { affordableExtent, pruneIntervalMs, retryDelayMs, wantedExtent } from './extent.ts'
 import {
   claimNext,
   countDue,
@@ -59,10 +60,8 @@ type Dependencies = {
 }
 
 const pruneAfterMs = 14 * dayMs
-const pruneIntervalMs = 7 * dayMs
 const leaseMs = 60_000
 const extendIntervalMs = 20_000
-const retryAfterMs = 10 * 60_000
 // Bounds how long one slow push can delay the maintenance of other repositories.
 const maxPushWaitMs = 10 * 60_000
 
@@ -119,7 +118,7 @@ export function createMaintenance(dependencies: Dependencies) {
   async function fail(row: Maintained, error: unknown): Promise<MaintenanceOutcome> {
     const { repositoryId, failures } = row
     const fault = error instanceof Error ? error.message : String(error)
-    const waitMs = Math.min(dayMs, retryAfterMs * 2 ** Math.min(failures, 10))
+    const waitMs = retryDelayMs(failures)
     const exists = await recordFailure(db, row, { fault, notBefore: clock.now() + waitMs })
     if (!exists) {
       // A running git may have recreated directories of the deleted repository.
@@ -163,10 +162,9 @@ export function createMaintenance(dependencies: Dependencies) {
     const startedAt = performance.now()
     await using hold = await repositoryHolds.acquire(repositoryId)
     const before = await readStorage(directory)
-    const wanted = extentOf(row, clock.now())
-    const { extent, fault } = await affordableExtent(wanted, before)
+    const { extent, error } = await extentFor(wantedExtent(row, clock.now()), before)
     await maintainIn(directory, extent, { hold, repositoryId, signal })
-    if (fault) throw fault
+    if (error) throw error
     const after = await readStorage(directory)
     return {
       extent,
@@ -201,21 +199,14 @@ export function createMaintenance(dependencies: Dependencies) {
     }
   }
 
-  /** The extent for which there is space: a repack needs the space of its packs a second time until it ends. */
-  async function affordableExtent(wanted: MaintenanceExtent, { bytes, largest }: Storage) {
+  async function extentFor(wanted: MaintenanceExtent, storage: Storage) {
     const spaceError = await freeSpace.require().then(
       () => undefined,
       (error: Error) => error,
     )
-    if (spaceError) return { extent: 'refs' as const, fault: spaceError }
+    if (spaceError) return { extent: 'refs' as const, error: spaceError }
     const { freeBytes, leastBytes } = await freeSpace.measure()
-    const availableBytes = freeBytes - leastBytes
-    if (wanted === 'full' && availableBytes >= bytes) return { extent: wanted }
-    if (wanted !== 'full' && availableBytes >= bytes - largest) return { extent: wanted }
-    const fault = new Error(
-      `Only ${availableBytes} bytes are available; repacking ${bytes} bytes of packs may need as many.`,
-    )
-    return { extent: 'refs' as const, fault }
+    return affordableExtent(wanted, storage, freeBytes - leastBytes)
   }
 
   return {
@@ -237,11 +228,6 @@ export function createMaintenance(dependencies: Dependencies) {
     /** The number of repositories that are due. */
     countDue: () => countDue(db, rules()),
   }
-}
-
-function extentOf({ wanted, isUnpruned, prunedAt }: Maintained, now: number): MaintenanceExtent {
-  if (wanted === 'full' || wanted === 'quick') return wanted
-  return isUnpruned === 1 && prunedAt < now - pruneIntervalMs ? 'full' : 'quick'
 }
 
 /** Waits for a promise up to a time; returns whether it resolved. Throws when the signal is aborted. */
