@@ -1,0 +1,39 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { Problem } from '../base/problem.ts'
+import { toGivenFiles, toWorkflowPaths } from './workflow-paths.ts'
+
+test('names are within the folder of workflows, once each', () => {
+  assert.deepEqual(toWorkflowPaths(['ci.yml', '.svc/workflows/ci.yml', 'deploy/site.yaml']), [
+    '.svc/workflows/ci.yml',
+    '.svc/workflows/deploy/site.yaml',
+  ])
+})
+
+test('a path outside the folder, or of no YAML file, is refused at its pointer', () => {
+  for (const file of [
+    '/etc/ci.yml',
+    '../ci.yml',
+    'a//b.yml',
+    'a/./b.yml',
+    'a\nb.yml',
+    'ci.txt',
+    '',
+  ])
+    assert.throws(
+      () => toWorkflowPaths(['ok.yml', file]),
+      (error) => error instanceof Problem && error.errors?.[0]?.pointer === '/files/1',
+      JSON.stringify(file),
+    )
+})
+
+test('files that are given twice are refused', () => {
+  const contents = [
+    { path: 'ci.yml', text: 'a' },
+    { path: '.svc/workflows/ci.yml', text: 'b' },
+  ]
+  assert.throws(() => toGivenFiles(contents), /given twice/)
+  assert.deepEqual(toGivenFiles(contents.slice(0, 1)), [
+    { path: '.svc/workflows/ci.yml', text: 'a' },
+  ])
+})
