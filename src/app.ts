@@ -18,8 +18,7 @@ import { createEventNotifier } from './events/event-notifier.ts'
 import { createGit } from './git/process/git-process.ts'
 import { endOrphans } from './git/process/orphans.ts'
 import type { SpawnHelper } from './git/process/spawn-helper.ts'
-import { sshOwner } from './git-server/ssh/ssh-process.ts'
-import { toSshUrl } from './git-server/ssh/ssh-url.ts'
+import { sshOwner, toSshUrl } from './git-server/ssh/ssh-process.ts'
 import { createMaintenance } from './maintenance/maintenance.ts'
 import { createMaintenanceRequests } from './maintenance/maintenance-requests.ts'
 import { defaultAllowed } from './outbound/allowed-ranges.ts'
@@ -107,7 +106,6 @@ export async function openApp(options: Options) {
   const maintenanceRequests = createMaintenanceRequests({ db, clock })
   // Only one process at a time does a server's work, so leases under this name from earlier are this server's own.
   const holder = `${hostname()}:${dataDir}`
-  const work = { db, git, directories, freeSpace, settings, clock, faultPoint, log, holder }
   const protections = createProtections({ db, clock })
   const collaborators = createCollaborators({ db, clock })
   const vault = openVaultLater(settings)
@@ -218,8 +216,7 @@ export async function openApp(options: Options) {
     refresh,
     recheckAccess,
     maintenanceRequests,
-    /** Dependencies of maintenance. */
-    work,
+    holder,
 
     /** Throws unless the encryption keys can decrypt every secret. */
     assertKeysOpen: async () => assertKeysOpen(db, { vault: await vault(), settings, log }),
@@ -242,7 +239,18 @@ export async function openApp(options: Options) {
         await endOrphans(sshOwner(dataDir), dataDir)
       }
       const repositoryHolds = createRepositoryHolds({ directories, log, startedAt: Date.now() })
-      const maintenance = createMaintenance({ ...work, repositoryHolds })
+      const maintenance = createMaintenance({
+        db,
+        git,
+        directories,
+        repositoryHolds,
+        freeSpace,
+        settings,
+        clock,
+        faultPoint,
+        log,
+        holder,
+      })
       return (
         (await maintenance.isWanted()) && maintenance.runNext(new AbortController().signal, 'due')
       )

@@ -66,7 +66,13 @@ test('folders import only from lower rows', () => {
 /** The folders within two large ones, in rows of the same kind. */
 const innerRows = {
   git: [['import', 'maintenance', 'protocol'], ['objects', 'refs'], ['process']],
-  'git-server': [['http', 'ssh'], ['git-engine'], ['receive-pack', 'upload-pack'], ['requests']],
+  'git-server': [
+    ['git-server'],
+    ['http', 'ssh'],
+    ['git-engine'],
+    ['receive-pack', 'upload-pack'],
+    ['requests'],
+  ],
 }
 
 test('folders within a folder import only from lower rows', () => {

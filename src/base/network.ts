@@ -13,3 +13,8 @@ export function networkOf(address: string): string {
   const zeros = Array(Math.max(0, groups - first.length - last.length)).fill('0')
   return [...first, ...zeros, ...last].slice(0, prefixGroups).join(':')
 }
+
+/** Replaces a wildcard address in a URL, which clients cannot connect to, by the loopback address. */
+export function reachable(url: string): string {
+  return url.replace(/(?<=[/@])0\.0\.0\.0:/, '127.0.0.1:').replace(/(?<=[/@])\[::\]:/, '[::1]:')
+}

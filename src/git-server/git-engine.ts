@@ -1,48 +1,77 @@
+import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import type { FreeSpace } from '../config/free-space.ts'
 import type { PlainSettings } from '../config/settings.ts'
 import type { Via } from '../database/schema.ts'
 import type { Git } from '../git/process/git-process.ts'
-import type { RefCache } from '../git/refs/ref-cache.ts'
 import type { RepositoryHolds } from '../repositories/repository-holds.ts'
-import type { Pushes } from './receive-pack/pushes.ts'
-import { createReceivePack } from './receive-pack/receive-pack.ts'
+import {
+  createReceivePack,
+  type PushAuthority,
+  type ReceivePack,
+} from './receive-pack/receive-pack.ts'
 import type { GitLimiters } from './requests/git-limiters.ts'
-import { createMeasure, type Operation } from './requests/operations.ts'
-import { createAdvertiser } from './upload-pack/advertise-refs.ts'
-import type { ResponseCache } from './upload-pack/response-cache.ts'
-import { createUploadPack } from './upload-pack/upload-pack.ts'
+import { createMeasure, type FetchSource, type Operation } from './requests/operations.ts'
+import { type CacheCounts, createUploadPack, type UploadPack } from './upload-pack/upload-pack.ts'
 
-export type GitEngine = ReturnType<typeof createGitEngine>
+/**
+ * Git's smart protocol for an opened repository, independent of the transport:
+ * https://git-scm.com/docs/pack-protocol and https://git-scm.com/docs/protocol-v2
+ */
+export type GitEngine = Omit<UploadPack, 'count'> & { push: ReceivePack; count: () => GitCounts }
+
+/** The git processes and the caches of one process. */
+export type GitCounts = CacheCounts & { processes: number }
 
 type Dependencies = {
   git: Git
-  refCache: RefCache
-  pushes: Pick<Pushes, 'authorize' | 'finalize'>
   /** The transport that it serves. */
   via: Via
+  pushes: PushAuthority
   repositoryHolds: Pick<RepositoryHolds, 'acquire'>
   limiters: GitLimiters
-  responseCache: Pick<ResponseCache, 'fetch'>
-  freeSpace: FreeSpace
+  freeSpace: Pick<FreeSpace, 'isShort' | 'require'>
   settings: PlainSettings
+  clock: Clock
   log: Log
   /** Called when an operation has ended. */
   onOperation: (operation: Operation) => void
+  /** Called for each fetch. */
+  onFetch: (source: FetchSource) => void
 }
 
-/**
- * Serves Git's smart protocol for an opened repository, independent of the transport:
- * https://git-scm.com/docs/pack-protocol and https://git-scm.com/docs/protocol-v2
- */
-export function createGitEngine(dependencies: Dependencies) {
-  const measure = createMeasure(dependencies.onOperation)
-  const stallMs = dependencies.settings.gitStallSeconds * 1000
-  const parts = { ...dependencies, measure, stallMs }
-  const { advertise, advertiseFromCache, list } = createAdvertiser(parts)
+export function createGitEngine(dependencies: Dependencies): GitEngine {
+  const { git, via, pushes, repositoryHolds, limiters, freeSpace, settings, clock, log } =
+    dependencies
+  const { onOperation, onFetch } = dependencies
+  const measure = createMeasure(onOperation)
+  const stallMs = settings.gitStallSeconds * 1000
+  const uploadPack = createUploadPack({
+    git,
+    via,
+    limiters,
+    freeSpace,
+    settings,
+    stallMs,
+    clock,
+    log,
+    measure,
+    onFetch,
+  })
+  const receivePack = createReceivePack({
+    git,
+    pushes,
+    via,
+    repositoryHolds,
+    limiters,
+    freeSpace,
+    settings,
+    stallMs,
+    log,
+  })
   return {
-    ...createUploadPack({ ...parts, advertiseFromCache, list }),
-    advertise: measure('offer', advertise),
-    push: measure('push', createReceivePack(parts).push),
+    ...uploadPack,
+    push: measure('push', receivePack),
+    count: () => ({ ...uploadPack.count(), processes: git.count() }),
   }
 }

@@ -1,8 +1,6 @@
 import type { Clock } from '../base/clock.ts'
-import type { FairLimiter } from '../concurrency/fair-limiter.ts'
 import type { FreeSpace } from '../config/free-space.ts'
 import type { Database } from '../database/database.ts'
-import type { Git } from '../git/process/git-process.ts'
 import type { LaterMetrics } from './later.ts'
 import {
   countPendingDeliveries,
@@ -13,70 +11,64 @@ import {
 
 type CacheUsage = { entries: number; bytes: number }
 
-/** Requests for refs by their source, and the memory for refs. */
-type RefCounts = { hit: number; read: number; git: number; bytes: number }
+/** The git processes and the caches of one process; `refs` counts requests by their source, and the memory for refs. */
+type GitCounts = {
+  processes: number
+  responses: CacheUsage
+  refs: { hit: number; read: number; git: number; bytes: number }
+}
+
+type LimiterCounts = { running: number; waiting: number }
 
 type GaugeSources = {
   db: Database
   clock: Clock
-  git: Pick<Git, 'count'>
   freeSpace: Pick<FreeSpace, 'measure'>
-  limiters: Record<'fetch' | 'push', Pick<FairLimiter, 'counts'>>
+  gitServer: { count: () => GitCounts & { limiters: Record<'fetch' | 'push', LimiterCounts> } }
+  /** The SSH process; undefined when there is none. */
+  ssh: { count: () => Promise<GitCounts> } | undefined
   /** The number of repositories that are due for maintenance. */
-  countDue: () => Promise<number>
-  responseCache: { count: () => CacheUsage }
-  refCache: { count: () => RefCounts }
-  /** The git processes and caches of the SSH process; undefined when there is none. */
-  countSsh: (() => Promise<{ gitProcesses: number; kept: CacheUsage; refs: RefCounts }>) | undefined
+  maintenance: { countDue: () => Promise<number> }
   workflows: { count: () => Promise<{ status: string; count: number | string }[]> }
 }
 
 /** Adds the metrics that are read at each scrape. */
 export function addGauges(
   metrics: Pick<LaterMetrics, 'gauge' | 'counter'>,
-  sources: GaugeSources,
+  { db, clock, freeSpace, gitServer, ssh, maintenance, workflows }: GaugeSources,
 ): void {
-  const { db, clock, git, freeSpace, limiters, responseCache, refCache, countSsh, workflows } =
-    sources
-  const { fetch, push } = limiters
-  const limiterCounts = (field: 'running' | 'waiting') => async () => ({
-    fetch: fetch.counts()[field],
-    push: push.counts()[field],
-  })
-  const cacheCounts = (field: keyof CacheUsage) => async () => ({
-    main: responseCache.count()[field],
-    ...(countSsh && { ssh: (await countSsh()).kept[field] }),
+  const limiterCounts = (field: keyof LimiterCounts) => async () => {
+    const { fetch, push } = gitServer.count().limiters
+    return { fetch: fetch[field], push: push[field] }
+  }
+  const byProcess = (read: (counts: GitCounts) => number) => async () => ({
+    main: read(gitServer.count()),
+    ...(ssh && { ssh: read(await ssh.count()) }),
   })
   const gauges: Parameters<LaterMetrics['gauge']>[0][] = [
     {
       name: 'svc_git_processes',
       help: 'Running git processes, by the process that started them.',
       label: 'process',
-      read: async () => ({
-        main: git.count(),
-        ...(countSsh && { ssh: (await countSsh()).gitProcesses }),
-      }),
+      read: byProcess(({ processes }) => processes),
     },
     {
       name: 'svc_fetch_cache_entries',
       help: 'Cached fetch responses, by the process that has them.',
       label: 'process',
-      read: cacheCounts('entries'),
+      read: byProcess(({ responses }) => responses.entries),
     },
     {
       name: 'svc_fetch_cache_bytes',
       help: 'Bytes of cached fetch responses, by the process that has them.',
       label: 'process',
-      read: cacheCounts('bytes'),
+      read: byProcess(({ responses }) => responses.bytes),
     },
     {
       name: 'svc_refs_snapshots_bytes',
       help: 'Approximate memory of cached refs, by the process that has them.',
       label: 'process',
-      read: async () => ({
-        main: refCache.count().bytes,
-        ...(countSsh && { ssh: (await countSsh()).refs.bytes }),
-      }),
+      read: byProcess(({ refs }) => refs.bytes),
     },
     {
       name: 'svc_git_limiter_running',
@@ -103,7 +95,7 @@ export function addGauges(
     {
       name: 'svc_maintenance_due',
       help: 'Repositories that are due for maintenance.',
-      read: sources.countDue,
+      read: maintenance.countDue,
     },
     {
       name: 'svc_workflow_runs',
@@ -141,8 +133,8 @@ export function addGauges(
     help: 'Requests for refs by source: memory (hit), files (read), or git (git).',
     label: 'result',
     read: async () => {
-      const [main, ssh] = [refCache.count(), (await countSsh?.())?.refs]
-      const sum = (of: 'hit' | 'read' | 'git') => main[of] + (ssh?.[of] ?? 0)
+      const [main, other] = [gitServer.count().refs, (await ssh?.count())?.refs]
+      const sum = (of: 'hit' | 'read' | 'git') => main[of] + (other?.[of] ?? 0)
       return { hit: sum('hit'), read: sum('read'), git: sum('git') }
     },
   })

@@ -13,8 +13,6 @@ import {
   type Service,
 } from '../requests/git-request.ts'
 
-export type GitOverHttp = ReturnType<typeof createGitOverHttp>
-
 /** A request of Git's HTTP protocol whose principal and repository are known. */
 export type HttpExchange = {
   request: IncomingMessage

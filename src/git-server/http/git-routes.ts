@@ -1,18 +1,24 @@
 import { Problem } from '../../base/problem.ts'
-import type { Settings } from '../../config/settings.ts'
+import type { PlainSettings } from '../../config/settings.ts'
 import type { FindRequest, StreamRoute } from '../../http/route.ts'
 import type { Repositories, Repository } from '../../repositories/repositories.ts'
+import type { GitEngine } from '../git-engine.ts'
 import type { Service } from '../requests/git-request.ts'
-import type { GitOverHttp, HttpExchange } from './git-over-http.ts'
+import { createGitOverHttp, type HttpExchange } from './git-over-http.ts'
 import { lfsRoutes } from './lfs-routes.ts'
 
-type Dependencies = { repositories: Repositories; gitOverHttp: GitOverHttp; settings: Settings }
+type Dependencies = {
+  repositories: Pick<Repositories, 'open'>
+  engine: GitEngine
+  settings: Pick<PlainSettings, 'fetchRequestMaxBytes' | 'pushMaxBytes'>
+}
 
 const permissionFor = (service: Service) =>
   service === 'git-upload-pack' ? 'repo:read' : 'repo:write'
 
 /** The routes of Git's smart protocol at `/repos/<name>.git`, and of Git LFS, which is refused. */
-export function gitRoutes({ repositories, gitOverHttp, settings }: Dependencies): StreamRoute[] {
+export function gitRoutes({ repositories, engine, settings }: Dependencies): StreamRoute[] {
+  const gitOverHttp = createGitOverHttp(engine)
   const find = ({ principal, permission, params }: FindRequest): Promise<Repository> => {
     const { repository = '' } = params
     if (!repository.endsWith('.git')) {

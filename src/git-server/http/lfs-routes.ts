@@ -1,6 +1,6 @@
 import { Problem } from '../../base/problem.ts'
 import type { StreamRoute } from '../../http/route.ts'
-import { lfsRefusal } from '../requests/lfs-refusal.ts'
+import { lfsRefusal } from '../requests/git-request.ts'
 
 type Dependencies = { find: StreamRoute['find'] }
 

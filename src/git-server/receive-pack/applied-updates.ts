@@ -1,4 +1,6 @@
 import type { Db, PushRow } from '../../database/schema.ts'
+import type { Git } from '../../git/process/git-process.ts'
+import { findObjects } from '../../git/refs/forced-updates.ts'
 import { zeroId } from '../../git/refs/ref-name.ts'
 import { type RefUpdate, readRefs, resolveSymbolicRefs } from '../../git/refs/refs.ts'
 import { listSince } from './push-store.ts'
@@ -9,6 +11,32 @@ export type IntendedUpdate = RefUpdate & {
   isStale?: true
   /** A deletion of a ref that did not exist when the push was authorized. */
   isAbsent?: true
+}
+
+/** The intent of a push that requests some updates, given the present values of their refs. */
+export async function toIntended(
+  git: Git,
+  directory: string,
+  updates: RefUpdate[],
+): Promise<IntendedUpdate[]> {
+  const names = updates.map(({ ref }) => ref)
+  const values = await readRefs(directory, names)
+  const isStale = ({ ref, before }: RefUpdate) => values.get(ref) !== before
+  const claimed = updates
+    .filter((update) => update.after === zeroId && isStale(update))
+    .map(({ before }) => before)
+    .filter((before) => before !== zeroId)
+  const found = claimed.length > 0 ? await findObjects(git, directory, claimed) : new Map()
+  return updates.map((update): IntendedUpdate => {
+    const { ref, before, after } = update
+    const value = values.get(ref) ?? zeroId
+    // Git only warns about it and updates the other refs.
+    if (after === zeroId && value === zeroId) return { ...update, isAbsent: true }
+    if (!isStale(update)) return update
+    // Git ignores the old value of a deletion when it does not have that object.
+    if (after === zeroId && !found.has(before)) return { ref, before: value, after }
+    return { ...update, isStale: true }
+  })
 }
 
 /**

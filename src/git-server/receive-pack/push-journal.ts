@@ -9,7 +9,36 @@ import { isOverwriting } from '../../git/refs/retained-refs.ts'
 import type { Repository } from '../../repositories/repositories.ts'
 import { deleteFinished, type FinishedPush, findPushes, listPushSizes } from './push-store.ts'
 
-export type PushJournal = ReturnType<typeof createPushJournal>
+/** The journal of pushes and the refs that they changed. */
+export type PushJournal = {
+  /** Finds a push of a repository. Throws `push_not_found`. */
+  get: (repository: Repository, id: string) => Promise<FinishedPush>
+  /** A push as the API describes it. Throws `push_not_found`. */
+  find: (repository: Repository, id: string) => Promise<JournalEntry>
+  /** A page of the pushes before an id, newest first, limited in size; `isAll` when none are left. */
+  list: (
+    repository: Repository,
+    page: { before: string; limit: number; ref: string | undefined },
+  ) => Promise<{ pushes: JournalEntry[]; isAll: boolean }>
+  /** The present obstacle to an undo, if any. */
+  obstacleTo: (push: FinishedPush, repository: Repository) => Promise<Obstacle | undefined>
+  /** The id of the last push that changed a ref, if it is known. */
+  lastOf: (repository: Repository, ref: string) => Promise<string | undefined>
+  /** Deletes pushes older than the retention period, except those whose commits are still retained. */
+  prune: () => Promise<void>
+}
+
+/** A push as the API describes it. */
+export type JournalEntry = Pick<
+  FinishedPush,
+  'id' | 'via' | 'finishedAt' | 'keptUntil' | 'undoes'
+> & {
+  repoName: string
+  actor: { id: string; username: string }
+  pushedAt: number
+  refs: (PushedUpdate & { created: boolean; deleted: boolean })[]
+  undoable: boolean
+}
 
 type Dependencies = {
   db: Database
@@ -24,8 +53,7 @@ export type Obstacle = { moved: string[] } | 'not-kept'
 const pageMaxLength = 500_000
 const pruneBatchSize = 1000
 
-/** The journal of pushes and the refs that they changed. */
-export function createPushJournal({ db, settings, clock }: Dependencies) {
+export function createPushJournal({ db, settings, clock }: Dependencies): PushJournal {
   /** The obstacle to an undo, given the present values of the refs that the push changed. */
   function obstacleTo(
     { updates, keptUntil }: FinishedPush,
@@ -37,13 +65,12 @@ export function createPushJournal({ db, settings, clock }: Dependencies) {
     return updates.some(isOverwriting) && !isKept ? 'not-kept' : undefined
   }
 
-  async function describe(repository: Repository, pushes: FinishedPush[]) {
+  async function describe(repository: Repository, pushes: FinishedPush[]): Promise<JournalEntry[]> {
     const refs = new Set(pushes.flatMap(({ updates }) => updates.map(({ ref }) => ref)))
     const values = await readRefs(repository.path, [...refs])
     return pushes.map((push) => toPush(push, repository, obstacleTo(push, values) === undefined))
   }
 
-  /** Finds a push of a repository. Throws `push_not_found`. */
   async function get({ id: repositoryId }: Repository, id: string): Promise<FinishedPush> {
     const [push] = isId(id) ? await findPushes(db, repositoryId, [id]) : []
     if (push) return push
@@ -53,18 +80,13 @@ export function createPushJournal({ db, settings, clock }: Dependencies) {
   return {
     get,
 
-    /** A push as the API describes it. Throws `push_not_found`. */
-    async find(repository: Repository, id: string) {
+    async find(repository, id) {
       const [described] = await describe(repository, [await get(repository, id)])
       if (!described) throw new Error('push not described')
       return described
     },
 
-    /** A page of the pushes before an id, newest first, limited in size; `isAll` when none are left. */
-    async list(
-      repository: Repository,
-      { before, limit, ref }: { before: string; limit: number; ref: string | undefined },
-    ) {
+    async list(repository, { before, limit, ref }) {
       const page = { before, limit: limit + 1, ref }
       const sizes = await listPushSizes(db, repository.id, page)
       const ids = sizes.slice(0, Math.min(limit, countFitting(sizes))).map(({ id }) => id)
@@ -72,20 +94,17 @@ export function createPushJournal({ db, settings, clock }: Dependencies) {
       return { pushes: await describe(repository, pushes), isAll: ids.length === sizes.length }
     },
 
-    /** The present obstacle to an undo, if any. */
-    async obstacleTo(push: FinishedPush, { path }: Repository): Promise<Obstacle | undefined> {
+    async obstacleTo(push, { path }) {
       const refs = push.updates.map(({ ref }) => ref)
       return obstacleTo(push, await readRefs(path, refs))
     },
 
-    /** The id of the last push that changed a ref, if it is known. */
-    async lastOf({ id }: Repository, ref: string): Promise<string | undefined> {
+    async lastOf({ id }, ref) {
       const [last] = await listPushSizes(db, id, { before: '', limit: 1, ref })
       return last?.id
     },
 
-    /** Deletes pushes older than the retention period, except those whose commits are still retained. */
-    async prune(): Promise<void> {
+    async prune() {
       const before = clock.now() - settings.eventsKeptDays * dayMs
       while ((await deleteFinished(db, before, pruneBatchSize)) > 0) {}
     },
@@ -102,7 +121,7 @@ function countFitting(sizes: { size: number }[]): number {
   return tooMany === -1 ? sizes.length : tooMany
 }
 
-function toPush(push: FinishedPush, { name }: Repository, undoable: boolean) {
+function toPush(push: FinishedPush, { name }: Repository, undoable: boolean): JournalEntry {
   const { id, actorId, actorUsername, via, judgedAt, finishedAt, keptUntil, undoes } = push
   return {
     id,

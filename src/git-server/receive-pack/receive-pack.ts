@@ -1,3 +1,4 @@
+import type { Principal } from '../../access/principal.ts'
 import { printable } from '../../base/format.ts'
 import type { Log } from '../../base/log.ts'
 import type { Problem } from '../../base/problem.ts'
@@ -5,12 +6,15 @@ import { within } from '../../base/timeouts.ts'
 import type { FreeSpace } from '../../config/free-space.ts'
 import type { PlainSettings } from '../../config/settings.ts'
 import type { Via } from '../../database/schema.ts'
-import type { Git } from '../../git/process/git-process.ts'
+import type { Git, GitProcess } from '../../git/process/git-process.ts'
 import { answerHook } from '../../git/protocol/hook-channel.ts'
+import type { ReportHold } from '../../git/protocol/pipe-process.ts'
 import { flushPacket, packet } from '../../git/protocol/pkt-line.ts'
-import { readPushRequest } from '../../git/protocol/push-commands.ts'
+import { type PushRequest, readPushRequest } from '../../git/protocol/push-commands.ts'
 import { splitReport } from '../../git/protocol/push-report.ts'
 import { type Body, limited } from '../../git/protocol/request-body.ts'
+import type { RefUpdate } from '../../git/refs/refs.ts'
+import type { Repository } from '../../repositories/repositories.ts'
 import type { RepositoryHolds } from '../../repositories/repository-holds.ts'
 import type { GitLimiters } from '../requests/git-limiters.ts'
 import {
@@ -19,19 +23,52 @@ import {
   type RequestOutcome,
   respondEmpty,
 } from '../requests/git-request.ts'
-import { respond, watchRequest } from '../requests/respond.ts'
+import { respond, type WatchedRequest, watchRequest } from '../requests/respond.ts'
 import { connectivityShortcut } from './connectivity-shortcut.ts'
 import { watchFastForward } from './fast-forward.ts'
-import type { Push, Pushes } from './pushes.ts'
+
+/** A push, from the start of its git process. */
+export type Push = {
+  principal: Principal
+  repository: Repository
+  via: Via
+  /** The id of the push that it undoes. */
+  undoes?: string
+  /** Whether it is known to be a single fast-forward. */
+  isFastForward?: boolean | undefined
+  /** The id of its record, once it is authorized. */
+  id?: string
+}
+
+/** Decides about pushes and records them: the main process, also for pushes over SSH. */
+export type PushAuthority = {
+  /** Authorizes a push by the current permissions and branch protections, and records its intent. */
+  authorize: (push: Push, updates: RefUpdate[]) => Promise<void>
+  /**
+   * Marks a push finished and publishes its updates, once git has moved its refs or has ended. False when that failed:
+   * it is then retried until it succeeds.
+   */
+  finalize: (push: Push) => Promise<boolean>
+}
+
+/**
+ * Serves a push: authorized when git's hook runs, and finalized before the client gets git's report. With `mayBeEmpty`
+ * a request without updates gets an empty response.
+ */
+export type ReceivePack = (
+  request: GitRequest,
+  body: Body,
+  mayBeEmpty: boolean,
+) => Promise<RequestOutcome>
 
 type Dependencies = {
   git: Git
-  pushes: Pick<Pushes, 'authorize' | 'finalize'>
+  pushes: PushAuthority
   via: Via
   repositoryHolds: Pick<RepositoryHolds, 'acquire'>
-  limiters: GitLimiters
-  freeSpace: FreeSpace
-  settings: PlainSettings
+  limiters: Pick<GitLimiters, 'push'>
+  freeSpace: Pick<FreeSpace, 'require'>
+  settings: Pick<PlainSettings, 'pushMaxBytes' | 'pushMaxRefs'>
   stallMs: number
   log: Log
 }
@@ -42,71 +79,75 @@ const finishedLater =
   'The push is stored. Its events and deliveries follow when the database is available again.'
 const shownOptionMaxLength = 100
 
-/** Serves pushes. */
-export function createReceivePack(dependencies: Dependencies) {
+export function createReceivePack(dependencies: Dependencies): ReceivePack {
   const { git, pushes, via, repositoryHolds, limiters, freeSpace, settings, stallMs, log } =
     dependencies
 
+  async function runGit(
+    watched: WatchedRequest,
+    pushRequest: PushRequest,
+  ): Promise<RequestOutcome> {
+    const { repository, principal, response } = watched
+    const { whole, config } = await connectivityShortcut(repository.path, pushRequest)
+    await using hold = await repositoryHolds.acquire(repository.id)
+    await using child = await git.startPush(repository.path, { ...watched, config })
+    hold.watch(child.ended)
+    const push: Push = { principal, repository, via }
+    const authorized = answerHook(child.channel, pushRequest.updates, (given) =>
+      pushes.authorize(push, given),
+    ).catch((error) => log.error({ err: error }, 'push authorization failed'))
+    // Known before the hook runs: git has read the whole pack by then.
+    const input = watchFastForward(whole, pushRequest, () => {
+      push.isFastForward = true
+    })
+    let finalized: Promise<boolean> | undefined
+    const finalize = () => {
+      finalized ??= authorized.then(() => pushes.finalize(push))
+      return finalized
+    }
+    try {
+      const hold = holdReport(child, pushRequest, finalize)
+      return await respond(watched, { child, input, onComplete: response.onComplete, hold }, log)
+    } finally {
+      // A client that disconnects does not stop an authorized push: git is given time to complete it.
+      if (push.id === undefined) await child[Symbol.asyncDispose]()
+      await child.ended
+      await finalize()
+    }
+  }
+
+  return async (request, body, mayBeEmpty) => {
+    await freeSpace.require()
+    using watched = watchRequest(request, stallMs)
+    using _permit = await limiters.push.acquire(keysOf(request), watched.signal)
+    const input = limited(body, { ...watched, maxBytes: settings.pushMaxBytes })
+    // The body of a refused push is not read to its end here; the transport discards the rest.
+    using _input = { [Symbol.dispose]: () => void input.return().catch(() => {}) }
+    const pushRequest = await readPushRequest(input, settings.pushMaxRefs)
+    const { updates, refusal } = pushRequest
+    if (refusal) return refuse(request, { ...pushRequest, refusal })
+    if (mayBeEmpty && updates.length === 0) return respondEmpty(request.response)
+    return await runGit(watched, pushRequest)
+  }
+}
+
+/** Holds git's report back until the push is finalized: a client that sees a push succeed must find its events. */
+function holdReport(
+  child: GitProcess,
+  { capabilities, options }: PushRequest,
+  finalize: () => Promise<boolean>,
+): ReportHold {
+  const hasSideBands = capabilities.has('side-band-64k')
+  const splitter = splitReport(hasSideBands)
   return {
-    /**
-     * Serves a push: authorized when git's hook runs, and finalized before the client gets git's report. With
-     * `mayBeEmpty` a request without updates gets an empty response.
-     */
-    async push(request: GitRequest, body: Body, mayBeEmpty: boolean): Promise<RequestOutcome> {
-      const { repository, principal, response } = request
-      await freeSpace.require()
-      using watched = watchRequest(request, stallMs)
-      using _permit = await limiters.push.acquire(keysOf(request), watched.signal)
-      const input = limited(body, { ...watched, maxBytes: settings.pushMaxBytes })
-      // The body of a refused push is not read to its end here; the transport discards the rest.
-      using _input = { [Symbol.dispose]: () => void input.return().catch(() => {}) }
-      const pushRequest = await readPushRequest(input, settings.pushMaxRefs)
-      const { updates, refusal } = pushRequest
-      if (refusal) return refuse(request, { ...pushRequest, refusal })
-      if (mayBeEmpty && updates.length === 0) return respondEmpty(response)
-      const { whole, config } = await connectivityShortcut(repository.path, pushRequest)
-      await using hold = await repositoryHolds.acquire(repository.id)
-      await using child = await git.startPush(repository.path, { ...request, config })
-      hold.watch(child.ended)
-      const push: Push = { principal, repository, via }
-      const hasSideBands = pushRequest.capabilities.has('side-band-64k')
-      const authorized = answerHook(child.channel, updates, (given) =>
-        pushes.authorize(push, given),
-      ).catch((error) => log.error({ err: error }, 'push authorization failed'))
-      // Known before the hook runs: git has read the whole pack by then.
-      const watchedBody = watchFastForward(whole, pushRequest, () => {
-        push.isFastForward = true
-      })
-      let finalized: Promise<boolean> | undefined
-      const finalize = () => {
-        finalized ??= authorized.then(() => pushes.finalize(push))
-        return finalized
-      }
-      // The report waits for the events: a client that sees a push succeed must find them.
-      const splitter = splitReport(hasSideBands)
-      const reportHold = {
-        splitter,
-        async release() {
-          // Git reports after it has moved the refs; without a report, only its exit shows that.
-          if (!splitter.hasBegun()) await child.ended
-          const isFinished = await within(finishMaxMs, finalize()).catch(() => false)
-          if (!hasSideBands) return Buffer.alloc(0)
-          const lines = pushRequest.options.map(unknownOption)
-          return Buffer.concat([...lines, ...(isFinished ? [] : [finishedLater])].map(notice))
-        },
-      }
-      try {
-        return await respond(
-          watched,
-          { child, input: watchedBody, onComplete: response.onComplete, hold: reportHold },
-          log,
-        )
-      } finally {
-        // A client that disconnects does not stop an authorized push: git is given time to complete it.
-        if (push.id === undefined) await child[Symbol.asyncDispose]()
-        await child.ended
-        await finalize()
-      }
+    splitter,
+    async release() {
+      // Git reports after it has moved the refs; without a report, only its exit shows that.
+      if (!splitter.hasBegun()) await child.ended
+      const isFinished = await within(finishMaxMs, finalize()).catch(() => false)
+      if (!hasSideBands) return Buffer.alloc(0)
+      const lines = options.map(unknownOption)
+      return Buffer.concat([...lines, ...(isFinished ? [] : [finishedLater])].map(notice))
     },
   }
 }

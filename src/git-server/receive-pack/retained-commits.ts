@@ -13,7 +13,16 @@ import type { RepositoryHolds } from '../../repositories/repository-holds.ts'
 import { moveHeldRefs } from './move-held-refs.ts'
 import { clearKept, listKeeping, listWithExpired } from './push-store.ts'
 
-export type RetainedCommits = ReturnType<typeof createRetainedCommits>
+/** Retains the commits that pushes overwrote or deleted: hidden refs point to them, so that maintenance does not prune them. */
+export type RetainedCommits = {
+  /** Retains what a push has overwritten. Idempotent. Returns until when, or null when there is nothing to retain. */
+  retain: (
+    push: { id: string; repositoryId: string },
+    updates: PushedUpdate[],
+  ) => Promise<number | null>
+  /** Releases the commits whose retention period is over. */
+  expire: () => Promise<void>
+}
 
 type Dependencies = {
   db: Database
@@ -25,8 +34,7 @@ type Dependencies = {
   log: Log
 }
 
-/** Retains the commits that pushes overwrote or deleted: hidden refs point to them, so that maintenance does not prune them. */
-export function createRetainedCommits(dependencies: Dependencies) {
+export function createRetainedCommits(dependencies: Dependencies): RetainedCommits {
   const { db, git, directories, settings, clock, log } = dependencies
 
   const move = (repositoryId: string, moves: RefMove[]) =>
@@ -58,11 +66,7 @@ export function createRetainedCommits(dependencies: Dependencies) {
   }
 
   return {
-    /** Retains what a push has overwritten. Idempotent. Returns until when, or null when there is nothing to retain. */
-    async retain(
-      { id, repositoryId }: { id: string; repositoryId: string },
-      updates: PushedUpdate[],
-    ): Promise<number | null> {
+    async retain({ id, repositoryId }, updates) {
       const overwriting = updates.filter(isOverwriting)
       if (overwriting.length === 0 || settings.undoDays === 0) return null
       const kept = new Map(overwriting.map((update) => [retainedRef(id, update), update.before]))
@@ -74,8 +78,7 @@ export function createRetainedCommits(dependencies: Dependencies) {
       return clock.now() + settings.undoDays * dayMs
     },
 
-    /** Releases the commits whose retention period is over. */
-    async expire(): Promise<void> {
+    async expire() {
       const now = clock.now()
       for (const repositoryId of await listWithExpired(db, now)) {
         await releaseExpired(repositoryId, now).catch((error) =>

@@ -11,16 +11,26 @@ import type { Repository } from '../../repositories/repositories.ts'
 import type { RepositoryHolds } from '../../repositories/repository-holds.ts'
 import type { GitLimiters } from '../requests/git-limiters.ts'
 import { keysOf } from '../requests/git-request.ts'
-import type { Obstacle, PushJournal } from './push-journal.ts'
+import type { JournalEntry, Obstacle, PushJournal } from './push-journal.ts'
+import type { PushLifecycle } from './push-lifecycle.ts'
 import { type FinishedPush, isUnfinished } from './push-store.ts'
-import type { Push, Pushes } from './pushes.ts'
+import type { Push } from './receive-pack.ts'
 
-export type Undo = ReturnType<typeof createUndo>
+/**
+ * Undoes a push with a new push that restores its refs; returns the new push. Throws `push_not_undoable` and the
+ * Problems of a push.
+ */
+export type Undo = (
+  principal: Principal,
+  repository: Repository,
+  id: string,
+  signal: AbortSignal,
+) => Promise<JournalEntry>
 
 type Dependencies = {
   db: Database
   git: Git
-  pushes: Pick<Pushes, 'authorize' | 'finalize' | 'discard' | 'sweep'>
+  pushes: Pick<PushLifecycle, 'authorize' | 'finalize' | 'discard' | 'sweep'>
   pushJournal: PushJournal
   repositoryHolds: Pick<RepositoryHolds, 'acquire'>
   limiters: Pick<GitLimiters, 'push'>
@@ -31,8 +41,7 @@ const maxNamedRefs = 5
 /** Phrases of git's messages about a ref whose name is the directory of another ref. */
 const nameConflicts = [' exists; cannot create ', ' at the same time', 'there are still refs']
 
-/** Undoes a push with a new push that restores its refs. */
-export function createUndo(dependencies: Dependencies) {
+export function createUndo(dependencies: Dependencies): Undo {
   const { db, git, pushes, pushJournal, repositoryHolds, limiters, faultPoint } = dependencies
 
   async function findPush(repository: Repository, id: string): Promise<FinishedPush> {
@@ -102,8 +111,7 @@ export function createUndo(dependencies: Dependencies) {
     return undefined
   }
 
-  /** Undoes a push; returns the new push as the journal describes it. Throws `push_not_undoable` and the Problems of a push. */
-  return async (principal: Principal, repository: Repository, id: string, signal: AbortSignal) => {
+  return async (principal, repository, id, signal) => {
     using _permit = await limiters.push.acquire(keysOf({ principal, repository }), signal)
     const push: Push = { principal, repository, via: 'undo', undoes: id }
     let problem: Problem | undefined

@@ -7,15 +7,21 @@ export type Operation = {
   seconds: number
 }
 
-export type Measure = ReturnType<typeof createMeasure>
+/**
+ * Where a response came from: the cache (`hit`), an in-flight response to another client (`joined`) or a git process of
+ * its own (`missed`). One that is `passed` is not cacheable.
+ */
+export type FetchSource = 'hit' | 'joined' | 'missed' | 'passed'
 
-/** Wraps functions that return a RequestOutcome: reports each call to `onOperation`. */
-export function createMeasure(onOperation: (operation: Operation) => void) {
-  return function measure<V extends unknown[], R>(
-    kind: Operation['kind'],
-    act: (...values: V) => Promise<R>,
-  ) {
-    return async (...values: V): Promise<R> => {
+/** Wraps a function that returns a RequestOutcome, and reports each call. */
+export type Measure = <V extends unknown[], R>(
+  kind: Operation['kind'],
+  act: (...values: V) => Promise<R>,
+) => (...values: V) => Promise<R>
+
+export function createMeasure(onOperation: (operation: Operation) => void): Measure {
+  return function measure(kind, act) {
+    return async (...values) => {
       const startedAt = performance.now()
       const end = (outcome: Operation['outcome']) =>
         onOperation({ kind, outcome, seconds: (performance.now() - startedAt) / 1000 })

@@ -1,6 +1,7 @@
 import { stat } from 'node:fs/promises'
 import type { Log } from '../../base/log.ts'
 import { Problem } from '../../base/problem.ts'
+import { watchDrain } from '../../git/process/chunks.ts'
 import type { GitProcess } from '../../git/process/git-process.ts'
 import { watchStall } from '../../git/process/stall-timeout.ts'
 import {
@@ -27,6 +28,11 @@ type Exchange = {
   /** When the response itself explains why a limit ended git: see pipeProcess. */
   explains?: 'always' | 'once begun'
 }
+
+// Bounds the bytes that are encrypted or copied ahead of a slow client.
+const maxWriteBytes = 1024 * 1024
+// Small enough to send without waiting for the client to read.
+const shortMaxBytes = 64 * 1024
 
 /** Watches a request for stalls until disposed. Progress is also reported to an outer watch. */
 export function watchRequest(
@@ -97,4 +103,32 @@ export async function conclude(
   // Not the client's fault.
   if (exitCode === null) throw new Error('git was killed before its first output')
   throw malformedRequest()
+}
+
+/** Responds with bytes that are in memory. */
+export async function respondWithBytes(
+  request: GitRequest | WatchedRequest,
+  pieces: readonly Buffer[],
+  stallMs: number,
+): Promise<RequestOutcome> {
+  const { response } = request
+  const { output } = response
+  const size = pieces.reduce((sum, { length }) => sum + length, 0)
+  if (size <= shortMaxBytes) {
+    const [first = Buffer.alloc(0), ...more] = pieces
+    response.respondWithBytes(more.length === 0 ? first : Buffer.concat(pieces, size))
+    return 0
+  }
+  response.begin(size)
+  for (const piece of pieces) {
+    for (let at = 0; at < piece.length; at += maxWriteBytes) {
+      if (output.write(piece.subarray(at, at + maxWriteBytes))) continue
+      using watched = watchRequest(request, stallMs)
+      using draining = watchDrain(output, watched.signal)
+      await draining.wait()
+      watched.onProgress()
+      watched.signal.throwIfAborted()
+    }
+  }
+  return 0
 }

@@ -12,16 +12,14 @@ import { causeOf } from '../../http/request-log.ts'
 import type { SshSession } from '../../ssh/connection.ts'
 import type { AuthRequest, AuthResult } from '../../ssh/userauth.ts'
 import type { GitEngine } from '../git-engine.ts'
-import { type GitResponse, protocolIn } from '../requests/git-request.ts'
-import { lfsRefusal } from '../requests/lfs-refusal.ts'
+import { type GitResponse, lfsRefusal, protocolIn } from '../requests/git-request.ts'
 import { toWords } from './command-words.ts'
 import type { SshRpcServer } from './rpc-server.ts'
 import type { SshCaller } from './ssh-command.ts'
 import { createSshCommands } from './ssh-commands.ts'
 import { toGreeting, toHelp } from './ssh-output.ts'
+import { sshUser } from './ssh-process.ts'
 
-/** The SSH user for clients with a key; clients without one use the anonymous user. */
-export const sshUser = 'svc'
 const anonymousUser = 'anonymous'
 
 /** The identity of a connection. Its permissions are read again for each command. */
@@ -37,6 +35,17 @@ type Dependencies = {
   log: Log
 }
 
+/** A server of Git over SSH, for createSshServer. */
+export type GitOverSsh = {
+  /** The name under which an identity's connections are limited. */
+  nameOf: (identity: Identity) => string
+  authenticate: (request: AuthRequest, address: string) => Promise<AuthResult<Identity>>
+  /** Runs the command of a session and returns its exit code. */
+  serve: (session: SshSession<Identity>) => Promise<number>
+  /** Waits until all commands have ended. */
+  drain: () => Promise<void>
+}
+
 // The conventions of shells and of git.
 const exitCodes = { failure: 1, usage: 2, unknown: 127, git: 128 } as const
 
@@ -44,7 +53,7 @@ const exitCodes = { failure: 1, usage: 2, unknown: 127, git: 128 } as const
 const lfsCommands = new Set(['git-lfs-authenticate', 'git-lfs-transfer'])
 
 /** Serves Git and a few informational commands over SSH: https://git-scm.com/docs/pack-protocol, "SSH Transport". */
-export function createGitOverSsh({ engine, backend, settings, log }: Dependencies) {
+export function createGitOverSsh({ engine, backend, settings, log }: Dependencies): GitOverSsh {
   const accessWatch = createAccessWatch({ recheck: backend.recheckAccess })
   const commands = createSshCommands({ engine, backend, accessWatch })
   const requests = createRateLimiter({
@@ -191,8 +200,9 @@ export function createGitOverSsh({ engine, backend, settings, log }: Dependencie
     authenticate,
     serve,
 
-    /** Waits until all commands have ended. */
-    drain: () => Promise.allSettled(running),
+    async drain() {
+      await Promise.allSettled(running)
+    },
   }
 }
 

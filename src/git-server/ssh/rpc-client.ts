@@ -1,12 +1,19 @@
 import type { RepositoryHolds } from '../../repositories/repository-holds.ts'
-import type { Pushes } from '../receive-pack/pushes.ts'
+import type { PushAuthority } from '../receive-pack/receive-pack.ts'
 import type { GitLimiters, LimiterKind } from '../requests/git-limiters.ts'
-import type { Operation } from '../requests/operations.ts'
-import type { FetchSource } from '../upload-pack/response-cache.ts'
+import type { FetchSource, Operation } from '../requests/operations.ts'
 import type { SshRpcServer } from './rpc-server.ts'
 
-/** Dependencies of the Git engine in the SSH process, which call the main process. */
-export function createSshRpcClient(backend: SshRpcServer) {
+/** The parts of the Git engine in the SSH process that call the main process. */
+type SshRpcClient = {
+  limiters: GitLimiters
+  repositoryHolds: Pick<RepositoryHolds, 'acquire'>
+  pushes: PushAuthority
+  onOperation: (operation: Operation) => void
+  onFetch: (source: FetchSource) => void
+}
+
+export function createSshRpcClient(backend: SshRpcServer): SshRpcClient {
   let lastId = 0
 
   function limiterFor(kind: LimiterKind): GitLimiters[LimiterKind] {
@@ -45,7 +52,7 @@ export function createSshRpcClient(backend: SshRpcServer) {
     },
   }
 
-  const pushes: Pick<Pushes, 'authorize' | 'finalize'> = {
+  const pushes: PushAuthority = {
     async authorize(push, updates) {
       const id = await backend.authorize(
         push.principal,

@@ -5,22 +5,53 @@ import type { RefUpdate } from '../../git/refs/refs.ts'
 import type { Repositories, Repository } from '../../repositories/repositories.ts'
 import type { Hold, RepositoryHolds } from '../../repositories/repository-holds.ts'
 import type { SshKeys } from '../../ssh-keys/ssh-keys.ts'
-import type { Push, Pushes } from '../receive-pack/pushes.ts'
+import type { Push, PushAuthority } from '../receive-pack/receive-pack.ts'
 import type { GitLimiters, LimiterKind } from '../requests/git-limiters.ts'
-import type { Operation } from '../requests/operations.ts'
-import type { FetchSource } from '../upload-pack/response-cache.ts'
+import type { FetchSource, Operation } from '../requests/operations.ts'
 
 /** The functions that the SSH process calls in the main process, which alone has the database. */
-export type SshRpcServer = ReturnType<typeof createSshRpcServer>['functions']
-
-type Dependencies = {
-  sshKeys: SshKeys
-  repositories: Repositories
+export type SshRpcServer = {
+  identify: (blob: Uint8Array) => ReturnType<SshKeys['identify']>
+  principalOf: SshKeys['principalOf']
+  open: (principal: Principal, name: string, permission: Permission) => Promise<Repository>
   recheckAccess: (access: Access) => Promise<void>
   /** Throws the Problem of a part of the service that is unavailable. */
   requireParts: () => Promise<void>
-  pushes: Pushes
-  repositoryHolds: RepositoryHolds
+  list: (principal: Principal) => ReturnType<Repositories['list']>
+  describe: (repository: Repository) => ReturnType<Repositories['describe']>
+  acquirePermit: (id: number, kind: LimiterKind, keys: string[]) => Promise<void>
+  /** Releases a permit, or ends the wait for it. */
+  releasePermit: (id: number) => Promise<void>
+  acquireHold: (id: number, repositoryId: string) => Promise<void>
+  /** Releases a hold. `exitCode` is git's: null if it was killed, undefined if it never started. */
+  releaseHold: (id: number, exitCode: number | null | undefined) => Promise<void>
+  /** Authorizes a push; returns the id of its record. */
+  authorize: (
+    principal: Principal,
+    repository: Repository,
+    updates: RefUpdate[],
+    isFastForward: boolean | undefined,
+  ) => Promise<string | undefined>
+  finalize: (pushId: string) => Promise<boolean>
+  observe: (operation: Operation) => Promise<void>
+  observeFetch: (source: FetchSource) => Promise<void>
+}
+
+/** The main process's side for one SSH process, which identifies its permits and holds by its own numbers. */
+export type SshRpcSide = {
+  functions: SshRpcServer
+  /** Releases all that the SSH process held, after it and its git processes have ended. */
+  abandon: () => Promise<void>
+}
+
+/** The parts of the main process that the SSH process uses. */
+export type SshRpcParts = {
+  sshKeys: SshKeys
+  repositories: Repositories
+  recheckAccess: (access: Access) => Promise<void>
+  requireParts: () => Promise<void>
+  pushes: PushAuthority
+  repositoryHolds: Pick<RepositoryHolds, 'acquire'>
   limiters: GitLimiters
   /** Called when a Git operation over SSH has ended. */
   onOperation: (operation: Operation) => void
@@ -30,29 +61,27 @@ type Dependencies = {
 
 type Permit = { end: AbortController; held?: Disposable }
 
-/** The main process's side for one SSH process, which identifies its permits and holds by its own numbers. */
-export function createSshRpcServer(dependencies: Dependencies) {
+export function createSshRpcServer(parts: SshRpcParts): SshRpcSide {
   const { sshKeys, repositories, recheckAccess, requireParts, pushes, repositoryHolds, limiters } =
-    dependencies
-  const { onOperation, onFetch } = dependencies
+    parts
+  const { onOperation, onFetch } = parts
   const permits = new Map<number, Permit>()
   const holds = new Map<number, Hold>()
   const openPushes = new Map<string, Push>()
   // Pending calls that may still give the SSH process a permit, a hold or a push.
   const calls = new Set<Promise<unknown>>()
 
-  const functions = {
-    identify: (blob: Uint8Array) => sshKeys.identify(Buffer.from(blob)),
+  const functions: SshRpcServer = {
+    identify: (blob) => sshKeys.identify(Buffer.from(blob)),
     principalOf: sshKeys.principalOf,
 
-    open: (principal: Principal, name: string, permission: Permission) =>
-      repositories.open(principal, name, permission),
+    open: (principal, name, permission) => repositories.open(principal, name, permission),
     recheckAccess,
     requireParts,
-    list: (principal: Principal) => repositories.list(principal, { after: '', limit: undefined }),
-    describe: (repository: Repository) => repositories.describe(repository),
+    list: (principal) => repositories.list(principal, { after: '', limit: undefined }),
+    describe: (repository) => repositories.describe(repository),
 
-    async acquirePermit(id: number, kind: LimiterKind, keys: string[]): Promise<void> {
+    async acquirePermit(id, kind, keys) {
       const permit: Permit = { end: new AbortController() }
       permits.set(id, permit)
       try {
@@ -64,8 +93,7 @@ export function createSshRpcServer(dependencies: Dependencies) {
       if (permit.end.signal.aborted) permit.held[Symbol.dispose]()
     },
 
-    /** Releases a permit, or ends the wait for it. */
-    async releasePermit(id: number): Promise<void> {
+    async releasePermit(id) {
       const permit = permits.get(id)
       if (!permit) return
       permits.delete(id)
@@ -73,25 +101,18 @@ export function createSshRpcServer(dependencies: Dependencies) {
       permit.held?.[Symbol.dispose]()
     },
 
-    async acquireHold(id: number, repositoryId: string): Promise<void> {
+    async acquireHold(id, repositoryId) {
       holds.set(id, await repositoryHolds.acquire(repositoryId))
     },
 
-    /** Releases a hold. `exitCode` is git's: null if it was killed, undefined if it never started. */
-    async releaseHold(id: number, exitCode: number | null | undefined): Promise<void> {
+    async releaseHold(id, exitCode) {
       const hold = holds.get(id)
       holds.delete(id)
       if (exitCode !== undefined) hold?.watch(Promise.resolve({ exitCode }))
       await hold?.[Symbol.asyncDispose]()
     },
 
-    /** Authorizes a push; returns the id of its record. */
-    async authorize(
-      principal: Principal,
-      repository: Repository,
-      updates: RefUpdate[],
-      isFastForward: boolean | undefined,
-    ): Promise<string | undefined> {
+    async authorize(principal, repository, updates, isFastForward) {
       const push: Push = { principal, repository, via: 'ssh', isFastForward }
       try {
         await pushes.authorize(push, updates)
@@ -103,10 +124,10 @@ export function createSshRpcServer(dependencies: Dependencies) {
       return push.id
     },
 
-    observe: async (operation: Operation) => onOperation(operation),
-    observeFetch: async (source: FetchSource) => onFetch(source),
+    observe: async (operation) => onOperation(operation),
+    observeFetch: async (source) => onFetch(source),
 
-    async finalize(pushId: string): Promise<boolean> {
+    async finalize(pushId) {
       const push = openPushes.get(pushId)
       openPushes.delete(pushId)
       return push ? pushes.finalize(push) : true
@@ -131,8 +152,7 @@ export function createSshRpcServer(dependencies: Dependencies) {
       authorize: tracked(functions.authorize),
     },
 
-    /** Releases all that the SSH process held, after it and its git processes have ended. */
-    async abandon(): Promise<void> {
+    async abandon() {
       await Promise.all([...permits.keys()].map(functions.releasePermit))
       await Promise.allSettled(calls)
       await Promise.all([

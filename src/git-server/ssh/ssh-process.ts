@@ -3,12 +3,12 @@ import { extname } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import type { Log } from '../../base/log.ts'
-import { type PlainSettings, withoutSecrets } from '../../config/settings.ts'
+import { reachable } from '../../base/network.ts'
+import { type PlainSettings, type Settings, withoutSecrets } from '../../config/settings.ts'
 import { endOrphans, ownerVariable } from '../../git/process/orphans.ts'
-import type { RefCounts } from '../../git/refs/ref-cache.ts'
 import { connectRpc, type Wire } from '../../rpc/rpc.ts'
-import type { CacheUsage } from '../upload-pack/cache-store.ts'
-import type { createSshRpcServer } from './rpc-server.ts'
+import type { GitCounts } from '../git-engine.ts'
+import { createSshRpcServer, type SshRpcParts } from './rpc-server.ts'
 
 /** The functions that the main process calls in the SSH process. */
 export type SshProcessFunctions = {
@@ -16,17 +16,25 @@ export type SshProcessFunctions = {
   start: (options: SshProcessOptions) => Promise<Listening | { fault: string }>
   /** Waits for running commands to end; those that exceed the timeout are cut off. */
   stop: (timeoutMs: number) => Promise<void>
-  /** Responds with the number of git processes and the sizes of the caches. */
-  ping: () => Promise<{ gitProcesses: number; kept: CacheUsage; refs: RefCounts }>
+  ping: () => Promise<GitCounts>
 }
 
 export type SshProcessOptions = { settings: PlainSettings; port: number; path: string }
 
-export type Listening = { host: string; port: number }
+type Listening = { host: string; port: number }
+
+export type SshProcess = Listening & {
+  /** Accepts no new clients and waits for running commands; those that exceed the timeout are cut off. */
+  stop: (timeoutMs: number) => Promise<void>
+  /** Ends the process: it exits when its IPC channel closes. */
+  end: () => Promise<void>
+  count: () => Promise<GitCounts>
+  /** Ends the process without waiting, for a program that is about to exit. */
+  abandon: () => void
+}
 
 type Options = SshProcessOptions & {
-  /** Makes the side of the main process for an SSH process. */
-  createBackend: () => ReturnType<typeof createSshRpcServer>
+  parts: SshRpcParts
   log: Log
   /** The environment in which the process starts. */
   environment: Record<string, string | undefined>
@@ -38,6 +46,18 @@ const exitWaitMs = 2000
 const pingIntervalMs = 10_000
 const maxUnansweredPings = 3
 
+/** The SSH user for clients with a key; clients without one use the anonymous user. */
+export const sshUser = 'svc'
+
+/** The SSH base URL for clients. Its host is that of the public base URL, if one is set. */
+export function toSshUrl(
+  { baseUrl }: Pick<Settings, 'baseUrl'>,
+  { host, port }: Listening,
+): string {
+  const name = baseUrl === undefined ? host : new URL(baseUrl).hostname
+  return reachable(`ssh://${sshUser}@${name}:${port}`)
+}
+
 /** Marks the SSH process of a data directory, and the git processes that it starts. */
 export function sshOwner(dataDir: string): string {
   return `ssh:${dataDir}`
@@ -47,14 +67,14 @@ export function sshOwner(dataDir: string): string {
  * Runs Git over SSH in a separate process. Encryption and pack data do not block the API's event loop, and input of
  * unauthenticated clients is parsed where there is no database and no secret. A process that crashes is restarted.
  */
-export async function startSshProcess({ createBackend, log, environment, ...options }: Options) {
-  const { path } = options
+export async function startSshProcess(options: Options): Promise<SshProcess> {
+  const { port: wantedPort, path, parts, log, environment } = options
   const settings = withoutSecrets(options.settings)
   const owner = sshOwner(settings.dataDir)
   let isStopping = false
   let pinging: NodeJS.Timeout | undefined
   let current = spawnProcess()
-  const listening = await current.theirs.start({ settings, port: options.port, path })
+  const listening = await current.theirs.start({ settings, port: wantedPort, path })
   if ('fault' in listening) {
     await end()
     throw new Error(listening.fault)
@@ -71,10 +91,10 @@ export async function startSshProcess({ createBackend, log, environment, ...opti
       serialization: 'advanced',
       detached: true,
     })
-    const backend = createBackend()
+    const side = createSshRpcServer(parts)
     const remote = connectRpc<SshProcessFunctions>({
       wire: wireTo(child),
-      ours: backend.functions,
+      ours: side.functions,
       onFault: (error) => log.error({ err: error }, 'ssh request failed'),
     })
     const ended = new Promise<{ exitCode: number | null; signal: NodeJS.Signals | null }>(
@@ -86,7 +106,7 @@ export async function startSshProcess({ createBackend, log, environment, ...opti
         })
       },
     )
-    return { child, backend, ended, theirs: remote.theirs, unanswered: 0 }
+    return { child, side, ended, theirs: remote.theirs, unanswered: 0 }
   }
 
   async function keepRunning(): Promise<void> {
@@ -104,7 +124,7 @@ export async function startSshProcess({ createBackend, log, environment, ...opti
   /** Ends the git processes of an SSH process that has ended and releases what it held. */
   async function cleanUp(): Promise<void> {
     await endOrphans(owner)
-    await current.backend.abandon()
+    await current.side.abandon()
   }
 
   async function restart(): Promise<void> {
@@ -129,7 +149,6 @@ export async function startSshProcess({ createBackend, log, environment, ...opti
     )
   }
 
-  /** Ends the process: it exits when its IPC channel closes. */
   async function end(): Promise<void> {
     isStopping = true
     clearInterval(pinging)
@@ -145,8 +164,7 @@ export async function startSshProcess({ createBackend, log, environment, ...opti
     host,
     port,
 
-    /** Accepts no new clients and waits for running commands; those that exceed the timeout are cut off. */
-    async stop(timeoutMs: number): Promise<void> {
+    async stop(timeoutMs) {
       isStopping = true
       const { child, theirs } = current
       const timer = setTimeout(() => child.kill('SIGKILL'), timeoutMs + exitWaitMs)
@@ -159,11 +177,9 @@ export async function startSshProcess({ createBackend, log, environment, ...opti
 
     end,
 
-    /** The number of git processes and the sizes of the caches. */
     count: () => current.theirs.ping(),
 
-    /** Ends the process without waiting, for a program that is about to exit. */
-    abandon(): void {
+    abandon() {
       isStopping = true
       if (current.child.connected) current.child.disconnect()
     },

@@ -25,15 +25,19 @@ import {
   type RequestOutcome,
   type Service,
 } from '../requests/git-request.ts'
-import { respond, type WatchedRequest, watchRequest } from '../requests/respond.ts'
-import { respondWithBytes } from '../requests/respond-with-bytes.ts'
+import {
+  respond,
+  respondWithBytes,
+  type WatchedRequest,
+  watchRequest,
+} from '../requests/respond.ts'
 
 type Dependencies = {
   git: Git
-  limiters: GitLimiters
+  limiters: Pick<GitLimiters, 'fetch'>
   refCache: RefCache
   via: Via
-  freeSpace: FreeSpace
+  freeSpace: Pick<FreeSpace, 'require'>
   stallMs: number
   log: Log
 }

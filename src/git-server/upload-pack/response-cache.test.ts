@@ -4,7 +4,8 @@ import { test } from 'node:test'
 import { createBufferSink } from '../../../test/support/buffer-sink.ts'
 import { temporaryFolder } from '../../../test/support/git.ts'
 import type { PipeEnd } from '../../git/protocol/pipe-process.ts'
-import { createResponseCache, type FetchSource, type ResponseProducer } from './response-cache.ts'
+import type { FetchSource } from '../requests/operations.ts'
+import { createResponseCache, type ResponseProducer } from './response-cache.ts'
 
 const success: PipeEnd = { exitCode: 0, complaint: '', isExplained: false }
 

@@ -4,6 +4,7 @@ import type { Clock } from '../../base/clock.ts'
 import type { FreeSpace } from '../../config/free-space.ts'
 import type { PlainSettings } from '../../config/settings.ts'
 import type { PipeEnd, ResponseSink } from '../../git/protocol/pipe-process.ts'
+import type { FetchSource } from '../requests/operations.ts'
 import type { CacheKey } from './cache-key.ts'
 import { type CacheUsage, createCacheStore } from './cache-store.ts'
 import { createResponsePipe, type ResponsePipe, type ResponseReader } from './response-pipe.ts'
@@ -28,12 +29,6 @@ export type ResponseProducer = {
   acquire: (signal: AbortSignal) => Promise<Disposable>
   produce: (sink: ResponseSink) => Promise<PipeEnd>
 }
-
-/**
- * Where a response came from: the cache (`hit`), an in-flight response to another client (`joined`) or a git process of
- * its own (`missed`). One that is `passed` is not cacheable.
- */
-export type FetchSource = 'hit' | 'joined' | 'missed' | 'passed'
 
 type Dependencies = {
   settings: Pick<PlainSettings, 'dataDir' | 'fetchCacheBytes' | 'fetchCacheSeconds'>

@@ -1,7 +1,10 @@
+import type { Clock } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
 import { problemIn } from '../../base/problem.ts'
 import { createFairLimiter } from '../../concurrency/fair-limiter.ts'
+import type { FreeSpace } from '../../config/free-space.ts'
 import type { PlainSettings } from '../../config/settings.ts'
+import type { Via } from '../../database/schema.ts'
 import { gitCommands } from '../../git/process/commands.ts'
 import type { Git } from '../../git/process/git-process.ts'
 import { deadline } from '../../git/process/stall-timeout.ts'
@@ -11,6 +14,7 @@ import { type PipeEnd, pipeProcess, type ResponseSink } from '../../git/protocol
 import { firstPacket, type Packet, packet } from '../../git/protocol/pkt-line.ts'
 import { type Body, bodyOf, collect, limited } from '../../git/protocol/request-body.ts'
 import { assertCommand, malformedRequest, requestsIn } from '../../git/protocol/requests.ts'
+import { createRefCache, type RefCounts } from '../../git/refs/ref-cache.ts'
 import { assertRepository } from '../../git/refs/refs.ts'
 import type { GitLimiters } from '../requests/git-limiters.ts'
 import {
@@ -18,8 +22,9 @@ import {
   keysOf,
   type RequestOutcome,
   respondEmpty,
+  type Service,
 } from '../requests/git-request.ts'
-import type { Measure } from '../requests/operations.ts'
+import type { FetchSource, Measure } from '../requests/operations.ts'
 import {
   conclude,
   respond,
@@ -27,38 +32,59 @@ import {
   type WatchedRequest,
   watchRequest,
 } from '../requests/respond.ts'
+import { createAdvertiser } from './advertise-refs.ts'
 import { createCacheKeyOf } from './cache-key.ts'
-import type { ResponseCache } from './response-cache.ts'
+import type { CacheUsage } from './cache-store.ts'
+import { createResponseCache } from './response-cache.ts'
+
+/** Serves fetches and clones, archives of a commit's files, and the advertisements that begin fetches and pushes. */
+export type UploadPack = Disposable & {
+  /** Sends the ref advertisement, after a heading. */
+  advertise: (service: Service, request: GitRequest, heading?: Buffer) => Promise<RequestOutcome>
+  /** Serves one self-contained command of a fetch, clone or ls-remote. A Buffer must be within the size limit already. */
+  fetch: (request: GitRequest, body: Body | Buffer) => Promise<RequestOutcome>
+  /** Serves the commands of a protocol version 2 client one after another, until it ends. */
+  fetchEach: (request: GitRequest, body: Body) => Promise<RequestOutcome>
+  /** Serves a whole stateful fetch session, as protocol versions 0 and 1 need it. */
+  fetchSession: (request: GitRequest, body: Body) => Promise<RequestOutcome>
+  /** Serves an archive of a commit's files: git-upload-archive(1). */
+  archive: (request: GitRequest, body: Body) => Promise<RequestOutcome>
+  count: () => CacheCounts
+}
+
+/** The state of the caches of one process. */
+export type CacheCounts = { responses: CacheUsage; refs: RefCounts }
 
 type Dependencies = {
   git: Git
-  limiters: GitLimiters
-  responseCache: Pick<ResponseCache, 'fetch'>
+  via: Via
+  limiters: Pick<GitLimiters, 'fetch'>
+  freeSpace: Pick<FreeSpace, 'isShort' | 'require'>
   settings: PlainSettings
   stallMs: number
-  measure: Measure
-  /** Answers `ls-refs`. */
-  list: (request: GitRequest | WatchedRequest, input: Buffer) => Promise<RequestOutcome>
-  /** Sends the ref advertisement without starting git; false when git is needed. */
-  advertiseFromCache: (service: 'git-upload-pack', request: GitRequest) => Promise<boolean>
+  clock: Clock
   log: Log
+  measure: Measure
+  onFetch: (source: FetchSource) => void
 }
 
 // Git streams large files, so only trees and the files that `export-subst` expands take memory.
 const archiveMemoryMaxBytes = 512 * 1024 * 1024
 
-/** Serves fetches and clones, and archives of a commit's files. */
-export function createUploadPack(dependencies: Dependencies) {
-  const { git, limiters, responseCache, settings, stallMs, measure, log } = dependencies
+export function createUploadPack(dependencies: Dependencies): UploadPack {
+  const { git, via, limiters, freeSpace, settings, stallMs, clock, log, measure, onFetch } =
+    dependencies
+  const refCache = createRefCache({ git, maxBytes: settings.refsCacheBytes })
+  const responseCache = createResponseCache({ settings, freeSpace, clock, onFetch })
+  const cacheKeyOf = createCacheKeyOf()
+  const advertiser = createAdvertiser({ git, limiters, refCache, via, freeSpace, stallMs, log })
   const readLimiter = createFairLimiter({
     overall: 64,
     perKey: 16,
     waiting: 1000,
     waitMs: stallMs,
   })
-  const serveList = measure('list', dependencies.list)
-
-  const cacheKeyOf = createCacheKeyOf()
+  const serveList = measure('list', advertiser.list)
 
   const servePack = measure('fetch', async (watched: WatchedRequest, input: Buffer) => {
     const ended = await responseCache.fetch(cacheKeyOf(watched, input), sinkOf(watched), {
@@ -113,14 +139,14 @@ export function createUploadPack(dependencies: Dependencies) {
   }
 
   return {
-    /** Serves one self-contained command of a fetch, clone or ls-remote. A Buffer must be within the size limit already. */
-    async fetch(request: GitRequest, body: Body | Buffer): Promise<RequestOutcome> {
+    advertise: measure('offer', advertiser.advertise),
+
+    async fetch(request, body) {
       const input = Buffer.isBuffer(body) ? body : await readFetch(request, body)
       return await serveFetch(request, input)
     },
 
-    /** Serves the commands of a protocol version 2 client one after another, until it ends. */
-    async fetchEach(request: GitRequest, body: Body): Promise<RequestOutcome> {
+    async fetchEach(request, body) {
       using watched = watchRequest(request, stallMs)
       const input = limited(body, { ...watched, maxBytes: Number.POSITIVE_INFINITY })
       for await (const command of requestsIn(input, settings.fetchRequestMaxBytes)) {
@@ -130,7 +156,6 @@ export function createUploadPack(dependencies: Dependencies) {
       return 0
     },
 
-    /** Serves an archive of a commit's files: git-upload-archive(1). */
     archive: measure(
       'archive',
       async (request: GitRequest, body: Body): Promise<RequestOutcome> => {
@@ -148,14 +173,13 @@ export function createUploadPack(dependencies: Dependencies) {
       },
     ),
 
-    /** Serves a whole stateful fetch session, as protocol versions 0 and 1 need it. */
     fetchSession: measure(
       'fetch',
       async (request: GitRequest, body: Body): Promise<RequestOutcome> => {
         using watched = watchRequest(request, stallMs)
         const maxBytes = settings.fetchRequestMaxBytes
         const input = limited(body, { ...watched, maxBytes })
-        const isAdvertised = await dependencies.advertiseFromCache('git-upload-pack', request)
+        const isAdvertised = await advertiser.advertiseFromCache('git-upload-pack', request)
         const wish = isAdvertised ? await readWish(input) : { isNothing: false, body: input }
         if (wish.isNothing) return 0
         using _permit = await limiters.fetch.acquire(keysOf(request), watched.signal)
@@ -167,6 +191,10 @@ export function createUploadPack(dependencies: Dependencies) {
         return await respond(watched, { child, input: wish.body }, log)
       },
     ),
+
+    count: () => ({ responses: responseCache.count(), refs: refCache.count() }),
+
+    [Symbol.dispose]: () => responseCache[Symbol.dispose](),
   }
 }
 

@@ -1,0 +1,142 @@
+import type { Access } from '../access/access-watch.ts'
+import type { Principal } from '../access/principal.ts'
+import type { Clock } from '../base/clock.ts'
+import type { FaultPoint } from '../base/fault-points.ts'
+import type { Log } from '../base/log.ts'
+import type { FreeSpace } from '../config/free-space.ts'
+import type { Settings } from '../config/settings.ts'
+import type { Database } from '../database/database.ts'
+import type { Git } from '../git/process/git-process.ts'
+import type { Route } from '../http/route.ts'
+import type { Directories } from '../repositories/directories.ts'
+import type { Protections } from '../repositories/protections.ts'
+import type { Repositories } from '../repositories/repositories.ts'
+import type { RepositoryHolds } from '../repositories/repository-holds.ts'
+import type { SshKeys } from '../ssh-keys/ssh-keys.ts'
+import { createGitEngine, type GitCounts } from './git-engine.ts'
+import { gitRoutes } from './http/git-routes.ts'
+import { createPushes, type Pushes } from './receive-pack/pushes.ts'
+import { createGitLimiters, type LimiterKind } from './requests/git-limiters.ts'
+import type { FetchSource, Operation } from './requests/operations.ts'
+import { type SshProcess, startSshProcess } from './ssh/ssh-process.ts'
+
+/** Git over HTTP and SSH: serves fetches, and pushes with their records. */
+export type GitServer = Disposable & {
+  /** The routes of Git over HTTP, and of the journal of pushes. */
+  routes: Route[]
+  defaultBranches: Pushes['defaultBranches']
+  /** Finalizes or discards every unfinished push whose git has ended. */
+  finalizePushes: () => Promise<void>
+  /** Starts the SSH process; undefined when SSH is off. */
+  startSsh: (options: SshOptions) => Promise<SshProcess | undefined>
+  /** Periodic work, by its name in the log. */
+  sweeps: Record<string, () => Promise<void>>
+  /** The git processes and the caches of this process, and the fetches and pushes of both processes. */
+  count: () => GitCounts & { limiters: Record<LimiterKind, { running: number; waiting: number }> }
+  /** Waits until all pushes are finalized. */
+  drain: () => Promise<void>
+}
+
+type SshOptions = {
+  /** The search path for programs, in the form of PATH. */
+  path: string
+  /** The environment of the SSH process. */
+  environment: Record<string, string | undefined>
+}
+
+type Dependencies = {
+  db: Database
+  git: Git
+  directories: Directories
+  repositories: Repositories
+  repositoryHolds: Pick<RepositoryHolds, 'acquire'>
+  protections: Protections
+  sshKeys: SshKeys
+  freeSpace: FreeSpace
+  settings: Settings
+  clock: Clock
+  faultPoint: FaultPoint
+  log: Log
+  /** Reads a principal again; undefined when its token or key is no longer valid. */
+  refresh: (principal: Principal) => Promise<Principal | undefined>
+  /** Throws the Problem that a new request would get now. */
+  recheckAccess: (access: Access) => Promise<void>
+  /** Throws the Problem of a part of the service that is unavailable. */
+  requireParts: () => Promise<void>
+  /** Called when an operation has ended. */
+  onOperation: (operation: Operation & { via: string }) => void
+  /** Called for each fetch. */
+  onFetch: (fetched: { source: FetchSource; via: string }) => void
+}
+
+export function createGitServer(dependencies: Dependencies): GitServer {
+  const { db, git, directories, repositories, repositoryHolds, protections, sshKeys } = dependencies
+  const { freeSpace, settings, clock, faultPoint, log } = dependencies
+  const { refresh, recheckAccess, requireParts, onOperation, onFetch } = dependencies
+  const limiters = createGitLimiters(settings)
+  const pushes = createPushes({
+    db,
+    git,
+    refresh,
+    repositories,
+    protections,
+    directories,
+    repositoryHolds,
+    limiters,
+    settings,
+    clock,
+    faultPoint,
+    log,
+  })
+  const engine = createGitEngine({
+    git,
+    via: 'http',
+    pushes,
+    repositoryHolds,
+    limiters,
+    freeSpace,
+    settings,
+    clock,
+    log,
+    onOperation: (operation) => onOperation({ ...operation, via: 'http' }),
+    onFetch: (source) => onFetch({ source, via: 'http' }),
+  })
+  const sshParts = {
+    sshKeys,
+    repositories,
+    recheckAccess,
+    requireParts,
+    pushes,
+    repositoryHolds,
+    limiters,
+    onOperation: (operation: Operation) => onOperation({ ...operation, via: 'ssh' }),
+    onFetch: (source: FetchSource) => onFetch({ source, via: 'ssh' }),
+  }
+
+  return {
+    routes: [...pushes.routes, ...gitRoutes({ repositories, engine, settings })],
+    defaultBranches: pushes.defaultBranches,
+    finalizePushes: pushes.sweep,
+
+    async startSsh({ path, environment }) {
+      const { sshPort: port } = settings
+      if (port === 'off') return undefined
+      return startSshProcess({ settings, port, path, environment, parts: sshParts, log })
+    },
+
+    sweeps: {
+      'push clean-up': pushes.sweep,
+      'retained commit expiry': pushes.expire,
+      'push journal pruning': pushes.prune,
+    },
+
+    count: () => ({
+      ...engine.count(),
+      limiters: { fetch: limiters.fetch.counts(), push: limiters.push.counts() },
+    }),
+
+    drain: pushes.drain,
+
+    [Symbol.dispose]: () => engine[Symbol.dispose](),
+  }
+}

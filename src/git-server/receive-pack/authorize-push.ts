@@ -1,0 +1,81 @@
+import type { Principal } from '../../access/principal.ts'
+import { Problem } from '../../base/problem.ts'
+import { branchPrefix, hasBranch } from '../../git/refs/default-branch.ts'
+import { isRefName, refNameFault, zeroId } from '../../git/refs/ref-name.ts'
+import { type RefUpdate, readDefaultBranch, resolveSymbolicRefs } from '../../git/refs/refs.ts'
+import type { Protections } from '../../repositories/protections.ts'
+import type { Repositories, Repository } from '../../repositories/repositories.ts'
+import type { Push } from './receive-pack.ts'
+
+type Dependencies = {
+  /** Reads the principal again; undefined when its token or key is no longer valid. */
+  refresh: (principal: Principal) => Promise<Principal | undefined>
+  repositories: Pick<Repositories, 'reopen'>
+  protections: Pick<Protections, 'ruleFor'>
+}
+
+/** The ref that a push to a ref moves, by the ref: another one for a symbolic ref. */
+export type RefTargets = ReadonlyMap<string, string>
+
+/**
+ * Checks a push by the permissions, ref names and branch protections of this moment. Returns the principal and
+ * the repository as they are now, and the targets of the refs. Throws the Problem of the first update that is not allowed.
+ */
+export async function authorizePush(
+  { refresh, repositories, protections }: Dependencies,
+  push: Push,
+  updates: RefUpdate[],
+): Promise<{ principal: Principal; repository: Repository; targets: RefTargets }> {
+  const principal = await refresh(push.principal)
+  if (!principal) {
+    throw new Problem('token_invalid', 'The token or key was deleted or has expired.')
+  }
+  const repository = await repositories.reopen(principal, push.repository, 'repo:write')
+  const ruleFor = await protections.ruleFor(repository)
+  const names = updates.map(({ ref }) => ref)
+  for (const name of names) {
+    if (!isRefName(name)) throw new Problem('ref_name_refused', `"${name}" is not a ref name.`)
+  }
+  const targets = await resolveSymbolicRefs(repository.path, names)
+  for (const ref of names) {
+    for (const name of new Set([ref, targets.get(ref) ?? ref])) {
+      refuseBadName(name)
+      if (!repository.asOwner) refuseProtected(name, ruleFor)
+    }
+  }
+  return { principal, repository, targets }
+}
+
+/** Throws `default_branch_deletion` when one of the updates deletes the default branch. */
+export async function refuseDefaultDeletion(
+  { path, name }: Repository,
+  updates: RefUpdate[],
+  targets: RefTargets,
+): Promise<void> {
+  const deleted = updates.filter(({ after }) => after === zeroId)
+  if (deleted.length === 0) return
+  const branch = await readDefaultBranch(path)
+  const isDefault = ({ ref }: RefUpdate) => (targets.get(ref) ?? ref) === branchPrefix + branch
+  if (!deleted.some(isDefault) || !(await hasBranch(path, branch))) return
+  throw new Problem(
+    'default_branch_deletion',
+    `"${branch}" is the default branch, which cannot be deleted. Change the default branch first: ` +
+      `PATCH /repos/${name} with {"defaultBranch": "another branch"}, as the owner or an admin.`,
+  )
+}
+
+function refuseBadName(ref: string): void {
+  const fault = refNameFault(ref)
+  if (fault)
+    throw new Problem('ref_name_refused', `The ref "${ref}" is refused: its name ${fault}.`)
+}
+
+function refuseProtected(ref: string, ruleFor: (branch: string) => string | undefined): void {
+  const [, branch] = /^refs\/heads\/(.+)$/s.exec(ref) ?? []
+  const rule = branch === undefined ? undefined : ruleFor(branch)
+  if (rule === undefined) return
+  throw new Problem(
+    'branch_protected',
+    `The branch "${branch}" is protected by the rule "${rule}": only the owner of the repository or an admin may change it.`,
+  )
+}

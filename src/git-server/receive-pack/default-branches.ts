@@ -1,0 +1,74 @@
+import type { Clock } from '../../base/clock.ts'
+import { newId } from '../../base/ids.ts'
+import { Problem } from '../../base/problem.ts'
+import type { Database } from '../../database/database.ts'
+import type { Actor } from '../../events/events.ts'
+import { branchPrefix, hasBranch, listBranches } from '../../git/refs/default-branch.ts'
+import { zeroId } from '../../git/refs/ref-name.ts'
+import { type RefUpdate, readDefaultBranch } from '../../git/refs/refs.ts'
+import type { Repository } from '../../repositories/repositories.ts'
+import { intendedOf } from './applied-updates.ts'
+import type { PushLifecycle } from './push-lifecycle.ts'
+import { listUnfinished } from './push-store.ts'
+
+/** Changes of default branches that are requested without a push. */
+export type DefaultBranches = {
+  /** Throws `ref_not_found` for a branch that cannot become the default one. */
+  requireBranch: (repository: Repository, branch: string) => Promise<void>
+  /**
+   * Changes the default branch to one that exists, or to any while there is none. Throws `ref_not_found`. Like a push
+   * it is recorded before anything moves, and after a crash the sweep finalizes it.
+   */
+  changeDefaultBranch: (actor: Actor, repository: Repository, branch: string) => Promise<void>
+}
+
+type Dependencies = {
+  db: Database
+  lifecycle: Pick<PushLifecycle, 'exclusively' | 'recordAndFinalize'>
+  clock: Clock
+}
+
+export function createDefaultBranches({ db, lifecycle, clock }: Dependencies): DefaultBranches {
+  async function requireBranch({ id, path }: Repository, branch: string): Promise<void> {
+    const isThere = await hasBranch(path, branch)
+    if (!isThere && (await listBranches(path)).length > 0) throw branchNotFound(branch)
+    const isDeletion = ({ ref, after }: RefUpdate) =>
+      ref === branchPrefix + branch && after === zeroId
+    const unfinished = await listUnfinished(db, id)
+    if (unfinished.flatMap(intendedOf).some(isDeletion)) throw branchNotFound(branch)
+  }
+
+  return {
+    requireBranch,
+
+    async changeDefaultBranch(actor, repository, branch) {
+      await lifecycle.exclusively(repository.id, async () => {
+        const former = await readDefaultBranch(repository.path)
+        if (former === branch) return
+        await requireBranch(repository, branch)
+        const now = clock.now()
+        await lifecycle.recordAndFinalize({
+          id: newId(now),
+          repositoryId: repository.id,
+          actorId: actor.id,
+          actorUsername: actor.username,
+          updates: '[]',
+          judgedAt: now,
+          finishedAt: null,
+          via: '',
+          keptUntil: null,
+          undoes: null,
+          formerDefaultBranch: former,
+          defaultBranch: branch,
+        })
+      })
+    },
+  }
+}
+
+function branchNotFound(branch: string): Problem {
+  return new Problem(
+    'ref_not_found',
+    `There is no branch "${branch}" in this repository. Push it first.`,
+  )
+}

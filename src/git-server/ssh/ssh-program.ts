@@ -1,0 +1,103 @@
+import { systemClock } from '../../base/clock.ts'
+import type { Log } from '../../base/log.ts'
+import { redactTokens } from '../../base/redact-tokens.ts'
+import { createFreeSpace } from '../../config/free-space.ts'
+import type { PlainSettings } from '../../config/settings.ts'
+import { createGit, type Git } from '../../git/process/git-process.ts'
+import { createSpawnHelper } from '../../git/process/spawn-helper.ts'
+import { connectRpc, type Wire } from '../../rpc/rpc.ts'
+import { openHostKey } from '../../ssh/host-key.ts'
+import { createSshServer } from '../../ssh/ssh-server.ts'
+import { createGitEngine, type GitEngine } from '../git-engine.ts'
+import { createGitOverSsh } from './git-over-ssh.ts'
+import { createSshRpcClient } from './rpc-client.ts'
+import type { SshRpcServer } from './rpc-server.ts'
+import { type SshProcessFunctions, type SshProcessOptions, sshOwner } from './ssh-process.ts'
+
+type Options = {
+  /** Connects to the main process. */
+  wire: Wire
+  /** The environment of the spawn helper. */
+  environment: Record<string, string | undefined>
+  createLog: (settings: PlainSettings) => Log
+  /** Writes a line that is not in the log's format. */
+  complain: (line: string) => void
+  /** Called when it listens. */
+  onListening: () => void
+}
+
+type Running = { git: Git; engine: GitEngine; stop: (timeoutMs: number) => Promise<void> }
+
+/** The part of the SSH process that serves Git over SSH, once the main process starts it over the wire. */
+export function createSshProgram(options: Options): { killAll: () => void } {
+  const { wire, environment, createLog, complain, onListening } = options
+  let running: Running | undefined
+
+  const functions: SshProcessFunctions = {
+    start: (given) => start(given).catch((error: Error) => ({ fault: error.message })),
+    stop: async (timeoutMs) => running?.stop(timeoutMs),
+    ping: async () => running?.engine.count() ?? notRunning,
+  }
+  const { theirs: backend } = connectRpc<SshRpcServer>({
+    wire,
+    ours: functions,
+    onFault: (error) => complain(redactTokens(String(error))),
+  })
+
+  async function start({ settings, port, path }: SshProcessOptions) {
+    const log = createLog(settings)
+    const owner = sshOwner(settings.dataDir)
+    const spawnHelper = createSpawnHelper({ owner, path, environment, log })
+    const git = createGit({ ...settings, owner, path, spawnHelper })
+    const freeSpace = createFreeSpace({ folder: settings.dataDir, least: settings.freeSpaceLeast })
+    const client = createSshRpcClient(backend)
+    const engine = createGitEngine({
+      git,
+      via: 'ssh',
+      pushes: client.pushes,
+      repositoryHolds: client.repositoryHolds,
+      limiters: client.limiters,
+      freeSpace,
+      settings,
+      clock: systemClock,
+      log,
+      onOperation: client.onOperation,
+      onFetch: client.onFetch,
+    })
+    const gitOverSsh = createGitOverSsh({ engine, backend, settings, log })
+    const hostKey = await openHostKey(settings.dataDir, (created) =>
+      log.info({ path: created }, 'SSH host key created'),
+    )
+    const server = createSshServer({
+      settings,
+      hostKey,
+      log,
+      nameOf: gitOverSsh.nameOf,
+      serve: gitOverSsh.serve,
+      authenticate(request, address) {
+        // Starts the spawn helper with the first login: the client probably needs git next.
+        git.prepare()
+        return gitOverSsh.authenticate(request, address)
+      },
+    })
+    const listening = await server.listen(port)
+    running = {
+      git,
+      engine,
+      async stop(timeoutMs) {
+        await server.stop(timeoutMs)
+        await gitOverSsh.drain()
+      },
+    }
+    onListening()
+    return listening
+  }
+
+  return { killAll: () => running?.git.killAll() }
+}
+
+const notRunning = {
+  processes: 0,
+  responses: { entries: 0, bytes: 0 },
+  refs: { hit: 0, read: 0, git: 0, bytes: 0 },
+}
