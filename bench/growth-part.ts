@@ -10,7 +10,7 @@ import type { Workspace } from './workspace.ts'
 
 const few = 10
 const asked = 'asked'
-const madeAtOnce = 8
+const maxConcurrentCreations = 8
 
 /** Compares svc with itself: with few repositories and with many, with one ref and with many. */
 export async function measureAsItGrows(
@@ -53,5 +53,5 @@ async function makeRepositories({ host }: Subject, count: number): Promise<void>
   const make = async () => {
     for (let name = names.pop(); name !== undefined; name = names.pop()) await host.create(name)
   }
-  await Promise.all(Array.from({ length: madeAtOnce }, make))
+  await Promise.all(Array.from({ length: maxConcurrentCreations }, make))
 }

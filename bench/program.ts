@@ -24,7 +24,7 @@ export async function run(command: string, args: string[], options: Options): Pr
   const end = () => killGroup(child.pid, 'SIGKILL')
   signal?.addEventListener('abort', end)
   try {
-    const [[exitCode], output, complaint] = await Promise.all([
+    const [[exitCode], output, stderr] = await Promise.all([
       once(child, 'close'),
       text(child.stdout),
       text(child.stderr),
@@ -33,7 +33,7 @@ export async function run(command: string, args: string[], options: Options): Pr
     ])
     signal?.throwIfAborted()
     if (exitCode === 0) return { output: output.trim(), elapsedMs: performance.now() - startedAt }
-    throw new Error(`${command} ${args.join(' ')} ended with ${exitCode}:\n${complaint}`)
+    throw new Error(`${command} ${args.join(' ')} ended with ${exitCode}:\n${stderr}`)
   } finally {
     signal?.removeEventListener('abort', end)
   }
@@ -42,10 +42,10 @@ export async function run(command: string, args: string[], options: Options): Pr
 /** Starts a program that runs, with its process group, until it is disposed. */
 export function start([command = '', ...args]: string[], env: NodeJS.ProcessEnv) {
   const child = spawn(command, args, { env, stdio: ['ignore', 'ignore', 'pipe'], detached: true })
-  const complaint = text(child.stderr)
+  const stderr = text(child.stderr)
   const ended = once(child, 'exit')
   const failed = ended.then(async ([exitCode]): Promise<never> => {
-    throw new Error(`${command} ended with ${exitCode}:\n${await complaint}`)
+    throw new Error(`${command} ended with ${exitCode}:\n${await stderr}`)
   })
   // An exit is a failure only for callers that wait.
   failed.catch(() => {})

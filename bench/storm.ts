@@ -22,7 +22,7 @@ export type Source = {
 export type Storm = Record<'wall' | 'cpu', Record<string, number>> & { rounds: number }
 
 export const stormSize = 32
-const checkedAtOnce = 2
+const maxConcurrentChecks = 2
 const lookEveryMs = 50
 const heldMs = 2000
 
@@ -89,7 +89,7 @@ async function checkAll({ git, folder }: Workspace, names: string[]): Promise<vo
       await rm(join(folder, name), { recursive: true })
     }
   }
-  await Promise.all(Array.from({ length: checkedAtOnce }, check))
+  await Promise.all(Array.from({ length: maxConcurrentChecks }, check))
 }
 
 /** Sends a request, and stops reading when the response begins. */

@@ -102,10 +102,10 @@ export async function openApp(options: Options) {
     baseUrl: () => address.http,
     sshUrl: () => address.ssh,
   })
-  const freeSpace = createFreeSpace({ folder: dataDir, least: settings.freeSpaceLeast })
+  const freeSpace = createFreeSpace({ folder: dataDir, minBytes: settings.freeSpaceMinBytes })
   const maintenanceRequests = createMaintenanceRequests({ db, clock })
   // Only one process at a time does a server's work, so leases under this name from earlier are this server's own.
-  const holder = `${hostname()}:${dataDir}`
+  const leaseOwner = `${hostname()}:${dataDir}`
   const protections = createProtections({ db, clock })
   const collaborators = createCollaborators({ db, clock })
   const vault = openVaultLater(settings)
@@ -123,7 +123,7 @@ export async function openApp(options: Options) {
     clock,
     faultPoint,
     log,
-    holder,
+    leaseOwner,
   })
   const outbound = createOutbound({
     allow: settings.outboundAllow ?? defaultAllowed(settings),
@@ -145,7 +145,7 @@ export async function openApp(options: Options) {
     faultPoint,
     log,
     version: tools.version,
-    holder,
+    leaseOwner,
   })
 
   const refresh = (principal: Principal) =>
@@ -216,7 +216,7 @@ export async function openApp(options: Options) {
     refresh,
     recheckAccess,
     maintenanceRequests,
-    holder,
+    leaseOwner,
 
     /** Throws unless the encryption keys can decrypt every secret. */
     assertKeysOpen: async () => assertKeysOpen(db, { vault: await vault(), settings, log }),
@@ -249,7 +249,7 @@ export async function openApp(options: Options) {
         clock,
         faultPoint,
         log,
-        holder,
+        leaseOwner,
       })
       return (
         (await maintenance.isWanted()) && maintenance.runNext(new AbortController().signal, 'due')

@@ -215,8 +215,8 @@ async function recover({ app, gitServer, settings, log }: Recovery): Promise<voi
   await gitServer.finalizePushes()
   await imports.sweep()
   await workflows.recover()
-  const { setAside, missing } = await repositories.reconcile()
-  if (setAside.length > 0) log.error({ setAside }, 'repositories missing from the database')
+  const { quarantined, missing } = await repositories.reconcile()
+  if (quarantined.length > 0) log.error({ quarantined }, 'repositories missing from the database')
   if (missing.length > 0) log.error({ missing }, 'repository directories missing')
 }
 
@@ -301,7 +301,7 @@ async function startWork(parts: WorkParts) {
     clock,
     faultPoint,
     log,
-    holder: app.holder,
+    leaseOwner: app.leaseOwner,
     onEnd: metrics.maintained,
   })
   addGauges(metrics, { db, clock, freeSpace, gitServer, ssh, maintenance, workflows })
@@ -327,7 +327,7 @@ async function startWork(parts: WorkParts) {
     ...gitServer.sweeps,
     'import clean-up': imports.sweep,
     'deleted webhook clean-up': webhooks.purge,
-    'delivery pruning': () => webhooks.forget(signal),
+    'delivery pruning': () => webhooks.prune(signal),
     'trash clean-up': directories.emptyTrash,
     'event pruning': () => pruneEvents({ db, clock, keptDays: settings.eventsKeptDays, signal }),
   }

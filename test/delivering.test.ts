@@ -236,8 +236,8 @@ onEachDatabase((fresh, engine) => {
     await using site = await openSite()
     const { db, receiver } = site
     const other = engine === 'postgres' ? await site.database.open() : db
-    await using here = startDelivering(db, { ...site, holder: 'here' })
-    await using there = startDelivering(other, { ...site, holder: 'there' })
+    await using here = startDelivering(db, { ...site, leaseOwner: 'here' })
+    await using there = startDelivering(other, { ...site, leaseOwner: 'there' })
     for (let round = 0; round < 20; round++) {
       await publishPushes(db, site.repositoryId, 10, site.clock.now())
       for (const loop of [here, there]) loop.wake()
@@ -257,7 +257,7 @@ onEachDatabase((fresh, engine) => {
     await hold(db, own?.id, { leaseHolder: 'here', leaseUntil })
     await hold(db, others?.id, { leaseHolder: 'there', leaseUntil })
     await db.updateTable('webhooks').set({ dueAt: leaseUntil }).execute()
-    await using loop = startDelivering(db, { ...site, holder: 'here' })
+    await using loop = startDelivering(db, { ...site, leaseOwner: 'here' })
     await receiver.untilReceived(1)
     await until('it is recorded', async () => (await deliveriesOf(db))[0]?.status === 'success')
     assert.equal(receiver.received[0]?.json.svc.delivery, own?.id)

@@ -777,10 +777,10 @@ for (const [check, ofCheck] of Object.entries(examples)) {
         await using scene = new AsyncDisposableStack()
         const copy = await patient.copy()
         const asked = { dataDir: copy.dataDir, ...(await arrange(copy, scene)) }
-        const { code, of, faults, complaint } = await examine(asked)
+        const { code, of, faults, stderr } = await examine(asked)
         const result = of(check).find((one) => found.test(one.found))
         assert.ok(result, JSON.stringify(of(check)))
-        assert.deepEqual([result.level, complaint], [level, ''])
+        assert.deepEqual([result.level, stderr], [level, ''])
         assert.match(result.fix ?? '', fix)
         assert.equal(code, faults.length > 0 ? 1 : 0)
         if (!isMended) return

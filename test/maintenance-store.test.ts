@@ -16,7 +16,7 @@ import {
   type Maintained,
   recordFailure,
   recordSuccess,
-  releaseClaim,
+  releaseLease,
   requestAtLeastQuick,
   requestMaintenance,
 } from '../src/maintenance/maintenance-store.ts'
@@ -27,7 +27,7 @@ const start = 1_795_184_328_814
 const rulesAt = (now: number): DueRules => {
   return { now, pushes: 50, waitMs: dayMs, pruneIntervalMs: 7 * dayMs }
 }
-const holdUntil = (until: number, holder = 'here') => ({ holder, until })
+const holdUntil = (until: number, leaseOwner = 'here') => ({ leaseOwner, until })
 const unlimited = 1e9
 const counting = { dueAfter: 50, isAutomatic: true, pathOf: () => '/nonexistent' }
 
@@ -115,7 +115,7 @@ onEachDatabase((fresh) => {
     assert.equal(await extendClaim(db, repositoryId, holdUntil(start + 200, 'late')), true)
     const again = await claimNext(db, holdUntil(start + 200, 'late'), rulesAt(start + 62))
     assert.ok(again, 'what a server holds from before is its own')
-    await releaseClaim(db, repositoryId, 'late')
+    await releaseLease(db, repositoryId, 'late')
     assert.equal((await find(db, repositoryId)).leaseHolder, null)
   })
 
@@ -202,8 +202,8 @@ async function find(db: Database, id: string): Promise<Maintained> {
   return row
 }
 
-function held(db: Database, holder: string) {
-  return db.selectFrom('maintenance').selectAll().where('leaseHolder', '=', holder).execute()
+function held(db: Database, leaseOwner: string) {
+  return db.selectFrom('maintenance').selectAll().where('leaseHolder', '=', leaseOwner).execute()
 }
 
 async function add(db: Database): Promise<string> {

@@ -448,7 +448,7 @@ onEachDatabase((fresh, engine) => {
       db: one.db,
       clock: { now: () => start },
       schedule,
-      holder: 'a',
+      leaseOwner: 'a',
     })
     const send = async (round: number) => {
       const jobs = await queue.claim(new Map([[webhook.id, 20]]))
@@ -480,7 +480,7 @@ onEachDatabase((fresh, engine) => {
     await happen(one.db, one.repository, start, 4)
     const [first, second, third] = await one.list(webhook)
     const clock = { now: () => start }
-    const queue = createDeliveryQueue({ db: one.db, clock, schedule, holder: 'a' })
+    const queue = createDeliveryQueue({ db: one.db, clock, schedule, leaseOwner: 'a' })
     const jobs = await queue.claim(new Map([[webhook.id, 4]]))
     for (const job of jobs.slice(0, 3)) await queue.release(job)
     await one.db

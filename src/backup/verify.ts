@@ -172,11 +172,11 @@ async function fsck(git: Git, { directory, scratch, signal, objects }: Fsck): Pr
   const stop = () => child[Symbol.asyncDispose]()
   signal.addEventListener('abort', stop, { once: true })
   child.stdin.end()
-  const [output, { exitCode, complaint }] = await Promise.all([head(child.stdout), child.ended])
+  const [output, { exitCode, errorOutput }] = await Promise.all([head(child.stdout), child.ended])
   signal.removeEventListener('abort', stop)
   signal.throwIfAborted()
   if (exitCode === 0) return []
-  const lines = `${complaint}\n${output}`
+  const lines = `${errorOutput}\n${output}`
     .split('\n')
     .filter((line) => /\S/.test(line) && !/^notice:/.test(line))
   return lines.length > 0

@@ -22,7 +22,7 @@ export async function maintainRepositories(
     name === undefined
       ? await repositories.list(localPrincipal, { after: '', limit: undefined })
       : [await repositories.open(localPrincipal, name, 'repo:write')]
-  for (const { id } of selected) await maintenanceRequests.ask(id, full ? 'full' : 'quick')
+  for (const { id } of selected) await maintenanceRequests.request(id, full ? 'full' : 'quick')
   const outcomes: (MaintenanceResult & { name: string })[] = []
   for (const { id, name } of selected) {
     const outcome = { name, ...(await waitForOutcome(app, id)) }
@@ -37,7 +37,7 @@ export async function maintainRepositories(
 // A running server does the work, as it alone knows the running pushes.
 async function waitForOutcome(app: App, id: string): Promise<MaintenanceResult> {
   for (;;) {
-    const outcome = await app.maintenanceRequests.answer(id)
+    const outcome = await app.maintenanceRequests.findResult(id)
     if (outcome) return outcome
     if (!(await app.maintainHere())) await sleep(pollIntervalMs)
   }

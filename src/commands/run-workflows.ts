@@ -101,7 +101,7 @@ async function execute({ git, tree, plan, workFolder, flags, options }: Executio
       memoryMaxBytes: settings.stepMemoryMaxBytes,
       processesMax: settings.stepProcesses,
       fileMaxBytes: settings.stepFileMaxBytes,
-      freeSpaceLeast: settings.freeSpaceLeast ?? 0,
+      freeSpaceMinBytes: settings.freeSpaceMinBytes ?? 0,
     },
     readOnlyPaths: settings.sandboxPaths ?? [],
     hiddenPaths: [workFolder],

@@ -48,8 +48,8 @@ export async function writePack(
   await using child = await git.start(gitCommands.packCommit(gitFolder))
   child.stdin.end(`--shallow ${commit}\n${commit}\n`)
   await pipeline(child.stdout, createWriteStream(file))
-  const { exitCode, complaint } = await child.ended
-  if (exitCode !== 0) throw new Error(`The commit cannot be read: ${complaint.trim()}`)
+  const { exitCode, errorOutput } = await child.ended
+  if (exitCode !== 0) throw new Error(`The commit cannot be read: ${errorOutput.trim()}`)
 }
 
 function findTop(from: string): string | undefined {

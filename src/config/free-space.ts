@@ -7,7 +7,7 @@ type Options = {
   /** A folder on the disk. */
   folder: string
   /** Bytes to keep free; undefined for the larger of 512 MiB and 5% of the disk. */
-  least: number | undefined
+  minBytes: number | undefined
 }
 
 const defaultMinBytes = 512 * 1024 ** 2
@@ -15,16 +15,16 @@ const defaultMinShare = 1 / 20
 const pollIntervalMs = 500
 
 /** Keeps some of the disk free, so that running operations can finish and clean-ups can work. */
-export function createFreeSpace({ folder, least }: Options) {
+export function createFreeSpace({ folder, minBytes }: Options) {
   let isShort = false
   let measuredAt = Number.NEGATIVE_INFINITY
 
-  const measure = () => readSpace({ folder, least })
+  const measure = () => readSpace({ folder, minBytes })
 
   async function update(): Promise<boolean> {
     measuredAt = performance.now()
-    const { freeBytes, leastBytes } = await measure()
-    isShort = freeBytes < leastBytes
+    const { freeBytes, minFreeBytes } = await measure()
+    isShort = freeBytes < minFreeBytes
     return isShort
   }
 
@@ -51,9 +51,9 @@ export function createFreeSpace({ folder, least }: Options) {
 /** Measures the free space on the disk of a folder, and the minimum to keep free there. */
 export async function readSpace({
   folder,
-  least,
-}: Options): Promise<{ freeBytes: number; leastBytes: number }> {
+  minBytes,
+}: Options): Promise<{ freeBytes: number; minFreeBytes: number }> {
   const { bavail, blocks, bsize } = await statfs(folder)
-  const leastBytes = least ?? Math.max(defaultMinBytes, blocks * bsize * defaultMinShare)
-  return { freeBytes: bavail * bsize, leastBytes }
+  const minFreeBytes = minBytes ?? Math.max(defaultMinBytes, blocks * bsize * defaultMinShare)
+  return { freeBytes: bavail * bsize, minFreeBytes }
 }

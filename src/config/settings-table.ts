@@ -43,7 +43,7 @@ export const settings = {
     parse: (text) => (/^postgres(ql)?:\/\/\S+$/.test(text) ? new Sensitive(text) : undefined),
     sensitive: true,
   } satisfies Setting<Sensitive<string>>,
-  freeSpaceLeast: {
+  freeSpaceMinBytes: {
     variable: 'SVC_FREE_SPACE_MIN',
     description:
       'Minimum free space on the disk of the data directory; below it, operations that write are rejected. Default: 512MiB, or 5% of the disk if that is more.',
@@ -152,7 +152,7 @@ export const settings = {
     fallback: '60',
     parse: wholeNumber(1, 86_400),
   } satisfies Setting<number>,
-  fetchesAtOnce: {
+  maxConcurrentFetches: {
     variable: 'SVC_FETCHES_AT_ONCE',
     description:
       'Maximum number of concurrent fetches and clones, at most three quarters of them for one user or repository. Default: 4 per core.',
@@ -160,7 +160,7 @@ export const settings = {
     fallback: '',
     parse: wholeNumber(1, 10_000),
   } satisfies Setting<number>,
-  repositoryFetchesAtOnce: {
+  maxConcurrentFetchesPerRepository: {
     variable: 'SVC_REPOSITORY_FETCHES_AT_ONCE',
     description: 'Maximum number of concurrent fetches and clones per user and per repository.',
     accepts: 'a whole number from 1 to 10000',
@@ -188,7 +188,7 @@ export const settings = {
     ...size(64 * mib, 1024 * gib),
   } satisfies Setting<number>,
   ...gitLimitSettings,
-  pushesAtOnce: {
+  maxConcurrentPushes: {
     variable: 'SVC_PUSHES_AT_ONCE',
     description:
       'Maximum number of concurrent pushes, at most three quarters of them for one user or repository.',
@@ -196,7 +196,7 @@ export const settings = {
     fallback: '64',
     parse: wholeNumber(1, 10_000),
   } satisfies Setting<number>,
-  repositoryPushesAtOnce: {
+  maxConcurrentPushesPerRepository: {
     variable: 'SVC_REPOSITORY_PUSHES_AT_ONCE',
     description: 'Maximum number of concurrent pushes per user and per repository.',
     accepts: 'a whole number from 1 to 10000',
@@ -246,7 +246,7 @@ export const settings = {
     fallback: '30',
     parse: wholeNumber(1, 3600),
   } satisfies Setting<number>,
-  importsAtOnce: {
+  maxConcurrentImports: {
     variable: 'SVC_IMPORTS_AT_ONCE',
     description:
       'Maximum number of concurrent imports, at most three quarters of them for one user.',

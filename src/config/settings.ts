@@ -5,12 +5,12 @@ import { isServiceAddress, serviceLinkHint, unknownVariables } from './unknown-v
 type Table = typeof settings
 type Unset =
   | 'baseUrl'
-  | 'freeSpaceLeast'
+  | 'freeSpaceMinBytes'
   | 'databaseUrl'
   | 'adminToken'
   | 'encryptionKey'
   | 'encryptionKeyFile'
-  | 'fetchesAtOnce'
+  | 'maxConcurrentFetches'
   | 'importLocalRoots'
   | 'outboundAllow'
   | 'runnerJobs'

@@ -15,20 +15,20 @@ export const diskCheck: Check = {
   async run(context) {
     const dataDir = context.setting('dataDir')
     const folder = nearestExisting(dataDir)
-    const least = context.setting('freeSpaceLeast')
-    const { freeBytes, leastBytes } = await readSpace({ folder, least })
+    const minBytes = context.setting('freeSpaceMinBytes')
+    const { freeBytes, minFreeBytes } = await readSpace({ folder, minBytes })
     const { files, ffree } = await statfs(folder)
     const fix = `Free some space; this lists the largest directories: du -xh ${shellWord(folder)} | sort -h | tail`
     const findings: Finding[] = []
-    if (freeBytes < leastBytes) {
+    if (freeBytes < minFreeBytes) {
       findings.push(
         fault(
-          `${toSize(freeBytes)} are free, less than the minimum of ${toSize(leastBytes)}, so pushes are rejected.`,
+          `${toSize(freeBytes)} are free, less than the minimum of ${toSize(minFreeBytes)}, so pushes are rejected.`,
           `${fix}; or lower SVC_FREE_SPACE_MIN.`,
         ),
       )
-    } else if (freeBytes < 2 * leastBytes) {
-      const found = `${toSize(freeBytes)} are free; below ${toSize(leastBytes)} pushes are rejected.`
+    } else if (freeBytes < 2 * minFreeBytes) {
+      const found = `${toSize(freeBytes)} are free; below ${toSize(minFreeBytes)} pushes are rejected.`
       findings.push(warning(found, fix))
     }
     // File systems without a limit of inodes report 0.
@@ -41,7 +41,7 @@ export const diskCheck: Check = {
         ),
       )
     }
-    return orOk(findings, `${toSize(freeBytes)} are free; ${toSize(leastBytes)} are kept free.`)
+    return orOk(findings, `${toSize(freeBytes)} are free; ${toSize(minFreeBytes)} are kept free.`)
   },
 }
 

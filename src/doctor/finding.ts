@@ -14,7 +14,7 @@ export type Finding = {
 
 /** Thrown by a check that cannot run, for a reason that another check reports. */
 export class SkipError extends Error {
-  override readonly name = 'Skip'
+  override readonly name = 'SkipError'
 }
 
 export function ok(found: string): Finding {

@@ -2,7 +2,7 @@ import { findProgram } from '../base/find-program.ts'
 import {
   compareVersions,
   type GitVersion,
-  leastGitVersion,
+  minGitVersion,
   parseGitVersion,
   toVersionText,
 } from '../git/process/version.ts'
@@ -25,9 +25,14 @@ export const gitCheck: Check = {
     const version = parseGitVersion(text)
     if (!version) return [fault(`git does not run: ${text.slice(0, 200)}`, install)]
     const name = `git ${toVersionText(version)}`
-    if (compareVersions(version, leastGitVersion) < 0) {
-      const least = toVersionText(leastGitVersion)
-      return [fault(`${name} is too old; svc needs ${least}.`, `${install}, of ${least} or newer`)]
+    if (compareVersions(version, minGitVersion) < 0) {
+      const minVersion = toVersionText(minGitVersion)
+      return [
+        fault(
+          `${name} is too old; svc needs ${minVersion}.`,
+          `${install}, of ${minVersion} or newer`,
+        ),
+      ]
     }
     return toFindings(name, vulnerabilitiesOf(version), version)
   },
@@ -62,7 +67,7 @@ function idsOf(vulnerabilities: GitVulnerability[]): string {
 
 function fixOf(fixedIn: GitVersion[], [major, minor]: GitVersion): string {
   const ofSeries = fixedIn.find((fixed) => fixed[0] === major && fixed[1] === minor)
-  return toVersionText(ofSeries ?? fixedIn[0] ?? leastGitVersion)
+  return toVersionText(ofSeries ?? fixedIn[0] ?? minGitVersion)
 }
 
 /** Checks for the SSH client, which imports over SSH need. */

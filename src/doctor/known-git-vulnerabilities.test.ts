@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import {
   compareVersions,
   type GitVersion,
-  leastGitVersion,
+  minGitVersion,
   parseGitVersion,
 } from '../git/process/version.ts'
 import { knownGitVulnerabilities, vulnerabilitiesOf } from './known-git-vulnerabilities.ts'
@@ -39,7 +39,7 @@ test('the table has each vulnerability once, with its releases in order', () => 
   const ids = knownGitVulnerabilities.flatMap((vulnerability) => vulnerability.ids)
   assert.equal(new Set(ids).size, ids.length)
   for (const { fixedIn } of knownGitVulnerabilities) {
-    const sorted: GitVersion[] = [leastGitVersion, ...fixedIn].sort(compareVersions)
-    assert.deepEqual(sorted, [leastGitVersion, ...fixedIn])
+    const sorted: GitVersion[] = [minGitVersion, ...fixedIn].sort(compareVersions)
+    assert.deepEqual(sorted, [minGitVersion, ...fixedIn])
   }
 })

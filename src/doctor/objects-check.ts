@@ -64,11 +64,11 @@ async function chooseRepositories(context: DoctorContext): Promise<Suspect[] | F
 async function checkObjects(context: DoctorContext, { name, path }: Suspect): Promise<Finding[]> {
   const maxAttempts = context.isServed() ? maxAttemptsWhileServed : 1
   for (let attempt = 1; ; attempt++) {
-    const { exitCode, complaints } = await runFsck(context, path)
+    const { exitCode, errorLines } = await runFsck(context, path)
     if (exitCode === 0) return []
     // A missing repository was just deleted, or another check reports it.
     if ((await placedAt(path)) === undefined) return []
-    if (attempt >= maxAttempts) return [describe(`${name} (${path})`, path, exitCode, complaints)]
+    if (attempt >= maxAttempts) return [describe(`${name} (${path})`, path, exitCode, errorLines)]
     await sleep(pauseMs)
   }
 }
@@ -77,11 +77,11 @@ function describe(
   subject: string,
   path: string,
   exitCode: number | null,
-  complaints: string[],
+  errorLines: string[],
 ): Finding {
   if (exitCode === null) return warning(`${subject}: git fsck was killed.`, 'Run svc doctor again.')
-  const [first = 'git gives no reason'] = complaints
-  if (complaints.length > 0 && complaints.every((line) => malformed.test(line))) {
+  const [first = 'git gives no reason'] = errorLines
+  if (errorLines.length > 0 && errorLines.every((line) => malformed.test(line))) {
     return warning(
       `${subject} has malformed objects that a push would reject: ${first}`,
       'The repository can be served as it is. Its owner can rewrite the history without these objects.',
@@ -100,8 +100,8 @@ async function runFsck(context: DoctorContext, path: string) {
   const options = { isIdle: true, limits: { cpuMaxSeconds: backgroundCpuSeconds } }
   await using git = await context.git.start(gitCommands.fsck(path), options)
   git.stdin.end()
-  const [output, { exitCode, complaint }] = await Promise.all([head(git.stdout), git.ended])
-  return { exitCode, complaints: complaintsIn(`${complaint}\n${output}`) }
+  const [output, { exitCode, errorOutput }] = await Promise.all([head(git.stdout), git.ended])
+  return { exitCode, errorLines: errorLinesIn(`${errorOutput}\n${output}`) }
 }
 
 // Keeps only the start: the output for a damaged repository can be very long.
@@ -113,7 +113,7 @@ async function head(stream: Readable): Promise<string> {
   return text.slice(0, maxOutputLength)
 }
 
-function complaintsIn(text: string): string[] {
+function errorLinesIn(text: string): string[] {
   const lines = text.split('\n').filter((line) => line.trim() !== '' && !line.startsWith('notice:'))
   return lines.map((line) => line.slice(0, maxLineLength))
 }

@@ -50,11 +50,11 @@ async function probe({ path, setting }: DoctorContext): Promise<Finding> {
     stepMemoryMaxBytes: setting('stepMemoryMaxBytes'),
     stepProcesses: setting('stepProcesses'),
     stepFileMaxBytes: setting('stepFileMaxBytes'),
-    freeSpaceLeast: setting('freeSpaceLeast'),
+    freeSpaceMinBytes: setting('freeSpaceMinBytes'),
     dataDir: setting('dataDir'),
     encryptionKeyFile: setting('encryptionKeyFile'),
   })
-  const limits = { ...sandbox.limits, freeSpaceLeast: 0 }
+  const limits = { ...sandbox.limits, freeSpaceMinBytes: 0 }
   try {
     const { isolation, fault } = await probeSandbox({ ...sandbox, path, limits })
     if (fault === undefined) {

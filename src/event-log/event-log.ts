@@ -1,4 +1,4 @@
-import { setImmediate as breathe, setTimeout as sleep } from 'node:timers/promises'
+import { setTimeout as sleep, setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import type { Access } from '../access/access-watch.ts'
 import { holds, isAdmin, maySee } from '../access/may.ts'
 import type { Principal } from '../access/principal.ts'
@@ -162,7 +162,7 @@ export function createEventLog({ db, notifier, repositories, refresh }: Dependen
       const { events, upTo, last } = await scan(selection, from, limit)
       from = upTo
       isAtTail = upTo >= last
-      const next = events.length > 0 ? breathe : pauseAfterEmptyScan
+      const next = events.length > 0 ? yieldToEventLoop : pauseAfterEmptyScan
       pause = isAtTail ? undefined : next
       return { events, upTo }
     }

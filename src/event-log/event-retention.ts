@@ -1,4 +1,4 @@
-import { setImmediate as breathe } from 'node:timers/promises'
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { type Clock, dayMs } from '../base/clock.ts'
 import type { Database } from '../database/database.ts'
 import { oldestUnread } from '../events/cursors.ts'
@@ -24,6 +24,6 @@ export async function pruneEvents({ db, clock, keptDays, signal }: Dependencies)
     const last = firstRetained === -1 ? oldest.at(-1) : oldest[firstRetained - 1]
     if (last) await deleteUpTo(db, last.seq)
     if (firstRetained !== -1 || oldest.length < batchSize) return
-    await breathe()
+    await yieldToEventLoop()
   }
 }

@@ -91,15 +91,15 @@ function withoutBranches(errors: ErrorObject[]): ErrorObject[] {
   )
 }
 
-const itemsAtMost = 1000
+const maxItems = 1000
 
 // All errors are reported, so their number is bounded.
 function refuseExcess(body: unknown): void {
   if (typeof body !== 'object' || body === null) return
   for (const part of [body, ...Object.values(body)]) {
     if (typeof part !== 'object' || part === null) continue
-    if (Object.keys(part).length <= itemsAtMost) continue
-    throw new Problem('invalid_request', `The body has more than ${itemsAtMost} fields or items.`)
+    if (Object.keys(part).length <= maxItems) continue
+    throw new Problem('invalid_request', `The body has more than ${maxItems} fields or items.`)
   }
 }
 

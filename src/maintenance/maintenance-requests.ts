@@ -9,11 +9,11 @@ export type MaintenanceResult = { report: Report } | { fault: string }
 export function createMaintenanceRequests({ db, clock }: { db: Database; clock: Clock }) {
   return {
     /** Requests maintenance of a repository, whether or not it is due. */
-    ask: (repositoryId: string, wanted: 'quick' | 'full') =>
+    request: (repositoryId: string, wanted: 'quick' | 'full') =>
       requestMaintenance(db, { repositoryId, wanted, now: clock.now() }),
 
     /** The result; undefined until the maintenance has ended. */
-    async answer(repositoryId: string): Promise<MaintenanceResult | undefined> {
+    async findResult(repositoryId: string): Promise<MaintenanceResult | undefined> {
       const row = await findMaintenance(db, repositoryId)
       if (!row) return { fault: 'The repository was deleted.' }
       if (row.wanted !== '') return undefined

@@ -11,7 +11,7 @@ export type DueRules = {
   pruneIntervalMs: number
 }
 
-type MaintenanceLease = { holder: string; until: number }
+type MaintenanceLease = { leaseOwner: string; until: number }
 
 export type Maintained = Selectable<MaintenanceRow>
 
@@ -100,16 +100,17 @@ export async function countDue(db: Db, rules: DueRules): Promise<number> {
 }
 
 /**
- * Leases the due repository that needs maintenance most, among those without a lease or with an old one of `holder`.
+ * Leases the due repository that needs maintenance most, among those without a lease or with an older one of the same owner.
  * Returns its row as it was before, with the new `startedAt`.
  */
 export async function claimNext(
   db: Db,
-  { holder, until }: MaintenanceLease,
+  { leaseOwner, until }: MaintenanceLease,
   rules: DueRules,
 ): Promise<Maintained | undefined> {
   const { now } = rules
-  const isFree = (is: Where) => is.or([is('leaseUntil', '<', now), is('leaseHolder', '=', holder)])
+  const isFree = (is: Where) =>
+    is.or([is('leaseUntil', '<', now), is('leaseHolder', '=', leaseOwner)])
   const row = await db
     .selectFrom('maintenance')
     .selectAll()
@@ -121,7 +122,7 @@ export async function claimNext(
   if (!row) return undefined
   const taken = await db
     .updateTable('maintenance')
-    .set({ leaseHolder: holder, leaseUntil: until, startedAt: now })
+    .set({ leaseHolder: leaseOwner, leaseUntil: until, startedAt: now })
     .where('repositoryId', '=', row.repositoryId)
     .where(isFree)
     .returning('repositoryId')
@@ -133,25 +134,29 @@ export async function claimNext(
 export async function extendClaim(
   db: Db,
   repositoryId: string,
-  { holder, until }: MaintenanceLease,
+  { leaseOwner, until }: MaintenanceLease,
 ): Promise<boolean> {
   const row = await db
     .updateTable('maintenance')
     .set({ leaseUntil: until })
     .where('repositoryId', '=', repositoryId)
-    .where('leaseHolder', '=', holder)
+    .where('leaseHolder', '=', leaseOwner)
     .returning('repositoryId')
     .executeTakeFirst()
   return row !== undefined
 }
 
 /** Releases a lease; the repository stays due. */
-export async function releaseClaim(db: Db, repositoryId: string, holder: string): Promise<void> {
+export async function releaseLease(
+  db: Db,
+  repositoryId: string,
+  leaseOwner: string,
+): Promise<void> {
   await db
     .updateTable('maintenance')
     .set({ leaseHolder: null, leaseUntil: 0 })
     .where('repositoryId', '=', repositoryId)
-    .where('leaseHolder', '=', holder)
+    .where('leaseHolder', '=', leaseOwner)
     .execute()
 }
 

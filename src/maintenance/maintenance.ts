@@ -26,7 +26,7 @@ import {
   nameOf,
   recordFailure,
   recordSuccess,
-  releaseClaim,
+  releaseLease,
 } from './maintenance-store.ts'
 
 export type Maintenance = ReturnType<typeof createMaintenance>
@@ -48,14 +48,14 @@ type Dependencies = {
   db: Database
   git: Git
   directories: Directories
-  repositoryHolds: Pick<RepositoryHolds, 'acquire' | 'untilOthersLeft'>
+  repositoryHolds: Pick<RepositoryHolds, 'acquire' | 'waitForOtherHolds'>
   freeSpace: Pick<FreeSpace, 'require' | 'measure'>
   settings: PlainSettings
   clock: Clock
   faultPoint: FaultPoint
   log: Log
   /** The unique name of this server, which owns its leases, also those from before a restart. */
-  holder: string
+  leaseOwner: string
   onEnd?: (run: { outcome: MaintenanceOutcome; seconds: number }) => void
 }
 
@@ -67,7 +67,8 @@ const maxPushWaitMs = 10 * 60_000
 
 /** Maintains repositories in the background, one at a time, to keep them fast to read. */
 export function createMaintenance(dependencies: Dependencies) {
-  const { db, directories, repositoryHolds, freeSpace, settings, clock, log, holder } = dependencies
+  const { db, directories, repositoryHolds, freeSpace, settings, clock, log, leaseOwner } =
+    dependencies
   const { faultPoint, onEnd } = dependencies
 
   const rules = (): DueRules => ({
@@ -76,7 +77,7 @@ export function createMaintenance(dependencies: Dependencies) {
     waitMs: dayMs,
     pruneIntervalMs,
   })
-  const lease = () => ({ holder, until: clock.now() + leaseMs })
+  const lease = () => ({ leaseOwner, until: clock.now() + leaseMs })
 
   /** Maintains the next repository that is due, or requested; false when there is none. */
   async function runNext(signal: AbortSignal, scope: 'due' | 'requested'): Promise<boolean> {
@@ -108,7 +109,7 @@ export function createMaintenance(dependencies: Dependencies) {
       return 'done'
     } catch (error) {
       if (signal.aborted) {
-        await releaseClaim(db, repositoryId, holder)
+        await releaseLease(db, repositoryId, leaseOwner)
         return 'interrupted'
       }
       return await fail(row, error)
@@ -188,8 +189,8 @@ export function createMaintenance(dependencies: Dependencies) {
         expireBefore: clock.now() - pruneAfterMs,
         memoryMaxBytes: settings.maintenanceMemoryMaxBytes,
         watch: (ended) => hold.watch(ended),
-        untilOthersLeft: () =>
-          waitWithTimeout(repositoryHolds.untilOthersLeft(repositoryId, hold), signal),
+        waitForOtherHolds: () =>
+          waitWithTimeout(repositoryHolds.waitForOtherHolds(repositoryId, hold), signal),
         signal,
       })
     } catch (error) {
@@ -205,8 +206,8 @@ export function createMaintenance(dependencies: Dependencies) {
       (error: Error) => error,
     )
     if (spaceError) return { extent: 'refs' as const, error: spaceError }
-    const { freeBytes, leastBytes } = await freeSpace.measure()
-    return affordableExtent(wanted, storage, freeBytes - leastBytes)
+    const { freeBytes, minFreeBytes } = await freeSpace.measure()
+    return affordableExtent(wanted, storage, freeBytes - minFreeBytes)
   }
 
   return {

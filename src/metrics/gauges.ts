@@ -124,7 +124,7 @@ export function addGauges(
     {
       name: 'svc_disk_reserved_bytes',
       help: 'Free bytes below which writes are rejected.',
-      read: async () => Math.ceil((await freeSpace.measure()).leastBytes),
+      read: async () => Math.ceil((await freeSpace.measure()).minFreeBytes),
     },
   ]
   for (const gauge of gauges) metrics.gauge(gauge)

@@ -72,7 +72,7 @@ export function createMetrics({ version }: { version: string }) {
   })
   const fetches = new Counter({
     name: 'svc_fetch_cache_total',
-    help: 'Fetches and clones by via (http, ssh) and source of the response (hit, joined, missed, passed).',
+    help: 'Fetches and clones by via (http, ssh) and source of the response (hit, coalesced, miss, bypassed).',
     labelNames: ['via', 'result'],
     registers,
   })

@@ -102,8 +102,8 @@ function parseRange(text: string): Entry | string {
     return `${shown} is no CIDR`
   }
   const ip = ipaddr.parse(first)
-  const [bits, most] = [Number(prefix), isPlain ? 32 : 128]
-  if (bits > most) return `${shown} has a prefix longer than ${most} bits`
+  const [bits, maxPrefix] = [Number(prefix), isPlain ? 32 : 128]
+  if (bits > maxPrefix) return `${shown} has a prefix longer than ${maxPrefix} bits`
   const network = (isPlain ? ipaddr.IPv4 : ipaddr.IPv6).networkAddressFromCIDR(text)
   if (network.toString() !== ip.toString()) {
     return `${shown} names a single address of the range ${network}/${bits}`

@@ -18,8 +18,8 @@ type Dependencies = {
 }
 
 // One that is given up may keep a thread of Node's waiting for as long as the system's resolver does.
-const lookupsAtMost = 32
-const addressesAtMost = 16
+const maxLookups = 32
+const maxAddresses = 16
 
 const phrases: Record<AddressClass, string> = {
   external: 'a public address',
@@ -47,7 +47,7 @@ export function createOutbound({ allow, lookup, lookupTimeoutMs = 10_000 }: Depe
   const findFault = (ip: Ip) => addressesIn(ip).find((part) => !isAllowed(part))
 
   async function lookUp(name: string): Promise<Ip[]> {
-    if (lookups >= lookupsAtMost) {
+    if (lookups >= maxLookups) {
       throw unresolved(`Too many names are being looked up, so "${name}" was not; try again later.`)
     }
     lookups += 1
@@ -82,7 +82,7 @@ export function createOutbound({ allow, lookup, lookupTimeoutMs = 10_000 }: Depe
     const found = await lookUp(name)
     const fault = isNamed ? undefined : found.map(findFault).find((ip) => ip !== undefined)
     if (fault) throw forbidden(name, fault, name)
-    const [first, ...others] = found.slice(0, addressesAtMost).map(String)
+    const [first, ...others] = found.slice(0, maxAddresses).map(String)
     if (first === undefined) throw unresolved(`The host "${name}" has no address.`)
     return [first, ...others]
   }

@@ -14,7 +14,7 @@ type Destination = {
 
 /** There was no connection in time. */
 export class ConnectTimeoutError extends Error {
-  override readonly name = 'ConnectTimeout'
+  override readonly name = 'ConnectTimeoutError'
 }
 
 /**

@@ -107,7 +107,7 @@ async function createWorld(db: Database) {
         git,
         directories,
         sources: createImportSources({ git, dataDir, localRoots: [], outbound }),
-        freeSpace: createFreeSpace({ folder: dataDir, least: 0 }),
+        freeSpace: createFreeSpace({ folder: dataDir, minBytes: 0 }),
         repositories: createRepositories({
           db,
           directories,

@@ -69,8 +69,8 @@ export function createImports(dependencies: Dependencies) {
   const { db, directories, sources, repositories, refresh, clock, log, settings, faultPoint } =
     dependencies
   const limiter = createFairLimiter({
-    overall: settings.importsAtOnce,
-    perKey: settings.importsAtOnce,
+    overall: settings.maxConcurrentImports,
+    perKey: settings.maxConcurrentImports,
     waiting: settings.gitWaiting,
     waitMs: settings.gitWaitSeconds * 1000,
   })

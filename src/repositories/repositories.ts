@@ -282,23 +282,23 @@ export function createRepositories(dependencies: Dependencies) {
      * deletion that a crash interrupted; any other is quarantined, because it may be the only copy of a repository.
      * Returns the quarantine paths, and the ids of rows without a directory.
      */
-    async reconcile(): Promise<{ setAside: string[]; missing: string[] }> {
+    async reconcile(): Promise<{ quarantined: string[]; missing: string[] }> {
       const states = await listRepositoryStates(db)
       const idsOf = (wanted: RepositoryState) =>
         states.filter(({ state }) => state === wanted).map(({ id }) => id)
       const rows = new Set(idsOf('ready'))
       const importing = new Set(idsOf('importing'))
       const present = new Set(await directories.list())
-      const setAside: string[] = []
+      const quarantined: string[] = []
       for (const id of present.difference(rows).difference(importing)) {
         const isLeftover =
           (await directories.isMarkedForDeletion(id)) ||
           !(await hasRefs(directories.pathOf(id), 'any'))
         if (isLeftover) await directories.remove(id)
-        else setAside.push(await directories.quarantine(id))
+        else quarantined.push(await directories.quarantine(id))
       }
       for (const id of present.intersection(rows)) await directories.unmarkForDeletion(id)
-      return { setAside, missing: [...rows.difference(present)] }
+      return { quarantined, missing: [...rows.difference(present)] }
     },
   }
 }

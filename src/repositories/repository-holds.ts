@@ -76,13 +76,13 @@ export function createRepositoryHolds({ directories, log, startedAt }: Dependenc
     },
 
     /** Waits for the release of all other present holds on a repository. */
-    async untilOthersLeft(id: string, hold: Hold): Promise<void> {
+    async waitForOtherHolds(id: string, hold: Hold): Promise<void> {
       const others = [...(holds.get(id) ?? [])].filter(([other]) => other !== hold)
       await Promise.all(others.map(([, released]) => released))
     },
 
     /** Cleans repositories up one after another, until the signal. */
-    async all(ids: string[], signal: AbortSignal): Promise<void> {
+    async cleanUpAll(ids: string[], signal: AbortSignal): Promise<void> {
       for (const id of ids) {
         if (signal.aborted) return
         await ensureClean(id)

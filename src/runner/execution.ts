@@ -23,7 +23,7 @@ export type RunTools = {
   /** Bytes of a commit's pack at most. */
   sourceMaxBytes: number
   /** Bytes that are to stay free on the disk. */
-  freeSpaceLeast: number
+  freeSpaceMinBytes: number
   log: Log
 }
 
@@ -38,7 +38,7 @@ type Execution = {
 /** Fetches the commit of a claimed run and executes the run; when it returns, nothing of it remains. */
 export async function execute(claim: Claim, tools: RunTools, execution: Execution): Promise<void> {
   const { plan } = claim
-  const { folder, sandbox, slots, runner, sourceMaxBytes, freeSpaceLeast } = tools
+  const { folder, sandbox, slots, runner, sourceMaxBytes, freeSpaceMinBytes } = tools
   const { connection, report, cancel, kill } = execution
   await using place = await folder.forRun()
   const done = new AbortController()
@@ -47,7 +47,7 @@ export async function execute(claim: Claim, tools: RunTools, execution: Executio
     commit: plan.commit,
     path: join(place.path, 'source.pack'),
     maxBytes: sourceMaxBytes,
-    freeSpaceLeast,
+    freeSpaceMinBytes,
     signal: AbortSignal.any([kill, done.signal]),
   })
   // Whoever needs the files learns of a failure; it may be nobody.

@@ -25,7 +25,7 @@ type Options = {
   path: string
   maxBytes: number
   /** Bytes that are to stay free on the disk. */
-  freeSpaceLeast: number
+  freeSpaceMinBytes: number
   signal: AbortSignal
 }
 
@@ -60,7 +60,7 @@ export async function fetchSource(options: Options): Promise<string> {
 }
 
 async function store(response: IncomingMessage, options: Options): Promise<void> {
-  const { path, maxBytes, freeSpaceLeast, signal } = options
+  const { path, maxBytes, freeSpaceMinBytes, signal } = options
   response.setTimeout(stallMs, () => response.destroy(new Error('The server sends no more of it.')))
   async function* bounded(chunks: AsyncIterable<Buffer>) {
     let bytes = 0
@@ -74,7 +74,7 @@ async function store(response: IncomingMessage, options: Options): Promise<void>
       }
       if (bytes - checkedAt > spaceCheckedEveryBytes) {
         checkedAt = bytes
-        await assertSpace(dirname(path), freeSpaceLeast)
+        await assertSpace(dirname(path), freeSpaceMinBytes)
       }
       yield chunk
     }
@@ -82,9 +82,9 @@ async function store(response: IncomingMessage, options: Options): Promise<void>
   await pipeline(response, bounded, createWriteStream(path, { mode: 0o600 }), { signal })
 }
 
-async function assertSpace(folder: string, least: number): Promise<void> {
+async function assertSpace(folder: string, minBytes: number): Promise<void> {
   const { bavail, bsize } = await statfs(folder)
-  if (bavail * bsize < least) throw new SourceError('The disk of the runner is full.')
+  if (bavail * bsize < minBytes) throw new SourceError('The disk of the runner is full.')
 }
 
 function isOfDisk(error: unknown): boolean {

@@ -45,11 +45,11 @@ export async function runRunner(options: RunnerOptions): Promise<void> {
   const { server, token, name, labels, jobs, path, version, log, idleMs, signal } = options
   await using folder = await takeFolder(options.folder)
   const { mode, network, readOnlyPaths, hiddenPaths } = options.sandbox
-  const { leastBytes: freeSpaceLeast } = await readSpace({
+  const { minFreeBytes: freeSpaceMinBytes } = await readSpace({
     folder: options.folder,
-    least: options.sandbox.freeSpaceLeast,
+    minBytes: options.sandbox.freeSpaceMinBytes,
   })
-  const limits = { ...options.sandbox.limits, freeSpaceLeast }
+  const limits = { ...options.sandbox.limits, freeSpaceMinBytes }
   const sandbox = await openSandbox({
     folder: folder.rooms,
     path,
@@ -72,7 +72,7 @@ export async function runRunner(options: RunnerOptions): Promise<void> {
     slots: createSemaphore(jobs),
     runner: { name, labels, arch: toArchitecture(), path: stepPath },
     sourceMaxBytes: limits.fileMaxBytes,
-    freeSpaceLeast,
+    freeSpaceMinBytes,
     log,
   }
   const stop = new AbortController()

@@ -8,9 +8,9 @@ export type RunnerSandboxOptions = {
   network: 'none' | 'full'
   readOnlyPaths: string[]
   hiddenPaths: string[]
-  limits: Omit<SandboxLimits, 'freeSpaceLeast'>
+  limits: Omit<SandboxLimits, 'freeSpaceMinBytes'>
   /** Bytes that are to stay free; undefined for as many as the server keeps free. */
-  freeSpaceLeast: number | undefined
+  freeSpaceMinBytes: number | undefined
 }
 
 type Needed = Pick<
@@ -21,7 +21,7 @@ type Needed = Pick<
   | 'stepMemoryMaxBytes'
   | 'stepProcesses'
   | 'stepFileMaxBytes'
-  | 'freeSpaceLeast'
+  | 'freeSpaceMinBytes'
   | 'dataDir'
   | 'encryptionKeyFile'
 >
@@ -39,6 +39,6 @@ export function toSandboxOptions(settings: Needed): RunnerSandboxOptions {
       processesMax: settings.stepProcesses,
       fileMaxBytes: settings.stepFileMaxBytes,
     },
-    freeSpaceLeast: settings.freeSpaceLeast,
+    freeSpaceMinBytes: settings.freeSpaceMinBytes,
   }
 }

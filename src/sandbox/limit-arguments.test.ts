@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { limitArguments } from './limit-arguments.ts'
 
-const limits = { memoryMaxBytes: 5000, processesMax: 20, fileMaxBytes: 300, freeSpaceLeast: 0 }
+const limits = { memoryMaxBytes: 5000, processesMax: 20, fileMaxBytes: 300, freeSpaceMinBytes: 0 }
 
 test('limits become arguments of prlimit, and lower ones stay', () => {
   const ours = [

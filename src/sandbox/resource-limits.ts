@@ -36,11 +36,11 @@ export async function watch(
 /** Whether the disk of the rooms is nearly full. */
 export async function diskMet(
   disk: string,
-  { freeSpaceLeast }: SandboxLimits,
+  { freeSpaceMinBytes }: SandboxLimits,
 ): Promise<LimitMet | undefined> {
   const { bavail, bsize, files, ffree } = await statfs(disk)
-  if (bavail * bsize < freeSpaceLeast) {
-    const detail = `The runner's disk is nearly full: ${megabytes(bavail * bsize)} are free, and ${megabytes(freeSpaceLeast)} are to stay so.`
+  if (bavail * bsize < freeSpaceMinBytes) {
+    const detail = `The runner's disk is nearly full: ${megabytes(bavail * bsize)} are free, and ${megabytes(freeSpaceMinBytes)} are to stay so.`
     return { reason: 'out-of-disk', detail }
   }
   // Some file systems do not count their files, and say that there are none.

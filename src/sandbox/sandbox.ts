@@ -19,7 +19,7 @@ export type SandboxLimits = {
   /** Bytes of each file that is written. */
   fileMaxBytes: number
   /** Below this, on the disk of the rooms, a step is ended: bytes that are to stay free. */
-  freeSpaceLeast: number
+  freeSpaceMinBytes: number
 }
 
 /** Where steps run: makes a room for each job. */

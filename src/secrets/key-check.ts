@@ -6,7 +6,7 @@ import type { Db } from '../database/schema.ts'
 import { createVault, type Vault } from '../vault/vault.ts'
 import { type KeyUse, listKeyUses, type SealedTable } from './sealed-store.ts'
 
-const namedAtMost = 3
+const maxNamed = 3
 
 /** The keys with which secrets are sealed and which are not on the ring: with any, no server should start. */
 export async function findUnknownKeys(
@@ -52,8 +52,8 @@ const noKeys = new Sensitive<Buffer[]>([])
 export function describeUnknown(unknown: KeyUse[]): string {
   const count = unknown.reduce((sum, use) => sum + use.count, 0)
   const secrets = count === 1 ? '1 secret is' : `${count} secrets are`
-  const ids = unknown.slice(0, namedAtMost).map(({ keyId }) => keyId)
-  if (unknown.length > namedAtMost) ids.push(`and ${unknown.length - namedAtMost} more`)
+  const ids = unknown.slice(0, maxNamed).map(({ keyId }) => keyId)
+  if (unknown.length > maxNamed) ids.push(`and ${unknown.length - maxNamed} more`)
   const keys = unknown.length === 1 ? 'a key that is not given' : 'keys that are not given'
   return `${secrets} sealed with ${keys}: ${ids.join(', ')}.`
 }

@@ -46,9 +46,9 @@ type Options = {
   signal: AbortSignal
 }
 
-const rowsAtOnce = 50
-const passesAtMost = 10
-const namedAtMost = 10
+const batchSize = 50
+const maxPasses = 10
+const maxNamed = 10
 
 const lostSecret =
   'Its signing secret could not be opened any more and was deleted. Set another one, and enable it.'
@@ -67,7 +67,7 @@ export function createRotation(dependencies: Dependencies) {
     const [first] = opened.keyIds
     if (first === undefined) throw keyMissing()
     let [resealed, discarded] = [0, 0]
-    for (let pass = 0; pass < passesAtMost; pass++) {
+    for (let pass = 0; pass < maxPasses; pass++) {
       const named: Unreadable[] = []
       let unreadable = 0
       let isChanged = false
@@ -82,7 +82,7 @@ export function createRotation(dependencies: Dependencies) {
         }
         unreadable++
         const { repositoryName: repoName, name } = row
-        if (named.length < namedAtMost) named.push({ repoName, name, fault: found.fault })
+        if (named.length < maxNamed) named.push({ repoName, name, fault: found.fault })
         if (discardsAs && (await discard(discardsAs, row))) discarded++
       }
       // Done when a pass finds nothing to do: secrets may be written behind a running pass.
@@ -98,11 +98,11 @@ export function createRotation(dependencies: Dependencies) {
       for (let after: string | undefined = ''; after !== undefined; ) {
         const rows: SealedRow[] = await listSealed(db, table, {
           after,
-          limit: rowsAtOnce,
+          limit: batchSize,
           notOf: keyId,
         })
         yield* rows
-        after = rows.length < rowsAtOnce ? undefined : rows.at(-1)?.id
+        after = rows.length < batchSize ? undefined : rows.at(-1)?.id
       }
     }
   }

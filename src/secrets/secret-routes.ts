@@ -5,7 +5,7 @@ import { PageQuery, paged } from '../http/pages.ts'
 import { closed, type FindRequest, nothing, route } from '../http/route.ts'
 import type { Repositories } from '../repositories/repositories.ts'
 import { secretNameForm } from './secret-names.ts'
-import { type Secrets, secretsAtMost, valueForm, valueMaxBytes } from './secrets.ts'
+import { maxSecrets, type Secrets, valueForm, valueMaxBytes } from './secrets.ts'
 
 type Dependencies = { repositories: Repositories; secrets: Secrets }
 
@@ -40,7 +40,7 @@ export function secretRoutes({ repositories, secrets }: Dependencies) {
         'families of variables by which programs load or run something (LD_…, GIT_…, npm_config_…, GOFLAGS, ' +
         'TAR_OPTIONS, …) are not accepted. No such list is complete: anyone who may set a secret can influence every ' +
         'step of each workflow that does not list its secrets (`secrets: [NAME]`, which is recommended), and so ' +
-        `may read the other secrets that these steps get. A repository has at most ${secretsAtMost} secrets.`,
+        `may read the other secrets that these steps get. A repository has at most ${maxSecrets} secrets.`,
       permission: 'secrets:write',
       find,
       body: Type.Object(

@@ -22,7 +22,7 @@ import {
 export type Secrets = ReturnType<typeof createSecrets>
 
 /** Secrets of one repository, at most. */
-export const secretsAtMost = 100
+export const maxSecrets = 100
 /** Most bytes of a value in UTF-8. */
 export const valueMaxBytes = 48 * 1024
 
@@ -56,7 +56,7 @@ export function createSecrets({ db, clock, vault }: Dependencies) {
         await upsertSecret(tx, row).catch(asGone(() => repositoryGone(repository)))
         await publish(tx, now, [{ kind: 'secret.saved', actor, repositoryId, data: { name } }])
         // Counted last: who publishes waits for others that do, and then sees what they added.
-        if ((await countSecrets(tx, repositoryId)) > secretsAtMost) throw tooMany(repository)
+        if ((await countSecrets(tx, repositoryId)) > maxSecrets) throw tooMany(repository)
       })
       const message = `The secret ${name} is saved; runs that start from now on get this value.`
       return { name, repoName: repository.name, message }
@@ -126,7 +126,7 @@ export function keyMissing(): Problem {
 function tooMany({ name }: Repository): Problem {
   return new Problem(
     'too_many_secrets',
-    `"${name}" has ${secretsAtMost} secrets, which is the most; delete one first.`,
+    `"${name}" has ${maxSecrets} secrets, which is the most; delete one first.`,
   )
 }
 

@@ -50,7 +50,7 @@ export type NewSshKey = {
 type Page = { after: string; limit: number | undefined }
 type ListOptions = { username?: string | undefined; page: Page }
 
-const keysAtMost = 100
+const maxKeys = 100
 const nameMaxLength = 100
 
 type Dependencies = { db: Database; clock: Clock; log: Log }
@@ -87,9 +87,9 @@ export function createSshKeys({ db, clock, log }: Dependencies) {
         await publish(tx, now, [...former.map(removed), keyAdded(principal, row)])
         // Counted last: who publishes waits for others that do, and then sees what they added.
         const { username } = row
-        if ((await countSshKeys(tx, username)) <= keysAtMost) return
+        if ((await countSshKeys(tx, username)) <= maxKeys) return
         const expired = await deleteExpiredSshKeys(tx, { username }, now)
-        if ((await countSshKeys(tx, username)) > keysAtMost) throw tooMany(username)
+        if ((await countSshKeys(tx, username)) > maxKeys) throw tooMany(username)
         await publish(tx, now, expired.map(removed))
       })
       return toSshKey(row)
@@ -234,7 +234,7 @@ function taken(): Problem {
 function tooMany(username: string): Problem {
   return new Problem(
     'too_many_ssh_keys',
-    `"${username}" has ${keysAtMost} SSH keys, which is the most; delete one first.`,
+    `"${username}" has ${maxKeys} SSH keys, which is the most; delete one first.`,
   )
 }
 

@@ -8,7 +8,7 @@ export const attemptSeconds = 15
 
 /** An attempt has reached its timeout. */
 export class AttemptTimeoutError extends Error {
-  override readonly name = 'AttemptTimeout'
+  override readonly name = 'AttemptTimeoutError'
 }
 
 /** Messages by error code of Node or undici; `@` stands for the host. */

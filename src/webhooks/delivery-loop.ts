@@ -30,7 +30,7 @@ type Dependencies = {
   faultPoint: FaultPoint
   version: string
   /** The unique name of this server, which owns its leases. */
-  holder: string
+  leaseOwner: string
   /** How long attempts in flight may take when the server stops. */
   stopMs: number
   attemptTimeoutMs?: number
@@ -57,8 +57,8 @@ const slowAfterMs = 2000
 /** Delivers webhooks until disposed: claims, composes, sends and records what is due. */
 export function createDeliveryLoop(dependencies: Dependencies) {
   const { db, notifier, composer, signing, outbound, clock, log, faultPoint } = dependencies
-  const { schedule, version, holder, stopMs, attemptTimeoutMs, onAttempt } = dependencies
-  const queue = createDeliveryQueue({ db, clock, schedule, holder })
+  const { schedule, version, leaseOwner, stopMs, attemptTimeoutMs, onAttempt } = dependencies
+  const queue = createDeliveryQueue({ db, clock, schedule, leaseOwner })
   const connections = createConnections({ outbound })
   const sender = createSender({ connections, clock, ...(attemptTimeoutMs && { attemptTimeoutMs }) })
   const deliveryLimits = createDeliveryLimits()

@@ -30,7 +30,7 @@ type Dependencies = {
   clock: Clock
   schedule: Schedule
   /** The unique name of this server, which owns its leases. */
-  holder: string
+  leaseOwner: string
 }
 
 /** A delivery that this server has leased. */
@@ -67,7 +67,7 @@ const maxTasksPerTransaction = 256
 const batchIntervalMs = 4
 
 /** The queue of deliveries in the database. A claim is a lease, so a delivery has one worker and a crash releases it. */
-export function createDeliveryQueue({ db, clock, schedule, holder }: Dependencies) {
+export function createDeliveryQueue({ db, clock, schedule, leaseOwner }: Dependencies) {
   // Concurrent tasks share one transaction, because each commit costs a write to the disk.
   const write = createBatcher(
     { maxItems: maxTasksPerTransaction, minIntervalMs: batchIntervalMs },
@@ -87,7 +87,7 @@ export function createDeliveryQueue({ db, clock, schedule, holder }: Dependencie
     const settled = tasks.flatMap(toSettled)
     const composed = tasks.flatMap(toComposed)
     const settledIds = [...settled, ...composed].map(({ job }) => job.delivery.id)
-    const leases = await lockLeases(tx, settledIds, holder)
+    const leases = await lockLeases(tx, settledIds, leaseOwner)
     const exhausted = await record(tx, { settled, targets, now })
     const stored = await storeBodies(tx, { composed, leases, now })
     const results: Result[] = []
@@ -117,14 +117,14 @@ export function createDeliveryQueue({ db, clock, schedule, holder }: Dependencie
       if (target.isEnabled === 0)
         await failPendingDeliveries(tx, webhookId, { now, hasLocks: true })
       for (const delivery of await listClaimable(tx, { target, now, limit })) {
-        const lease = { id: delivery.id, leaseHolder: holder, leaseUntil }
+        const lease = { id: delivery.id, leaseHolder: leaseOwner, leaseUntil }
         const isManual = delivery.isWanted === 1
         jobs.push({ delivery, target, isManual, body: undefined, lease })
       }
     }
     if (jobs.length === 0) return jobs
     const ids = jobs.map(({ delivery }) => delivery.id)
-    await leaseDeliveries(tx, ids, { leaseHolder: holder, leaseUntil })
+    await leaseDeliveries(tx, ids, { leaseHolder: leaseOwner, leaseUntil })
     const bodies = await listBodies(tx, ids)
     return jobs.map((job) => ({ ...job, body: bodies.get(job.delivery.id) }))
   }
@@ -252,9 +252,9 @@ export function createDeliveryQueue({ db, clock, schedule, holder }: Dependencie
 
     /** Releases the leases that this server had when it was killed. */
     async recover(): Promise<void> {
-      for (const webhookId of await listLeased(db, holder)) {
+      for (const webhookId of await listLeased(db, leaseOwner)) {
         await db.transaction().execute(async (tx) => {
-          await endLeases(tx, webhookId, holder)
+          await endLeases(tx, webhookId, leaseOwner)
           await refreshDue(tx, [webhookId])
         })
       }

@@ -1,4 +1,4 @@
-import { setImmediate as breathe } from 'node:timers/promises'
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { type Clock, dayMs } from '../base/clock.ts'
 import { idBefore } from '../base/ids.ts'
 import type { Database } from '../database/database.ts'
@@ -14,6 +14,6 @@ export async function pruneDeliveries({ db, clock, keptDays, signal }: Dependenc
   while (!signal.aborted) {
     // In batches, so that no other query waits for long.
     if ((await deleteOldDeliveries(db, before, batchSize)) < batchSize) return
-    await breathe()
+    await yieldToEventLoop()
   }
 }

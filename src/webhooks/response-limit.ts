@@ -2,7 +2,7 @@ import type { Socket } from 'node:net'
 
 /** A receiver has sent more than the limit. */
 export class ResponseTooLargeError extends Error {
-  override readonly name = 'AnswerTooLong'
+  override readonly name = 'ResponseTooLargeError'
 }
 
 /**

@@ -30,7 +30,7 @@ type Dependencies = ComposerSources & {
   log: Log
   version: string
   /** The unique name of this server among those of one database; it stays the same after a restart. */
-  holder: string
+  leaseOwner: string
 }
 
 /** Webhooks: subscriptions to the events of a repository, and their deliveries. */
@@ -58,7 +58,7 @@ export function createWebhooks({ settings, ...dependencies }: Dependencies) {
     purgeRepository: webhookService.purgeRepository,
 
     /** Deletes deliveries older than the retention period of the settings. */
-    forget: (signal: AbortSignal) =>
+    prune: (signal: AbortSignal) =>
       pruneDeliveries({ ...dependencies, keptDays: settings.deliveriesKeptDays, signal }),
 
     /** Starts delivering, until the result is disposed. */

@@ -6,7 +6,7 @@ export const envFileMaxBytes = 1024 * 1024
 
 /** An invalid environment file, which fails its step; the message names the line. */
 export class EnvFileError extends Error {
-  override readonly name = 'EnvFileFault'
+  override readonly name = 'EnvFileError'
 }
 
 /**

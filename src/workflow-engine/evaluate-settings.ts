@@ -4,7 +4,7 @@ import type { Environment, Template } from '../workflow-parser/workflow.ts'
 
 /** A setting whose expression has a value of the wrong type. */
 class SettingError extends Error {
-  override readonly name = 'SettingFault'
+  override readonly name = 'SettingError'
 }
 
 export function evaluateBoolean(setting: Template | boolean, scope: Scope): boolean {

@@ -7,12 +7,12 @@ import type { Action, Fault, Workflow } from '../workflow-parser/workflow.ts'
 import { afterTime, type Cancellation, createCancellation, onAbort } from './cancellation.ts'
 import type { RunnerContext } from './contexts.ts'
 import { createEntryEmitter } from './entry-emitter.ts'
-import { toFault } from './error-text.ts'
 import { concludeRun } from './job-graph.ts'
 import type { Conclusion, Plan, RunEntry } from './plan.ts'
 import { runFile } from './run-file.ts'
 import type { CheckOut, RunState } from './run-state.ts'
 import { toDuration } from './step-end.ts'
+import { toFault } from './to-fault.ts'
 
 type Options = {
   plan: Plan

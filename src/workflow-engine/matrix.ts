@@ -5,7 +5,7 @@ export type Combination = { values: Record<string, Json>; label: string }
 
 /** A matrix that cannot be expanded; the message says why. */
 export class MatrixError extends Error {
-  override readonly name = 'MatrixFault'
+  override readonly name = 'MatrixError'
 }
 
 const maxCombinations = 256

@@ -1,7 +1,7 @@
 import { maskAndShorten } from '../secret-masking/mask-and-shorten.ts'
 import type { Masker } from '../secret-masking/masker.ts'
 import { evaluateText } from '../workflow-parser/evaluate.ts'
-import { ExpressionError } from '../workflow-parser/expression-fault.ts'
+import { ExpressionError } from '../workflow-parser/expression-error.ts'
 import type { Scope } from '../workflow-parser/scope.ts'
 import { splitTemplate } from '../workflow-parser/template-parts.ts'
 import type {
@@ -31,7 +31,7 @@ export type PlannedAction = {
 
 /** Steps that cannot be planned; the message says why. */
 class StepError extends Error {
-  override readonly name = 'StepFault'
+  override readonly name = 'StepError'
 }
 
 type Options = {

@@ -3,11 +3,11 @@ import { evaluateText } from '../workflow-parser/evaluate.ts'
 import type { Scope } from '../workflow-parser/scope.ts'
 import { afterTime, type CancelReason, onAbort } from './cancellation.ts'
 import { emitFailure } from './emit-steps.ts'
-import { toFault } from './error-text.ts'
 import { evaluateEnvironment, evaluateNumber } from './evaluate-settings.ts'
 import { nameOf, type PlannedAction, type PlannedStep } from './plan-steps.ts'
 import { type RunningJob, type StepList, stepScope } from './running-job.ts'
 import { ended, type StepEnd, toDuration } from './step-end.ts'
+import { toFault } from './to-fault.ts'
 
 type RunOptions = {
   running: RunningJob

@@ -5,7 +5,6 @@ import type { Job, Workflow } from '../workflow-parser/workflow.ts'
 import type { Cancellation } from './cancellation.ts'
 import { type Contexts, scopeOf, workflowContexts } from './contexts.ts'
 import { emitEnds } from './emit-steps.ts'
-import { toFault } from './error-text.ts'
 import { evaluateBoolean } from './evaluate-settings.ts'
 import { combineResults, createJobGraph, resultOf } from './job-graph.ts'
 import type { Conclusion, ReusedJob } from './plan.ts'
@@ -19,6 +18,7 @@ import {
 import { createJobCancellation, type JobEnd, runJob } from './run-job.ts'
 import type { RunState } from './run-state.ts'
 import { ended } from './step-end.ts'
+import { toFault } from './to-fault.ts'
 
 /** The end of a job that does not run. */
 type Unrun = { conclusion: Conclusion; fault: string }

@@ -5,7 +5,6 @@ import type { Json } from '../workflow-parser/scope.ts'
 import type { Job, Workflow } from '../workflow-parser/workflow.ts'
 import { afterTime, type Cancellation, createCancellation, onAbort } from './cancellation.ts'
 import { allowedSecrets, type Contexts, runnerContext, scopeOf } from './contexts.ts'
-import { toFault } from './error-text.ts'
 import { evaluateEnvironment, evaluateNumber } from './evaluate-settings.ts'
 import { createHashFiles } from './hash-files.ts'
 import type { Conclusion } from './plan.ts'
@@ -14,6 +13,7 @@ import type { RunState } from './run-state.ts'
 import { runSteps } from './run-steps.ts'
 import type { RunningJob, StepList } from './running-job.ts'
 import { toDuration } from './step-end.ts'
+import { toFault } from './to-fault.ts'
 
 type RunOptions = {
   run: RunState

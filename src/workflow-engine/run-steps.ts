@@ -2,7 +2,6 @@ import { evaluateCondition } from '../workflow-parser/evaluate.ts'
 import type { Scope } from '../workflow-parser/scope.ts'
 import { onAbort } from './cancellation.ts'
 import { applyContinueOnError, emitEnds, emitFailure } from './emit-steps.ts'
-import { toFault } from './error-text.ts'
 import { evaluateBoolean, evaluateEnvironment } from './evaluate-settings.ts'
 import type { Conclusion } from './plan.ts'
 import type { PlannedStep } from './plan-steps.ts'
@@ -10,6 +9,7 @@ import { runAction } from './run-action.ts'
 import { runScriptStep } from './run-script-step.ts'
 import { type RunningJob, type StepList, stepScope } from './running-job.ts'
 import { ended, type StepEnd, toContextConclusion } from './step-end.ts'
+import { toFault } from './to-fault.ts'
 
 /** Runs steps in order, each if its condition holds. */
 export async function runSteps(

@@ -3,7 +3,7 @@ export type Shell = { extension: string; command: [string, ...string[]] }
 
 /** An unsupported shell; the message names the supported ones. */
 export class ShellError extends Error {
-  override readonly name = 'ShellFault'
+  override readonly name = 'ShellError'
 }
 
 const knownShells: Record<string, Shell> = {

@@ -2,9 +2,9 @@ import { quoted } from './fault-list.ts'
 import { stepsOf, usedActions } from './steps-of.ts'
 import type { Action, ActionStep, Fault, Workflow } from './workflow.ts'
 
-const depthMost = 10
+const maxDepth = 10
 // Steps of a workflow including those of its actions, which multiply when nested.
-const stepsMost = 1000
+const maxSteps = 1000
 
 /** The folder of an action, by the path of its action.yml. */
 export function folderOfAction(path: string): string {
@@ -55,11 +55,11 @@ export function actionGraphFaults(workflows: Workflow[], actions: Action[]): Fau
     const { steps, depth } = sizeWithin(workflow)
     const [first] = actionSteps(workflow)
     if (!first) continue
-    if (depth > depthMost) {
-      const message = `Actions use each other ${depth} deep; ${depthMost} are possible.`
+    if (depth > maxDepth) {
+      const message = `Actions use each other ${depth} deep; ${maxDepth} are possible.`
       faults.push({ ...first.place, message, instead: 'Put their steps into fewer actions.' })
-    } else if (steps > stepsMost) {
-      const message = `With its actions the workflow has ${steps} steps; ${stepsMost} are possible.`
+    } else if (steps > maxSteps) {
+      const message = `With its actions the workflow has ${steps} steps; ${maxSteps} are possible.`
       faults.push({ ...first.place, message, instead: 'Use fewer actions, or split the file.' })
     }
   }

@@ -1,10 +1,10 @@
 /** Why an expression cannot be evaluated, for users. Never contains values, which may be secret. */
 export class EvaluationError extends Error {
-  override readonly name = 'EvaluationFault'
+  override readonly name = 'EvaluationError'
 }
 
 /** The longest text that an expression may give, and that it may read from JSON: characters. */
-export const textMax = 1_048_576
+export const maxTextLength = 1_048_576
 
 /** Roughly the bytes of a value's parts: an object of its own each. */
 export const nodeCost = 128
@@ -18,19 +18,19 @@ export type Allowance = {
 }
 
 /** Enough for anything that is meant, and little enough to end in a second and in 100 MB. */
-const costMaxEach = 8 * 1_048_576
-const costMaxTogether = 4 * costMaxEach
+const maxCostPerExpression = 8 * 1_048_576
+const maxTotalCost = 4 * maxCostPerExpression
 
 export function createAllowance(): Allowance {
-  let together = costMaxTogether
+  let totalLeft = maxTotalCost
   let left = 0
   return {
     renew: () => {
-      left = Math.min(costMaxEach, together)
+      left = Math.min(maxCostPerExpression, totalLeft)
     },
     take: (cost) => {
       left -= cost
-      together -= cost
+      totalLeft -= cost
       if (left < 0) {
         throw new EvaluationError(
           'The expression handles too much data; let a step do this work and use its output.',
@@ -42,7 +42,7 @@ export function createAllowance(): Allowance {
 
 /** Throws EvaluationError for a text that is too long to be a value. */
 export function requireShort(length: number): void {
-  if (length > textMax) {
+  if (length > maxTextLength) {
     throw new EvaluationError('The value of the expression is larger than 1 MiB.')
   }
 }

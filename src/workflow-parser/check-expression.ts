@@ -5,13 +5,13 @@ import { conditionOf, placeIn, splitTemplate } from './template-parts.ts'
 import type { Fault, Template } from './workflow.ts'
 
 /** The maximum faults reported for one text; a text may have 100,000 expressions. */
-const faultsMax = 20
+const maxFaults = 20
 
 /** Checks the expressions of a text: syntax, unknown names, and names that are not available at the position. */
 export function checkTemplate(template: Template, position: Position): Fault[] {
   const faults: Fault[] = []
   for (const part of splitTemplate(template.text)) {
-    if (faults.length === faultsMax) break
+    if (faults.length === maxFaults) break
     if (part.kind === 'unclosed') faults.push(toFault(template, part.offset, refusals.unclosed()))
     if (part.kind === 'expression') faults.push(...checkPart(template, part, position))
   }

@@ -6,7 +6,7 @@ import type { CheckAnswer, CheckQuestion } from './check-worker.ts'
 const program = new URL(`./check-worker${extname(import.meta.url)}`, import.meta.url)
 const startTimeoutMs = 30_000
 // Limits the busy time of the thread, which a loaded machine may delay, and at last the elapsed time.
-const longestWait = 20
+const maxElapsedFactor = 20
 const limits = { maxOldGenerationSizeMb: 100, maxYoungGenerationSizeMb: 16, stackSizeMb: 4 }
 
 /** Creates a thread that parses files. It starts when needed, and again after it was lost. */
@@ -89,7 +89,7 @@ type Work = { before: NodeJS.CpuUsage; timeoutMs: number; signal: AbortSignal }
 
 /** Waits until a thread has used its busy time, or a multiple of that has elapsed. */
 async function untilWorked(worker: Worker, { before, timeoutMs, signal }: Work): Promise<void> {
-  for (let wait = 0; wait < longestWait; wait++) {
+  for (let wait = 0; wait < maxElapsedFactor; wait++) {
     await sleep(timeoutMs, undefined, { signal })
     const { user, system } = await worker.cpuUsage(before)
     if ((user + system) / 1000 >= timeoutMs) return
@@ -98,5 +98,5 @@ async function untilWorked(worker: Worker, { before, timeoutMs, signal }: Work):
 
 /** Why a check failed; the message continues "The check of this file". */
 export class CheckError extends Error {
-  override readonly name = 'CheckFailure'
+  override readonly name = 'CheckError'
 }

@@ -2,7 +2,7 @@ import { actionGraphFaults, actionSteps, folderOfAction, missingFolders } from '
 import { CheckError, createCheckThread } from './check-thread.ts'
 import type { CheckAnswer, CheckQuestion } from './check-worker.ts'
 import { quoted } from './fault-list.ts'
-import { bytesMost } from './source-text.ts'
+import { fileMaxBytes } from './source-text.ts'
 import type { Action, Fault, SourceFile, Workflow } from './workflow.ts'
 
 /** Parsed files, or their faults. */
@@ -15,11 +15,11 @@ export type Checked = {
 
 export type Checker = ReturnType<typeof createChecker>
 
-const waitingMost = 100
+const maxWaiting = 100
 
 /** Too many checks are waiting; nothing was checked. */
 export class CheckerBusyError extends Error {
-  override readonly name = 'CheckerBusy'
+  override readonly name = 'CheckerBusyError'
 }
 
 /**
@@ -35,7 +35,7 @@ export function createChecker({ timeoutMs = 1000, idleMs = 5 * 60_000 } = {}) {
 
   /** Runs checks one at a time; the thread ends some time after the last. */
   async function inTurn<T>(work: () => Promise<T>): Promise<T> {
-    if (waiting >= waitingMost) {
+    if (waiting >= maxWaiting) {
       throw new CheckerBusyError('too many workflow files are waiting to be checked')
     }
     waiting += 1
@@ -54,7 +54,7 @@ export function createChecker({ timeoutMs = 1000, idleMs = 5 * 60_000 } = {}) {
 
   async function ask(kind: CheckQuestion['kind'], file: SourceFile): Promise<CheckAnswer> {
     // The parser would report the same; this avoids sending an oversized file to the thread.
-    const text = file.text.slice(0, bytesMost + 1)
+    const text = file.text.slice(0, fileMaxBytes + 1)
     try {
       if (isClosed) throw new CheckError('was stopped')
       return await thread.ask({ kind, file: { path: file.path, text } })

@@ -1,12 +1,12 @@
 /** Up to this length the built-in search is fast for any texts. */
-const shortMax = 256
+const builtInMaxLength = 256
 
 /**
  * Whether a text contains another, in linear time (Knuth, Morris, Pratt): `includes` takes a minute for the worst
  * case of a megabyte.
  */
 export function containsText(text: string, part: string): boolean {
-  if (part.length <= shortMax) return text.includes(part)
+  if (part.length <= builtInMaxLength) return text.includes(part)
   const borders = bordersOf(part)
   let matched = 0
   for (let index = 0; index < text.length; index++) {

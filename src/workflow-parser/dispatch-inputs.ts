@@ -2,7 +2,7 @@ import { listed, quoted } from './fault-list.ts'
 import { nearest } from './nearest.ts'
 import type { Input } from './workflow.ts'
 
-const charactersMost = 65_535
+const maxCharacters = 65_535
 
 export type InputValue = string | number | boolean
 
@@ -63,6 +63,6 @@ function readGiven({ type, options, required }: Input, value: unknown): InputVal
     return { fault: `must be one of ${listed(options.map(quoted))}.` }
   }
   if (required && value === '') return { fault: 'is required.' }
-  const isTooLong = value.length > charactersMost
-  return isTooLong ? { fault: `is longer than ${charactersMost} characters.` } : value
+  const isTooLong = value.length > maxCharacters
+  return isTooLong ? { fault: `is longer than ${maxCharacters} characters.` } : value
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { containsText } from './contains-text.ts'
 import { evaluateText, evaluateTree } from './evaluate.ts'
-import { ExpressionError } from './expression-fault.ts'
+import { ExpressionError } from './expression-error.ts'
 import type { Scope } from './scope.ts'
 
 const mebibyte = 1_048_576
@@ -63,7 +63,7 @@ test('work that repeats is refused', () => {
 test('all texts of a tree share one allowance', () => {
   const tree = Array(100).fill(toTemplate('${{ toJSON(env) }}'))
   const scope = toScope({ a: fill('a', 500_000) })
-  assert.throws(() => evaluateTree(tree, scope), { name: 'ExpressionFault', message: tooMuch })
+  assert.throws(() => evaluateTree(tree, scope), { name: 'ExpressionError', message: tooMuch })
 })
 
 test('rows of operators and of arguments have an end', () => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { evaluateCondition, evaluateText, evaluateTree, evaluateValue } from './evaluate.ts'
-import { ExpressionError } from './expression-fault.ts'
+import { ExpressionError } from './expression-error.ts'
 import type { Json, Scope } from './scope.ts'
 
 const place = { file: 'ci.yml', line: 3, column: 7 }
@@ -294,7 +294,7 @@ test('files that cannot be hashed are a fault of the expression', () => {
     throw new Error('too many files')
   }
   assert.throws(() => give("hashFiles('**')", { ...scope, hashFiles }), {
-    name: 'ExpressionFault',
+    name: 'ExpressionError',
     message: 'hashFiles failed: too many files',
   })
 })

@@ -1,9 +1,9 @@
 import { type data, ExpressionEvaluationError } from '@actions/expressions'
 import { falsy } from '@actions/expressions/result'
-import { EvaluationError, textMax } from './allowance.ts'
+import { EvaluationError, maxTextLength } from './allowance.ts'
 import { BoundedEvaluator, createSession, type EvaluationSession } from './bounded-evaluator.ts'
 import { toJson } from './expression-data.ts'
-import { ExpressionError } from './expression-fault.ts'
+import { ExpressionError } from './expression-error.ts'
 import { refusals } from './expression-refusals.ts'
 import { MalformedExpressionError, parseExpression } from './parse-expression.ts'
 import type { Json, Scope } from './scope.ts'
@@ -71,7 +71,7 @@ function textOf(template: Template, session: EvaluationSession): string {
     const isLiteral = part.kind === 'text'
     const piece = isLiteral ? part.text : dataOf(template, part, session).coerceString()
     length += piece.length
-    if (!isLiteral && length > textMax) {
+    if (!isLiteral && length > maxTextLength) {
       const message = 'The text with the values of its expressions is larger than 1 MiB.'
       throw new ExpressionError(placeIn(template, part.offset), message)
     }

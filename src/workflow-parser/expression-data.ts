@@ -5,10 +5,10 @@ import type { Json } from './scope.ts'
 type Pair = ReturnType<data.Dictionary['pairs']>[number]
 
 /** The maximum nesting of lists and objects in a value. */
-const depthMax = 100
+const maxDepth = 100
 
 /** The maximum names of an object. */
-const namesMax = 10_000
+const maxNames = 10_000
 
 /**
  * An object with arbitrary names, including `constructor` and `__proto__`, which the library's own loses. Lookup is
@@ -61,8 +61,8 @@ export function toData(
   if (typeof value === 'string') return new data.StringData(value)
   if (typeof value === 'number') return new data.NumberData(value)
   if (typeof value === 'boolean') return new data.BooleanData(value)
-  if (depth === depthMax) {
-    throw new EvaluationError(`The value has more than ${depthMax} levels.`)
+  if (depth === maxDepth) {
+    throw new EvaluationError(`The value has more than ${maxDepth} levels.`)
   }
   const below = { depth: depth + 1 }
   if (Array.isArray(value)) {
@@ -71,8 +71,8 @@ export function toData(
     return list
   }
   const names = Object.keys(value)
-  if (names.length > namesMax) {
-    throw new EvaluationError(`An object of the value has more than ${namesMax} names.`)
+  if (names.length > maxNames) {
+    throw new EvaluationError(`An object of the value has more than ${maxNames} names.`)
   }
   // The tables of an object cost memory even when empty.
   allowance.take(3 * nodeCost)

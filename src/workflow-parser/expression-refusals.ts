@@ -62,15 +62,15 @@ export const refusals = {
     return { message: `${shown} is not understood here.`, instead: adviseOn(rest) }
   },
   /** Rewrites an error of the library's parser; `word` is where it stopped. */
-  unparsable: (complaint: string, word: string): ExpressionRefusal => {
-    if (complaint.startsWith('Exceeded')) return refusals.tooDeep()
-    if (complaint.startsWith('Unexpected end') || word === '') {
+  unparsable: (libraryMessage: string, word: string): ExpressionRefusal => {
+    if (libraryMessage.startsWith('Exceeded')) return refusals.tooDeep()
+    if (libraryMessage.startsWith('Unexpected end') || word === '') {
       return {
         message: 'The expression ends too early.',
         instead: 'Close what is open, and complete the last operator.',
       }
     }
-    if (/^(Too few|Too many|Even)/.test(complaint)) {
+    if (/^(Too few|Too many|Even)/.test(libraryMessage)) {
       return {
         message: `The function ${quote(word)} has the wrong number of arguments.`,
         instead: arities[word.toLowerCase()] ?? 'Call it without arguments.',

@@ -10,7 +10,7 @@ export type FaultList = {
   all: () => Fault[]
 }
 
-const faultsMost = 50
+const maxFaults = 50
 
 export function createFaultList({ text }: SourceFile): FaultList {
   const found: Fault[] = []
@@ -23,7 +23,7 @@ export function createFaultList({ text }: SourceFile): FaultList {
       const inOrder = found
         .map((fault) => withinFile(fault, lines))
         .sort((one, other) => one.line - other.line || one.column - other.column)
-      return withoutRepeats(inOrder).slice(0, faultsMost)
+      return withoutRepeats(inOrder).slice(0, maxFaults)
     },
   }
 }

@@ -20,7 +20,7 @@ export type Field = { label: string; node: SourceNode; keyPlace: SourcePosition 
 export type Fields<Key extends string = string> = { get: (key: Key) => Field | undefined }
 
 // Suggestions are expensive, so only this many faults get one.
-const suggestionsMost = 200
+const maxSuggestions = 200
 
 /** Opens a mapping by its known keys. Unknown keys, and values that are not mappings, are faults. */
 export function openFields<Key extends string>(
@@ -34,7 +34,7 @@ export function openFields<Key extends string>(
   for (const { key, keyPlace, value } of map.entries) {
     const isKnown = shape.keys.some((known) => known === key)
     if (isKnown) found.set(key, { label: quoted(key), node: value, keyPlace })
-    else faults.add(keyPlace, ...refuseKey(key, shape, faults.count() < suggestionsMost))
+    else faults.add(keyPlace, ...refuseKey(key, shape, faults.count() < maxSuggestions))
   }
   return { get: (key) => found.get(key) }
 }

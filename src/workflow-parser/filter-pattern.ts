@@ -3,19 +3,19 @@ import type { FieldRefusal } from './fields.ts'
 
 // The patterns for branches, tags and paths of GitHub's "Filter pattern cheat sheet".
 
-const lengthMost = 500
+const maxLength = 500
 const many = Number.POSITIVE_INFINITY
 
 type Part =
   /** A character, how often: exactly once, or from `least` to `most` times. */
-  | { kind: 'character'; fits: (character: string) => boolean; least: number; most: number }
+  | { kind: 'character'; fits: (character: string) => boolean; min: number; max: number }
   /** `**` with a slash at the start of a name: the two parts behind it, or nothing. */
   | { kind: 'folders' }
 
 /** Checks a pattern. The caller handles a leading `!`. */
 export function patternFault(pattern: string): FieldRefusal | undefined {
-  if (pattern.length > lengthMost) {
-    return [`A pattern is longer than ${lengthMost} characters.`, 'Write a shorter pattern.']
+  if (pattern.length > maxLength) {
+    return [`A pattern is longer than ${maxLength} characters.`, 'Write a shorter pattern.']
   }
   if (pattern === '') return ['A pattern is empty.', 'Write a name, or "**" for all.']
   const parsed = parsePattern(pattern)
@@ -43,7 +43,7 @@ export function compilePattern(pattern: string): (name: string, effort: Effort) 
         const part = parts[at]
         if (part?.kind !== 'character' || !part.fits(character)) continue
         next.push(at + 1)
-        if (part.most === many) next.push(at)
+        if (part.max === many) next.push(at)
       }
       step += 1
       places = reached(parts, next, seen, step)
@@ -61,7 +61,7 @@ function reached(parts: Part[], waiting: number[], seen: Uint32Array, step: numb
     found.push(at)
     const part = parts[at]
     if (part?.kind === 'folders') waiting.push(at + 1, at + 3)
-    else if (part?.kind === 'character' && part.least === 0) waiting.push(at + 1)
+    else if (part?.kind === 'character' && part.min === 0) waiting.push(at + 1)
   }
   return found
 }
@@ -83,8 +83,8 @@ function parsePattern(pattern: string): Part[] | PatternFault {
   return parts
 }
 
-const optional = { least: 0, most: 1 }
-const repeated = { least: 1, most: many }
+const optional = { min: 0, max: 1 }
+const repeated = { min: 1, max: many }
 
 type Read = { parts: Part[]; end: number; isRepeatable: boolean }
 
@@ -142,9 +142,9 @@ function readBrackets(pattern: string, at: number): Read | PatternFault {
 }
 
 function once(fits: (character: string) => boolean): Part {
-  return { kind: 'character', fits, least: 1, most: 1 }
+  return { kind: 'character', fits, min: 1, max: 1 }
 }
 
 function anyNumber(fits: (character: string) => boolean): Part {
-  return { kind: 'character', fits, least: 0, most: many }
+  return { kind: 'character', fits, min: 0, max: many }
 }

@@ -12,14 +12,14 @@ export type PushedRef = {
 }
 
 // Some tenths of a second. Beyond it, as on GitHub, the workflow is started without filtering.
-const stepsMost = 5_000_000
+const maxSteps = 5_000_000
 
 /**
  * Whether a push starts a workflow, by GitHub's rules: a filter for branches only excludes tags, and vice versa. Path
  * filters apply to branches, except to new ones, whose changes are unknown.
  */
 export function matchesPush(filter: PushFilter, push: PushedRef): boolean {
-  const effort = { left: stepsMost }
+  const effort = { left: maxSteps }
   return isWanted(filter, push, effort) || effort.left < 0
 }
 

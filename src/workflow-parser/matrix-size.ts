@@ -2,10 +2,10 @@ import type { FaultList } from './fault-list.ts'
 import type { Json } from './scope.ts'
 import type { Matrix, SourcePosition, Template, TemplateTree } from './workflow.ts'
 
-const jobsMost = 256
+const maxJobs = 256
 // Above this number combinations are not counted individually.
-const combinationsMost = 10_000
-const comparisonsMost = 200_000
+const maxCombinations = 10_000
+const maxComparisons = 200_000
 
 /** A job's values by name, each as JSON. */
 type Combination = Record<string, string>
@@ -17,9 +17,9 @@ export function checkMatrixSize(
   faults: FaultList,
 ): void {
   const size = matrixSize(matrix)
-  if (size === undefined || size <= jobsMost) return
-  const count = size > combinationsMost ? 'too many' : size
-  const message = `The matrix gives ${count} jobs; ${jobsMost} are possible.`
+  if (size === undefined || size <= maxJobs) return
+  const count = size > maxCombinations ? 'too many' : size
+  const message = `The matrix gives ${count} jobs; ${maxJobs} are possible.`
   faults.add(place, message, 'Use fewer values, or split the job.')
 }
 
@@ -39,8 +39,8 @@ function matrixSize({ vectors, include, exclude }: Exclude<Matrix, Template>): n
   const excluded = exclude === undefined ? [] : plainCombinations(exclude)
   const included = include === undefined ? [] : plainCombinations(include)
   if (!excluded || !included) return undefined
-  if (size > combinationsMost) return Number.POSITIVE_INFINITY
-  if (size * (excluded.length + included.length) > comparisonsMost) return Number.POSITIVE_INFINITY
+  if (size > maxCombinations) return Number.POSITIVE_INFINITY
+  if (size * (excluded.length + included.length) > maxComparisons) return Number.POSITIVE_INFINITY
   const left = combinations(lists).filter(
     (one) => !excluded.some((pattern) => matches(one, pattern)),
   )

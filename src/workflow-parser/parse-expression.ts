@@ -11,7 +11,7 @@ import { type ExpressionRefusal, type NameUse, refusals } from './expression-ref
 
 /** An invalid expression: the fault at `offset` of its text, and what to write instead. */
 export class MalformedExpressionError extends Error {
-  override readonly name = 'MalformedExpression'
+  override readonly name = 'MalformedExpressionError'
   readonly offset: number
   readonly instead: string
 
@@ -55,9 +55,9 @@ function lex(text: string): Token[] {
     return new Lexer(text).lex().tokens.map(unquote)
   } catch (fault) {
     // The library's message contains the position and the piece, and then the whole text.
-    const complaint = fault instanceof Error ? fault.message : ''
-    const said = complaint.slice(0, complaint.length - text.length)
-    const [, position = '1'] = /Located at position (\d+) within expression: $/.exec(said) ?? []
+    const libraryMessage = fault instanceof Error ? fault.message : ''
+    const prefix = libraryMessage.slice(0, libraryMessage.length - text.length)
+    const [, position = '1'] = /Located at position (\d+) within expression: $/.exec(prefix) ?? []
     const offset = Number(position) - 1
     throw new MalformedExpressionError(offset, refusals.unreadable(text.slice(offset)))
   }

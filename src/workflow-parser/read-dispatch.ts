@@ -7,8 +7,8 @@ import type { Input } from './workflow.ts'
 
 const types = ['string', 'boolean', 'number', 'choice'] as const
 
-const inputsMost = 25
-const optionsMost = 100
+const maxInputs = 25
+const maxOptions = 100
 
 const dispatchShape = { name: '"workflow_dispatch"', keys: ['inputs'] as const }
 
@@ -26,9 +26,9 @@ export function readDispatchInputs(
   if (!inputs) return {}
   const isEmpty = inputs.node.kind === 'scalar' && inputs.node.value === null
   const entries = isEmpty ? [] : openIdentified(inputs, faults, 'Write "name:" and "type" in it.')
-  const excess = entries[inputsMost]
+  const excess = entries[maxInputs]
   if (excess) {
-    const message = `There are ${entries.length} inputs; ${inputsMost} are possible.`
+    const message = `There are ${entries.length} inputs; ${maxInputs} are possible.`
     faults.add(excess.keyPlace, message, 'Put several values into one text.')
   }
   return Object.fromEntries(entries.map((entry) => [entry.name, readInput(entry, faults)]))
@@ -74,8 +74,8 @@ function readOptions(field: Field, type: Input['type'], faults: FaultList): stri
     faults.add(field.keyPlace, message, 'Write "type: choice", or leave it out.')
   }
   const options = readTexts(field, faults).map(({ text }) => text)
-  if (options.length > 0 && options.length <= optionsMost) return options
-  const message = `"options" has ${options.length} texts; 1 to ${optionsMost} are possible.`
+  if (options.length > 0 && options.length <= maxOptions) return options
+  const message = `"options" has ${options.length} texts; 1 to ${maxOptions} are possible.`
   faults.add(field.keyPlace, message, 'Write a list of texts.')
   return []
 }

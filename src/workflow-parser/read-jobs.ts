@@ -19,8 +19,8 @@ import {
 } from './values.ts'
 import type { Job, TemplateTree } from './workflow.ts'
 
-const jobsMost = 64
-const stepsMost = 100
+const maxJobs = 64
+const maxSteps = 100
 
 const shape = {
   name: 'a job',
@@ -49,9 +49,9 @@ export function readJobs(field: Field, faults: FaultList): Job[] {
   }
   const jobs = entries.flatMap((entry) => readJob(entry, faults) ?? [])
   const ids = entries.map(({ name }) => name)
-  const excess = entries[jobsMost]
+  const excess = entries[maxJobs]
   if (excess) {
-    const message = `The file has ${entries.length} jobs; ${jobsMost} are possible.`
+    const message = `The file has ${entries.length} jobs; ${maxJobs} are possible.`
     faults.add(excess.keyPlace, message, 'Use "strategy.matrix", or split the file.')
   }
   // Circles are looked for in time that grows with the third power of the number of jobs.
@@ -145,8 +145,8 @@ function readRunsOn(field: Field | undefined, faults: FaultList): TemplateTree |
 
 function checkNumberOfSteps(jobs: Job[], faults: FaultList): void {
   const steps = jobs.flatMap((job) => job.steps)
-  const excess = steps[stepsMost]
+  const excess = steps[maxSteps]
   if (!excess) return
-  const message = `The file has ${steps.length} steps; ${stepsMost} are possible.`
+  const message = `The file has ${steps.length} steps; ${maxSteps} are possible.`
   faults.add(excess.place, message, `Split the file, or run several commands in one step.`)
 }

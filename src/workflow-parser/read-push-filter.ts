@@ -23,7 +23,7 @@ const shape = {
   } as const,
 }
 
-const patternsMost = 100
+const maxPatterns = 100
 
 /** Reads the filters of `on.push`; undefined where none are given. */
 export function readPushFilter(field: Field | undefined, faults: FaultList): PushFilter {
@@ -59,9 +59,9 @@ function readPatterns(field: Field, isIgnored: boolean, faults: FaultList): stri
   if (isList && field.node.kind === 'list' && field.node.items.length === 0) {
     faults.add(field.keyPlace, `${field.label} names nothing.`, 'Write "**" for all.')
   }
-  const excess = patterns[patternsMost]
+  const excess = patterns[maxPatterns]
   if (excess) {
-    const message = `${field.label} has ${patterns.length} patterns; ${patternsMost} are possible.`
+    const message = `${field.label} has ${patterns.length} patterns; ${maxPatterns} are possible.`
     faults.add(excess.field.node.place, message, 'Use patterns that match more.')
   }
   for (const { text, field: item } of patterns) {

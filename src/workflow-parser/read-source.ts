@@ -3,11 +3,11 @@ import { type FaultList, quoted } from './fault-list.ts'
 import type { MapEntry, MapNode, ScalarNode, SourceNode } from './source-node.ts'
 import { createSourceText, type SourceText } from './source-text.ts'
 import type { SourceFile } from './workflow.ts'
-import { depthMost, parseYaml } from './yaml.ts'
+import { maxDepth, parseYaml } from './yaml.ts'
 
 // Limits on a file after its aliases are expanded.
-const nodesMost = 20_000
-const charactersMost = 1024 * 1024
+const maxNodes = 20_000
+const maxCharacters = 1024 * 1024
 
 /** The size of a node including its descendants. */
 type Extent = { nodes: number; characters: number; height: number }
@@ -154,9 +154,9 @@ function readDocument(
 }
 
 function tooMuch({ nodes, characters, height }: Extent): string | undefined {
-  if (height > depthMost) return `This is nested more than ${depthMost} deep.`
-  if (nodes > nodesMost) return `This holds more than ${nodesMost} values.`
-  if (characters > charactersMost) return `This holds more than ${charactersMost} characters.`
+  if (height > maxDepth) return `This is nested more than ${maxDepth} deep.`
+  if (nodes > maxNodes) return `This holds more than ${maxNodes} values.`
+  if (characters > maxCharacters) return `This holds more than ${maxCharacters} characters.`
   return undefined
 }
 

@@ -12,7 +12,7 @@ import type { SourcePosition, WorkflowTriggers } from './workflow.ts'
 const events = ['push', 'workflow_dispatch', 'schedule'] as const
 type Event = (typeof events)[number]
 
-const schedulesMost = 20
+const maxSchedules = 20
 
 /** Reads `on` in all its forms: an event, a list of events, or events with details. */
 export function readTriggers(field: Field, faults: FaultList): WorkflowTriggers {
@@ -83,9 +83,9 @@ function readSchedules(
     return []
   }
   const items = openList(details, faults, instead) ?? []
-  const excess = items[schedulesMost]
+  const excess = items[maxSchedules]
   if (excess || items.length === 0) {
-    const message = `"schedule" has ${items.length} times; 1 to ${schedulesMost} are possible.`
+    const message = `"schedule" has ${items.length} times; 1 to ${maxSchedules} are possible.`
     if (details.node.kind === 'list') faults.add(details.keyPlace, message, instead)
     return []
   }

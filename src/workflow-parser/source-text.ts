@@ -1,7 +1,7 @@
 import type { SourcePosition } from './workflow.ts'
 
 /** The maximum size of a file, in bytes. */
-export const bytesMost = 256 * 1024
+export const fileMaxBytes = 256 * 1024
 
 /** Converts offsets of a text to lines and columns. */
 export type SourceText = ReturnType<typeof createSourceText>

@@ -32,7 +32,7 @@ export function readCondition(
 export function readText(
   field: Field | undefined,
   faults: FaultList,
-  lengthMost = 1000,
+  maxLength = 1000,
 ): string | undefined {
   const scalar = field && readScalar(field, faults, 'Write a text.')
   if (!scalar) return undefined
@@ -40,8 +40,8 @@ export function readText(
   const refuse = (message: string, instead: string) =>
     void faults.add(scalar.place, `${field.label} ${message}`, instead)
   if (text.trim() === '') return refuse('is empty.', 'Write a text.')
-  if (text.length > lengthMost) {
-    return refuse(`is longer than ${lengthMost} characters.`, 'Write a shorter text.')
+  if (text.length > maxLength) {
+    return refuse(`is longer than ${maxLength} characters.`, 'Write a shorter text.')
   }
   if (text.includes('${{')) return refuse('cannot hold expressions.', 'Write a plain text.')
   return text

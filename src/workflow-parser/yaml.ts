@@ -1,15 +1,15 @@
 import { Composer, CST, type Document, Lexer, Parser } from 'yaml'
 import { type FaultList, quoted } from './fault-list.ts'
-import { bytesMost, createSourceText, type SourceText } from './source-text.ts'
+import { createSourceText, fileMaxBytes, type SourceText } from './source-text.ts'
 import type { SourceFile, SourcePosition } from './workflow.ts'
 
 /** Levels of nesting in a file. */
-export const depthMost = 50
+export const maxDepth = 50
 
 // Each level of the file is at most one level of the parser, and the document adds one.
-const parserDepthMost = depthMost + 1
+const maxParserDepth = maxDepth + 1
 // The parser's time and memory are proportional to lexemes; 6000 lines of `key: value` have this many.
-const lexemesMost = 60_000
+const maxLexemes = 60_000
 
 /**
  * Parses a file as one YAML 1.2 document; reports the first fault and returns undefined if it is invalid. The library
@@ -41,8 +41,8 @@ function refuseText({
   text,
 }: SourceFile): { place: SourcePosition; message: string; instead: string } | undefined {
   const start = { file, line: 1, column: 1 }
-  if (text.length > bytesMost || Buffer.byteLength(text) > bytesMost) {
-    const message = `The file is larger than ${bytesMost / 1024} KiB.`
+  if (text.length > fileMaxBytes || Buffer.byteLength(text) > fileMaxBytes) {
+    const message = `The file is larger than ${fileMaxBytes / 1024} KiB.`
     return { place: start, message, instead: 'Move long scripts into files of the repository.' }
   }
   const place = (offset: number) => createSourceText(file, text).placeAt(offset)
@@ -80,10 +80,10 @@ function readTokens(text: string, source: SourceText, refuse: Refuse): CST.Token
       }
       tokens.push(token)
     }
-    if (parser.stack.length > parserDepthMost) {
-      return void refuse(offset, `This is nested more than ${depthMost} deep.`, 'Nest less deeply.')
+    if (parser.stack.length > maxParserDepth) {
+      return void refuse(offset, `This is nested more than ${maxDepth} deep.`, 'Nest less deeply.')
     }
-    if (++lexemes > lexemesMost) {
+    if (++lexemes > maxLexemes) {
       return void refuse(offset, 'The file has too many parts.', 'Split it into several files.')
     }
   }

@@ -1,6 +1,6 @@
 import { Problem } from '../base/problem.ts'
 import type { Db } from '../database/schema.ts'
-import { ExpressionError } from '../workflow-parser/expression-fault.ts'
+import { ExpressionError } from '../workflow-parser/expression-error.ts'
 import { draftRun, type Start } from './new-run.ts'
 import { publishRun, type RunNews } from './run-events.ts'
 import {

@@ -11,7 +11,7 @@ type Options = { settings: Settings; path: string; log: Log }
  */
 export async function reportIsolation({ settings, path, log }: Options): Promise<void> {
   const sandbox = toSandboxOptions(settings)
-  const limits = { ...sandbox.limits, freeSpaceLeast: 0 }
+  const limits = { ...sandbox.limits, freeSpaceMinBytes: 0 }
   try {
     const { isolation, fault } = await probeSandbox({ ...sandbox, path, limits })
     const level = fault === undefined ? 'info' : 'warn'

@@ -218,7 +218,7 @@ export function listRunningOf(db: Db, runner: string): Promise<ListedRun[]> {
 export async function deleteOldRuns(
   db: Db,
   completedBefore: number,
-  most: number,
+  limit: number,
 ): Promise<number> {
   const old = db
     .selectFrom('runs')
@@ -226,7 +226,7 @@ export async function deleteOldRuns(
     .where('status', '=', 'completed')
     .where('completedAt', '<', completedBefore)
     .orderBy('completedAt')
-    .limit(most)
+    .limit(limit)
     .$if(hasRowLocks(db), (rows) => rows.forUpdate().skipLocked())
   const { numDeletedRows } = await db
     .deleteFrom('runs')

@@ -127,8 +127,8 @@ export function createRunViews({ db, git }: Dependencies) {
       // The steps in the database may be newer than the event.
       if (status !== 'completed') return toRun(run, { name: repositoryName }, [])
       const [{ steps = 1 } = {}] = await measureSteps(db, of)
-      const most = Math.floor(eventOutputsMaxLength / Number(steps))
-      const tailLength = Math.min(stepTailLength, most)
+      const limit = Math.floor(eventOutputsMaxLength / Number(steps))
+      const tailLength = Math.min(stepTailLength, limit)
       const [jobs, rows] = [
         await listNamedJobs(db, of),
         await listSteps(db, of, { tailLength, summaryLength: 0 }),

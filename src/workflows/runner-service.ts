@@ -99,10 +99,10 @@ export function createRunnerService(dependencies: Dependencies) {
       const chunks: AsyncIterator<Buffer> = child.stdout[Symbol.asyncIterator]()
       const first = await chunks.next()
       if (first.done) {
-        const { complaint } = await child.ended
+        const { errorOutput } = await child.ended
         await child[Symbol.asyncDispose]()
-        const gone = /bad object|not a valid object|bad revision|unable to/i.test(complaint)
-        if (!gone) throw new Error(`git pack-objects: ${complaint}`)
+        const gone = /bad object|not a valid object|bad revision|unable to/i.test(errorOutput)
+        if (!gone) throw new Error(`git pack-objects: ${errorOutput}`)
         throw new Problem('ref_not_found', `The commit ${commitId} is no longer in the repository.`)
       }
       return (async function* () {
@@ -110,8 +110,8 @@ export function createRunnerService(dependencies: Dependencies) {
           yield first.value
           for (let next = await chunks.next(); !next.done; next = await chunks.next())
             yield next.value
-          const { exitCode, complaint } = await child.ended
-          if (exitCode !== 0) throw new Error(`git pack-objects: ${complaint}`)
+          const { exitCode, errorOutput } = await child.ended
+          if (exitCode !== 0) throw new Error(`git pack-objects: ${errorOutput}`)
         } finally {
           await child[Symbol.asyncDispose]()
         }

@@ -66,7 +66,7 @@ type Made = { changed: string[]; news: RunNews[] }
 /** The effects of an event; `schedules` replace those of the repository. */
 type Reaction = { planned: Planned[]; schedules?: { repositoryId: string; rows: ScheduleRow[] } }
 
-const maxDueAtOnce = 20
+const maxDueSchedules = 20
 const changesMaxBytes = 4 * 1024 * 1024
 // A small tree can contain itself many times.
 const changesLimits = { memoryMaxBytes: 512 * 1024 * 1024, fileMaxBytes: 2 ** 40 }
@@ -293,7 +293,7 @@ export function createTriggers(dependencies: Dependencies) {
 
   /** Starts due schedules. A schedule that was missed several times while no server ran is started once. */
   async function startDue(): Promise<void> {
-    for (const schedule of await listDue(db, clock.now(), maxDueAtOnce)) {
+    for (const schedule of await listDue(db, clock.now(), maxDueSchedules)) {
       await startOne(schedule).catch(async (error) => {
         if (isTransient(error)) throw error
         // Postponed by a day, so that it does not block the others.

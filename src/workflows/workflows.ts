@@ -42,12 +42,13 @@ type Dependencies = {
   faultPoint: FaultPoint
   log: Log
   /** Identifies this server among those that share the database, across restarts. */
-  holder: string
+  leaseOwner: string
 }
 
 /** Creates the workflow service: its routes, its triggers, and the queue for runners. */
 export function createWorkflows(dependencies: Dependencies) {
-  const { db, git, notifier, repositories, settings, clock, faultPoint, log, holder } = dependencies
+  const { db, git, notifier, repositories, settings, clock, faultPoint, log, leaseOwner } =
+    dependencies
   const changes = createNotifier()
   const checker = createChecker()
   const { runSeconds } = settings
@@ -70,7 +71,7 @@ export function createWorkflows(dependencies: Dependencies) {
   const logs = createLogReader({ db, changes })
   const secret = new Sensitive(`${runnerPrefix}${randomBytes(24).toString('base64url')}`)
   // Each server has its own runner, and may take back only the runs of that one.
-  const ownRunner = `local-${createHash('sha256').update(holder).digest('hex').slice(0, 8)}`
+  const ownRunner = `local-${createHash('sha256').update(leaseOwner).digest('hex').slice(0, 8)}`
   const secretHash = hashToken(secret.reveal())
 
   return {

@@ -33,8 +33,8 @@ test('a stranger learns nothing of a repository, over any transport', async () =
   const stranger = await service.client({ username: 'eve' })
   assert.deepEqual((await stranger.get('/repos')).body, [])
   for (const name of ['site', 'never-used']) {
-    const push = await complaint(project.git('push', stranger.remote(name), 'HEAD:x'))
-    const fetch = await complaint(project.git('ls-remote', stranger.remote(name)))
+    const push = await stderrOf(project.git('push', stranger.remote(name), 'HEAD:x'))
+    const fetch = await stderrOf(project.git('ls-remote', stranger.remote(name)))
     for (const text of [push, fetch]) {
       assert.match(text, new RegExp(`no repository "${name}", or it is not yours to see`))
       assert.match(text, /not found/)
@@ -54,8 +54,8 @@ test('a collaborator may read and push as far as the token goes', async () => {
   const writer = await service.client({ username: 'grace', permissions: ['repo:write'] })
   await project.git('ls-remote', reader.remote('site'))
   await project.git('push', writer.remote('site'), 'HEAD:by-grace')
-  assert.match(await complaint(project.git('push', reader.remote('site'), 'HEAD:x')), /repo:write/)
-  assert.match(await complaint(project.git('ls-remote', writer.remote('site'))), /repo:read/)
+  assert.match(await stderrOf(project.git('push', reader.remote('site'), 'HEAD:x')), /repo:write/)
+  assert.match(await stderrOf(project.git('ls-remote', writer.remote('site'))), /repo:read/)
   assert.deepEqual(
     (await reader.get('/repos')).body.map(({ name }: { name: string }) => name),
     ['site'],
@@ -197,7 +197,7 @@ test('deleting a repository leaves nothing to a later one of its name', async ()
   await client.post('/repos/thing/collaborators', { username: 'grace' })
   assert.equal((await client.delete('/repos/thing')).status, 204)
   assert.equal((await client.get('/repos/thing')).status, 404)
-  assert.match(await complaint(project.git('ls-remote', client.remote('thing'))), /not found/)
+  assert.match(await stderrOf(project.git('ls-remote', client.remote('thing'))), /not found/)
   await client.post('/repos', { name: 'thing' })
   assert.equal(await project.git('ls-remote', client.remote('thing')), '')
   assert.deepEqual((await client.get('/repos/thing/collaborators')).body.collaborators, [])
@@ -213,7 +213,7 @@ test('a token in Basic or Bearer form opens Git, and only Bearer opens the API',
   assert.equal(answer.status, 401)
 })
 
-async function complaint(attempt: Promise<unknown>): Promise<string> {
+async function stderrOf(attempt: Promise<unknown>): Promise<string> {
   return attempt.then(
     () => assert.fail('it was let in'),
     (error) => error.stderr,

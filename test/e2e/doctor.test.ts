@@ -36,9 +36,9 @@ const ofMachine = new Set(['git', 'ssh-client', 'sandbox', 'limits', 'file-syste
 
 test('a healthy data directory has no fault, and no warning but for the machine', async () => {
   const { dataDir } = await patient.copy()
-  const { code, results, complaint } = await examine({ dataDir })
+  const { code, results, stderr } = await examine({ dataDir })
   const findings = results.filter(({ level, check }) => level !== 'ok' && !ofMachine.has(check))
-  assert.deepEqual([findings, code, complaint], [[], 0, ''])
+  assert.deepEqual([findings, code, stderr], [[], 0, ''])
   // Deliveries may fail, and are no matter of this check: it does not say that none does.
   assert.deepEqual(
     results.filter(({ check }) => check === 'webhooks').map(({ title, found }) => [title, found]),
@@ -71,8 +71,8 @@ test('JSON is an array of results, each with what was found and what mends it', 
 test('people read a line for each finding, what mends it below, and the sum at the end', async () => {
   const { dataDir, repository } = await patient.copy()
   await rm(join(repository, 'HEAD'))
-  const { code, output, complaint } = await askDoctor({ dataDir })
-  assert.deepEqual([code, complaint], [1, ''])
+  const { code, output, stderr } = await askDoctor({ dataDir })
+  assert.deepEqual([code, stderr], [1, ''])
   assert.match(output, /^ok +program +svc \d+\.\d+\.\d+ on Node /)
   assert.match(output, /^FAULT +repository-files +\S+\.git has no HEAD, .*\n +fix: printf /m)
   assert.match(output, /\n\n\d+ checks: 2 faults, (no|\d+) warnings?\.\n$/)
@@ -238,9 +238,9 @@ test('what strangers chose as names does not reach the terminal as it is', async
   await mkdir(join(dataDir, 'lost+found', `${evil}.git`), { recursive: true })
   const text = await askDoctor({ dataDir, env: { [`SVC_${evil}`]: '1' } })
   const json = await askDoctor({ dataDir, args: ['--json'] })
-  for (const { output, complaint } of [text, json]) {
+  for (const { output, stderr } of [text, json]) {
     assert.match(output, /evil/)
-    assert.doesNotMatch(output + complaint, /[^\P{Cc}\n]|\p{Cf}/u)
+    assert.doesNotMatch(output + stderr, /[^\P{Cc}\n]|\p{Cf}/u)
   }
   // In JSON it is still the name, and the command names the file itself.
   const results: { found: string; fix: string }[] = JSON.parse(json.output)
@@ -262,7 +262,7 @@ test('colours and progress are for terminals alone, colours only for those who w
   assert.match(colored.output, /\r\x1b\[Kfsck 1 of 1: site\r\x1b\[K/)
   assert.doesNotMatch((await onTerminal({ NO_COLOR: '1' })).output, /\x1b\[\d+m/)
   const piped = await askDoctor({ dataDir })
-  assert.doesNotMatch(piped.output + piped.complaint, /\x1b|fsck 1 of 1/)
+  assert.doesNotMatch(piped.output + piped.stderr, /\x1b|fsck 1 of 1/)
 })
 
 test('a signal ends it with the git that it has started', async () => {
@@ -295,9 +295,9 @@ test('the password of a database is never printed', async () => {
   const { dataDir } = await patient.copy()
   const urls = ['postgres://svc:hunter2@127.0.0.1:1/svc', 'postgres://svc:hunter2@[bad/svc']
   for (const url of [...urls, 'mysql://svc:hunter2@127.0.0.1/svc']) {
-    const { code, output, complaint } = await askDoctor({ dataDir, env: { SVC_DATABASE_URL: url } })
+    const { code, output, stderr } = await askDoctor({ dataDir, env: { SVC_DATABASE_URL: url } })
     assert.equal(code, 1)
-    assert.doesNotMatch(output + complaint, /hunter2/)
+    assert.doesNotMatch(output + stderr, /hunter2/)
   }
 })
 

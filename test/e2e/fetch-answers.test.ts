@@ -49,9 +49,9 @@ test(`random fetches are answered as git itself would, however often they are ma
       }
     }
   }
-  const { hit = 0, missed = 0, joined = 0 } = await site.sources()
-  assert.ok(hit + joined > missed, 'most were answered without git')
-  t.diagnostic(`${missed} missed, ${hit} hit, ${joined} joined; ${others} in another order`)
+  const { hit = 0, miss = 0, coalesced = 0 } = await site.sources()
+  assert.ok(hit + coalesced > miss, 'most were answered without git')
+  t.diagnostic(`${miss} misses, ${hit} hits, ${coalesced} coalesced; ${others} in another order`)
 })
 
 /** Pushes commits, tags, or what goes away again. */

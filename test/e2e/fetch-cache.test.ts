@@ -31,8 +31,8 @@ test('a storm of clones costs one pack, and each of them is whole', async () => 
   const before = await site.packs()
   await Promise.all(Array.from({ length: 32 }, (_, n) => cloneTo(site.folder, site.remote, n)))
   assert.equal((await site.packs()) - before, 1)
-  const { missed, passed = 0 } = await site.sources()
-  assert.deepEqual([missed, passed], [1, 0])
+  const { miss, bypassed = 0 } = await site.sources()
+  assert.deepEqual([miss, bypassed], [1, 0])
   for (let n = 0; n < 32; n++) await git(join(site.folder, `copy-${n}`), ['fsck', '--strict'])
 })
 
@@ -48,8 +48,8 @@ test('over SSH, too', { skip: without('openssh') }, async () => {
   )
   assert.equal((await site.packs()) - before, 1)
   await until('all are counted', async () => {
-    const { hit = 0, joined = 0, missed } = await site.sources('ssh')
-    return missed === 1 && hit + joined === 7
+    const { hit = 0, coalesced = 0, miss } = await site.sources('ssh')
+    return miss === 1 && hit + coalesced === 7
   })
   for (let n = 0; n < 8; n++) await git(join(site.folder, `copy-${n}`), ['fsck', '--strict'])
   const { text } = await site.service.admin.get('/metrics')
@@ -131,7 +131,7 @@ test('when the first of many clones goes, the others get all of it', async () =>
   for (const { status, said, isCut } of await Promise.all(followers.map(readAll))) {
     assert.deepEqual([status, isCut, said], [200, false, whole])
   }
-  assert.equal((await site.sources()).missed, 1)
+  assert.equal((await site.sources()).miss, 1)
 })
 
 test('when the last of many clones goes, git ends', async () => {
@@ -145,7 +145,7 @@ test('when the last of many clones goes, git ends', async () => {
   await until('no git is left', () => processesIn(site.service.dataDir).length === 0)
   await site.release()
   assert.equal((await site.fetch(body)).isCut, false)
-  assert.equal((await site.sources()).missed, 2)
+  assert.equal((await site.sources()).miss, 2)
 })
 
 test('when git is killed, all its clones are cut, and nothing of them is kept', async () => {
@@ -161,7 +161,7 @@ test('when git is killed, all its clones are cut, and nothing of them is kept', 
   assert.match(await metrics(site), /^svc_fetch_cache_entries\{process="main"\} 0$/m)
   await site.release()
   assert.equal((await site.fetch(body)).isCut, false)
-  assert.equal((await site.sources()).missed, 2)
+  assert.equal((await site.sources()).miss, 2)
 })
 
 test('a client that stops reading is cut off, and the others are not', async () => {
@@ -187,7 +187,7 @@ test('an answer that says no is given to each who asks, and never kept', async (
   for (let n = 1; n <= 3; n++) {
     const { bytes } = await site.fetch(cloneOf('1'.repeat(40)))
     assert.match(bytes.toString(), /ERR upload-pack: not our ref/)
-    assert.deepEqual(await site.sources(), { missed: n })
+    assert.deepEqual(await site.sources(), { miss: n })
   }
 })
 
@@ -265,12 +265,12 @@ test('who joins takes no turn, though it may have waited for one', async () => {
   const waiting = [site.fetch(body), site.fetch(body)]
   await until('two wait', async () => /limiter_waiting\{kind="fetch"\} 2/.test(await metrics(site)))
   other.leave()
-  await until('one has its turn, and the other has joined', async () => {
-    const { missed, joined } = await site.sources()
-    return missed === 2 && joined === 1
+  await until('one has its turn, and the other is coalesced', async () => {
+    const { miss, coalesced } = await site.sources()
+    return miss === 2 && coalesced === 1
   })
   const [third, fourth] = [site.fetch(body), site.fetch(body)]
-  await until('others have joined', async () => (await site.sources()).joined === 3)
+  await until('others are coalesced', async () => (await site.sources()).coalesced === 3)
   await site.release()
   const answers = await Promise.all([...waiting, third, fourth])
   assert.deepEqual(
@@ -313,7 +313,7 @@ test('with a size of 0 nothing is kept, and who comes at once still shares', asy
   const body = cloneOf(await site.project.git('rev-parse', 'HEAD'))
   await site.settle()
   for (let n = 0; n < 3; n++) await site.fetch(body)
-  assert.deepEqual(await site.sources(), { missed: 3 })
+  assert.deepEqual(await site.sources(), { miss: 3 })
   await site.hold(0)
   const { leader, followers } = await shareOne(site, body, 1)
   await site.release()
@@ -329,7 +329,7 @@ async function shareOne(site: FetchSite, body: Buffer, count: number) {
   const leader = site.ask(body)
   await until('the first has its git', () => site.gits().length > 0)
   const followers = Array.from({ length: count }, () => site.ask(body))
-  await until('the others have joined', async () => (await site.sources()).joined === count)
+  await until('the others are coalesced', async () => (await site.sources()).coalesced === count)
   return { leader, followers }
 }
 
@@ -373,7 +373,7 @@ function maintainAt(
     expireBefore,
     memoryMaxBytes: 2 ** 30,
     watch: () => {},
-    untilOthersLeft: async () => true,
+    waitForOtherHolds: async () => true,
     faultPoint: () => {},
     signal: new AbortController().signal,
   })

@@ -307,13 +307,13 @@ test('nor over SSH', async () => {
       env: { ...process.env, GIT_PROTOCOL: protocol },
       encoding: 'latin1',
     })
-    let complaint = ''
+    let stderr = ''
     child.stderr?.on('data', (text: string) => {
-      complaint += text
+      stderr += text
     })
     child.stdin?.on('error', () => {}).end(body)
     await once(child, 'close')
-    assert.doesNotMatch(complaint, /Internal server error/, `${program} ${protocol} ${body}`)
+    assert.doesNotMatch(stderr, /Internal server error/, `${program} ${protocol} ${body}`)
   }
   for (const start of ['', packet('command=fetch'), packet('command=ls-refs')])
     await check(

@@ -206,7 +206,7 @@ test('clones, pushes, forced pushes and deletions go on while a repository is ma
         expireBefore: Date.now() - 14 * dayMs,
         memoryMaxBytes: gitLimits.gitMemoryMaxBytes,
         watch: () => {},
-        untilOthersLeft: async () => true,
+        waitForOtherHolds: async () => true,
         faultPoint: () => {},
         signal: new AbortController().signal,
       })

@@ -105,7 +105,7 @@ test('Git over both doors is counted by kind and outcome, and so are its process
           labels.outcome === 'done',
       )?.value
     return ['http', 'ssh'].every((via) =>
-      ['list', 'fetch', 'push'].every((kind) => count(kind, via) === 1),
+      ['ls-refs', 'fetch', 'push'].every((kind) => count(kind, via) === 1),
     )
   })
   const samples = await read(service)

@@ -105,7 +105,12 @@ async function assertCleared(folder: string, outside: Folders): Promise<void> {
   await openSandbox({
     ...{ folder, path: systemPath, network: 'none', mode: 'require', readOnlyPaths: [] },
     hiddenPaths: [],
-    limits: { memoryMaxBytes: 1024 ** 3, processesMax: 100, fileMaxBytes: 1024, freeSpaceLeast: 0 },
+    limits: {
+      memoryMaxBytes: 1024 ** 3,
+      processesMax: 100,
+      fileMaxBytes: 1024,
+      freeSpaceMinBytes: 0,
+    },
   })
   assert.deepEqual(runningIn({ outside }), [])
   assert.deepEqual(await readdir(folder), [])

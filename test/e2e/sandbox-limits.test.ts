@@ -87,7 +87,7 @@ test('a step that leaves too little of the disk is ended', {
   skip: options.skip || (await withoutMounts()),
 }, async () => {
   await using disk = await smallDisk('64m')
-  const limits = { freeSpaceLeast: 24 * megabytes }
+  const limits = { freeSpaceMinBytes: 24 * megabytes }
   await using sandbox = await openTestSandbox({ folder: join(disk.path, 'rooms'), limits })
   const fill = 'head -c 45000000 /dev/zero >full; sleep 1000'
   const { exitCode, reason, detail } = await sandbox.run(fill)

@@ -162,7 +162,7 @@ function probe(more: Pick<SandboxOptions, 'mode'> & Partial<SandboxOptions>) {
     memoryMaxBytes: 256 * 1024 ** 2,
     processesMax: 100,
     fileMaxBytes: 1024 ** 2,
-    freeSpaceLeast: 0,
+    freeSpaceMinBytes: 0,
   }
   return probeSandbox({
     path: systemPath,

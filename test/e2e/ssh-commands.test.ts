@@ -68,7 +68,7 @@ describe('commands over SSH', { skip: without('openssh') }, () => {
     )
   })
 
-  for (const [line, exitCode, complaint] of [
+  for (const [line, exitCode, message] of [
     ['info nowhere', 1, 'There is no repository "nowhere", or it is not yours to see.'],
     ['info -h', 1, 'There is no repository "-h", or it is not yours to see.'],
     ['info', 2, 'Usage: info <name> [--json]'],
@@ -110,7 +110,7 @@ describe('commands over SSH', { skip: without('openssh') }, () => {
     ['repos\nid', 2, 'Usage: repos [--json]'],
   ] as const) {
     test(`${JSON.stringify(line)} ends with ${exitCode}`, async () => {
-      const stderr = `svc: ${complaint}\n`
+      const stderr = `svc: ${message}\n`
       assert.deepEqual(await ada.ssh(line), { exitCode, stdout: '', stderr })
     })
   }

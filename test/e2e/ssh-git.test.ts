@@ -252,9 +252,9 @@ describe('Git over SSH', { skip: without('openssh') }, () => {
     const overHttp = await work
       .git('push', http.remote('site'), 'HEAD:main')
       .catch((error) => error)
-    const complaint = (text: string) => text.match(/^remote: .*$/gm)
+    const remoteLines = (text: string) => text.match(/^remote: .*$/gm)
     assert.match(refused.stderr, /remote: .*The branch "main" is protected by the rule "main"/)
-    assert.deepEqual(complaint(refused.stderr), complaint(overHttp.stderr))
+    assert.deepEqual(remoteLines(refused.stderr), remoteLines(overHttp.stderr))
   })
 })
 

@@ -69,12 +69,12 @@ describe('a command over SSH that reads ends when its caller loses access', {
           env: { ...process.env, GIT_PROTOCOL: protocol },
         })
         const ended = once(ssh, 'close')
-        const complaint = text(ssh.stderr)
+        const stderr = text(ssh.stderr)
         await once(ssh.stdout, 'data')
         await lose(user)
         const [exitCode] = await ended
         assert.equal(exitCode, 128)
-        assert.match(await complaint, /^svc: .*(deleted or has expired|not yours to see)\.\n$/)
+        assert.match(await stderr, /^svc: .*(deleted or has expired|not yours to see)\.\n$/)
       })
     }
   }

@@ -17,7 +17,7 @@ type Options = {
   schedule?: readonly [number, ...number[]]
   clock?: Clock
   secrets?: string[]
-  holder?: string
+  leaseOwner?: string
   allow?: string
   lookup?: (name: string) => Promise<{ address: string }[]>
   compose?: (delivery: DeliverySubject) => Promise<string | undefined>
@@ -47,7 +47,7 @@ export function startDelivering(db: Database, options: Options = {}) {
     log: createLog({ level: process.env.SVC_LOG_LEVEL ?? 'silent', output: process.stderr }),
     faultPoint: onStep,
     version: '0.0.0',
-    holder: options.holder ?? 'here',
+    leaseOwner: options.leaseOwner ?? 'here',
     stopMs: options.stopMs ?? 1000,
     ...(options.attemptTimeoutMs && { attemptTimeoutMs: options.attemptTimeoutMs }),
   })

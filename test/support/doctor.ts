@@ -44,25 +44,25 @@ export async function askDoctor({
     },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
-  let [output, complaint] = ['', '']
+  let [output, stderr] = ['', '']
   child.stdout.setEncoding('utf8').on('data', (text: string) => {
     output += text
   })
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
-    complaint += text
+    stderr += text
   })
   const [code] = await once(child, 'close')
-  return { code: Number(code), output, complaint }
+  return { code: Number(code), output, stderr }
 }
 
 /** What `svc doctor --json` found. */
 export async function examine(options: Options) {
   const args = ['--json', ...(options.args ?? [])]
-  const { code, output, complaint } = await askDoctor({ ...options, args })
+  const { code, output, stderr } = await askDoctor({ ...options, args })
   const results: Result[] = JSON.parse(output)
   return {
     code,
-    complaint,
+    stderr,
     results,
     /** The results of one check. */
     of: (check: string) => results.filter((result) => result.check === check),

@@ -37,7 +37,7 @@ export async function startEngine() {
     memoryMaxBytes: 512 * 1024 ** 2,
     processesMax: 128,
     fileMaxBytes: 64 * 1024 ** 2,
-    freeSpaceLeast: 0,
+    freeSpaceMinBytes: 0,
   }
   const sandbox = await openSandbox({
     folder: folder.path,

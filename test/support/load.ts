@@ -36,7 +36,7 @@ const rivals = [3, 4]
 const landlords = [5, 6]
 const importers = [7, 8]
 const ownRefs = ['heads/one', 'heads/deep/er/two', 'tags/three', 'notes/four'] as const
-const repositoriesAtMost = 3
+const maxRepositories = 3
 
 /** Clients that push, create, import, rename and delete all at once, and remember what they were told. */
 export function createLoad({ random, ledger, commits, sshCommand, source }: Dependencies) {
@@ -143,7 +143,7 @@ export function createLoad({ random, ledger, commits, sshCommand, source }: Depe
 
     async landlord(session: Session, client: number): Promise<void> {
       const [first, ...others] = ownedBy(client)
-      if (!first || (others.length + 1 < repositoriesAtMost && random.chance(0.3))) {
+      if (!first || (others.length + 1 < maxRepositories && random.chance(0.3))) {
         await create(session, client)
         return
       }
@@ -163,7 +163,7 @@ export function createLoad({ random, ledger, commits, sshCommand, source }: Depe
   async function importOrRemove(session: Session, client: number): Promise<void> {
     const own = ownedBy(client)
     const [first, ...others] = own
-    if (first && own.length >= repositoriesAtMost) {
+    if (first && own.length >= maxRepositories) {
       await remove(session, random.pick([first, ...others]))
     } else await importOne(session, client)
     session.answers += 1

@@ -7,7 +7,7 @@ const limits = {
   memoryMaxBytes: 1024 ** 3,
   processesMax: 100,
   fileMaxBytes: 1024 ** 2,
-  freeSpaceLeast: 0,
+  freeSpaceMinBytes: 0,
 }
 const sandbox = await openSandbox({
   ...{ folder, path, limits, network: 'none', mode: 'auto', ownUserAllowed: true },

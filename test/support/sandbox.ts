@@ -13,7 +13,7 @@ const limits = {
   memoryMaxBytes: 256 * 1024 ** 2,
   processesMax: 100,
   fileMaxBytes: 50 * 1024 ** 2,
-  freeSpaceLeast: 1024 ** 2,
+  freeSpaceMinBytes: 1024 ** 2,
 }
 
 export type TestSandbox = Awaited<ReturnType<typeof openTestSandbox>>

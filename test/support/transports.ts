@@ -80,14 +80,14 @@ function toOutcome({ status, body }: Answer, name: string): Outcome {
 
 function afterCommand(ended: Ended, name: string): Outcome {
   if (ended.exitCode === 0) return isThere(JSON.parse(ended.stdout), name) ? 'done' : 'absent'
-  return ended.exitCode === 1 || ended.exitCode === 255 ? complaintOf(ended) : fail(ended)
+  return ended.exitCode === 1 || ended.exitCode === 255 ? outcomeOf(ended) : fail(ended)
 }
 
 function afterGit(ended: Ended): Outcome {
-  return ended.exitCode === 0 ? 'done' : complaintOf(ended)
+  return ended.exitCode === 0 ? 'done' : outcomeOf(ended)
 }
 
-function complaintOf({ stderr }: Ended): Outcome {
+function outcomeOf({ stderr }: Ended): Outcome {
   if (/no repository ".*", or it is not yours to see/.test(stderr)) return 'absent'
   if (/needs the permission repo:(read|write)/.test(stderr)) return 'forbidden'
   if (/is protected by the rule "release"/.test(stderr)) return 'protected'

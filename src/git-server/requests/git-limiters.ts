@@ -13,13 +13,13 @@ export function createGitLimiters(settings: PlainSettings): Record<LimiterKind, 
   const queue = { waiting: settings.gitWaiting, waitMs: settings.gitWaitSeconds * 1000 }
   return {
     fetch: createFairLimiter({
-      overall: settings.fetchesAtOnce ?? fetchesPerCore * availableParallelism(),
-      perKey: settings.repositoryFetchesAtOnce,
+      overall: settings.maxConcurrentFetches ?? fetchesPerCore * availableParallelism(),
+      perKey: settings.maxConcurrentFetchesPerRepository,
       ...queue,
     }),
     push: createFairLimiter({
-      overall: settings.pushesAtOnce,
-      perKey: settings.repositoryPushesAtOnce,
+      overall: settings.maxConcurrentPushes,
+      perKey: settings.maxConcurrentPushesPerRepository,
       ...queue,
     }),
   }

@@ -2,16 +2,16 @@ import { problemIn, problems } from '../../base/problem.ts'
 
 /** A Git operation of a client. `refused` means a Problem that is not the server's fault. */
 export type Operation = {
-  kind: 'offer' | 'list' | 'fetch' | 'archive' | 'push'
+  kind: 'advertisement' | 'ls-refs' | 'fetch' | 'archive' | 'push'
   outcome: 'done' | 'failed' | 'refused' | 'cut_off'
   seconds: number
 }
 
 /**
- * Where a response came from: the cache (`hit`), an in-flight response to another client (`joined`) or a git process of
- * its own (`missed`). One that is `passed` is not cacheable.
+ * Where a response came from: the cache (`hit`), an in-flight response to another client (`coalesced`) or a git process
+ * of its own (`miss`). A `bypassed` one is not cacheable.
  */
-export type FetchSource = 'hit' | 'joined' | 'missed' | 'passed'
+export type FetchSource = 'hit' | 'coalesced' | 'miss' | 'bypassed'
 
 /** Wraps a function that returns a RequestOutcome, and reports each call. */
 export type Measure = <V extends unknown[], R>(

@@ -81,8 +81,8 @@ export async function respond(
     hold,
     explains,
   })
-  const { exitCode, complaint } = ended
-  if (exitCode !== 0) log.warn({ repositoryId: repository.id, exitCode, complaint }, 'git failed')
+  const { exitCode, errorOutput } = ended
+  if (exitCode !== 0) log.warn({ repositoryId: repository.id, exitCode, errorOutput }, 'git failed')
   if (!response.hasBegun() && exitCode === 0) onBegin()
   return await conclude(watched, ended)
 }

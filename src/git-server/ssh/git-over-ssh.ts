@@ -185,13 +185,13 @@ export function createGitOverSsh({ engine, backend, settings, log }: Dependencie
     if (signal.aborted) return exitCodes.git
     const isGit = /^git\b/.test(command)
     if (error instanceof CommandError) {
-      errors.write(toLines(session, toComplaint(error.message)))
+      errors.write(toLines(session, toErrorLine(error.message)))
       return error.exitCode
     }
     const problem = toProblem(error)
     if (problem.cause !== undefined) log.error({ err: problem.cause }, 'ssh command failed')
     const { message } = await causeOf(problem, backend.requireParts)
-    errors.write(toLines(session, toComplaint(message)))
+    errors.write(toLines(session, toErrorLine(message)))
     return isGit ? exitCodes.git : exitCodes.failure
   }
 
@@ -222,7 +222,7 @@ class CommandError extends Error {
   }
 }
 
-function toComplaint(text: string): string {
+function toErrorLine(text: string): string {
   return `svc: ${printable(text)}\n`
 }
 

@@ -49,7 +49,10 @@ export function createSshProgram(options: Options): { killAll: () => void } {
     const owner = sshOwner(settings.dataDir)
     const spawnHelper = createSpawnHelper({ owner, path, environment, log })
     const git = createGit({ ...settings, owner, path, spawnHelper })
-    const freeSpace = createFreeSpace({ folder: settings.dataDir, least: settings.freeSpaceLeast })
+    const freeSpace = createFreeSpace({
+      folder: settings.dataDir,
+      minBytes: settings.freeSpaceMinBytes,
+    })
     const client = createSshRpcClient(backend)
     const engine = createGitEngine({
       git,

@@ -135,7 +135,7 @@ async function createFixture({ maxBytes = 64 * mib, maxAgeMs = 60_000 } = {}) {
       const pipe = createResponsePipe({ spool, maxBytes, isRepeated: true })
       using _held = pipe.hold()
       await finished(pipe.output.end(bytes))
-      pipe.end({ exitCode: 0, complaint: '', isExplained: false })
+      pipe.end({ exitCode: 0, errorOutput: '', isExplained: false })
       await store.put({ id: key, directory: folder.path }, pipe, { isRepeated })
       return bytes
     },

@@ -7,7 +7,7 @@ import type { PipeEnd } from '../../git/protocol/pipe-process.ts'
 import type { FetchSource } from '../requests/operations.ts'
 import { createResponseCache, type ResponseProducer } from './response-cache.ts'
 
-const success: PipeEnd = { exitCode: 0, complaint: '', isExplained: false }
+const success: PipeEnd = { exitCode: 0, errorOutput: '', isExplained: false }
 
 test('a response is produced once, for requests at the same time and for later ones', async () => {
   await using fixture = await createFixture()
@@ -17,7 +17,7 @@ test('a response is produced once, for requests at the same time and for later o
   assert.equal(await fixture.fetch('key', producer), 'pack')
   assert.equal(await fixture.fetch('other', createProducer('other pack')), 'other pack')
   assert.equal(producer.count, 1)
-  assert.deepEqual(fixture.sources, ['missed', 'joined', 'hit', 'missed'])
+  assert.deepEqual(fixture.sources, ['miss', 'coalesced', 'hit', 'miss'])
 })
 
 test('a request without a key gets a response of its own', async () => {
@@ -26,7 +26,7 @@ test('a request without a key gets a response of its own', async () => {
   const both = [fixture.fetch(undefined, producer), fixture.fetch(undefined, producer)]
   assert.deepEqual(await Promise.all(both), ['pack', 'pack'])
   assert.equal(producer.count, 2)
-  assert.deepEqual(fixture.sources, ['passed', 'passed'])
+  assert.deepEqual(fixture.sources, ['bypassed', 'bypassed'])
 })
 
 test('a failure of the producer reaches all its readers, and is not stored', async () => {

@@ -77,11 +77,11 @@ export function createResponseCache(dependencies: Dependencies): ResponseCache {
       const stored = store.find(key.id)
       if (stored) return { source: 'hit', reader: stored.read() }
       const running = inFlight.get(key.id)
-      if (running?.isWhole()) return { source: 'joined', reader: running.read() }
+      if (running?.isWhole()) return { source: 'coalesced', reader: running.read() }
       const permit = await acquireUnlessStarted(key.id, producer, signal)
       if (!permit) continue
       if (!store.find(key.id) && !inFlight.get(key.id)?.isWhole())
-        return { source: 'missed', reader: start(key, producer, permit).read() }
+        return { source: 'miss', reader: start(key, producer, permit).read() }
       permit[Symbol.dispose]()
     }
   }
@@ -146,7 +146,7 @@ export function createResponseCache(dependencies: Dependencies): ResponseCache {
   return {
     async fetch(key, sink, producer) {
       if (!key) {
-        onFetch('passed')
+        onFetch('bypassed')
         using _permit = await producer.acquire(sink.signal)
         return await producer.produce(sink)
       }

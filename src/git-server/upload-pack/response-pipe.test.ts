@@ -30,7 +30,7 @@ test(`all readers get all of it, whenever they begin, at any speed (SVC_FUZZ_SEE
       at += length
     }
     await finished(pipe.output.end())
-    pipe.end({ exitCode: 0, complaint: '', isExplained: false })
+    pipe.end({ exitCode: 0, errorOutput: '', isExplained: false })
     readings.push(readAll(pipe.read()))
     for (const read of await Promise.all(readings))
       assert.ok(read.equals(response), `round ${round}`)
@@ -55,7 +55,7 @@ test('an unwanted response waits for its one reader, and cannot be joined', asyn
   const read = readAll(reading)
   await writing
   await finished(pipe.output.end())
-  pipe.end({ exitCode: 0, complaint: '', isExplained: false })
+  pipe.end({ exitCode: 0, errorOutput: '', isExplained: false })
   assert.ok((await read).equals(response))
 })
 
@@ -73,7 +73,7 @@ test('when no file can be written, present readers get all of it, and no other c
       await new Promise((resolve) => pipe.output.once('drain', resolve))
     }
     await finished(pipe.output.end())
-    pipe.end({ exitCode: 0, complaint: '', isExplained: false })
+    pipe.end({ exitCode: 0, errorOutput: '', isExplained: false })
     for (const read of await Promise.all(readings)) assert.ok(read.equals(response))
     assert.equal(pipe.isWhole(), false)
   }
@@ -88,7 +88,7 @@ test('a reader that leaves is not waited for', async () => {
   await until('it waits for the slow one', () => !pipe.isWhole())
   slow[Symbol.dispose]()
   await finished(pipe.output.end())
-  pipe.end({ exitCode: 0, complaint: '', isExplained: false })
+  pipe.end({ exitCode: 0, errorOutput: '', isExplained: false })
   assert.ok((await read).equals(response))
   assert.equal(pipe.unread.aborted, false)
 })

@@ -84,7 +84,7 @@ export function createUploadPack(dependencies: Dependencies): UploadPack {
     waiting: 1000,
     waitMs: stallMs,
   })
-  const serveList = measure('list', advertiser.list)
+  const serveList = measure('ls-refs', advertiser.list)
 
   const servePack = measure('fetch', async (watched: WatchedRequest, input: Buffer) => {
     const ended = await responseCache.fetch(cacheKeyOf(watched, input), sinkOf(watched), {
@@ -102,8 +102,9 @@ export function createUploadPack(dependencies: Dependencies): UploadPack {
     await using child = await git.start(gitCommands.fetch(repository.path), { protocol })
     const streams = { ...sink, input: bodyOf(input), sendsAllFirst: true }
     const ended = await pipeProcess(child, streams)
-    const { exitCode, complaint } = ended
-    if (exitCode !== 0) log.warn({ repositoryId: repository.id, exitCode, complaint }, 'git failed')
+    const { exitCode, errorOutput } = ended
+    if (exitCode !== 0)
+      log.warn({ repositoryId: repository.id, exitCode, errorOutput }, 'git failed')
     return ended
   }
 
@@ -139,7 +140,7 @@ export function createUploadPack(dependencies: Dependencies): UploadPack {
   }
 
   return {
-    advertise: measure('offer', advertiser.advertise),
+    advertise: measure('advertisement', advertiser.advertise),
 
     async fetch(request, body) {
       const input = Buffer.isBuffer(body) ? body : await readFetch(request, body)

@@ -30,15 +30,15 @@ export function requireUtf8(name: string): void {
  * Translates the failure of a git that fetched from a source. `remoteLines` are the messages of the source. Git's own
  * messages contain paths of this server, so clients only see texts for known ones.
  */
-export function toImportFault({ exitCode, complaint }: Ended, remoteLines: string[]): Error {
+export function toImportFault({ exitCode, errorOutput }: Ended, remoteLines: string[]): Error {
   // ssh prints the username, which may be a token.
-  const logged = complaint.replace(/(?<![^\s'"@/])[^\s'"@/]+@/g, '…@')
+  const logged = errorOutput.replace(/(?<![^\s'"@/])[^\s'"@/]+@/g, '…@')
   const cause = new Error(`git ended with ${exitCode ?? 'a signal'}: ${logged}`)
-  if (/No space left on device|quota exceeded/i.test(complaint)) {
+  if (/No space left on device|quota exceeded/i.test(errorOutput)) {
     return Object.assign(cause, { code: 'ENOSPC' })
   }
-  const known = faults.find(({ pattern }) => pattern.test(complaint))
-  const match = known?.pattern.exec(complaint) ?? []
+  const known = faults.find(({ pattern }) => pattern.test(errorOutput))
+  const match = known?.pattern.exec(errorOutput) ?? []
   const detail =
     known?.explain(...match.slice(1).map((found = '') => printable(found))) ??
     unknownFault(exitCode)

@@ -116,7 +116,7 @@ async function takeReachable(
   const ending = Promise.all([endOf(sender), endOf(receiver)])
   const [sent, received] = await orAborted(ending, mirroring.signal)
   // After a broken pipe the sender's message is no help; the receiver's is.
-  const isBroken = sent.complaint === '' || /write error/.test(sent.complaint)
+  const isBroken = sent.errorOutput === '' || /write error/.test(sent.errorOutput)
   if (sent.exitCode !== 0 && !isBroken) throw toImportFault(sent, [])
   await requireTaken(received, directory, mirroring)
 }
@@ -136,7 +136,7 @@ async function startTaking(
 async function requireTaken(received: Ended, directory: string, { limits }: Mirroring) {
   if (received.exitCode === 0) return
   const isTooLarge =
-    /exceeds maximum allowed size/.test(received.complaint) ||
+    /exceeds maximum allowed size/.test(received.errorOutput) ||
     (await packBytes(directory)) >= limits.fileMaxBytes
   throw isTooLarge ? importTooLarge(limits.fileMaxBytes) : toImportFault(received, [])
 }
@@ -197,9 +197,9 @@ function endOf(child: GitProcess): Promise<Ended> {
 
 /** Replaces an error about a missing object by one that names the ref. */
 function nameBroken(error: unknown, refs: [name: string, id: string][]): unknown {
-  const complaint =
+  const errorOutput =
     error instanceof Error && error.cause instanceof Error ? error.cause.message : ''
-  const [, id] = /(?:bad object|nonexistent object) ([0-9a-f]{40})/.exec(complaint) ?? []
+  const [, id] = /(?:bad object|nonexistent object) ([0-9a-f]{40})/.exec(errorOutput) ?? []
   const broken = id === undefined ? undefined : refs.find(([, value]) => value === id)
   if (!broken) return error
   return importFailed(

@@ -120,7 +120,7 @@ async function runFetching(
   child.stdin.end()
   const outcome = Promise.all([child.ended, startOf(child.stdout), readTrace(child.channel)])
   const [ended, output, trace] = await orAborted(outcome, signal)
-  if (ended.exitCode !== 0 || isFunny(ended.complaint)) {
+  if (ended.exitCode !== 0 || isFunny(ended.errorOutput)) {
     // A process that exceeds its file size limit ends without a message: signal(7), SIGXFSZ.
     const bytes = directory === undefined ? 0 : await packBytes(directory)
     if (bytes >= limits.fileMaxBytes) throw importTooLarge(limits.fileMaxBytes)
@@ -130,8 +130,8 @@ async function runFetching(
 }
 
 // Git only warns about a ref with an invalid name, and skips it.
-function isFunny(complaint: string): boolean {
-  return /[Ii]gnoring funny ref/.test(complaint)
+function isFunny(errorOutput: string): boolean {
+  return /[Ii]gnoring funny ref/.test(errorOutput)
 }
 
 async function dropRefusedRefs(directory: string, git: Git): Promise<void> {

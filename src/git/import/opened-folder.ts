@@ -6,7 +6,7 @@ const { O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = constants
 
 /** Thrown for a symbolic link, a pipe or a device, which are never opened, and for a file that may not be read. */
 export class OddFileError extends Error {
-  override readonly name = 'OddFile'
+  override readonly name = 'OddFileError'
   /** A description of the file, as the end of a sentence. */
   readonly reason: string
 

@@ -189,8 +189,11 @@ async function createSite() {
     push: (...specs: string[]) => project.git('push', '--quiet', '--force', path, ...specs),
     refs: () => site.git('for-each-ref'),
     fsck: () => site.git('fsck', '--full', '--strict'),
-    maintain: (extent: MaintenanceExtent, now?: number, untilOthersLeft?: () => Promise<boolean>) =>
-      maintainAt(path, extent, now, untilOthersLeft),
+    maintain: (
+      extent: MaintenanceExtent,
+      now?: number,
+      waitForOtherHolds?: () => Promise<boolean>,
+    ) => maintainAt(path, extent, now, waitForOtherHolds),
     async [Symbol.asyncDispose]() {
       await project[Symbol.asyncDispose]()
       await folder[Symbol.asyncDispose]()
@@ -204,7 +207,7 @@ function maintainAt(
   path: string,
   extent: MaintenanceExtent,
   now = Date.now(),
-  untilOthersLeft = async () => true,
+  waitForOtherHolds = async () => true,
 ): Promise<void> {
   const program = {
     owner: path,
@@ -217,7 +220,7 @@ function maintainAt(
     expireBefore: now - fortnightMs,
     memoryMaxBytes: 512 * mib,
     watch: () => {},
-    untilOthersLeft,
+    waitForOtherHolds,
     faultPoint: createFaultPoint(undefined),
     signal: new AbortController().signal,
   })

@@ -23,7 +23,7 @@ type Options = {
   /** Called with the end of each git process. */
   watch: (ended: Promise<Ended>) => void
   /** Waits for current changes of the repository to end; false when that takes too long. */
-  untilOthersLeft: () => Promise<boolean>
+  waitForOtherHolds: () => Promise<boolean>
   faultPoint: FaultPoint
   signal: AbortSignal
 }
@@ -128,7 +128,7 @@ async function restoreIfNeeded(
   const input = [...new Set(known.values())].map((id) => `^${id}\n`).join('')
   const check = () => run(gitCommands.checkRefs(directory), options, { isIdle: true, input })
   try {
-    if (await options.untilOthersLeft()) await check()
+    if (await options.waitForOtherHolds()) await check()
     else await restoreExpired(directory)
   } catch (error) {
     await restoreExpired(directory)

@@ -15,7 +15,7 @@ export type ObjectReader = AsyncDisposable & {
 
 /** Thrown for an object larger than the requested limit. */
 export class ObjectTooLargeError extends Error {
-  override readonly name = 'ObjectTooLarge'
+  override readonly name = 'ObjectTooLargeError'
 }
 
 const newline = 0x0a

@@ -119,7 +119,7 @@ async function readLog(git: Git, command: readonly string[], maxLength: number):
   }
   const ended = await child.ended
   if (ended.exitCode === 0) return toLog(fields, 'whole')
-  if (ended.exitCode === null || temporaryErrors.test(ended.complaint))
+  if (ended.exitCode === null || temporaryErrors.test(ended.errorOutput))
     throw new GitError('log', ended)
   return toLog(fields, 'failed')
 }

@@ -26,7 +26,7 @@ export type GitProcess = AsyncDisposable & {
   channel: Duplex
   ended: Promise<Ended>
   /** Returns the limit that ended a child of git, judging by its error message. */
-  limitExceeded: (complaint: string) => Problem | undefined
+  limitExceeded: (errorOutput: string) => Problem | undefined
   isRunning: () => boolean
 }
 
@@ -34,7 +34,7 @@ export type GitProcess = AsyncDisposable & {
 export type Ended = {
   exitCode: number | null
   /** The start of its standard error. */
-  complaint: string
+  errorOutput: string
   /** The limit that ended it, if any. */
   exceeded?: Problem
 }
@@ -47,18 +47,18 @@ export class GitError extends Error {
   /** Whether git rejected the operation; otherwise it was killed, or hit a system error or limit. */
   readonly isRefusal: boolean
 
-  constructor(command: string, { exitCode, complaint, exceeded }: Ended) {
-    super(`git ${command} ended with ${exitCode ?? 'a signal'}: ${complaint.trim()}`, {
+  constructor(command: string, { exitCode, errorOutput, exceeded }: Ended) {
+    super(`git ${command} ended with ${exitCode ?? 'a signal'}: ${errorOutput.trim()}`, {
       cause: exceeded,
     })
-    this.code = codeOf(complaint)
+    this.code = codeOf(errorOutput)
     this.isRefusal = exitCode !== null && this.code === undefined && !exceeded
   }
 }
 
-function codeOf(complaint: string): string | undefined {
-  if (/No space left|out of diskspace|quota exceeded/i.test(complaint)) return 'ENOSPC'
-  const isLocked = complaint
+function codeOf(errorOutput: string): string | undefined {
+  if (/No space left|out of diskspace|quota exceeded/i.test(errorOutput)) return 'ENOSPC'
+  const isLocked = errorOutput
     .split('\n')
     .some((line) => line.includes("Unable to create '") && line.includes(".lock': File exists"))
   return isLocked ? 'EEXIST' : undefined
@@ -70,7 +70,7 @@ export const hooksPath = fileURLToPath(new URL('hooks', import.meta.url))
 /** Processor time for background work whose duration depends on the repository's size. */
 export const backgroundCpuSeconds = 86_400
 
-const complaintMaxLength = 16_384
+const errorOutputMaxLength = 16_384
 const killAfterMs = 5000
 
 type Options = {
@@ -171,9 +171,9 @@ export function createGit(options: Options) {
     const { pid, stdin, stdout, channel } = preforked
     let isRunning = true
     if (pid !== undefined) running.add(pid)
-    const toEnded = ({ status, complaint }: Awaited<ReturnType<typeof untilEnd>>): Ended => {
-      const exceeded = limitExceeded({ ...status, complaint }, limits, commonLimits)
-      return { exitCode: status.exitCode, complaint, ...(exceeded && { exceeded }) }
+    const toEnded = ({ status, errorOutput }: Awaited<ReturnType<typeof untilEnd>>): Ended => {
+      const exceeded = limitExceeded({ ...status, errorOutput }, limits, commonLimits)
+      return { exitCode: status.exitCode, errorOutput, ...(exceeded && { exceeded }) }
     }
     const all = untilEnd(preforked, onProgress).then(toEnded)
     const ended = all.finally(() => {
@@ -189,7 +189,7 @@ export function createGit(options: Options) {
       stdout,
       channel,
       ended,
-      limitExceeded: (complaint) => limitExceeded({ complaint }, limits, commonLimits),
+      limitExceeded: (errorOutput) => limitExceeded({ errorOutput }, limits, commonLimits),
       isRunning: () => isRunning,
       async [Symbol.asyncDispose]() {
         if (isRunning) await endGroup(pid, ended)
@@ -258,36 +258,36 @@ export function createGit(options: Options) {
 async function untilEnd(
   preforked: PreforkedProcess,
   onProgress?: (line: string) => void,
-): Promise<{ status: ExitStatus; complaint: string }> {
-  let complaint = ''
-  const complain = (text: string) => {
-    complaint = (complaint + text).slice(0, complaintMaxLength)
+): Promise<{ status: ExitStatus; errorOutput: string }> {
+  let errorOutput = ''
+  const onErrorOutput = (text: string) => {
+    errorOutput = (errorOutput + text).slice(0, errorOutputMaxLength)
   }
-  preforked.listen(onProgress ? splitProgress(complain, onProgress) : complain)
+  preforked.listen(onProgress ? splitProgress(onErrorOutput, onProgress) : onErrorOutput)
   // A git that ends early breaks these pipes; its exit code gives the reason. `stdin` is null with `reads`.
   for (const stream of [preforked.stdin, preforked.stdout, preforked.channel])
     stream?.on('error', () => {})
   const status = await preforked.ended
   if (status.exitCode === notFound)
-    throw Object.assign(new Error(complaint.trim()), { code: 'ENOENT' })
-  return { status, complaint }
+    throw Object.assign(new Error(errorOutput.trim()), { code: 'ENOENT' })
+  return { status, errorOutput }
 }
 
 // Lines of progress end in a carriage return, the last of them in `, done.`. Messages of a remote git are not counted
 // as errors, either: a malicious remote could bury git's own messages beneath them.
-function splitProgress(complain: (text: string) => void, onProgress: (line: string) => void) {
+function splitProgress(onErrorOutput: (text: string) => void, onProgress: (line: string) => void) {
   let rest = ''
   let lastProgress = ''
   return (text: string) => {
     // Lines of ssh end in \r\n and are not progress.
-    if (lastProgress !== '' && text.startsWith('\n')) complain(lastProgress)
+    if (lastProgress !== '' && text.startsWith('\n')) onErrorOutput(lastProgress)
     const lines = (rest + text).split(/(?<=\n|\r(?!\n))/)
     rest = /[\r\n]$/.test(lines.at(-1) ?? '') ? '' : (lines.pop() ?? '')
-    if (rest.length > complaintMaxLength) rest = ''
+    if (rest.length > errorOutputMaxLength) rest = ''
     lastProgress = ''
     for (const line of lines) {
       if (/^remote: |\r$|, done\.\n$/.test(line)) onProgress(line.trim())
-      else complain(line)
+      else onErrorOutput(line)
       lastProgress = line.endsWith('\r') ? line : ''
     }
   }

@@ -4,11 +4,11 @@ import { test } from 'node:test'
 import { limitExceeded } from './limit-exceeded.ts'
 
 const limits = { memoryMaxBytes: 64 * 1024 * 1024, cpuMaxSeconds: 7 }
-const byTime = { exitCode: null, signal: 'SIGXCPU', complaint: '' } as const
+const byTime = { exitCode: null, signal: 'SIGXCPU', errorOutput: '' } as const
 
 test('an exceeded limit is recognized by the signal or error message of git or its child', () => {
-  const messageOf = (complaint: string, exitCode = 128) =>
-    limitExceeded({ exitCode, signal: null, complaint }, limits)?.message ?? ''
+  const messageOf = (errorOutput: string, exitCode = 128) =>
+    limitExceeded({ exitCode, signal: null, errorOutput }, limits)?.message ?? ''
   assert.match(limitExceeded(byTime, limits)?.message ?? '', /7 s of processor time/)
   const killed = `error: pack-objects died of signal ${constants.signals.SIGXCPU}\n`
   assert.match(messageOf(`${killed}fatal: aborting\n`), /7 s of processor time/)

@@ -8,26 +8,26 @@ export type GitLimits = Pick<Limits, 'memoryMaxBytes' | 'cpuMaxSeconds'>
 
 const mib = 1024 * 1024
 // The message of git's run-command.c about a child process.
-const timeComplaint = new RegExp(`died of signal ${constants.signals.SIGXCPU}\\b`)
-const memoryComplaint = /^(fatal|error): .*(out of memory|cannot allocate memory)/im
+const timeLimitError = new RegExp(`died of signal ${constants.signals.SIGXCPU}\\b`)
+const outOfMemoryError = /^(fatal|error): .*(out of memory|cannot allocate memory)/im
 
 /**
  * Returns the limit that ended a git process, or a child of it, as a Problem; undefined when none did. The detail names
  * the setting when the limit comes from it.
  */
 export function limitExceeded(
-  { exitCode, signal, complaint }: Partial<ExitStatus> & { complaint: string },
+  { exitCode, signal, errorOutput }: Partial<ExitStatus> & { errorOutput: string },
   limits: GitLimits,
   commonLimits?: GitLimits,
 ): Problem | undefined {
   if (exitCode === 0) return undefined
   const { memoryMaxBytes, cpuMaxSeconds } = limits
   const { gitCpuMaxSeconds, gitMemoryMaxBytes } = gitLimitSettings
-  if (signal === 'SIGXCPU' || timeComplaint.test(complaint)) {
+  if (signal === 'SIGXCPU' || timeLimitError.test(errorOutput)) {
     const isCommon = cpuMaxSeconds === commonLimits?.cpuMaxSeconds
     return problemOf(`${cpuMaxSeconds} s of processor time`, isCommon && gitCpuMaxSeconds)
   }
-  if (!memoryComplaint.test(complaint)) return undefined
+  if (!outOfMemoryError.test(errorOutput)) return undefined
   const isCommon = memoryMaxBytes === commonLimits?.memoryMaxBytes
   return problemOf(
     `${Math.floor(memoryMaxBytes / mib)} MiB of memory`,

@@ -13,13 +13,13 @@ async function textOf(stream: Readable): Promise<string> {
 
 async function become(wanted: Parameters<typeof toOrder>[0]) {
   const preforked = openPreforkedProcess({ variables: { PATH: path, KEPT: 'kept' } })
-  let complaint = ''
+  let errorOutput = ''
   preforked.listen((text) => {
-    complaint += text
+    errorOutput += text
   })
   preforked.channel.write(toOrder(wanted))
   const output = await textOf(preforked.stdout)
-  return { output, ...(await preforked.ended), complaint }
+  return { output, ...(await preforked.ended), errorOutput }
 }
 
 test('a preforked process executes a program with exactly the given words and variables', async () => {
@@ -79,7 +79,7 @@ test('the channel belongs to the program after the order, and only the program r
 test('a preforked process ends without a valid order', async () => {
   const missing = await become({ command: ['svc-no-such-program'], variables: {} })
   assert.equal(missing.exitCode, 127)
-  assert.match(missing.complaint, /not found/)
+  assert.match(missing.errorOutput, /not found/)
   const preforked = openPreforkedProcess({ variables: { PATH: path } })
   preforked.listen(() => {})
   preforked.channel.destroy()

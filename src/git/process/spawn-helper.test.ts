@@ -47,7 +47,7 @@ test('gits are children of the spawn helper, talk with this process, and report 
     break
   }
   reader.stdin.end()
-  assert.deepEqual(await reader.ended, { exitCode: 0, complaint: '' })
+  assert.deepEqual(await reader.ended, { exitCode: 0, errorOutput: '' })
   assert.equal(site.git.count(), 0)
   await assert.rejects(site.git.run(gitCommands.packRefs('/nonexistent')), {
     isRefusal: true,

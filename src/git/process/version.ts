@@ -5,7 +5,7 @@ import type { Git } from './git-process.ts'
 export type GitVersion = readonly [number, number, number]
 
 /** The oldest git that svc works with. */
-export const leastGitVersion: GitVersion = [2, 39, 0]
+export const minGitVersion: GitVersion = [2, 39, 0]
 
 /** Parses the output of `git version`; undefined when it has no version number. */
 export function parseGitVersion(text: string): GitVersion | undefined {
@@ -29,8 +29,8 @@ export async function assertGitVersion(git: Pick<Git, 'run'>): Promise<void> {
     throw new Error('git does not run; install it (Debian: apt-get install git).', { cause: error })
   })
   const version = parseGitVersion(text)
-  if (version && compareVersions(version, leastGitVersion) >= 0) return
-  const [major, minor] = leastGitVersion
+  if (version && compareVersions(version, minGitVersion) >= 0) return
+  const [major, minor] = minGitVersion
   throw new Error(
     `${version ? `git ${toVersionText(version)}` : 'This git'} is too old; svc needs ${major}.${minor} or newer.`,
   )

@@ -11,7 +11,7 @@ import { bodyOf } from './request-body.ts'
 test('what git said reaches a client that reads slowly, though git has ended long before', async () => {
   const child = spawn('head', ['-c', '200000', '/dev/zero'])
   const exited = once(child, 'exit')
-  const ended = once(child, 'close').then(([exitCode]) => ({ exitCode, complaint: '' }))
+  const ended = once(child, 'close').then(([exitCode]) => ({ exitCode, errorOutput: '' }))
   let received = 0
   const output = new Writable({
     highWaterMark: 1,

@@ -21,7 +21,7 @@ type LooseFolder = {
 
 /** Thrown for refs that only git can read, such as unusual or damaged files. */
 export class LeftToGitError extends Error {
-  override readonly name = 'LeftToGit'
+  override readonly name = 'LeftToGitError'
 }
 
 // Keeps a check to a few milliseconds; with more loose refs, maintenance is due.

@@ -1,5 +1,5 @@
 import { pathlessMessage } from '../base/pathless-message.ts'
-import { ExpressionError } from '../workflow-parser/expression-fault.ts'
+import { ExpressionError } from '../workflow-parser/expression-error.ts'
 
 /** Formats an error for users, with its position in the workflow file if it has one. */
 export function toFault(error: unknown): string {

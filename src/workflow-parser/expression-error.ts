@@ -2,7 +2,7 @@ import type { SourcePosition } from './workflow.ts'
 
 /** An expression that cannot be evaluated, with its position. The message is for users and never contains a value. */
 export class ExpressionError extends Error {
-  override readonly name = 'ExpressionFault'
+  override readonly name = 'ExpressionError'
   readonly place: SourcePosition
 
   constructor(place: SourcePosition, message: string, options?: ErrorOptions) {
