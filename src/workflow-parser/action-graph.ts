@@ -32,7 +32,7 @@ export function actionGraphFaults(workflows: Workflow[], actions: Action[]): Fau
     const action = byFolder.get(path)
     if (!action) return { steps: 0, depth: 1 }
     if (known === 'open') {
-      const message = `The action ${quoted(`./${path}`)} uses itself, here or by way of others.`
+      const message = `The action ${quoted(`./${path}`)} uses itself, directly or indirectly.`
       faults.push({ ...step.place, message, instead: 'Remove this step.' })
       return { steps: 0, depth: 1 }
     }
@@ -56,10 +56,10 @@ export function actionGraphFaults(workflows: Workflow[], actions: Action[]): Fau
     const [first] = actionSteps(workflow)
     if (!first) continue
     if (depth > maxDepth) {
-      const message = `Actions use each other ${depth} deep; ${maxDepth} are possible.`
-      faults.push({ ...first.place, message, instead: 'Put their steps into fewer actions.' })
+      const message = `Actions are nested ${depth} levels deep; the maximum is ${maxDepth}.`
+      faults.push({ ...first.place, message, instead: 'Combine their steps into fewer actions.' })
     } else if (steps > maxSteps) {
-      const message = `With its actions the workflow has ${steps} steps; ${maxSteps} are possible.`
+      const message = `The workflow has ${steps} steps, including those of its actions; the maximum is ${maxSteps}.`
       faults.push({ ...first.place, message, instead: 'Use fewer actions, or split the file.' })
     }
   }

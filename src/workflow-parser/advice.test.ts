@@ -38,7 +38,7 @@ test('a context that an action does not have is to be handed to it', () => {
     parseAction({ path: 'a/action.yml', text: text(used) }).faults.map(({ instead }) => instead)
   for (const used of ['needs.a', 'secrets.A', 'vars.A']) {
     const [advice = '', ...more] = told(used)
-    assert.match(advice, /^Hand it to the action as an input.* use inputs\.NAME\.$/)
+    assert.match(advice, /^Pass it to the action as an input.* use inputs\.NAME\.$/)
     assert.deepEqual(more, [])
   }
   assert.deepEqual(told('success()'), ["It can be used in the `if` of an action's step."])

@@ -33,7 +33,7 @@ export function createAllowance(): Allowance {
       totalLeft -= cost
       if (left < 0) {
         throw new EvaluationError(
-          'The expression handles too much data; let a step do this work and use its output.',
+          'The expression processes too much data; do this in a step and use its output.',
         )
       }
     },

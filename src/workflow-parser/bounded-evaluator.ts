@@ -52,7 +52,7 @@ export class BoundedEvaluator extends Evaluator {
   }
 
   protected override eval(node: Expr): data.ExpressionData {
-    if (this.#depth === maxDepth) throw new EvaluationError('The expression nests too deeply.')
+    if (this.#depth === maxDepth) throw new EvaluationError('The expression is nested too deeply.')
     this.#depth++
     const value = super.eval(node)
     this.#depth--

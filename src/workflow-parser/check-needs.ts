@@ -12,7 +12,7 @@ export function checkNeeds(jobs: PlacedJob[], ids: string[], faults: FaultList):
     for (const { text, field } of needs) {
       const { place } = field.node
       if (text === job.id) {
-        faults.add(place, `The job ${quoted(text)} needs itself.`, 'Leave it out.')
+        faults.add(place, `The job ${quoted(text)} needs itself.`, 'Remove it.')
       } else if (!ids.includes(text)) {
         const similar = nearest(text, ids)
         const instead = similar ? `Write ${quoted(similar)}.` : 'Name a job of this file.'
@@ -25,8 +25,8 @@ export function checkNeeds(jobs: PlacedJob[], ids: string[], faults: FaultList):
     if (!stuck.has(job.id)) continue
     const need = needs.find(({ text }) => text !== job.id && stuck.has(text))
     if (!need) continue
-    const message = `The jobs ${quoted(job.id)} and ${quoted(need.text)} wait for each other.`
-    faults.add(need.field.node.place, message, 'Remove one of the needs of this circle.')
+    const message = `The jobs ${quoted(job.id)} and ${quoted(need.text)} depend on each other.`
+    faults.add(need.field.node.place, message, 'Remove one of these "needs" to break the cycle.')
     return
   }
 }

@@ -5,7 +5,7 @@ import type { Field } from './fields.ts'
 export function checkPermissions(field: Field | undefined, faults: FaultList): void {
   if (!field) return
   const { node } = field
-  const instead = 'Write "read" or "none", or leave "permissions" out.'
+  const instead = 'Write "read" or "none", or omit "permissions".'
   const pairs = node.kind === 'map' ? node.entries.map(({ value }) => value) : [node]
   for (const value of pairs) {
     const word = value.kind === 'scalar' ? value.value : undefined
@@ -14,8 +14,8 @@ export function checkPermissions(field: Field | undefined, faults: FaultList): v
     if (isHarmless) continue
     const isWrite = word === 'write' || word === 'write-all'
     const message = isWrite
-      ? 'A run has no token, so it cannot be allowed to write.'
-      : 'This is no permission.'
+      ? 'Runs have no token, so write access cannot be granted.'
+      : 'This is not a valid access level.'
     faults.add(value.place, message, instead)
   }
 }

@@ -8,8 +8,8 @@ export function checkShell(field: Field | undefined, faults: FaultList): void {
   if (field?.node.kind !== 'scalar' || typeof field.node.value !== 'string') return
   const shell = field.node.value
   if (known.includes(shell) || shell.includes('{0}') || shell.includes('${{')) return
-  const message = `There is no shell ${quoted(shell)}.`
+  const message = `The shell ${quoted(shell)} is not supported.`
   const instead =
-    'Write bash, sh, python, or a command with {0} for the file of the script, such as "perl {0}".'
+    'Write bash, sh, python, or a command with {0} for the path of the script, such as "perl {0}".'
   faults.add(field.node.place, message, instead)
 }

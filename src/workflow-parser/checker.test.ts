@@ -16,7 +16,7 @@ test('files are checked together, and told which actions are missing', async () 
   assert.deepEqual(first.missingActions, ['a', 'gone'])
   assert.equal(first.workflows[0]?.workflow?.jobs[0]?.steps.length, 3)
   assert.equal(first.workflows[1]?.workflow, undefined)
-  assert.match(first.workflows[1]?.faults[0]?.message ?? '', /"stepz" is no key/)
+  assert.match(first.workflows[1]?.faults[0]?.message ?? '', /Unexpected key "stepz"/)
   const second = await checker.check([workflow], [action('a', ['./b']), action('b', [])])
   assert.deepEqual(second.missingActions, ['gone'])
   assert.deepEqual(missingActionFaults(second).map(formatFault), [
@@ -33,14 +33,14 @@ test('actions that use themselves, nest too deeply or come to too much are fault
   }
   const circle = [action('a0', ['./a1']), action('a1', ['./a2']), action('a2', ['./a1'])]
   assert.deepEqual(await faults(circle), [
-    'a2/action.yml:4:7: The action "./a1" uses itself, here or by way of others. Instead: Remove this step.',
+    'a2/action.yml:4:7: The action "./a1" uses itself, directly or indirectly. Instead: Remove this step.',
   ])
   const chain = (length: number) =>
     Array.from({ length }, (_, at) => action(`a${at}`, at + 1 < length ? [`./a${at + 1}`] : []))
   assert.deepEqual(await faults(chain(10)), [])
-  assert.match((await faults(chain(11))).join(), /Actions use each other 11 deep/)
+  assert.match((await faults(chain(11))).join(), /Actions are nested 11 levels deep/)
   const wide = [0, 1, 2].map((at) => action(`a${at}`, Array(10).fill(`./a${at + 1}`)))
-  assert.match((await faults([...wide, action('a3', [])])).join(), /the workflow has 2222 steps/)
+  assert.match((await faults([...wide, action('a3', [])])).join(), /The workflow has 2222 steps/)
 })
 
 test('no file takes the memory of the thread, its stack or its time', async () => {

@@ -21,18 +21,18 @@ export function cronFault(cron: string, timezone: string | undefined): FieldRefu
     return [`${quoted(cron)} has ${parts.length} fields, not 5.`, example]
   }
   const wrong = parts.find((part, index) => part.length > 200 || !fields[index]?.test(part))
-  if (wrong !== undefined) return [`${quoted(wrong)} is no field of a schedule.`, example]
+  if (wrong !== undefined) return [`${quoted(wrong)} is not a valid cron field.`, example]
   if (timezone !== undefined && !isTimezone(timezone)) {
     return [
-      `There is no time zone ${quoted(timezone)}.`,
-      'Write a name such as "Europe/Berlin", or leave it out for UTC.',
+      `Unknown time zone ${quoted(timezone)}.`,
+      'Write a name such as "Europe/Berlin", or omit it for UTC.',
     ]
   }
   try {
     if (toCron(cron, timezone).nextRun(new Date(0))) return undefined
-    return [`The time ${quoted(cron)} never comes.`, 'Check the day and the month.']
+    return [`The schedule ${quoted(cron)} never matches.`, 'Check the day and the month.']
   } catch {
-    return [`${quoted(cron)} is no schedule: a value is out of its range.`, example]
+    return [`${quoted(cron)} is not a valid schedule: a value is out of range.`, example]
   }
 }
 

@@ -36,9 +36,9 @@ test('what does not fit is told, all at once', () => {
   const given = { text: 1, flag: 'yes', count: 'NaN', level: 'middle', txet: 'x', constructor: 1 }
   assert.deepEqual(readInputs(inputs, given), {
     faults: [
-      { input: 'txet', message: 'The workflow has no input "txet"; "text" is one.' },
+      { input: 'txet', message: 'The workflow has no input "txet". Did you mean "text"?' },
       { input: 'constructor', message: 'The workflow has no input "constructor".' },
-      { input: 'text', message: '"text" must be a text.' },
+      { input: 'text', message: '"text" must be a string.' },
       { input: 'flag', message: '"flag" must be true or false.' },
       { input: 'count', message: '"count" must be a number.' },
       { input: 'level', message: '"level" must be one of "low" or "high".' },

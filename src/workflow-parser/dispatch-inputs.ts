@@ -22,8 +22,8 @@ export function readInputs(
   for (const name of Object.keys(given)) {
     if (Object.hasOwn(inputs, name)) continue
     const similar = nearest(name, names)
-    const advice = similar ? `; ${quoted(similar)} is one` : ''
-    faults.push({ input: name, message: `The workflow has no input ${quoted(name)}${advice}.` })
+    const advice = similar ? ` Did you mean ${quoted(similar)}?` : ''
+    faults.push({ input: name, message: `The workflow has no input ${quoted(name)}.${advice}` })
   }
   const values = Object.entries(inputs).map(([name, input]) => {
     const value = Object.hasOwn(given, name) ? given[name] : undefined
@@ -58,7 +58,7 @@ function readGiven({ type, options, required }: Input, value: unknown): InputVal
     const number = typeof value === 'number' || isNumeric ? Number(value) : Number.NaN
     return Number.isFinite(number) ? number : { fault: 'must be a number.' }
   }
-  if (typeof value !== 'string') return { fault: 'must be a text.' }
+  if (typeof value !== 'string') return { fault: 'must be a string.' }
   if (type === 'choice' && !options.includes(value)) {
     return { fault: `must be one of ${listed(options.map(quoted))}.` }
   }

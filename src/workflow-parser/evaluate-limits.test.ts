@@ -26,7 +26,7 @@ function refused(text: string, env: Record<string, string>, message: RegExp) {
 }
 
 const tooLarge = /larger than 1 MiB/
-const tooMuch = /handles too much data/
+const tooMuch = /processes too much data/
 
 test('values that grow are refused when they pass 1 MiB', () => {
   let nested = "'aaaaaaaaaa'"
@@ -67,7 +67,7 @@ test('all texts of a tree share one allowance', () => {
 })
 
 test('rows of operators and of arguments have an end', () => {
-  const deep = /nests too deeply/
+  const deep = /nested too deeply/
   refused(`\${{ ${Array(4000).fill('1').join('==')} }}`, {}, deep)
   refused(`\${{ ${Array(4000).fill('1').join('<')} }}`, {}, deep)
   refused(`\${{ github${'.a'.repeat(5000)} }}`, {}, deep)

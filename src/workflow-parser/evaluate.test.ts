@@ -134,7 +134,7 @@ test('names that JavaScript knows are names like others', () => {
   assert.equal(JSON.stringify(made), '{"__proto__":{"polluted":1},"constructor":2}')
   assert.equal(Object.getPrototypeOf(made), Object.prototype)
   assert.equal(give('toJSON(secrets)'), JSON.stringify(scope.contexts.secrets, null, 2))
-  assert.throws(() => give('constructor(github)'), /no function/)
+  assert.throws(() => give('constructor(github)'), /Unknown function/)
 })
 
 test('filters collect what matches', () => {
@@ -265,15 +265,15 @@ test('a failed status spares the rest of a condition', () => {
 
 test('a fault tells its place and no values', () => {
   const cases: [expression: string, message: RegExp][] = [
-    ["fromJSON('s3cret')", /^fromJSON got a text that is not JSON/],
-    ["fromJSON('  ')", /^fromJSON got an empty text/],
-    ["github[fromJSON('s3cret')]", /^fromJSON got a text that is not JSON/],
+    ["fromJSON('s3cret')", /^fromJSON got invalid JSON/],
+    ["fromJSON('  ')", /^fromJSON got an empty string/],
+    ["github[fromJSON('s3cret')]", /^fromJSON got invalid JSON/],
     ["format('s3cret {')", /single brace/],
     ["format('s3cret }{0}', 1)", /single brace/],
-    ["format('s3cret {1}', 1)", /asks for \{1}, but there are 1/],
+    ["format('s3cret {1}', 1)", /refers to \{1}, but has 1/],
     ["case('s3cret', 1, 2)", /predicate/],
     ["failure('s3cret')", /among the `needs`/],
-    ['foo', /no context/],
+    ['foo', /Unknown context/],
   ]
   for (const [expression, message] of cases) {
     assert.throws(

@@ -109,14 +109,14 @@ function contains(
 
 function parseJson(text: string): Json {
   requireShort(text.length)
-  if (text.trim() === '') throw new EvaluationError('fromJSON got an empty text.')
+  if (text.trim() === '') throw new EvaluationError('fromJSON got an empty string.')
   try {
     return JSON.parse(text)
   } catch (fault) {
     // The error of JSON.parse quotes the text, which may be secret.
     const [, position] = /at position (\d+)/.exec(String(fault)) ?? []
-    const where = position === undefined ? '' : ` at its character ${Number(position) + 1}`
-    throw new EvaluationError(`fromJSON got a text that is not JSON${where}.`)
+    const where = position === undefined ? '' : ` at character ${Number(position) + 1}`
+    throw new EvaluationError(`fromJSON got invalid JSON${where}.`)
   }
 }
 

@@ -21,31 +21,31 @@ export const refusals = {
   }),
   empty: (): ExpressionRefusal => ({
     message: 'The expression is empty.',
-    instead: 'Write a value between `${{` and `}}`, such as ${{ github.ref }}, or leave both out.',
+    instead: 'Write a value between `${{` and `}}`, such as ${{ github.ref }}, or remove both.',
   }),
   tooLong: (maxLength: number): ExpressionRefusal => ({
     message: `The expression is longer than ${maxLength} characters.`,
     instead: 'Split it, for example over several variables in `env`.',
   }),
   tooDeep: (): ExpressionRefusal => ({
-    message: 'The expression nests too deeply.',
+    message: 'The expression is nested too deeply.',
     instead: 'Split it, for example over several variables in `env`.',
   }),
   surrounded: (): ExpressionRefusal => ({
     message: 'The text around `${{ }}` would make this condition always true.',
-    instead: 'Put the whole condition into one `${{ }}`, or leave the braces out.',
+    instead: 'Put the whole condition into one `${{ }}`, or omit the braces.',
   }),
   unknownFunction: (name: string): ExpressionRefusal => ({
-    message: `There is no function ${quote(name)}.`,
+    message: `Unknown function ${quote(name)}.`,
     instead: isContext(name)
       ? `${quote(name)} is a context: write ${name}.NAME or ${name}['NAME'].`
       : `The functions are ${list(functionsAt(positions['step.if']))}.`,
   }),
   unknownContext: (name: string): ExpressionRefusal => ({
-    message: `There is no context ${quote(name)}.`,
+    message: `Unknown context ${quote(name)}.`,
     instead: isFunction(name)
       ? `${quote(name)} is a function: write ${name}().`
-      : `A text stands in single quotes: '${shorten(name)}'. The contexts are ${list(contextNames)}.`,
+      : `Put strings in single quotes: '${shorten(name)}'. The contexts are ${list(contextNames)}.`,
   }),
   /** A known name at a position where it is not available. */
   misplaced: ({ kind, name }: NameUse, position: Position): ExpressionRefusal => ({
@@ -58,15 +58,15 @@ export const refusals = {
   unreadable: (rest: string): ExpressionRefusal => {
     const [piece = rest.slice(0, 1)] = /^\S+/.exec(rest) ?? []
     const code = piece.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')
-    const shown = piece.trim() === '' ? `The white space U+${code}` : quote(piece)
-    return { message: `${shown} is not understood here.`, instead: adviseOn(rest) }
+    const shown = piece.trim() === '' ? `white space U+${code}` : quote(piece)
+    return { message: `Unexpected ${shown}.`, instead: adviseOn(rest) }
   },
   /** Rewrites an error of the library's parser; `word` is where it stopped. */
   unparsable: (libraryMessage: string, word: string): ExpressionRefusal => {
     if (libraryMessage.startsWith('Exceeded')) return refusals.tooDeep()
     if (libraryMessage.startsWith('Unexpected end') || word === '') {
       return {
-        message: 'The expression ends too early.',
+        message: 'The expression ends unexpectedly.',
         instead: 'Close what is open, and complete the last operator.',
       }
     }
@@ -76,13 +76,13 @@ export const refusals = {
         instead: arities[word.toLowerCase()] ?? 'Call it without arguments.',
       }
     }
-    return { message: `${quote(word)} is not understood here.`, instead: adviseOn(word) }
+    return { message: `Unexpected ${quote(word)}.`, instead: adviseOn(word) }
   },
 }
 
 const hints: Partial<Record<string, string>> = {
-  secrets: 'Give the secret to a variable in the `env` of the job, and use env.NAME.',
-  jobs: 'It belongs to reusable workflows, which there are none of here; the results of jobs are in needs.NAME.',
+  secrets: 'Set a variable to the secret in the `env` of the job, and use env.NAME.',
+  jobs: 'It belongs to reusable workflows, which are not supported; the results of jobs are in needs.NAME.',
 }
 
 const arities: Partial<Record<string, string>> = {
@@ -98,20 +98,21 @@ const arities: Partial<Record<string, string>> = {
 }
 
 function adviseOn(rest: string): string {
-  if (rest.startsWith("'")) return "Close the text with a single quote; write one in it twice: ''."
-  if (/^["`]/.test(rest)) return "Put texts into single quotes: 'text'."
+  if (rest.startsWith("'"))
+    return "Close the string with a single quote; write a quote inside it twice: ''."
+  if (/^["`]/.test(rest)) return "Put strings in single quotes: 'text'."
   if (rest.startsWith('=')) return 'Compare with `==`.'
   if (rest.startsWith('&')) return 'Write `&&` for and.'
   if (rest.startsWith('|')) return 'Write `||` for or.'
-  if (rest.startsWith('$')) return 'Inside an expression names stand alone, as in env.NAME.'
+  if (rest.startsWith('$')) return 'Inside an expression, write names without "$": env.NAME.'
   if (/^[-+/%]/.test(rest))
-    return 'Expressions cannot calculate; do it in a step and use its output.'
-  return "Expressions have names, numbers, texts in single quotes, calls and operators: github.ref == 'refs/heads/main'."
+    return 'Expressions have no arithmetic; calculate in a step and use its output.'
+  return "Expressions consist of names, numbers, strings in single quotes, calls and operators: github.ref == 'refs/heads/main'."
 }
 
 // Names that are not available in an action are available where the action is used.
 const handedOn =
-  'Hand it to the action as an input, by "with" of the step that uses it, and use inputs.NAME.'
+  'Pass it to the action as an input, with "with" in the step that uses it, and use inputs.NAME.'
 
 function isOfAction(position: string): boolean {
   return position.startsWith('action.')

@@ -80,7 +80,7 @@ export function kindOf(node: SourceNode): string {
   if (node.kind === 'map') return 'a mapping'
   if (node.kind === 'list') return 'a list'
   if (node.value === null) return 'empty'
-  if (typeof node.value === 'string') return 'a text'
+  if (typeof node.value === 'string') return 'a string'
   return typeof node.value === 'number' ? 'a number' : 'true or false'
 }
 
@@ -89,5 +89,5 @@ function refuseKey(key: string, { name, keys, refused }: Shape, mayCompare: bool
   if (known) return known
   const similar = mayCompare ? nearest(key, keys) : undefined
   const instead = similar ? `Write ${quoted(similar)}.` : `Use one of ${listed(keys)}.`
-  return [`${quoted(key)} is no key of ${name}.`, instead]
+  return [`Unexpected key ${quoted(key)} in ${name}.`, instead]
 }

@@ -133,7 +133,7 @@ function readBrackets(pattern: string, at: number): Read | PatternFault {
   if (ranges.length === 0 || ranges.some(({ from, to }) => from > to)) {
     const instead =
       'Write letters, digits and ranges, "[a-z0-9]", or "\\[" for the character itself.'
-    return { fault: 'has "[" without letters or digits and "]".', instead }
+    return { fault: 'has an invalid character range.', instead }
   }
   const parts = [
     once((character) => ranges.some(({ from, to }) => character >= from && character <= to)),

@@ -24,7 +24,7 @@ export function formatText(pattern: string, values: string[]): string {
     const value = values[index]
     if (value !== undefined) return value
     throw new EvaluationError(
-      `format asks for {${index}}, but there are ${values.length} values; they count from {0}.`,
+      `format refers to {${index}}, but has ${values.length} values, counted from {0}.`,
     )
   }
 }
@@ -32,6 +32,6 @@ export function formatText(pattern: string, values: string[]): string {
 function toBrace(written: string): string {
   if (written.length === 2) return written.slice(1)
   throw new EvaluationError(
-    'format got a text with a single brace; write {{ or }} for a brace, {0} for a value.',
+    'format got a string with a single brace; write {{ or }} for a brace, {0} for a value.',
   )
 }

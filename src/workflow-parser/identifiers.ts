@@ -13,9 +13,9 @@ export function isSecretName(text: string): boolean {
 /** Reports an invalid id; ids appear in expressions: `steps.<id>.outputs.<id>`. */
 export function checkIdentifier(name: string, place: SourcePosition, faults: FaultList): void {
   if (identifier.test(name) && !name.startsWith('__')) return
-  const message = `${quoted(name)} cannot be a name here.`
+  const message = `${quoted(name)} is not a valid identifier.`
   const instead =
-    'Use up to 100 letters, digits, "-" and "_"; begin with a letter or one "_" (names with "__" are reserved).'
+    'Use up to 100 letters, digits, "-" and "_"; start with a letter or one "_" ("__" is reserved).'
   faults.add(place, message, instead)
 }
 
@@ -39,7 +39,7 @@ export function createUniqueness(faults: FaultList) {
     check(name: string, place: SourcePosition): void {
       const earlier = seen.get(name.toLowerCase())
       if (!earlier) return void seen.set(name.toLowerCase(), place)
-      const message = `${quoted(name)} is the name of another one, in line ${earlier.line}; upper and lower case make no difference.`
+      const message = `The name ${quoted(name)} is already used in line ${earlier.line}; names are case-insensitive.`
       faults.add(place, message, 'Choose another name.')
     },
   }

@@ -19,7 +19,7 @@ export function checkMatrixSize(
   const size = matrixSize(matrix)
   if (size === undefined || size <= maxJobs) return
   const count = size > maxCombinations ? 'too many' : size
-  const message = `The matrix gives ${count} jobs; ${maxJobs} are possible.`
+  const message = `The matrix expands to ${count} jobs; the maximum is ${maxJobs}.`
   faults.add(place, message, 'Use fewer values, or split the job.')
 }
 

@@ -236,15 +236,15 @@ ${rest}
     steps: [{ run: x }]`
   const messages = (rest: string) =>
     parseWorkflow({ path: 'ci.yml', text: file(rest) }).faults.map(({ message }) => message)
-  assert.deepEqual(messages(''), ['The matrix gives 289 jobs; 256 are possible.'])
+  assert.deepEqual(messages(''), ['The matrix expands to 289 jobs; the maximum is 256.'])
   assert.deepEqual(messages('        exclude: [{ x: 0 }]'), [
-    'The matrix gives 272 jobs; 256 are possible.',
+    'The matrix expands to 272 jobs; the maximum is 256.',
   ])
   assert.deepEqual(messages('        exclude: [{ x: 0 }, { y: 1 }]'), [])
   const excluded = '        exclude: [{ x: 0 }, { y: 1 }]\n'
   assert.deepEqual(messages(`${excluded}        include: [{ x: 1, z: 1 }, { z: 2 }]`), [])
   assert.deepEqual(messages(`${excluded}        include: [{ x: 99 }]`), [
-    'The matrix gives 257 jobs; 256 are possible.',
+    'The matrix expands to 257 jobs; the maximum is 256.',
   ])
   assert.deepEqual(messages("        exclude: ${{ fromJSON('[]') }}"), [])
 })

@@ -23,7 +23,7 @@ const inputShape = {
   name: 'an input',
   keys: ['description', 'required', 'default', 'deprecationMessage'] as const,
   refused: {
-    type: ['Inputs of actions are texts.', 'Leave "type" out.'],
+    type: ['Inputs of actions are strings.', 'Remove "type".'],
   } as const,
 }
 
@@ -54,9 +54,9 @@ function readRuns(field: Field, faults: FaultList): Step[] {
   const using = fields.get('using')
   const kind = readText(using, faults)
   if (!using) {
-    faults.add(field.keyPlace, '"runs" does not say what it uses.', 'Add "using: composite".')
+    faults.add(field.keyPlace, '"runs" has no "using".', 'Add "using: composite".')
   } else if (kind !== undefined && kind !== 'composite') {
-    const message = `Actions by ${quoted(kind)} are not supported.`
+    const message = `Actions that use ${quoted(kind)} are not supported.`
     const instead = 'Write "using: composite" and the commands as "run" steps.'
     faults.add(using.node.place, message, instead)
     return []

@@ -28,8 +28,8 @@ export function readDispatchInputs(
   const entries = isEmpty ? [] : openIdentified(inputs, faults, 'Write "name:" and "type" in it.')
   const excess = entries[maxInputs]
   if (excess) {
-    const message = `There are ${entries.length} inputs; ${maxInputs} are possible.`
-    faults.add(excess.keyPlace, message, 'Put several values into one text.')
+    const message = `There are ${entries.length} inputs; the maximum is ${maxInputs}.`
+    faults.add(excess.keyPlace, message, 'Combine several values into one string.')
   }
   return Object.fromEntries(entries.map((entry) => [entry.name, readInput(entry, faults)]))
 }
@@ -47,7 +47,7 @@ function readInput(entry: NamedField, faults: FaultList): Input {
     options: optionsField ? readOptions(optionsField, type, faults) : [],
   }
   if (type === 'choice' && !optionsField) {
-    const instead = 'Write "options:" with a list of texts.'
+    const instead = 'Write "options:" with a list of strings.'
     faults.add(entry.keyPlace, `The input ${entry.label} has no options.`, instead)
   }
   return { ...input, default: readDefault(fields?.get('default'), input, faults) }
@@ -57,7 +57,7 @@ function readType(field: Field | undefined, faults: FaultList): Input['type'] {
   const name = readText(field, faults)
   const type = types.find((candidate) => candidate === name)
   if (field && name !== undefined && !type) {
-    const message = `${quoted(name)} is no type of an input.`
+    const message = `${quoted(name)} is not a valid input type.`
     faults.add(field.node.place, message, `Use ${listed(types)}.`)
   }
   return type ?? 'string'
@@ -70,20 +70,20 @@ function readDescription(field: Field | undefined, faults: FaultList): string {
 
 function readOptions(field: Field, type: Input['type'], faults: FaultList): string[] {
   if (type !== 'choice') {
-    const message = `"options" has no meaning for the type ${type}.`
-    faults.add(field.keyPlace, message, 'Write "type: choice", or leave it out.')
+    const message = `"options" is not allowed for the type ${type}.`
+    faults.add(field.keyPlace, message, 'Write "type: choice", or omit it.')
   }
   const options = readTexts(field, faults).map(({ text }) => text)
   if (options.length > 0 && options.length <= maxOptions) return options
-  const message = `"options" has ${options.length} texts; 1 to ${maxOptions} are possible.`
-  faults.add(field.keyPlace, message, 'Write a list of texts.')
+  const message = `"options" has ${options.length} entries; 1 to ${maxOptions} are allowed.`
+  faults.add(field.keyPlace, message, 'Write a list of strings.')
   return []
 }
 
 function readDefault(field: Field | undefined, input: Input, faults: FaultList): Input['default'] {
   const { node } = field ?? {}
   if (!field || node?.kind !== 'scalar') {
-    if (field) faults.add(field.node.place, '"default" is no plain value.', 'Write a text.')
+    if (field) faults.add(field.node.place, '"default" is not a scalar.', 'Write a string.')
     return undefined
   }
   if (node.value === null) return undefined

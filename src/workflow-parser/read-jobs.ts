@@ -51,7 +51,7 @@ export function readJobs(field: Field, faults: FaultList): Job[] {
   const ids = entries.map(({ name }) => name)
   const excess = entries[maxJobs]
   if (excess) {
-    const message = `The file has ${entries.length} jobs; ${maxJobs} are possible.`
+    const message = `The file has ${entries.length} jobs; the maximum is ${maxJobs}.`
     faults.add(excess.keyPlace, message, 'Use "strategy.matrix", or split the file.')
   }
   // Circles are looked for in time that grows with the third power of the number of jobs.
@@ -127,7 +127,7 @@ function readRunsOn(field: Field | undefined, faults: FaultList): TemplateTree |
     const instead = 'Write one label, or a list of labels.'
     return void faults.add(
       node.place,
-      '"runs-on" is a mapping; there are no groups of runners.',
+      '"runs-on" is a mapping; runner groups are not supported.',
       instead,
     )
   }
@@ -135,10 +135,10 @@ function readRunsOn(field: Field | undefined, faults: FaultList): TemplateTree |
   for (const item of items) {
     if (item.kind === 'scalar' && typeof item.value === 'string' && item.value !== '') continue
     const message = `A label of "runs-on" is ${kindOf(item)}.`
-    faults.add(item.place, message, 'Write a label, such as ubuntu-latest, or leave it out.')
+    faults.add(item.place, message, 'Write a label, such as ubuntu-latest, or omit it.')
   }
   if (node.kind === 'list' && items.length === 0) {
-    faults.add(node.place, '"runs-on" is an empty list.', 'Leave it out.')
+    faults.add(node.place, '"runs-on" is an empty list.', 'Remove it.')
   }
   return readTree(node, 'job.runs-on', faults)
 }
@@ -147,6 +147,6 @@ function checkNumberOfSteps(jobs: Job[], faults: FaultList): void {
   const steps = jobs.flatMap((job) => job.steps)
   const excess = steps[maxSteps]
   if (!excess) return
-  const message = `The file has ${steps.length} steps; ${maxSteps} are possible.`
+  const message = `The file has ${steps.length} steps; the maximum is ${maxSteps}.`
   faults.add(excess.place, message, `Split the file, or run several commands in one step.`)
 }

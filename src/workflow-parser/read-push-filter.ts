@@ -19,7 +19,7 @@ const shape = {
   name: '"push"',
   keys,
   refused: {
-    types: ['A push has no types.', 'Leave "types" out.'],
+    types: ['"push" has no types.', 'Remove it.'],
   } as const,
 }
 
@@ -47,8 +47,8 @@ function refusePairs(fields: Fields<FilterKey>, faults: FaultList): void {
   for (const key of ['branches', 'tags', 'paths'] as const) {
     const ignored = fields.get(`${key}-ignore`)
     if (!fields.get(key) || !ignored) continue
-    const message = `"${key}" and "${key}-ignore" exclude each other.`
-    const instead = `Write "${key}" alone, with "!pattern" for what it is not to have.`
+    const message = `"${key}" and "${key}-ignore" cannot be used together.`
+    const instead = `Write "${key}" alone, and exclude with "!pattern".`
     faults.add(ignored.keyPlace, message, instead)
   }
 }
@@ -57,24 +57,24 @@ function readPatterns(field: Field, isIgnored: boolean, faults: FaultList): stri
   const patterns = readTexts(field, faults)
   const isList = field.node.kind === 'list'
   if (isList && field.node.kind === 'list' && field.node.items.length === 0) {
-    faults.add(field.keyPlace, `${field.label} names nothing.`, 'Write "**" for all.')
+    faults.add(field.keyPlace, `${field.label} is an empty list.`, 'Write "**" for all.')
   }
   const excess = patterns[maxPatterns]
   if (excess) {
-    const message = `${field.label} has ${patterns.length} patterns; ${maxPatterns} are possible.`
+    const message = `${field.label} has ${patterns.length} patterns; the maximum is ${maxPatterns}.`
     faults.add(excess.field.node.place, message, 'Use patterns that match more.')
   }
   for (const { text, field: item } of patterns) {
     const fault = patternFault(text.replace(/^!/, ''))
     if (fault) faults.add(item.node.place, ...fault)
     if (!isIgnored || !text.startsWith('!')) continue
-    const message = `${field.label} cannot hold patterns with "!".`
-    const instead = `Write ${field.label.replace('-ignore', '')} instead, with "**" first and "!pattern" for what to ignore.`
+    const message = `${field.label} cannot contain patterns with "!".`
+    const instead = `Write ${field.label.replace('-ignore', '')} instead, with "**" first, and exclude with "!pattern".`
     faults.add(item.node.place, message, instead)
   }
   const texts = patterns.map(({ text }) => text)
   if (!isIgnored && texts.length > 0 && texts.every((text) => text.startsWith('!'))) {
-    const message = `${field.label} takes nothing in: all its patterns begin with "!".`
+    const message = `${field.label} matches nothing: all its patterns start with "!".`
     faults.add(field.keyPlace, message, 'Write "**" as the first pattern.')
   }
   return texts

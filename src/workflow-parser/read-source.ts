@@ -86,9 +86,9 @@ function readDocument(
     if (target && target !== 'open') return target
     const place = source.placeAt(offset)
     const message = target
-      ? `The alias *${name} stands within what it repeats.`
+      ? `The alias *${name} is inside the value that it refers to.`
       : `There is no anchor &${name} above this alias.`
-    const instead = `Write the value out; a text that begins with "*" stands in quotes.`
+    const instead = 'Write the value out; put a string that starts with "*" in quotes.'
     faults.add(place, message, instead)
     return undefined
   }
@@ -100,8 +100,8 @@ function readDocument(
       if (key === undefined) return []
       const keyPlace = source.placeAt(startOf(pair.key))
       if (seen.has(key)) {
-        const message = `The key ${quoted(key)} is there twice.`
-        faults.add(keyPlace, message, 'Keep one of the two, or give this one another name.')
+        const message = `Duplicate key ${quoted(key)}.`
+        faults.add(keyPlace, message, 'Remove or rename one of them.')
         return []
       }
       seen.add(key)
@@ -116,7 +116,7 @@ function readDocument(
   function readKey(node: Node): string | undefined {
     const place = source.placeAt(startOf(node))
     if (!isScalar(node) || node.value === null) {
-      faults.add(place, 'This key is not a text.', 'Write a name, a colon and a value.')
+      faults.add(place, 'This key is not a string.', 'Write a name, a colon and a value.')
       return undefined
     }
     const key = typeof node.value === 'string' ? node.value : (node.source ?? String(node.value))
@@ -126,7 +126,7 @@ function readDocument(
       return undefined
     }
     if (key === '__proto__') {
-      faults.add(place, 'The key "__proto__" is not possible.', 'Choose another name.')
+      faults.add(place, 'The key "__proto__" is not allowed.', 'Choose another name.')
       return undefined
     }
     return key
@@ -154,9 +154,9 @@ function readDocument(
 }
 
 function tooMuch({ nodes, characters, height }: Extent): string | undefined {
-  if (height > maxDepth) return `This is nested more than ${maxDepth} deep.`
-  if (nodes > maxNodes) return `This holds more than ${maxNodes} values.`
-  if (characters > maxCharacters) return `This holds more than ${maxCharacters} characters.`
+  if (height > maxDepth) return `This is nested more than ${maxDepth} levels deep.`
+  if (nodes > maxNodes) return `This contains more than ${maxNodes} values.`
+  if (characters > maxCharacters) return `This contains more than ${maxCharacters} characters.`
   return undefined
 }
 

@@ -77,7 +77,11 @@ function readStep(
     const use = readUses(uses, fields.get('with'), positionOf('with', of), faults)
     return use && { ...common, ...use }
   }
-  return void faults.add(item.node.place, 'This step does nothing.', 'Write "run: a command".')
+  return void faults.add(
+    item.node.place,
+    'This step has neither "run" nor "uses".',
+    'Write "run: a command".',
+  )
 }
 
 function readCommon(fields: Fields<StepKey>, of: StepsOf, faults: FaultList) {
@@ -104,11 +108,11 @@ function readRun(
   const shell = fields.get('shell')
   checkShell(shell, faults)
   if (!shell && of === 'action') {
-    faults.add(run.keyPlace, 'A "run" step of an action names its shell.', 'Add "shell: bash".')
+    faults.add(run.keyPlace, 'A "run" step of an action requires "shell".', 'Add "shell: bash".')
   }
   const script = readTemplate(run, positionOf('run', of), faults)
   if (script?.text.trim() === '') {
-    faults.add(run.node.place, '"run" is empty.', 'Write a command, or leave the step out.')
+    faults.add(run.node.place, '"run" is empty.', 'Write a command, or remove the step.')
   }
   const directory = fields.get('working-directory')
   const rest = {
@@ -133,8 +137,8 @@ function refuseBeside(
   for (const key of refused) {
     const field = fields.get(key)
     if (!field) continue
-    const message = `${field.label} has no meaning beside "${beside}".`
-    const instead = key === 'with' ? 'Write "env" to give the command values.' : 'Leave it out.'
+    const message = `${field.label} cannot be combined with "${beside}".`
+    const instead = key === 'with' ? 'Write "env" to give the command values.' : 'Remove it.'
     faults.add(field.keyPlace, message, instead)
   }
 }

@@ -24,13 +24,13 @@ export function readStrategy(field: Field | undefined, faults: FaultList): Strat
 
 function readMatrix(field: Field, faults: FaultList): Matrix | undefined {
   if (field.node.kind === 'scalar') {
-    const instead = 'Write "name: [values]" lines, or an expression that gives such a mapping.'
+    const instead = 'Write "name: [values]" lines, or an expression that returns such a mapping.'
     return readExpression(field, 'job.strategy', faults, instead)
   }
   const map = openMap(field, faults, 'Write "name: [values]" lines.')
   if (!map) return undefined
   if (map.entries.length === 0) {
-    faults.add(map.place, 'The matrix is empty.', 'Write "name: [values]" lines, or leave it out.')
+    faults.add(map.place, 'The matrix is empty.', 'Write "name: [values]" lines, or omit it.')
   }
   const matrix = {
     vectors: readVectors(map, faults),
@@ -55,7 +55,7 @@ function readVectors(map: MapNode, faults: FaultList): Record<string, TemplateTr
 
 function readVector(field: Field, faults: FaultList): TemplateTree | undefined {
   const { node, label } = field
-  const instead = 'Write a list of values, or an expression that gives one.'
+  const instead = 'Write a list of values, or an expression that returns one.'
   if (node.kind === 'scalar') return readExpression(field, 'job.strategy', faults, instead)
   if (node.kind === 'map') {
     return void faults.add(node.place, `${label} is a mapping, not a list.`, instead)
@@ -74,7 +74,7 @@ function readCombinations(
   const entry = map.entries.find((candidate) => candidate.key === key)
   if (!entry) return undefined
   const { value: node, keyPlace } = entry
-  const instead = 'Write a list of mappings, or an expression that gives one.'
+  const instead = 'Write a list of mappings, or an expression that returns one.'
   if (node.kind === 'scalar') {
     return readExpression({ label: quoted(key), node, keyPlace }, 'job.strategy', faults, instead)
   }

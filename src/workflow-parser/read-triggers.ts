@@ -34,9 +34,8 @@ function eventsOf(
 ): { event: Event; details: Field | undefined; place: SourcePosition }[] {
   const { node } = field
   if (isEmpty(node)) {
-    const instead =
-      'Write "push", "workflow_dispatch", "schedule" or a list of them, or leave "on" out.'
-    faults.add(node.place, '"on" names no event.', instead)
+    const instead = 'Write "push", "workflow_dispatch", "schedule" or a list of them, or omit "on".'
+    faults.add(node.place, '"on" does not name an event.', instead)
     return []
   }
   if (node.kind === 'map') {
@@ -68,7 +67,7 @@ function toEvent(name: string, place: SourcePosition, faults: FaultList): Event 
   const instead = similar
     ? `Write ${quoted(similar)}.`
     : 'Use "push", "workflow_dispatch" or "schedule".'
-  faults.add(place, ...(known ?? ([`${quoted(name)} is no event here.`, instead] as const)))
+  faults.add(place, ...(known ?? ([`${quoted(name)} is not a supported event.`, instead] as const)))
   return undefined
 }
 
@@ -79,13 +78,13 @@ function readSchedules(
 ): WorkflowTriggers['schedule'] {
   const instead = 'Write a list: "- cron: \'30 4 * * *\'".'
   if (!details) {
-    faults.add(place, '"schedule" does not say when.', instead)
+    faults.add(place, '"schedule" has no "cron" entries.', instead)
     return []
   }
   const items = openList(details, faults, instead) ?? []
   const excess = items[maxSchedules]
   if (excess || items.length === 0) {
-    const message = `"schedule" has ${items.length} times; 1 to ${maxSchedules} are possible.`
+    const message = `"schedule" has ${items.length} entries; 1 to ${maxSchedules} are allowed.`
     if (details.node.kind === 'list') faults.add(details.keyPlace, message, instead)
     return []
   }
@@ -104,7 +103,7 @@ function readSchedule(
     faults.add(item.node.place, 'This schedule has no "cron".', 'Write "- cron: \'30 4 * * *\'".')
   }
   if (field && (field.node.kind !== 'scalar' || typeof field.node.value !== 'string')) {
-    const message = `"cron" is ${kindOf(field.node)}, not a text.`
+    const message = `"cron" is ${kindOf(field.node)}, not a string.`
     return void faults.add(field.node.place, message, 'Put it in quotes: "30 4 * * *".')
   }
   const cron = readText(field, faults)

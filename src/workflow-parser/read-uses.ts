@@ -45,7 +45,10 @@ function refuseUses(uses: string): FieldRefusal | undefined {
   const known = refusedActions.find(([pattern]) => pattern.test(action))
   if (known) return [`${quoted(uses)} cannot be used here.`, known[1]]
   if (!/^[\w.-]+\/[\w.-]+/.test(action)) {
-    return [`${quoted(uses)} is no path of an action.`, 'Write "uses: ./folder/of/the/action".']
+    return [
+      `${quoted(uses)} is not a valid action reference.`,
+      'Write "uses: ./folder/of/the/action".',
+    ]
   }
   return [
     `Actions of other repositories, such as ${quoted(uses)}, are not supported.`,
@@ -56,29 +59,29 @@ function refuseUses(uses: string): FieldRefusal | undefined {
 const refusedActions: [RegExp, string][] = [
   [
     /^[^/]+\/(setup-|install-)/i,
-    'Leave the step out: the tools of the runner are on PATH. Install others in a "run" step.',
+    'Remove the step: the tools of the runner are on PATH. Install others in a "run" step.',
   ],
-  [/^actions\/cache/i, 'Leave the step out: nothing is kept from run to run.'],
+  [/^actions\/cache/i, 'Remove the step: nothing is kept between runs.'],
   [
     /^actions\/(upload|download)-(pages-)?artifact/i,
-    'Write small results to $GITHUB_OUTPUT and use them by "outputs" and "needs", or do all in one job.',
+    'Write small results to $GITHUB_OUTPUT and pass them on with "outputs" and "needs", or use a single job.',
   ],
   [/^actions\/github-script/i, 'Write "run" with "shell: node {0}" or a script of the repository.'],
 ]
 
 function refusePath(uses: string): FieldRefusal | undefined {
   const instead =
-    'Write the path of a folder from the top of the repository: "./.github/actions/build".'
+    'Write the path of a folder from the root of the repository: "./.github/actions/build".'
   if (!uses.startsWith('./') && uses !== '.') {
-    return [`The path ${quoted(uses)} does not begin at the top of the repository.`, instead]
+    return [`The path ${quoted(uses)} does not start at the root of the repository.`, instead]
   }
-  if (uses.split('/').includes('..')) return ['The path of an action cannot hold "..".', instead]
-  if (uses.includes('\\')) return ['The path of an action has "/" between folders.', instead]
-  if (/\p{Cc}/u.test(uses)) return ['The path of an action holds a control character.', instead]
+  if (uses.split('/').includes('..')) return ['The path of an action cannot contain "..".', instead]
+  if (uses.includes('\\')) return ['The path of an action cannot contain a backslash.', instead]
+  if (/\p{Cc}/u.test(uses)) return ['The path of an action contains a control character.', instead]
   if (/\.ya?ml$/.test(uses)) {
     const file = /\/action\.ya?ml$/.test(uses)
     return file
-      ? ['This names the file of the action.', 'Name its folder.']
+      ? ['This is the file of the action.', 'Write the path of its folder.']
       : ['A step cannot use a workflow.', inRepository]
   }
   return undefined
@@ -88,11 +91,11 @@ function refusePath(uses: string): FieldRefusal | undefined {
 const harmless = ['persist-credentials', 'clean', 'show-progress', 'set-safe-directory']
 
 function checkCheckout(field: Field, faults: FaultList): void {
-  for (const { name, keyPlace, node } of openNamed(field, faults, 'Leave "with" out.')) {
+  for (const { name, keyPlace, node } of openNamed(field, faults, 'Remove "with".')) {
     const isShallow = name === 'fetch-depth' && node.kind === 'scalar' && String(node.value) === '1'
     if (isShallow || harmless.includes(name)) continue
     const message = `${quoted(name)} has no effect: the one commit of the run is already checked out, without history and other repositories.`
-    const instead = `Leave it out; only fetch-depth: 1, ${listed(harmless, 'and')} are accepted.`
+    const instead = `Remove it; only fetch-depth: 1, ${listed(harmless, 'and')} are accepted.`
     faults.add(keyPlace, message, instead)
   }
 }

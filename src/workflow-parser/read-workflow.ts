@@ -66,7 +66,7 @@ function readEitherForm(
   // A mistyped key has already been reported.
   if (faults.count() > 0) return []
   const instead = 'Write "steps:" with a list of "run" steps, or "jobs:".'
-  faults.add(root.place, 'The workflow has nothing to do.', instead)
+  faults.add(root.place, 'The workflow has no jobs or steps.', instead)
   return []
 }
 
@@ -92,7 +92,7 @@ const concurrencyShape = {
   name: '"concurrency"',
   keys: ['group', 'cancel-in-progress'] as const,
   refused: {
-    queue: ['A group keeps one run waiting.', 'Leave "queue" out.'],
+    queue: ['"queue" is not supported: a group queues at most one run.', 'Remove it.'],
   } as const,
 }
 
@@ -100,8 +100,8 @@ function readSecrets(field: Field | undefined, faults: FaultList): string[] | un
   if (!field) return undefined
   return readTexts(field, faults).map(({ text, field: item }) => {
     if (!isSecretName(text)) {
-      const instead = 'Use letters, digits and underscores, beginning with no digit.'
-      faults.add(item.node.place, `${item.label} is no name of a secret.`, instead)
+      const instead = 'Use letters, digits and underscores; start with a letter or an underscore.'
+      faults.add(item.node.place, `${item.label} is not a valid secret name.`, instead)
     }
     return text
   })

@@ -11,7 +11,7 @@ export function readTemplate(
   position: Position,
   faults: FaultList,
 ): Template | undefined {
-  const scalar = field && readScalar(field, faults, 'Write a text.')
+  const scalar = field && readScalar(field, faults, 'Write a string.')
   return scalar && toTemplate(scalar, position, faults)
 }
 
@@ -21,7 +21,7 @@ export function readCondition(
   position: Position,
   faults: FaultList,
 ): Template | undefined {
-  const scalar = field && readScalar(field, faults, 'Write a condition, or leave "if" out.')
+  const scalar = field && readScalar(field, faults, 'Write a condition, or remove "if".')
   if (!scalar) return undefined
   const template = { text: String(scalar.value), place: scalar.textPlace }
   faults.addAll(checkCondition(template, position))
@@ -34,16 +34,16 @@ export function readText(
   faults: FaultList,
   maxLength = 1000,
 ): string | undefined {
-  const scalar = field && readScalar(field, faults, 'Write a text.')
+  const scalar = field && readScalar(field, faults, 'Write a string.')
   if (!scalar) return undefined
   const text = String(scalar.value)
   const refuse = (message: string, instead: string) =>
     void faults.add(scalar.place, `${field.label} ${message}`, instead)
-  if (text.trim() === '') return refuse('is empty.', 'Write a text.')
+  if (text.trim() === '') return refuse('is empty.', 'Write a string.')
   if (text.length > maxLength) {
-    return refuse(`is longer than ${maxLength} characters.`, 'Write a shorter text.')
+    return refuse(`is longer than ${maxLength} characters.`, 'Write a shorter string.')
   }
-  if (text.includes('${{')) return refuse('cannot hold expressions.', 'Write a plain text.')
+  if (text.includes('${{')) return refuse('cannot contain expressions.', 'Write a literal string.')
   return text
 }
 
@@ -147,7 +147,7 @@ export function readEnvironment(
 ): Environment {
   return readTemplates(field, position, faults, ({ name, keyPlace }) => {
     if (/^[^\s=\p{Cc}]+$/u.test(name)) return
-    const message = `${quoted(name)} cannot name a variable of the environment.`
+    const message = `${quoted(name)} is not a valid environment variable name.`
     faults.add(keyPlace, message, 'Use letters, digits and underscores.')
   })
 }
@@ -167,7 +167,7 @@ function readScalar(
   const isEmpty = node.kind === 'scalar'
   faults.add(
     node.place,
-    `${label} is ${isEmpty ? 'empty' : `${kindOf(node)}, not a text`}.`,
+    `${label} is ${isEmpty ? 'empty' : `${kindOf(node)}, not a string`}.`,
     instead,
   )
   return undefined

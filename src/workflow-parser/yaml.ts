@@ -28,7 +28,7 @@ export function parseYaml(file: SourceFile, faults: FaultList): Document.Parsed 
   const [document] = composer.compose(tokens, true, file.text.length)
   const [error] = document?.errors ?? []
   if (error) {
-    const message = `This is not YAML: ${lowerFirst(error.message).replace(/\.?$/, '.')}`
+    const message = `Invalid YAML: ${lowerFirst(error.message).replace(/\.?$/, '.')}`
     const place = source.placeAt(error.pos[0])
     return void faults.add(place, message, adviceFor(error.code, source.lineOf(place)))
   }
@@ -49,12 +49,12 @@ function refuseText({
   const unreadable = text.search(/[\ufffd\p{Cs}]/u)
   if (unreadable !== -1) {
     const instead = 'Save the file as UTF-8.'
-    return { place: place(unreadable), message: 'The file is not UTF-8 here.', instead }
+    return { place: place(unreadable), message: 'This is not valid UTF-8.', instead }
   }
   const control = text.search(/[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ufffe\uffff]/)
   if (control !== -1) {
     const instead = 'Remove it, or write it as an escape in double quotes ("\\x1b").'
-    return { place: place(control), message: 'Here stands a control character.', instead }
+    return { place: place(control), message: 'Unexpected control character.', instead }
   }
   return undefined
 }
@@ -75,23 +75,27 @@ function readTokens(text: string, source: SourceText, refuse: Refuse): CST.Token
     for (const token of parser.next(lexeme)) {
       if (token.type === 'error') {
         const line = source.lineOf(source.placeAt(token.offset))
-        const message = `This is not YAML: ${lowerFirst(token.message)}.`
+        const message = `Invalid YAML: ${lowerFirst(token.message)}.`
         return void refuse(token.offset, message, adviceFor('UNEXPECTED_TOKEN', line))
       }
       tokens.push(token)
     }
     if (parser.stack.length > maxParserDepth) {
-      return void refuse(offset, `This is nested more than ${maxDepth} deep.`, 'Nest less deeply.')
+      return void refuse(
+        offset,
+        `This is nested more than ${maxDepth} levels deep.`,
+        'Nest less deeply.',
+      )
     }
     if (++lexemes > maxLexemes) {
-      return void refuse(offset, 'The file has too many parts.', 'Split it into several files.')
+      return void refuse(offset, 'The file has too many tokens.', 'Split it into several files.')
     }
   }
   tokens.push(...parser.end())
   const documents = tokens.filter(({ type }) => type === 'document')
   const second = documents[1]
   if (!second) return tokens
-  const instead = 'Keep one document a file; remove the line "---".'
+  const instead = 'Use one document per file; remove the line "---".'
   return void refuse(second.offset, 'A second YAML document begins here.', instead)
 }
 
@@ -102,28 +106,28 @@ function refusedLexeme(
 ): [message: string, instead: string] | undefined {
   const type = CST.tokenType(lexeme)
   if (type === 'alias' && /^\*(?:[*./]|$)/.test(lexeme)) {
-    const message = `In YAML "*" begins an alias, so that ${quoted(lexeme)} is no text here.`
+    const message = `In YAML, "*" starts an alias, so ${quoted(lexeme)} is not a string.`
     return [message, `Put it in quotes: '${lexeme.slice(0, 60)}'.`]
   }
   if (type === 'tag') {
     const place = source.placeAt(offset)
     const condition = negatedCondition(source.lineOf(place), place.column, lexeme)
     if (condition !== undefined) {
-      const message = 'In YAML "!" begins a tag, so that this is no condition.'
+      const message = 'In YAML, "!" starts a tag, so this is not a condition.'
       return [message, `Write ${condition}.`]
     }
-    return [`YAML tags are not supported, such as ${quoted(lexeme)}.`, 'Leave the tag out.']
+    return [`YAML tags are not supported, such as ${quoted(lexeme)}.`, 'Remove the tag.']
   }
   if (type === 'directive-line') {
-    return [`YAML directives are not supported, such as ${quoted(lexeme)}.`, 'Leave the line out.']
+    return [`YAML directives are not supported, such as ${quoted(lexeme)}.`, 'Remove the line.']
   }
   if (lexeme.startsWith('"')) {
     // The library would report each of 100,000.
     const wrong = lexeme.matchAll(escapes).find(([found]) => found === '\\')
     if (wrong) {
       return [
-        `This text in double quotes holds the unknown escape ${lexeme.slice(wrong.index, wrong.index + 2)}.`,
-        'Write "\\\\" for one backslash, or put the text in single quotes.',
+        `This double-quoted string contains the unknown escape ${lexeme.slice(wrong.index, wrong.index + 2)}.`,
+        'Write "\\\\" for a backslash, or use single quotes.',
       ]
     }
   }
@@ -149,14 +153,14 @@ const escapes = /\\(?:[0abefnrtvNLP_ "/\\\t\r\n]|x[\da-fA-F]{2}|u[\da-fA-F]{4}|U
 function adviceFor(code: string, line: string): string {
   const opening = line.search(/[[{]/)
   if (opening >= 0 && line.includes('${{', opening + 1) && code !== 'TAB_AS_INDENT') {
-    return 'Put a text with ${{ }} in quotes where it stands within { } or [ ].'
+    return 'Put strings with ${{ }} in quotes inside { } and [ ].'
   }
   if (code === 'TAB_AS_INDENT') return 'Indent with spaces.'
   if (code === 'BAD_INDENT' || code === 'MULTILINE_IMPLICIT_KEY') {
-    return 'Indent the keys of one level alike, each as "key: value".'
+    return 'Indent all keys of a level equally, each as "key: value".'
   }
   if (code === 'BLOCK_AS_IMPLICIT_KEY' || code === 'BAD_SCALAR_START') {
-    return 'Put a text that holds ": ", or begins with a special character, in quotes.'
+    return 'Put strings that contain ": " or start with a special character in quotes.'
   }
   if (code === 'MISSING_CHAR') return 'Complete it: close quotes and brackets, write "key: value".'
   return 'Check the quotes, brackets and indentation of this line.'

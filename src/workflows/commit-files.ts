@@ -22,7 +22,7 @@ export type CommitFiles = {
 const workflowFileMaxBytes = 256 * 1024
 const treeMaxBytes = 16 * 1024 * 1024
 const commitMaxBytes = 16 * 1024 * 1024
-const maxListedFiles = 200
+const listedFilesLimit = 200
 const messageMaxLength = 16_384
 const fileModes = new Set(['100644', '100755'])
 
@@ -60,7 +60,7 @@ export async function openCommit(objects: ObjectReader, id: string): Promise<Com
       const entries = folder?.mode === '40000' ? await readTree(folder.id) : undefined
       return (entries ?? [])
         .filter(({ mode, name }) => mode !== '40000' && isWorkflowName(name))
-        .slice(0, maxListedFiles)
+        .slice(0, listedFilesLimit)
         .map(({ name }) => `${workflowsFolder}/${name}`)
         .sort()
     },

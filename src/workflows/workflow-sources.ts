@@ -15,7 +15,7 @@ export type Sources = {
 }
 
 const maxActions = 50
-const maxShownFaults = 20
+const shownFaultsLimit = 20
 
 /** Reads and checks workflow files of a commit. Throws `workflow_not_found` for a missing file. */
 export async function readSources(
@@ -83,14 +83,14 @@ function unreadable(file: string, fault: string): Fault {
 
 /** Formats faults one per line, for the failed run that they cause. */
 export function describeFaults(faults: Fault[]): string {
-  const lines = faults.slice(0, maxShownFaults).map(formatFault)
+  const lines = faults.slice(0, shownFaultsLimit).map(formatFault)
   const more = faults.length - lines.length
   return [...lines, ...(more > 0 ? [`And ${more} more.`] : [])].join('\n')
 }
 
 /** Creates the Problem that lists the faults of workflow files. */
 export function invalid(faults: Fault[]): Problem {
-  const errors: FieldError[] = faults.slice(0, maxShownFaults).map((fault) => ({
+  const errors: FieldError[] = faults.slice(0, shownFaultsLimit).map((fault) => ({
     pointer: `${fault.file}:${fault.line}:${fault.column}`,
     detail: fault.instead === '' ? fault.message : `${fault.message} ${fault.instead}`,
   }))

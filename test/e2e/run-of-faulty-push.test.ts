@@ -20,8 +20,11 @@ test('a push with a faulty file makes a failed run, whose log tells of every fau
   const { body: run } = await admin.get(path)
   assert.deepEqual([run.status, run.conclusion, run.event], ['completed', 'failure', 'push'])
   const [first, second, ...others] = run.fault.split('\n')
-  assert.match(first, /^\.svc\/workflows\/bad\.yml:3:5: "rnu" is no key of a step\. Instead: /)
-  assert.match(second, /^\.svc\/workflows\/bad\.yml:5:5: "shel" is no key of a step\. Instead: /)
+  assert.match(first, /^\.svc\/workflows\/bad\.yml:3:5: Unexpected key "rnu" in a step\. Instead: /)
+  assert.match(
+    second,
+    /^\.svc\/workflows\/bad\.yml:5:5: Unexpected key "shel" in a step\. Instead: /,
+  )
   assert.deepEqual(others, [])
   assert.deepEqual([run.failure.reason, run.failure.lastLines], [run.fault, []])
   assert.equal((await admin.get(`${path}/logs`)).text, `✗ failure: ${run.fault}\n`)
