@@ -230,7 +230,7 @@ type CleanUp = {
 /** Starts the clean-up of all repositories, and waits for it for a moment. */
 async function cleanUpRepositories({ app, repositoryHolds, log, signal }: CleanUp): Promise<void> {
   const cleanedUp = repositoryHolds
-    .all(await app.directories.list(), signal)
+    .cleanUpAll(await app.directories.list(), signal)
     .catch((error) => log.error({ err: error }, 'clean-up after a crash failed'))
   await Promise.race([
     cleanedUp,
