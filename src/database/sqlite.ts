@@ -13,6 +13,7 @@ import {
   SqliteDialect,
   SqliteDriver,
 } from 'kysely'
+import { LRUCache } from 'lru-cache'
 import { isBusy } from '../base/sqlite-busy.ts'
 import { Naming } from './naming.ts'
 
@@ -61,14 +62,13 @@ function sizeOf(path: string): number {
 }
 
 function toDialect(database: DatabaseSync, transactions: Options['transactions']): Dialect {
-  const statements = new Map<string, Statement>()
+  const statements = new LRUCache<string, Statement>({ max: maxCachedStatements })
   return new BusyRetryDialect({
     database,
     tick: new Tick(),
     prepare(sql) {
       const cached = statements.get(sql)
       if (cached) return cached
-      if (statements.size >= maxCachedStatements) statements.clear()
       const text = transactions === 'write' ? asImmediate(sql) : sql
       const statement = toKyselyStatement(database.prepare(text))
       statements.set(sql, statement)

@@ -34,7 +34,7 @@ export function createAuthentication({ authenticate, badTokensPerMinute, clock }
     const token = tokenIn(header, scheme)
     const principal = token === undefined ? undefined : await authenticate(token)
     if (principal) return principal
-    const retryAfterSeconds = badTokens.take(networkOf(address))
+    const retryAfterSeconds = badTokens.acquire(networkOf(address))
     if (retryAfterSeconds > 0) {
       throw new Problem('too_many_bad_tokens', 'Too many bad tokens came from this address.', {
         retryAfterSeconds,

@@ -231,7 +231,7 @@ export function createHttpServer(options: Options) {
   }
 
   function limitRate({ id }: Principal): void {
-    const retryAfterSeconds = requests.take(id)
+    const retryAfterSeconds = requests.acquire(id)
     if (retryAfterSeconds <= 0) return
     const detail = `A token may make ${settings.requestsPerSecond} requests a second.`
     throw new Problem('too_many_requests', detail, { retryAfterSeconds })

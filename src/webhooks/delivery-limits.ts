@@ -1,3 +1,5 @@
+import { LRUCache } from 'lru-cache'
+
 /** A webhook, the host and port of its URL, and its repository. */
 export type DeliveryTarget = { webhookId: string; receiver: string; repositoryId: string }
 
@@ -36,11 +38,13 @@ const maxRemembered = 1000
  * use none of what a receiver or a repository has for healthy ones.
  */
 export function createDeliveryLimits() {
-  const deliveryLimits = new Map<string, LimitGroup>()
+  // Webhooks with attempts in flight, and the latest healthy ones without.
+  const busy = new Map<string, LimitGroup>()
+  const idle = new LRUCache<string, LimitGroup>({ max: maxRemembered })
   const attempts = new Set<DeliveryTarget>()
 
   const find = (webhookId: string): LimitGroup =>
-    deliveryLimits.get(webhookId) ?? { inFlight: 0, window: 1, isHealthy: false }
+    busy.get(webhookId) ?? idle.peek(webhookId) ?? { inFlight: 0, window: 1, isHealthy: false }
 
   /** Counts deliveries in flight, and those about to start. */
   function createCount() {
@@ -90,7 +94,7 @@ export function createDeliveryLimits() {
           .filter((target) => capacity(target) === 0)
           .map(({ webhookId }) => webhookId),
         healthy: {
-          webhooks: [...deliveryLimits]
+          webhooks: [...busy, ...idle]
             .filter(([, { isHealthy }]) => isHealthy)
             .map(([webhookId]) => webhookId),
           receivers: atCap(healthyReceivers, maxPerReceiver),
@@ -119,7 +123,8 @@ export function createDeliveryLimits() {
       attempts.add(target)
       const group = find(target.webhookId)
       group.inFlight += 1
-      deliveryLimits.set(target.webhookId, group)
+      idle.delete(target.webhookId)
+      busy.set(target.webhookId, group)
     },
 
     /** Records the end of an attempt; `none` says nothing about the receiver and leaves the window unchanged. */
@@ -131,24 +136,16 @@ export function createDeliveryLimits() {
       if (result === 'failure') group.window = 1
       else if (result !== 'none') group.window = Math.min(group.window + 1, maxWindow)
       if (result !== 'none') group.isHealthy = result === 'success'
-      // Moved to the end of the map: the oldest entries are pruned first.
-      deliveryLimits.delete(webhookId)
-      if (group.inFlight > 0 || group.isHealthy) deliveryLimits.set(webhookId, group)
-      if (deliveryLimits.size > maxRemembered) prune()
+      if (group.inFlight > 0) return
+      busy.delete(webhookId)
+      if (group.isHealthy) idle.set(webhookId, group)
     },
 
     /** Records that an attempt takes long: its webhook is probing until the next success. */
     slow({ webhookId }: DeliveryTarget): void {
-      const group = deliveryLimits.get(webhookId)
+      const group = busy.get(webhookId)
       if (group) group.isHealthy = false
     },
-  }
-
-  function prune(): void {
-    for (const [webhookId, { inFlight }] of deliveryLimits) {
-      if (deliveryLimits.size <= maxRemembered) return
-      if (inFlight === 0) deliveryLimits.delete(webhookId)
-    }
   }
 }
 

@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache'
 import type { DeliveryLimits, DeliveryTarget } from './delivery-limits.ts'
 
 const maxRemembered = 1000
@@ -7,10 +8,9 @@ const minShare = 8
 
 /** Shares the delivery capacity among webhooks in rounds of a few deliveries, the least recently served first. */
 export function createWebhookRotation() {
-  // Least recently served first.
-  const served = new Map<string, number>()
+  const served = new LRUCache<string, number>({ max: maxRemembered })
   let turn = 0
-  const lastOf = ({ webhookId }: DeliveryTarget) => served.get(webhookId) ?? 0
+  const lastOf = ({ webhookId }: DeliveryTarget) => served.peek(webhookId) ?? 0
 
   return {
     /** How many deliveries of each webhook may start now; webhooks without capacity are left out. */
@@ -28,14 +28,7 @@ export function createWebhookRotation() {
         })
       }
       turn++
-      for (const id of shares.keys()) {
-        served.delete(id)
-        served.set(id, turn)
-      }
-      for (const id of served.keys()) {
-        if (served.size <= maxRemembered) break
-        served.delete(id)
-      }
+      for (const id of shares.keys()) served.set(id, turn)
       return shares
     },
   }

@@ -140,7 +140,7 @@ export function createGitOverSsh({ engine, backend, settings, log }: Dependencie
 
   // Git's own commands are limited by the Git limiters, as over HTTP.
   function limit(identity: Identity): void {
-    const retryAfterSeconds = requests.take(nameOf(identity))
+    const retryAfterSeconds = requests.acquire(nameOf(identity))
     if (retryAfterSeconds === 0) return
     throw new Problem(
       'too_many_requests',

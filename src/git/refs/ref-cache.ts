@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache'
 import type { Git } from '../process/git-process.ts'
 import { type Fingerprint, isUnchanged, readFingerprint } from './file-fingerprint.ts'
 import { LeftToGitError, type LooseTree, readLooseTree } from './loose-refs.ts'
@@ -29,32 +30,31 @@ const requestsLeftToGit = 50
  * other processes are seen, too.
  */
 export function createRefCache({ git, maxBytes }: { git: Pick<Git, 'run'>; maxBytes: number }) {
-  // The least recently used first.
-  const repositories = new Map<string, Known>()
+  const repositories = new LRUCache<string, Known>({ maxSize: Math.max(1, maxBytes) })
   const counts = { hit: 0, read: 0, git: 0 }
   const { peel } = createPeeler(git)
-  let bytes = 0
 
   function knownOf(directory: string): Known {
-    const known = repositories.get(directory) ?? { leftToGit: 0, size: 0 }
-    repositories.delete(directory)
-    repositories.set(directory, known)
+    const found = repositories.get(directory)
+    if (found) return found
+    const known = { leftToGit: 0, size: 1 }
+    repositories.set(directory, known, { size: known.size })
     return known
   }
 
   function weigh(directory: string, known: Known): void {
-    const size = (known.snapshot?.size() ?? 0) + (known.packed?.packed.size() ?? 0)
-    if (size > maxBytes) {
+    const size = 1 + (known.snapshot?.size() ?? 0) + (known.packed?.packed.size() ?? 0)
+    if (size > 1 && size > maxBytes) {
       forget(directory, known)
       return
     }
-    if (repositories.get(directory) === known) bytes += size - known.size
+    if (size === known.size) return
     known.size = size
-    for (const [oldest, { size }] of repositories) {
-      if (bytes <= maxBytes) break
-      repositories.delete(oldest)
-      bytes -= size
-    }
+    // It may have been evicted meanwhile.
+    if (repositories.peek(directory) !== known) return
+    // An entry is weighed when it is added.
+    repositories.delete(directory)
+    repositories.set(directory, known, { size })
   }
 
   function forget(directory: string, known: Known): void {
@@ -108,6 +108,6 @@ export function createRefCache({ git, maxBytes }: { git: Pick<Git, 'run'>; maxBy
     /** Peels the tags of a snapshot; undefined when only git can do so. */
     peeled: (directory: string, snapshot: RefSnapshot) => peel(directory, snapshot.unpeeled()),
 
-    count: (): RefCounts => ({ ...counts, bytes }),
+    count: (): RefCounts => ({ ...counts, bytes: repositories.calculatedSize }),
   }
 }

@@ -1,6 +1,7 @@
 import { type Dirent, readdirSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
+import { LRUCache } from 'lru-cache'
 import { isAbsence } from '../../base/absence.ts'
 import { type Fingerprint, readFingerprint } from './file-fingerprint.ts'
 
@@ -24,7 +25,7 @@ export type Parts = {
  * given parts, by any process, or after objects were pruned. It is undefined when files changed too recently.
  */
 export function createRepositoryVersions() {
-  const cached = new Map<string, Tags>()
+  const cached = new LRUCache<string, Tags>({ max: maxCached })
 
   function fingerprintsOf(
     directory: string,
@@ -58,8 +59,6 @@ export function createRepositoryVersions() {
     const text = textOf(folders.map(readFingerprint))
     if (text === undefined) return folders
     cached.set(root, { fingerprints: text, folders })
-    const [oldest] = cached.keys()
-    if (cached.size > maxCached && oldest !== undefined) cached.delete(oldest)
     return folders
   }
 
