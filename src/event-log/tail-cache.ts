@@ -1,4 +1,5 @@
 import type { Principal } from '../access/principal.ts'
+import { createSingleFlight } from '../concurrency/single-flight.ts'
 import type { Database } from '../database/database.ts'
 import type { EventNotifier } from '../events/event-notifier.ts'
 import { type EventEntry, toEntry } from './entries.ts'
@@ -34,7 +35,7 @@ export function createTailCache({ db, notifier, refresh }: Dependencies) {
   let maxRequested = 0
   let isStale = true
   let readAt = Number.NEGATIVE_INFINITY
-  let reading: Promise<void> | undefined
+  const share = createSingleFlight<void>()
   let accessCache = createAccessCache()
   notifier.onEvents(() => {
     isStale = true
@@ -42,6 +43,7 @@ export function createTailCache({ db, notifier, refresh }: Dependencies) {
 
   async function read(): Promise<void> {
     isStale = false
+    readAt = Number.NEGATIVE_INFINITY
     // After a time without subscribers.
     if (maxRequested > end + maxEntries) restart(maxRequested)
     const rows = await listAllAfter(db, { after: end, limit: maxEntries })
@@ -53,12 +55,8 @@ export function createTailCache({ db, notifier, refresh }: Dependencies) {
   async function catchUp(): Promise<void> {
     // A read in progress may have started too early; the next one has not.
     for (let round = 0; round < 2; round++) {
-      const isFresh = !isStale && performance.now() - readAt <= maxAgeMs
-      if (isFresh && !reading) return
-      reading ??= read().finally(() => {
-        reading = undefined
-      })
-      await reading
+      if (!isStale && performance.now() - readAt <= maxAgeMs) return
+      await share('read', read)
     }
   }
 

@@ -1,5 +1,6 @@
 import { Problem, type ProblemCode } from '../base/problem.ts'
 import { within } from '../base/timeouts.ts'
+import { createSingleFlight } from '../concurrency/single-flight.ts'
 
 /** A part that the service cannot work without. */
 type Part = {
@@ -34,26 +35,22 @@ export function createHealthCheck(parts: Part[]) {
 
 /** Probes a part at most once at a time, and not again within a moment of a success. */
 function createProbe(probe: () => Promise<unknown>): () => Promise<boolean> {
+  const share = createSingleFlight<boolean>()
+  let startedAt = 0
   let succeededAt = Number.NEGATIVE_INFINITY
-  let running: { result: Promise<boolean>; startedAt: number } | undefined
 
   async function run(): Promise<boolean> {
-    try {
-      await probe()
-      succeededAt = performance.now()
-      return true
-    } catch {
-      return false
-    } finally {
-      running = undefined
-    }
+    startedAt = performance.now()
+    await probe()
+    succeededAt = performance.now()
+    return true
   }
 
   return async () => {
     const now = performance.now()
-    if (!running && now - succeededAt < freshMs) return true
-    running ??= { result: run(), startedAt: now }
-    const left = Math.max(0, running.startedAt + probeTimeoutMs - now)
-    return within(left, running.result).catch(() => false)
+    if (now - succeededAt < freshMs) return true
+    const result = share('probe', run)
+    const left = Math.max(0, startedAt + probeTimeoutMs - now)
+    return within(left, result).catch(() => false)
   }
 }

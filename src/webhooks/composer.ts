@@ -1,6 +1,6 @@
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
-import { createSingleFlight } from '../concurrency/single-flight.ts'
+import { createResultCache } from '../concurrency/result-cache.ts'
 import type { Database } from '../database/database.ts'
 import type { EventData } from '../events/events.ts'
 import { type PushedCommits, readHead, readPushedCommits } from '../git/objects/pushed-commits.ts'
@@ -61,16 +61,16 @@ const maxCacheLength = 16 * 1024 * 1024
 /** Composes the bodies of webhook deliveries. */
 export function createComposer(dependencies: Dependencies) {
   const { db, git, pathOf, describeRun, openSecrets, baseUrl, clock, log } = dependencies
-  const limits = { maxLength: maxCacheLength, ttlMs: maxCacheAgeMs }
-  const shareEvent = createSingleFlight<EventBody>({
+  const limits = { maxLength: maxCacheLength, maxAgeMs: maxCacheAgeMs }
+  const shareEvent = createResultCache<EventBody>({
     ...limits,
     lengthOf: (it) => it?.text.length ?? 0,
   })
-  const sharePushed = createSingleFlight<PushedCommits>({
+  const sharePushed = createResultCache<PushedCommits>({
     ...limits,
     lengthOf: ({ commits }) => commits.reduce((sum, { length }) => sum + length, 0),
   })
-  const shareHead = createSingleFlight<CommitSummary | undefined>({
+  const shareHead = createResultCache<CommitSummary | undefined>({
     ...limits,
     lengthOf: (head) => head?.message.length ?? 0,
   })

@@ -1,4 +1,6 @@
+import { LRUCache } from 'lru-cache'
 import { createSemaphore } from '../concurrency/semaphore.ts'
+import { createSingleFlight } from '../concurrency/single-flight.ts'
 import type { Outbound } from '../outbound/outbound.ts'
 
 type Dependencies = {
@@ -20,8 +22,8 @@ const maxUnknownLookups = 16
  * all, wait only for each other. Throws the Problems of the policy.
  */
 export function createHostAddresses({ outbound, now = () => performance.now() }: Dependencies) {
-  const cached = new Map<string, { at: number; addresses: Addresses }>()
-  const pending = new Map<string, Promise<Addresses>>()
+  const cached = new LRUCache<string, { at: number; addresses: Addresses }>({ max: maxCached })
+  const share = createSingleFlight<Addresses>()
   const unknownLookups = createSemaphore(maxUnknownLookups)
   const { signal } = new AbortController()
 
@@ -30,20 +32,12 @@ export function createHostAddresses({ outbound, now = () => performance.now() }:
     const startedAt = now()
     const found = await outbound.resolve(host).finally(() => cached.delete(host))
     if (now() - startedAt <= fastLookupMs) cached.set(host, { at: now(), addresses: found })
-    for (const oldest of cached.keys()) {
-      if (cached.size <= maxCached) break
-      cached.delete(oldest)
-    }
     return found
   }
 
   return async (host: string): Promise<Addresses> => {
     const entry = cached.get(host)
     if (entry && now() - entry.at < cacheMs) return entry.addresses
-    const running = pending.get(host)
-    if (running !== undefined) return running
-    const lookup = resolve(host).finally(() => pending.delete(host))
-    pending.set(host, lookup)
-    return lookup
+    return share(host, () => resolve(host))
   }
 }

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Log } from '../../base/log.ts'
+import { createSingleFlight } from '../../concurrency/single-flight.ts'
 import type { FreeSpace } from '../../config/free-space.ts'
 import type { Via } from '../../database/schema.ts'
 import { gitCommands } from '../../git/process/commands.ts'
@@ -161,19 +162,14 @@ function isShallow(path: string): boolean {
 
 /** Caches the first defined result, from any repository; failures are not cached. */
 function cacheFirst<T>(read: (path: string) => Promise<T>): (path: string) => Promise<T> {
-  let known: Promise<T> | undefined
+  const share = createSingleFlight<T>()
+  let known: T | undefined
   return async (path) => {
-    known ??= read(path)
-    const pending = known
-    const forget = () => {
-      if (known === pending) known = undefined
-    }
+    if (known !== undefined) return known
     try {
-      const result = await pending
-      if (result === undefined) forget()
-      return result
+      known = await share('first', () => read(path))
+      return known
     } catch (error) {
-      forget()
       await assertRepository(path)
       throw error
     }

@@ -1,3 +1,5 @@
+import { LRUCache } from 'lru-cache'
+import { createSingleFlight } from '../../concurrency/single-flight.ts'
 import { gitCommands } from '../process/commands.ts'
 import type { Git } from '../process/git-process.ts'
 
@@ -8,8 +10,9 @@ const maxCached = 50_000
 
 /** Peels tags, and caches the results, which never change: objects are immutable. */
 export function createPeeler(git: Pick<Git, 'run'>) {
-  const known = new Map<string, string>()
-  const inFlight = new Map<string, Promise<Peeled | undefined>>()
+  // By size, because `max` would allocate all at once.
+  const known = new LRUCache<string, string>({ maxSize: maxCached, sizeCalculation: () => 1 })
+  const share = createSingleFlight<Peeled | undefined>()
 
   async function readPeeled(directory: string, ids: string[]): Promise<Peeled | undefined> {
     const input = ids.map((id) => `info ${id}\ninfo ${id}^{}\n`).join('')
@@ -28,15 +31,17 @@ export function createPeeler(git: Pick<Git, 'run'>) {
   return {
     /** Peels objects; undefined when the repository lacks one of them. */
     async peel(directory: string, ids: string[]): Promise<Peeled | undefined> {
-      const missing = [...new Set(ids)].filter((id) => !known.has(id))
-      const peeled = new Map(ids.map((id) => [id, known.get(id) ?? '']))
-      if (missing.length === 0) return peeled
-      const key = `${directory} ${missing}`
-      const reading = inFlight.get(key) ?? readPeeled(directory, missing)
-      inFlight.set(key, reading)
-      const found = await reading.finally(() => inFlight.delete(key))
+      const peeled = new Map<string, string>()
+      const missing = new Set<string>()
+      for (const id of ids) {
+        const value = known.get(id)
+        if (value === undefined) missing.add(id)
+        else peeled.set(id, value)
+      }
+      if (missing.size === 0) return peeled
+      const unknown = [...missing]
+      const found = await share(`${directory} ${unknown}`, () => readPeeled(directory, unknown))
       if (!found) return undefined
-      if (known.size + found.size > maxCached) known.clear()
       for (const [id, value] of found) {
         known.set(id, value)
         peeled.set(id, value)
