@@ -1,4 +1,5 @@
 import type { Notifier } from '../concurrency/notifier.ts'
+import { createPoller } from '../concurrency/poller.ts'
 import type { Db } from '../database/schema.ts'
 
 export type EventNotifier = ReturnType<typeof createEventNotifier>
@@ -11,10 +12,14 @@ const name = 'events'
  */
 export function createEventNotifier({ db, changes }: { db: () => Db; changes: Notifier }) {
   let known = 0
-  let polling: Promise<void> | undefined
-  let isPollPending = false
+  const reader = createPoller({
+    intervalMs: undefined,
+    run: readLast,
+    // The next commit notifies again, and waiters poll.
+    onError() {},
+  })
 
-  async function poll(): Promise<void> {
+  async function readLast(): Promise<void> {
     const row = await db()
       .selectFrom('marks')
       .select('value')
@@ -25,20 +30,9 @@ export function createEventNotifier({ db, changes }: { db: () => Db; changes: No
     changes.notify(name)
   }
 
-  /** Called after each commit, which may have published events. */
-  function committed(): void {
-    isPollPending = polling !== undefined
-    // An error is ignored: the next commit notifies again, and waiters poll.
-    polling ??= poll()
-      .catch(() => undefined)
-      .finally(() => {
-        polling = undefined
-        if (isPollPending) committed()
-      })
-  }
-
   return {
-    committed,
+    /** Called after each commit, which may have published events. */
+    committed: reader.wake,
     /** Calls a function when there are new events, until disposed. */
     onEvents: (listener: () => void) => changes.onChange(name, listener),
     /** Waits as `Notifier.until` does, polling at each new event. */

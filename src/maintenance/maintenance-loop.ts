@@ -1,4 +1,5 @@
 import type { Log } from '../base/log.ts'
+import { createPoller, type Poller } from '../concurrency/poller.ts'
 import type { Maintenance } from './maintenance.ts'
 
 type Options = { maintenance: Maintenance; log: Log }
@@ -10,15 +11,13 @@ const pollIntervalMs = 2000
 /**
  * Maintains due repositories one at a time: checks soon after the start, and then every minute. Requested maintenance,
  * as after an import or a large push, starts within seconds.
+ * Disposal aborts the running maintenance.
  */
-export function startMaintenanceLoop({ maintenance, log }: Options) {
-  const stopping = new AbortController()
-  const { signal } = stopping
-  let running: Promise<void> | undefined
+export function startMaintenanceLoop({ maintenance, log }: Options): Poller {
   let nextDueCheckAt = performance.now() + firstCheckDelayMs
   let pausedUntil = 0
 
-  async function poll(): Promise<void> {
+  async function run(signal: AbortSignal): Promise<void> {
     const now = performance.now()
     if (now < pausedUntil) return
     const scope = now < nextDueCheckAt ? 'requested' : 'due'
@@ -27,25 +26,13 @@ export function startMaintenanceLoop({ maintenance, log }: Options) {
     while (!signal.aborted && (await maintenance.runNext(signal, scope)))
   }
 
-  const timer = setInterval(() => {
-    running ??= poll()
-      .catch((error) => {
-        // An unreachable database is unlikely to return at once.
-        pausedUntil = performance.now() + dueIntervalMs
-        log.error({ err: error }, 'maintenance poll failed')
-      })
-      .finally(() => {
-        running = undefined
-      })
-  }, pollIntervalMs)
-  timer.unref()
-
-  return {
-    /** Aborts the running maintenance, and waits for its end. */
-    async [Symbol.asyncDispose]() {
-      clearInterval(timer)
-      stopping.abort()
-      await running
+  return createPoller({
+    intervalMs: pollIntervalMs,
+    run,
+    onError(error) {
+      // An unreachable database is unlikely to return at once.
+      pausedUntil = performance.now() + dueIntervalMs
+      log.error({ err: error }, 'maintenance poll failed')
     },
-  }
+  })
 }

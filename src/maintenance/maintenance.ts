@@ -2,6 +2,8 @@ import type { Clock } from '../base/clock.ts'
 import { dayMs } from '../base/clock.ts'
 import type { FaultPoint } from '../base/fault-points.ts'
 import type { Log } from '../base/log.ts'
+import { orAborted, within } from '../base/timeouts.ts'
+import { createPoller } from '../concurrency/poller.ts'
 import type { FreeSpace } from '../config/free-space.ts'
 import type { PlainSettings } from '../config/settings.ts'
 import type { Database } from '../database/database.ts'
@@ -138,23 +140,14 @@ export function createMaintenance(dependencies: Dependencies) {
     act: (signal: AbortSignal) => Promise<T>,
   ): Promise<T> {
     const lost = new AbortController()
-    const timer = setInterval(() => {
-      extendClaim(db, repositoryId, lease()).then(
-        (isOurs) =>
-          isOurs ||
-          lost.abort(
-            new Error(
-              'The lease was lost: the repository was deleted, or another server maintains it.',
-            ),
-          ),
-        (error) => log.warn({ err: error, repositoryId }, 'maintenance lease not extended'),
-      )
-    }, extendIntervalMs)
-    try {
-      return await act(AbortSignal.any([signal, lost.signal]))
-    } finally {
-      clearInterval(timer)
-    }
+    await using _extending = createPoller({
+      intervalMs: extendIntervalMs,
+      async run() {
+        if (!(await extendClaim(db, repositoryId, lease()))) lost.abort(leaseLost())
+      },
+      onError: (error) => log.warn({ err: error, repositoryId }, 'maintenance lease not extended'),
+    })
+    return await act(AbortSignal.any([signal, lost.signal]))
   }
 
   async function maintainOne(row: Maintained, signal: AbortSignal): Promise<Report> {
@@ -231,17 +224,17 @@ export function createMaintenance(dependencies: Dependencies) {
   }
 }
 
+function leaseLost(): Error {
+  return new Error(
+    'The lease was lost: the repository was deleted, or another server maintains it.',
+  )
+}
+
 /** Waits for a promise up to a time; returns whether it resolved. Throws when the signal is aborted. */
 async function waitWithTimeout(promise: Promise<void>, signal: AbortSignal): Promise<boolean> {
-  const late = new AbortController()
-  const timer = setTimeout(() => late.abort(), maxPushWaitMs)
-  const either = AbortSignal.any([signal, late.signal])
-  const gaveUp = new Promise<boolean>((resolve) => {
-    if (either.aborted) resolve(false)
-    either.addEventListener('abort', () => resolve(false))
-  })
-  const arrived = await Promise.race([promise.then(() => true), gaveUp])
-  clearTimeout(timer)
-  signal.throwIfAborted()
-  return arrived
+  const arrived = within(maxPushWaitMs, promise).then(
+    () => true,
+    () => false,
+  )
+  return await orAborted(arrived, signal)
 }

@@ -1,13 +1,23 @@
 import type { Log } from '../base/log.ts'
+import { createPoller } from '../concurrency/poller.ts'
 
 const sweepIntervalMs = 60_000
 
 /** Runs each task once a minute, until disposed. The keys name the tasks in the log. */
 export function startSweeping(tasks: Record<string, () => Promise<unknown>>, log: Log): Disposable {
-  const timer = setInterval(() => {
-    for (const [name, task] of Object.entries(tasks)) {
-      task().catch((error) => log.error({ err: error }, `${name} failed`))
-    }
-  }, sweepIntervalMs)
-  return { [Symbol.dispose]: () => clearInterval(timer) }
+  const pollers = Object.entries(tasks).map(([name, task]) =>
+    createPoller({
+      intervalMs: sweepIntervalMs,
+      async run() {
+        await task()
+      },
+      onError: (error) => log.error({ err: error }, `${name} failed`),
+    }),
+  )
+  return {
+    // Does not wait: a task may take long.
+    [Symbol.dispose]() {
+      for (const poller of pollers) void poller[Symbol.asyncDispose]()
+    },
+  }
 }

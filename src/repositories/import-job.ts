@@ -1,6 +1,6 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { FaultPoint } from '../base/fault-points.ts'
 import { Problem } from '../base/problem.ts'
+import { createPoller } from '../concurrency/poller.ts'
 import type { FreeSpace } from '../config/free-space.ts'
 import type { PlainSettings } from '../config/settings.ts'
 import { importFailed, importTooLarge } from '../git/import/import-error.ts'
@@ -96,7 +96,6 @@ export function watchImport(
 ): WatchedImport {
   const { importSeconds, importStallSeconds, importMaxBytes } = settings
   const own = new AbortController()
-  const ended = new AbortController()
   const late = setTimeout(() => {
     own.abort(importFailed(`The import took longer than ${importSeconds} seconds.`))
   }, importSeconds * 1000)
@@ -124,13 +123,12 @@ export function watchImport(
     if (bytes > importMaxBytes) own.abort(importTooLarge(importMaxBytes))
   }
 
-  async function poll(): Promise<void> {
-    while (!ended.signal.aborted) {
-      await check()
-      await sleep(pollIntervalMs, undefined, { signal: ended.signal }).catch(() => {})
-    }
-  }
-  poll().catch((error) => own.abort(error))
+  const poller = createPoller({
+    intervalMs: pollIntervalMs,
+    run: check,
+    onError: (error) => own.abort(error),
+  })
+  poller.wake()
 
   return {
     signal: AbortSignal.any([own.signal, ...signals]),
@@ -142,7 +140,7 @@ export function watchImport(
     },
     [Symbol.dispose]() {
       clearTimeout(late)
-      ended.abort()
+      void poller[Symbol.asyncDispose]()
     },
   }
 }

@@ -5,6 +5,7 @@ import { newId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
 import { Problem, toProblem } from '../base/problem.ts'
 import { createFairLimiter } from '../concurrency/fair-limiter.ts'
+import { createPoller } from '../concurrency/poller.ts'
 import type { Database } from '../database/database.ts'
 import type { ImportRow } from '../database/schema.ts'
 import { publish } from '../events/events.ts'
@@ -102,7 +103,7 @@ export function createImports(dependencies: Dependencies) {
     const signals = [stopping.signal, cancelled.signal]
     if (options.signal) signals.push(options.signal)
     using watched = watchImport(id, signals, dependencies)
-    using _recording = recordProgress(row, watched.progress, cancelled, options.onProgress)
+    await using _recording = recordProgress(row, watched.progress, cancelled, options.onProgress)
     const open = () =>
       sources.open(principal, source, {
         scratch: directories.scratchOf(id, 'source'),
@@ -144,17 +145,16 @@ export function createImports(dependencies: Dependencies) {
     progress: () => Progress,
     cancelled: AbortController,
     onProgress: ImportOptions['onProgress'],
-  ): Disposable {
-    const timer = setInterval(() => {
-      onProgress?.(progress())
-      updateProgress(db, repositoryId, progress()).then(
-        (isWanted) => {
-          if (!isWanted) cancelled.abort(cancelledByDeletion())
-        },
-        (error) => log.warn({ err: error }, 'import progress not recorded'),
-      )
-    }, recordIntervalMs)
-    return { [Symbol.dispose]: () => clearInterval(timer) }
+  ): AsyncDisposable {
+    return createPoller({
+      intervalMs: recordIntervalMs,
+      async run() {
+        onProgress?.(progress())
+        const isWanted = await updateProgress(db, repositoryId, progress())
+        if (!isWanted) cancelled.abort(cancelledByDeletion())
+      },
+      onError: (error) => log.warn({ err: error }, 'import progress not recorded'),
+    })
   }
 
   /** Removes a failed import: its files first, then its name. */

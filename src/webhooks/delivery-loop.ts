@@ -3,6 +3,7 @@ import type { FaultPoint } from '../base/fault-points.ts'
 import type { Log } from '../base/log.ts'
 import { Problem } from '../base/problem.ts'
 import { orAborted, within } from '../base/timeouts.ts'
+import { createPoller } from '../concurrency/poller.ts'
 import { createSemaphore } from '../concurrency/semaphore.ts'
 import type { Database } from '../database/database.ts'
 import type { EventNotifier } from '../events/event-notifier.ts'
@@ -70,16 +71,12 @@ export function createDeliveryLoop(dependencies: Dependencies) {
   const working = new Map<string, Set<{ end: AbortController; work: Promise<void> }>>()
   const ended = new Set<string>()
   let claiming: Promise<DeliveryJob[]> | undefined
-  let isStopped = false
-  let polling: Promise<void> | undefined
-  let isWakePending = false
-  let timer: NodeJS.Timeout | undefined
   let isRecovered = false
 
-  async function claimDue(): Promise<void> {
+  async function claimDue(signal: AbortSignal): Promise<void> {
     if (!isRecovered) await queue.recover()
     isRecovered = true
-    while (!isStopped) {
+    while (!signal.aborted) {
       const now = clock.now()
       const count = deliveryLimits.count()
       if (count.isFull()) return
@@ -112,7 +109,7 @@ export function createDeliveryLoop(dependencies: Dependencies) {
         deliveries.delete(work)
         own.delete(current)
         if (own.size === 0) working.delete(webhookId)
-        wake()
+        poller.wake()
       })
     const own = working.get(webhookId) ?? new Set()
     const current = { end, work }
@@ -155,7 +152,7 @@ export function createDeliveryLoop(dependencies: Dependencies) {
     faultPoint('delivery.answered')
     // The webhook's next delivery is claimed in the transaction that records this one.
     deliveryLimits.end(target, resultOf(outcome))
-    wake()
+    poller.wake()
     await recordResult({ job: composed, outcome })
     faultPoint('delivery.recorded')
   }
@@ -233,36 +230,26 @@ export function createDeliveryLoop(dependencies: Dependencies) {
     onAttempt?.({ event, outcome: fault === '' ? 'success' : 'failed', seconds: duration / 1000 })
   }
 
-  function wake(): void {
-    if (isStopped) return
-    isWakePending = polling !== undefined
-    polling ??= claimDue()
-      .then(() => untilNextDue())
-      .catch((error) => {
-        log.error({ err: error }, 'due webhook deliveries could not be claimed')
-        return pollIntervalMs
-      })
-      .then((waitMs) => {
-        polling = undefined
-        if (isStopped) return
-        clearTimeout(timer)
-        if (isWakePending) wake()
-        else timer = setTimeout(wake, waitMs)
-      })
-  }
-
   async function untilNextDue(): Promise<number> {
     const now = clock.now()
     const next = await findNextDue(db, now)
     return next === undefined ? pollIntervalMs : Math.min(next - now + 1, pollIntervalMs)
   }
 
-  const listening = notifier.onEvents(wake)
-  wake()
+  const poller = createPoller({
+    intervalMs: pollIntervalMs,
+    async run(signal) {
+      await claimDue(signal)
+      return await untilNextDue()
+    },
+    onError: (error) => log.error({ err: error }, 'due webhook deliveries could not be claimed'),
+  })
+  const listening = notifier.onEvents(poller.wake)
+  poller.wake()
 
   return {
     /** Claims at once, since something has become due. */
-    wake,
+    wake: poller.wake,
 
     cutOff,
 
@@ -270,10 +257,8 @@ export function createDeliveryLoop(dependencies: Dependencies) {
 
     /** Starts nothing more, waits up to `stopMs` for attempts in flight, and releases the rest. */
     async [Symbol.asyncDispose]() {
-      isStopped = true
       listening[Symbol.dispose]()
-      clearTimeout(timer)
-      await polling
+      await poller[Symbol.asyncDispose]()
       const cutting = setTimeout(() => stopping.abort(new Error('The server stops.')), stopMs)
       await Promise.all(deliveries)
       clearTimeout(cutting)

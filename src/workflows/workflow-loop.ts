@@ -2,6 +2,7 @@ import type { Clock } from '../base/clock.ts'
 import { dayMs } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import type { Notifier } from '../concurrency/notifier.ts'
+import { createPoller, type Poller } from '../concurrency/poller.ts'
 import type { Database } from '../database/database.ts'
 import type { Queue } from './run-queue.ts'
 import { deleteOldRuns } from './run-store.ts'
@@ -26,21 +27,24 @@ const pruneIntervalMs = 60 * 60 * 1000
 const pruneBatchSize = 500
 
 /** Starts the background loop: handles pushes, starts due schedules, takes back lost runs, and prunes old runs. */
-export function startWorkflowLoop(options: Options) {
+export function startWorkflowLoop(options: Options): Poller {
   const { db, triggers, queue, changes, keptDays, clock, log } = options
-  let running: Promise<void> | undefined
-  let isWakePending = false
-  let isStopped = false
   let nextScheduleAt = 0
   let nextPruneAt = 0
 
-  async function poll(): Promise<void> {
+  async function run(signal: AbortSignal): Promise<number> {
+    let isUpToDate = true
     await attempt('starting workflows for pushes failed', async () => {
-      if (!(await triggers.react())) isWakePending = true
+      isUpToDate = await triggers.react()
     })
     changes.notify(reactedName)
+    if (!signal.aborted) await runScheduled(signal)
+    return isUpToDate ? pollIntervalMs : 0
+  }
+
+  async function runScheduled(signal: AbortSignal): Promise<void> {
     const now = performance.now()
-    if (now < nextScheduleAt || isStopped) return
+    if (now < nextScheduleAt) return
     nextScheduleAt = now + scheduleIntervalMs
     await attempt('starting due schedules failed', triggers.startDue)
     await attempt('taking back lost runs failed', () => queue.sweep())
@@ -48,7 +52,10 @@ export function startWorkflowLoop(options: Options) {
     nextPruneAt = now + pruneIntervalMs
     await attempt('pruning old runs failed', async () => {
       const before = clock.now() - keptDays * dayMs
-      while ((await deleteOldRuns(db, before, pruneBatchSize)) === pruneBatchSize && !isStopped) {
+      while (
+        (await deleteOldRuns(db, before, pruneBatchSize)) === pruneBatchSize &&
+        !signal.aborted
+      ) {
         // In batches, so that other writers do not wait for long.
       }
     })
@@ -58,30 +65,9 @@ export function startWorkflowLoop(options: Options) {
     await work().catch((error) => log.error({ err: error }, what))
   }
 
-  function wake(): void {
-    if (isStopped) return
-    if (running !== undefined) {
-      isWakePending = true
-      return
-    }
-    running = poll().finally(() => {
-      running = undefined
-      if (isWakePending) wake()
-    })
-    isWakePending = false
-  }
-
-  const timer = setInterval(wake, pollIntervalMs)
-  timer.unref()
-
-  return {
-    /** Polls at once. */
-    wake,
-
-    async [Symbol.asyncDispose]() {
-      isStopped = true
-      clearInterval(timer)
-      await running
-    },
-  }
+  return createPoller({
+    intervalMs: pollIntervalMs,
+    run,
+    onError: (error) => log.error({ err: error }, 'workflow loop failed'),
+  })
 }
