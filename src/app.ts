@@ -15,6 +15,7 @@ import { createFreeSpace } from './config/free-space.ts'
 import type { Settings } from './config/settings.ts'
 import { type Database, openDatabase } from './database/database.ts'
 import { createEventNotifier } from './events/event-notifier.ts'
+import { createPublish } from './events/events.ts'
 import { createGit } from './git/process/git-process.ts'
 import { endOrphans } from './git/process/orphans.ts'
 import type { SpawnHelper } from './git/process/spawn-helper.ts'
@@ -36,7 +37,8 @@ import { createSecrets } from './secrets/secrets.ts'
 import { createSshKeys } from './ssh-keys/ssh-keys.ts'
 import { createTokens } from './tokens/tokens.ts'
 import { openVaultLater } from './vault/open-vault.ts'
-import { disableWebhook } from './webhooks/disabling.ts'
+import { createDisableWebhook } from './webhooks/disabling.ts'
+import { enqueueDeliveries } from './webhooks/enqueue-store.ts'
 import { createWebhooks } from './webhooks/webhooks.ts'
 import { createWorkflows } from './workflows/workflows.ts'
 
@@ -88,10 +90,12 @@ export async function openApp(options: Options) {
     http: settings.baseUrl ?? `http://${settings.host}:${settings.port}`,
     ssh: sshPort === 'off' ? null : toSshUrl(settings, { host: sshHost, port: sshPort }),
   }
-  const tokens = createTokens({ db, clock, log })
-  const sshKeys = createSshKeys({ db, clock, log })
+  const publish = createPublish([enqueueDeliveries])
+  const tokens = createTokens({ db, publish, clock, log })
+  const sshKeys = createSshKeys({ db, publish, clock, log })
   const repositories = createRepositories({
     db,
+    publish,
     directories,
     clock,
     faultPoint,
@@ -106,13 +110,21 @@ export async function openApp(options: Options) {
   const maintenanceRequests = createMaintenanceRequests({ db, clock })
   // Only one process at a time does a server's work, so leases under this name from earlier are this server's own.
   const leaseOwner = `${hostname()}:${dataDir}`
-  const protections = createProtections({ db, clock })
-  const collaborators = createCollaborators({ db, clock })
+  const protections = createProtections({ db, publish, clock })
+  const collaborators = createCollaborators({ db, publish, clock })
   const vault = openVaultLater(settings)
-  const secrets = createSecrets({ db, clock, vault })
-  const rotation = createRotation({ db, clock, vault, faultPoint, disableWebhook })
+  const secrets = createSecrets({ db, publish, clock, vault })
+  const rotation = createRotation({
+    db,
+    publish,
+    clock,
+    vault,
+    faultPoint,
+    disableWebhook: createDisableWebhook(publish),
+  })
   const workflows = createWorkflows({
     db,
+    publish,
     git,
     notifier,
     repositories,
@@ -131,6 +143,7 @@ export async function openApp(options: Options) {
   })
   const webhooks = createWebhooks({
     db,
+    publish,
     git,
     notifier,
     vault,
@@ -183,6 +196,7 @@ export async function openApp(options: Options) {
   })
   const imports = createImports({
     db,
+    publish,
     git,
     directories,
     sources,
@@ -198,6 +212,7 @@ export async function openApp(options: Options) {
   return {
     ...tools,
     db,
+    publish,
     notifier,
     clock,
     address,

@@ -81,6 +81,7 @@ export async function startService(options: Options): Promise<RunningService> {
   const gitServer = starting.use(
     createGitServer({
       db,
+      publish: app.publish,
       git: app.git,
       directories: app.directories,
       repositories: app.repositories,

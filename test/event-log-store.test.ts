@@ -11,11 +11,12 @@ import {
 } from '../src/event-log/event-log-store.ts'
 import { pruneEvents } from '../src/event-log/event-retention.ts'
 import { kindsWithoutRepository } from '../src/event-log/event-visibility.ts'
-import { type Event, eventKinds, publish } from '../src/events/events.ts'
+import { type Event, eventKinds } from '../src/events/events.ts'
 import { insertCollaborator } from '../src/repositories/collaborator-store.ts'
 import { insertRepository } from '../src/repositories/repository-store.ts'
 import { onEachDatabase } from './support/databases.ts'
 import { sampleEvent } from './support/event-kinds.ts'
+import { publish } from './support/publish.ts'
 
 const now = 100 * dayMs
 const clock = { now: () => now }

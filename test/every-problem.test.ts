@@ -15,6 +15,7 @@ import { createOutbound } from '../src/outbound/outbound.ts'
 import { until } from './support/condition.ts'
 import { createProject, type Project, temporaryFolder } from './support/git.ts'
 import { type InProcess, startInProcess } from './support/in-process.ts'
+import { publish } from './support/publish.ts'
 import { finishedPushes } from './support/pushes.ts'
 import { cloneBody, gitHeaders } from './support/raw-git.ts'
 import { type Answer, type Client, createClient, toAnswer } from './support/service.ts'
@@ -237,7 +238,7 @@ const scenarios: Record<ProblemCode, () => Promise<Answer | string>> = {
       import('../src/tokens/tokens.ts').then(({ createTokens }) => {
         const clock = { now: () => Date.now() }
         const log = { debug() {}, info() {}, warn() {}, error() {} }
-        return createTokens({ db: service.db, clock, log }).ownerNamed('nobody')
+        return createTokens({ db: service.db, publish, clock, log }).ownerNamed('nobody')
       }),
     ),
   outbound_forbidden: () => refusal(outbound.resolve('169.254.169.254')),

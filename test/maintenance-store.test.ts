@@ -3,7 +3,6 @@ import { test } from 'node:test'
 import { dayMs } from '../src/base/clock.ts'
 import { newId } from '../src/base/ids.ts'
 import type { Database } from '../src/database/database.ts'
-import { publish } from '../src/events/events.ts'
 import { countPushes } from '../src/maintenance/count-pushes.ts'
 import {
   addPushes,
@@ -22,6 +21,7 @@ import {
 } from '../src/maintenance/maintenance-store.ts'
 import { deleteRepository, insertRepository } from '../src/repositories/repository-store.ts'
 import { onEachDatabase } from './support/databases.ts'
+import { publish } from './support/publish.ts'
 
 const start = 1_795_184_328_814
 const rulesAt = (now: number): DueRules => {

@@ -12,8 +12,9 @@ import { listKeyUses, updateSealed } from '../src/secrets/sealed-store.ts'
 import { listSealedOf } from '../src/secrets/secret-store.ts'
 import { createSecrets } from '../src/secrets/secrets.ts'
 import { createVault, type Vault } from '../src/vault/vault.ts'
-import { disableWebhook } from '../src/webhooks/disabling.ts'
+import { createDisableWebhook } from '../src/webhooks/disabling.ts'
 import { onEachDatabase } from './support/databases.ts'
+import { publish } from './support/publish.ts'
 
 const [old, next] = [randomBytes(32), randomBytes(32)]
 const actor = { id: 'token', username: 'ada' }
@@ -24,10 +25,14 @@ const vaultOf = (...keys: Buffer[]) => createVault(new Sensitive(keys))
 /** Secrets as a server with these keys has them. */
 function serve(db: Database, ...keys: Buffer[]) {
   const vault = vaultOf(...keys)
-  const rest = { db, clock: { now: () => Date.now() }, vault: async () => vault }
+  const rest = { db, publish, clock: { now: () => Date.now() }, vault: async () => vault }
   return {
     ...createSecrets(rest),
-    ...createRotation({ ...rest, faultPoint: () => {}, disableWebhook }),
+    ...createRotation({
+      ...rest,
+      faultPoint: () => {},
+      disableWebhook: createDisableWebhook(publish),
+    }),
     vault,
   }
 }

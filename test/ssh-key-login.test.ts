@@ -5,6 +5,7 @@ import { parsePublicKey } from '../src/ssh/public-key.ts'
 import { createSshKeys } from '../src/ssh-keys/ssh-keys.ts'
 import { until } from './support/condition.ts'
 import { onEachDatabase } from './support/databases.ts'
+import { publish } from './support/publish.ts'
 import { newKeyLine } from './support/ssh-keys.ts'
 
 const admin: Principal = {
@@ -20,7 +21,7 @@ onEachDatabase((fresh) => {
     const time = { now: 1_795_184_000_000 }
     const log = { debug() {}, info() {}, warn() {}, error() {} }
     const db = await database.open()
-    return { time, keys: createSshKeys({ db, clock: { now: () => time.now }, log }) }
+    return { time, keys: createSshKeys({ db, publish, clock: { now: () => time.now }, log }) }
   }
 
   test('a key that a client shows is known by its wire form, until it is deleted', async () => {

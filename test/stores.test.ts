@@ -8,7 +8,6 @@ import { migrate } from '../src/database/migrate.ts'
 import { sshKeyExpiry } from '../src/database/migrations/0012-ssh-key-expiry.ts'
 import { migrations } from '../src/database/migrations/migrations.ts'
 import type { RepositoryRow, SshKeyRow, TokenRow } from '../src/database/schema.ts'
-import { publish } from '../src/events/events.ts'
 import {
   insertPush,
   listSince,
@@ -57,6 +56,7 @@ import {
   updateLastUsed,
 } from '../src/tokens/token-store.ts'
 import { onEachDatabase } from './support/databases.ts'
+import { publish } from './support/publish.ts'
 import { newKeyLine } from './support/ssh-keys.ts'
 
 const wholeList = { after: '', limit: undefined }
@@ -136,7 +136,7 @@ onEachDatabase((fresh) => {
     const connections = await Promise.all([database.open(), database.open()])
     const log = { debug() {}, info() {}, warn() {}, error() {} }
     const services = connections.map((db) =>
-      createSshKeys({ db, clock: { now: () => Date.now() }, log }),
+      createSshKeys({ db, publish, clock: { now: () => Date.now() }, log }),
     )
     const permissions = new Set(['admin'] as const)
     const ada = { kind: 'token', id: 'token', username: 'ada', permissions } as const
@@ -169,7 +169,7 @@ onEachDatabase((fresh) => {
     const db = await database.open()
     let now = 1_795_184_328_814
     const log = { debug() {}, info() {}, warn() {}, error() {} }
-    const keys = createSshKeys({ db, clock: { now: () => now }, log })
+    const keys = createSshKeys({ db, publish, clock: { now: () => now }, log })
     const token = {
       kind: 'token',
       id: 'token',
@@ -212,7 +212,7 @@ onEachDatabase((fresh) => {
     const db = await database.open()
     const now = Date.now()
     const log = { debug() {}, info() {}, warn() {}, error() {} }
-    const keys = createSshKeys({ db, clock: { now: () => now }, log })
+    const keys = createSshKeys({ db, publish, clock: { now: () => now }, log })
     for (let count = 0; count < 100; count++)
       await insertSshKey(db, { ...sshKeyRow('ada'), expiresAt: now })
     const permissions = new Set(['repo:read'] as const)

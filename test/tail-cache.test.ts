@@ -4,9 +4,9 @@ import { createNotifier } from '../src/concurrency/notifier.ts'
 import type { Database } from '../src/database/database.ts'
 import { createTailCache } from '../src/event-log/tail-cache.ts'
 import { createEventNotifier } from '../src/events/event-notifier.ts'
-import { publish } from '../src/events/events.ts'
 import { onEachDatabase } from './support/databases.ts'
 import { sampleEvent } from './support/event-kinds.ts'
+import { publish } from './support/publish.ts'
 
 const kept = 1000
 

@@ -5,7 +5,7 @@ import { CompiledQuery, type RootOperationNode } from 'kysely'
 import { newId } from '../src/base/ids.ts'
 import { Sensitive } from '../src/base/sensitive.ts'
 import type { Database } from '../src/database/database.ts'
-import { type Event, publish } from '../src/events/events.ts'
+import type { Event } from '../src/events/events.ts'
 import type { Repository } from '../src/repositories/repositories.ts'
 import { deleteRepository, insertRepository } from '../src/repositories/repository-store.ts'
 import { findUnknownKeys } from '../src/secrets/key-check.ts'
@@ -14,10 +14,11 @@ import { createVault } from '../src/vault/vault.ts'
 import { createDeliveries } from '../src/webhooks/deliveries.ts'
 import { createDeliveryQueue } from '../src/webhooks/delivery-queue.ts'
 import { listDeliveries } from '../src/webhooks/delivery-store.ts'
-import { disableWebhook } from '../src/webhooks/disabling.ts'
+import { createDisableWebhook } from '../src/webhooks/disabling.ts'
 import { createSigningSecrets } from '../src/webhooks/signing-secrets.ts'
 import { createWebhookService } from '../src/webhooks/webhook-service.ts'
 import { onEachDatabase } from './support/databases.ts'
+import { publish } from './support/publish.ts'
 
 const [old, next] = [randomBytes(32), randomBytes(32)]
 const actor = { id: 'token', username: 'ada' }
@@ -33,7 +34,7 @@ const vaultOf = (...keys: Buffer[]) => createVault(new Sensitive(keys))
 function serve(db: Database, keys = [old], clock = { time: start }) {
   const vault = vaultOf(...keys)
   const woken = { times: 0 }
-  const rest = { db, clock: { now: () => clock.time }, vault: async () => vault }
+  const rest = { db, publish, clock: { now: () => clock.time }, vault: async () => vault }
   const outbound = { resolve: async (): Promise<[string]> => ['192.0.2.1'] }
   const signing = createSigningSecrets(rest)
   const wake = () => void woken.times++
@@ -42,7 +43,11 @@ function serve(db: Database, keys = [old], clock = { time: start }) {
     clock,
     woken,
     signing,
-    ...createRotation({ ...rest, faultPoint: () => {}, disableWebhook }),
+    ...createRotation({
+      ...rest,
+      faultPoint: () => {},
+      disableWebhook: createDisableWebhook(publish),
+    }),
     hooks: createWebhookService({ ...rest, outbound, signing, wake, cutOff: async () => {} }),
     sent: createDeliveries({ ...rest, schedule, wake }),
   }
@@ -446,6 +451,7 @@ onEachDatabase((fresh, engine) => {
     const change = (change: object) => hooks.change(actor, one.repository, webhook, change)
     const queue = createDeliveryQueue({
       db: one.db,
+      publish,
       clock: { now: () => start },
       schedule,
       leaseOwner: 'a',
@@ -480,7 +486,7 @@ onEachDatabase((fresh, engine) => {
     await happen(one.db, one.repository, start, 4)
     const [first, second, third] = await one.list(webhook)
     const clock = { now: () => start }
-    const queue = createDeliveryQueue({ db: one.db, clock, schedule, leaseOwner: 'a' })
+    const queue = createDeliveryQueue({ db: one.db, publish, clock, schedule, leaseOwner: 'a' })
     const jobs = await queue.claim(new Map([[webhook.id, 4]]))
     for (const job of jobs.slice(0, 3)) await queue.release(job)
     await one.db

@@ -1,7 +1,6 @@
 import { sql } from 'kysely'
 import type { Db, RunRow } from '../database/schema.ts'
 import type { PushedUpdate } from '../git/refs/refs.ts'
-import { fanOut } from './fan-out.ts'
 
 /** Every kind of event, with its data. */
 export type EventData = {
@@ -95,35 +94,48 @@ export type Event = {
   }
 }[keyof EventData]
 
+/** An event with its place in the log. */
+export type PublishedEvent = Pick<Event, 'kind' | 'repositoryId'> & { seq: number }
+
+/**
+ * Appends events to the log, in the transaction that caused them. Call it last in the transaction: it takes a lock that
+ * every publisher needs, so rows must be locked before it, never after.
+ */
+export type Publish = (tx: Db, now: number, events: Event[]) => Promise<void>
+
+/** Called with new events in the transaction that published them. Calls never overlap, on any server. */
+export type Subscriber = (tx: Db, now: number, events: PublishedEvent[]) => Promise<void>
+
 const batchSize = 500
 
 /**
- * Appends events to the log, and creates their webhook deliveries, in the transaction that caused them. Sequence
- * numbers start at 1, have no gaps and become visible in order, because the row of the counter stays locked until the
- * transaction ends.
+ * Sequence numbers start at 1, have no gaps and become visible in order, because the row of the counter stays locked
+ * until the transaction ends.
  */
-export async function publish(tx: Db, now: number, events: Event[]): Promise<void> {
-  if (events.length === 0) return
-  const { value: last } = await tx
-    .updateTable('marks')
-    .set({ value: sql<number>`value + ${events.length}` })
-    .where('name', '=', 'events')
-    .returning('value')
-    .executeTakeFirstOrThrow()
-  const rows = events.map(({ kind, actor, repositoryId, data }, index) => ({
-    seq: last - events.length + 1 + index,
-    kind,
-    repositoryId,
-    actorId: actor.id,
-    actorUsername: actor.username,
-    data: JSON.stringify(data),
-    createdAt: now,
-  }))
-  for (let start = 0; start < rows.length; start += batchSize) {
-    await tx
-      .insertInto('events')
-      .values(rows.slice(start, start + batchSize))
-      .execute()
+export function createPublish(subscribers: readonly Subscriber[]): Publish {
+  return async (tx, now, events) => {
+    if (events.length === 0) return
+    const { value: last } = await tx
+      .updateTable('marks')
+      .set({ value: sql<number>`value + ${events.length}` })
+      .where('name', '=', 'events')
+      .returning('value')
+      .executeTakeFirstOrThrow()
+    const rows = events.map(({ kind, actor, repositoryId, data }, index) => ({
+      seq: last - events.length + 1 + index,
+      kind,
+      repositoryId,
+      actorId: actor.id,
+      actorUsername: actor.username,
+      data: JSON.stringify(data),
+      createdAt: now,
+    }))
+    for (let start = 0; start < rows.length; start += batchSize) {
+      await tx
+        .insertInto('events')
+        .values(rows.slice(start, start + batchSize))
+        .execute()
+    }
+    for (const subscriber of subscribers) await subscriber(tx, now, rows)
   }
-  await fanOut(tx, now, rows)
 }

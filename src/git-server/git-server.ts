@@ -6,6 +6,7 @@ import type { Log } from '../base/log.ts'
 import type { FreeSpace } from '../config/free-space.ts'
 import type { Settings } from '../config/settings.ts'
 import type { Database } from '../database/database.ts'
+import type { Publish } from '../events/events.ts'
 import type { Git } from '../git/process/git-process.ts'
 import type { Route } from '../http/route.ts'
 import type { Directories } from '../repositories/directories.ts'
@@ -46,6 +47,7 @@ type SshOptions = {
 
 type Dependencies = {
   db: Database
+  publish: Publish
   git: Git
   directories: Directories
   repositories: Repositories
@@ -70,12 +72,14 @@ type Dependencies = {
 }
 
 export function createGitServer(dependencies: Dependencies): GitServer {
-  const { db, git, directories, repositories, repositoryHolds, protections, sshKeys } = dependencies
+  const { db, publish, git, directories, repositories, repositoryHolds } = dependencies
+  const { protections, sshKeys } = dependencies
   const { freeSpace, settings, clock, faultPoint, log } = dependencies
   const { refresh, recheckAccess, requireParts, onOperation, onFetch } = dependencies
   const limiters = createGitLimiters(settings)
   const pushes = createPushes({
     db,
+    publish,
     git,
     refresh,
     repositories,

@@ -2,14 +2,16 @@ import { isUsername } from '../access/names.ts'
 import type { Clock } from '../base/clock.ts'
 import { Problem } from '../base/problem.ts'
 import type { Database } from '../database/database.ts'
-import { type Actor, publish } from '../events/events.ts'
+import type { Actor, Publish } from '../events/events.ts'
 import { deleteCollaborator, insertCollaborator, listCollaborators } from './collaborator-store.ts'
 import type { Repository } from './repositories.ts'
 
 export type Collaborators = ReturnType<typeof createCollaborators>
 
 /** Collaborators: the usernames that can see a repository besides its owner. */
-export function createCollaborators({ db, clock }: { db: Database; clock: Clock }) {
+type Dependencies = { db: Database; publish: Publish; clock: Clock }
+
+export function createCollaborators({ db, publish, clock }: Dependencies) {
   async function list(repository: Repository) {
     return {
       repoName: repository.name,

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { onEachDatabase } from '../../test/support/databases.ts'
+import { publish } from '../../test/support/publish.ts'
 import type { Principal } from '../access/principal.ts'
 import { createLog } from '../base/log.ts'
 import { createFreeSpace } from '../config/free-space.ts'
@@ -104,12 +105,14 @@ async function createWorld(db: Database) {
     createImports: () =>
       createImports({
         db,
+        publish,
         git,
         directories,
         sources: createImportSources({ git, dataDir, localRoots: [], outbound }),
         freeSpace: createFreeSpace({ folder: dataDir, minBytes: 0 }),
         repositories: createRepositories({
           db,
+          publish,
           directories,
           clock,
           faultPoint,

@@ -8,7 +8,7 @@ import { createFairLimiter } from '../concurrency/fair-limiter.ts'
 import { createPoller } from '../concurrency/poller.ts'
 import type { Database } from '../database/database.ts'
 import type { ImportRow } from '../database/schema.ts'
-import { publish } from '../events/events.ts'
+import type { Publish } from '../events/events.ts'
 import { importFailed } from '../git/import/import-error.ts'
 import type { Progress } from '../git/import/progress.ts'
 import { endOrphans } from '../git/process/orphans.ts'
@@ -37,6 +37,7 @@ export type Imports = ReturnType<typeof createImports>
 
 type Dependencies = JobDependencies & {
   db: Database
+  publish: Publish
   repositories: Pick<Repositories, 'describe'>
   /** Reads the principal again; undefined when its token is no longer valid. */
   refresh: (principal: Principal) => Promise<Principal | undefined>
@@ -67,8 +68,8 @@ const failureRetentionMs = 24 * 60 * 60 * 1000
  * is complete. A failed import leaves no reserved name and no files.
  */
 export function createImports(dependencies: Dependencies) {
-  const { db, directories, sources, repositories, refresh, clock, log, settings, faultPoint } =
-    dependencies
+  const { db, publish, directories, sources, repositories, refresh } = dependencies
+  const { clock, log, settings, faultPoint } = dependencies
   const limiter = createFairLimiter({
     overall: settings.maxConcurrentImports,
     perKey: settings.maxConcurrentImports,

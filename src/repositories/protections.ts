@@ -1,7 +1,7 @@
 import type { Clock } from '../base/clock.ts'
 import { Problem } from '../base/problem.ts'
 import type { Database } from '../database/database.ts'
-import { type Actor, publish } from '../events/events.ts'
+import type { Actor, Publish } from '../events/events.ts'
 import { invalid } from '../http/validation.ts'
 import { matchesPattern, toBranchPattern } from './branch-pattern.ts'
 import { deleteProtection, insertProtection, listProtections } from './protection-store.ts'
@@ -10,7 +10,9 @@ import type { Repository } from './repositories.ts'
 export type Protections = ReturnType<typeof createProtections>
 
 /** Protected branches: only the owner of the repository and admins may change them. */
-export function createProtections({ db, clock }: { db: Database; clock: Clock }) {
+type Dependencies = { db: Database; publish: Publish; clock: Clock }
+
+export function createProtections({ db, publish, clock }: Dependencies) {
   async function list(repository: Repository) {
     return { branches: await listProtections(db, repository.id) }
   }

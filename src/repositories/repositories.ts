@@ -8,7 +8,7 @@ import { newId } from '../base/ids.ts'
 import { Problem } from '../base/problem.ts'
 import type { Database } from '../database/database.ts'
 import type { ImportRow, RepositoryRow, RepositoryState } from '../database/schema.ts'
-import { type Actor, type Event, publish } from '../events/events.ts'
+import type { Actor, Event, Publish } from '../events/events.ts'
 import { assertRepository, hasRefs, packBytes, readDefaultBranch } from '../git/refs/refs.ts'
 import type { Directories } from './directories.ts'
 import { deleteFailedImports, deleteImport, findFailedImport, findImport } from './import-store.ts'
@@ -51,6 +51,7 @@ export type Need = 'member' | 'owner'
 
 type Dependencies = {
   db: Database
+  publish: Publish
   directories: Directories
   clock: Clock
   faultPoint: FaultPoint
@@ -64,7 +65,8 @@ type Dependencies = {
 
 /** Repositories: access to them, and their life from creation to deletion. */
 export function createRepositories(dependencies: Dependencies) {
-  const { db, directories, clock, faultPoint, beforeRemove, baseUrl, sshUrl } = dependencies
+  const { db, directories, publish, clock, faultPoint, beforeRemove, baseUrl, sshUrl } =
+    dependencies
 
   async function openBy(
     by: { name: string } | { id: string },

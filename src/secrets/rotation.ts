@@ -2,7 +2,7 @@ import type { Clock } from '../base/clock.ts'
 import type { FaultPoint } from '../base/fault-points.ts'
 import type { Database } from '../database/database.ts'
 import type { Db } from '../database/schema.ts'
-import { type Actor, publish } from '../events/events.ts'
+import type { Actor, Publish } from '../events/events.ts'
 import type { Vault } from '../vault/vault.ts'
 import {
   deleteSealed,
@@ -26,6 +26,7 @@ export type Rotated = {
 
 type Dependencies = {
   db: Database
+  publish: Publish
   clock: Clock
   vault: () => Promise<Vault>
   faultPoint: FaultPoint
@@ -55,7 +56,7 @@ const lostSecret =
 
 /** Brings all secrets, those of workflows and those of webhooks, to the first key, so that no other is needed any more. */
 export function createRotation(dependencies: Dependencies) {
-  const { db, clock, vault, faultPoint, disableWebhook } = dependencies
+  const { db, publish, clock, vault, faultPoint, disableWebhook } = dependencies
 
   /**
    * Reseals with the first key every secret that another key has sealed. Each row is its own transaction and is

@@ -4,7 +4,7 @@ import { Problem } from '../base/problem.ts'
 import type { Sensitive } from '../base/sensitive.ts'
 import type { Database } from '../database/database.ts'
 import type { SecretRow } from '../database/schema.ts'
-import { type Actor, publish } from '../events/events.ts'
+import type { Actor, Publish } from '../events/events.ts'
 import { invalid } from '../http/validation.ts'
 import type { Repository } from '../repositories/repositories.ts'
 import { asGone, repositoryGone } from '../repositories/repository-errors.ts'
@@ -28,11 +28,11 @@ export const valueMaxBytes = 48 * 1024
 
 export const valueForm = `a text of 1 byte to ${valueMaxBytes / 1024} KiB in UTF-8, without NUL characters`
 
-type Dependencies = { db: Database; clock: Clock; vault: () => Promise<Vault> }
+type Dependencies = { db: Database; publish: Publish; clock: Clock; vault: () => Promise<Vault> }
 type Page = { after: string; limit: number | undefined }
 
 /** Secrets of repositories: steps of workflows get their values, and they cannot be read back. */
-export function createSecrets({ db, clock, vault }: Dependencies) {
+export function createSecrets({ db, publish, clock, vault }: Dependencies) {
   return {
     /** The secrets of a repository after an id, oldest first, without their values. */
     async list(repository: Repository, page: Page) {

@@ -7,7 +7,7 @@ import type { Log } from '../base/log.ts'
 import { Problem } from '../base/problem.ts'
 import type { Database } from '../database/database.ts'
 import type { SshKeyRow } from '../database/schema.ts'
-import { type Actor, publish } from '../events/events.ts'
+import type { Actor, Publish } from '../events/events.ts'
 import { fingerprintOf, type PublicKey, parsePublicKey } from '../ssh/public-key.ts'
 import { PublicKeyError } from '../ssh/public-key-fault.ts'
 import {
@@ -53,10 +53,10 @@ type ListOptions = { username?: string | undefined; page: Page }
 const maxKeys = 100
 const nameMaxLength = 100
 
-type Dependencies = { db: Database; clock: Clock; log: Log }
+type Dependencies = { db: Database; publish: Publish; clock: Clock; log: Log }
 
 /** Public keys for Git over SSH: registered once, and turned into principals. */
-export function createSshKeys({ db, clock, log }: Dependencies) {
+export function createSshKeys({ db, publish, clock, log }: Dependencies) {
   const noteUse = createLastUsed({
     clock,
     write: (id, at) => updateLastUsed(db, id, at),

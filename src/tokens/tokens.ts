@@ -8,7 +8,7 @@ import { Problem } from '../base/problem.ts'
 import { hashToken, isTokenString, newTokenString } from '../base/token-string.ts'
 import type { Database } from '../database/database.ts'
 import type { TokenRow } from '../database/schema.ts'
-import { type Actor, publish } from '../events/events.ts'
+import type { Actor, Publish } from '../events/events.ts'
 import {
   deleteToken,
   findLiveTokenOf,
@@ -35,10 +35,10 @@ export type NewToken = {
 const defaultExpiryDays = 365
 const setupActor: Actor = { id: 'local', username: 'admin' }
 
-type Dependencies = { db: Database; clock: Clock; log: Log }
+type Dependencies = { db: Database; publish: Publish; clock: Clock; log: Log }
 
 /** API tokens: made once, kept as a hash, and turned into principals. */
-export function createTokens({ db, clock, log }: Dependencies) {
+export function createTokens({ db, publish, clock, log }: Dependencies) {
   const noteUse = createLastUsed({
     clock,
     write: (id, at) => updateLastUsed(db, id, at),

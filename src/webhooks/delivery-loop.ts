@@ -7,6 +7,7 @@ import { createPoller } from '../concurrency/poller.ts'
 import { createSemaphore } from '../concurrency/semaphore.ts'
 import type { Database } from '../database/database.ts'
 import type { EventNotifier } from '../events/event-notifier.ts'
+import type { Publish } from '../events/events.ts'
 import type { Outbound } from '../outbound/outbound.ts'
 import type { Composer } from './composer.ts'
 import { deliveryHeaders } from './delivery-headers.ts'
@@ -21,6 +22,7 @@ import { createWebhookRotation } from './webhook-rotation.ts'
 
 type Dependencies = {
   db: Database
+  publish: Publish
   notifier: EventNotifier
   composer: Composer
   signing: Pick<SigningSecrets, 'open'>
@@ -57,9 +59,10 @@ const slowAfterMs = 2000
 
 /** Delivers webhooks until disposed: claims, composes, sends and records what is due. */
 export function createDeliveryLoop(dependencies: Dependencies) {
-  const { db, notifier, composer, signing, outbound, clock, log, faultPoint } = dependencies
+  const { db, publish, notifier, composer, signing, outbound, clock, log, faultPoint } =
+    dependencies
   const { schedule, version, leaseOwner, stopMs, attemptTimeoutMs, onAttempt } = dependencies
-  const queue = createDeliveryQueue({ db, clock, schedule, leaseOwner })
+  const queue = createDeliveryQueue({ db, publish, clock, schedule, leaseOwner })
   const connections = createConnections({ outbound })
   const sender = createSender({ connections, clock, ...(attemptTimeoutMs && { attemptTimeoutMs }) })
   const deliveryLimits = createDeliveryLimits()

@@ -2,7 +2,8 @@ import { type Clock, dayMs } from '../base/clock.ts'
 import { createBatcher } from '../concurrency/batcher.ts'
 import type { Database } from '../database/database.ts'
 import type { Db, DeliveryAttemptRow, DeliveryRow } from '../database/schema.ts'
-import { disableWebhook, failPendingDeliveries } from './disabling.ts'
+import type { Publish } from '../events/events.ts'
+import { createDisableWebhook, failPendingDeliveries } from './disabling.ts'
 import {
   endLeases,
   insertAttempts,
@@ -27,6 +28,7 @@ import type { AttemptOutcome } from './sender.ts'
 
 type Dependencies = {
   db: Database
+  publish: Publish
   clock: Clock
   schedule: Schedule
   /** The unique name of this server, which owns its leases. */
@@ -67,7 +69,8 @@ const maxTasksPerTransaction = 256
 const batchIntervalMs = 4
 
 /** The queue of deliveries in the database. A claim is a lease, so a delivery has one worker and a crash releases it. */
-export function createDeliveryQueue({ db, clock, schedule, leaseOwner }: Dependencies) {
+export function createDeliveryQueue({ db, publish, clock, schedule, leaseOwner }: Dependencies) {
+  const disableWebhook = createDisableWebhook(publish)
   // Concurrent tasks share one transaction, because each commit costs a write to the disk.
   const write = createBatcher(
     { maxItems: maxTasksPerTransaction, minIntervalMs: batchIntervalMs },

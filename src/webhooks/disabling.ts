@@ -1,9 +1,14 @@
 import type { Db } from '../database/schema.ts'
-import { type Actor, publish } from '../events/events.ts'
+import type { Actor, Publish } from '../events/events.ts'
 import { failPending } from './queue-store.ts'
 import { findWebhook, updateWebhook } from './webhook-store.ts'
 
-type Webhook = { id: string; repositoryId: string }
+/** Disables a webhook; see `createDisableWebhook`. */
+export type DisableWebhook = (
+  tx: Db,
+  webhook: { id: string; repositoryId: string },
+  about: { reason: string; actor: Actor; now: number },
+) => Promise<boolean>
 
 /**
  * Disables a webhook and fails its pending deliveries; `reason` is a sentence. Returns false when it is already
@@ -11,18 +16,16 @@ type Webhook = { id: string; repositoryId: string }
  *
  * To avoid deadlocks, all code locks in this order: the event counter, deliveries in the order of their ids, webhooks.
  */
-export async function disableWebhook(
-  tx: Db,
-  { id, repositoryId }: Webhook,
-  { reason, actor, now }: { reason: string; actor: Actor; now: number },
-): Promise<boolean> {
-  const webhook = await findWebhook(tx, repositoryId, id)
-  if (!webhook?.isEnabled) return false
-  const data = { webhookId: id, reason }
-  await publish(tx, now, [{ kind: 'webhook.disabled', actor, repositoryId, data }])
-  await failPendingDeliveries(tx, id, { now, hasLocks: false })
-  const changes = { isEnabled: 0, disabledAt: now, disabledReason: reason }
-  return (await updateWebhook(tx, { id, isEnabled: 1 }, changes)) !== undefined
+export function createDisableWebhook(publish: Publish): DisableWebhook {
+  return async (tx, { id, repositoryId }, { reason, actor, now }) => {
+    const webhook = await findWebhook(tx, repositoryId, id)
+    if (!webhook?.isEnabled) return false
+    const data = { webhookId: id, reason }
+    await publish(tx, now, [{ kind: 'webhook.disabled', actor, repositoryId, data }])
+    await failPendingDeliveries(tx, id, { now, hasLocks: false })
+    const changes = { isEnabled: 0, disabledAt: now, disabledReason: reason }
+    return (await updateWebhook(tx, { id, isEnabled: 1 }, changes)) !== undefined
+  }
 }
 
 /** Fails the pending deliveries of a webhook that is disabled: see `failPending`. */

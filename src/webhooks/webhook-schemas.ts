@@ -1,6 +1,6 @@
 import { type TSchema, Type } from 'typebox'
-import { subscribableKinds } from '../events/fan-out.ts'
 import { named } from '../http/named-schemas.ts'
+import { subscribableKinds } from './subscribable-kinds.ts'
 
 function orNull<T extends TSchema>(schema: T) {
   return Type.Union([schema, Type.Null()])

@@ -4,7 +4,7 @@ import { Problem } from '../base/problem.ts'
 import type { Sensitive } from '../base/sensitive.ts'
 import type { Database } from '../database/database.ts'
 import type { DeliveryRow, WebhookRow } from '../database/schema.ts'
-import { type Actor, publish } from '../events/events.ts'
+import type { Actor, Publish } from '../events/events.ts'
 import { invalid } from '../http/validation.ts'
 import type { Outbound } from '../outbound/outbound.ts'
 import type { Repository } from '../repositories/repositories.ts'
@@ -37,6 +37,7 @@ export type WebhookService = ReturnType<typeof createWebhookService>
 
 type Dependencies = {
   db: Database
+  publish: Publish
   clock: Clock
   outbound: Pick<Outbound, 'resolve'>
   signing: SigningSecrets
@@ -67,7 +68,7 @@ const maxBatchesPerPurge = 100
 
 /** The webhooks of repositories, from creation to the removal of their last delivery. */
 export function createWebhookService(dependencies: Dependencies) {
-  const { db, clock, outbound, signing, wake, cutOff } = dependencies
+  const { db, publish, clock, outbound, signing, wake, cutOff } = dependencies
 
   /** Throws `webhook_not_found`. */
   async function find(repository: Repository, id: string): Promise<WebhookRow> {

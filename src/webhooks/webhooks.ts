@@ -4,6 +4,7 @@ import type { Log } from '../base/log.ts'
 import type { Settings } from '../config/settings.ts'
 import type { Database } from '../database/database.ts'
 import type { EventNotifier } from '../events/event-notifier.ts'
+import type { Publish } from '../events/events.ts'
 import type { Git } from '../git/process/git-process.ts'
 import type { Outbound } from '../outbound/outbound.ts'
 import type { Repositories } from '../repositories/repositories.ts'
@@ -19,6 +20,7 @@ import { createWebhookService } from './webhook-service.ts'
 
 type Dependencies = ComposerSources & {
   db: Database
+  publish: Publish
   git: Git
   notifier: EventNotifier
   vault: () => Promise<Vault>

@@ -2,7 +2,7 @@ import { Problem } from '../base/problem.ts'
 import type { Db } from '../database/schema.ts'
 import { ExpressionError } from '../workflow-parser/expression-error.ts'
 import { draftRun, type Start } from './new-run.ts'
-import { publishRun, type RunNews } from './run-events.ts'
+import type { PublishRuns, RunNews } from './run-events.ts'
 import {
   countQueued,
   insertRun,
@@ -66,12 +66,11 @@ export async function supersede(tx: Db, newer: NewerRun, now: number) {
 /** Cancels a queued run; undefined when it is not queued. */
 export async function completeQueued(
   tx: Db,
-  id: string,
-  reason: string,
-  now: number,
+  publishRuns: PublishRuns,
+  { id, reason, now }: { id: string; reason: string; now: number },
 ): Promise<ListedRun | undefined> {
   const ended = await endQueued(tx, id, reason, now)
-  if (ended) await publishRun(tx, now, 'completed', ended)
+  if (ended) await publishRuns(tx, now, [{ action: 'completed', run: ended }])
   return ended
 }
 

@@ -8,7 +8,7 @@ import type { Reported } from '../runner-api/runner-api.ts'
 import type { RunEntry } from '../workflow-engine/plan.ts'
 import { createLogRenderer } from '../workflow-engine/render-log.ts'
 import { reuseSteps } from './reused-steps.ts'
-import { publishRun } from './run-events.ts'
+import type { PublishRuns } from './run-events.ts'
 import {
   endJobsAndSteps,
   insertJob,
@@ -26,6 +26,7 @@ import { stepTailLength } from './run-view.ts'
 
 type Dependencies = {
   db: Database
+  publishRuns: PublishRuns
   queue: Queue
   changes: Notifier
   clock: Clock
@@ -33,7 +34,14 @@ type Dependencies = {
 }
 
 /** Creates the service that applies the report entries of runners, each exactly once. */
-export function createReports({ db, queue, changes, clock, faultPoint }: Dependencies) {
+export function createReports({
+  db,
+  publishRuns,
+  queue,
+  changes,
+  clock,
+  faultPoint,
+}: Dependencies) {
   async function applyFresh(tx: Db, run: ListedRun, entries: RunEntry[]): Promise<Reported> {
     const held = await updateRun(
       tx,
@@ -134,7 +142,7 @@ export function createReports({ db, queue, changes, clock, faultPoint }: Depende
       completedAt: clock.now(),
       tokenHash: null,
     })
-    if (ended) await publishRun(tx, clock.now(), 'completed', ended)
+    if (ended) await publishRuns(tx, clock.now(), [{ action: 'completed', run: ended }])
   }
 
   return {

@@ -1,5 +1,5 @@
 import type { Db } from '../database/schema.ts'
-import { type Event, publish } from '../events/events.ts'
+import type { Event, Publish } from '../events/events.ts'
 import { findRepositorySummary } from '../repositories/repository-summary-store.ts'
 import type { NewRun } from './run-store.ts'
 
@@ -36,15 +36,15 @@ export type RunNews = { action: Action; run: ReportedRun }
  * Publishes state changes of runs, in the transaction that makes them. Must come last in it: publishing takes a lock
  * that every publisher needs, so rows must be locked before it, never after.
  */
-export async function publishRuns(tx: Db, now: number, news: RunNews[]): Promise<void> {
-  const events: Event[] = []
-  for (const one of news) events.push(await toEvent(tx, one))
-  await publish(tx, now, events)
-}
+export type PublishRuns = (tx: Db, now: number, news: RunNews[]) => Promise<void>
 
-/** Publishes one state change, with the same rule as `publishRuns`. */
-export const publishRun = (tx: Db, now: number, action: Action, run: ReportedRun): Promise<void> =>
-  publishRuns(tx, now, [{ action, run }])
+export function createPublishRuns(publish: Publish): PublishRuns {
+  return async (tx, now, news) => {
+    const events: Event[] = []
+    for (const one of news) events.push(await toEvent(tx, one))
+    await publish(tx, now, events)
+  }
+}
 
 async function toEvent(tx: Db, { action, run }: RunNews): Promise<Event> {
   const { id: runId, repositoryId, attempt, number, name, branch, ref, event } = run

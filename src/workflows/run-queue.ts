@@ -8,7 +8,7 @@ import type { Notifier } from '../concurrency/notifier.ts'
 import type { Database } from '../database/database.ts'
 import type { RunConclusion, RunRow } from '../database/schema.ts'
 import { completeQueued } from './enqueue.ts'
-import { publishRun } from './run-events.ts'
+import type { PublishRuns } from './run-events.ts'
 import { deleteJobsAndSteps, endJobsAndSteps } from './run-job-store.ts'
 import { detachLog } from './run-log-store.ts'
 import { addLog } from './run-logs.ts'
@@ -29,6 +29,7 @@ export type Queue = ReturnType<typeof createQueue>
 
 type Dependencies = {
   db: Database
+  publishRuns: PublishRuns
   changes: Notifier
   clock: Clock
   log: Log
@@ -68,7 +69,7 @@ export type Claimed = { run: ListedRun; token: string; by: Claimant }
 
 /** Creates the queue of runs: leases them to runners, and takes them back from lost runners. */
 export function createQueue(dependencies: Dependencies) {
-  const { db, changes, clock, log, faultPoint, runSeconds } = dependencies
+  const { db, publishRuns, changes, clock, log, faultPoint, runSeconds } = dependencies
   const leaseUntil = () => clock.now() + leaseSeconds * 1000
 
   /** Claims the next run for a runner; undefined when there is none for it. */
@@ -122,7 +123,7 @@ export function createQueue(dependencies: Dependencies) {
         await updateRun(tx, { id, status: 'running' }, again)
         return undefined
       }
-      await publishRun(tx, now, 'running', claimed)
+      await publishRuns(tx, now, [{ action: 'running', run: claimed }])
       return claimed
     })
     if (!run) return undefined
@@ -166,9 +167,11 @@ export function createQueue(dependencies: Dependencies) {
       await addLog(tx, queued, [
         { step: null, prefix: '', text: `${reason} The run is queued again.\n` },
       ])
-      await publishRun(tx, now, 'queued', queued)
+      await publishRuns(tx, now, [{ action: 'queued', run: queued }])
       // It may have been cancelled since `run` was read.
-      if (queued.cancelReason !== null) await completeQueued(tx, run.id, queued.cancelReason, now)
+      if (queued.cancelReason !== null) {
+        await completeQueued(tx, publishRuns, { id: run.id, reason: queued.cancelReason, now })
+      }
     })
     faultPoint('run.taken-back')
     changes.notify(run.id)
@@ -190,7 +193,7 @@ export function createQueue(dependencies: Dependencies) {
       const attempt = { runId: run.id, attempt: run.attempt }
       await endJobsAndSteps(tx, attempt, { conclusion: stepEnd, at: now })
       await addLog(tx, ended, [{ step: null, prefix: '', text: `${fault}\n` }])
-      await publishRun(tx, now, 'completed', ended)
+      await publishRuns(tx, now, [{ action: 'completed', run: ended }])
     })
     changes.notify(run.id)
     changes.notify('queue')

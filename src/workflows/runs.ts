@@ -22,7 +22,7 @@ import { completeQueued, enqueue, requireQueueSpace, supersede } from './enqueue
 import { createNameMask } from './name-mask.ts'
 import { branchOf, type Start } from './new-run.ts'
 import { reusedJobs } from './reused-jobs.ts'
-import { publishRuns } from './run-events.ts'
+import type { PublishRuns } from './run-events.ts'
 import { listJobs } from './run-job-store.ts'
 import type { Queue } from './run-queue.ts'
 import {
@@ -45,6 +45,7 @@ export type Runs = ReturnType<typeof createRuns>
 
 type Dependencies = {
   db: Database
+  publishRuns: PublishRuns
   git: Git
   checker: Checker
   queue: Queue
@@ -71,7 +72,8 @@ const inputsMaxLength = 65_535
 
 /** Creates the service that starts, lists, cancels and re-runs workflow runs. */
 export function createRuns(dependencies: Dependencies) {
-  const { db, git, checker, queue, changes, clock, openSecrets, faultPoint, baseUrl } = dependencies
+  const { db, publishRuns, git, checker, queue, changes } = dependencies
+  const { clock, openSecrets, faultPoint, baseUrl } = dependencies
 
   async function find(repository: Repository, id: string): Promise<ListedRun> {
     const run = isId(id) ? await findRun(db, repository.id, id) : undefined
@@ -161,7 +163,7 @@ export function createRuns(dependencies: Dependencies) {
       const now = clock.now()
       const reason = `Cancelled by ${actor.username}.`
       await db.transaction().execute(async (tx) => {
-        if (await completeQueued(tx, id, reason, now)) return
+        if (await completeQueued(tx, publishRuns, { id, reason, now })) return
         const order = { cancelReason: reason, cancelledAt: now }
         const { status, cancelReason } = (await findRun(tx, repository.id, id)) ?? {}
         // Cancelled before.
@@ -259,7 +261,7 @@ export function createRuns(dependencies: Dependencies) {
       const reason = 'The repository was deleted.'
       for (const { id } of await listUnfinished(db, repositoryId)) {
         await db.transaction().execute(async (tx) => {
-          if (await completeQueued(tx, id, reason, now)) return
+          if (await completeQueued(tx, publishRuns, { id, reason, now })) return
           // The time 0 makes the runner kill the steps instead of asking them to stop.
           await updateRun(tx, { id, status: 'running' }, { cancelReason: reason, cancelledAt: 0 })
         })

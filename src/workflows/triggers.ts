@@ -32,7 +32,7 @@ import { type CommitFiles, openCommit } from './commit-files.ts'
 import { enqueue } from './enqueue.ts'
 import { createNameMask } from './name-mask.ts'
 import { draftFailedRun, type Start } from './new-run.ts'
-import { publishRuns, type RunNews } from './run-events.ts'
+import type { PublishRuns, RunNews } from './run-events.ts'
 import { addLog } from './run-logs.ts'
 import { insertRun, takeNumber } from './run-store.ts'
 import { listDue, moveOn, replaceSchedules } from './schedule-store.ts'
@@ -42,6 +42,7 @@ export type TriggerService = ReturnType<typeof createTriggers>
 
 type Dependencies = {
   db: Database
+  publishRuns: PublishRuns
   git: Git
   checker: Checker
   changes: Notifier
@@ -85,7 +86,8 @@ const skips = /\[(skip ci|ci skip|no ci|skip actions|actions skip)\]/i
 
 /** Creates the triggers: they start runs for pushes in the event log and at the times of schedules. */
 export function createTriggers(dependencies: Dependencies) {
-  const { db, git, checker, changes, pathOf, openSecrets, baseUrl, clock, log } = dependencies
+  const { db, publishRuns, git, checker, changes, pathOf } = dependencies
+  const { openSecrets, baseUrl, clock, log } = dependencies
   // The event that failed last, and how often it failed in a row.
   let failing = { seq: 0, tries: 0 }
 

@@ -9,10 +9,12 @@ import { createNotifier } from '../concurrency/notifier.ts'
 import type { Settings } from '../config/settings.ts'
 import type { Database } from '../database/database.ts'
 import type { EventNotifier } from '../events/event-notifier.ts'
+import type { Publish } from '../events/events.ts'
 import type { Git } from '../git/process/git-process.ts'
 import type { Repositories } from '../repositories/repositories.ts'
 import { createChecker } from '../workflow-parser/checker.ts'
 import { createReports } from './reports.ts'
+import { createPublishRuns } from './run-events.ts'
 import { createLogReader } from './run-logs.ts'
 import { createQueue, isRunToken } from './run-queue.ts'
 import { runRoutes } from './run-routes.ts'
@@ -29,6 +31,7 @@ const runnerPrefix = 'svcrunner_'
 
 type Dependencies = {
   db: Database
+  publish: Publish
   git: Git
   notifier: EventNotifier
   repositories: Repositories
@@ -47,15 +50,16 @@ type Dependencies = {
 
 /** Creates the workflow service: its routes, its triggers, and the queue for runners. */
 export function createWorkflows(dependencies: Dependencies) {
-  const { db, git, notifier, repositories, settings, clock, faultPoint, log, leaseOwner } =
+  const { db, publish, git, notifier, repositories, settings, clock, faultPoint, log, leaseOwner } =
     dependencies
   const changes = createNotifier()
   const checker = createChecker()
   const { runSeconds } = settings
-  const queue = createQueue({ db, changes, clock, log, faultPoint, runSeconds })
-  const reports = createReports({ db, queue, changes, clock, faultPoint })
-  const runs = createRuns({ ...dependencies, checker, queue, changes })
-  const triggers = createTriggers({ ...dependencies, checker, changes })
+  const publishRuns = createPublishRuns(publish)
+  const queue = createQueue({ db, publishRuns, changes, clock, log, faultPoint, runSeconds })
+  const reports = createReports({ db, publishRuns, queue, changes, clock, faultPoint })
+  const runs = createRuns({ ...dependencies, publishRuns, checker, queue, changes })
+  const triggers = createTriggers({ ...dependencies, publishRuns, checker, changes })
   const runnerService = createRunnerService({
     ...dependencies,
     queue,

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { permissions as allPermissions } from '../../src/access/permissions.ts'
-import { type Event, eventKinds, publish } from '../../src/events/events.ts'
+import { type Event, eventKinds } from '../../src/events/events.ts'
 import { sampleEvent } from '../support/event-kinds.ts'
 import { followStream } from '../support/event-stream.ts'
 import { type InProcess, startInProcess } from '../support/in-process.ts'
+import { publish } from '../support/publish.ts'
 import type { Client } from '../support/service.ts'
 
 type Kind = Event['kind']

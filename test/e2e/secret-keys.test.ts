@@ -18,6 +18,7 @@ import { type Ran, runSvc } from '../support/command.ts'
 import { createPostgresDatabase } from '../support/databases.ts'
 import { temporaryFolder } from '../support/git.ts'
 import { without } from '../support/programs.ts'
+import { publish } from '../support/publish.ts'
 import { launcher, startService } from '../support/service.ts'
 
 const newKey = () => randomBytes(32).toString('base64')
@@ -54,7 +55,12 @@ async function createSite(env: Record<string, string> = { SVC_ENCRYPTION_KEY: ol
 async function openSecrets(dataDir: string, repositoryId: string, keys: string[], url?: string) {
   const db = await openDatabase({ dataDir, url, log })
   const ring = createVault(new Sensitive(keys.map((key) => Buffer.from(key, 'base64'))))
-  const secrets = createSecrets({ db, clock: { now: () => Date.now() }, vault: async () => ring })
+  const secrets = createSecrets({
+    db,
+    publish,
+    clock: { now: () => Date.now() },
+    vault: async () => ring,
+  })
   return secrets.open(repositoryId).finally(() => db.destroy())
 }
 

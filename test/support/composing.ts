@@ -1,5 +1,4 @@
 import { createLog } from '../../src/base/log.ts'
-import { publish } from '../../src/events/events.ts'
 import { createGit, type Git } from '../../src/git/process/git-process.ts'
 import type { PushedUpdate } from '../../src/git/refs/refs.ts'
 import { createComposer } from '../../src/webhooks/composer.ts'
@@ -8,6 +7,7 @@ import { until } from './condition.ts'
 import { createProject } from './git.ts'
 import { gitLimits } from './git-limits.ts'
 import { type InProcess, startInProcess } from './in-process.ts'
+import { publish } from './publish.ts'
 
 const log = createLog({ level: 'silent', output: process.stderr })
 

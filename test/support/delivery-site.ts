@@ -7,11 +7,11 @@ import { createNotifier } from '../../src/concurrency/notifier.ts'
 import type { Database } from '../../src/database/database.ts'
 import type { WebhookRow } from '../../src/database/schema.ts'
 import { createEventNotifier } from '../../src/events/event-notifier.ts'
-import { publish } from '../../src/events/events.ts'
 import { parseAllowed } from '../../src/outbound/allowed-ranges.ts'
 import { createOutbound } from '../../src/outbound/outbound.ts'
 import type { DeliverySubject } from '../../src/webhooks/composer.ts'
 import { createDeliveryLoop } from '../../src/webhooks/delivery-loop.ts'
+import { publish } from './publish.ts'
 
 type Options = {
   schedule?: readonly [number, ...number[]]
@@ -38,6 +38,7 @@ export function startDelivering(db: Database, options: Options = {}) {
   })
   const loop = createDeliveryLoop({
     db,
+    publish,
     notifier,
     composer: { compose },
     signing: { open: async () => (options.secrets ?? []).map((secret) => new Sensitive(secret)) },

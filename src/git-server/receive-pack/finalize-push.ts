@@ -3,7 +3,7 @@ import type { FaultPoint } from '../../base/fault-points.ts'
 import type { Log } from '../../base/log.ts'
 import type { Database } from '../../database/database.ts'
 import type { PushRow } from '../../database/schema.ts'
-import { type Event, publish } from '../../events/events.ts'
+import type { Event, Publish } from '../../events/events.ts'
 import { type Git, GitError } from '../../git/process/git-process.ts'
 import {
   branchPrefix,
@@ -30,6 +30,7 @@ import type { RetainedCommits } from './retained-commits.ts'
 
 type Dependencies = {
   db: Database
+  publish: Publish
   git: Git
   directories: Pick<Directories, 'pathOf'>
   retainedCommits: Pick<RetainedCommits, 'retain'>
@@ -44,8 +45,8 @@ type Dependencies = {
  * Pushes of one repository must be finalized one after another: the record of one determines what the next applied.
  */
 export function createFinalizePush(dependencies: Dependencies) {
-  const { db, git, directories, retainedCommits, repositoryHolds, clock, faultPoint, log } =
-    dependencies
+  const { db, publish, git, directories, retainedCommits, repositoryHolds } = dependencies
+  const { clock, faultPoint, log } = dependencies
 
   /**
    * Completes a partial undo. An undo is atomic, but a killed git may have moved only some refs; the others are moved

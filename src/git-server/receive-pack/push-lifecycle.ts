@@ -7,6 +7,7 @@ import type { Log } from '../../base/log.ts'
 import { createKeyedMutex } from '../../concurrency/keyed-mutex.ts'
 import type { Database } from '../../database/database.ts'
 import type { PushRow } from '../../database/schema.ts'
+import type { Publish } from '../../events/events.ts'
 import type { Git } from '../../git/process/git-process.ts'
 import type { RefUpdate } from '../../git/refs/refs.ts'
 import type { Directories } from '../../repositories/directories.ts'
@@ -40,6 +41,7 @@ export type PushLifecycle = PushAuthority & {
 
 type Dependencies = {
   db: Database
+  publish: Publish
   git: Git
   refresh: (principal: Principal) => Promise<Principal | undefined>
   repositories: Pick<Repositories, 'reopen'>

@@ -4,6 +4,7 @@ import type { FaultPoint } from '../../base/fault-points.ts'
 import type { Log } from '../../base/log.ts'
 import type { PlainSettings } from '../../config/settings.ts'
 import type { Database } from '../../database/database.ts'
+import type { Publish } from '../../events/events.ts'
 import type { Git } from '../../git/process/git-process.ts'
 import type { Route } from '../../http/route.ts'
 import type { Directories } from '../../repositories/directories.ts'
@@ -36,6 +37,7 @@ export type Pushes = PushAuthority & {
 
 type Dependencies = {
   db: Database
+  publish: Publish
   git: Git
   /** Reads a principal again; undefined when its token or key is no longer valid. */
   refresh: (principal: Principal) => Promise<Principal | undefined>
@@ -52,6 +54,7 @@ type Dependencies = {
 
 export function createPushes({
   db,
+  publish,
   git,
   refresh,
   repositories,
@@ -76,6 +79,7 @@ export function createPushes({
   })
   const lifecycle = createPushLifecycle({
     db,
+    publish,
     git,
     refresh,
     repositories,

@@ -1,19 +1,20 @@
 import { newId } from '../base/ids.ts'
 import type { Db } from '../database/schema.ts'
-
-/** The kinds of events that a webhook can subscribe to. */
-export const subscribableKinds = ['push', 'workflow'] as const
-
-type Numbered = { seq: number; kind: string; repositoryId: string | null }
+import type { PublishedEvent } from '../events/events.ts'
+import { subscribableKinds } from './subscribable-kinds.ts'
 
 const batchSize = 500
 const subscribable = new Set<string>(subscribableKinds)
 
 /**
- * Creates the deliveries of new events. Each has the sequence number of the previous event for its webhook. The caller
- * holds the lock of the event counter, so calls never overlap.
+ * Subscribes webhooks to the events of their repository: enqueues the deliveries of new events. Each has the sequence
+ * number of the previous event for its webhook.
  */
-export async function fanOut(tx: Db, now: number, events: Numbered[]): Promise<void> {
+export async function enqueueDeliveries(
+  tx: Db,
+  now: number,
+  events: PublishedEvent[],
+): Promise<void> {
   const relevant = events.filter(
     ({ kind, repositoryId }) => repositoryId !== null && subscribable.has(kind),
   )

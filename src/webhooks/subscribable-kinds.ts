@@ -1,0 +1,2 @@
+/** The kinds of events that a webhook can subscribe to. */
+export const subscribableKinds = ['push', 'workflow'] as const
