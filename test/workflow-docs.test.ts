@@ -2,13 +2,9 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import {
-  contextNames,
-  functionsAt,
-  positions,
-} from '../src/workflow-parser/expression-positions.ts'
 import { parseAction, parseWorkflow } from '../src/workflow-parser/parse.ts'
-import { refusedEvents } from '../src/workflow-parser/refused-keys.ts'
+import { unsupportedEvents } from '../src/workflow-parser/unsupported-keys.ts'
+import { availability, contextNames, functionsAt } from '../src/workflow-parser/workflow-keys.ts'
 
 const page = readFileSync(fileURLToPath(new URL('../docs/workflows.md', import.meta.url)), 'utf8')
 
@@ -23,8 +19,8 @@ test('the examples of docs/workflows.md have no faults', () => {
 })
 
 test('docs/workflows.md names all contexts, functions and events that are refused', () => {
-  const functions = functionsAt(positions['step.if'])
-  for (const name of [...contextNames, ...functions, ...Object.keys(refusedEvents)]) {
+  const functions = functionsAt(availability['step.if'])
+  for (const name of [...contextNames, ...functions, ...Object.keys(unsupportedEvents)]) {
     assert.ok(new RegExp(`\\W${name}\\W`).test(page), name)
   }
 })

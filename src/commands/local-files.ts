@@ -64,9 +64,9 @@ async function readActions(top: string, user: Workflow | Action, found: LocalFil
 function missingAction(user: Workflow | Action, folder: string): Fault {
   const steps = 'jobs' in user ? user.jobs.flatMap((job) => job.steps) : user.steps
   const step = steps.find((one) => one.kind === 'action' && one.path === folder)
-  const place = step?.place ?? { file: user.path, line: 1, column: 1 }
+  const position = step?.position ?? { file: user.path, line: 1, column: 1 }
   return {
-    ...place,
+    ...position,
     message: `There is no action.yml in ./${folder}.`,
     instead: 'Add it, or correct the path, which is relative to the top of the repository.',
   }

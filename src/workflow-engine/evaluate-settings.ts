@@ -34,6 +34,6 @@ export function evaluateEnvironment(env: Environment, scope: Scope): Record<stri
   )
 }
 
-function at({ place }: Template): string {
-  return `${place.file}:${place.line}:${place.column}`
+function at({ position }: Template): string {
+  return `${position.file}:${position.line}:${position.column}`
 }

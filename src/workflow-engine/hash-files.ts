@@ -10,8 +10,8 @@ const maxBytes = 128 * 1024 ** 2
 const maxComparisons = 1_000_000_000
 
 /**
- * Creates hashFiles() for a workspace. All calls share one allowance, so create another one after each step, not for
- * each expression.
+ * Creates hashFiles() for a workspace. All calls share one budget, so create another one after each step, not for each
+ * expression.
  */
 export function createHashFiles(workspace: Workspace): Scope['hashFiles'] {
   const left = { entries: maxEntries, bytes: maxBytes }

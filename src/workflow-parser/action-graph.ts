@@ -33,7 +33,7 @@ export function actionGraphFaults(workflows: Workflow[], actions: Action[]): Fau
     if (!action) return { steps: 0, depth: 1 }
     if (known === 'open') {
       const message = `The action ${quoted(`./${path}`)} uses itself, directly or indirectly.`
-      faults.push({ ...step.place, message, instead: 'Remove this step.' })
+      faults.push({ ...step.position, message, instead: 'Remove this step.' })
       return { steps: 0, depth: 1 }
     }
     sizes.set(path, 'open')
@@ -57,10 +57,14 @@ export function actionGraphFaults(workflows: Workflow[], actions: Action[]): Fau
     if (!first) continue
     if (depth > maxDepth) {
       const message = `Actions are nested ${depth} levels deep; the maximum is ${maxDepth}.`
-      faults.push({ ...first.place, message, instead: 'Combine their steps into fewer actions.' })
+      faults.push({
+        ...first.position,
+        message,
+        instead: 'Combine their steps into fewer actions.',
+      })
     } else if (steps > maxSteps) {
       const message = `The workflow has ${steps} steps, including those of its actions; the maximum is ${maxSteps}.`
-      faults.push({ ...first.place, message, instead: 'Use fewer actions, or split the file.' })
+      faults.push({ ...first.position, message, instead: 'Use fewer actions, or split the file.' })
     }
   }
   for (const action of actions) sizeWithin(action)

@@ -1,25 +1,30 @@
 import { data, Evaluator, type Expr } from '@actions/expressions'
 import type { ContextAccess } from '@actions/expressions/ast'
 import type { FunctionDefinition } from '@actions/expressions/funcs/info'
-import { type Allowance, createAllowance, EvaluationError, requireShort } from './allowance.ts'
+import {
+  createEvaluationBudget,
+  type EvaluationBudget,
+  EvaluationError,
+  requireShort,
+} from './evaluation-budget.ts'
 import { costOf, toData } from './expression-data.ts'
 import { createFunctions } from './expression-functions.ts'
 import type { Scope } from './scope.ts'
 
-/** The state that the expressions of one text or tree share: an allowance, and contexts that are converted once. */
+/** The state that the expressions of one text or tree share: a budget, and contexts that are converted once. */
 export type EvaluationSession = {
-  allowance: Allowance
+  budget: EvaluationBudget
   functions: Map<string, FunctionDefinition>
   /** A context by its name in lower case; null when there is none. */
   context: (name: string) => data.ExpressionData
 }
 
 export function createSession(scope: Scope): EvaluationSession {
-  const allowance = createAllowance()
+  const budget = createEvaluationBudget()
   const contexts = new Map<string, data.ExpressionData>()
   return {
-    allowance,
-    functions: createFunctions(scope, allowance),
+    budget,
+    functions: createFunctions(scope, budget),
     context(name) {
       const value = contexts.get(name) ?? translate(name)
       contexts.set(name, value)
@@ -30,7 +35,7 @@ export function createSession(scope: Scope): EvaluationSession {
   function translate(name: string): data.ExpressionData {
     if (!Object.hasOwn(scope.contexts, name)) return new data.Null()
     // As on GitHub's Linux runners, where variable names are case-sensitive.
-    return toData(scope.contexts[name] ?? null, allowance, { exact: name === 'env' })
+    return toData(scope.contexts[name] ?? null, budget, { exact: name === 'env' })
   }
 }
 
@@ -40,7 +45,7 @@ const maxDepth = 250
 /** The cost of a step of the evaluation itself. */
 const stepCost = 8
 
-/** Evaluates an expression within the session's allowance. */
+/** Evaluates an expression within the session's budget. */
 export class BoundedEvaluator extends Evaluator {
   readonly #session: EvaluationSession
   #depth = 0
@@ -48,7 +53,7 @@ export class BoundedEvaluator extends Evaluator {
   constructor(tree: Expr, session: EvaluationSession) {
     super(tree, new data.Dictionary(), session.functions)
     this.#session = session
-    session.allowance.renew()
+    session.budget.startExpression()
   }
 
   protected override eval(node: Expr): data.ExpressionData {
@@ -58,7 +63,7 @@ export class BoundedEvaluator extends Evaluator {
     this.#depth--
     // Every consumer reads the whole value, so its cost is charged here.
     if (value instanceof data.StringData) requireShort(value.value.length)
-    this.#session.allowance.take(costOf(value) + stepCost)
+    this.#session.budget.spend(costOf(value) + stepCost)
     return value
   }
 

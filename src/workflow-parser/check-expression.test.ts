@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { checkCondition, checkTemplate } from './check-expression.ts'
-import type { Position } from './expression-positions.ts'
+import type { WorkflowKey } from './workflow-keys.ts'
 
-const toTemplate = (text: string) => ({ text, place: { file: 'ci.yml', line: 10, column: 5 } })
+const toTemplate = (text: string) => ({ text, position: { file: 'ci.yml', line: 10, column: 5 } })
 
-function faultOf(text: string, position: Position = 'step.run') {
-  const [fault] = checkTemplate(toTemplate(text), position)
+function faultOf(text: string, workflowKey: WorkflowKey = 'step.run') {
+  const [fault] = checkTemplate(toTemplate(text), workflowKey)
   return fault
 }
 
@@ -93,7 +93,7 @@ test('a fault does not repeat a long expression', () => {
 })
 
 test('contexts and functions are known at the places of the documentation', () => {
-  const cases: [Position, good: string[], bad: string[]][] = [
+  const cases: [WorkflowKey, good: string[], bad: string[]][] = [
     ['run-name', ['github', 'inputs', 'vars'], ['env', 'secrets', 'needs', 'hashFiles(1)']],
     ['concurrency', ['github'], ['matrix', 'success()']],
     ['env', ['secrets', 'vars'], ['env', 'matrix', 'runner']],
@@ -112,10 +112,10 @@ test('contexts and functions are known at the places of the documentation', () =
     ['action.step', ['inputs', 'steps', 'env'], ['secrets', 'needs', 'cancelled()']],
     ['action.step.if', ['inputs', 'failure()'], ['secrets', 'needs']],
   ]
-  for (const [position, good, bad] of cases) {
-    for (const text of good) assert.equal(faultOf(`\${{ ${text} }}`, position), undefined, text)
+  for (const [workflowKey, good, bad] of cases) {
+    for (const text of good) assert.equal(faultOf(`\${{ ${text} }}`, workflowKey), undefined, text)
     for (const text of bad) {
-      assert.ok(faultOf(`\${{ ${text} }}`, position), `${text} at ${position}`)
+      assert.ok(faultOf(`\${{ ${text} }}`, workflowKey), `${text} at ${workflowKey}`)
     }
   }
 })

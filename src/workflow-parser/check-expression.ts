@@ -1,38 +1,38 @@
-import { functionsAt, type Position, positions } from './expression-positions.ts'
-import { type ExpressionRefusal, refusals } from './expression-refusals.ts'
+import { type ExpressionMessage, messages } from './expression-messages.ts'
 import { MalformedExpressionError, parseExpression } from './parse-expression.ts'
-import { conditionOf, placeIn, splitTemplate } from './template-parts.ts'
+import { conditionOf, positionIn, splitTemplate } from './template-parts.ts'
 import type { Fault, Template } from './workflow.ts'
+import { availability, functionsAt, type WorkflowKey } from './workflow-keys.ts'
 
 /** The maximum faults reported for one text; a text may have 100,000 expressions. */
 const maxFaults = 20
 
-/** Checks the expressions of a text: syntax, unknown names, and names that are not available at the position. */
-export function checkTemplate(template: Template, position: Position): Fault[] {
+/** Checks the expressions of a text: syntax, unknown names, and names that are not available under the key. */
+export function checkTemplate(template: Template, workflowKey: WorkflowKey): Fault[] {
   const faults: Fault[] = []
   for (const part of splitTemplate(template.text)) {
     if (faults.length === maxFaults) break
-    if (part.kind === 'unclosed') faults.push(toFault(template, part.offset, refusals.unclosed()))
-    if (part.kind === 'expression') faults.push(...checkPart(template, part, position))
+    if (part.kind === 'unclosed') faults.push(toFault(template, part.offset, messages.unclosed()))
+    if (part.kind === 'expression') faults.push(...checkPart(template, part, workflowKey))
   }
   return faults
 }
 
 /** Checks an `if`, where `${{ }}` is optional. An empty one is no condition. */
-export function checkCondition(template: Template, position: Position): Fault[] {
+export function checkCondition(template: Template, workflowKey: WorkflowKey): Fault[] {
   const condition = conditionOf(template.text)
   if (condition.kind === 'none') return []
-  if (condition.kind === 'expression') return checkPart(template, condition, position)
-  const refusal = condition.kind === 'unclosed' ? refusals.unclosed() : refusals.surrounded()
-  return [toFault(template, condition.offset, refusal)]
+  if (condition.kind === 'expression') return checkPart(template, condition, workflowKey)
+  const message = condition.kind === 'unclosed' ? messages.unclosed() : messages.surrounded()
+  return [toFault(template, condition.offset, message)]
 }
 
 function checkPart(
   template: Template,
   { text, offset }: { text: string; offset: number },
-  position: Position,
+  workflowKey: WorkflowKey,
 ): Fault[] {
-  const here = positions[position]
+  const here = availability[workflowKey]
   try {
     const contexts: readonly string[] = here.contexts
     const functions = functionsAt(here).map((name) => name.toLowerCase())
@@ -43,7 +43,7 @@ function checkPart(
         return !known.includes(name.toLowerCase())
       })
       .slice(0, 1)
-      .map((use) => toFault(template, offset + use.offset, refusals.misplaced(use, position)))
+      .map((use) => toFault(template, offset + use.offset, messages.misplaced(use, workflowKey)))
   } catch (fault) {
     if (!(fault instanceof MalformedExpressionError)) throw fault
     return [toFault(template, offset + fault.offset, fault)]
@@ -53,7 +53,7 @@ function checkPart(
 function toFault(
   template: Template,
   offset: number,
-  { message, instead }: ExpressionRefusal,
+  { message, instead }: ExpressionMessage,
 ): Fault {
-  return { ...placeIn(template, offset), message, instead }
+  return { ...positionIn(template, offset), message, instead }
 }

@@ -16,6 +16,6 @@ export function checkPermissions(field: Field | undefined, faults: FaultList): v
     const message = isWrite
       ? 'Runs have no token, so write access cannot be granted.'
       : 'This is not a valid access level.'
-    faults.add(value.place, message, instead)
+    faults.add(value.position, message, instead)
   }
 }

@@ -11,5 +11,5 @@ export function checkShell(field: Field | undefined, faults: FaultList): void {
   const message = `The shell ${quoted(shell)} is not supported.`
   const instead =
     'Write bash, sh, python, or a command with {0} for the path of the script, such as "perl {0}".'
-  faults.add(field.node.place, message, instead)
+  faults.add(field.node.position, message, instead)
 }

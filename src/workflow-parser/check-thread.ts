@@ -1,7 +1,7 @@
 import { extname } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
-import type { CheckAnswer, CheckQuestion } from './check-worker.ts'
+import type { CheckRequest, CheckResponse } from './check-worker.ts'
 
 const program = new URL(`./check-worker${extname(import.meta.url)}`, import.meta.url)
 const startTimeoutMs = 30_000
@@ -27,21 +27,21 @@ export function createCheckThread({ timeoutMs }: { timeoutMs: number }) {
 
   return {
     /** Throws when the thread fails or exceeds its time or memory; the next call starts a new thread. */
-    async ask(question: CheckQuestion): Promise<CheckAnswer> {
-      const asked = worker ?? (await start())
+    async check(request: CheckRequest): Promise<CheckResponse> {
+      const running = worker ?? (await start())
       // Only a busy thread keeps the process alive.
-      asked.ref()
+      running.ref()
       try {
-        const before = await asked.cpuUsage().catch(() => {
+        const before = await running.cpuUsage().catch(() => {
           throw new CheckError('was stopped')
         })
-        asked.postMessage(question)
+        running.postMessage(request)
         // Both ends belong to this program.
-        return (await receive(asked, (signal) =>
-          untilWorked(asked, { before, timeoutMs, signal }),
-        )) as CheckAnswer
+        return (await receive(running, (signal) =>
+          untilWorked(running, { before, timeoutMs, signal }),
+        )) as CheckResponse
       } finally {
-        asked.unref()
+        running.unref()
       }
     },
 

@@ -3,22 +3,22 @@ import { parseAction, parseWorkflow } from './parse.ts'
 import type { Action, Fault, SourceFile, Workflow } from './workflow.ts'
 
 /** A request to the thread, one file at a time. */
-export type CheckQuestion = { kind: 'workflow' | 'action'; file: SourceFile }
+export type CheckRequest = { kind: 'workflow' | 'action'; file: SourceFile }
 
-export type CheckAnswer = { result: Workflow | Action | undefined; faults: Fault[] }
+export type CheckResponse = { result: Workflow | Action | undefined; faults: Fault[] }
 
-parentPort?.on('message', ({ kind, file }: CheckQuestion) => {
+parentPort?.on('message', ({ kind, file }: CheckRequest) => {
   if (kind === 'workflow') {
     const { workflow, faults } = parseWorkflow(file)
-    answer({ result: workflow, faults })
+    respond({ result: workflow, faults })
   } else {
     const { action, faults } = parseAction(file)
-    answer({ result: action, faults })
+    respond({ result: action, faults })
   }
 })
 // Signals that the thread is loaded, so loading does not count as time for a file.
 parentPort?.postMessage('ready')
 
-function answer(what: CheckAnswer): void {
-  parentPort?.postMessage(what)
+function respond(response: CheckResponse): void {
+  parentPort?.postMessage(response)
 }

@@ -1,6 +1,6 @@
 import { actionGraphFaults, actionSteps, folderOfAction, missingFolders } from './action-graph.ts'
 import { CheckError, createCheckThread } from './check-thread.ts'
-import type { CheckAnswer, CheckQuestion } from './check-worker.ts'
+import type { CheckRequest, CheckResponse } from './check-worker.ts'
 import { quoted } from './fault-list.ts'
 import { fileMaxBytes } from './source-text.ts'
 import type { Action, Fault, SourceFile, Workflow } from './workflow.ts'
@@ -34,7 +34,7 @@ export function createChecker({ timeoutMs = 1000, idleMs = 5 * 60_000 } = {}) {
   let idle: NodeJS.Timeout | undefined
 
   /** Runs checks one at a time; the thread ends some time after the last. */
-  async function inTurn<T>(work: () => Promise<T>): Promise<T> {
+  async function serialize<T>(work: () => Promise<T>): Promise<T> {
     if (waiting >= maxWaiting) {
       throw new CheckerBusyError('too many workflow files are waiting to be checked')
     }
@@ -47,17 +47,17 @@ export function createChecker({ timeoutMs = 1000, idleMs = 5 * 60_000 } = {}) {
     } finally {
       waiting -= 1
       if (waiting === 0 && !isClosed) {
-        idle = setTimeout(() => void inTurn(() => thread.end()), idleMs).unref()
+        idle = setTimeout(() => void serialize(() => thread.end()), idleMs).unref()
       }
     }
   }
 
-  async function ask(kind: CheckQuestion['kind'], file: SourceFile): Promise<CheckAnswer> {
+  async function check(kind: CheckRequest['kind'], file: SourceFile): Promise<CheckResponse> {
     // The parser would report the same; this avoids sending an oversized file to the thread.
     const text = file.text.slice(0, fileMaxBytes + 1)
     try {
       if (isClosed) throw new CheckError('was stopped')
-      return await thread.ask({ kind, file: { path: file.path, text } })
+      return await thread.check({ kind, file: { path: file.path, text } })
     } catch (failure) {
       if (!(failure instanceof CheckError)) throw failure
       return { result: undefined, faults: [toFault(file, failure)] }
@@ -67,16 +67,16 @@ export function createChecker({ timeoutMs = 1000, idleMs = 5 * 60_000 } = {}) {
   return {
     /** Throws CheckerBusyError when too many checks are waiting. */
     check: (files: SourceFile[], actions: SourceFile[]): Promise<Checked> =>
-      inTurn(async () => {
+      serialize(async () => {
         const checked: Checked = { workflows: [], actions: [], missingActions: [] }
         for (const file of files) {
-          const { result, faults } = await ask('workflow', file)
+          const { result, faults } = await check('workflow', file)
           // The thread responds to a workflow with a workflow.
           const workflow = result as Workflow | undefined
           checked.workflows.push({ path: file.path, workflow, faults })
         }
         for (const file of actions) {
-          const { result, faults } = await ask('action', file)
+          const { result, faults } = await check('action', file)
           const action = result as Action | undefined
           checked.actions.push({ path: file.path, action, faults })
         }
@@ -100,8 +100,8 @@ export function missingActionFaults({ workflows, actions, missingActions }: Chec
   return users
     .flatMap((user) => (user ? actionSteps(user) : []))
     .filter(({ path }) => missingActions.includes(path))
-    .map(({ path, place }) => ({
-      ...place,
+    .map(({ path, position }) => ({
+      ...position,
       message: `There is no file action.yml in ${quoted(`./${path}`)}.`,
       instead: 'Add one to the commit, or name the folder that has one.',
     }))

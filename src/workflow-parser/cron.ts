@@ -1,6 +1,6 @@
 import { Cron } from 'croner'
 import { quoted } from './fault-list.ts'
-import type { FieldRefusal } from './fields.ts'
+import type { FieldMessage } from './fields.ts'
 
 const month = '(?:\\d{1,2}|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)'
 const weekday = '(?:[0-7]|sun|mon|tue|wed|thu|fri|sat)'
@@ -13,7 +13,7 @@ const fields = [ordinal, ordinal, ordinal, month, weekday].map((value) => {
 })
 
 /** Checks a cron expression and its time zone. */
-export function cronFault(cron: string, timezone: string | undefined): FieldRefusal | undefined {
+export function cronFault(cron: string, timezone: string | undefined): FieldMessage | undefined {
   const example = 'Write minute, hour, day, month and weekday: "30 4 * * 1-5".'
   if (cron.startsWith('@')) return [`Names such as ${quoted(cron)} are not supported.`, example]
   const parts = cron.trim().split(/\s+/)

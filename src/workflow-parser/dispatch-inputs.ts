@@ -1,5 +1,5 @@
 import { listed, quoted } from './fault-list.ts'
-import { nearest } from './nearest.ts'
+import { suggest } from './suggest.ts'
 import type { Input } from './workflow.ts'
 
 const maxCharacters = 65_535
@@ -21,7 +21,7 @@ export function readInputs(
   const names = Object.keys(inputs)
   for (const name of Object.keys(given)) {
     if (Object.hasOwn(inputs, name)) continue
-    const similar = nearest(name, names)
+    const similar = suggest(name, names)
     const advice = similar ? ` Did you mean ${quoted(similar)}?` : ''
     faults.push({ input: name, message: `The workflow has no input ${quoted(name)}.${advice}` })
   }

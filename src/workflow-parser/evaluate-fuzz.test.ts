@@ -6,10 +6,10 @@ import { checkCondition, checkTemplate } from './check-expression.ts'
 import { containsText } from './contains-text.ts'
 import { evaluateCondition, evaluateText, evaluateValue } from './evaluate.ts'
 import { ExpressionError } from './expression-error.ts'
-import { type Position, positions } from './expression-positions.ts'
 import { MalformedExpressionError } from './parse-expression.ts'
 import type { Scope } from './scope.ts'
 import type { Fault } from './workflow.ts'
+import { availability, type WorkflowKey } from './workflow-keys.ts'
 
 const scope: Scope = {
   contexts: {
@@ -55,16 +55,16 @@ const text = fc.oneof(
   fc.tuple(ofPieces, braced, ofPieces).map((list) => list.join('')),
   fc.string({ unit: 'binary' }).map((content) => `\${{${content}}}`),
 )
-const position = fc.constantFrom(...(Object.keys(positions) as Position[]))
+const workflowKey = fc.constantFrom(...(Object.keys(availability) as WorkflowKey[]))
 
 const toTemplate = (content: string) => ({
   text: content,
-  place: { file: 'ci.yml', line: 5, column: 3 },
+  position: { file: 'ci.yml', line: 5, column: 3 },
 })
 
 test('any text is checked without a fault of ours, and evaluated or refused in words', () => {
   fc.assert(
-    fc.property(text, position, (content, at) => {
+    fc.property(text, workflowKey, (content, at) => {
       const template = toTemplate(content)
       for (const fault of [...checkTemplate(template, at), ...checkCondition(template, at)]) {
         const lines = content.split('\n')
@@ -83,7 +83,7 @@ test('any text is checked without a fault of ours, and evaluated or refused in w
 
 test('checking and evaluating agree on what is understood', () => {
   fc.assert(
-    fc.property(text, position, (content, at) => {
+    fc.property(text, workflowKey, (content, at) => {
       const template = toTemplate(content)
       const faults = checkTemplate(template, at)
       const thrown = onlyFaults(() => evaluateText(template, scope))

@@ -6,7 +6,7 @@ import { ExpressionError } from './expression-error.ts'
 import type { Scope } from './scope.ts'
 
 const mebibyte = 1_048_576
-const toTemplate = (text: string) => ({ text, place: { file: 'ci.yml', line: 1, column: 1 } })
+const toTemplate = (text: string) => ({ text, position: { file: 'ci.yml', line: 1, column: 1 } })
 
 /** As many repetitions of a text as have this length. */
 const fill = (text: string, length: number) => text.repeat(Math.floor(length / text.length))

@@ -4,8 +4,8 @@ import { evaluateCondition, evaluateText, evaluateTree, evaluateValue } from './
 import { ExpressionError } from './expression-error.ts'
 import type { Json, Scope } from './scope.ts'
 
-const place = { file: 'ci.yml', line: 3, column: 7 }
-const toTemplate = (text: string) => ({ text, place })
+const position = { file: 'ci.yml', line: 3, column: 7 }
+const toTemplate = (text: string) => ({ text, position })
 
 const fruits = [
   { name: 'apple', tags: ['a', 'b'] },
@@ -281,7 +281,7 @@ test('a fault tells its place and no values', () => {
       (fault) => {
         assert.ok(fault instanceof ExpressionError)
         assert.match(fault.message, message)
-        const { line, file } = fault.place
+        const { line, file } = fault.position
         assert.deepEqual({ line, file }, { line: 3, file: 'ci.yml' })
         return expression.startsWith('failure') || !fault.message.includes('s3cret')
       },

@@ -1,13 +1,13 @@
 import { type data, ExpressionEvaluationError } from '@actions/expressions'
 import { falsy } from '@actions/expressions/result'
-import { EvaluationError, maxTextLength } from './allowance.ts'
 import { BoundedEvaluator, createSession, type EvaluationSession } from './bounded-evaluator.ts'
+import { EvaluationError, maxTextLength } from './evaluation-budget.ts'
 import { toJson } from './expression-data.ts'
 import { ExpressionError } from './expression-error.ts'
-import { refusals } from './expression-refusals.ts'
+import { messages } from './expression-messages.ts'
 import { MalformedExpressionError, parseExpression } from './parse-expression.ts'
 import type { Json, Scope } from './scope.ts'
-import { conditionOf, placeIn, splitTemplate } from './template-parts.ts'
+import { conditionOf, positionIn, splitTemplate } from './template-parts.ts'
 import type { Template, TemplateTree } from './workflow.ts'
 
 /** Evaluates a text. As on GitHub, null becomes empty, and lists and objects become `Array` and `Object`. */
@@ -30,8 +30,8 @@ export function evaluateCondition(template: Template | undefined, scope: Scope):
   const condition = conditionOf(template?.text ?? '')
   if (template === undefined || condition.kind === 'none') return scope.status.success
   if (condition.kind !== 'expression') {
-    const { message } = condition.kind === 'unclosed' ? refusals.unclosed() : refusals.surrounded()
-    throw new ExpressionError(placeIn(template, condition.offset), message)
+    const { message } = condition.kind === 'unclosed' ? messages.unclosed() : messages.surrounded()
+    throw new ExpressionError(positionIn(template, condition.offset), message)
   }
   const { uses } = within(template, condition.offset, () => parseExpression(condition.text))
   const asksStatus = uses.some(({ kind, name }) => kind === 'function' && isStatus(name))
@@ -66,14 +66,14 @@ function textOf(template: Template, session: EvaluationSession): string {
   let length = 0
   for (const part of splitTemplate(template.text)) {
     if (part.kind === 'unclosed') {
-      throw new ExpressionError(placeIn(template, part.offset), refusals.unclosed().message)
+      throw new ExpressionError(positionIn(template, part.offset), messages.unclosed().message)
     }
     const isLiteral = part.kind === 'text'
     const piece = isLiteral ? part.text : dataOf(template, part, session).coerceString()
     length += piece.length
     if (!isLiteral && length > maxTextLength) {
       const message = 'The text with the values of its expressions is larger than 1 MiB.'
-      throw new ExpressionError(placeIn(template, part.offset), message)
+      throw new ExpressionError(positionIn(template, part.offset), message)
     }
     pieces.push(piece)
   }
@@ -96,12 +96,12 @@ function within<T>(template: Template, offset: number, work: () => T): T {
     return work()
   } catch (fault) {
     if (fault instanceof MalformedExpressionError) {
-      const place = placeIn(template, offset + fault.offset)
-      throw new ExpressionError(place, `${fault.message} ${fault.instead}`, { cause: fault })
+      const position = positionIn(template, offset + fault.offset)
+      throw new ExpressionError(position, `${fault.message} ${fault.instead}`, { cause: fault })
     }
     const reason = reasonOf(fault)
     if (reason === undefined) throw fault
-    throw new ExpressionError(placeIn(template, offset), reason, { cause: fault })
+    throw new ExpressionError(positionIn(template, offset), reason, { cause: fault })
   }
 }
 

@@ -1,5 +1,5 @@
 import { data } from '@actions/expressions'
-import { type Allowance, EvaluationError, nodeCost } from './allowance.ts'
+import { type EvaluationBudget, EvaluationError, nodeCost } from './evaluation-budget.ts'
 import type { Json } from './scope.ts'
 
 type Pair = ReturnType<data.Dictionary['pairs']>[number]
@@ -53,10 +53,10 @@ class Mapping extends data.Dictionary {
 /** Converts a value for the library. Throws EvaluationError if it is too large; `exact` applies to its top level. */
 export function toData(
   value: Json,
-  allowance: Allowance,
+  budget: EvaluationBudget,
   { exact = false, depth = 0 } = {},
 ): data.ExpressionData {
-  allowance.take(nodeCost)
+  budget.spend(nodeCost)
   if (value === null) return new data.Null()
   if (typeof value === 'string') return new data.StringData(value)
   if (typeof value === 'number') return new data.NumberData(value)
@@ -67,7 +67,7 @@ export function toData(
   const below = { depth: depth + 1 }
   if (Array.isArray(value)) {
     const list = new data.Array()
-    for (const item of value) list.add(toData(item, allowance, below))
+    for (const item of value) list.add(toData(item, budget, below))
     return list
   }
   const names = Object.keys(value)
@@ -75,9 +75,9 @@ export function toData(
     throw new EvaluationError(`An object of the value has more than ${maxNames} names.`)
   }
   // The tables of an object cost memory even when empty.
-  allowance.take(3 * nodeCost)
+  budget.spend(3 * nodeCost)
   const mapping = new Mapping({ exact })
-  for (const name of names) mapping.add(name, toData(value[name] ?? null, allowance, below))
+  for (const name of names) mapping.add(name, toData(value[name] ?? null, budget, below))
   return mapping
 }
 

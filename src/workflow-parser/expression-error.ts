@@ -3,10 +3,10 @@ import type { SourcePosition } from './workflow.ts'
 /** An expression that cannot be evaluated, with its position. The message is for users and never contains a value. */
 export class ExpressionError extends Error {
   override readonly name = 'ExpressionError'
-  readonly place: SourcePosition
+  readonly position: SourcePosition
 
-  constructor(place: SourcePosition, message: string, options?: ErrorOptions) {
+  constructor(position: SourcePosition, message: string, options?: ErrorOptions) {
     super(message, options)
-    this.place = place
+    this.position = position
   }
 }

@@ -1,20 +1,20 @@
 import { data, wellKnownFunctions } from '@actions/expressions'
 import type { FunctionDefinition } from '@actions/expressions/funcs/info'
 import { equals } from '@actions/expressions/result'
-import { type Allowance, EvaluationError, requireShort } from './allowance.ts'
 import { containsText } from './contains-text.ts'
+import { type EvaluationBudget, EvaluationError, requireShort } from './evaluation-budget.ts'
 import { toData } from './expression-data.ts'
-import { allFunctions } from './expression-positions.ts'
 import { formatText } from './format-text.ts'
 import { toJsonText } from './json-text.ts'
 import type { Json, Scope } from './scope.ts'
+import { allFunctions } from './workflow-keys.ts'
 
 type Value = data.ExpressionData
 
 /** Functions keyed by lower-case name, as the library's evaluator requires. */
 export function createFunctions(
   scope: Scope,
-  allowance: Allowance,
+  budget: EvaluationBudget,
 ): Map<string, FunctionDefinition> {
   const { status } = scope
   const calls: Record<string, (...args: Value[]) => Value> = {
@@ -25,9 +25,9 @@ export function createFunctions(
     failure: (...jobs) =>
       toBoolean(jobs.length === 0 ? status.failure : resultsOf(jobs, scope).some(isFailure)),
     hashfiles: (...patterns) => new data.StringData(hashFiles(patterns.map(toText), scope)),
-    contains: (searched, item) => toBoolean(contains(searched, item, allowance)),
+    contains: (searched, item) => toBoolean(contains(searched, item, budget)),
     format: (pattern, ...values) => toTextData(formatText(toText(pattern), values.map(toText))),
-    fromjson: (text) => toData(parseJson(toText(text)), allowance),
+    fromjson: (text) => toData(parseJson(toText(text)), budget),
     join: (list, separator) => toTextData(joinTexts(list, separator)),
     tojson: (value) => toTextData(value === undefined ? '' : toJsonText(value)),
   }
@@ -37,15 +37,15 @@ export function createFunctions(
       const name = signature.name.toLowerCase()
       const call = calls[name] ?? wellKnownFunctions[name]?.call
       if (call === undefined) throw new Error(`the function ${name} is not implemented`)
-      return [name, { ...signature, call: charged(call, allowance) }]
+      return [name, { ...signature, call: charged(call, budget) }]
     }),
   )
 }
 
 /** Charges intermediate values; the evaluator charges the result of a function. */
-function charged(call: (...args: Value[]) => Value, allowance: Allowance) {
+function charged(call: (...args: Value[]) => Value, budget: EvaluationBudget) {
   return (...args: Value[]) => {
-    allowance.take(args.length)
+    budget.spend(args.length)
     return call(...args)
   }
 }
@@ -91,14 +91,14 @@ function hashFiles(patterns: string[], scope: Scope): string {
 function contains(
   searched: Value | undefined,
   item: Value | undefined,
-  allowance: Allowance,
+  budget: EvaluationBudget,
 ): boolean {
   if (searched === undefined || item === undefined) return false
   if (searched instanceof data.Array) {
     return searched.values().some((element) => {
       // Each comparison folds both texts anew.
       if (element.primitive && item.primitive) {
-        allowance.take(toText(element).length + toText(item).length)
+        budget.spend(toText(element).length + toText(item).length)
       }
       return equals(item, element)
     })

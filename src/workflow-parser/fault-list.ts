@@ -2,7 +2,7 @@ import type { Fault, SourceFile, SourcePosition } from './workflow.ts'
 
 /** Collects the faults of a file. */
 export type FaultList = {
-  add: (place: SourcePosition, message: string, instead: string) => void
+  add: (position: SourcePosition, message: string, instead: string) => void
   addAll: (faults: Fault[]) => void
   /** The number of faults so far. */
   count: () => number
@@ -15,7 +15,7 @@ const maxFaults = 50
 export function createFaultList({ text }: SourceFile): FaultList {
   const found: Fault[] = []
   return {
-    add: (place, message, instead) => void found.push({ ...place, message, instead }),
+    add: (position, message, instead) => void found.push({ ...position, message, instead }),
     addAll: (faults) => void found.push(...faults),
     count: () => found.length,
     all() {

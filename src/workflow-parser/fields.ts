@@ -1,6 +1,6 @@
 import { type FaultList, listed, quoted } from './fault-list.ts'
-import { nearest } from './nearest.ts'
 import type { MapNode, SourceNode } from './source-node.ts'
+import { suggest } from './suggest.ts'
 import type { SourcePosition } from './workflow.ts'
 
 /** The keys of one kind of mapping. */
@@ -9,13 +9,13 @@ export type Shape<Key extends string = string> = {
   name: string
   keys: readonly Key[]
   /** Keys that users know from elsewhere, with their messages. */
-  refused?: Readonly<Record<string, FieldRefusal>>
+  unsupported?: Readonly<Record<string, FieldMessage>>
 }
 
-export type FieldRefusal = readonly [message: string, instead: string]
+export type FieldMessage = readonly [message: string, instead: string]
 
 /** A value and its name in messages. */
-export type Field = { label: string; node: SourceNode; keyPlace: SourcePosition }
+export type Field = { label: string; node: SourceNode; keyPosition: SourcePosition }
 
 export type Fields<Key extends string = string> = { get: (key: Key) => Field | undefined }
 
@@ -31,10 +31,10 @@ export function openFields<Key extends string>(
   const map = openMap(field, faults, `Write the keys of ${shape.name}: ${listed(shape.keys)}.`)
   if (!map) return undefined
   const found = new Map<string, Field>()
-  for (const { key, keyPlace, value } of map.entries) {
+  for (const { key, keyPosition, value } of map.entries) {
     const isKnown = shape.keys.some((known) => known === key)
-    if (isKnown) found.set(key, { label: quoted(key), node: value, keyPlace })
-    else faults.add(keyPlace, ...refuseKey(key, shape, faults.count() < maxSuggestions))
+    if (isKnown) found.set(key, { label: quoted(key), node: value, keyPosition })
+    else faults.add(keyPosition, ...faultOfKey(key, shape, faults.count() < maxSuggestions))
   }
   return { get: (key) => found.get(key) }
 }
@@ -42,17 +42,21 @@ export function openFields<Key extends string>(
 /** Returns the mapping of a field; otherwise reports a fault. */
 export function openMap(field: Field, faults: FaultList, instead: string): MapNode | undefined {
   if (field.node.kind === 'map') return field.node
-  faults.add(field.node.place, `${field.label} is ${kindOf(field.node)}, not a mapping.`, instead)
+  faults.add(
+    field.node.position,
+    `${field.label} is ${kindOf(field.node)}, not a mapping.`,
+    instead,
+  )
   return undefined
 }
 
 /** Opens a mapping whose keys are chosen by the author of the file. */
 export function openNamed(field: Field, faults: FaultList, instead: string): NamedField[] {
-  return (openMap(field, faults, instead)?.entries ?? []).map(({ key, keyPlace, value }) => ({
+  return (openMap(field, faults, instead)?.entries ?? []).map(({ key, keyPosition, value }) => ({
     name: key,
     label: quoted(key),
     node: value,
-    keyPlace,
+    keyPosition,
   }))
 }
 
@@ -61,7 +65,7 @@ export type NamedField = Field & { name: string }
 /** Opens a list; otherwise reports a fault and returns undefined. */
 export function openList(field: Field, faults: FaultList, instead: string): Field[] | undefined {
   if (field.node.kind === 'list') return itemsOf(field)
-  faults.add(field.node.place, `${field.label} is ${kindOf(field.node)}, not a list.`, instead)
+  faults.add(field.node.position, `${field.label} is ${kindOf(field.node)}, not a list.`, instead)
   return undefined
 }
 
@@ -71,7 +75,7 @@ export function itemsOf(field: Field): Field[] {
   return field.node.items.map((node) => ({
     label: `An item of ${field.label}`,
     node,
-    keyPlace: node.place,
+    keyPosition: node.position,
   }))
 }
 
@@ -84,10 +88,14 @@ export function kindOf(node: SourceNode): string {
   return typeof node.value === 'number' ? 'a number' : 'true or false'
 }
 
-function refuseKey(key: string, { name, keys, refused }: Shape, mayCompare: boolean): FieldRefusal {
-  const known = refused && Object.hasOwn(refused, key) ? refused[key] : undefined
+function faultOfKey(
+  key: string,
+  { name, keys, unsupported }: Shape,
+  mayCompare: boolean,
+): FieldMessage {
+  const known = unsupported && Object.hasOwn(unsupported, key) ? unsupported[key] : undefined
   if (known) return known
-  const similar = mayCompare ? nearest(key, keys) : undefined
+  const similar = mayCompare ? suggest(key, keys) : undefined
   const instead = similar ? `Write ${quoted(similar)}.` : `Use one of ${listed(keys)}.`
   return [`Unexpected key ${quoted(key)} in ${name}.`, instead]
 }

@@ -1,5 +1,5 @@
 import { quoted } from './fault-list.ts'
-import type { FieldRefusal } from './fields.ts'
+import type { FieldMessage } from './fields.ts'
 
 // The patterns for branches, tags and paths of GitHub's "Filter pattern cheat sheet".
 
@@ -13,7 +13,7 @@ type Part =
   | { kind: 'folders' }
 
 /** Checks a pattern. The caller handles a leading `!`. */
-export function patternFault(pattern: string): FieldRefusal | undefined {
+export function patternFault(pattern: string): FieldMessage | undefined {
   if (pattern.length > maxLength) {
     return [`A pattern is longer than ${maxLength} characters.`, 'Write a shorter pattern.']
   }
@@ -24,31 +24,31 @@ export function patternFault(pattern: string): FieldRefusal | undefined {
 }
 
 /** The number of matching steps left; below 0 the results are not valid. */
-export type Effort = { left: number }
+export type MatchBudget = { left: number }
 
 /** Compiles a pattern to a predicate for whole names. Takes steps proportional to the product of both lengths. */
-export function compilePattern(pattern: string): (name: string, effort: Effort) => boolean {
+export function compilePattern(pattern: string): (name: string, budget: MatchBudget) => boolean {
   const parts = parsePattern(pattern)
   if (!Array.isArray(parts)) return () => false
-  return (name, effort) => {
+  return (name, budget) => {
     // In which step each place was reached last, so that it is followed once.
     const seen = new Uint32Array(parts.length + 1)
     let step = 1
-    let places = reached(parts, [0], seen, step)
+    let positions = reached(parts, [0], seen, step)
     for (const character of name) {
-      effort.left -= places.length
-      if (places.length === 0 || effort.left < 0) return false
+      budget.left -= positions.length
+      if (positions.length === 0 || budget.left < 0) return false
       const next: number[] = []
-      for (const at of places) {
+      for (const at of positions) {
         const part = parts[at]
         if (part?.kind !== 'character' || !part.fits(character)) continue
         next.push(at + 1)
         if (part.max === many) next.push(at)
       }
       step += 1
-      places = reached(parts, next, seen, step)
+      positions = reached(parts, next, seen, step)
     }
-    return places.includes(parts.length)
+    return positions.includes(parts.length)
   }
 }
 

@@ -1,4 +1,4 @@
-import { EvaluationError, requireShort } from './allowance.ts'
+import { EvaluationError, requireShort } from './evaluation-budget.ts'
 
 /** `format('{0} {{ }}', …)`. The library's version takes quadratic time and unbounded memory. */
 export function formatText(pattern: string, values: string[]): string {

@@ -11,12 +11,12 @@ export function isSecretName(text: string): boolean {
 }
 
 /** Reports an invalid id; ids appear in expressions: `steps.<id>.outputs.<id>`. */
-export function checkIdentifier(name: string, place: SourcePosition, faults: FaultList): void {
+export function checkIdentifier(name: string, position: SourcePosition, faults: FaultList): void {
   if (identifier.test(name) && !name.startsWith('__')) return
   const message = `${quoted(name)} is not a valid identifier.`
   const instead =
     'Use up to 100 letters, digits, "-" and "_"; start with a letter or one "_" ("__" is reserved).'
-  faults.add(place, message, instead)
+  faults.add(position, message, instead)
 }
 
 /**
@@ -25,9 +25,9 @@ export function checkIdentifier(name: string, place: SourcePosition, faults: Fau
 export function openIdentified(field: Field, faults: FaultList, instead: string): NamedField[] {
   const fields = openNamed(field, faults, instead)
   const unique = createUniqueness(faults)
-  for (const { name, keyPlace } of fields) {
-    checkIdentifier(name, keyPlace, faults)
-    unique.check(name, keyPlace)
+  for (const { name, keyPosition } of fields) {
+    checkIdentifier(name, keyPosition, faults)
+    unique.check(name, keyPosition)
   }
   return fields
 }
@@ -36,11 +36,11 @@ export function openIdentified(field: Field, faults: FaultList, instead: string)
 export function createUniqueness(faults: FaultList) {
   const seen = new Map<string, SourcePosition>()
   return {
-    check(name: string, place: SourcePosition): void {
+    check(name: string, position: SourcePosition): void {
       const earlier = seen.get(name.toLowerCase())
-      if (!earlier) return void seen.set(name.toLowerCase(), place)
+      if (!earlier) return void seen.set(name.toLowerCase(), position)
       const message = `The name ${quoted(name)} is already used in line ${earlier.line}; names are case-insensitive.`
-      faults.add(place, message, 'Choose another name.')
+      faults.add(position, message, 'Choose another name.')
     },
   }
 }

@@ -1,5 +1,5 @@
 import { data } from '@actions/expressions'
-import { requireShort } from './allowance.ts'
+import { requireShort } from './evaluation-budget.ts'
 
 /** Serializes a value like `JSON.stringify` with two spaces. Throws EvaluationError as soon as it is too long. */
 export function toJsonText(value: data.ExpressionData): string {

@@ -36,9 +36,9 @@ test('a push that takes too long to look at starts the workflow, as one with too
 })
 
 test('many stars take no more steps than the lengths say', () => {
-  const effort = { left: 1000 * 301 }
-  assert.equal(compilePattern(`${'**a'.repeat(100)}b`)('a'.repeat(1000), effort), false)
-  assert.ok(effort.left > 0)
+  const budget = { left: 1000 * 301 }
+  assert.equal(compilePattern(`${'**a'.repeat(100)}b`)('a'.repeat(1000), budget), false)
+  assert.ok(budget.left > 0)
 })
 
 test('what is no pattern is told', () => {

@@ -1,4 +1,4 @@
-import { compilePattern, type Effort } from './filter-pattern.ts'
+import { compilePattern, type MatchBudget } from './filter-pattern.ts'
 import type { PushFilter } from './workflow.ts'
 
 /** A ref that was pushed. */
@@ -19,14 +19,14 @@ const maxSteps = 5_000_000
  * filters apply to branches, except to new ones, whose changes are unknown.
  */
 export function matchesPush(filter: PushFilter, push: PushedRef): boolean {
-  const effort = { left: maxSteps }
-  return isWanted(filter, push, effort) || effort.left < 0
+  const budget = { left: maxSteps }
+  return isWanted(filter, push, budget) || budget.left < 0
 }
 
 function isWanted(
   filter: PushFilter,
   { ref, changedPaths, isNew }: PushedRef,
-  effort: Effort,
+  budget: MatchBudget,
 ): boolean {
   const { branches, branchesIgnore, tags, tagsIgnore } = filter
   const hasBranches = (branches ?? branchesIgnore) !== undefined
@@ -34,25 +34,25 @@ function isWanted(
   const branch = shortName(ref, 'refs/heads/')
   const tag = shortName(ref, 'refs/tags/')
   if (tag !== undefined) {
-    return (hasTags || !hasBranches) && passes(tag, tags, tagsIgnore, effort)
+    return (hasTags || !hasBranches) && passes(tag, tags, tagsIgnore, budget)
   }
   if (branch === undefined || (hasTags && !hasBranches)) return false
-  if (!passes(branch, branches, branchesIgnore, effort)) return false
-  return isNew || changedPaths === 'unknown' || passesPaths(filter, changedPaths, effort)
+  if (!passes(branch, branches, branchesIgnore, budget)) return false
+  return isNew || changedPaths === 'unknown' || passesPaths(filter, changedPaths, budget)
 }
 
 // A push without changes matches neither `paths` nor `paths-ignore`.
 function passesPaths(
   { paths, pathsIgnore }: PushFilter,
   changedPaths: readonly string[],
-  effort: Effort,
+  budget: MatchBudget,
 ): boolean {
   if (paths) {
-    const isListed = createMatcher(paths, effort)
+    const isListed = createMatcher(paths, budget)
     return changedPaths.some(isListed)
   }
   if (!pathsIgnore || changedPaths.length === 0) return true
-  const isIgnored = createMatcher(pathsIgnore, effort)
+  const isIgnored = createMatcher(pathsIgnore, budget)
   return changedPaths.some((path) => !isIgnored(path))
 }
 
@@ -60,21 +60,24 @@ function passes(
   name: string,
   patterns: string[] | undefined,
   ignored: string[] | undefined,
-  effort: Effort,
+  budget: MatchBudget,
 ): boolean {
-  if (patterns) return createMatcher(patterns, effort)(name)
-  return !ignored || !createMatcher(ignored, effort)(name)
+  if (patterns) return createMatcher(patterns, budget)(name)
+  return !ignored || !createMatcher(ignored, budget)(name)
 }
 
 /** The last matching pattern decides; one with `!` excludes. */
-function createMatcher(patterns: readonly string[], effort: Effort): (name: string) => boolean {
+function createMatcher(
+  patterns: readonly string[],
+  budget: MatchBudget,
+): (name: string) => boolean {
   const rules = patterns.map((pattern) => ({
-    takesOut: pattern.startsWith('!'),
+    isNegated: pattern.startsWith('!'),
     matches: compilePattern(pattern.replace(/^!/, '')),
   }))
   return (name) => {
-    const decisive = rules.findLast(({ matches }) => matches(name, effort))
-    return decisive !== undefined && !decisive.takesOut
+    const decisive = rules.findLast(({ matches }) => matches(name, budget))
+    return decisive !== undefined && !decisive.isNegated
   }
 }
 

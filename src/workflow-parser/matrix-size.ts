@@ -13,14 +13,14 @@ type Combination = Record<string, string>
 /** Reports a matrix without expressions that has too many jobs. Others are counted when they run. */
 export function checkMatrixSize(
   matrix: Exclude<Matrix, Template>,
-  place: SourcePosition,
+  position: SourcePosition,
   faults: FaultList,
 ): void {
   const size = matrixSize(matrix)
   if (size === undefined || size <= maxJobs) return
   const count = size > maxCombinations ? 'too many' : size
   const message = `The matrix expands to ${count} jobs; the maximum is ${maxJobs}.`
-  faults.add(place, message, 'Use fewer values, or split the job.')
+  faults.add(position, message, 'Use fewer values, or split the job.')
 }
 
 /** As on GitHub: an entry of `include` that matches no combination adds a job. */

@@ -1,13 +1,13 @@
 import { type Expr, ExpressionError, Lexer, Parser } from '@actions/expressions'
 import { type Token, TokenType } from '@actions/expressions/lexer'
+import { type ExpressionMessage, messages, type NameUse } from './expression-messages.ts'
 import {
   allFunctions,
   contextNames,
   isContext,
   isFunction,
   type Signature,
-} from './expression-positions.ts'
-import { type ExpressionRefusal, type NameUse, refusals } from './expression-refusals.ts'
+} from './workflow-keys.ts'
 
 /** An invalid expression: the fault at `offset` of its text, and what to write instead. */
 export class MalformedExpressionError extends Error {
@@ -15,7 +15,7 @@ export class MalformedExpressionError extends Error {
   readonly offset: number
   readonly instead: string
 
-  constructor(offset: number, { message, instead }: ExpressionRefusal) {
+  constructor(offset: number, { message, instead }: ExpressionMessage) {
     super(message)
     this.offset = offset
     this.instead = instead
@@ -25,29 +25,29 @@ export class MalformedExpressionError extends Error {
 export type ParsedExpression = { tree: Expr; uses: NameUse[] }
 
 /** A token and its offset in the text. */
-type Spotted = { token: Token; offset: number }
+type LocatedToken = { token: Token; offset: number }
 
 /** GitHub's limit. */
 const maxLength = 21_000
 
 /**
  * Parses the text between `${{` and `}}`. Throws MalformedExpressionError for invalid syntax and unknown names.
- * `functions` override the number of arguments at this position.
+ * `functions` override the number of arguments.
  */
 export function parseExpression(text: string, functions: Signature[] = []): ParsedExpression {
-  if (text.length > maxLength) throw new MalformedExpressionError(0, refusals.tooLong(maxLength))
-  const spotted = spot(lex(text), text)
-  const uses = usesOf(spotted)
+  if (text.length > maxLength) throw new MalformedExpressionError(0, messages.tooLong(maxLength))
+  const tokens = locate(lex(text), text)
+  const uses = usesOf(tokens)
   for (const { kind, name, offset } of uses) {
     // Checked before parsing, because the library accepts `constructor` as a function.
     if (kind === 'function' && !isFunction(name)) {
-      throw new MalformedExpressionError(offset, refusals.unknownFunction(name))
+      throw new MalformedExpressionError(offset, messages.unknownFunction(name))
     }
     if (kind === 'context' && !isContext(name)) {
-      throw new MalformedExpressionError(offset, refusals.unknownContext(name))
+      throw new MalformedExpressionError(offset, messages.unknownContext(name))
     }
   }
-  return { tree: parse(spotted, [...allFunctions, ...functions]), uses }
+  return { tree: parse(tokens, [...allFunctions, ...functions]), uses }
 }
 
 function lex(text: string): Token[] {
@@ -59,7 +59,7 @@ function lex(text: string): Token[] {
     const prefix = libraryMessage.slice(0, libraryMessage.length - text.length)
     const [, position = '1'] = /Located at position (\d+) within expression: $/.exec(prefix) ?? []
     const offset = Number(position) - 1
-    throw new MalformedExpressionError(offset, refusals.unreadable(text.slice(offset)))
+    throw new MalformedExpressionError(offset, messages.unreadable(text.slice(offset)))
   }
 }
 
@@ -70,7 +70,7 @@ function unquote(token: Token): Token {
 }
 
 /** Finds the offsets of tokens, which only white space separates. The library's columns are wrong after a multi-line text. */
-function spot(tokens: Token[], text: string): Spotted[] {
+function locate(tokens: Token[], text: string): LocatedToken[] {
   const space = /[ \r\t\n]*/y
   let end = 0
   return tokens.map((token) => {
@@ -81,35 +81,35 @@ function spot(tokens: Token[], text: string): Spotted[] {
   })
 }
 
-function usesOf(spotted: Spotted[]): NameUse[] {
-  return spotted.flatMap(({ token, offset }, index) => {
-    const isProperty = spotted[index - 1]?.token.type === TokenType.DOT
+function usesOf(tokens: LocatedToken[]): NameUse[] {
+  return tokens.flatMap(({ token, offset }, index) => {
+    const isProperty = tokens[index - 1]?.token.type === TokenType.DOT
     if (token.type !== TokenType.IDENTIFIER || isProperty) return []
-    const isCalled = spotted[index + 1]?.token.type === TokenType.LEFT_PAREN
+    const isCalled = tokens[index + 1]?.token.type === TokenType.LEFT_PAREN
     return [{ kind: isCalled ? 'function' : 'context', name: token.lexeme, offset }]
   })
 }
 
-function parse(spotted: Spotted[], functions: Signature[]): Expr {
-  const tokens = spotted.map(({ token }) => token)
-  if (tokens.length === 1) throw new MalformedExpressionError(0, refusals.empty())
+function parse(located: LocatedToken[], functions: Signature[]): Expr {
+  const tokens = located.map(({ token }) => token)
+  if (tokens.length === 1) throw new MalformedExpressionError(0, messages.empty())
   // The library accepts a trailing comma, GitHub does not.
-  const comma = spotted.find(({ token }, index) => {
+  const comma = located.find(({ token }, index) => {
     const next = tokens[index + 1]
     return token.type === TokenType.COMMA && next?.type === TokenType.RIGHT_PAREN
   })
-  if (comma) throw new MalformedExpressionError(comma.offset, refusals.unparsable('', ','))
+  if (comma) throw new MalformedExpressionError(comma.offset, messages.unparsable('', ','))
   try {
     return new Parser(tokens, [...contextNames], functions).parse()
   } catch (fault) {
     if (!(fault instanceof ExpressionError)) throw fault
-    const { token, offset } = spotted.find(({ token }) => token.range.start === fault.pos) ?? {
+    const { token, offset } = located.find(({ token }) => token.range.start === fault.pos) ?? {
       token: undefined,
       offset: 0,
     }
     throw new MalformedExpressionError(
       offset,
-      refusals.unparsable(fault.message, token?.lexeme ?? ''),
+      messages.unparsable(fault.message, token?.lexeme ?? ''),
     )
   }
 }

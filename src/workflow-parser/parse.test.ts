@@ -183,9 +183,9 @@ test('texts have the place of their first character, for faults within them', ()
     '  - { run: "b" }',
   ].join('\n')
   const { steps = [] } = parsed(text).jobs[0] ?? {}
-  const places = steps.map((step) => (step.kind === 'run' ? step.run.place : undefined))
+  const positions = steps.map((step) => (step.kind === 'run' ? step.run.position : undefined))
   assert.deepEqual(
-    places.map((place) => `${place?.line}:${place?.column}`),
+    positions.map((position) => `${position?.line}:${position?.column}`),
     ['2:11', '4:7', '7:6', '9:7', '12:7', '13:13'],
   )
 })
@@ -195,7 +195,7 @@ test('a byte order mark and the line ends of Windows make no difference', () => 
   const [step] = workflow.jobs[0]?.steps ?? []
   assert.ok(step?.kind === 'run')
   assert.equal(step.run.text, 'a\nb\n')
-  assert.deepEqual(step.place, { file: 'ci.yml', line: 3, column: 5 })
+  assert.deepEqual(step.position, { file: 'ci.yml', line: 3, column: 5 })
 })
 
 test('an anchor gives its value wherever its alias stands', () => {

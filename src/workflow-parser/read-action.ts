@@ -2,27 +2,27 @@ import { type FaultList, quoted } from './fault-list.ts'
 import { type Field, openFields } from './fields.ts'
 import { openIdentified } from './identifiers.ts'
 import { readSteps } from './read-steps.ts'
-import { refusedInAction, refusedInRuns } from './refused-keys.ts'
 import type { SourceNode } from './source-node.ts'
+import { unsupportedInAction, unsupportedInRuns } from './unsupported-keys.ts'
 import { readBoolean, readTemplate, readText } from './values.ts'
 import type { Action, Step, Template } from './workflow.ts'
 
 const shape = {
   name: 'an action',
   keys: ['name', 'description', 'author', 'inputs', 'outputs', 'runs', 'branding'] as const,
-  refused: refusedInAction,
+  unsupported: unsupportedInAction,
 }
 
 const runsShape = {
   name: '"runs"',
   keys: ['using', 'steps'] as const,
-  refused: refusedInRuns,
+  unsupported: unsupportedInRuns,
 }
 
 const inputShape = {
   name: 'an input',
   keys: ['description', 'required', 'default', 'deprecationMessage'] as const,
-  refused: {
+  unsupported: {
     type: ['Inputs of actions are strings.', 'Remove "type".'],
   } as const,
 }
@@ -31,13 +31,17 @@ const outputShape = { name: 'an output', keys: ['description', 'value'] as const
 
 /** Reads the composite action of an action.yml; complete only if there are no faults. */
 export function readAction(path: string, root: SourceNode, faults: FaultList): Action | undefined {
-  const fields = openFields({ label: 'The file', node: root, keyPlace: root.place }, shape, faults)
+  const fields = openFields(
+    { label: 'The file', node: root, keyPosition: root.position },
+    shape,
+    faults,
+  )
   if (!fields) return undefined
   const folder = path.split('/').slice(0, -1).join('/')
   const runs = fields.get('runs')
   if (!runs) {
     const instead = 'Write "runs:" with "using: composite" and "steps".'
-    faults.add(root.place, 'The action has no "runs".', instead)
+    faults.add(root.position, 'The action has no "runs".', instead)
   }
   return {
     path: folder,
@@ -54,16 +58,16 @@ function readRuns(field: Field, faults: FaultList): Step[] {
   const using = fields.get('using')
   const kind = readText(using, faults)
   if (!using) {
-    faults.add(field.keyPlace, '"runs" has no "using".', 'Add "using: composite".')
+    faults.add(field.keyPosition, '"runs" has no "using".', 'Add "using: composite".')
   } else if (kind !== undefined && kind !== 'composite') {
     const message = `Actions that use ${quoted(kind)} are not supported.`
     const instead = 'Write "using: composite" and the commands as "run" steps.'
-    faults.add(using.node.place, message, instead)
+    faults.add(using.node.position, message, instead)
     return []
   }
   const steps = fields.get('steps')
   if (steps) return readSteps(steps, 'action', faults)
-  faults.add(field.keyPlace, '"runs" has no steps.', 'Write "steps:" in it.')
+  faults.add(field.keyPosition, '"runs" has no steps.', 'Write "steps:" in it.')
   return []
 }
 
@@ -94,7 +98,7 @@ function readOutputs(field: Field | undefined, faults: FaultList): Record<string
       const value = readTemplate(fields?.get('value'), 'action.outputs', faults)
       if (fields && !fields.get('value')) {
         const instead = 'Write "value: ${{ steps.<id>.outputs.<name> }}".'
-        faults.add(entry.keyPlace, `The output ${entry.label} has no value.`, instead)
+        faults.add(entry.keyPosition, `The output ${entry.label} has no value.`, instead)
       }
       return value ? [[entry.name, value] as const] : []
     }),

@@ -29,7 +29,7 @@ export function readDispatchInputs(
   const excess = entries[maxInputs]
   if (excess) {
     const message = `There are ${entries.length} inputs; the maximum is ${maxInputs}.`
-    faults.add(excess.keyPlace, message, 'Combine several values into one string.')
+    faults.add(excess.keyPosition, message, 'Combine several values into one string.')
   }
   return Object.fromEntries(entries.map((entry) => [entry.name, readInput(entry, faults)]))
 }
@@ -48,7 +48,7 @@ function readInput(entry: NamedField, faults: FaultList): Input {
   }
   if (type === 'choice' && !optionsField) {
     const instead = 'Write "options:" with a list of strings.'
-    faults.add(entry.keyPlace, `The input ${entry.label} has no options.`, instead)
+    faults.add(entry.keyPosition, `The input ${entry.label} has no options.`, instead)
   }
   return { ...input, default: readDefault(fields?.get('default'), input, faults) }
 }
@@ -58,7 +58,7 @@ function readType(field: Field | undefined, faults: FaultList): Input['type'] {
   const type = types.find((candidate) => candidate === name)
   if (field && name !== undefined && !type) {
     const message = `${quoted(name)} is not a valid input type.`
-    faults.add(field.node.place, message, `Use ${listed(types)}.`)
+    faults.add(field.node.position, message, `Use ${listed(types)}.`)
   }
   return type ?? 'string'
 }
@@ -71,19 +71,19 @@ function readDescription(field: Field | undefined, faults: FaultList): string {
 function readOptions(field: Field, type: Input['type'], faults: FaultList): string[] {
   if (type !== 'choice') {
     const message = `"options" is not allowed for the type ${type}.`
-    faults.add(field.keyPlace, message, 'Write "type: choice", or omit it.')
+    faults.add(field.keyPosition, message, 'Write "type: choice", or omit it.')
   }
   const options = readTexts(field, faults).map(({ text }) => text)
   if (options.length > 0 && options.length <= maxOptions) return options
   const message = `"options" has ${options.length} entries; 1 to ${maxOptions} are allowed.`
-  faults.add(field.keyPlace, message, 'Write a list of strings.')
+  faults.add(field.keyPosition, message, 'Write a list of strings.')
   return []
 }
 
 function readDefault(field: Field | undefined, input: Input, faults: FaultList): Input['default'] {
   const { node } = field ?? {}
   if (!field || node?.kind !== 'scalar') {
-    if (field) faults.add(field.node.place, '"default" is not a scalar.', 'Write a string.')
+    if (field) faults.add(field.node.position, '"default" is not a scalar.', 'Write a string.')
     return undefined
   }
   if (node.value === null) return undefined
@@ -93,7 +93,7 @@ function readDefault(field: Field | undefined, input: Input, faults: FaultList):
   const read = readInputs({ default: { ...input, required: false } }, { default: given })
   if ('values' in read) return read.values.default
   for (const { message } of read.faults) {
-    faults.add(node.place, message, `Write a default that fits the type ${input.type}.`)
+    faults.add(node.position, message, `Write a default that fits the type ${input.type}.`)
   }
   return undefined
 }

@@ -1,4 +1,4 @@
-import { checkNeeds, type PlacedJob } from './check-needs.ts'
+import { checkNeeds, type JobNeeds } from './check-needs.ts'
 import { checkPermissions } from './check-permissions.ts'
 import type { FaultList } from './fault-list.ts'
 import { type Field, kindOf, type NamedField, openFields } from './fields.ts'
@@ -6,7 +6,7 @@ import { openIdentified } from './identifiers.ts'
 import { readDefaults } from './read-defaults.ts'
 import { readSteps } from './read-steps.ts'
 import { readStrategy } from './read-strategy.ts'
-import { refusedInJob } from './refused-keys.ts'
+import { unsupportedInJob } from './unsupported-keys.ts'
 import {
   readCondition,
   readEnvironment,
@@ -38,21 +38,21 @@ const shape = {
     'permissions',
     'steps',
   ] as const,
-  refused: refusedInJob,
+  unsupported: unsupportedInJob,
 }
 
 /** The jobs of GitHub's form. */
 export function readJobs(field: Field, faults: FaultList): Job[] {
   const entries = openIdentified(field, faults, 'Write "jobs:", an id, and "steps".')
   if (field.node.kind === 'map' && entries.length === 0) {
-    faults.add(field.keyPlace, 'There are no jobs.', 'Write an id, and "steps".')
+    faults.add(field.keyPosition, 'There are no jobs.', 'Write an id, and "steps".')
   }
   const jobs = entries.flatMap((entry) => readJob(entry, faults) ?? [])
   const ids = entries.map(({ name }) => name)
   const excess = entries[maxJobs]
   if (excess) {
     const message = `The file has ${entries.length} jobs; the maximum is ${maxJobs}.`
-    faults.add(excess.keyPlace, message, 'Use "strategy.matrix", or split the file.')
+    faults.add(excess.keyPosition, message, 'Use "strategy.matrix", or split the file.')
   }
   // Circles are looked for in time that grows with the third power of the number of jobs.
   if (!excess) checkNeeds(jobs, ids, faults)
@@ -78,20 +78,20 @@ export function shortJob(steps: Field, faults: FaultList): Job {
     timeoutMinutes: undefined,
     continueOnError: false,
     steps: readSteps(steps, 'workflow', faults),
-    place: steps.keyPlace,
+    position: steps.keyPosition,
   }
   checkNumberOfSteps([job], faults)
   return job
 }
 
-function readJob(entry: NamedField, faults: FaultList): PlacedJob | undefined {
+function readJob(entry: NamedField, faults: FaultList): JobNeeds | undefined {
   const fields = openFields({ ...entry, label: `The job ${entry.label}` }, shape, faults)
   if (!fields) return undefined
   const needsField = fields.get('needs')
   const needs = needsField ? readTexts(needsField, faults) : []
   const steps = fields.get('steps')
   if (!steps) {
-    faults.add(entry.keyPlace, `The job ${entry.label} has no steps.`, 'Write "steps:" in it.')
+    faults.add(entry.keyPosition, `The job ${entry.label} has no steps.`, 'Write "steps:" in it.')
   }
   checkPermissions(fields.get('permissions'), faults)
   const job: Job = {
@@ -110,7 +110,7 @@ function readJob(entry: NamedField, faults: FaultList): PlacedJob | undefined {
     continueOnError:
       readFlag(fields.get('continue-on-error'), 'job.continue-on-error', faults) ?? false,
     steps: steps ? readSteps(steps, 'workflow', faults) : [],
-    place: entry.keyPlace,
+    position: entry.keyPosition,
   }
   return { job, needs }
 }
@@ -126,7 +126,7 @@ function readRunsOn(field: Field | undefined, faults: FaultList): TemplateTree |
   if (node.kind === 'map') {
     const instead = 'Write one label, or a list of labels.'
     return void faults.add(
-      node.place,
+      node.position,
       '"runs-on" is a mapping; runner groups are not supported.',
       instead,
     )
@@ -135,10 +135,10 @@ function readRunsOn(field: Field | undefined, faults: FaultList): TemplateTree |
   for (const item of items) {
     if (item.kind === 'scalar' && typeof item.value === 'string' && item.value !== '') continue
     const message = `A label of "runs-on" is ${kindOf(item)}.`
-    faults.add(item.place, message, 'Write a label, such as ubuntu-latest, or omit it.')
+    faults.add(item.position, message, 'Write a label, such as ubuntu-latest, or omit it.')
   }
   if (node.kind === 'list' && items.length === 0) {
-    faults.add(node.place, '"runs-on" is an empty list.', 'Remove it.')
+    faults.add(node.position, '"runs-on" is an empty list.', 'Remove it.')
   }
   return readTree(node, 'job.runs-on', faults)
 }
@@ -148,5 +148,5 @@ function checkNumberOfSteps(jobs: Job[], faults: FaultList): void {
   const excess = steps[maxSteps]
   if (!excess) return
   const message = `The file has ${steps.length} steps; the maximum is ${maxSteps}.`
-  faults.add(excess.place, message, `Split the file, or run several commands in one step.`)
+  faults.add(excess.position, message, `Split the file, or run several commands in one step.`)
 }

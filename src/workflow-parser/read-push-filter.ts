@@ -18,7 +18,7 @@ type FilterKey = (typeof keys)[number]
 const shape = {
   name: '"push"',
   keys,
-  refused: {
+  unsupported: {
     types: ['"push" has no types.', 'Remove it.'],
   } as const,
 }
@@ -32,7 +32,7 @@ export function readPushFilter(field: Field | undefined, faults: FaultList): Pus
     const patterns = fields?.get(key)
     return patterns && readPatterns(patterns, key.endsWith('-ignore'), faults)
   }
-  if (fields) refusePairs(fields, faults)
+  if (fields) rejectPairs(fields, faults)
   return {
     branches: read('branches'),
     branchesIgnore: read('branches-ignore'),
@@ -43,13 +43,13 @@ export function readPushFilter(field: Field | undefined, faults: FaultList): Pus
   }
 }
 
-function refusePairs(fields: Fields<FilterKey>, faults: FaultList): void {
+function rejectPairs(fields: Fields<FilterKey>, faults: FaultList): void {
   for (const key of ['branches', 'tags', 'paths'] as const) {
     const ignored = fields.get(`${key}-ignore`)
     if (!fields.get(key) || !ignored) continue
     const message = `"${key}" and "${key}-ignore" cannot be used together.`
     const instead = `Write "${key}" alone, and exclude with "!pattern".`
-    faults.add(ignored.keyPlace, message, instead)
+    faults.add(ignored.keyPosition, message, instead)
   }
 }
 
@@ -57,25 +57,25 @@ function readPatterns(field: Field, isIgnored: boolean, faults: FaultList): stri
   const patterns = readTexts(field, faults)
   const isList = field.node.kind === 'list'
   if (isList && field.node.kind === 'list' && field.node.items.length === 0) {
-    faults.add(field.keyPlace, `${field.label} is an empty list.`, 'Write "**" for all.')
+    faults.add(field.keyPosition, `${field.label} is an empty list.`, 'Write "**" for all.')
   }
   const excess = patterns[maxPatterns]
   if (excess) {
     const message = `${field.label} has ${patterns.length} patterns; the maximum is ${maxPatterns}.`
-    faults.add(excess.field.node.place, message, 'Use patterns that match more.')
+    faults.add(excess.field.node.position, message, 'Use patterns that match more.')
   }
   for (const { text, field: item } of patterns) {
     const fault = patternFault(text.replace(/^!/, ''))
-    if (fault) faults.add(item.node.place, ...fault)
+    if (fault) faults.add(item.node.position, ...fault)
     if (!isIgnored || !text.startsWith('!')) continue
     const message = `${field.label} cannot contain patterns with "!".`
     const instead = `Write ${field.label.replace('-ignore', '')} instead, with "**" first, and exclude with "!pattern".`
-    faults.add(item.node.place, message, instead)
+    faults.add(item.node.position, message, instead)
   }
   const texts = patterns.map(({ text }) => text)
   if (!isIgnored && texts.length > 0 && texts.every((text) => text.startsWith('!'))) {
     const message = `${field.label} matches nothing: all its patterns start with "!".`
-    faults.add(field.keyPlace, message, 'Write "**" as the first pattern.')
+    faults.add(field.keyPosition, message, 'Write "**" as the first pattern.')
   }
   return texts
 }

@@ -56,40 +56,40 @@ function readDocument(
 
   function readPlain(node: Node): SourceNode | undefined {
     if (isScalar(node)) return readScalar(node)
-    const place = source.placeAt(startOf(node))
+    const position = source.positionAt(startOf(node))
     if (isSeq(node)) {
       const items = node.items.flatMap((item) => read(item as Node) ?? [])
-      return measured({ kind: 'list', items, place }, items)
+      return measured({ kind: 'list', items, position }, items)
     }
     if (!isMap(node)) return undefined
     const entries = readEntries(node.items as Pair<Node, Node | null>[])
     return measured(
-      { kind: 'map', entries, place },
+      { kind: 'map', entries, position },
       entries.map(({ value }) => value),
     )
   }
 
   function readScalar(node: Node & { value: unknown }): ScalarNode {
     const start = startOf(node)
-    const place = source.placeAt(start)
+    const position = source.positionAt(start)
     const value = isPlainValue(node.value) ? node.value : String(node.value)
     if (typeof value === 'number' && !Number.isFinite(value)) {
-      faults.add(place, 'This number is not finite.', 'Write a number, or put it in quotes.')
+      faults.add(position, 'This number is not finite.', 'Write a number, or put it in quotes.')
     }
-    const textPlace =
-      typeof value === 'string' ? source.textPlace(start, value, blockOrQuoted(node)) : place
-    return measured({ kind: 'scalar', value, place, textPlace }, [])
+    const textPosition =
+      typeof value === 'string' ? source.textPosition(start, value, blockOrQuoted(node)) : position
+    return measured({ kind: 'scalar', value, position, textPosition }, [])
   }
 
   function readAlias(name: string, offset: number): SourceNode | undefined {
     const target = anchors.get(name)
     if (target && target !== 'open') return target
-    const place = source.placeAt(offset)
+    const position = source.positionAt(offset)
     const message = target
       ? `The alias *${name} is inside the value that it refers to.`
       : `There is no anchor &${name} above this alias.`
     const instead = 'Write the value out; put a string that starts with "*" in quotes.'
-    faults.add(place, message, instead)
+    faults.add(position, message, instead)
     return undefined
   }
 
@@ -98,42 +98,42 @@ function readDocument(
     return pairs.flatMap((pair) => {
       const key = readKey(pair.key)
       if (key === undefined) return []
-      const keyPlace = source.placeAt(startOf(pair.key))
+      const keyPosition = source.positionAt(startOf(pair.key))
       if (seen.has(key)) {
         const message = `Duplicate key ${quoted(key)}.`
-        faults.add(keyPlace, message, 'Remove or rename one of them.')
+        faults.add(keyPosition, message, 'Remove or rename one of them.')
         return []
       }
       seen.add(key)
       const value = pair.value ? read(pair.value) : undefined
-      if (!value) return pair.value ? [] : [{ key, keyPlace, value: emptyAt(keyPlace) }]
+      if (!value) return pair.value ? [] : [{ key, keyPosition, value: emptyAt(keyPosition) }]
       // An empty value has no position.
       const isNothing = value.kind === 'scalar' && value.value === null
-      return [{ key, keyPlace, value: isNothing ? emptyAt(keyPlace) : value }]
+      return [{ key, keyPosition, value: isNothing ? emptyAt(keyPosition) : value }]
     })
   }
 
   function readKey(node: Node): string | undefined {
-    const place = source.placeAt(startOf(node))
+    const position = source.positionAt(startOf(node))
     if (!isScalar(node) || node.value === null) {
-      faults.add(place, 'This key is not a string.', 'Write a name, a colon and a value.')
+      faults.add(position, 'This key is not a string.', 'Write a name, a colon and a value.')
       return undefined
     }
     const key = typeof node.value === 'string' ? node.value : (node.source ?? String(node.value))
     if (key === '<<') {
       const instead = 'Repeat the keys here, or give an alias (*name) for the whole value.'
-      faults.add(place, 'Merge keys (<<) are not supported.', instead)
+      faults.add(position, 'Merge keys (<<) are not supported.', instead)
       return undefined
     }
     if (key === '__proto__') {
-      faults.add(place, 'The key "__proto__" is not allowed.', 'Choose another name.')
+      faults.add(position, 'The key "__proto__" is not allowed.', 'Choose another name.')
       return undefined
     }
     return key
   }
 
-  function emptyAt(place: ScalarNode['place']): ScalarNode {
-    return measured({ kind: 'scalar', value: null, place, textPlace: place }, [])
+  function emptyAt(position: ScalarNode['position']): ScalarNode {
+    return measured({ kind: 'scalar', value: null, position, textPosition: position }, [])
   }
 
   /** Records the size of a node, and stops when it is too large. */
@@ -148,7 +148,7 @@ function readDocument(
     extents.set(node, extent)
     const fault = tooMuch(extent)
     if (!fault) return node
-    faults.add(node.place, fault, 'Split the file into several, and use fewer aliases.')
+    faults.add(node.position, fault, 'Split the file into several, and use fewer aliases.')
     throw new TooLargeError()
   }
 }

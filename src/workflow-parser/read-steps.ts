@@ -1,10 +1,9 @@
 import { checkShell } from './check-shell.ts'
-import type { Position } from './expression-positions.ts'
 import type { FaultList } from './fault-list.ts'
 import { type Field, type Fields, openFields, openList } from './fields.ts'
 import { checkIdentifier, createUniqueness } from './identifiers.ts'
 import { readUses } from './read-uses.ts'
-import { refusedInStep } from './refused-keys.ts'
+import { unsupportedInStep } from './unsupported-keys.ts'
 import {
   readCondition,
   readEnvironment,
@@ -14,9 +13,10 @@ import {
   readText,
 } from './values.ts'
 import type { RunStep, Step } from './workflow.ts'
+import type { WorkflowKey } from './workflow-keys.ts'
 
 /** The owner of steps. Steps of an action need a shell, and have other contexts. */
-export type StepsOf = 'workflow' | 'action'
+export type StepsOwner = 'workflow' | 'action'
 
 const keys = [
   'name',
@@ -34,13 +34,13 @@ const keys = [
 
 type StepKey = (typeof keys)[number]
 
-const shape = { name: 'a step', keys, refused: refusedInStep }
+const shape = { name: 'a step', keys, refused: unsupportedInStep }
 
 /** The steps of a job or an action. */
-export function readSteps(field: Field, of: StepsOf, faults: FaultList): Step[] {
+export function readSteps(field: Field, of: StepsOwner, faults: FaultList): Step[] {
   const items = openList(field, faults, 'Write a list: "- run: a command".')
   if (items?.length === 0) {
-    faults.add(field.keyPlace, 'There are no steps.', 'Write "- run: a command".')
+    faults.add(field.keyPosition, 'There are no steps.', 'Write "- run: a command".')
   }
   const unique = createUniqueness(faults)
   return (items ?? []).flatMap((item) => {
@@ -50,7 +50,7 @@ export function readSteps(field: Field, of: StepsOf, faults: FaultList): Step[] 
     // After a fault for a mistyped key, a fault for an empty step would be noise.
     if (faults.count() > before && !fields.get('run') && !fields.get('uses')) return []
     const id = fields.get('id')
-    if (id?.node.kind === 'scalar') unique.check(String(id.node.value), id.node.place)
+    if (id?.node.kind === 'scalar') unique.check(String(id.node.value), id.node.position)
     return readStep(item, fields, of, faults) ?? []
   })
 }
@@ -58,40 +58,40 @@ export function readSteps(field: Field, of: StepsOf, faults: FaultList): Step[] 
 function readStep(
   item: Field,
   fields: Fields<StepKey>,
-  of: StepsOf,
+  of: StepsOwner,
   faults: FaultList,
 ): Step | undefined {
-  const common = { ...readCommon(fields, of, faults), place: item.node.place }
+  const common = { ...readCommon(fields, of, faults), position: item.node.position }
   const run = fields.get('run')
   const uses = fields.get('uses')
   if (run && uses) {
     const instead = 'Write two steps, one after the other.'
-    return void faults.add(uses.keyPlace, 'A step has "run" or "uses", not both.', instead)
+    return void faults.add(uses.keyPosition, 'A step has "run" or "uses", not both.', instead)
   }
   if (run) {
     const script = readRun(run, fields, of, faults)
     return script && { ...common, ...script }
   }
   if (uses) {
-    refuseBeside(fields, ['shell', 'working-directory'], 'uses', faults)
-    const use = readUses(uses, fields.get('with'), positionOf('with', of), faults)
+    rejectBeside(fields, ['shell', 'working-directory'], 'uses', faults)
+    const use = readUses(uses, fields.get('with'), workflowKeyOf('with', of), faults)
     return use && { ...common, ...use }
   }
   return void faults.add(
-    item.node.place,
+    item.node.position,
     'This step has neither "run" nor "uses".',
     'Write "run: a command".',
   )
 }
 
-function readCommon(fields: Fields<StepKey>, of: StepsOf, faults: FaultList) {
-  const at = <Key extends PositionedKey>(key: Key) =>
-    [fields.get(key), positionOf(key, of), faults] as const
-  const ifPosition = of === 'action' ? 'action.step.if' : 'step.if'
+function readCommon(fields: Fields<StepKey>, of: StepsOwner, faults: FaultList) {
+  const at = <Key extends KeyWithExpressions>(key: Key) =>
+    [fields.get(key), workflowKeyOf(key, of), faults] as const
+  const ifKey = of === 'action' ? 'action.step.if' : 'step.if'
   return {
     id: readId(fields.get('id'), faults),
     name: readTemplate(...at('name')),
-    if: readCondition(fields.get('if'), ifPosition, faults),
+    if: readCondition(fields.get('if'), ifKey, faults),
     env: readEnvironment(...at('env')),
     timeoutMinutes: readPositive(...at('timeout-minutes'), { isWhole: false }),
     continueOnError: readFlag(...at('continue-on-error')) ?? false,
@@ -101,53 +101,53 @@ function readCommon(fields: Fields<StepKey>, of: StepsOf, faults: FaultList) {
 function readRun(
   run: Field,
   fields: Fields<StepKey>,
-  of: StepsOf,
+  of: StepsOwner,
   faults: FaultList,
 ): Pick<RunStep, 'kind' | 'run' | 'shell' | 'workingDirectory'> | undefined {
-  refuseBeside(fields, ['with'], 'run', faults)
+  rejectBeside(fields, ['with'], 'run', faults)
   const shell = fields.get('shell')
   checkShell(shell, faults)
   if (!shell && of === 'action') {
-    faults.add(run.keyPlace, 'A "run" step of an action requires "shell".', 'Add "shell: bash".')
+    faults.add(run.keyPosition, 'A "run" step of an action requires "shell".', 'Add "shell: bash".')
   }
-  const script = readTemplate(run, positionOf('run', of), faults)
+  const script = readTemplate(run, workflowKeyOf('run', of), faults)
   if (script?.text.trim() === '') {
-    faults.add(run.node.place, '"run" is empty.', 'Write a command, or remove the step.')
+    faults.add(run.node.position, '"run" is empty.', 'Write a command, or remove the step.')
   }
   const directory = fields.get('working-directory')
   const rest = {
-    shell: readTemplate(shell, positionOf('shell', of), faults),
-    workingDirectory: readTemplate(directory, positionOf('working-directory', of), faults),
+    shell: readTemplate(shell, workflowKeyOf('shell', of), faults),
+    workingDirectory: readTemplate(directory, workflowKeyOf('working-directory', of), faults),
   }
   return script && { kind: 'run', run: script, ...rest }
 }
 
 function readId(field: Field | undefined, faults: FaultList): string | undefined {
   const id = readText(field, faults)
-  if (field && id !== undefined) checkIdentifier(id, field.node.place, faults)
+  if (field && id !== undefined) checkIdentifier(id, field.node.position, faults)
   return id
 }
 
-function refuseBeside(
+function rejectBeside(
   fields: Fields<StepKey>,
-  refused: StepKey[],
+  rejected: StepKey[],
   beside: StepKey,
   faults: FaultList,
 ): void {
-  for (const key of refused) {
+  for (const key of rejected) {
     const field = fields.get(key)
     if (!field) continue
     const message = `${field.label} cannot be combined with "${beside}".`
     const instead = key === 'with' ? 'Write "env" to give the command values.' : 'Remove it.'
-    faults.add(field.keyPlace, message, instead)
+    faults.add(field.keyPosition, message, instead)
   }
 }
 
-/** Keys whose expressions have a separate position; in an action, all steps share one. */
-type PositionedKey = {
-  [Key in StepKey]: `step.${Key}` extends Position ? Key : never
+/** Keys of a step with their own set of contexts; in an action, all keys share one. */
+type KeyWithExpressions = {
+  [Key in StepKey]: `step.${Key}` extends WorkflowKey ? Key : never
 }[StepKey]
 
-function positionOf(key: PositionedKey, of: StepsOf): Position {
+function workflowKeyOf(key: KeyWithExpressions, of: StepsOwner): WorkflowKey {
   return of === 'action' ? 'action.step' : `step.${key}`
 }

@@ -30,24 +30,24 @@ function readMatrix(field: Field, faults: FaultList): Matrix | undefined {
   const map = openMap(field, faults, 'Write "name: [values]" lines.')
   if (!map) return undefined
   if (map.entries.length === 0) {
-    faults.add(map.place, 'The matrix is empty.', 'Write "name: [values]" lines, or omit it.')
+    faults.add(map.position, 'The matrix is empty.', 'Write "name: [values]" lines, or omit it.')
   }
   const matrix = {
     vectors: readVectors(map, faults),
     include: readCombinations(map, 'include', faults),
     exclude: readCombinations(map, 'exclude', faults),
   }
-  checkMatrixSize(matrix, field.keyPlace, faults)
+  checkMatrixSize(matrix, field.keyPosition, faults)
   return matrix
 }
 
 function readVectors(map: MapNode, faults: FaultList): Record<string, TemplateTree> {
   const unique = createUniqueness(faults)
   const vectors = map.entries.filter(({ key }) => key !== 'include' && key !== 'exclude')
-  const read = vectors.flatMap(({ key, keyPlace, value }) => {
-    checkIdentifier(key, keyPlace, faults)
-    unique.check(key, keyPlace)
-    const tree = readVector({ label: quoted(key), node: value, keyPlace }, faults)
+  const read = vectors.flatMap(({ key, keyPosition, value }) => {
+    checkIdentifier(key, keyPosition, faults)
+    unique.check(key, keyPosition)
+    const tree = readVector({ label: quoted(key), node: value, keyPosition }, faults)
     return tree === undefined ? [] : [[key, tree] as const]
   })
   return Object.fromEntries(read)
@@ -58,10 +58,10 @@ function readVector(field: Field, faults: FaultList): TemplateTree | undefined {
   const instead = 'Write a list of values, or an expression that returns one.'
   if (node.kind === 'scalar') return readExpression(field, 'job.strategy', faults, instead)
   if (node.kind === 'map') {
-    return void faults.add(node.place, `${label} is a mapping, not a list.`, instead)
+    return void faults.add(node.position, `${label} is a mapping, not a list.`, instead)
   }
   if (node.items.length === 0) {
-    return void faults.add(node.place, `${label} has no values.`, instead)
+    return void faults.add(node.position, `${label} has no values.`, instead)
   }
   return readTree(node, 'job.strategy', faults)
 }
@@ -73,13 +73,18 @@ function readCombinations(
 ): TemplateTree | undefined {
   const entry = map.entries.find((candidate) => candidate.key === key)
   if (!entry) return undefined
-  const { value: node, keyPlace } = entry
+  const { value: node, keyPosition } = entry
   const instead = 'Write a list of mappings, or an expression that returns one.'
   if (node.kind === 'scalar') {
-    return readExpression({ label: quoted(key), node, keyPlace }, 'job.strategy', faults, instead)
+    return readExpression(
+      { label: quoted(key), node, keyPosition },
+      'job.strategy',
+      faults,
+      instead,
+    )
   }
   if (node.kind === 'map') {
-    return void faults.add(node.place, `${quoted(key)} is a mapping, not a list.`, instead)
+    return void faults.add(node.position, `${quoted(key)} is a mapping, not a list.`, instead)
   }
   for (const item of node.items) checkCombination(item, key, faults)
   return readTree(node, 'job.strategy', faults)
@@ -90,5 +95,5 @@ function checkCombination(item: SourceNode, key: string, faults: FaultList): voi
     item.kind === 'scalar' && typeof item.value === 'string' && item.value.includes('${{')
   if (item.kind === 'map' || isExpression) return
   const message = `An item of ${quoted(key)} is ${kindOf(item)}, not a mapping.`
-  faults.add(item.place, message, 'Write "- name: value".')
+  faults.add(item.position, message, 'Write "- name: value".')
 }

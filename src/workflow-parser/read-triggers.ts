@@ -1,11 +1,11 @@
 import { cronFault } from './cron.ts'
 import { type FaultList, quoted } from './fault-list.ts'
 import { type Field, itemsOf, kindOf, openFields, openList } from './fields.ts'
-import { nearest } from './nearest.ts'
 import { readDispatchInputs } from './read-dispatch.ts'
 import { readPushFilter } from './read-push-filter.ts'
-import { refusedEvents } from './refused-keys.ts'
 import type { SourceNode } from './source-node.ts'
+import { suggest } from './suggest.ts'
+import { unsupportedEvents } from './unsupported-keys.ts'
 import { readText } from './values.ts'
 import type { SourcePosition, WorkflowTriggers } from './workflow.ts'
 
@@ -17,12 +17,12 @@ const maxSchedules = 20
 /** Reads `on` in all its forms: an event, a list of events, or events with details. */
 export function readTriggers(field: Field, faults: FaultList): WorkflowTriggers {
   const triggers: WorkflowTriggers = { push: undefined, dispatch: undefined, schedule: [] }
-  for (const { event, details, place } of eventsOf(field, faults)) {
+  for (const { event, details, position } of eventsOf(field, faults)) {
     if (event === 'push') triggers.push = readPushFilter(details, faults)
     if (event === 'workflow_dispatch') {
       triggers.dispatch = { inputs: readDispatchInputs(details, faults) }
     }
-    if (event === 'schedule') triggers.schedule = readSchedules(details, place, faults)
+    if (event === 'schedule') triggers.schedule = readSchedules(details, position, faults)
   }
   return triggers
 }
@@ -31,25 +31,25 @@ export function readTriggers(field: Field, faults: FaultList): WorkflowTriggers 
 function eventsOf(
   field: Field,
   faults: FaultList,
-): { event: Event; details: Field | undefined; place: SourcePosition }[] {
+): { event: Event; details: Field | undefined; position: SourcePosition }[] {
   const { node } = field
   if (isEmpty(node)) {
     const instead = 'Write "push", "workflow_dispatch", "schedule" or a list of them, or omit "on".'
-    faults.add(node.place, '"on" does not name an event.', instead)
+    faults.add(node.position, '"on" does not name an event.', instead)
     return []
   }
   if (node.kind === 'map') {
-    return node.entries.flatMap(({ key, keyPlace, value }) => {
-      const event = toEvent(key, keyPlace, faults)
+    return node.entries.flatMap(({ key, keyPosition, value }) => {
+      const event = toEvent(key, keyPosition, faults)
       const isAlone = value.kind === 'scalar' && value.value === null
-      const details = isAlone ? undefined : { label: quoted(key), node: value, keyPlace }
-      return event ? [{ event, details, place: keyPlace }] : []
+      const details = isAlone ? undefined : { label: quoted(key), node: value, keyPosition }
+      return event ? [{ event, details, position: keyPosition }] : []
     })
   }
   return itemsOf(field).flatMap((item) => {
     const name = readText(item, faults)
-    const event = name === undefined ? undefined : toEvent(name, item.node.place, faults)
-    return event ? [{ event, details: undefined, place: item.node.place }] : []
+    const event = name === undefined ? undefined : toEvent(name, item.node.position, faults)
+    return event ? [{ event, details: undefined, position: item.node.position }] : []
   })
 }
 
@@ -59,33 +59,36 @@ function isEmpty(node: SourceNode): boolean {
   return node.value === null || node.value === ''
 }
 
-function toEvent(name: string, place: SourcePosition, faults: FaultList): Event | undefined {
+function toEvent(name: string, position: SourcePosition, faults: FaultList): Event | undefined {
   const event = events.find((candidate) => candidate === name)
   if (event) return event
-  const known = Object.hasOwn(refusedEvents, name) ? refusedEvents[name] : undefined
-  const similar = nearest(name, events)
+  const known = Object.hasOwn(unsupportedEvents, name) ? unsupportedEvents[name] : undefined
+  const similar = suggest(name, events)
   const instead = similar
     ? `Write ${quoted(similar)}.`
     : 'Use "push", "workflow_dispatch" or "schedule".'
-  faults.add(place, ...(known ?? ([`${quoted(name)} is not a supported event.`, instead] as const)))
+  faults.add(
+    position,
+    ...(known ?? ([`${quoted(name)} is not a supported event.`, instead] as const)),
+  )
   return undefined
 }
 
 function readSchedules(
   details: Field | undefined,
-  place: SourcePosition,
+  position: SourcePosition,
   faults: FaultList,
 ): WorkflowTriggers['schedule'] {
   const instead = 'Write a list: "- cron: \'30 4 * * *\'".'
   if (!details) {
-    faults.add(place, '"schedule" has no "cron" entries.', instead)
+    faults.add(position, '"schedule" has no "cron" entries.', instead)
     return []
   }
   const items = openList(details, faults, instead) ?? []
   const excess = items[maxSchedules]
   if (excess || items.length === 0) {
     const message = `"schedule" has ${items.length} entries; 1 to ${maxSchedules} are allowed.`
-    if (details.node.kind === 'list') faults.add(details.keyPlace, message, instead)
+    if (details.node.kind === 'list') faults.add(details.keyPosition, message, instead)
     return []
   }
   return items.flatMap((item) => readSchedule(item, faults) ?? [])
@@ -100,11 +103,15 @@ function readSchedule(
   const fields = openFields(item, scheduleShape, faults)
   const field = fields?.get('cron')
   if (fields && !field) {
-    faults.add(item.node.place, 'This schedule has no "cron".', 'Write "- cron: \'30 4 * * *\'".')
+    faults.add(
+      item.node.position,
+      'This schedule has no "cron".',
+      'Write "- cron: \'30 4 * * *\'".',
+    )
   }
   if (field && (field.node.kind !== 'scalar' || typeof field.node.value !== 'string')) {
     const message = `"cron" is ${kindOf(field.node)}, not a string.`
-    return void faults.add(field.node.place, message, 'Put it in quotes: "30 4 * * *".')
+    return void faults.add(field.node.position, message, 'Put it in quotes: "30 4 * * *".')
   }
   const cron = readText(field, faults)
   const zone = fields?.get('timezone')
@@ -112,6 +119,6 @@ function readSchedule(
   if (!field || cron === undefined) return undefined
   const fault = cronFault(cron, timezone)
   const isOfZone = fault?.[0].includes('time zone')
-  if (fault) faults.add((isOfZone ? (zone ?? field) : field).node.place, ...fault)
-  return { cron, timezone, place: field.node.place }
+  if (fault) faults.add((isOfZone ? (zone ?? field) : field).node.position, ...fault)
+  return { cron, timezone, position: field.node.position }
 }

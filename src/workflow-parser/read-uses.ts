@@ -1,8 +1,8 @@
-import type { Position } from './expression-positions.ts'
 import { type FaultList, listed, quoted } from './fault-list.ts'
-import { type Field, type FieldRefusal, openNamed } from './fields.ts'
+import { type Field, type FieldMessage, openNamed } from './fields.ts'
 import { readTemplates, readText } from './values.ts'
 import type { ActionStep, CheckoutStep } from './workflow.ts'
+import type { WorkflowKey } from './workflow-keys.ts'
 
 type Use = Pick<ActionStep, 'kind' | 'path' | 'with'> | Pick<CheckoutStep, 'kind'>
 
@@ -10,7 +10,7 @@ type Use = Pick<ActionStep, 'kind' | 'path' | 'with'> | Pick<CheckoutStep, 'kind
 export function readUses(
   field: Field,
   withField: Field | undefined,
-  position: Position,
+  workflowKey: WorkflowKey,
   faults: FaultList,
 ): Use | undefined {
   const uses = readText(field, faults)
@@ -19,9 +19,9 @@ export function readUses(
     if (withField) checkCheckout(withField, faults)
     return { kind: 'checkout' }
   }
-  const refusal = refuseUses(uses)
-  if (refusal) return void faults.add(field.node.place, ...refusal)
-  const inputs = readTemplates(withField, position, faults)
+  const unsupported = describeUnsupported(uses)
+  if (unsupported) return void faults.add(field.node.position, ...unsupported)
+  const inputs = readTemplates(withField, workflowKey, faults)
   return { kind: 'action', path: folderOf(uses), with: inputs }
 }
 
@@ -36,13 +36,13 @@ function folderOf(path: string): string {
 const inRepository =
   'Write the commands in a "run" step, or put a composite action into the repository and write "uses: ./its/folder".'
 
-function refuseUses(uses: string): FieldRefusal | undefined {
+function describeUnsupported(uses: string): FieldMessage | undefined {
   if (uses.startsWith('docker://')) {
     return ['Steps cannot run containers.', 'Write the commands in a "run" step.']
   }
-  if (/^\.{0,2}\//.test(uses) || uses === '.' || uses === '..') return refusePath(uses)
+  if (/^\.{0,2}\//.test(uses) || uses === '.' || uses === '..') return checkPath(uses)
   const [action = ''] = uses.split('@')
-  const known = refusedActions.find(([pattern]) => pattern.test(action))
+  const known = unsupportedActions.find(([pattern]) => pattern.test(action))
   if (known) return [`${quoted(uses)} cannot be used here.`, known[1]]
   if (!/^[\w.-]+\/[\w.-]+/.test(action)) {
     return [
@@ -56,7 +56,7 @@ function refuseUses(uses: string): FieldRefusal | undefined {
   ]
 }
 
-const refusedActions: [RegExp, string][] = [
+const unsupportedActions: [RegExp, string][] = [
   [
     /^[^/]+\/(setup-|install-)/i,
     'Remove the step: the tools of the runner are on PATH. Install others in a "run" step.',
@@ -69,7 +69,7 @@ const refusedActions: [RegExp, string][] = [
   [/^actions\/github-script/i, 'Write "run" with "shell: node {0}" or a script of the repository.'],
 ]
 
-function refusePath(uses: string): FieldRefusal | undefined {
+function checkPath(uses: string): FieldMessage | undefined {
   const instead =
     'Write the path of a folder from the root of the repository: "./.github/actions/build".'
   if (!uses.startsWith('./') && uses !== '.') {
@@ -91,11 +91,11 @@ function refusePath(uses: string): FieldRefusal | undefined {
 const harmless = ['persist-credentials', 'clean', 'show-progress', 'set-safe-directory']
 
 function checkCheckout(field: Field, faults: FaultList): void {
-  for (const { name, keyPlace, node } of openNamed(field, faults, 'Remove "with".')) {
+  for (const { name, keyPosition, node } of openNamed(field, faults, 'Remove "with".')) {
     const isShallow = name === 'fetch-depth' && node.kind === 'scalar' && String(node.value) === '1'
     if (isShallow || harmless.includes(name)) continue
     const message = `${quoted(name)} has no effect: the one commit of the run is already checked out, without history and other repositories.`
     const instead = `Remove it; only fetch-depth: 1, ${listed(harmless, 'and')} are accepted.`
-    faults.add(keyPlace, message, instead)
+    faults.add(keyPosition, message, instead)
   }
 }

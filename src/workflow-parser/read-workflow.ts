@@ -5,8 +5,8 @@ import { isSecretName } from './identifiers.ts'
 import { readDefaults } from './read-defaults.ts'
 import { readJobs, shortJob } from './read-jobs.ts'
 import { readTriggers } from './read-triggers.ts'
-import { refusedInWorkflow } from './refused-keys.ts'
 import type { SourceNode } from './source-node.ts'
+import { unsupportedInWorkflow } from './unsupported-keys.ts'
 import { readEnvironment, readFlag, readTemplate, readText, readTexts } from './values.ts'
 import type { Concurrency, Job, Workflow, WorkflowTriggers } from './workflow.ts'
 
@@ -23,7 +23,7 @@ const keys = [
   'steps',
 ] as const
 
-const shape = { name: 'a workflow', keys, refused: refusedInWorkflow }
+const shape = { name: 'a workflow', keys, unsupported: unsupportedInWorkflow }
 
 /** Reads a workflow in one of its two forms; complete only if there are no faults. */
 export function readWorkflow(
@@ -31,7 +31,11 @@ export function readWorkflow(
   root: SourceNode,
   faults: FaultList,
 ): Workflow | undefined {
-  const fields = openFields({ label: 'The file', node: root, keyPlace: root.place }, shape, faults)
+  const fields = openFields(
+    { label: 'The file', node: root, keyPosition: root.position },
+    shape,
+    faults,
+  )
   if (!fields) return undefined
   const on = fields.get('on')
   checkPermissions(fields.get('permissions'), faults)
@@ -59,14 +63,14 @@ function readEitherForm(
   const steps = fields.get('steps')
   if (jobs && steps) {
     const instead = 'Move the steps into a job (jobs.<id>.steps).'
-    faults.add(steps.keyPlace, 'A workflow has "steps" or "jobs", not both.', instead)
+    faults.add(steps.keyPosition, 'A workflow has "steps" or "jobs", not both.', instead)
   }
   if (jobs) return readJobs(jobs, faults)
   if (steps) return [shortJob(steps, faults)]
   // A mistyped key has already been reported.
   if (faults.count() > 0) return []
   const instead = 'Write "steps:" with a list of "run" steps, or "jobs:".'
-  faults.add(root.place, 'The workflow has no jobs or steps.', instead)
+  faults.add(root.position, 'The workflow has no jobs or steps.', instead)
   return []
 }
 
@@ -83,7 +87,7 @@ function readConcurrency(field: Field | undefined, faults: FaultList): Concurren
   const group = readTemplate(fields.get('group'), 'concurrency', faults)
   if (group) return { group, cancelInProgress }
   if (!fields.get('group')) {
-    faults.add(field.keyPlace, '"concurrency" has no group.', 'Write "group: a name".')
+    faults.add(field.keyPosition, '"concurrency" has no group.', 'Write "group: a name".')
   }
   return undefined
 }
@@ -91,7 +95,7 @@ function readConcurrency(field: Field | undefined, faults: FaultList): Concurren
 const concurrencyShape = {
   name: '"concurrency"',
   keys: ['group', 'cancel-in-progress'] as const,
-  refused: {
+  unsupported: {
     queue: ['"queue" is not supported: a group queues at most one run.', 'Remove it.'],
   } as const,
 }
@@ -101,7 +105,7 @@ function readSecrets(field: Field | undefined, faults: FaultList): string[] | un
   return readTexts(field, faults).map(({ text, field: item }) => {
     if (!isSecretName(text)) {
       const instead = 'Use letters, digits and underscores; start with a letter or an underscore.'
-      faults.add(item.node.place, `${item.label} is not a valid secret name.`, instead)
+      faults.add(item.node.position, `${item.label} is not a valid secret name.`, instead)
     }
     return text
   })

@@ -6,14 +6,14 @@ export type SourceNode = ScalarNode | ListNode | MapNode
 export type ScalarNode = {
   kind: 'scalar'
   value: string | number | boolean | null
-  place: SourcePosition
+  position: SourcePosition
   /** The start of its text: within the quotes, below the `|`. */
-  textPlace: SourcePosition
+  textPosition: SourcePosition
 }
 
-type ListNode = { kind: 'list'; items: SourceNode[]; place: SourcePosition }
+type ListNode = { kind: 'list'; items: SourceNode[]; position: SourcePosition }
 
 /** Its keys are distinct texts. */
-export type MapNode = { kind: 'map'; entries: MapEntry[]; place: SourcePosition }
+export type MapNode = { kind: 'map'; entries: MapEntry[]; position: SourcePosition }
 
-export type MapEntry = { key: string; keyPlace: SourcePosition; value: SourceNode }
+export type MapEntry = { key: string; keyPosition: SourcePosition; value: SourceNode }

@@ -12,7 +12,7 @@ export function createSourceText(file: string, text: string) {
     lineStarts.push(at + 1)
   }
 
-  function placeAt(offset: number): SourcePosition {
+  function positionAt(offset: number): SourcePosition {
     let line = 0
     let end = lineStarts.length
     while (end - line > 1) {
@@ -24,7 +24,7 @@ export function createSourceText(file: string, text: string) {
   }
 
   return {
-    placeAt,
+    positionAt,
 
     /** The start of the line of a position, for messages. */
     lineOf({ line }: SourcePosition): string {
@@ -33,12 +33,16 @@ export function createSourceText(file: string, text: string) {
     },
 
     /** The position of the first character of a scalar's text, for a scalar at an offset. */
-    textPlace(start: number, value: string, style: 'block' | 'quoted' | 'plain'): SourcePosition {
-      if (style === 'plain') return placeAt(start)
-      if (style === 'quoted') return placeAt(start + 1)
+    textPosition(
+      start: number,
+      value: string,
+      style: 'block' | 'quoted' | 'plain',
+    ): SourcePosition {
+      if (style === 'plain') return positionAt(start)
+      if (style === 'quoted') return positionAt(start + 1)
       const headerEnd = text.indexOf('\n', start)
-      if (headerEnd === -1) return placeAt(start)
-      const { line } = placeAt(headerEnd + 1)
+      if (headerEnd === -1) return positionAt(start)
+      const { line } = positionAt(headerEnd + 1)
       // The indentation that YAML removes is the difference of the first line in the file and in the text.
       const written = firstIndentation(text.slice(headerEnd + 1, headerEnd + 2000))
       const kept = firstIndentation(value.slice(0, 2000))

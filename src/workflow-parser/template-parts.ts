@@ -50,11 +50,15 @@ export function conditionOf(text: string): ConditionPart {
 }
 
 /** The position of a character of a template in the file. Assumes that all lines start in the column of the first. */
-export function placeIn({ text, place }: Template, offset: number): SourcePosition {
+export function positionIn({ text, position }: Template, offset: number): SourcePosition {
   const before = text.slice(0, offset)
   const lineStart = before.lastIndexOf('\n') + 1
   const lines = before.split('\n').length - 1
-  return { file: place.file, line: place.line + lines, column: place.column + offset - lineStart }
+  return {
+    file: position.file,
+    line: position.line + lines,
+    column: position.column + offset - lineStart,
+  }
 }
 
 function findEnd(text: string, start: number): number {

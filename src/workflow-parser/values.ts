@@ -1,30 +1,30 @@
 import { checkCondition, checkTemplate } from './check-expression.ts'
-import type { Position } from './expression-positions.ts'
 import { type FaultList, quoted } from './fault-list.ts'
 import { type Field, itemsOf, kindOf, type NamedField, openNamed } from './fields.ts'
 import type { ScalarNode, SourceNode } from './source-node.ts'
 import type { Environment, Template, TemplateTree } from './workflow.ts'
+import type { WorkflowKey } from './workflow-keys.ts'
 
 /** Reads a text that may contain expressions. As on GitHub, numbers and booleans count as texts. */
 export function readTemplate(
   field: Field | undefined,
-  position: Position,
+  workflowKey: WorkflowKey,
   faults: FaultList,
 ): Template | undefined {
   const scalar = field && readScalar(field, faults, 'Write a string.')
-  return scalar && toTemplate(scalar, position, faults)
+  return scalar && toTemplate(scalar, workflowKey, faults)
 }
 
 /** The text of an `if`. */
 export function readCondition(
   field: Field | undefined,
-  position: Position,
+  workflowKey: WorkflowKey,
   faults: FaultList,
 ): Template | undefined {
   const scalar = field && readScalar(field, faults, 'Write a condition, or remove "if".')
   if (!scalar) return undefined
-  const template = { text: String(scalar.value), place: scalar.textPlace }
-  faults.addAll(checkCondition(template, position))
+  const template = { text: String(scalar.value), position: scalar.textPosition }
+  faults.addAll(checkCondition(template, workflowKey))
   return template
 }
 
@@ -38,7 +38,7 @@ export function readText(
   if (!scalar) return undefined
   const text = String(scalar.value)
   const refuse = (message: string, instead: string) =>
-    void faults.add(scalar.place, `${field.label} ${message}`, instead)
+    void faults.add(scalar.position, `${field.label} ${message}`, instead)
   if (text.trim() === '') return refuse('is empty.', 'Write a string.')
   if (text.length > maxLength) {
     return refuse(`is longer than ${maxLength} characters.`, 'Write a shorter string.')
@@ -58,13 +58,18 @@ export function readTexts(field: Field, faults: FaultList): { text: string; fiel
 /** `true`, `false` or an expression. */
 export function readFlag(
   field: Field | undefined,
-  position: Position,
+  workflowKey: WorkflowKey,
   faults: FaultList,
 ): Template | boolean | undefined {
   if (!field) return undefined
   const { node } = field
   if (node.kind === 'scalar' && typeof node.value === 'boolean') return node.value
-  return readExpression(field, position, faults, 'Write true, false or an expression (${{ … }}).')
+  return readExpression(
+    field,
+    workflowKey,
+    faults,
+    'Write true, false or an expression (${{ … }}).',
+  )
 }
 
 /** `true` or `false`. */
@@ -72,14 +77,14 @@ export function readBoolean(field: Field | undefined, faults: FaultList): boolea
   if (!field) return undefined
   const { node, label } = field
   if (node.kind === 'scalar' && typeof node.value === 'boolean') return node.value
-  faults.add(node.place, `${label} is ${kindOf(node)}.`, 'Write true or false.')
+  faults.add(node.position, `${label} is ${kindOf(node)}.`, 'Write true or false.')
   return undefined
 }
 
 /** Reads a positive number, or an expression. */
 export function readPositive(
   field: Field | undefined,
-  position: Position,
+  workflowKey: WorkflowKey,
   faults: FaultList,
   { isWhole }: { isWhole: boolean },
 ): Template | number | undefined {
@@ -87,42 +92,49 @@ export function readPositive(
   const { node, label } = field
   const instead = `Write a ${isWhole ? 'whole number' : 'number'} above 0.`
   if (node.kind !== 'scalar' || typeof node.value !== 'number') {
-    return readExpression(field, position, faults, instead)
+    return readExpression(field, workflowKey, faults, instead)
   }
   if (node.value > 0 && (!isWhole || Number.isSafeInteger(node.value))) return node.value
-  return void faults.add(node.place, `${label} is ${node.value}.`, instead)
+  return void faults.add(node.position, `${label} is ${node.value}.`, instead)
 }
 
 /** A text that is an expression. */
 export function readExpression(
   { label, node }: Field,
-  position: Position,
+  workflowKey: WorkflowKey,
   faults: FaultList,
   instead: string,
 ): Template | undefined {
   const isExpression =
     node.kind === 'scalar' && typeof node.value === 'string' && node.value.includes('${{')
-  if (isExpression) return toTemplate(node, position, faults)
+  if (isExpression) return toTemplate(node, workflowKey, faults)
   const what =
     node.kind === 'scalar' && typeof node.value === 'string' ? quoted(node.value) : kindOf(node)
-  faults.add(node.place, `${label} is ${what}.`, instead)
+  faults.add(node.position, `${label} is ${what}.`, instead)
   return undefined
 }
 
 /** Any value, with its texts as templates. */
-export function readTree(node: SourceNode, position: Position, faults: FaultList): TemplateTree {
-  if (node.kind === 'list') return node.items.map((item) => readTree(item, position, faults))
+export function readTree(
+  node: SourceNode,
+  workflowKey: WorkflowKey,
+  faults: FaultList,
+): TemplateTree {
+  if (node.kind === 'list') return node.items.map((item) => readTree(item, workflowKey, faults))
   if (node.kind === 'map') {
-    const entries = node.entries.map(({ key, value }) => [key, readTree(value, position, faults)])
+    const entries = node.entries.map(({ key, value }) => [
+      key,
+      readTree(value, workflowKey, faults),
+    ])
     return { tree: Object.fromEntries(entries) }
   }
-  return typeof node.value === 'string' ? toTemplate(node, position, faults) : node.value
+  return typeof node.value === 'string' ? toTemplate(node, workflowKey, faults) : node.value
 }
 
 /** Reads templates by name, in the order of the file; an empty value is an empty text. */
 export function readTemplates(
   field: Field | undefined,
-  position: Position,
+  workflowKey: WorkflowKey,
   faults: FaultList,
   checkName: (entry: NamedField) => void = () => {},
 ): Record<string, Template> {
@@ -132,8 +144,8 @@ export function readTemplates(
     const { node } = entry
     const isNothing = node.kind === 'scalar' && node.value === null
     const template = isNothing
-      ? { text: '', place: node.place }
-      : readTemplate(entry, position, faults)
+      ? { text: '', position: node.position }
+      : readTemplate(entry, workflowKey, faults)
     return template ? [[entry.name, template] as const] : []
   })
   return Object.fromEntries(entries)
@@ -142,19 +154,19 @@ export function readTemplates(
 /** The variables of an `env`. */
 export function readEnvironment(
   field: Field | undefined,
-  position: Position,
+  workflowKey: WorkflowKey,
   faults: FaultList,
 ): Environment {
-  return readTemplates(field, position, faults, ({ name, keyPlace }) => {
+  return readTemplates(field, workflowKey, faults, ({ name, keyPosition }) => {
     if (/^[^\s=\p{Cc}]+$/u.test(name)) return
     const message = `${quoted(name)} is not a valid environment variable name.`
-    faults.add(keyPlace, message, 'Use letters, digits and underscores.')
+    faults.add(keyPosition, message, 'Use letters, digits and underscores.')
   })
 }
 
-function toTemplate(scalar: ScalarNode, position: Position, faults: FaultList): Template {
-  const template = { text: String(scalar.value), place: scalar.textPlace }
-  faults.addAll(checkTemplate(template, position))
+function toTemplate(scalar: ScalarNode, workflowKey: WorkflowKey, faults: FaultList): Template {
+  const template = { text: String(scalar.value), position: scalar.textPosition }
+  faults.addAll(checkTemplate(template, workflowKey))
   return template
 }
 
@@ -166,7 +178,7 @@ function readScalar(
   if (node.kind === 'scalar' && node.value !== null) return node
   const isEmpty = node.kind === 'scalar'
   faults.add(
-    node.place,
+    node.position,
     `${label} is ${isEmpty ? 'empty' : `${kindOf(node)}, not a string`}.`,
     instead,
   )

@@ -8,7 +8,7 @@ export type SourcePosition = { file: string; line: number; column: number }
 export type Fault = SourcePosition & { message: string; instead: string }
 
 /** A text of a workflow that may contain expressions, `${{ … }}`, and its position. */
-export type Template = { text: string; place: SourcePosition }
+export type Template = { text: string; position: SourcePosition }
 
 /** JSON, with texts that may hold expressions. */
 export type TemplateTree =
@@ -46,7 +46,7 @@ export type Concurrency = { group: Template; cancelInProgress: Template | boolea
 export type WorkflowTriggers = {
   push: PushFilter | undefined
   dispatch: { inputs: Record<string, Input> } | undefined
-  schedule: { cron: string; timezone: string | undefined; place: SourcePosition }[]
+  schedule: { cron: string; timezone: string | undefined; position: SourcePosition }[]
 }
 
 /** Patterns of GitHub's filters; undefined where none are given. */
@@ -83,7 +83,7 @@ export type Job = {
   timeoutMinutes: Template | number | undefined
   continueOnError: Template | boolean
   steps: Step[]
-  place: SourcePosition
+  position: SourcePosition
 }
 
 export type Strategy = {
@@ -109,7 +109,7 @@ type AnyStep = {
   env: Environment
   timeoutMinutes: Template | number | undefined
   continueOnError: Template | boolean
-  place: SourcePosition
+  position: SourcePosition
 }
 
 export type RunStep = AnyStep & {

@@ -16,11 +16,12 @@ const maxLexemes = 60_000
  * recurses with the nesting and reports thousands of faults, so both are limited before it composes.
  */
 export function parseYaml(file: SourceFile, faults: FaultList): Document.Parsed | undefined {
-  const refusal = refuseText(file)
-  if (refusal) return void faults.add(refusal.place, refusal.message, refusal.instead)
+  const unreadable = findUnreadable(file)
+  if (unreadable)
+    return void faults.add(unreadable.position, unreadable.message, unreadable.instead)
   const source = createSourceText(file.path, file.text)
   const tokens = readTokens(file.text, source, (offset, message, instead) =>
-    faults.add(source.placeAt(offset), message, instead),
+    faults.add(source.positionAt(offset), message, instead),
   )
   if (!tokens) return undefined
   // Duplicate keys are found elsewhere: the library compares all pairs of keys.
@@ -29,66 +30,66 @@ export function parseYaml(file: SourceFile, faults: FaultList): Document.Parsed 
   const [error] = document?.errors ?? []
   if (error) {
     const message = `Invalid YAML: ${lowerFirst(error.message).replace(/\.?$/, '.')}`
-    const place = source.placeAt(error.pos[0])
-    return void faults.add(place, message, adviceFor(error.code, source.lineOf(place)))
+    const position = source.positionAt(error.pos[0])
+    return void faults.add(position, message, adviceFor(error.code, source.lineOf(position)))
   }
   // Without errors, the composer has given what it calls parsed.
   return document as Document.Parsed
 }
 
-function refuseText({
+function findUnreadable({
   path: file,
   text,
-}: SourceFile): { place: SourcePosition; message: string; instead: string } | undefined {
+}: SourceFile): { position: SourcePosition; message: string; instead: string } | undefined {
   const start = { file, line: 1, column: 1 }
   if (text.length > fileMaxBytes || Buffer.byteLength(text) > fileMaxBytes) {
     const message = `The file is larger than ${fileMaxBytes / 1024} KiB.`
-    return { place: start, message, instead: 'Move long scripts into files of the repository.' }
+    return { position: start, message, instead: 'Move long scripts into files of the repository.' }
   }
-  const place = (offset: number) => createSourceText(file, text).placeAt(offset)
+  const position = (offset: number) => createSourceText(file, text).positionAt(offset)
   const unreadable = text.search(/[\ufffd\p{Cs}]/u)
   if (unreadable !== -1) {
     const instead = 'Save the file as UTF-8.'
-    return { place: place(unreadable), message: 'This is not valid UTF-8.', instead }
+    return { position: position(unreadable), message: 'This is not valid UTF-8.', instead }
   }
   const control = text.search(/[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ufffe\uffff]/)
   if (control !== -1) {
     const instead = 'Remove it, or write it as an escape in double quotes ("\\x1b").'
-    return { place: place(control), message: 'Unexpected control character.', instead }
+    return { position: position(control), message: 'Unexpected control character.', instead }
   }
   return undefined
 }
 
-type Refuse = (offset: number, message: string, instead: string) => void
+type Reject = (offset: number, message: string, instead: string) => void
 
 /** Reads the tokens of the document; undefined if one is rejected. */
-function readTokens(text: string, source: SourceText, refuse: Refuse): CST.Token[] | undefined {
+function readTokens(text: string, source: SourceText, reject: Reject): CST.Token[] | undefined {
   const parser = new Parser()
   const tokens: CST.Token[] = []
   let lexemes = 0
   let isScalar = false
   for (const lexeme of new Lexer().lex(text)) {
     const { offset } = parser
-    const refused = isScalar ? undefined : refusedLexeme(lexeme, offset, source)
-    if (refused) return void refuse(offset, ...refused)
+    const fault = isScalar ? undefined : checkLexeme(lexeme, offset, source)
+    if (fault) return void reject(offset, ...fault)
     isScalar = !isScalar && lexeme === CST.SCALAR
     for (const token of parser.next(lexeme)) {
       if (token.type === 'error') {
-        const line = source.lineOf(source.placeAt(token.offset))
+        const line = source.lineOf(source.positionAt(token.offset))
         const message = `Invalid YAML: ${lowerFirst(token.message)}.`
-        return void refuse(token.offset, message, adviceFor('UNEXPECTED_TOKEN', line))
+        return void reject(token.offset, message, adviceFor('UNEXPECTED_TOKEN', line))
       }
       tokens.push(token)
     }
     if (parser.stack.length > maxParserDepth) {
-      return void refuse(
+      return void reject(
         offset,
         `This is nested more than ${maxDepth} levels deep.`,
         'Nest less deeply.',
       )
     }
     if (++lexemes > maxLexemes) {
-      return void refuse(offset, 'The file has too many tokens.', 'Split it into several files.')
+      return void reject(offset, 'The file has too many tokens.', 'Split it into several files.')
     }
   }
   tokens.push(...parser.end())
@@ -96,10 +97,10 @@ function readTokens(text: string, source: SourceText, refuse: Refuse): CST.Token
   const second = documents[1]
   if (!second) return tokens
   const instead = 'Use one document per file; remove the line "---".'
-  return void refuse(second.offset, 'A second YAML document begins here.', instead)
+  return void reject(second.offset, 'A second YAML document begins here.', instead)
 }
 
-function refusedLexeme(
+function checkLexeme(
   lexeme: string,
   offset: number,
   source: SourceText,
@@ -110,8 +111,8 @@ function refusedLexeme(
     return [message, `Put it in quotes: '${lexeme.slice(0, 60)}'.`]
   }
   if (type === 'tag') {
-    const place = source.placeAt(offset)
-    const condition = negatedCondition(source.lineOf(place), place.column, lexeme)
+    const position = source.positionAt(offset)
+    const condition = negatedCondition(source.lineOf(position), position.column, lexeme)
     if (condition !== undefined) {
       const message = 'In YAML, "!" starts a tag, so this is not a condition.'
       return [message, `Write ${condition}.`]

@@ -90,7 +90,7 @@ async function toDraft(start: Start, now: number, number: number) {
     return await draftRun(start, now, number)
   } catch (error) {
     if (!(error instanceof ExpressionError)) throw error
-    const { file, line, column } = error.place
+    const { file, line, column } = error.position
     const errors = [{ pointer: `${file}:${line}:${column}`, detail: error.message }]
     throw new Problem('workflow_invalid', `${file}:${line}:${column}: ${error.message}`, { errors })
   }

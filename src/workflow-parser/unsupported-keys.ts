@@ -1,4 +1,4 @@
-import type { FieldRefusal } from './fields.ts'
+import type { FieldMessage } from './fields.ts'
 
 // Keys and events of GitHub Actions and other services that are not supported, with alternatives.
 
@@ -6,7 +6,7 @@ const events =
   'Use "push", "workflow_dispatch" or "schedule"; "on: push" runs for every branch that is pushed.'
 
 /** Unsupported events of GitHub, with the closest alternative. */
-export const refusedEvents: Readonly<Record<string, FieldRefusal>> = {
+export const unsupportedEvents: Readonly<Record<string, FieldMessage>> = {
   pull_request: ['Pull requests are not supported.', events],
   pull_request_target: ['Pull requests are not supported.', events],
   merge_group: ['Merge queues are not supported.', events],
@@ -27,7 +27,7 @@ export const refusedEvents: Readonly<Record<string, FieldRefusal>> = {
   delete: ['The event "delete" is not supported.', events],
 }
 
-export const refusedInWorkflow: Readonly<Record<string, FieldRefusal>> = {
+export const unsupportedInWorkflow: Readonly<Record<string, FieldMessage>> = {
   true: ['Unexpected key "true" in a workflow.', 'Write "on".'],
   'runs-on': ['"runs-on" is a key of a job.', 'Write it as jobs.<id>.runs-on, or omit it.'],
   strategy: ['"strategy" is a key of a job.', 'Write it as jobs.<id>.strategy.'],
@@ -40,7 +40,7 @@ export const refusedInWorkflow: Readonly<Record<string, FieldRefusal>> = {
   image: ['Containers are not supported.', 'Use the tools of the runner, which are on PATH.'],
 }
 
-export const refusedInJob: Readonly<Record<string, FieldRefusal>> = {
+export const unsupportedInJob: Readonly<Record<string, FieldMessage>> = {
   services: [
     'Jobs have no service containers.',
     'Start services in the background of the "run" step that uses them; they end with the step.',
@@ -72,7 +72,7 @@ export const refusedInJob: Readonly<Record<string, FieldRefusal>> = {
   script: ['Unexpected key "script" in a job.', 'Write "steps", each with "run".'],
 }
 
-export const refusedInStep: Readonly<Record<string, FieldRefusal>> = {
+export const unsupportedInStep: Readonly<Record<string, FieldMessage>> = {
   needs: ['"needs" is a key of a job; steps run in order.', 'Remove it.'],
   strategy: ['"strategy" is a key of a job.', 'Write it beside "steps".'],
   'runs-on': ['"runs-on" is a key of a job.', 'Write it beside "steps".'],
@@ -89,14 +89,14 @@ export const refusedInStep: Readonly<Record<string, FieldRefusal>> = {
   image: ['Containers are not supported.', 'Use the tools of the runner, which are on PATH.'],
 }
 
-export const refusedInAction: Readonly<Record<string, FieldRefusal>> = {
+export const unsupportedInAction: Readonly<Record<string, FieldMessage>> = {
   steps: ['"steps" is a key of "runs".', 'Write "runs:" with "using: composite" and "steps".'],
   jobs: ['An action has no jobs.', 'Write "runs:" with "using: composite" and "steps".'],
   env: ['An action has no "env".', 'Write "env" in its steps.'],
   on: ['An action has no events.', 'Remove it; workflows use the action in a step.'],
 }
 
-export const refusedInRuns: Readonly<Record<string, FieldRefusal>> = {
+export const unsupportedInRuns: Readonly<Record<string, FieldMessage>> = {
   main: ['Only composite actions can be used.', 'Write "using: composite" and "steps".'],
   pre: ['Only composite actions can be used.', 'Write "using: composite" and "steps".'],
   post: ['Only composite actions can be used.', 'Write "using: composite" and "steps".'],

@@ -1,7 +1,7 @@
 const maxLength = 40
 
 /** Suggests the word that was probably meant by a mistyped one. */
-export function nearest(word: string, words: readonly string[]): string | undefined {
+export function suggest(word: string, words: readonly string[]): string | undefined {
   if (word.length > maxLength) return undefined
   const typed = plain(word)
   const allowed = Math.min(2, Math.floor(typed.length / 2))

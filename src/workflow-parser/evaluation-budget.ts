@@ -6,29 +6,29 @@ export class EvaluationError extends Error {
 /** The longest text that an expression may give, and that it may read from JSON: characters. */
 export const maxTextLength = 1_048_576
 
-/** Roughly the bytes of a value's parts: an object of its own each. */
+/** Roughly the bytes of one part of a value, which is an object of its own. */
 export const nodeCost = 128
 
-/** A limit on the cost of the expressions of one text or tree. A unit is about a byte, or a character read. */
-export type Allowance = {
-  /** Starts the next expression. */
-  renew: () => void
-  /** Throws EvaluationError when the allowance is used up. */
-  take: (cost: number) => void
+/** Limits the cost of the expressions of one text or tree. A unit is about one byte or character. */
+export type EvaluationBudget = {
+  /** Gives the next expression its own limit. */
+  startExpression: () => void
+  /** Throws EvaluationError when the budget is exhausted. */
+  spend: (cost: number) => void
 }
 
-/** Enough for anything that is meant, and little enough to end in a second and in 100 MB. */
+/** Enough for any legitimate expression; ends within a second and 100 MB. */
 const maxCostPerExpression = 8 * 1_048_576
 const maxTotalCost = 4 * maxCostPerExpression
 
-export function createAllowance(): Allowance {
+export function createEvaluationBudget(): EvaluationBudget {
   let totalLeft = maxTotalCost
   let left = 0
   return {
-    renew: () => {
+    startExpression: () => {
       left = Math.min(maxCostPerExpression, totalLeft)
     },
-    take: (cost) => {
+    spend: (cost) => {
       left -= cost
       totalLeft -= cost
       if (left < 0) {

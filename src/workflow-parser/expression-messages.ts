@@ -1,69 +1,69 @@
 import {
+  availability,
   contextNames,
   functionsAt,
   isContext,
   isFunction,
-  type Position,
-  positions,
-} from './expression-positions.ts'
+  type WorkflowKey,
+} from './workflow-keys.ts'
 
 /** A name in an expression, as written. */
 export type NameUse = { kind: 'context' | 'function'; name: string; offset: number }
 
 /** What is wrong, and what to write instead. */
-export type ExpressionRefusal = { message: string; instead: string }
+export type ExpressionMessage = { message: string; instead: string }
 
 /** The messages for invalid expressions. */
-export const refusals = {
-  unclosed: (): ExpressionRefusal => ({
+export const messages = {
+  unclosed: (): ExpressionMessage => ({
     message: 'This `${{` is not closed.',
     instead: "Close it with `}}`. To write it as text: ${{ '${{' }}.",
   }),
-  empty: (): ExpressionRefusal => ({
+  empty: (): ExpressionMessage => ({
     message: 'The expression is empty.',
     instead: 'Write a value between `${{` and `}}`, such as ${{ github.ref }}, or remove both.',
   }),
-  tooLong: (maxLength: number): ExpressionRefusal => ({
+  tooLong: (maxLength: number): ExpressionMessage => ({
     message: `The expression is longer than ${maxLength} characters.`,
     instead: 'Split it, for example over several variables in `env`.',
   }),
-  tooDeep: (): ExpressionRefusal => ({
+  tooDeep: (): ExpressionMessage => ({
     message: 'The expression is nested too deeply.',
     instead: 'Split it, for example over several variables in `env`.',
   }),
-  surrounded: (): ExpressionRefusal => ({
+  surrounded: (): ExpressionMessage => ({
     message: 'The text around `${{ }}` would make this condition always true.',
     instead: 'Put the whole condition into one `${{ }}`, or omit the braces.',
   }),
-  unknownFunction: (name: string): ExpressionRefusal => ({
+  unknownFunction: (name: string): ExpressionMessage => ({
     message: `Unknown function ${quote(name)}.`,
     instead: isContext(name)
       ? `${quote(name)} is a context: write ${name}.NAME or ${name}['NAME'].`
-      : `The functions are ${list(functionsAt(positions['step.if']))}.`,
+      : `The functions are ${list(functionsAt(availability['step.if']))}.`,
   }),
-  unknownContext: (name: string): ExpressionRefusal => ({
+  unknownContext: (name: string): ExpressionMessage => ({
     message: `Unknown context ${quote(name)}.`,
     instead: isFunction(name)
       ? `${quote(name)} is a function: write ${name}().`
       : `Put strings in single quotes: '${shorten(name)}'. The contexts are ${list(contextNames)}.`,
   }),
-  /** A known name at a position where it is not available. */
-  misplaced: ({ kind, name }: NameUse, position: Position): ExpressionRefusal => ({
-    message: `The ${kind} ${quote(name)} cannot be used in ${positions[position].place}.`,
-    instead: isOfAction(position)
-      ? (whereElse(kind, name, true) ?? handedOn)
-      : (hints[name.toLowerCase()] ?? whereElse(kind, name, false) ?? handedOn),
+  /** A known name under a key where it is not available. */
+  misplaced: ({ kind, name }: NameUse, workflowKey: WorkflowKey): ExpressionMessage => ({
+    message: `The ${kind} ${quote(name)} cannot be used in ${availability[workflowKey].label}.`,
+    instead: isActionKey(workflowKey)
+      ? (describeAvailability(kind, name, true) ?? passAsInput)
+      : (hints[name.toLowerCase()] ?? describeAvailability(kind, name, false) ?? passAsInput),
   }),
   /** A piece that is not a token of the language. */
-  unreadable: (rest: string): ExpressionRefusal => {
+  unreadable: (rest: string): ExpressionMessage => {
     const [piece = rest.slice(0, 1)] = /^\S+/.exec(rest) ?? []
     const code = piece.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')
     const shown = piece.trim() === '' ? `white space U+${code}` : quote(piece)
     return { message: `Unexpected ${shown}.`, instead: adviseOn(rest) }
   },
   /** Rewrites an error of the library's parser; `word` is where it stopped. */
-  unparsable: (libraryMessage: string, word: string): ExpressionRefusal => {
-    if (libraryMessage.startsWith('Exceeded')) return refusals.tooDeep()
+  unparsable: (libraryMessage: string, word: string): ExpressionMessage => {
+    if (libraryMessage.startsWith('Exceeded')) return messages.tooDeep()
     if (libraryMessage.startsWith('Unexpected end') || word === '') {
       return {
         message: 'The expression ends unexpectedly.',
@@ -111,22 +111,26 @@ function adviseOn(rest: string): string {
 }
 
 // Names that are not available in an action are available where the action is used.
-const handedOn =
+const passAsInput =
   'Pass it to the action as an input, with "with" in the step that uses it, and use inputs.NAME.'
 
-function isOfAction(position: string): boolean {
-  return position.startsWith('action.')
+function isActionKey(workflowKey: string): boolean {
+  return workflowKey.startsWith('action.')
 }
 
-/** Lists the positions where a name is available; undefined when there are none. */
-function whereElse(kind: NameUse['kind'], name: string, inAction: boolean): string | undefined {
-  const places = Object.entries(positions).filter(([position, { contexts, functions }]) => {
-    if (isOfAction(position) !== inAction) return false
+/** Lists the keys under which a name is available; undefined when there are none. */
+function describeAvailability(
+  kind: NameUse['kind'],
+  name: string,
+  inAction: boolean,
+): string | undefined {
+  const keys = Object.entries(availability).filter(([workflowKey, { contexts, functions }]) => {
+    if (isActionKey(workflowKey) !== inAction) return false
     const names = kind === 'context' ? contexts : functions.map((signature) => signature.name)
     return names.some((known) => known.toLowerCase() === name.toLowerCase())
   })
-  if (places.length === 0) return undefined
-  return `It can be used in ${list(places.map(([, { place }]) => place))}.`
+  if (keys.length === 0) return undefined
+  return `It can be used in ${list(keys.map(([, { label }]) => label))}.`
 }
 
 function list(words: readonly string[]): string {

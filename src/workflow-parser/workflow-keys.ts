@@ -55,79 +55,79 @@ const step: ContextName[] = [...condition, 'secrets']
 const action: ContextName[] = ['github', 'strategy', 'matrix', 'job', 'runner']
 const actionStep: ContextName[] = [...action, 'inputs', 'steps', 'env']
 
-/** The contexts and functions available at a position of a workflow, and its name in messages. */
-export type Availability = { place: string; contexts: ContextName[]; functions: Signature[] }
+/** The contexts and functions available under a key, and the name of the key in messages. */
+export type Availability = { label: string; contexts: ContextName[]; functions: Signature[] }
 
 /** From GitHub's table "Context availability" and its schema of actions. */
 const table = {
-  'run-name': { place: '`run-name`', contexts: run, functions: [] },
-  concurrency: { place: '`concurrency`', contexts: run, functions: [] },
-  env: { place: "the workflow's `env`", contexts: [...run, 'secrets'], functions: [] },
-  'job.if': { place: "a job's `if`", contexts: [...run, 'needs'], functions: ofJobs },
-  'job.name': { place: "a job's `name`", contexts: job, functions: [] },
-  'job.strategy': { place: "a job's `strategy`", contexts: [...run, 'needs'], functions: [] },
-  'job.env': { place: "a job's `env`", contexts: [...job, 'secrets'], functions: [] },
-  'job.outputs': { place: "a job's `outputs`", contexts: step, functions: [] },
-  'job.runs-on': { place: "a job's `runs-on`", contexts: job, functions: [] },
-  'job.timeout-minutes': { place: "a job's `timeout-minutes`", contexts: job, functions: [] },
-  'job.continue-on-error': { place: "a job's `continue-on-error`", contexts: job, functions: [] },
-  'job.defaults': { place: "a job's `defaults`", contexts: [...job, 'env'], functions: [] },
-  'step.if': { place: "a step's `if`", contexts: condition, functions: [...ofSteps, hashFiles] },
-  'step.env': { place: "a step's `env`", contexts: step, functions: [hashFiles] },
-  'step.name': { place: "a step's `name`", contexts: step, functions: [hashFiles] },
-  'step.run': { place: "a step's `run`", contexts: step, functions: [hashFiles] },
-  'step.with': { place: "a step's `with`", contexts: step, functions: [hashFiles] },
-  'step.shell': { place: "a step's `shell`", contexts: step, functions: [hashFiles] },
+  'run-name': { label: '`run-name`', contexts: run, functions: [] },
+  concurrency: { label: '`concurrency`', contexts: run, functions: [] },
+  env: { label: "the workflow's `env`", contexts: [...run, 'secrets'], functions: [] },
+  'job.if': { label: "a job's `if`", contexts: [...run, 'needs'], functions: ofJobs },
+  'job.name': { label: "a job's `name`", contexts: job, functions: [] },
+  'job.strategy': { label: "a job's `strategy`", contexts: [...run, 'needs'], functions: [] },
+  'job.env': { label: "a job's `env`", contexts: [...job, 'secrets'], functions: [] },
+  'job.outputs': { label: "a job's `outputs`", contexts: step, functions: [] },
+  'job.runs-on': { label: "a job's `runs-on`", contexts: job, functions: [] },
+  'job.timeout-minutes': { label: "a job's `timeout-minutes`", contexts: job, functions: [] },
+  'job.continue-on-error': { label: "a job's `continue-on-error`", contexts: job, functions: [] },
+  'job.defaults': { label: "a job's `defaults`", contexts: [...job, 'env'], functions: [] },
+  'step.if': { label: "a step's `if`", contexts: condition, functions: [...ofSteps, hashFiles] },
+  'step.env': { label: "a step's `env`", contexts: step, functions: [hashFiles] },
+  'step.name': { label: "a step's `name`", contexts: step, functions: [hashFiles] },
+  'step.run': { label: "a step's `run`", contexts: step, functions: [hashFiles] },
+  'step.with': { label: "a step's `with`", contexts: step, functions: [hashFiles] },
+  'step.shell': { label: "a step's `shell`", contexts: step, functions: [hashFiles] },
   'step.working-directory': {
-    place: "a step's `working-directory`",
+    label: "a step's `working-directory`",
     contexts: step,
     functions: [hashFiles],
   },
   'step.timeout-minutes': {
-    place: "a step's `timeout-minutes`",
+    label: "a step's `timeout-minutes`",
     contexts: step,
     functions: [hashFiles],
   },
   'step.continue-on-error': {
-    place: "a step's `continue-on-error`",
+    label: "a step's `continue-on-error`",
     contexts: step,
     functions: [hashFiles],
   },
   'action.outputs': {
-    place: "an action's `outputs`",
+    label: "an action's `outputs`",
     contexts: actionStep,
     functions: [],
   },
   'action.input-default': {
-    place: "the `default` of an action's input",
+    label: "the `default` of an action's input",
     contexts: action,
     functions: [hashFiles],
   },
   'action.step': {
-    place: "an action's step",
+    label: "an action's step",
     contexts: actionStep,
     functions: [hashFiles],
   },
   'action.step.if': {
-    place: "the `if` of an action's step",
+    label: "the `if` of an action's step",
     contexts: actionStep,
     functions: [...ofSteps, hashFiles],
   },
 } as const satisfies Record<string, Availability>
 
-/** A position in a workflow or an action where expressions are allowed. */
-export type Position = keyof typeof table
+/** A key of a workflow or an action whose value may contain expressions; GitHub calls it a workflow key. */
+export type WorkflowKey = keyof typeof table
 
-export const positions: Record<Position, Availability> = table
+export const availability: Record<WorkflowKey, Availability> = table
 
 const contexts = new Set<string>(contextNames)
 
-/** Whether a context exists at any position, ignoring case. */
+/** Whether a context is available under any key, ignoring case. */
 export function isContext(name: string): boolean {
   return contexts.has(name.toLowerCase())
 }
 
-/** The functions of all places, each as wide as it is anywhere. */
+/** The functions of all keys, each with the widest range of arguments. */
 export const allFunctions: Signature[] = [...ofJobs, hashFiles]
 
 const functions = new Set(
@@ -136,12 +136,12 @@ const functions = new Set(
   ),
 )
 
-/** Whether a function exists at any position, ignoring case. */
+/** Whether a function is available under any key, ignoring case. */
 export function isFunction(name: string): boolean {
   return functions.has(name.toLowerCase())
 }
 
-/** The names of the functions available at a position. */
+/** The names of the functions available under a key. */
 export function functionsAt({ functions }: Availability): string[] {
   return [...functionsEverywhere, ...functions.map(({ name }) => name)]
 }
