@@ -181,7 +181,7 @@ export async function openApp(options: Options) {
         throw new Problem('token_invalid', `The ${what} was deleted or has expired.`)
       }
       case 'run':
-        if (await workflows.holdsRun(principal)) return principal
+        if (await workflows.isRunning(principal)) return principal
         throw new Problem('token_invalid', "The run's token is no longer valid.")
       default:
         return principal

@@ -39,7 +39,7 @@ import {
   takeNumber,
   updateRun,
 } from '../src/workflows/run-store.ts'
-import { listDue, moveOn, replaceSchedules } from '../src/workflows/schedule-store.ts'
+import { listDue, replaceSchedules, reschedule } from '../src/workflows/schedule-store.ts'
 import { onEachDatabase } from './support/databases.ts'
 
 onEachDatabase((fresh, engine) => {
@@ -305,7 +305,10 @@ onEachDatabase((fresh, engine) => {
     assert.deepEqual(await listDue(db, 99, 9), [])
     assert.deepEqual(await listDue(db, late.nextAt, 9), [early, late])
     assert.deepEqual(await listDue(db, late.nextAt, 1), [early])
-    assert.deepEqual([await moveOn(db, early, 200), await moveOn(db, early, 300)], [true, false])
+    assert.deepEqual(
+      [await reschedule(db, early, 200), await reschedule(db, early, 300)],
+      [true, false],
+    )
     assert.deepEqual(await listDue(db, 200, 9), [{ ...early, nextAt: 200 }])
     await replaceSchedules(db, repositoryId, [])
     assert.deepEqual(await listDue(db, late.nextAt, 9), [])

@@ -30,23 +30,23 @@ type ReportedRun = Pick<
 type Action = 'queued' | 'running' | 'completed'
 
 /** A state change of a run, to be published with the run as it is then. */
-export type RunNews = { action: Action; run: ReportedRun }
+export type RunTransition = { action: Action; run: ReportedRun }
 
 /**
  * Publishes state changes of runs, in the transaction that makes them. Must come last in it: publishing takes a lock
  * that every publisher needs, so rows must be locked before it, never after.
  */
-export type PublishRuns = (tx: Db, now: number, news: RunNews[]) => Promise<void>
+export type PublishRuns = (tx: Db, now: number, transitions: RunTransition[]) => Promise<void>
 
 export function createPublishRuns(publish: Publish): PublishRuns {
-  return async (tx, now, news) => {
+  return async (tx, now, transitions) => {
     const events: Event[] = []
-    for (const one of news) events.push(await toEvent(tx, one))
+    for (const one of transitions) events.push(await toEvent(tx, one))
     await publish(tx, now, events)
   }
 }
 
-async function toEvent(tx: Db, { action, run }: RunNews): Promise<Event> {
+async function toEvent(tx: Db, { action, run }: RunTransition): Promise<Event> {
   const { id: runId, repositoryId, attempt, number, name, branch, ref, event } = run
   const { isolation = '', fault = '', createdAt, queuedAt } = run
   const repositoryName = (await findRepositorySummary(tx, repositoryId))?.name ?? ''

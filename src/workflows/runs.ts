@@ -18,9 +18,9 @@ import type { Checker } from '../workflow-parser/checker.ts'
 import { readInputs } from '../workflow-parser/dispatch-inputs.ts'
 import type { Fault, SourceFile } from '../workflow-parser/workflow.ts'
 import { openCommit } from './commit-files.ts'
-import { completeQueued, enqueue, requireQueueSpace, supersede } from './enqueue.ts'
+import { branchOf, type RunSpec } from './create-run.ts'
+import { completeQueued, enqueueRun, requireQueueSpace, supersede } from './enqueue-run.ts'
 import { createNameMask } from './name-mask.ts'
-import { branchOf, type Start } from './new-run.ts'
 import { reusedJobs } from './reused-jobs.ts'
 import type { PublishRuns } from './run-events.ts'
 import { listJobs } from './run-job-store.ts'
@@ -108,7 +108,7 @@ export function createRuns(dependencies: Dependencies) {
       const { id: repositoryId, name, ownerUsername: owner, path: directory } = repository
       const from = { directory, sender: actor.username, baseUrl: baseUrl() }
       const about = await readPayloadContext(repository, from)
-      const start: Start = {
+      const start: RunSpec = {
         repository: { id: repositoryId, name, owner },
         actor,
         event: 'workflow_dispatch',
@@ -121,8 +121,8 @@ export function createRuns(dependencies: Dependencies) {
       }
       const queued = await db.transaction().execute(async (tx) => {
         const now = clock.now()
-        const { news, ...made } = await enqueue(tx, start, now)
-        await publishRuns(tx, now, news)
+        const { transitions, ...made } = await enqueueRun(tx, start, now)
+        await publishRuns(tx, now, transitions)
         return made
       })
       faultPoint('run.queued')
@@ -205,7 +205,7 @@ export function createRuns(dependencies: Dependencies) {
           logBytes,
         })
         const newer = { repositoryId: repository.id, groups: await listGroups(tx, id) }
-        const { changed, news } = await supersede(
+        const { changed, transitions } = await supersede(
           tx,
           { ...newer, cancels: [], name: run.name },
           now,
@@ -214,7 +214,7 @@ export function createRuns(dependencies: Dependencies) {
           tx,
           { id, status: 'completed', attempt },
           {
-            ...fresh,
+            ...unstarted,
             status: 'queued',
             attempt: attempt + 1,
             queuedAt: now,
@@ -223,8 +223,8 @@ export function createRuns(dependencies: Dependencies) {
             kept: JSON.stringify(kept),
           },
         )
-        if (queued) news.push({ action: 'queued', run: queued })
-        await publishRuns(tx, now, news)
+        if (queued) transitions.push({ action: 'queued', run: queued })
+        await publishRuns(tx, now, transitions)
         return changed
       })
       for (const name of [...changed, id, 'queue']) changes.notify(name)
@@ -294,7 +294,7 @@ export function createRuns(dependencies: Dependencies) {
   }
 }
 
-const fresh = {
+const unstarted = {
   conclusion: null,
   fault: '',
   startedAt: null,

@@ -21,7 +21,7 @@ export function listDue(db: Db, now: number, limit: number): Promise<ScheduleRow
 }
 
 /** Sets the next time of a schedule; false when another server has done so, or the schedule no longer exists. */
-export async function moveOn(tx: Db, schedule: ScheduleRow, nextAt: number): Promise<boolean> {
+export async function reschedule(tx: Db, schedule: ScheduleRow, nextAt: number): Promise<boolean> {
   const { repositoryId, file, cron, timezone } = schedule
   const row = await tx
     .updateTable('schedules')

@@ -29,13 +29,13 @@ import { nextTime } from '../workflow-parser/cron.ts'
 import { matchesPush } from '../workflow-parser/match-triggers.ts'
 import type { Workflow } from '../workflow-parser/workflow.ts'
 import { type CommitFiles, openCommit } from './commit-files.ts'
-import { enqueue } from './enqueue.ts'
+import { createFailedRunRow, type RunSpec } from './create-run.ts'
+import { enqueueRun } from './enqueue-run.ts'
 import { createNameMask } from './name-mask.ts'
-import { draftFailedRun, type Start } from './new-run.ts'
-import type { PublishRuns, RunNews } from './run-events.ts'
+import type { PublishRuns, RunTransition } from './run-events.ts'
 import { addLog } from './run-logs.ts'
 import { insertRun, takeNumber } from './run-store.ts'
-import { listDue, moveOn, replaceSchedules } from './schedule-store.ts'
+import { listDue, replaceSchedules, reschedule } from './schedule-store.ts'
 import { describeFaults, readSources } from './workflow-sources.ts'
 
 export type TriggerService = ReturnType<typeof createTriggers>
@@ -54,18 +54,18 @@ type Dependencies = {
   log: Log
 }
 
-type Pushed = Awaited<ReturnType<typeof listEventsAfter>>[number]
+type LoggedEvent = Awaited<ReturnType<typeof listEventsAfter>>[number]
 
 /** A run to create: one to queue, or one that failed before it started. */
-type Planned =
-  | { start: Start }
-  | { failed: Omit<Start, 'sources' | 'mask'> & { files: string[]; fault: string } }
+type PlannedRun =
+  | { start: RunSpec }
+  | { failed: Omit<RunSpec, 'sources' | 'mask'> & { files: string[]; fault: string } }
 
 /** The names to notify in this process, and the events to publish at the end of the transaction. */
-type Made = { changed: string[]; news: RunNews[] }
+type CreatedRuns = { changed: string[]; transitions: RunTransition[] }
 
 /** The effects of an event; `schedules` replace those of the repository. */
-type Reaction = { planned: Planned[]; schedules?: { repositoryId: string; rows: ScheduleRow[] } }
+type Reaction = { planned: PlannedRun[]; schedules?: { repositoryId: string; rows: ScheduleRow[] } }
 
 const maxDueSchedules = 20
 const changesMaxBytes = 4 * 1024 * 1024
@@ -82,7 +82,7 @@ const transientCodes = new Set<ProblemCode>([
   'storage_full',
 ])
 // As on GitHub.
-const skips = /\[(skip ci|ci skip|no ci|skip actions|actions skip)\]/i
+const skipPattern = /\[(skip ci|ci skip|no ci|skip actions|actions skip)\]/i
 
 /** Creates the triggers: they start runs for pushes in the event log and at the times of schedules. */
 export function createTriggers(dependencies: Dependencies) {
@@ -119,30 +119,31 @@ export function createTriggers(dependencies: Dependencies) {
       if ((await lockCursor(tx, 'workflows')) !== from) return []
       if (schedules && (await lockRepositorySummary(tx, schedules.repositoryId)))
         await replaceSchedules(tx, schedules.repositoryId, schedules.rows)
-      const made: Made[] = []
-      for (const one of planned) made.push(await make(tx, one))
+      const created: CreatedRuns[] = []
+      for (const one of planned) created.push(await createPlanned(tx, one))
       await updateCursor(tx, 'workflows', to)
       await publishRuns(
         tx,
         clock.now(),
-        made.flatMap(({ news }) => news),
+        created.flatMap(({ transitions }) => transitions),
       )
-      return made.flatMap(({ changed }) => changed)
+      return created.flatMap(({ changed }) => changed)
     })
     for (const name of changed) changes.notify(name)
   }
 
-  async function make(tx: Db, planned: Planned): Promise<Made> {
+  async function createPlanned(tx: Db, planned: PlannedRun): Promise<CreatedRuns> {
     const fields = 'start' in planned ? planned.start : planned.failed
-    if (!(await lockRepositorySummary(tx, fields.repository.id))) return { changed: [], news: [] }
-    if ('failed' in planned) return fail(tx, planned.failed)
+    if (!(await lockRepositorySummary(tx, fields.repository.id)))
+      return { changed: [], transitions: [] }
+    if ('failed' in planned) return createFailedRun(tx, planned.failed)
     try {
-      const { changed, news } = await enqueue(tx, planned.start, clock.now())
-      return { changed: [...changed, 'queue'], news }
+      const { changed, transitions } = await enqueueRun(tx, planned.start, clock.now())
+      return { changed: [...changed, 'queue'], transitions }
     } catch (error) {
       if (!(error instanceof Problem)) throw error
       const { sources, mask: _, ...start } = planned.start
-      return fail(tx, {
+      return createFailedRun(tx, {
         ...start,
         files: sources.files.map(({ path }) => path),
         fault: error.message,
@@ -150,20 +151,20 @@ export function createTriggers(dependencies: Dependencies) {
     }
   }
 
-  async function fail(
+  async function createFailedRun(
     tx: Db,
-    failed: Omit<Start, 'sources' | 'mask'> & { files: string[]; fault: string },
-  ): Promise<Made> {
+    failed: Omit<RunSpec, 'sources' | 'mask'> & { files: string[]; fault: string },
+  ): Promise<CreatedRuns> {
     const number = await takeNumber(tx, failed.repository.id)
-    const run = await draftFailedRun(failed, clock.now(), number)
+    const run = await createFailedRunRow(failed, clock.now(), number)
     await insertRun(tx, run, [])
     const text = `✗ failure: ${run.fault}\n`
     await addLog(tx, { ...run, attempt: 1, logBytes: 0 }, [{ step: null, prefix: '', text }])
-    return { changed: [], news: [{ action: 'completed', run: { ...run, attempt: 1 } }] }
+    return { changed: [], transitions: [{ action: 'completed', run: { ...run, attempt: 1 } }] }
   }
 
   // An event that keeps failing must not block the later ones. Returns whether the event was recorded.
-  async function reactTo(event: Pushed, from: number, objects: KeptObjects): Promise<boolean> {
+  async function reactTo(event: LoggedEvent, from: number, objects: KeptObjects): Promise<boolean> {
     try {
       const reaction = await (event.kind === 'push' ? plan : planSchedules)(event, objects)
       if (reaction.planned.length === 0 && !reaction.schedules) return false
@@ -181,7 +182,7 @@ export function createTriggers(dependencies: Dependencies) {
   }
 
   async function plan(
-    { repositoryId, data, actorId, actorUsername }: Pushed,
+    { repositoryId, data, actorId, actorUsername }: LoggedEvent,
     objects: KeptObjects,
   ): Promise<Reaction> {
     const update: PushedUpdate = JSON.parse(data)
@@ -204,9 +205,9 @@ export function createTriggers(dependencies: Dependencies) {
     })
     const payload = pushPayload(update, { commits: [head], head }, context)
     const isDefault = update.ref === `refs/heads/${context.repository.defaultBranch}`
-    const isSkipped = skips.test(head.message)
+    const isSkipped = skipPattern.test(head.message)
     const changed = lazily(() => changedPaths(directory, update))
-    const planned: Planned[] = []
+    const planned: PlannedRun[] = []
     const schedules: ScheduleRow[] = []
     for (const path of paths) {
       const sources = await readSources(checker, commit, [path])
@@ -229,7 +230,7 @@ export function createTriggers(dependencies: Dependencies) {
 
   /** Reads the schedules of a repository again when its default branch has changed: they come from there. */
   async function planSchedules(
-    { repositoryId, actorId, actorUsername }: Pushed,
+    { repositoryId, actorId, actorUsername }: LoggedEvent,
     objects: KeptObjects,
   ): Promise<Reaction> {
     const repository =
@@ -279,7 +280,7 @@ export function createTriggers(dependencies: Dependencies) {
   function toSchedules(
     { id: repositoryId }: RepositorySummary,
     { path: file, on }: Workflow,
-    actor: Start['actor'],
+    actor: RunSpec['actor'],
   ): ScheduleRow[] {
     const rows = on.schedule.map(({ cron, timezone }) => ({
       repositoryId,
@@ -300,7 +301,7 @@ export function createTriggers(dependencies: Dependencies) {
         if (isTransient(error)) throw error
         // Postponed by a day, so that it does not block the others.
         log.error({ err: error, ...schedule }, 'starting a schedule failed')
-        await moveOn(db, schedule, clock.now() + dayMs)
+        await reschedule(db, schedule, clock.now() + dayMs)
       })
     }
   }
@@ -310,15 +311,15 @@ export function createTriggers(dependencies: Dependencies) {
     const next = nextTime(schedule.cron, schedule.timezone || undefined, clock.now())
     const changed = await db.transaction().execute(async (tx) => {
       if (!(await lockRepositorySummary(tx, schedule.repositoryId))) return []
-      if (!(await moveOn(tx, schedule, next)) || !planned) return []
-      const { changed, news } = await make(tx, planned)
-      await publishRuns(tx, clock.now(), news)
+      if (!(await reschedule(tx, schedule, next)) || !planned) return []
+      const { changed, transitions } = await createPlanned(tx, planned)
+      await publishRuns(tx, clock.now(), transitions)
       return changed
     })
     for (const name of changed) changes.notify(name)
   }
 
-  async function planScheduled(schedule: ScheduleRow): Promise<Planned | undefined> {
+  async function planScheduled(schedule: ScheduleRow): Promise<PlannedRun | undefined> {
     const repository = await findRepositorySummary(db, schedule.repositoryId)
     if (!repository) return undefined
     const directory = pathOf(repository.id)
@@ -369,15 +370,15 @@ function toStartFields(
   { id, name, ownerUsername: owner }: RepositorySummary,
   ref: string,
   commit: string,
-  actor: Start['actor'],
+  actor: RunSpec['actor'],
 ) {
   return { repository: { id, name, owner }, actor, ref, commit, inputs: {} }
 }
 
 function lazily<T>(make: () => Promise<T>): () => Promise<T> {
-  let made: Promise<T> | undefined
+  let created: Promise<T> | undefined
   return () => {
-    made ??= make()
-    return made
+    created ??= make()
+    return created
   }
 }

@@ -99,7 +99,7 @@ export function createWorkflows(dependencies: Dependencies) {
     },
 
     /** Whether the token of a run's principal is still valid. */
-    holdsRun: async ({ claim = '' }: Principal) => (await findRunByToken(db, claim)) !== undefined,
+    isRunning: async ({ claim = '' }: Principal) => (await findRunByToken(db, claim)) !== undefined,
 
     /** Describes a run in the state at the time of an event. */
     describeRun: views.atEvent,
@@ -127,12 +127,12 @@ export function createWorkflows(dependencies: Dependencies) {
         clock,
         log,
       })
-      const looking = notifier.onEvents(started.wake)
-      const waking = changes.onChange('queue', runner.wake)
+      const eventSubscription = notifier.onEvents(started.wake)
+      const queueSubscription = changes.onChange('queue', runner.wake)
       return {
         async [Symbol.asyncDispose]() {
-          looking[Symbol.dispose]()
-          waking[Symbol.dispose]()
+          eventSubscription[Symbol.dispose]()
+          queueSubscription[Symbol.dispose]()
           await started[Symbol.asyncDispose]()
           await checker[Symbol.asyncDispose]()
         },

@@ -3,8 +3,8 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { secretValues, shownPart } from '../../test/support/secret-parts.ts'
 import { parseWorkflow } from '../workflow-parser/parse.ts'
+import { createRun } from './create-run.ts'
 import { createNameMask } from './name-mask.ts'
-import { draftRun } from './new-run.ts'
 
 const texts = {
   name: 'run-name: "${{ inputs.value }}"',
@@ -27,7 +27,7 @@ jobs: { a: { steps: [{ run: x }]${label} } }
         assert.ok(workflow, JSON.stringify(faults))
         const workflows = [workflow]
         const mask = await createNameMask(async () => ({ KEY: secret }), 'r1', workflows)
-        const draft = await draftRun(
+        const draft = await createRun(
           {
             repository: { id: 'r1', name: 'site', owner: 'ada' },
             actor: { id: 'u1', username: 'ada' },

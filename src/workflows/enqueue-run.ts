@@ -1,8 +1,8 @@
 import { Problem } from '../base/problem.ts'
 import type { Db } from '../database/schema.ts'
 import { ExpressionError } from '../workflow-parser/expression-error.ts'
-import { draftRun, type Start } from './new-run.ts'
-import type { PublishRuns, RunNews } from './run-events.ts'
+import { createRun, type RunSpec } from './create-run.ts'
+import type { PublishRuns, RunTransition } from './run-events.ts'
 import {
   countQueued,
   insertRun,
@@ -19,20 +19,20 @@ const maxQueuedRuns = 500
  * one and, with `cancel-in-progress`, the running one. Returns the run, the ids of the changed runs, and the events
  * to publish at the end of the transaction. Throws `too_many_runs` or `workflow_invalid`.
  */
-export async function enqueue(tx: Db, start: Start, now: number) {
-  const repositoryId = start.repository.id
+export async function enqueueRun(tx: Db, spec: RunSpec, now: number) {
+  const repositoryId = spec.repository.id
   // Locks the counter of the repository, which serializes runs of one concurrency group.
   const number = await takeNumber(tx, repositoryId)
   await requireQueueSpace(tx, repositoryId)
-  const { run, groups, cancels } = await toDraft(start, now, number)
-  const { changed, news } = await supersede(
+  const { run, groups, cancels } = await createOrReject(spec, now, number)
+  const { changed, transitions } = await supersede(
     tx,
     { repositoryId, groups, cancels, name: run.name },
     now,
   )
   await insertRun(tx, run, groups)
-  const queued: RunNews = { action: 'queued', run: { ...run, attempt: 1 } }
-  return { id: run.id, number, changed, news: [...news, queued] }
+  const queued: RunTransition = { action: 'queued', run: { ...run, attempt: 1 } }
+  return { id: run.id, number, changed, transitions: [...transitions, queued] }
 }
 
 /** Throws `too_many_runs` when a repository has too many queued runs. */
@@ -51,16 +51,16 @@ export async function supersede(tx: Db, newer: NewerRun, now: number) {
   const { repositoryId, groups, cancels } = newer
   const reason = `Superseded by a newer run of the same concurrency group: ${newer.name}.`
   const waiting = await listInGroups(tx, { repositoryId, groups, status: 'queued' })
-  const news: RunNews[] = []
+  const transitions: RunTransition[] = []
   for (const id of waiting) {
     const run = await endQueued(tx, id, reason, now)
-    if (run) news.push({ action: 'completed', run })
+    if (run) transitions.push({ action: 'completed', run })
   }
   const running = await listInGroups(tx, { repositoryId, groups: cancels, status: 'running' })
   for (const id of running) {
     await updateRun(tx, { id, status: 'running' }, { cancelReason: reason, cancelledAt: now })
   }
-  return { changed: [...waiting, ...running], news }
+  return { changed: [...waiting, ...running], transitions }
 }
 
 /** Cancels a queued run; undefined when it is not queued. */
@@ -85,9 +85,9 @@ function endQueued(
   return updateRun(tx, { id, status: 'queued' }, { status: 'completed', ...end, ...times })
 }
 
-async function toDraft(start: Start, now: number, number: number) {
+async function createOrReject(spec: RunSpec, now: number, number: number) {
   try {
-    return await draftRun(start, now, number)
+    return await createRun(spec, now, number)
   } catch (error) {
     if (!(error instanceof ExpressionError)) throw error
     const { file, line, column } = error.position

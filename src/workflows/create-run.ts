@@ -9,7 +9,7 @@ import type { NewRun } from './run-store.ts'
 import type { Sources } from './workflow-sources.ts'
 
 /** Everything that a run is created from. */
-export type Start = {
+export type RunSpec = {
   repository: { id: string; name: string; owner: string }
   actor: Pick<Principal, 'id' | 'username'>
   event: TriggerKind
@@ -24,30 +24,30 @@ export type Start = {
 }
 
 /** A run to be queued, with its concurrency groups; `cancels` are those with `cancel-in-progress`. */
-export type Draft = { run: NewRun; groups: string[]; cancels: string[] }
+export type NewQueuedRun = { run: NewRun; groups: string[]; cancels: string[] }
 
 const nameMaxLength = 250
 const defaultLabels = /^(ubuntu-.*|linux|self-hosted|x64|arm64|default)$/i
 
 /** Creates the row of a run. Throws an ExpressionError when its name or its groups cannot be evaluated. */
-export async function draftRun(start: Start, now: number, number: number): Promise<Draft> {
-  const { sources, repository, actor } = start
+export async function createRun(spec: RunSpec, now: number, number: number): Promise<NewQueuedRun> {
+  const { sources, repository, actor } = spec
   const { workflows } = sources
-  const scope = scopeOf(start, number)
-  const { names, groups, cancels, labels } = await evaluateNames(workflows, scope, start.mask)
+  const scope = scopeOf(spec, number)
+  const { names, groups, cancels, labels } = await evaluateNames(workflows, scope, spec.mask)
   return {
     run: {
       ...initialState,
       id: newId(now),
       repositoryId: repository.id,
       number,
-      name: shortName([...new Set(names)].join(', '), start.mask),
-      branch: branchOf(start.ref),
-      ref: start.ref,
-      commitId: start.commit,
-      event: start.event,
-      payload: JSON.stringify(start.payload),
-      inputs: JSON.stringify(start.inputs),
+      name: shortName([...new Set(names)].join(', '), spec.mask),
+      branch: branchOf(spec.ref),
+      ref: spec.ref,
+      commitId: spec.commit,
+      event: spec.event,
+      payload: JSON.stringify(spec.payload),
+      inputs: JSON.stringify(spec.inputs),
       files: JSON.stringify(sources.files.map(({ path }) => path)),
       sources: JSON.stringify({ files: sources.files, actions: sources.actions }),
       labels: JSON.stringify(labels.filter((label) => !defaultLabels.test(label))),
@@ -66,7 +66,7 @@ export async function draftRun(start: Start, now: number, number: number): Promi
 async function evaluateNames(
   workflows: Workflow[],
   scope: Scope,
-  mask: Start['mask'],
+  mask: RunSpec['mask'],
 ): Promise<RunNames> {
   const isPlain = workflows.every(
     ({ runName, concurrency, jobs }) =>
@@ -89,26 +89,26 @@ const initialState = {
 } as const
 
 /** Creates the row of a run that failed before it started because a file is invalid. */
-export async function draftFailedRun(
-  start: Omit<Start, 'sources' | 'mask'> & { files: string[]; fault: string },
+export async function createFailedRunRow(
+  spec: Omit<RunSpec, 'sources' | 'mask'> & { files: string[]; fault: string },
   now: number,
   number: number,
 ): Promise<NewRun> {
   const sources: Sources = { files: [], actions: [], workflows: [], faults: [] }
-  const { run } = await draftRun({ ...start, sources, mask: identity }, now, number)
+  const { run } = await createRun({ ...spec, sources, mask: identity }, now, number)
   return {
     ...run,
-    name: shortName(start.files.join(', '), identity),
-    files: JSON.stringify(start.files),
+    name: shortName(spec.files.join(', '), identity),
+    files: JSON.stringify(spec.files),
     status: 'completed',
     conclusion: 'failure',
-    fault: storable(start.fault),
+    fault: storable(spec.fault),
     startedAt: now,
     completedAt: now,
   }
 }
 
-function shortName(name: string, mask: Start['mask']): string {
+function shortName(name: string, mask: RunSpec['mask']): string {
   return maskAndShorten(name, { mask: (text) => storable(mask(text)), maxLength: nameMaxLength })
 }
 
@@ -119,8 +119,8 @@ function storable(text: string): string {
   return text.replaceAll('\0', '\u{fffd}')
 }
 
-function scopeOf(start: Start, number: number): Scope {
-  const { repository, actor, ref, commit, event, payload, inputs } = start
+function scopeOf(spec: RunSpec, number: number): Scope {
+  const { repository, actor, ref, commit, event, payload, inputs } = spec
   return {
     contexts: {
       github: {
@@ -136,7 +136,7 @@ function scopeOf(start: Start, number: number): Scope {
         repository_owner: repository.owner,
         run_number: String(number),
         run_attempt: '1',
-        workflow: start.sources.workflows[0]?.name ?? '',
+        workflow: spec.sources.workflows[0]?.name ?? '',
         head_ref: '',
         base_ref: '',
       },
