@@ -22,6 +22,7 @@ import type { SpawnHelper } from './git/process/spawn-helper.ts'
 import { sshOwner, toSshUrl } from './git-server/ssh/ssh-process.ts'
 import { createMaintenance } from './maintenance/maintenance.ts'
 import { createMaintenanceRequests } from './maintenance/maintenance-requests.ts'
+import { maintainImported } from './maintenance/maintenance-store.ts'
 import { defaultAllowed } from './outbound/allowed-ranges.ts'
 import { createOutbound } from './outbound/outbound.ts'
 import { createCollaborators } from './repositories/collaborators.ts'
@@ -90,7 +91,10 @@ export async function openApp(options: Options) {
     http: settings.baseUrl ?? `http://${settings.host}:${settings.port}`,
     ssh: sshPort === 'off' ? null : toSshUrl(settings, { host: sshHost, port: sshPort }),
   }
-  const publish = createPublish([enqueueDeliveries])
+  const publish = createPublish([
+    enqueueDeliveries,
+    ...(settings.maintenancePushes === 'off' ? [] : [maintainImported]),
+  ])
   const tokens = createTokens({ db, publish, clock, log })
   const sshKeys = createSshKeys({ db, publish, clock, log })
   const repositories = createRepositories({

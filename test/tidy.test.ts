@@ -6,6 +6,7 @@ import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import type { Setting } from '../src/config/setting.ts'
 import { settings } from '../src/config/settings-table.ts'
+import { tables } from '../src/database/tables.ts'
 import { testSettings } from './support/test-settings.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
@@ -136,6 +137,36 @@ test('SQL is written by stores and migrations alone', () => {
   for (const path of sources.filter((source) => source.startsWith('src/') && !isTest(source))) {
     const isStore = /-store\.ts$|^src\/(database|events)\//.test(path)
     assert.ok(isStore || !builders.test(read(path)), `${path} queries the database`)
+  }
+})
+
+/** Writers of a table of another folder; database/tables.ts says why. */
+const foreignWriters = ['tokens: marks', 'secrets: webhook_secrets']
+
+test('a table is written by the stores of its owner alone, and read by those it names', () => {
+  const stores = sources.filter((path) => path.startsWith('src/') && !isTest(path))
+  const found = tables.map(({ name }) => ({ name, writers: new Set(), readers: new Set() }))
+  for (const path of stores.filter((store) => !/^src\/database\//.test(store))) {
+    const text = read(path)
+    for (const { name, writers, readers } of found) {
+      const property = name.replace(/_(\w)/g, (_, letter) => letter.toUpperCase())
+      const quoted = `\\(\\s*\\[?'${property}( as \\w+)?'`
+      const writes = new RegExp(`\\.(insertInto|updateTable|deleteFrom)${quoted}`)
+      const reads = new RegExp(`\\.(selectFrom|(inner|left|right|cross)Join)${quoted}`)
+      if (writes.test(text)) writers.add(folderOf(path))
+      if (reads.test(text)) readers.add(folderOf(path))
+    }
+  }
+  for (const { name, owner, readers = [] } of tables) {
+    const { writers, readers: allReaders } = found.find((one) => one.name === name) ?? {}
+    const foreign = [...(writers ?? [])].filter((folder) => folder !== owner)
+    for (const folder of foreign)
+      assert.ok(foreignWriters.includes(`${folder}: ${name}`), `${folder} writes ${name}`)
+    assert.deepEqual(
+      [...(allReaders ?? [])].filter((folder) => folder !== owner).sort(),
+      [...readers].sort(),
+      name,
+    )
   }
 })
 

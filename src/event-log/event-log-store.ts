@@ -131,7 +131,3 @@ export async function oldestUnsent(db: Db): Promise<number> {
     .executeTakeFirst()
   return row?.seq ?? Number.POSITIVE_INFINITY
 }
-
-export async function deleteUpTo(db: Db, seq: number): Promise<void> {
-  await db.deleteFrom('events').where('seq', '<=', seq).execute()
-}

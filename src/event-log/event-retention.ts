@@ -1,8 +1,8 @@
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { type Clock, dayMs } from '../base/clock.ts'
 import type { Database } from '../database/database.ts'
-import { oldestUnread } from '../events/cursors.ts'
-import { deleteUpTo, listOldest, oldestUnsent } from './event-log-store.ts'
+import { deleteEventsUpTo, oldestUnread } from '../events/cursors.ts'
+import { listOldest, oldestUnsent } from './event-log-store.ts'
 
 type Dependencies = { db: Database; clock: Clock; keptDays: number; signal: AbortSignal }
 
@@ -22,7 +22,7 @@ export async function pruneEvents({ db, clock, keptDays, signal }: Dependencies)
       ({ seq, createdAt }) => seq >= needed || createdAt >= before,
     )
     const last = firstRetained === -1 ? oldest.at(-1) : oldest[firstRetained - 1]
-    if (last) await deleteUpTo(db, last.seq)
+    if (last) await deleteEventsUpTo(db, last.seq)
     if (firstRetained !== -1 || oldest.length < batchSize) return
     await yieldToEventLoop()
   }

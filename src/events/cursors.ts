@@ -75,3 +75,7 @@ export function listEventsAfter(db: Db, seq: number) {
     .limit(batchSize)
     .execute()
 }
+
+export async function deleteEventsUpTo(db: Db, seq: number): Promise<void> {
+  await db.deleteFrom('events').where('seq', '<=', seq).execute()
+}

@@ -1,5 +1,6 @@
 import type { ExpressionBuilder, Selectable } from 'kysely'
 import type { Db, MaintenanceRow, Schema } from '../database/schema.ts'
+import type { PublishedEvent } from '../events/events.ts'
 
 /** The rules by which a repository is due. */
 export type DueRules = {
@@ -53,6 +54,32 @@ export async function requestMaintenance(
     .values({ repositoryId, prunedAt: now, ...request })
     .onConflict((row) => row.column('repositoryId').doUpdateSet(request))
     .execute()
+}
+
+/** Subscribes maintenance to imports: an imported repository gets quick maintenance, or what was requested before. */
+export async function maintainImported(
+  tx: Db,
+  now: number,
+  events: PublishedEvent[],
+): Promise<void> {
+  for (const { kind, repositoryId } of events) {
+    if (kind !== 'repository.imported' || repositoryId === null) continue
+    await tx
+      .insertInto('maintenance')
+      .values({ repositoryId, prunedAt: now, wanted: 'quick', wantedAt: now })
+      .onConflict((row) =>
+        row.column('repositoryId').doUpdateSet((is) => ({
+          wanted: is
+            .case()
+            .when('maintenance.wanted', '=', '')
+            .then('quick')
+            .else(is.ref('maintenance.wanted'))
+            .end(),
+          wantedAt: now,
+        })),
+      )
+      .execute()
+  }
 }
 
 /** Requests at least quick maintenance, unless a failed one must wait before the next try. */

@@ -22,7 +22,6 @@ import {
   markFailed,
   updateProgress,
 } from './import-store.ts'
-import { requestQuickMaintenance } from './maintenance-state-store.ts'
 import { nameTaken, type Repositories } from './repositories.ts'
 import {
   deleteRepository,
@@ -130,9 +129,6 @@ export function createImports(dependencies: Dependencies) {
     await db.transaction().execute(async (tx) => {
       if (!(await markReady(tx, repositoryId))) throw cancelledByDeletion()
       await deleteImport(tx, repositoryId)
-      if (settings.maintenancePushes !== 'off') {
-        await requestQuickMaintenance(tx, { repositoryId, now: clock.now() })
-      }
       const data = { name: row.name, source }
       await publish(tx, clock.now(), [
         { kind: 'repository.imported', actor: owner, repositoryId, data },

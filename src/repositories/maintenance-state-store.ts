@@ -15,28 +15,6 @@ const byRepository = prepared((db, by: { repositoryId: string }) =>
   db.selectFrom('maintenance').select(shown).where('repositoryId', '=', by.repositoryId),
 )
 
-/** Requests maintenance of an imported repository; an earlier request is kept. */
-export async function requestQuickMaintenance(
-  db: Db,
-  { repositoryId, now }: { repositoryId: string; now: number },
-): Promise<void> {
-  await db
-    .insertInto('maintenance')
-    .values({ repositoryId, prunedAt: now, wanted: 'quick', wantedAt: now })
-    .onConflict((row) =>
-      row.column('repositoryId').doUpdateSet((is) => ({
-        wanted: is
-          .case()
-          .when('maintenance.wanted', '=', '')
-          .then('quick')
-          .else(is.ref('maintenance.wanted'))
-          .end(),
-        wantedAt: now,
-      })),
-    )
-    .execute()
-}
-
 export async function findMaintenanceState(
   db: Db,
   repositoryId: string,
