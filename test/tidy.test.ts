@@ -28,10 +28,10 @@ const rows = [
   ['repositories'], // what all features are about
   ['tokens', 'ssh-keys'], // who is calling
   ['events'], // what happens
+  ['github-payloads'], // what webhooks and runs get of an event, in GitHub's shapes
   ['http', 'database', 'git', 'ssh', 'rpc', 'vault', 'runner'], // kits: technology, no resources; and a program that knows only the runner API
   ['runner-api'], // how runners and the server talk of runs
   ['workflow-engine'], // how a run is executed, and what is told of it
-  ['github-payloads'], // what is told of events to others, in GitHub's shapes
   ['workflow-parser', 'sandbox', 'secret-masking'],
   ['config', 'access'], // vocabulary: how it is set up, who may do what
   ['outbound'], // where may be connected to; a setting is said in its words

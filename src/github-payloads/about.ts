@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { Json } from '../workflow-parser/scope.ts'
+import type { Json } from '../base/json.ts'
 
 /** A payload in GitHub's shape, as far as it applies here. */
 export type Payload = { [key: string]: Json }

@@ -1,4 +1,4 @@
-import type { Json } from '../workflow-parser/scope.ts'
+import type { Json } from '../base/json.ts'
 import { toText } from './to-text.ts'
 
 /** An item in full and without its optional parts. */

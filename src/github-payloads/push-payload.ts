@@ -1,5 +1,6 @@
+import type { CommitSummary } from '../git/objects/commit-summary.ts'
 import { type About, type Payload, toCommon, urlOf } from './about.ts'
-import { type CommitSummary, toCommit } from './commits.ts'
+import { toCommit } from './commits.ts'
 
 /** A ref update. An all-zero `before` means that the ref is new, an all-zero `after` that it was deleted. */
 type Update = { ref: string; before: string; after: string; forced: boolean; pushId?: string }

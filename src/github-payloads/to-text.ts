@@ -1,4 +1,4 @@
-import type { Json } from '../workflow-parser/scope.ts'
+import type { Json } from '../base/json.ts'
 
 /** Serializes a value as JSON. Lone surrogates, which UTF-8 cannot encode, become U+FFFD. */
 export function toText(value: Json): string {

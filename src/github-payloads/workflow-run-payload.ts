@@ -1,3 +1,4 @@
+import type { CommitSummary } from '../git/objects/commit-summary.ts'
 import {
   type About,
   type Payload,
@@ -8,7 +9,7 @@ import {
   toUser,
   urlOf,
 } from './about.ts'
-import { type CommitSummary, toHeadCommit } from './commits.ts'
+import { toHeadCommit } from './commits.ts'
 
 /** A run in the state of an event. */
 type Run = {

@@ -1,4 +1,4 @@
-import type { CommitSummary } from '../github-payloads/commits.ts'
+import type { CommitSummary } from '../git/objects/commit-summary.ts'
 import type { Masker } from '../secret-masking/masker.ts'
 
 export type Mask = Pick<Masker, 'mask' | 'maskBeginning'>

@@ -1,5 +1,5 @@
+import type { CommitSummary } from '../git/objects/commit-summary.ts'
 import type { About, Payload } from '../github-payloads/about.ts'
-import type { CommitSummary } from '../github-payloads/commits.ts'
 import { fitNewest } from '../github-payloads/fit-newest.ts'
 import type { RunSummary, StepSummary } from '../github-payloads/reported-run.ts'
 import { workflowRunPayload } from '../github-payloads/workflow-run-payload.ts'

@@ -1,5 +1,6 @@
+import type { Json } from '../base/json.ts'
 import type { Workspace } from '../sandbox/sandbox.ts'
-import type { Json, Scope } from '../workflow-parser/scope.ts'
+import type { Scope } from '../workflow-parser/scope.ts'
 import type { Workflow } from '../workflow-parser/workflow.ts'
 import type { Plan } from './plan.ts'
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Json } from '../workflow-parser/scope.ts'
+import type { Json } from '../base/json.ts'
 import { expandMatrix, MatrixError } from './matrix.ts'
 
 const valuesOf = (matrix: Json) => expandMatrix(matrix).map(({ values }) => values)

@@ -1,4 +1,4 @@
-import type { Json } from '../workflow-parser/scope.ts'
+import type { Json } from '../base/json.ts'
 
 /** The values of one job of a matrix by name, and a one-line label of them, unmasked and of any length. */
 export type Combination = { values: Record<string, Json>; label: string }

@@ -1,6 +1,7 @@
+import type { Json } from '../base/json.ts'
 import { maskAndShorten } from '../secret-masking/mask-and-shorten.ts'
 import { evaluateText, evaluateTree, evaluateValue } from '../workflow-parser/evaluate.ts'
-import type { Json, Scope } from '../workflow-parser/scope.ts'
+import type { Scope } from '../workflow-parser/scope.ts'
 import type { Job, Matrix, Workflow } from '../workflow-parser/workflow.ts'
 import { type Contexts, scopeOf } from './contexts.ts'
 import { evaluateBoolean, evaluateNumber } from './evaluate-settings.ts'

@@ -1,4 +1,4 @@
-import type { Json } from '../workflow-parser/scope.ts'
+import type { Json } from '../base/json.ts'
 import type { SourceFile } from '../workflow-parser/workflow.ts'
 
 /** Everything needed to execute a run, except the files of its commit. */

@@ -1,6 +1,6 @@
+import type { Json } from '../base/json.ts'
 import { createSemaphore } from '../concurrency/semaphore.ts'
 import { evaluateCondition } from '../workflow-parser/evaluate.ts'
-import type { Json } from '../workflow-parser/scope.ts'
 import type { Job, Workflow } from '../workflow-parser/workflow.ts'
 import type { Cancellation } from './cancellation.ts'
 import { type Contexts, scopeOf, workflowContexts } from './contexts.ts'

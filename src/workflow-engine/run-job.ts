@@ -1,7 +1,7 @@
+import type { Json } from '../base/json.ts'
 import type { Workspace } from '../sandbox/sandbox.ts'
 import { writeFresh } from '../sandbox/workspace-files.ts'
 import { evaluateText, evaluateTree } from '../workflow-parser/evaluate.ts'
-import type { Json } from '../workflow-parser/scope.ts'
 import type { Job, Workflow } from '../workflow-parser/workflow.ts'
 import { afterTime, type Cancellation, createCancellation, onAbort } from './cancellation.ts'
 import { allowedSecrets, type Contexts, runnerContext, scopeOf } from './contexts.ts'

@@ -1,4 +1,4 @@
-import type { Json } from '../workflow-parser/scope.ts'
+import type { Json } from '../base/json.ts'
 import { nameOfRef } from './contexts.ts'
 import type { Plan } from './plan.ts'
 

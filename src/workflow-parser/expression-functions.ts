@@ -1,12 +1,13 @@
 import { data, wellKnownFunctions } from '@actions/expressions'
 import type { FunctionDefinition } from '@actions/expressions/funcs/info'
 import { equals } from '@actions/expressions/result'
+import type { Json } from '../base/json.ts'
 import { containsText } from './contains-text.ts'
 import { type EvaluationBudget, EvaluationError, requireShort } from './evaluation-budget.ts'
 import { toData } from './expression-data.ts'
 import { formatText } from './format-text.ts'
 import { toJsonText } from './json-text.ts'
-import type { Json, Scope } from './scope.ts'
+import type { Scope } from './scope.ts'
 import { allFunctions } from './workflow-keys.ts'
 
 type Value = data.ExpressionData

@@ -1,5 +1,5 @@
+import type { Json } from '../base/json.ts'
 import type { FaultList } from './fault-list.ts'
-import type { Json } from './scope.ts'
 import type { Matrix, SourcePosition, Template, TemplateTree } from './workflow.ts'
 
 const maxJobs = 256

@@ -1,5 +1,4 @@
-/** A value of an expression. */
-export type Json = string | number | boolean | null | Json[] | { [key: string]: Json }
+import type { Json } from '../base/json.ts'
 
 /** The scope in which an expression is evaluated. */
 export type Scope = {

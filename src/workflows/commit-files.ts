@@ -1,10 +1,10 @@
+import { type CommitSummary, toTime } from '../git/objects/commit-summary.ts'
 import {
   type ObjectReader,
   ObjectTooLargeError,
   parseTree,
   type TreeEntry,
 } from '../git/objects/object-reader.ts'
-import { type CommitSummary, toTime } from '../github-payloads/commits.ts'
 import { isWorkflowName, workflowsFolder } from './workflow-paths.ts'
 
 /** A file of a commit: its text, or a predicate that says why it cannot be read, such as "is not UTF-8". */

@@ -1,7 +1,8 @@
+import type { Json } from '../base/json.ts'
 import { maskAndShorten } from '../secret-masking/mask-and-shorten.ts'
 import { evaluateText, evaluateTree } from '../workflow-parser/evaluate.ts'
 import { ExpressionError } from '../workflow-parser/expression-error.ts'
-import type { Json, Scope } from '../workflow-parser/scope.ts'
+import type { Scope } from '../workflow-parser/scope.ts'
 import type { Template, TemplateTree, Workflow } from '../workflow-parser/workflow.ts'
 
 /**

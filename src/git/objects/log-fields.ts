@@ -1,4 +1,4 @@
-import { type ChangedFiles, type CommitSummary, toTime } from '../../github-payloads/commits.ts'
+import { type ChangedFiles, type CommitSummary, toTime } from './commit-summary.ts'
 
 /** A commit as git-log(1) prints it; `branches` point to it, if they were requested. */
 export type LoggedCommit = Required<CommitSummary> & {
