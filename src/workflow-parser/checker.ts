@@ -1,3 +1,4 @@
+import { createKeyedMutex } from '../concurrency/keyed-mutex.ts'
 import { actionGraphFaults, actionSteps, folderOfAction, missingFolders } from './action-graph.ts'
 import { CheckError, createCheckThread } from './check-thread.ts'
 import type { CheckRequest, CheckResponse } from './check-worker.ts'
@@ -29,7 +30,7 @@ export class CheckerBusyError extends Error {
 export function createChecker({ timeoutMs = 1000, idleMs = 5 * 60_000 } = {}) {
   const thread = createCheckThread({ timeoutMs })
   let waiting = 0
-  let last: Promise<unknown> = Promise.resolve()
+  const mutex = createKeyedMutex()
   let isClosed = false
   let idle: NodeJS.Timeout | undefined
 
@@ -40,10 +41,8 @@ export function createChecker({ timeoutMs = 1000, idleMs = 5 * 60_000 } = {}) {
     }
     waiting += 1
     clearTimeout(idle)
-    const turn = last.then(work)
-    last = turn.catch(() => {})
     try {
-      return await turn
+      return await mutex('thread', work)
     } finally {
       waiting -= 1
       if (waiting === 0 && !isClosed) {
