@@ -1,3 +1,5 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+
 /** Waits for a promise until a signal is aborted; then it rejects with the signal's reason. */
 export async function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   const stop = Promise.withResolvers<never>()
@@ -24,4 +26,10 @@ export async function within<T>(
   } finally {
     clearTimeout(timer)
   }
+}
+
+/** Waits; rejects with the signal's reason when it is aborted. */
+export async function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
+  await sleep(Math.max(0, milliseconds), undefined, { signal }).catch(() => {})
+  signal.throwIfAborted()
 }

@@ -1,30 +1,26 @@
-import { setTimeout as sleep } from 'node:timers/promises'
+import { pause } from '../base/timeouts.ts'
 
-const firstMs = 200
-const usualMostMs = 5000
-// A server may ask for more patience than that, but not for any amount of it.
-const askedMostMs = 30_000
+/** Spaces attempts: each pause is up to twice as long as the one before, with jitter, so that clients spread. */
+export function createBackoff({ firstMs, maxMs }: { firstMs: number; maxMs: number }) {
+  let currentMs = firstMs
 
-/** Pauses between tries: longer from one to the next, and never the same for two that failed together. */
-export function createBackoff(mostMs = usualMostMs) {
-  let nextMs = firstMs
+  /** The length of the next pause. */
+  function nextMs(): number {
+    const jitteredMs = currentMs * (0.5 + Math.random() / 2)
+    currentMs = Math.min(maxMs, currentMs * 2)
+    return jitteredMs
+  }
+
   return {
-    /** Waits before the next try, no shorter than the server asked for; rejects when the signal is aborted. */
-    async pause(signal: AbortSignal, askedMs = 0): Promise<void> {
-      const jittered = nextMs * (0.5 + Math.random() / 2)
-      nextMs = Math.min(mostMs, nextMs * 2)
-      await pause(Math.max(jittered, Math.min(askedMs, askedMostMs)), signal)
-    },
+    nextMs,
 
-    /** Has the next pause be a short one: a try went well. */
+    /** Waits before the next attempt, at least `minMs`; rejects with the signal's reason. */
+    pause: (signal: AbortSignal, minMs = 0): Promise<void> =>
+      pause(Math.max(nextMs(), minMs), signal),
+
+    /** Starts with the first pause again, after a success. */
     reset(): void {
-      nextMs = firstMs
+      currentMs = firstMs
     },
   }
-}
-
-/** Waits; rejects with the signal's own reason when it is aborted. */
-export async function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
-  await sleep(Math.max(0, milliseconds), undefined, { signal }).catch(() => {})
-  signal.throwIfAborted()
 }

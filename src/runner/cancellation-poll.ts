@@ -1,4 +1,4 @@
-import { pause } from './backoff.ts'
+import { pause } from '../base/timeouts.ts'
 import type { RunConnection } from './run-connection.ts'
 
 const waitSeconds = 20

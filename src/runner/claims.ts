@@ -1,12 +1,14 @@
 import type { Log } from '../base/log.ts'
 import type { Sensitive } from '../base/sensitive.ts'
+import { pause } from '../base/timeouts.ts'
+import { createBackoff } from '../concurrency/backoff.ts'
 import type { Claim, ClaimBody } from '../runner-api/runner-api.ts'
-import { createBackoff, pause } from './backoff.ts'
 import { RunnerError } from './runner-fault.ts'
 import {
   describeFault,
   isPassing,
   RefusedRequestError,
+  requestBackoff,
   type ServerClient,
   UnexpectedResponseError,
 } from './server-client.ts'
@@ -28,7 +30,7 @@ type Options = {
 
 /** Asks the server for runs. */
 export function createClaims({ client, server, token, runner, log }: Options) {
-  const backoff = createBackoff()
+  const backoff = createBackoff(requestBackoff)
   let hasAnswered = false
   let lastFault = ''
 

@@ -1,12 +1,13 @@
 import type { IncomingMessage } from 'node:http'
 import { Sensitive } from '../base/sensitive.ts'
+import { createBackoff } from '../concurrency/backoff.ts'
 import type { Claim, ReleaseBody } from '../runner-api/runner-api.ts'
-import { createBackoff } from './backoff.ts'
 import {
   describeFault,
   isPassing,
   RefusedRequestError,
   type Request,
+  requestBackoff,
   type ServerClient,
 } from './server-client.ts'
 
@@ -72,7 +73,7 @@ export function connectRun({ client, claim }: { client: ServerClient; claim: Cla
     asked: RunRequest,
     ask: (request: Request) => Promise<T>,
   ): Promise<T> {
-    const backoff = createBackoff()
+    const backoff = createBackoff(requestBackoff)
     const signal = asked.signal ? AbortSignal.any([asked.signal, lost.signal]) : lost.signal
     const deadline = performance.now() + patienceMs
     for (;;) {

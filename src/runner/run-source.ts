@@ -4,9 +4,9 @@ import type { IncomingMessage } from 'node:http'
 import { dirname } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { toSize } from '../base/format.ts'
-import { createBackoff } from './backoff.ts'
+import { createBackoff } from '../concurrency/backoff.ts'
 import { type RunConnection, RunLostError } from './run-connection.ts'
-import { describeFault, RefusedRequestError } from './server-client.ts'
+import { describeFault, RefusedRequestError, requestBackoff } from './server-client.ts'
 
 /** Why the files of a commit are not to be had; the message is for whoever reads the run. */
 class SourceError extends Error {
@@ -32,7 +32,7 @@ type Options = {
 /** Fetches a commit with its files, as a pack, into a file; its path. Throws a SourceFault, or what ended the run. */
 export async function fetchSource(options: Options): Promise<string> {
   const { connection, commit, signal } = options
-  const backoff = createBackoff()
+  const backoff = createBackoff(requestBackoff)
   for (let tries = 1; ; tries++) {
     try {
       const response = await connection.open({

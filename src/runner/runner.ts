@@ -1,10 +1,11 @@
 import type { Log } from '../base/log.ts'
 import type { Sensitive } from '../base/sensitive.ts'
 import { orAborted } from '../base/timeouts.ts'
+import { createBackoff } from '../concurrency/backoff.ts'
 import { createSemaphore } from '../concurrency/semaphore.ts'
+import { createTaskGroup } from '../concurrency/task-group.ts'
 import { readSpace } from '../config/free-space.ts'
 import { openSandbox } from '../sandbox/open-sandbox.ts'
-import { createBackoff } from './backoff.ts'
 import { createClaims } from './claims.ts'
 import { executeClaim, StoppingError } from './execute-claim.ts'
 import { takeFolder } from './runner-folder.ts'
@@ -35,7 +36,7 @@ export type RunnerOptions = {
   signal: AbortSignal
 }
 
-const recoveryMostMs = 60_000
+const recoveryBackoff = { firstMs: 200, maxMs: 60_000 }
 
 /**
  * Claims runs from a server and executes them, until it is told to stop or has had nothing to do for long.
@@ -81,28 +82,28 @@ export async function runRunner(options: RunnerOptions): Promise<void> {
   signal.addEventListener('abort', onStop)
   const idle = watchIdleness(idleMs)
   const ending = AbortSignal.any([stop.signal, idle.signal])
-  const running = new Set<Promise<void>>()
+  const running = createTaskGroup()
   // With a full disk, say, run after run would be claimed in vain.
-  const recovery = createBackoff(recoveryMostMs)
+  const recovery = createBackoff(recoveryBackoff)
   let isFit = true
   try {
     for (;;) {
-      if (running.size >= jobs) await orAborted(Promise.race(running), ending)
+      if (running.size() >= jobs) await orAborted(running.next(), ending)
       if (!isFit) await recovery.pause(ending)
       const claim = await claims.next(ending)
       idle.end()
       const work = executeClaim(claim, tools, stop.signal).then((fit) => {
         isFit = fit
         if (fit) recovery.reset()
-        running.delete(work)
-        if (running.size === 0) idle.begin()
       })
-      running.add(work)
+      void running.add(work).then(() => {
+        if (running.size() === 0) idle.begin()
+      })
     }
   } catch (error) {
     if (!(error instanceof StoppingError)) throw error
   } finally {
-    await Promise.all(running)
+    await running.settled()
     idle.end()
     client.close()
     signal.removeEventListener('abort', onStop)

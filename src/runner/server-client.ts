@@ -40,9 +40,14 @@ export class UnexpectedResponseError extends Error {
   override readonly name = 'Misunderstanding'
 }
 
+/** The pauses between attempts of a request. */
+export const requestBackoff = { firstMs: 200, maxMs: 5000 }
+
 const answerMaxBytes = 64 * 1024 * 1024
 const faultMaxBytes = 16_384
 const faultWaitMs = 5000
+// A server may ask for more patience than the backoff has, within reason.
+const maxRetryAfterMs = 30_000
 const detailMaxLength = 1000
 // The server must not close a connection just when it is used again.
 const idleMs = 4000
@@ -142,7 +147,7 @@ async function toRefusal(response: http.IncomingMessage): Promise<RefusedRequest
     status,
     printable(detail).slice(0, detailMaxLength),
     isOfService,
-    seconds > 0 ? seconds * 1000 : 0,
+    seconds > 0 ? Math.min(seconds * 1000, maxRetryAfterMs) : 0,
   )
 }
 

@@ -5,6 +5,7 @@ import { Problem } from '../base/problem.ts'
 import { orAborted, within } from '../base/timeouts.ts'
 import { createPoller } from '../concurrency/poller.ts'
 import { createSemaphore } from '../concurrency/semaphore.ts'
+import { createTaskGroup } from '../concurrency/task-group.ts'
 import type { Database } from '../database/database.ts'
 import type { EventNotifier } from '../events/event-notifier.ts'
 import type { Publish } from '../events/events.ts'
@@ -69,7 +70,7 @@ export function createDeliveryLoop(dependencies: Dependencies) {
   const rotation = createWebhookRotation()
   const composing = createSemaphore(maxComposing)
   const stopping = new AbortController()
-  const deliveries = new Set<Promise<void>>()
+  const deliveries = createTaskGroup()
   // Deliveries in flight, by webhook; and the webhooks that were cut off.
   const working = new Map<string, Set<{ end: AbortController; work: Promise<void> }>>()
   const ended = new Set<string>()
@@ -109,7 +110,6 @@ export function createDeliveryLoop(dependencies: Dependencies) {
         log.error({ err: error, delivery: job.delivery.id }, 'webhook delivery failed')
       })
       .finally(() => {
-        deliveries.delete(work)
         own.delete(current)
         if (own.size === 0) working.delete(webhookId)
         poller.wake()
@@ -117,7 +117,7 @@ export function createDeliveryLoop(dependencies: Dependencies) {
     const own = working.get(webhookId) ?? new Set()
     const current = { end, work }
     working.set(webhookId, own.add(current))
-    deliveries.add(work)
+    void deliveries.add(work)
   }
 
   /** Aborts the deliveries of a webhook that are in flight; nothing is sent to it after this returns. */
@@ -263,7 +263,7 @@ export function createDeliveryLoop(dependencies: Dependencies) {
       listening[Symbol.dispose]()
       await poller[Symbol.asyncDispose]()
       const cutting = setTimeout(() => stopping.abort(new Error('The server stops.')), stopMs)
-      await Promise.all(deliveries)
+      await deliveries.settled()
       clearTimeout(cutting)
       await connections[Symbol.asyncDispose]()
     },

@@ -1,5 +1,6 @@
 import type { Json } from '../base/json.ts'
 import { createSemaphore } from '../concurrency/semaphore.ts'
+import { createTaskGroup } from '../concurrency/task-group.ts'
 import { evaluateCondition } from '../workflow-parser/evaluate.ts'
 import type { Job, Workflow } from '../workflow-parser/workflow.ts'
 import type { Cancellation } from './cancellation.ts'
@@ -93,20 +94,18 @@ export async function runFile(run: RunState, workflow: Workflow): Promise<Conclu
     const planning = planEarly(job)
     if (planning) plannings.set(job.id, planning)
   }
-  const running = new Set<Promise<void>>()
+  const running = createTaskGroup()
   for (;;) {
     for (const job of workflow.jobs.filter(({ id }) => graph.ready().includes(id))) {
       graph.begin(job.id)
-      const work = runDefinition(job)
-        .catch((error: unknown) => {
-          failures.push(error)
-          graph.end(job.id, 'failure')
-        })
-        .finally(() => running.delete(work))
-      running.add(work)
+      const work = runDefinition(job).catch((error: unknown) => {
+        failures.push(error)
+        graph.end(job.id, 'failure')
+      })
+      void running.add(work)
     }
-    if (running.size === 0) break
-    await Promise.race(running)
+    if (running.size() === 0) break
+    await running.next()
   }
   // These are internal errors. The other jobs have ended by now.
   if (failures.length > 0) throw failures[0]

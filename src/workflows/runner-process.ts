@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import type { Log } from '../base/log.ts'
 import type { Sensitive } from '../base/sensitive.ts'
+import { createBackoff } from '../concurrency/backoff.ts'
 import type { Settings } from '../config/settings.ts'
 import type { RunnerOrders } from '../runner/runner-orders.ts'
 import { toSandboxOptions } from '../runner/sandbox-options.ts'
@@ -31,8 +32,7 @@ const program = fileURLToPath(new URL(`../runner-main${extname(import.meta.url)}
 const runnerName = 'local'
 
 const idleMs = 5 * 60_000
-const minRestartDelayMs = 1000
-const maxRestartDelayMs = 60_000
+const restartBackoff = { firstMs: 1000, maxMs: 60_000 }
 // A process that ran this long did not fail to start.
 const healthyAfterMs = 60_000
 const killAfterMs = 2000
@@ -53,7 +53,7 @@ export function createRunnerProcess(options: Options) {
   let isStopping = false
   let isPausing = false
   let lastWakeAt = 0
-  let restartDelayMs = minRestartDelayMs
+  const backoff = createBackoff(restartBackoff)
 
   function start(): void {
     const startedAt = performance.now()
@@ -75,12 +75,10 @@ export function createRunnerProcess(options: Options) {
       const isIdle = exit.exitCode === 0
       if (!isIdle) log.error(exit, 'runner exited unexpectedly; restarting')
       const wasHealthy = isIdle || performance.now() - startedAt > healthyAfterMs
-      restartDelayMs = wasHealthy
-        ? minRestartDelayMs
-        : Math.min(maxRestartDelayMs, restartDelayMs * 2)
+      if (wasHealthy) backoff.reset()
       // A wake-up may have arrived while the process was exiting.
       const isNeeded = !isIdle || performance.now() - lastWakeAt < idleMs / 2
-      if (isNeeded) await sleep(restartDelayMs, undefined, { ref: false })
+      if (isNeeded) await sleep(backoff.nextMs(), undefined, { ref: false })
       isPausing = false
       if (isNeeded && !isStopping) start()
     })

@@ -1,19 +1,24 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Log } from '../../base/log.ts'
+import { createBackoff } from '../../concurrency/backoff.ts'
+import { createSingleFlight } from '../../concurrency/single-flight.ts'
+import { createTaskGroup } from '../../concurrency/task-group.ts'
 
-const firstPauseMs = 1000
-const maxPauseMs = 30_000
+const pauses = { firstMs: 1000, maxMs: 30_000 }
 
 /** Retries failed work with backoff, one attempt at a time for each repository, until it succeeds or is stopped. */
 export function createRetries(work: (repositoryId: string) => Promise<void>, log: Log) {
-  const trying = new Map<string, Promise<void>>()
+  const share = createSingleFlight<void>()
+  const retrying = createTaskGroup()
   const stopping = new AbortController()
+  const { signal } = stopping
 
-  async function tryUntilDone(repositoryId: string): Promise<void> {
-    for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(2 * pauseMs, maxPauseMs)) {
+  async function retry(repositoryId: string): Promise<void> {
+    const backoff = createBackoff(pauses)
+    for (;;) {
       // The timer must not keep the program alive.
-      await sleep(pauseMs, undefined, { ref: false, signal: stopping.signal }).catch(() => {})
-      if (stopping.signal.aborted) return
+      await sleep(backoff.nextMs(), undefined, { ref: false, signal }).catch(() => {})
+      if (signal.aborted) return
       try {
         return await work(repositoryId)
       } catch (error) {
@@ -25,15 +30,13 @@ export function createRetries(work: (repositoryId: string) => Promise<void>, log
   return {
     /** Schedules retries for a repository, unless they are scheduled already. */
     schedule(repositoryId: string): void {
-      if (trying.has(repositoryId) || stopping.signal.aborted) return
-      const tried = tryUntilDone(repositoryId).finally(() => trying.delete(repositoryId))
-      trying.set(repositoryId, tried)
+      if (!signal.aborted) void retrying.add(share(repositoryId, () => retry(repositoryId)))
     },
 
     /** Stops all retries and waits for running attempts. */
     async stop(): Promise<void> {
       stopping.abort()
-      await Promise.all(trying.values())
+      await retrying.settled()
     },
   }
 }

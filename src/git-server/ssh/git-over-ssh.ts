@@ -7,6 +7,7 @@ import { Problem, toProblem } from '../../base/problem.ts'
 import { redactTokens } from '../../base/redact-tokens.ts'
 import { trimEndOf } from '../../base/trim-end.ts'
 import { createRateLimiter } from '../../concurrency/rate-limiter.ts'
+import { createTaskGroup } from '../../concurrency/task-group.ts'
 import type { PlainSettings } from '../../config/settings.ts'
 import { causeOf } from '../../http/request-log.ts'
 import type { SshSession } from '../../ssh/connection.ts'
@@ -62,7 +63,7 @@ export function createGitOverSsh({ engine, backend, settings, log }: Dependencie
     clock: systemClock,
   })
   // A push stays here until its events are published, which may be after its response.
-  const running = new Set<Promise<number>>()
+  const running = createTaskGroup()
 
   async function authenticate(
     { username, key: blob }: AuthRequest,
@@ -133,9 +134,7 @@ export function createGitOverSsh({ engine, backend, settings, log }: Dependencie
     const ended = command
       .run(call)
       .then((outcome) => (typeof outcome === 'number' ? outcome : exitCodes.git))
-    running.add(ended)
-    ended.finally(() => running.delete(ended)).catch(() => {})
-    return Promise.race([completed.promise, ended])
+    return Promise.race([completed.promise, running.add(ended)])
   }
 
   // Git's own commands are limited by the Git limiters, as over HTTP.
@@ -200,9 +199,7 @@ export function createGitOverSsh({ engine, backend, settings, log }: Dependencie
     authenticate,
     serve,
 
-    async drain() {
-      await Promise.allSettled(running)
-    },
+    drain: running.settled,
   }
 }
 

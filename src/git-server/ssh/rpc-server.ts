@@ -1,6 +1,7 @@
 import type { Access } from '../../access/access-watch.ts'
 import type { Permission } from '../../access/permissions.ts'
 import type { Principal } from '../../access/principal.ts'
+import { createTaskGroup } from '../../concurrency/task-group.ts'
 import type { RefUpdate } from '../../git/refs/refs.ts'
 import type { Repositories, Repository } from '../../repositories/repositories.ts'
 import type { Hold, RepositoryHolds } from '../../repositories/repository-holds.ts'
@@ -69,7 +70,7 @@ export function createSshRpcServer(parts: SshRpcParts): SshRpcSide {
   const holds = new Map<number, Hold>()
   const openPushes = new Map<string, Push>()
   // Pending calls that may still give the SSH process a permit, a hold or a push.
-  const calls = new Set<Promise<unknown>>()
+  const calls = createTaskGroup()
 
   const functions: SshRpcServer = {
     identify: (blob) => sshKeys.identify(Buffer.from(blob)),
@@ -135,13 +136,7 @@ export function createSshRpcServer(parts: SshRpcParts): SshRpcSide {
   }
 
   function tracked<V extends unknown[], R>(call: (...values: V) => Promise<R>) {
-    return (...values: V): Promise<R> => {
-      const result = call(...values)
-      calls.add(result)
-      const done = () => calls.delete(result)
-      result.then(done, done)
-      return result
-    }
+    return (...values: V): Promise<R> => calls.add(call(...values))
   }
 
   return {
@@ -154,7 +149,7 @@ export function createSshRpcServer(parts: SshRpcParts): SshRpcSide {
 
     async abandon() {
       await Promise.all([...permits.keys()].map(functions.releasePermit))
-      await Promise.allSettled(calls)
+      await calls.settled()
       await Promise.all([
         ...[...holds.keys()].map((id) => functions.releaseHold(id, null)),
         ...[...openPushes.keys()].map(functions.finalize),
