@@ -66,7 +66,7 @@ test('folders import only from lower rows', () => {
 
 /** The folders within two large ones, in rows of the same kind. */
 const innerRows = {
-  git: [['import', 'maintenance', 'protocol'], ['objects', 'refs'], ['process']],
+  git: [['import', 'maintenance', 'protocol'], ['refs'], ['objects'], ['process']],
   'git-server': [
     ['git-server'],
     ['http', 'ssh'],
@@ -90,6 +90,74 @@ test('folders within a folder import only from lower rows', () => {
       }
     }
   }
+})
+
+/** The files of the folders within two large ones that other folders may import. */
+const entryPoints: Record<string, string[]> = {
+  'git/process': [
+    'commands',
+    'git-process',
+    'orphans',
+    'preforked-process',
+    'spawn-helper',
+    'version',
+  ],
+  'git/objects': [
+    'commit-summary',
+    'find-objects',
+    'object-reader',
+    'packs',
+    'pushed-commits',
+    'pushed-pack',
+  ],
+  'git/refs': [
+    'forced-updates',
+    'move-refs',
+    'raw-refs',
+    'ref-cache',
+    'ref-name',
+    'ref-snapshot',
+    'refs',
+    'repository-version',
+  ],
+  'git/protocol': [
+    'advertisement',
+    'archive-request',
+    'hook-channel',
+    'ls-refs',
+    'pipe-process',
+    'pkt-line',
+    'push-commands',
+    'push-report',
+    'request-body',
+    'requests',
+  ],
+  'git/import': ['import-error', 'import-refs', 'local-source', 'progress', 'remote-source'],
+  'git/maintenance': ['expired-packs', 'maintain'],
+  'git-server/requests': ['git-limiters', 'git-request', 'operations', 'respond'],
+  'git-server/upload-pack': ['upload-pack'],
+  // In any process, and with the database.
+  'git-server/receive-pack': ['receive-pack', 'pushes'],
+  'git-server/http': ['git-routes'],
+  // In the main process, and in the SSH process.
+  'git-server/ssh': ['ssh-process', 'ssh-program'],
+}
+
+test('other folders import only the entry points of a folder within a folder', () => {
+  const imported = new Set<string>()
+  for (const path of sources.filter((source) => source.startsWith('src/') && !isTest(source))) {
+    for (const target of importsOf(path)) {
+      const folder = dirname(relative('src', target))
+      if (`src/${folder}` === dirname(path) || !(folder in entryPoints)) continue
+      imported.add(target)
+      const names = entryPoints[folder] ?? []
+      assert.ok(names.includes(basename(target, '.ts')), `${path} imports ${target}`)
+    }
+  }
+  const declared = Object.entries(entryPoints).flatMap(([folder, names]) =>
+    names.map((name) => `src/${folder}/${name}.ts`),
+  )
+  assert.deepEqual([...imported].sort(), declared.sort())
 })
 
 test('no files import each other in a circle', () => {

@@ -1,6 +1,6 @@
 import type { Db } from '../database/schema.ts'
-import type { PushedUpdate, RefUpdate } from '../git/refs/refs.ts'
-import { isOverwriting, retainedRef } from '../git/refs/retained-refs.ts'
+import { retainedRef } from '../git/refs/ref-name.ts'
+import { isOverwriting, type PushedUpdate, type RefUpdate } from '../git/refs/refs.ts'
 
 /** A ref that a push has or may have changed. */
 export type TouchedRef = { repositoryId: string; ref: string }

@@ -4,13 +4,12 @@ import { createPoller } from '../concurrency/poller.ts'
 import type { FreeSpace } from '../config/free-space.ts'
 import type { PlainSettings } from '../config/settings.ts'
 import { importFailed, importTooLarge } from '../git/import/import-error.ts'
-import { fetchMirror, type Mirroring, readSourceHead, setHead } from '../git/import/mirror.ts'
-import { mirrorCopy } from '../git/import/mirror-copy.ts'
+import { importRefs, type OpenedSource } from '../git/import/import-refs.ts'
 import { type Progress, readProgress } from '../git/import/progress.ts'
+import { hasIndexedPack, packBytes } from '../git/objects/packs.ts'
 import { backgroundCpuSeconds, type Git } from '../git/process/git-process.ts'
-import { hasIndexedPack, packBytes } from '../git/refs/refs.ts'
 import type { Directories } from './directories.ts'
-import type { ImportSources, OpenedSource } from './import-sources.ts'
+import type { ImportSources } from './import-sources.ts'
 
 /** The dependencies of an import job. */
 export type JobDependencies = {
@@ -53,7 +52,7 @@ export async function makeDraft(
   await using _drafted = { [Symbol.asyncDispose]: () => settled }
   await using opened = await open(watched)
   faultPoint('import.copied')
-  const mirroring: Mirroring = {
+  const mirroring = {
     git,
     owner: importOwner(id),
     limits: {
@@ -66,13 +65,9 @@ export async function makeDraft(
     onProgress: watched.onProgress,
   }
   try {
-    const { from } = opened
     const directory = directories.draftOf(id)
-    const head = 'copy' in from ? from.head : await readSourceHead(from.remote, mirroring)
     await drafted
-    if ('copy' in from) await mirrorCopy(from.copy, directory, mirroring)
-    else await fetchMirror(from.remote, directory, mirroring)
-    await setHead(directory, head)
+    await importRefs(opened, directory, mirroring)
     if ((await packBytes(directory)) > settings.importMaxBytes) {
       throw importTooLarge(settings.importMaxBytes)
     }

@@ -1,4 +1,5 @@
-import { isOverwriting, retainedRef, retainingPush } from '../../src/git/refs/retained-refs.ts'
+import { retainedRef, retainingPush } from '../../src/git/refs/ref-name.ts'
+import { isOverwriting } from '../../src/git/refs/refs.ts'
 import type { PushEvent } from './push-records.ts'
 
 /** Parts the refs of a repository into those that clients see and those that keep what pushes overwrote. */

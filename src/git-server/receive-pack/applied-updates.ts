@@ -1,6 +1,6 @@
 import type { Db, PushRow } from '../../database/schema.ts'
+import { findObjects } from '../../git/objects/find-objects.ts'
 import type { Git } from '../../git/process/git-process.ts'
-import { findObjects } from '../../git/refs/forced-updates.ts'
 import { zeroId } from '../../git/refs/ref-name.ts'
 import { type RefUpdate, readRefs, resolveSymbolicRefs } from '../../git/refs/refs.ts'
 import { listSince } from './push-store.ts'

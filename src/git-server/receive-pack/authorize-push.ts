@@ -1,8 +1,13 @@
 import type { Principal } from '../../access/principal.ts'
 import { Problem } from '../../base/problem.ts'
-import { branchPrefix, hasBranch } from '../../git/refs/default-branch.ts'
 import { isRefName, refNameFault, zeroId } from '../../git/refs/ref-name.ts'
-import { type RefUpdate, readDefaultBranch, resolveSymbolicRefs } from '../../git/refs/refs.ts'
+import {
+  branchPrefix,
+  hasBranch,
+  type RefUpdate,
+  readDefaultBranch,
+  resolveSymbolicRefs,
+} from '../../git/refs/refs.ts'
 import type { Protections } from '../../repositories/protections.ts'
 import type { Repositories, Repository } from '../../repositories/repositories.ts'
 import type { Push } from './receive-pack.ts'

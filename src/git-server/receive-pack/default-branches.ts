@@ -3,9 +3,14 @@ import { newId } from '../../base/ids.ts'
 import { Problem } from '../../base/problem.ts'
 import type { Database } from '../../database/database.ts'
 import type { Actor } from '../../events/events.ts'
-import { branchPrefix, hasBranch, listBranches } from '../../git/refs/default-branch.ts'
 import { zeroId } from '../../git/refs/ref-name.ts'
-import { type RefUpdate, readDefaultBranch } from '../../git/refs/refs.ts'
+import {
+  branchPrefix,
+  hasBranch,
+  listBranches,
+  type RefUpdate,
+  readDefaultBranch,
+} from '../../git/refs/refs.ts'
 import type { Repository } from '../../repositories/repositories.ts'
 import { intendedOf } from './applied-updates.ts'
 import type { PushLifecycle } from './push-lifecycle.ts'

@@ -5,15 +5,16 @@ import type { Database } from '../../database/database.ts'
 import type { PushRow } from '../../database/schema.ts'
 import type { Event, Publish } from '../../events/events.ts'
 import { type Git, GitError } from '../../git/process/git-process.ts'
+import { findForced } from '../../git/refs/forced-updates.ts'
+import { setDefaultBranch } from '../../git/refs/move-refs.ts'
 import {
   branchPrefix,
   chooseDefaultBranch,
   hasBranch,
   listBranches,
-  setDefaultBranch,
-} from '../../git/refs/default-branch.ts'
-import { findForced } from '../../git/refs/forced-updates.ts'
-import { type RefUpdate, readDefaultBranch } from '../../git/refs/refs.ts'
+  type RefUpdate,
+  readDefaultBranch,
+} from '../../git/refs/refs.ts'
 import type { Directories } from '../../repositories/directories.ts'
 import type { RepositoryHolds } from '../../repositories/repository-holds.ts'
 import { findRepositorySummary } from '../../repositories/repository-summary-store.ts'

@@ -1,9 +1,9 @@
 import { stat } from 'node:fs/promises'
+import { watchDrain } from '../../base/chunks.ts'
 import type { Log } from '../../base/log.ts'
 import { Problem } from '../../base/problem.ts'
-import { watchDrain } from '../../git/process/chunks.ts'
+import { watchStall } from '../../base/timeouts.ts'
 import type { GitProcess } from '../../git/process/git-process.ts'
-import { watchStall } from '../../git/process/stall-timeout.ts'
 import {
   type PipeEnd,
   pipeProcess,

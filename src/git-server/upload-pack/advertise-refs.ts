@@ -10,15 +10,14 @@ import {
   capabilitiesIn,
   fetchAdvertisement,
   fetchCapabilitiesIn,
-} from '../../git/protocol/fetch-advertisement.ts'
+  pushAdvertisement,
+} from '../../git/protocol/advertisement.ts'
 import { answerLsRefs } from '../../git/protocol/ls-refs.ts'
 import { flushPacket, packet } from '../../git/protocol/pkt-line.ts'
-import { pushAdvertisement } from '../../git/protocol/push-advertisement.ts'
 import { bodyOf } from '../../git/protocol/request-body.ts'
-import { readFingerprint } from '../../git/refs/file-fingerprint.ts'
 import type { RefCache } from '../../git/refs/ref-cache.ts'
 import type { RefSnapshot } from '../../git/refs/ref-snapshot.ts'
-import { assertRepository } from '../../git/refs/refs.ts'
+import { assertHead, assertRepository } from '../../git/refs/refs.ts'
 import type { GitLimiters } from '../requests/git-limiters.ts'
 import {
   type GitRequest,
@@ -81,8 +80,7 @@ export function createAdvertiser({
     protocol: string,
   ): Promise<Buffer[] | undefined> {
     if (protocol === 'version=2') {
-      const head = readFingerprint(`${path}/HEAD`)
-      if (head?.kind !== 'file' || head.size === 0) await assertRepository(path)
+      await assertHead(path)
       return [await versionTwoAdvertisement(path)]
     }
     const snapshot = await snapshotOf(path)

@@ -1,7 +1,7 @@
 import type { FileHandle } from 'node:fs/promises'
 import { Writable } from 'node:stream'
+import { watchDrain } from '../../base/chunks.ts'
 import { orAborted } from '../../base/timeouts.ts'
-import { watchDrain } from '../../git/process/chunks.ts'
 import type { PipeEnd, ResponseSink } from '../../git/protocol/pipe-process.ts'
 import type { Spool } from './spool.ts'
 

@@ -1,19 +1,24 @@
 import type { Clock } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
 import { problemIn } from '../../base/problem.ts'
+import { deadline } from '../../base/timeouts.ts'
 import { createFairLimiter } from '../../concurrency/fair-limiter.ts'
 import type { FreeSpace } from '../../config/free-space.ts'
 import type { PlainSettings } from '../../config/settings.ts'
 import type { Via } from '../../database/schema.ts'
 import { gitCommands } from '../../git/process/commands.ts'
 import type { Git } from '../../git/process/git-process.ts'
-import { deadline } from '../../git/process/stall-timeout.ts'
+import { skipAdvertisement } from '../../git/protocol/advertisement.ts'
 import { readArchiveRequest } from '../../git/protocol/archive-request.ts'
-import { readWish, skipAdvertisement } from '../../git/protocol/fetch-session.ts'
 import { type PipeEnd, pipeProcess, type ResponseSink } from '../../git/protocol/pipe-process.ts'
 import { firstPacket, type Packet, packet } from '../../git/protocol/pkt-line.ts'
 import { type Body, bodyOf, collect, limited } from '../../git/protocol/request-body.ts'
-import { assertCommand, malformedRequest, requestsIn } from '../../git/protocol/requests.ts'
+import {
+  assertCommand,
+  malformedRequest,
+  readWish,
+  requestsIn,
+} from '../../git/protocol/requests.ts'
 import { createRefCache, type RefCounts } from '../../git/refs/ref-cache.ts'
 import { assertRepository } from '../../git/refs/refs.ts'
 import type { GitLimiters } from '../requests/git-limiters.ts'

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { forEachConcurrently } from '../../base/for-each-concurrently.ts'
 import { printable } from '../../base/format.ts'
 import { isRefName } from '../refs/ref-name.ts'
-import { symbolicTarget } from '../refs/symbolic-target.ts'
+import { symbolicTarget } from '../refs/refs.ts'
 import {
   importFailed,
   importTooLarge,

@@ -3,12 +3,12 @@ import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { printable } from '../../base/format.ts'
 import { orAborted } from '../../base/timeouts.ts'
+import { packBytes } from '../objects/packs.ts'
 import { gitCommands } from '../process/commands.ts'
 import type { Git } from '../process/git-process.ts'
 import type { Limits } from '../process/preforked-process.ts'
-import { branchPrefix, chooseDefaultBranch, listBranches } from '../refs/default-branch.ts'
 import { isRefName, refNameFault } from '../refs/ref-name.ts'
-import { listRefs, packBytes } from '../refs/refs.ts'
+import { branchPrefix, chooseDefaultBranch, listBranches, listRefs } from '../refs/refs.ts'
 import {
   importFailed,
   importTooLarge,

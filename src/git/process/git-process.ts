@@ -6,6 +6,7 @@ import { type GitLimits, limitExceeded } from './limit-exceeded.ts'
 import { ownerVariable } from './orphans.ts'
 import {
   type ExitStatus,
+  killGroup,
   type Limits,
   openPreforkedProcess,
   type PreforkedProcess,
@@ -13,7 +14,6 @@ import {
   preforkHere,
   toOrder,
 } from './preforked-process.ts'
-import { killGroup } from './process-group.ts'
 import type { SpawnHelper } from './spawn-helper.ts'
 
 export type Git = ReturnType<typeof createGit>

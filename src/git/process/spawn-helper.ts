@@ -5,8 +5,12 @@ import { extname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Log } from '../../base/log.ts'
 import { endOrphans, ownerVariable } from './orphans.ts'
-import type { ExitStatus, PreforkedProcess, Preforker } from './preforked-process.ts'
-import { killGroup } from './process-group.ts'
+import {
+  type ExitStatus,
+  killGroup,
+  type PreforkedProcess,
+  type Preforker,
+} from './preforked-process.ts'
 
 /** A message to the helper: first the variables of all processes, then the id of each process to start. */
 export type SpawnRequest = { variables: Record<string, string> } | { id: number }

@@ -1,6 +1,12 @@
-import { noTags, type Peeled } from '../refs/peel-tags.ts'
 import type { RefCache } from '../refs/ref-cache.ts'
-import { bytesOf, joined, linesOf, type RefValue } from '../refs/ref-snapshot.ts'
+import {
+  bytesOf,
+  joined,
+  linesOf,
+  noTags,
+  type Peeled,
+  type RefValue,
+} from '../refs/ref-snapshot.ts'
 import { firstPacket, flushPacket } from './pkt-line.ts'
 
 /** An `ls-refs` request: https://git-scm.com/docs/protocol-v2 Prefixes are in latin1. */

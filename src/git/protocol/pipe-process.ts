@@ -1,6 +1,6 @@
 import type { Writable } from 'node:stream'
+import { chunksOf, watchDrain } from '../../base/chunks.ts'
 import type { Problem } from '../../base/problem.ts'
-import { chunksOf, watchDrain } from '../process/chunks.ts'
 import type { Ended, GitProcess } from '../process/git-process.ts'
 import type { ReportSplitter } from './push-report.ts'
 import type { Body } from './request-body.ts'

@@ -53,6 +53,24 @@ export function assertCommand(request: Buffer): void {
   throw malformedRequest()
 }
 
+/** Reads whether a client wants nothing after the advertisement: a flush packet. `body` is the whole body again. */
+export async function readWish(body: Body): Promise<{ isNothing: boolean; body: Body }> {
+  let begun = Buffer.alloc(0)
+  while (firstPacket(begun) === 'incomplete') {
+    const { value } = await body.next()
+    if (!value) break
+    begun = Buffer.concat([begun, value])
+  }
+  const found = firstPacket(begun)
+  const isNothing = typeof found === 'object' && found.packet.kind === 'flush'
+  return { isNothing, body: following(begun, body) }
+}
+
+async function* following(begun: Buffer, body: Body): Body {
+  yield begun
+  yield* body
+}
+
 /** The Problem for a client whose repository has another object format. */
 export function objectFormatProblem(): Problem {
   return new Problem(

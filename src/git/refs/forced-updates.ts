@@ -1,5 +1,6 @@
 import { setImmediate } from 'node:timers/promises'
 import { forEachConcurrently } from '../../base/for-each-concurrently.ts'
+import { findObjects } from '../objects/find-objects.ts'
 import { gitCommands } from '../process/commands.ts'
 import { type Git, GitError } from '../process/git-process.ts'
 import { zeroId } from './ref-name.ts'
@@ -35,21 +36,6 @@ export async function findForced(
     ancestry.set(keyOf(pair), await isAncestor(git, directory, pair))
   })
   return updates.map((update) => ({ ...update, forced: ancestry.get(keyOf(update)) === false }))
-}
-
-/** Resolves object names; returns the ids of those that the repository has, by name. */
-export async function findObjects(
-  git: Git,
-  directory: string,
-  names: string[],
-): Promise<Map<string, string>> {
-  const input = names.map((name) => `${name}\n`).join('')
-  const output = await git.run(gitCommands.findObjects(directory), { input })
-  const found = new Map<string, string>()
-  for (const [index, line] of output.trimEnd().split('\n').entries()) {
-    if (/^[0-9a-f]{40}$/.test(line)) found.set(names[index] ?? '', line)
-  }
-  return found
 }
 
 /** Finds replaced objects that are not commits. Branches always point to commits, so they are skipped. */

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { isAbsence } from '../../base/absence.ts'
 import { type Fingerprint, isUnchanged, readFingerprint } from './file-fingerprint.ts'
 import { isRawRefName } from './raw-refs.ts'
-import { hiddenRefs } from './refs.ts'
+import { hiddenRefs } from './ref-name.ts'
 
 /**
  * HEAD and the loose refs of a repository, with the fingerprints of their files and folders when they were read. Names

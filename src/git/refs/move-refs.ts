@@ -1,6 +1,9 @@
+import { join } from 'node:path'
+import { sync } from '../../base/disk.ts'
 import { gitCommands } from '../process/commands.ts'
 import { type Ended, type Git, GitError } from '../process/git-process.ts'
 import { zeroId } from './ref-name.ts'
+import { branchPrefix } from './refs.ts'
 
 /** The new value of a ref, and its expected old value; all zeros mean that the ref does not exist. */
 export type RefMove = { ref: string; to: string; from?: string }
@@ -23,6 +26,23 @@ export async function moveRefs(
   child.stdout.resume()
   const ended = await child.ended
   if (ended.exitCode !== 0) throw new GitError('update-ref', ended)
+}
+
+/** Points HEAD at a branch, durably: git-symbolic-ref(1). Throws a GitError. */
+export async function setDefaultBranch(
+  git: Git,
+  { directory, watch }: Options,
+  branch: string,
+): Promise<void> {
+  await using child = await git.start(gitCommands.setHead(directory, branchPrefix + branch))
+  watch(child.ended)
+  child.stdin.end()
+  child.stdout.resume()
+  const ended = await child.ended
+  if (ended.exitCode !== 0) throw new GitError('symbolic-ref', ended)
+  // Git syncs refs, but not symbolic ones.
+  await sync(join(directory, 'HEAD'))
+  await sync(directory)
 }
 
 function toLine({ ref, to, from }: RefMove): string {

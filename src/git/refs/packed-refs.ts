@@ -3,7 +3,7 @@ import { setImmediate as yieldToOthers } from 'node:timers/promises'
 import { isAbsence } from '../../base/absence.ts'
 import { type Fingerprint, toFingerprint } from './file-fingerprint.ts'
 import { LeftToGitError } from './loose-refs.ts'
-import { hiddenRefs } from './refs.ts'
+import { hiddenRefs } from './ref-name.ts'
 
 /**
  * The format of a ref: alone; with the peeled value of a tag at the end of its line, as in `ls-refs`; or with that on

@@ -2,9 +2,7 @@ import { LRUCache } from 'lru-cache'
 import { createSingleFlight } from '../../concurrency/single-flight.ts'
 import { gitCommands } from '../process/commands.ts'
 import type { Git } from '../process/git-process.ts'
-
-/** Peeled values of tags by the ids of their objects; empty for objects that are not tags. */
-export type Peeled = ReadonlyMap<string, string>
+import type { Peeled } from './ref-snapshot.ts'
 
 const maxCached = 50_000
 
@@ -50,6 +48,3 @@ export function createPeeler(git: Pick<Git, 'run'>) {
     },
   }
 }
-
-/** For requests without peeled values. */
-export const noTags: Peeled = new Map()

@@ -13,10 +13,10 @@ import {
   capabilitiesIn,
   fetchAdvertisement,
   fetchCapabilitiesIn,
-} from '../protocol/fetch-advertisement.ts'
+  pushAdvertisement,
+} from '../protocol/advertisement.ts'
 import { answerLsRefs } from '../protocol/ls-refs.ts'
 import { flushPacket, packet } from '../protocol/pkt-line.ts'
-import { pushAdvertisement } from '../protocol/push-advertisement.ts'
 import { createRefCache } from './ref-cache.ts'
 
 const git = createGit({

@@ -1,7 +1,11 @@
 /** The object id that means that a ref does not exist. */
 export const zeroId = '0'.repeat(40)
 
+/** The prefix of refs that are hidden from clients. */
+export const hiddenRefs = 'refs/svc'
+
 const maxLength = 1024
+const retainedFolder = `${hiddenRefs}/kept`
 
 /**
  * Whether a full ref name is well formed, by the rules of `git check-ref-format`:
@@ -43,4 +47,19 @@ export function shortNameFault(short: string): string | undefined {
   if (short.startsWith('refs/')) return 'repeats "refs/"'
   if (/^([0-9a-f]{40}|[0-9a-f]{64})$/i.test(short)) return 'would be mistaken for an object id'
   return undefined
+}
+
+/**
+ * Returns the hidden ref that retains what an update of a push overwrote. It is named after the value, so creating it
+ * is idempotent, and refs of the same value share it.
+ */
+export function retainedRef(pushId: string, { before }: { before: string }): string {
+  return `${retainedFolder}/${pushId}/${before}`
+}
+
+/** Returns the push that a ref retains commits of; undefined for any other ref. */
+export function retainingPush(ref: string): string | undefined {
+  return ref.startsWith(`${retainedFolder}/`)
+    ? ref.slice(retainedFolder.length + 1).split('/')[0]
+    : undefined
 }

@@ -1,9 +1,14 @@
 import { LeftToGitError, type LooseTree, refsIn } from './loose-refs.ts'
 import type { PackedRefs, RefLines, Style } from './packed-refs.ts'
-import type { Peeled } from './peel-tags.ts'
 import { targetOf } from './raw-refs.ts'
 
 export type RefSnapshot = ReturnType<typeof createRefSnapshot>
+
+/** Peeled values of tags by the ids of their objects; empty for objects that are not tags. */
+export type Peeled = ReadonlyMap<string, string>
+
+/** For requests without peeled values. */
+export const noTags: Peeled = new Map()
 
 /** The value of a ref: an object id, and the peeled id, empty for objects that are not tags. */
 export type RefValue = {

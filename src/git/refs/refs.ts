@@ -1,11 +1,11 @@
-import { open, readdir, readFile, stat } from 'node:fs/promises'
+import { open, readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { isAbsence } from '../../base/absence.ts'
 import { forEachConcurrently } from '../../base/for-each-concurrently.ts'
 import { Problem } from '../../base/problem.ts'
+import { readFingerprint } from './file-fingerprint.ts'
 import { lookUpPacked } from './packed-lookup.ts'
-import { isRefName, zeroId } from './ref-name.ts'
-import { symbolicTarget } from './symbolic-target.ts'
+import { hiddenRefs, isRefName, zeroId } from './ref-name.ts'
 
 /** The old and new value of a ref, as hex object ids; all zeros mean that the ref does not exist. */
 export type RefUpdate = { ref: string; before: string; after: string }
@@ -13,6 +13,15 @@ export type RefUpdate = { ref: string; before: string; after: string }
 /** An update that a push has made; it was forced when the old value is not an ancestor of the new one. */
 export type PushedUpdate = RefUpdate & { forced: boolean }
 
+/** Whether an update overwrote commits: a deletion or a forced update. */
+export function isOverwriting({ before, after, forced }: PushedUpdate): boolean {
+  return before !== zeroId && (forced || after === zeroId)
+}
+
+/** The prefix of the full names of branches. */
+export const branchPrefix = 'refs/heads/'
+
+const usualBranches = ['main', 'master', 'trunk']
 const symbolicDepth = 5
 const maxConcurrentReads = 32
 // Beyond this, one pass over the whole file is faster.
@@ -69,6 +78,12 @@ export async function assertRepository(directory: string): Promise<void> {
   )
 }
 
+/** Like `assertRepository`, but reads HEAD only if its size and kind do not suffice: does not wait for the disk. */
+export async function assertHead(directory: string): Promise<void> {
+  const head = readFingerprint(`${directory}/HEAD`)
+  if (head?.kind !== 'file' || head.size === 0) await assertRepository(directory)
+}
+
 /** Returns the branch that HEAD names, even if it does not exist. */
 export async function readDefaultBranch(directory: string): Promise<string> {
   const target = symbolicTarget(await readLoose(directory, 'HEAD')) ?? ''
@@ -76,8 +91,22 @@ export async function readDefaultBranch(directory: string): Promise<string> {
   return branch
 }
 
-/** The prefix of refs that are hidden from clients. */
-export const hiddenRefs = 'refs/svc'
+/** Chooses a default branch among the existing branches; undefined when there are none. */
+export function chooseDefaultBranch(branches: string[]): string | undefined {
+  return usualBranches.find((name) => branches.includes(name)) ?? branches.toSorted()[0]
+}
+
+export async function listBranches(directory: string): Promise<string[]> {
+  const refs = await listRefs(directory)
+  return refs
+    .filter((ref) => ref.startsWith(branchPrefix))
+    .map((ref) => ref.slice(branchPrefix.length))
+}
+
+export async function hasBranch(directory: string, branch: string): Promise<boolean> {
+  const ref = branchPrefix + branch
+  return (await readRefs(directory, [ref])).get(ref) !== zeroId
+}
 
 /** Any refs, or only those visible to clients. */
 type Which = 'any' | 'visible'
@@ -88,22 +117,6 @@ export async function hasRefs(directory: string, which: Which): Promise<boolean>
   const isWanted = isAmong(which)
   if (await hasFile(directory, 'refs', isWanted)) return true
   return (await readPacked(directory, isWanted, 1)).size > 0
-}
-
-/** Returns the total size of a repository's packs, in bytes. All pushed objects are in packs. */
-export async function packBytes(directory: string): Promise<number> {
-  const folder = join(directory, 'objects', 'pack')
-  const names = await readdir(folder).catch(absentAs<string[]>([]))
-  const sizes = await Promise.all(
-    names.map((name) => stat(join(folder, name)).then(({ size }) => size, absentAs(0))),
-  )
-  return sizes.reduce((sum, size) => sum + size, 0)
-}
-
-/** Whether a repository has a complete pack: git writes its index last. */
-export async function hasIndexedPack(directory: string): Promise<boolean> {
-  const names = await readdir(join(directory, 'objects', 'pack')).catch(absentAs<string[]>([]))
-  return names.some((name) => name.endsWith('.idx'))
 }
 
 /** Reads all refs with their values, unsorted. */
@@ -128,6 +141,11 @@ export async function readAllRefs(directory: string): Promise<Map<string, string
 /** Lists the full names of all refs, unsorted. */
 export async function listRefs(directory: string): Promise<string[]> {
   return [...(await readAllRefs(directory)).keys()]
+}
+
+/** Parses the content of a ref file; returns the target of a symbolic ref, and undefined for any other content. */
+export function symbolicTarget(content: string | undefined): string | undefined {
+  return content?.startsWith('ref:') ? content.slice('ref:'.length).trim() : undefined
 }
 
 async function looseNames(directory: string, folder: string): Promise<string[]> {

@@ -1,6 +1,15 @@
-import type { Peeled } from '../refs/peel-tags.ts'
-import { bytesOf, joined, linesOf, type RefSnapshot } from '../refs/ref-snapshot.ts'
-import { flushPacket, packet } from './pkt-line.ts'
+import type { Readable } from 'node:stream'
+import { chunksOf } from '../../base/chunks.ts'
+import { zeroId } from '../refs/ref-name.ts'
+import {
+  bytesOf,
+  joined,
+  linesOf,
+  noTags,
+  type Peeled,
+  type RefSnapshot,
+} from '../refs/ref-snapshot.ts'
+import { firstPacket, flushPacket, packet } from './pkt-line.ts'
 
 /** Git's capabilities for fetches before version 2, split around the `symref=HEAD:` capability. */
 export type FetchCapabilities = { before: string; after: string }
@@ -24,6 +33,24 @@ export async function fetchAdvertisement(
   return withCapabilities([bytesOf(headLines), ...lines], `${before}${symref}${after}`)
 }
 
+/**
+ * Builds the advertisement of `git receive-pack` in version 0, byte for byte, in few chunks: "Reference Discovery" in
+ * https://git-scm.com/docs/pack-protocol
+ */
+export async function pushAdvertisement(
+  snapshot: RefSnapshot,
+  capabilities: string,
+): Promise<Buffer[]> {
+  const lines = await snapshot.lines({
+    style: 'plain',
+    prefixes: [''],
+    symrefs: false,
+    peeled: noTags,
+  })
+  const nothing = [packet(`${zeroId} capabilities^{}\0${capabilities}\n`), flushPacket]
+  return withCapabilities(lines, capabilities) ?? nothing
+}
+
 /** Extracts the capabilities from git's advertisement; undefined unless HEAD names an existing branch. */
 export function fetchCapabilitiesIn(advertisement: string): FetchCapabilities | undefined {
   const capabilities = capabilitiesIn(advertisement)
@@ -44,11 +71,31 @@ export function capabilitiesIn(advertisement: string): string {
 }
 
 /** Adds capabilities to the first ref of an advertisement; undefined when there are no refs. */
-export function withCapabilities(lines: Buffer[], capabilities: string): Buffer[] | undefined {
+function withCapabilities(lines: Buffer[], capabilities: string): Buffer[] | undefined {
   const [first, ...rest] = lines.filter((piece) => piece.length > 0)
   if (!first) return undefined
   const length = Number.parseInt(first.toString('latin1', 0, 4), 16)
   const ref = first.toString('latin1', 4, length - 1)
   const line = packet(bytesOf(`${ref}\0${capabilities}\n`))
   return joined([line, first.subarray(length), ...rest, flushPacket])
+}
+
+/** Reads and drops git's advertisement, up to the first flush packet. */
+export async function skipAdvertisement(output: Readable, signal: AbortSignal): Promise<void> {
+  let rest = Buffer.alloc(0)
+  for await (const chunk of chunksOf(output, signal)) {
+    rest = Buffer.concat([rest, chunk])
+    for (;;) {
+      const found = firstPacket(rest)
+      if (found === 'incomplete') break
+      if (found === 'malformed') {
+        output.unshift(rest)
+        return
+      }
+      rest = rest.subarray(found.length)
+      if (found.packet.kind !== 'flush') continue
+      if (rest.length > 0) output.unshift(rest)
+      return
+    }
+  }
 }

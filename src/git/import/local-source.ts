@@ -1,0 +1,100 @@
+import { printable } from '../../base/format.ts'
+import { gitCommands } from '../process/commands.ts'
+import type { Git } from '../process/git-process.ts'
+import { importFailed } from './import-error.ts'
+import type { LocalCopy } from './import-refs.ts'
+import { copyRepository, readConfig, readHead } from './local-copy.ts'
+import { requireHead } from './mirror.ts'
+import { OpenedFolder } from './opened-folder.ts'
+
+type Options = {
+  /** Whether a repository may be read. It is checked on the opened folder: its path may be replaced meanwhile. */
+  isAllowed: (repository: Pick<OpenedFolder, 'realPath' | 'isIn'>) => Promise<boolean>
+  /** The Problem of a repository that may not be read. */
+  forbidden: () => Error
+  /** An unused path for the copy. */
+  scratch: string
+  maxBytes: number
+  signal: AbortSignal
+  /** Called when data has been copied. */
+  onArrival: () => void
+}
+
+/** Copies the repository at a path, or in its `.git`. Throws an `import_failed` for one that cannot be imported. */
+export async function copyLocalSource(
+  git: Git,
+  path: string,
+  options: Options,
+): Promise<LocalCopy> {
+  const { isAllowed, forbidden, scratch, maxBytes, signal, onArrival } = options
+  await using folder = await OpenedFolder.open(path).catch(explainPath)
+  await using repository = await repositoryIn(folder)
+  if (!(await isAllowed(repository))) throw forbidden()
+  const head = await readHead(repository)
+  requireHead(head)
+  const copying = copyRepository(repository, scratch, { maxBytes, signal, onProgress: onArrival })
+  const checking = readConfig(repository).then((config) => refuseFormats(git, config))
+  // Both are awaited, so that the copy has ended before the caller removes it.
+  for (const work of await Promise.allSettled([checking, copying])) {
+    if (work.status === 'rejected') throw work.reason
+  }
+  return { copy: scratch, head }
+}
+
+/** Throws an `import_failed` that explains why a path cannot be opened. */
+export function explainPath(error: unknown): never {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined
+  if (code === 'ENOENT') throw importFailed('There is nothing at this path of the server.')
+  if (code === 'ENOTDIR' || code === 'ELOOP') {
+    throw importFailed('The source is no folder. A bundle is cloned first, and its clone pushed.')
+  }
+  if (code === 'EACCES' || code === 'EPERM') {
+    throw importFailed('The server may not read this path.')
+  }
+  if (code === 'ENAMETOOLONG') throw importFailed('The path has a part that is too long.')
+  throw error
+}
+
+async function repositoryIn(folder: OpenedFolder): Promise<OpenedFolder> {
+  const found = await Promise.all(['HEAD', 'objects', 'refs'].map((part) => folder.find(part)))
+  if (found.every((part) => part !== undefined)) return folder
+  const inner = await folder.find('.git')
+  if (inner?.isFile()) {
+    throw importFailed(
+      'The source is a worktree or a submodule; import the repository that it belongs to.',
+    )
+  }
+  if (inner?.isSymbolicLink()) {
+    throw importFailed('".git" in the source is a symbolic link; import what it leads to.')
+  }
+  const repository = inner?.isDirectory()
+    ? await folder.folder('.git').catch(explainPath)
+    : undefined
+  if (!repository) throw importFailed('There is no Git repository at the source.')
+  return repository
+}
+
+async function refuseFormats(git: Git, config: string): Promise<void> {
+  const listed = await git.run(gitCommands.listConfig(), { input: config }).catch(() => {
+    throw importFailed('The configuration of the source cannot be read.')
+  })
+  const settings = new Map(
+    listed.split('\0').map((entry) => entry.split('\n', 2) as [string, string | undefined]),
+  )
+  const of = (name: string) => settings.get(name)?.toLowerCase()
+  if (of('extensions.objectformat') === 'sha256') {
+    throw importFailed('The source uses the object format SHA-256. Only SHA-1 is supported.')
+  }
+  const refStorage = of('extensions.refstorage') ?? 'files'
+  if (refStorage !== 'files') {
+    throw importFailed(
+      `The source keeps its refs as "${printable(refStorage)}"; push it here with git instead.`,
+    )
+  }
+  const isPartial = [...settings.keys()].some((name) =>
+    /^extensions\.partialclone$|^remote\..*\.(promisor|partialclonefilter)$/i.test(name),
+  )
+  if (isPartial) {
+    throw importFailed('The source is a partial clone; fetch all of its objects first.')
+  }
+}
