@@ -494,7 +494,7 @@ test('an integer in a query is written in digits, and a parameter given once', a
   for (const text of ['1e2', '+1', '0x10', ' 1', '1.0', '', 'NaN']) {
     const { status, body } = await service.admin.get(`/repos?limit=${encodeURIComponent(text)}`)
     assert.equal(status, 400, text)
-    assert.match(body.detail, /\/limit is not accepted; it takes a page size/)
+    assert.match(body.detail, /\/limit is not accepted; it takes the page size/)
   }
   assert.equal((await service.admin.get('/repos?limit=12')).status, 200)
   await service.admin.post('/repos', { name: 'twice' })

@@ -81,9 +81,9 @@ export function eventRoutes(eventLog: EventLog) {
         'too_many_followers',
       ],
       handle: async ({ principal, query, url, header, requireAccess, ...context }) => {
-        const { setHeader, setType, untilStopping } = context
+        const { setHeader, setType, waitSignal } = context
         const { limit = defaultPageSize, wait = 0, repository } = query
-        const signal = untilStopping()
+        const signal = waitSignal()
         const { selection, access } = await eventLog.select(principal, {
           repository,
           kinds: kindsOf(query),

@@ -4,7 +4,7 @@ import { networkOf } from '../base/network.ts'
 import { Problem } from '../base/problem.ts'
 import { createRateLimiter } from '../concurrency/rate-limiter.ts'
 
-/** How the `Authorization` header may carry a token: RFC 6750 alone, or RFC 7617 (the password) as well. */
+/** The accepted schemes of the `Authorization` header: Bearer (RFC 6750), or also Basic (RFC 7617). */
 export type Scheme = 'bearer' | 'basic-or-bearer'
 
 type Options = {
@@ -36,7 +36,7 @@ export function createAuthentication({ authenticate, badTokensPerMinute, clock }
     if (principal) return principal
     const retryAfterSeconds = badTokens.acquire(networkOf(address))
     if (retryAfterSeconds > 0) {
-      throw new Problem('too_many_bad_tokens', 'Too many bad tokens came from this address.', {
+      throw new Problem('too_many_bad_tokens', 'Too many invalid tokens from this address.', {
         retryAfterSeconds,
       })
     }
@@ -55,7 +55,7 @@ const howTo: Record<Scheme, string> = {
   'basic-or-bearer': 'any user name and the token as password',
 }
 
-/** The value of `WWW-Authenticate` (RFC 9110, section 11.6.1) that asks for a token. */
+/** The value of `WWW-Authenticate` (RFC 9110, section 11.6.1). */
 export function challenge(scheme: Scheme): string {
   return scheme === 'bearer' ? 'Bearer realm="svc"' : 'Basic realm="svc", charset="UTF-8"'
 }

@@ -4,9 +4,8 @@ import { BlockList, isIP, isIPv6 } from 'node:net'
 export type ClientAddress = (request: IncomingMessage) => string
 
 /**
- * Where requests come from: the peer of the connection, or what trusted proxies say of it in `X-Forwarded-For`.
- * Each proxy appends the address that it got the request from, so the client is the last one that is not a proxy;
- * what is before it was written by the client.
+ * Finds the client's address: the peer of the connection or, behind trusted proxies, the last address in
+ * `X-Forwarded-For` that is not a proxy. Each proxy appends the address of its peer; earlier entries are forgeable.
  */
 export function createClientAddress(trustedProxies: readonly string[] = []): ClientAddress {
   const trusted = new BlockList()
@@ -19,7 +18,7 @@ export function createClientAddress(trustedProxies: readonly string[] = []): Cli
     let address = plain(socket.remoteAddress ?? '')
     const forwarded = trustedProxies.length > 0 ? headers['x-forwarded-for'] : undefined
     if (forwarded === undefined) return address
-    // Several headers of this name are joined to one by Node.
+    // Node joins repeated headers into one.
     for (const entry of String(forwarded).split(',').reverse()) {
       if (!trusted.check(address, familyOf(address))) return address
       const before = withoutPort(entry.trim())
@@ -34,7 +33,7 @@ function familyOf(address: string): 'ipv4' | 'ipv6' {
   return isIPv6(address) ? 'ipv6' : 'ipv4'
 }
 
-/** An address without what is local to this machine: the IPv4-mapped prefix, and the zone of a link-local address. */
+/** Removes the IPv4-mapped prefix and the zone of a link-local address. */
 function plain(address: string): string {
   return address.replace(/^::ffff:(?=\d+\.)/i, '').replace(/%.*$/s, '')
 }

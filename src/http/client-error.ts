@@ -10,15 +10,11 @@ import {
 } from './problem-response.ts'
 import type { Route } from './route.ts'
 
-/** The most bytes that the headers of a request may have. */
 export const headersMaxBytes = 16 * 1024
 
 type ClientError = Error & { code?: string; rawPacket?: unknown; bytesParsed?: number }
 
-/**
- * Responds on connections whose request Node does not hand to a handler. There is no route and no reply
- * then, so the response is written by hand, and the connection is closed.
- */
+/** Responds to requests that Node passes to no handler: writes the response to the socket, and closes it. */
 export function createConnectionErrors(routes: Route[]) {
   function respond(socket: Duplex, problem: Problem): void {
     const content = JSON.stringify(toProblemDocument(problem))
@@ -32,20 +28,20 @@ export function createConnectionErrors(routes: Route[]) {
   }
 
   return {
-    /** Refuses a request without a `Host` header, or with several: RFC 9112, section 3.2. False when it has one. */
-    refusesHost(request: IncomingMessage): boolean {
+    /** Rejects a request without exactly one `Host` header: RFC 9112, section 3.2. Returns whether it did. */
+    rejectsHost(request: IncomingMessage): boolean {
       if (hasOneHost(request)) return false
       respond(request.socket, new Problem('malformed_request', 'A request needs one Host header.'))
       return true
     },
 
-    /** Responds to what Node's parser rejects. */
+    /** Responds to requests that Node's parser rejects. */
     onClientError(error: ClientError, socket: Duplex): void {
       if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy()
       else respond(socket, toClientProblem(error, routes))
     },
 
-    /** Responds to CONNECT, which asks for a tunnel (RFC 9110, section 9.3.6). */
+    /** Rejects CONNECT (RFC 9110, section 9.3.6). */
     onConnect({ url = '' }: IncomingMessage, socket: Duplex): void {
       socket.on('error', () => socket.destroy())
       respond(socket, methodProblem(routes, url))
@@ -65,7 +61,7 @@ function toClientProblem(error: ClientError, routes: Route[]): Problem {
   return new Problem('malformed_request', 'The request is not HTTP/1.1.')
 }
 
-// Node's parser knows the methods that it was built with; a method is any token (RFC 9110, section 9.1).
+// Node's parser rejects unknown methods, although any token is a method (RFC 9110, section 9.1).
 const requestLine = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+ ([^ ]+) HTTP\/1\.[01]$/
 
 /** The target of a request whose method Node's parser does not know. */

@@ -2,14 +2,13 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { Problem } from '../base/problem.ts'
 
-// For how long, and how much of, the rest of a refused body is read and discarded: a sender that has sent all
-// it has, or reads meanwhile, gets the response; anything longer ends with the connection.
+// Limits on reading the rest of a rejected body, so that its sender gets the response.
 const lingerMs = 5000
 const lingerMaxBytes = 4 * 1024 * 1024
 
 /**
- * Makes a server that closes end each connection when its last answer has been sent. Node by itself cuts
- * off answers that are complete but still on their way, and keeps connections open after their answer.
+ * Makes a closing server end each connection after its last response. Node itself cuts off responses that are complete
+ * but not yet sent, and keeps the other connections open.
  */
 export function closeGently(server: Server): void {
   const requests = new Map<Socket, number>()
@@ -41,16 +40,16 @@ export function expectsContinue(request: IncomingMessage): boolean {
   return /100-continue/i.test(request.headers.expect ?? '')
 }
 
-/** Whether there may be more of a request's body to come. */
+/** Whether more of the body may arrive. */
 export function isUnread(request: IncomingMessage): boolean {
   return !request.complete
 }
 
 /**
- * Whether the body of a request that is answered so may never come, or is more than is worth reading, so that
- * nothing can follow it on its connection.
+ * Whether a connection must close after this response, because the rest of the request's body may never arrive or is too
+ * large to discard.
  */
-export function isGivenUp(request: IncomingMessage, status: number): boolean {
+export function mustClose(request: IncomingMessage, status: number): boolean {
   if (!isUnread(request)) return false
   const declared = Number(request.headers['content-length'] ?? 0)
   const isTooLong = status === 413 || declared > lingerMaxBytes
@@ -58,31 +57,31 @@ export function isGivenUp(request: IncomingMessage, status: number): boolean {
 }
 
 /**
- * Lets a connection that is to close after its response close for writing only. Node by itself closes it
- * altogether, and the system then resets a connection on which something is unread: the response could be lost.
+ * Makes a connection close only for writing after its response. If Node closed it entirely, unread data would make the
+ * system reset it, and the response could be lost.
  */
 export function closeAfterReading({ socket }: IncomingMessage): void {
   socket.destroySoon = () => socket.end()
 }
 
 /**
- * Discards what has arrived of an unread body. Once a request is read from, Node does not discard its rest without a
- * limit when the response ends; `discardRest` has limits.
+ * Discards the part of an unread body that has arrived. Without a read, Node would discard the rest without a limit when
+ * the response ends; `discardRest` has limits.
  */
 export function discardArrived(request: IncomingMessage): void {
   request.read()
 }
 
 /**
- * Reads and discards what is left of a body whose response is sent, within limits. A sender that is cut off at
- * once would lose the response, one that is read to the end could send for ever.
+ * Discards the rest of a body after its response, within limits. A sender that is cut off at once would lose the
+ * response; one that is read without a limit could send for ever.
  */
 export function discardRest(request: IncomingMessage): void {
   if (!isUnread(request)) return
   const { socket } = request
   let left = lingerMaxBytes
   const timer = setTimeout(() => {
-    // A later request on the same connection is none of this one's business.
+    // The connection may already serve a later request.
     if (!request.complete) socket.destroy()
   }, lingerMs)
   request.on('data', (chunk: Buffer) => {
@@ -97,32 +96,34 @@ export function discardRest(request: IncomingMessage): void {
   request.resume()
 }
 
-export type Departures = ReturnType<typeof createDepartures>
+export type OpenRequests = ReturnType<typeof createOpenRequests>
 
-/** Aborts the requests of clients that disconnect early, and on demand all that are left. */
-export function createDepartures() {
+/** Aborts requests whose clients disconnect before the response, and all others on demand. */
+export function createOpenRequests() {
   const open = new Set<AbortController>()
   let isOver = false
   return {
-    /** Aborted when the client of an answer is gone or given up, or by the caller. */
+    /** Creates a controller that is aborted when the client disconnects, and with all others. */
     controllerOf(response: ServerResponse): AbortController {
-      const gone = new AbortController()
+      const abortController = new AbortController()
       const onClose = () => {
-        open.delete(gone)
+        open.delete(abortController)
         if (response.writableFinished) return
-        gone.abort(new Problem('malformed_request', 'The client went away before it was answered.'))
+        abortController.abort(
+          new Problem('malformed_request', 'The client disconnected before the response.'),
+        )
       }
-      open.add(gone)
-      if (isOver) gone.abort()
+      open.add(abortController)
+      if (isOver) abortController.abort()
       if (response.closed) onClose()
       response.on('close', onClose)
-      return gone
+      return abortController
     },
 
-    /** Gives up all clients there are and that come. */
-    giveUp(): void {
+    /** Aborts all open and future requests. */
+    abortAll(): void {
       isOver = true
-      for (const gone of open) gone.abort()
+      for (const abortController of open) abortController.abort()
     },
   }
 }

@@ -3,7 +3,7 @@ import { problemsOf } from './openapi.ts'
 import { statuses } from './problem-response.ts'
 import type { Route } from './route.ts'
 
-/** A page for people that lists every route and every problem. It loads nothing, from here or elsewhere. */
+/** Creates the documentation page, with every route and every problem. It loads no other resources. */
 export function toDocsPage(routes: Route[], version: string): string {
   return `<!doctype html>
 <html lang="en">
@@ -17,16 +17,16 @@ export function toDocsPage(routes: Route[], version: string): string {
 <header>
 <h1>svc API <small>${escapeHtml(version)}</small></h1>
 <p>Hosts Git repositories for people, automation and agents. Send an API token with every request:
-<code>Authorization: Bearer svc_…</code>; to Git, any user name and the token as password.
-The same as a machine reads it: <a href="/openapi.json">openapi.json</a> (OpenAPI 3.1).</p>
+<code>Authorization: Bearer svc_…</code>; with Git, use any user name and the token as the password.
+Machine-readable: <a href="/openapi.json">openapi.json</a> (OpenAPI 3.1).</p>
 </header>
 <nav><h2>Routes</h2><ul>${routes.map(toEntry).join('')}<li><a href="#problems">Problems</a></li></ul></nav>
 <main>
 ${routes.map(toSection).join('\n')}
 <section id="problems"><h2>Problems</h2>
 <p>Errors are <code>application/problem+json</code> (RFC 9457) with <code>type</code>, <code>title</code>, <code>status</code>,
-<code>detail</code>, a stable <code>code</code>, and for faulty fields <code>errors: [{pointer, detail}]</code>. Git's routes answer
-with the detail alone, as text, which Git shows to its user.</p>
+<code>detail</code>, a stable <code>code</code>, and for invalid fields <code>errors: [{pointer, detail}]</code>. Git's routes
+return only the detail, as plain text, which Git shows to its user.</p>
 <div class="scroll"><table><thead><tr><th>code</th><th>status</th><th>meaning</th></tr></thead><tbody>${problemRows()}</tbody></table></div>
 </section>
 </main>
@@ -66,10 +66,10 @@ function toSection(route: Route): string {
   return `<section id="${anchor(route)}">
 <h2><span class="method">${route.method}</span><code>${escapeHtml(shown(route.path))}</code></h2>
 <p>${toInline(route.summary)}.</p>${description}
-<dl><dt>Needs</dt><dd>${needs(route)}</dd>
+<dl><dt>Requires</dt><dd>${needs(route)}</dd>
 ${fields('Query', route.kind === 'json' ? route.query : undefined)}
 ${fields('Body', route.kind === 'json' ? route.body : undefined)}
-${answer(route)}
+${toResponse(route)}
 <dt>Problems</dt><dd>${problemLinks(route)}</dd></dl>
 </section>`
 }
@@ -81,15 +81,15 @@ function needs(route: Route): string {
   return '<code>repo:read</code> to fetch, <code>repo:write</code> to push'
 }
 
-function answer(route: Route): string {
+function toResponse(route: Route): string {
   if (route.produces === undefined) return ''
   const status = route.kind === 'json' ? route.status : 200
-  if (route.kind === 'json' && !route.reply) return `<dt>Answer ${status}</dt><dd>no body</dd>`
+  if (route.kind === 'json' && !route.reply) return `<dt>Response ${status}</dt><dd>no body</dd>`
   const schema: Described = (route.kind !== 'stream' && route.reply) || {}
-  if (schema.items) return fields(`Answer ${status}, an array of`, schema.items)
-  if (schema.properties) return fields(`Answer ${status}`, schema)
+  if (schema.items) return fields(`Response ${status}, an array of`, schema.items)
+  if (schema.properties) return fields(`Response ${status}`, schema)
   const produces = route.kind === 'json' ? '' : route.produces
-  return `<dt>Answer ${status}</dt><dd><code>${escapeHtml(produces)}</code></dd>`
+  return `<dt>Response ${status}</dt><dd><code>${escapeHtml(produces)}</code></dd>`
 }
 
 type Described = {
@@ -103,9 +103,9 @@ type Described = {
 function fields(label: string, schema: object | undefined): string {
   const { properties, required = [] } = (schema ?? {}) as Described
   if (!properties) return ''
-  const isAnswer = label.startsWith('Answer')
+  const isResponse = label.startsWith('Response')
   const rows = Object.entries(properties).map(([name, field]) => {
-    const optional = required.includes(name) || isAnswer ? '' : ' <small>optional</small>'
+    const optional = required.includes(name) || isResponse ? '' : ' <small>optional</small>'
     return `<tr><td><code>${escapeHtml(name)}</code>${optional}</td><td>${escapeHtml(typeName(field))}</td><td>${toInline(field.description ?? '')}</td></tr>`
   })
   return `<dt>${label}</dt><dd class="scroll"><table><tbody>${rows.join('')}</tbody></table></dd>`

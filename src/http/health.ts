@@ -2,28 +2,28 @@ import { Problem, type ProblemCode } from '../base/problem.ts'
 import { within } from '../base/timeouts.ts'
 import { createSingleFlight } from '../concurrency/single-flight.ts'
 
-/** A part that the service cannot work without. */
+/** A part that the service depends on. */
 type Part = {
-  /** The problem that its absence is. */
+  /** The problem when it is unavailable. */
   code: ProblemCode
   detail: string
-  /** Rejects when the part is missing; may take for ever. */
+  /** Rejects when the part is unavailable; may never settle. */
   probe: () => Promise<unknown>
 }
 
-// Anyone may ask for the health, as often as they like.
+// The health check needs no authentication, so its cost is bounded.
 const freshMs = 500
-// Below the time-outs of load balancers, with some allowance for a part that is busy.
+// Below the timeouts of common load balancers.
 const probeTimeoutMs = 2000
 const retryAfterSeconds = 5
 
-/** Checks that every part is there, in a bounded time. Throws the problem of the first one that is missing; the detail names them all. */
+/** Checks all parts, in bounded time. Throws the problem of the first unavailable one; the detail names all. */
 export function createHealthCheck(parts: Part[]) {
-  const checked = parts.map((part) => ({ ...part, isThere: createProbe(part.probe) }))
+  const checked = parts.map((part) => ({ ...part, isAvailable: createProbe(part.probe) }))
 
   return async function requireParts(): Promise<void> {
     const found = await Promise.all(
-      checked.map(async (part) => ((await part.isThere()) ? [] : [part])),
+      checked.map(async (part) => ((await part.isAvailable()) ? [] : [part])),
     )
     const missing = found.flat()
     const [first] = missing
@@ -33,7 +33,7 @@ export function createHealthCheck(parts: Part[]) {
   }
 }
 
-/** Probes a part at most once at a time, and not again within a moment of a success. */
+/** Shares concurrent probes of a part, and caches a success for a moment. */
 function createProbe(probe: () => Promise<unknown>): () => Promise<boolean> {
   const share = createSingleFlight<boolean>()
   let startedAt = 0

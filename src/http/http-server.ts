@@ -23,12 +23,12 @@ import { createConnectionErrors, headersMaxBytes } from './client-error.ts'
 import {
   closeAfterReading,
   closeGently,
-  createDepartures,
+  createOpenRequests,
   discardArrived,
   discardRest,
   expectsContinue,
-  isGivenUp,
   isUnread,
+  mustClose,
 } from './connections.ts'
 import { commonHeaders } from './headers.ts'
 import { assertDeclared, readJsonBody } from './json-body.ts'
@@ -51,14 +51,14 @@ type Options = {
   settings: Settings
   routes: Route[]
   authenticate: (token: string) => Promise<Principal | undefined>
-  /** Ends responses whose callers lose access meanwhile. */
+  /** Ends long-lived responses when their callers lose access. */
   accessWatch: AccessWatch
-  /** Throws a Problem when nothing may be written. */
+  /** Throws `storage_full` when nothing may be written. */
   requireSpace: () => Promise<void>
-  /** Throws the Problem of a part of the service that is missing. */
+  /** Throws the Problem of an unavailable part of the service. */
   requireParts: () => Promise<void>
-  /** Called when an answer has been sent, or its client has gone. */
-  onCompleted?: (answered: CompletedRequest) => void
+  /** Called when a response has been sent, or its client has disconnected. */
+  onCompleted?: (completed: CompletedRequest) => void
   clock: Clock
   log: Log
 }
@@ -70,7 +70,7 @@ const keepAliveMs = 65_000
 const checkEveryMs = 5000
 const pathMaxLength = headersMaxBytes
 
-/** The HTTP server: each route in turn checks token, permission, resource, query and body, then handles. */
+/** Creates the HTTP server. Each request is checked for token, permission, resource, query and body, in this order. */
 export function createHttpServer(options: Options) {
   const { settings, routes, authenticate, accessWatch, requireSpace, clock } = options
   const identify = createAuthentication({
@@ -87,7 +87,7 @@ export function createHttpServer(options: Options) {
     maxBytes: settings.jsonBodyMaxBytes,
     timeoutMs: settings.bodySeconds * 1000,
   }
-  const departures = createDepartures()
+  const openRequests = createOpenRequests()
   const stopping = new AbortController()
   const requestLog = createRequestLog(options)
   const connectionErrors = createConnectionErrors(routes)
@@ -97,7 +97,7 @@ export function createHttpServer(options: Options) {
     routes,
     identify,
     clientAddress,
-    departures,
+    openRequests,
     accessWatch,
     requestLog,
   })
@@ -106,7 +106,7 @@ export function createHttpServer(options: Options) {
     serverFactory: (listener) =>
       toServer(
         inSequence((request, response) => {
-          if (connectionErrors.refusesHost(request)) return
+          if (connectionErrors.rejectsHost(request)) return
           if (!serveStream(request, response)) listener(request, response)
         }),
       ).on('connect', connectionErrors.onConnect),
@@ -121,15 +121,15 @@ export function createHttpServer(options: Options) {
   app.addHook('onRequest', async (request, reply) => {
     reply.header('x-request-id', request.id)
     for (const [name, value] of commonHeaders) reply.header(name, value)
-    // Before Fastify has a view of its own on methods and content types.
-    if (request.is404) return answerUnknown(request, reply)
+    // Before Fastify checks methods and content types itself.
+    if (request.is404) return respondToUnknown(request, reply)
   })
   app.addHook('onSend', async (request, reply) => {
     if (isUnread(request.raw)) {
       discardArrived(request.raw)
       reply.raw.on('close', () => discardRest(request.raw))
     }
-    if (!isGivenUp(request.raw, reply.statusCode)) return
+    if (!mustClose(request.raw, reply.statusCode)) return
     reply.header('connection', 'close')
     closeAfterReading(request.raw)
   })
@@ -155,20 +155,19 @@ export function createHttpServer(options: Options) {
       url: toFastifyPath(route.path),
       exposeHeadRoute: true,
       config: { route },
-      // A route does all its work in the first hook, before a body is looked at in any way:
-      // a forbidden caller gets no validation errors.
+      // Routes run in the first hook, before the body is read: a forbidden caller gets no validation errors.
       onRequest: handlerOf(route),
       handler: () => {},
     })
   }
 
   function handlerOf(route: JsonRoute | PublicRoute) {
-    // The router goes by the method first: it would take GET /repos/import for the repository "import".
+    // The router matches the method first, so GET /repos/import would match the repository "import".
     const others = routes.filter((other) => precedes(other, route))
     const before = [...new Set(others.map(({ path }) => path))].map(patternOf)
     return async (request: FastifyRequest, reply: FastifyReply) => {
       const path = request.url.split('?', 1)[0] ?? ''
-      if (before.some((pattern) => pattern.test(path))) return answerUnknown(request, reply)
+      if (before.some((pattern) => pattern.test(path))) return respondToUnknown(request, reply)
       return route.kind === 'json'
         ? serveJson(route, request, reply)
         : servePublic(route, request, reply)
@@ -186,24 +185,24 @@ export function createHttpServer(options: Options) {
     if (permission && !isOfRun) requirePermission(principal, permission)
     const params = paramsOf(route, request)
     const found = permission && !isOfRun && (await route.find?.({ principal, permission, params }))
-    // What a run has come to is worth the last bytes.
+    // The results of runs are accepted even when the disk is nearly full.
     if (writing.has(route.method) && !isOfRun) await requireSpace()
     const query = checkQuery(route.query, queryOf(request))
     const body = checkBody(route.body, await readBody(request, reply))
     reply.status(route.status).type(route.produces)
-    let gone: AbortController | undefined
-    const controller = () => {
-      gone ??= departures.controllerOf(reply.raw)
-      return gone
+    let created: AbortController | undefined
+    const abortController = () => {
+      created ??= openRequests.controllerOf(reply.raw)
+      return created
     }
     const required = isOfRun ? undefined : permission
-    // What `find` of a long-lived route returns is a repository or nothing.
+    // `find` of a long-lived route returns a repository or nothing.
     const repository = (found || undefined) as { id: string } | undefined
-    const lasting = route.isLongLived
+    const watch = route.isLongLived
       ? new ResponseWatch(reply.raw, {
           accessWatch,
           access: { principal, permission: required, repository },
-          gone: controller(),
+          abortController: abortController(),
         })
       : undefined
     const context = {
@@ -217,17 +216,17 @@ export function createHttpServer(options: Options) {
       setHeader: (name: string, value: string) => void reply.header(name, value),
       setStatus: (status: number) => void reply.status(status),
       setType: (type: string) => void reply.type(type),
-      untilGone: () => controller().signal,
-      untilStopping: () => {
+      clientSignal: () => abortController().signal,
+      waitSignal: () => {
         assertLongLived(route)
-        return AbortSignal.any([stopping.signal, controller().signal])
+        return AbortSignal.any([stopping.signal, abortController().signal])
       },
-      requireAccess: (access: Access) => void lasting?.access.push(access),
+      requireAccess: (access: Access) => void watch?.access.push(access),
     } satisfies Parameters<JsonRoute['handle']>[0]
     const handled = route.handle(context)
-    const answer = await (lasting ? lasting.orLost(handled) : handled)
-    if (answer instanceof Readable) assertLongLived(route)
-    return sendAnswer(route, { request, reply, answer })
+    const result = await (watch ? watch.guard(handled) : handled)
+    if (result instanceof Readable) assertLongLived(route)
+    return sendResult(route, { request, reply, result })
   }
 
   function limitRate({ id }: Principal): void {
@@ -238,7 +237,7 @@ export function createHttpServer(options: Options) {
   }
 
   async function readBody(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
-    // Before a client that waits for a `100 Continue` gets one.
+    // Before `100 Continue`, so that a body that is too large is never sent.
     assertDeclared(request.raw, bodyLimits)
     if (request.method === 'GET' || request.method === 'HEAD') return undefined
     if (expectsContinue(request.raw)) reply.raw.writeContinue()
@@ -247,8 +246,8 @@ export function createHttpServer(options: Options) {
 
   async function servePublic(route: PublicRoute, request: FastifyRequest, reply: FastifyReply) {
     assertParameters(queryOf(request))
-    const answer = await route.handle()
-    const content = typeof answer === 'string' ? answer : `${JSON.stringify(answer)}\n`
+    const result = await route.handle()
+    const content = typeof result === 'string' ? result : `${JSON.stringify(result)}\n`
     return reply.type(route.produces).send(content)
   }
 
@@ -262,19 +261,19 @@ export function createHttpServer(options: Options) {
     }
     if (status === 401) reply.header('www-authenticate', challenge('bearer'))
     reply.status(status).headers(problemHeaders(problem))
-    // A Buffer, since Fastify adds a charset to the type of text, and this type has none.
+    // As a Buffer, since Fastify would add a charset to the content type of a string.
     const document = Buffer.from(`${JSON.stringify(toProblemDocument(problem))}\n`)
     return reply.type(problemContentType).send(document)
   }
 
-  function answerUnknown(request: FastifyRequest, reply: FastifyReply) {
+  function respondToUnknown(request: FastifyRequest, reply: FastifyReply) {
     const allow = methodsAt(routes, request.url)
     if (allow.length === 0 || request.method !== 'OPTIONS') throw methodProblem(routes, request.url)
     return reply.status(204).header('allow', allow.join(', ')).send()
   }
 
   return {
-    /** Starts to listen; the address that it got, as a URL. */
+    /** Starts listening, and returns the address as a URL. */
     async listen(): Promise<string> {
       const { host, port: wanted } = settings
       await app.listen({ host, port: wanted }).catch((error) => {
@@ -284,16 +283,16 @@ export function createHttpServer(options: Options) {
           { cause: error },
         )
       })
-      // A TCP server's address is neither null nor a path once it listens.
+      // A listening TCP server has an address, which is not a path.
       const { address, family, port } = app.server.address() as AddressInfo
       return `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`
     },
 
-    /** Takes no new connections and ends when the last request does; those that last longer are cut off. */
+    /** Stops accepting connections and waits for running requests, which are cut off after the timeout. */
     async stop(timeoutMs: number): Promise<void> {
       stopping.abort()
       const timer = setTimeout(() => {
-        departures.giveUp()
+        openRequests.abortAll()
         app.server.closeAllConnections()
       }, timeoutMs)
       await app.close()
@@ -309,7 +308,7 @@ function toServer(listener: RequestListener): Server {
       connectionsCheckingInterval: checkEveryMs,
       headersTimeout: headersTimeoutMs,
       keepAliveTimeout: keepAliveMs,
-      requireHostHeader: false, // Refused with a problem: see `refusesHost`.
+      requireHostHeader: false, // Rejected with a problem: see `rejectsHost`.
       requestTimeout: 0, // A push may take as long as it makes progress; JSON bodies have a limit of their own.
     },
     listener,
@@ -318,43 +317,43 @@ function toServer(listener: RequestListener): Server {
   const handle = (request: IncomingMessage, response: ServerResponse) => {
     server.emit('request', request, response)
   }
-  // No other expectation is known, and a server need not refuse one: RFC 9110, section 10.1.1.
+  // Unknown expectations may be ignored: RFC 9110, section 10.1.1.
   return server.on('checkContinue', handle).on('checkExpectation', handle)
 }
 
-function sendAnswer(
+function sendResult(
   route: JsonRoute,
-  { request, reply, answer }: { request: FastifyRequest; reply: FastifyReply; answer: unknown },
+  { request, reply, result }: { request: FastifyRequest; reply: FastifyReply; result: unknown },
 ) {
   if (route.reply === undefined || reply.statusCode === 204)
     return reply.removeHeader('content-type').send()
-  if (answer instanceof Readable && request.method === 'HEAD') {
-    // Nothing reads it, and it may have no end.
-    answer.destroy()
+  if (result instanceof Readable && request.method === 'HEAD') {
+    // The stream would not be read, and may be endless.
+    result.destroy()
     return reply.send()
   }
-  const isJson = route.produces === jsonContentType && !(answer instanceof Readable)
-  return reply.send(isJson ? `${JSON.stringify(answer)}\n` : answer)
+  const isJson = route.produces === jsonContentType && !(result instanceof Readable)
+  return reply.send(isJson ? `${JSON.stringify(result)}\n` : result)
 }
 
 function assertLongLived({ method, path, isLongLived }: JsonRoute): void {
   if (!isLongLived) throw new Error(`${method} ${path} is not declared as long-lived`)
 }
 
-// The tokens of runs are for reporting on that run alone; no other route accepts them.
+// The token of a run is accepted only by routes of that run.
 function requireKind({ kind }: Principal, permission: JsonRoute['permission']): void {
   const isFine = permission === 'run' ? kind === 'run' : kind === 'token' || permission === 'runner'
   if (isFine && !(kind === 'run' && permission !== 'run')) return
   throw new Problem(
     'permission_missing',
     permission === 'run'
-      ? 'Only the token of a run is taken here.'
-      : 'The token of a run is for that run alone.',
+      ? 'This requires the token of a run.'
+      : 'The token of a run is valid only for that run.',
   )
 }
 
 function routeOf(request: FastifyRequest): Route | undefined {
-  // Set for every route above; the handler for unknown addresses has none.
+  // Unset for unknown addresses.
   return (request.routeOptions.config as { route?: Route } | undefined)?.route
 }
 
@@ -368,7 +367,7 @@ function toFastifyPath(path: string): string {
 }
 
 function paramsOf(route: Route, request: FastifyRequest): Record<string, string> {
-  // The router fills each parameter of the path with text.
+  // The router sets each parameter to a string.
   const { '*': rest, ...params } = request.params as Record<string, string>
   const [, name] = /:(\w+)\*$/.exec(route.path) ?? []
   return name === undefined ? params : { ...params, [name]: rest ?? '' }

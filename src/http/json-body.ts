@@ -4,8 +4,8 @@ import { Problem } from '../base/problem.ts'
 type Limits = { maxBytes: number; timeoutMs: number }
 
 /**
- * The JSON value in a request's body, or undefined when it has none.
- * Throws a Problem for another content type, malformed UTF-8 or JSON, a body that is too large or too slow.
+ * Reads the JSON body of a request; undefined if it has none. Throws a Problem for another content type, malformed UTF-8
+ * or JSON, and a body that is too large or too slow.
  */
 export async function readJsonBody(request: IncomingMessage, limits: Limits): Promise<unknown> {
   const { 'content-type': contentType, 'content-length': length } = request.headers
@@ -25,7 +25,7 @@ export async function readJsonBody(request: IncomingMessage, limits: Limits): Pr
   return bytes.length === 0 ? undefined : parse(bytes)
 }
 
-/** Refuses a body that is declared to be too large. */
+/** Rejects a body whose declared size is too large. */
 export function assertDeclared({ headers }: IncomingMessage, limits: Limits): void {
   if (Number(headers['content-length'] ?? 0) > limits.maxBytes) throw tooLarge(limits)
 }

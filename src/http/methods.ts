@@ -2,7 +2,7 @@ import { Problem } from '../base/problem.ts'
 import type { Route } from './route.ts'
 import { patternOf, precedes } from './route-pattern.ts'
 
-/** The methods of an address, for `Allow` (RFC 9110, section 10.2.1); none for one where nothing is. */
+/** The methods of an address, for `Allow` (RFC 9110, section 10.2.1); empty for an unknown address. */
 export function methodsAt(routes: Route[], url: string): string[] {
   const path = url.split('?', 1)[0] ?? ''
   const matching = routes.filter((route) => patternOf(route.path).test(path))
@@ -13,7 +13,7 @@ export function methodsAt(routes: Route[], url: string): string[] {
   return methods.length === 0 ? [] : [...new Set([...methods, 'OPTIONS'])].sort()
 }
 
-/** The Problem of a request whose method its address does not have. */
+/** The Problem of a request to an unknown address, or with a method that the address does not support. */
 export function methodProblem(routes: Route[], url: string): Problem {
   const allow = methodsAt(routes, url)
   if (allow.length === 0) {

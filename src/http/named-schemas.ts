@@ -1,11 +1,11 @@
 import type { TSchema } from 'typebox'
 
-/** Gives a schema the name that the OpenAPI document, and so a generated client, has for it. */
+/** Names a schema in the OpenAPI document, and so in generated clients. */
 export function named<S extends TSchema>(name: string, schema: S): S {
   return Object.assign(schema, { title: name })
 }
 
-/** A schema whose named parts are references, each of them put among `components` once. */
+/** Replaces the named parts of a schema by references, and adds them to `components`. */
 export function toReferences(schema: unknown, components: Record<string, object>): unknown {
   if (typeof schema !== 'object' || schema === null) return schema
   if (Array.isArray(schema)) return schema.map((part) => toReferences(part, components))

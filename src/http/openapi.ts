@@ -25,7 +25,7 @@ export function toOpenApi({ routes, version, baseUrl }: Options) {
     },
     servers: [{ url: baseUrl }],
     tags: [...new Set(routes.map(({ tag }) => tag))].map((name) => ({ name })),
-    // Written first: it fills the components.
+    // First, because it fills the components.
     paths: toReferences(paths, schemas),
     components: {
       securitySchemes: {
@@ -33,7 +33,7 @@ export function toOpenApi({ routes, version, baseUrl }: Options) {
         basic: {
           type: 'http',
           scheme: 'basic',
-          description: 'Any user name, and an API token as the password.',
+          description: 'Any user name, with an API token as the password.',
         },
       },
       schemas,
@@ -41,7 +41,7 @@ export function toOpenApi({ routes, version, baseUrl }: Options) {
   }
 }
 
-/** The problems that a route can answer: its own, and those that follow from what it takes and needs. */
+/** The problems of a route: its own, and those that its fields imply. */
 export function problemsOf(route: Route): ProblemCode[] {
   const own = route.problems ?? []
   switch (route.kind) {
@@ -84,22 +84,22 @@ const bodyProblems: ProblemCode[] = [
 
 const problemSchema = {
   type: 'object',
-  description: 'What went wrong, as RFC 9457 describes it.',
+  description: 'Problem details (RFC 9457).',
   required: ['type', 'title', 'status', 'detail', 'code'],
   properties: {
-    type: { type: 'string', description: 'where the problem is documented' },
+    type: { type: 'string', description: 'address of the documentation' },
     title: { type: 'string' },
     status: { type: 'integer' },
-    detail: { type: 'string', description: 'a sentence to act on' },
+    detail: { type: 'string', description: 'what went wrong and what to do' },
     code: { type: 'string', enum: Object.keys(problems) },
     errors: {
       type: 'array',
-      description: 'the faulty fields of the request',
+      description: 'the invalid fields of the request',
       items: {
         type: 'object',
         required: ['pointer', 'detail'],
         properties: {
-          pointer: { type: 'string', description: 'RFC 6901 pointer into the body' },
+          pointer: { type: 'string', description: 'JSON pointer (RFC 6901) into the body' },
           detail: { type: 'string' },
         },
       },
@@ -183,16 +183,16 @@ function successOf(route: Route, links: object | undefined): object {
     const others = route.otherStatuses.map((status) => [
       status,
       status === 204
-        ? { description: 'Nothing to return.' }
+        ? { description: 'No content.' }
         : { description: 'Accepted; the work continues after this response.', ...content },
     ])
     return {
-      [route.status]: { description: 'Done.', ...content, ...(links && { links }) },
+      [route.status]: { description: 'Success.', ...content, ...(links && { links }) },
       ...Object.fromEntries(others),
     }
   }
   const schema = route.kind === 'public' ? route.reply : undefined
-  return { 200: { description: 'Done.', content: { [type]: schema ? { schema } : {} } } }
+  return { 200: { description: 'Success.', content: { [type]: schema ? { schema } : {} } } }
 }
 
 function failuresOf(route: Route): object {

@@ -3,8 +3,8 @@ import type { JsonRoute, Route } from './route.ts'
 type Link = { operationId: string; parameters: Record<string, string> }
 
 /**
- * Links from a response to the operations on the resource that it shows (OpenAPI 3.1, "Link Object"). Their parameters
- * come from the request, or from the response of a request that creates the resource. Undefined for none.
+ * Creates the links from a response to the operations on its resource (OpenAPI 3.1, "Link Object"); undefined if there
+ * are none. Parameters come from the request, or from the response if it creates the resource.
  */
 export function linksOf(route: Route, routes: Route[]): Record<string, Link> | undefined {
   if (route.kind !== 'json' || !route.reply) return undefined
@@ -33,7 +33,7 @@ export function linksOf(route: Route, routes: Route[]): Record<string, Link> | u
   return links.length === 0 ? undefined : Object.fromEntries(links)
 }
 
-/** The path of what a request creates: that of its parent with one more parameter, or of what has the same schema. */
+/** The path of the resource that a request creates: its own path with one more parameter, or one with the same schema. */
 function pathOfCreated({ path, method, reply }: JsonRoute, routes: Route[]): string | undefined {
   if (method !== 'POST') return undefined
   const below = routes.find(
@@ -46,7 +46,7 @@ function pathOfCreated({ path, method, reply }: JsonRoute, routes: Route[]): str
   return (below ?? alike)?.path
 }
 
-/** The field of a response that is a parameter of the address of what it shows. */
+/** The field of a response that is a path parameter of its resource. */
 function fieldOf({ reply }: JsonRoute, name: string): string | undefined {
   const fields = Object.keys(Object((reply as { properties?: object } | undefined)?.properties))
   return [name, 'id'].find((field) => fields.includes(field))

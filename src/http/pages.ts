@@ -1,13 +1,13 @@
 import { type Static, Type } from 'typebox'
 
-/** The query of a list: all of it, or a page after a cursor. */
+/** The query parameters of a paginated list. */
 export const PageQuery = Type.Object({
   limit: Type.Optional(
-    Type.Integer({ description: 'a page size from 1 to 1000', minimum: 1, maximum: 1000 }),
+    Type.Integer({ description: 'the page size, 1 to 1000', minimum: 1, maximum: 1000 }),
   ),
   cursor: Type.Optional(
     Type.String({
-      description: 'the cursor in the `Link` header of the page before',
+      description: 'the cursor in the `Link` header of the previous page',
       pattern: '^[0-9a-hjkmnp-tv-z]{26}$',
       maxLength: 26,
     }),
@@ -20,10 +20,7 @@ type Paged = {
   setHeader: (name: string, value: string) => void
 }
 
-/**
- * Answers a list that is ordered by id. A page that is not the last gets a `Link: <…>; rel="next"`
- * header (RFC 8288) with the address of the next one.
- */
+/** Returns a page of a list that is ordered by id, with a `Link` header (RFC 8288) to the next page if there is one. */
 export async function paged<T extends { id: string }>(
   { query, url, setHeader }: Paged,
   list: (page: { after: string; limit: number | undefined }) => Promise<T[]>,
@@ -37,11 +34,10 @@ export async function paged<T extends { id: string }>(
   return page
 }
 
-/** A `Link` header to the next page: the address of this one, with other values of some parameters. */
+/** Creates a `Link` header to the next page: the current address with some parameters changed. */
 export function linkToNext(url: string, changed: Record<string, string | number>): string {
-  const [path, asked] = url.split('?', 2)
-  // The next page keeps all other parameters.
-  const next = new URLSearchParams(asked)
+  const [path, query] = url.split('?', 2)
+  const next = new URLSearchParams(query)
   for (const [name, value] of Object.entries(changed)) next.set(name, String(value))
   return `<${path}?${next}>; rel="next"`
 }

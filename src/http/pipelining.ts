@@ -1,10 +1,10 @@
 import type { RequestListener } from 'node:http'
 import type { Socket } from 'node:net'
 
-/** Most requests of a connection that may wait for the responses to earlier ones. */
+/** The maximum number of requests of a connection that wait for earlier responses. */
 const maxWaiting = 100
 
-/** The requests of a connection that wait, and what begins the next. Made once for each connection. */
+/** The waiting requests of a connection, and the function that starts the next. */
 type Sequence = { isBusy: boolean; queue: (() => void)[]; next: () => void }
 
 // On the socket, since entries of a WeakMap slow down every garbage collection.
@@ -13,9 +13,9 @@ const sequence = Symbol('sequence')
 type Connection = Socket & { [sequence]?: Sequence }
 
 /**
- * Handles the pipelined requests of a connection one after another (RFC 9112, section 9.3.2): each when the response
- * to the one before has been sent. Node hands over all that have arrived, and keeps the responses in memory of a
- * client that does not read them; a few kilobytes of requests could fill gigabytes.
+ * Handles the pipelined requests of a connection one after another (RFC 9112, section 9.3.2): each when the previous
+ * response has been sent. Node itself starts all of them, and buffers the responses for a client that does not read
+ * them; a few kilobytes of requests could fill gigabytes.
  */
 export function inSequence(listener: RequestListener): RequestListener {
   return (request, response) => {

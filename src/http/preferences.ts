@@ -1,6 +1,6 @@
 /**
- * Whether a `Prefer` header (RFC 7240) has a preference of this name. A quoted value may hold commas and semicolons.
- * Reads each character once: a regular expression for quoted strings takes quadratic time where quotes are not closed.
+ * Whether a `Prefer` header (RFC 7240) has a preference. Scans each character once, because a regular expression takes
+ * quadratic time for unclosed quotes.
  */
 export function hasPreference(header: string, name: string): boolean {
   let isQuoted = false

@@ -27,7 +27,7 @@ export function statusOf({ code }: Pick<Problem, 'code'>): number {
   return statuses[problems[code].kind]
 }
 
-/** A problem as an RFC 9457 document. `type` leads to the list of problems on the page of documentation. */
+/** Converts a problem to an RFC 9457 document; its `type` links to the documentation page. */
 export function toProblemDocument(problem: Problem) {
   const { code, message: detail, errors } = problem
   const { title } = problems[code]
@@ -35,14 +35,14 @@ export function toProblemDocument(problem: Problem) {
   return { type, title, status: statusOf(problem), detail, code, ...(errors && { errors }) }
 }
 
-/** A problem as Git LFS shows it: https://github.com/git-lfs/git-lfs/blob/main/docs/api/batch.md, "Response Errors". */
+/** Converts a problem to the format of Git LFS: https://github.com/git-lfs/git-lfs/blob/main/docs/api/batch.md, "Response Errors". */
 export const lfsContentType = 'application/vnd.git-lfs+json'
 
 export function toLfsError(problem: Problem) {
   return { message: problem.message, ...toProblemDocument(problem) }
 }
 
-/** The headers that go with a problem. */
+/** The headers of a problem response. */
 export function problemHeaders({ retryAfterSeconds, allow }: Problem): Record<string, string> {
   return {
     ...(retryAfterSeconds !== undefined && { 'retry-after': String(retryAfterSeconds) }),

@@ -7,27 +7,27 @@ import { jsonContentType, type PublicRoute, type Route } from './route.ts'
 type Options = {
   version: string
   baseUrl: () => string
-  /** The state of the service, in a word. Throws the problem of a part that is missing. */
+  /** Returns the health in one word. Throws the problem of an unavailable part. */
   health: () => Promise<string>
 }
 
-/** All routes, with those added that anybody may read: health and the documentation of all. */
+/** Adds the public routes: health, the OpenAPI document and the documentation page. */
 export function withPublicRoutes(routes: Route[], { version, baseUrl, health }: Options): Route[] {
-  // Made once: anyone may request them, as often as they like, and each takes long to make.
-  const openApi = once(
+  // Created once: they are expensive, and need no authentication.
+  const openApi = lazily(
     () => `${JSON.stringify(toOpenApi({ routes: all, version, baseUrl: baseUrl() }))}\n`,
   )
-  const docs = once(() => toDocsPage(all, version))
+  const docs = lazily(() => toDocsPage(all, version))
   const all: Route[] = [
     {
       ...page,
       path: '/health',
       operationId: 'getHealth',
       tag: 'service',
-      summary: 'Check the health of the service',
+      summary: 'Get the health of the service',
       description:
-        '`storage_full` when its disk has so little space left that only reading goes on. 503 when a part of the ' +
-        'service is missing, which `code` and `detail` name: the database, or the disk of the data directory.',
+        '`storage_full` if the disk has so little space left that only reads are possible. 503 if the database or the ' +
+        'disk of the data directory is unavailable; `code` and `detail` say which.',
       produces: jsonContentType,
       reply: Health,
       problems: ['database_unavailable', 'storage_unavailable'],
@@ -39,7 +39,7 @@ export function withPublicRoutes(routes: Route[], { version, baseUrl, health }: 
       path: '/openapi.json',
       operationId: 'getOpenApi',
       tag: 'service',
-      summary: 'Describe the API as an OpenAPI 3.1 document',
+      summary: 'Get the OpenAPI document',
       produces: jsonContentType,
       reply: undefined,
       handle: openApi,
@@ -49,7 +49,7 @@ export function withPublicRoutes(routes: Route[], { version, baseUrl, health }: 
       path: '/docs',
       operationId: 'getDocs',
       tag: 'service',
-      summary: 'Describe the API as a page for people',
+      summary: 'Get the documentation page',
       produces: 'text/html; charset=utf-8',
       reply: undefined,
       handle: docs,
@@ -65,7 +65,7 @@ const Health = named(
   Type.Object({ status: Type.String({ description: '`ok` or `storage_full`' }) }),
 )
 
-function once(make: () => string): () => string {
+function lazily(make: () => string): () => string {
   let made: string | undefined
   return () => {
     made ??= make()

@@ -5,17 +5,16 @@ import { statusOf } from './problem-response.ts'
 
 export type RequestLog = ReturnType<typeof createRequestLog>
 
-/** An answer; `route` is the template of its address, or `other` where there is nothing. */
+/** `route` is the path template, or `other` for an unknown address. */
 export type CompletedRequest = { method: string; route: string; status: number; seconds: number }
 
 type Request = CompletedRequest & {
   requestId: string
   url: string
-  /** Where it came from. */
   address: string
   /** Undefined for a request without a valid token. */
   principal: Principal | undefined
-  /** Whether its client makes it again and again: logged for debugging alone, unless it fails. */
+  /** Whether clients poll the route: a success is then logged at debug level. */
   isPolling: boolean
 }
 
@@ -23,19 +22,19 @@ const pathShown = 500
 
 type Options = {
   log: Log
-  /** Called when a response has been sent, or its client has gone. */
-  onCompleted?: ((answered: CompletedRequest) => void) | undefined
-  /** Throws the Problem of a part that is missing. */
+  /** Called when a response has been sent, or its client has disconnected. */
+  onCompleted?: ((completed: CompletedRequest) => void) | undefined
+  /** Throws the Problem of an unavailable part of the service. */
   requireParts: () => Promise<void>
 }
 
-/** Logs requests: each when its response has been sent, and an error as soon as it occurs. */
+/** Logs each request after its response, and errors as they occur. */
 export function createRequestLog({ log, onCompleted, requireParts }: Options) {
   return {
-    /** Takes what became of a request, when its answer has been sent or its client has gone. */
+    /** Call it when the response has been sent, or the client has disconnected. */
     record(request: Request): void {
       const { requestId, url, address, principal, isPolling, method, status, seconds } = request
-      // The query stays out: a mistaken client may have put a token there.
+      // Without the query, which may contain a token by mistake.
       const path = url.split('?', 1)[0]?.slice(0, pathShown)
       const level = isPolling && status < 400 ? 'debug' : 'info'
       const ms = Math.round(seconds * 1000)
@@ -44,18 +43,18 @@ export function createRequestLog({ log, onCompleted, requireParts }: Options) {
       onCompleted?.(request)
     },
 
-    /** The Problem that a client gets for an error; one that is not the client's fault is logged. */
+    /** Converts an error to the Problem for the client; server errors are logged. */
     async problemOf(error: unknown, requestId: string): Promise<Problem> {
       const problem = toProblem(error)
       if (statusOf(problem) >= 500 && problem.cause !== undefined) {
-        log.error({ err: problem.cause, requestId }, 'a request failed')
+        log.error({ err: problem.cause, requestId }, 'request failed')
       }
       return causeOf(problem, requireParts)
     },
   }
 }
 
-/** The Problem behind another: while a part of the service is missing, anything may look damaged. */
+/** Replaces an internal problem by its cause if a part of the service is unavailable. */
 export async function causeOf(
   problem: Problem,
   requireParts: () => Promise<void>,

@@ -1,6 +1,6 @@
 const patterns = new Map<string, RegExp>()
 
-/** What the addresses of a path template match, with its parameters as named groups: `:name` is one segment, `:branch*` the rest. */
+/** Compiles a path template to a pattern with its parameters as named groups: `:name` is one segment, `:branch*` the rest. */
 export function patternOf(path: string): RegExp {
   const known = patterns.get(path)
   if (known) return known
@@ -15,10 +15,7 @@ export function patternOf(path: string): RegExp {
 
 type Template = { path: string }
 
-/**
- * Whether an address that matches both templates belongs to the first: of two that overlap, that with a constant
- * where the other has a parameter. `/repos/import` precedes `/repos/:name`.
- */
+/** Whether the first of two overlapping templates takes precedence: `/repos/import` precedes `/repos/:name`. */
 export function precedes(one: Template, other: Template): boolean {
   const [own, others] = [one.path.split('/'), other.path.split('/')]
   const isOpenEnded = `${one.path} ${other.path}`.includes('*')
@@ -33,7 +30,7 @@ export function precedes(one: Template, other: Template): boolean {
   return false
 }
 
-// A constant, a parameter of one segment, one of all that is left.
+// A constant, then a parameter, then the rest of the path.
 function rankOf(segment: string): number {
   if (!segment.startsWith(':')) return 0
   return segment.endsWith('*') ? 2 : 1

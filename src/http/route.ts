@@ -8,10 +8,10 @@ import type { ProblemCode } from '../base/problem.ts'
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
-/** Objects that refuse fields they do not name. */
+/** Makes an object schema reject unknown fields. */
 export const closed = { additionalProperties: false } as const
 
-/** The parameters in a path template: `:name` is one segment, `:branch*` all that is left of the path. */
+/** The parameters of a path template: `:name` is one segment, `:branch*` the rest of the path. */
 export type Params<Path extends string> = Path extends `${string}:${infer Rest}`
   ? Rest extends `${infer Name}/${infer Tail}`
     ? Record<Name, string> & Params<Tail>
@@ -22,28 +22,28 @@ export type Params<Path extends string> = Path extends `${string}:${infer Rest}`
 
 type AnyParams = Record<string, string>
 
-/** What is known of a request before its body is read. */
+/** The part of a request that is known before its body is read. */
 export type FindRequest<P = AnyParams> = { principal: Principal; permission: Permission; params: P }
 
 type Common = {
   method: Method
   path: string
-  /** The name of the operation in the OpenAPI document, and so in generated clients: a verb and a noun. */
+  /** A verb and a noun; generated clients name their functions after it. */
   operationId: string
-  /** What its operation is listed under. */
+  /** The OpenAPI tag, which groups operations. */
   tag: string
   summary: string
   description?: string | undefined
-  /** Problems that this route can answer beyond those that its other fields imply. */
+  /** Problems of this route beyond those that its other fields imply. */
   problems?: ProblemCode[] | undefined
-  /** Whether clients call it again and again, so that the log says little of it. */
+  /** Whether clients poll it; successful requests are then logged at debug level. */
   isPolling?: boolean | undefined
 }
 
 type LongLived = {
   /**
-   * Whether the response may last: a stream, or a wait for something to happen. It ends when its caller loses access to
-   * what `find` returned, which is a repository or nothing.
+   * Whether the response may take long: a stream, or a wait for an event. It ends when the caller loses access to what
+   * `find` returned, which is a repository or nothing.
    */
   isLongLived: boolean
 }
@@ -54,43 +54,43 @@ type Context = {
   query: unknown
   body: unknown
   found: unknown
-  /** The address that was asked for: path and query, as it was sent. */
+  /** The path and query, as sent. */
   url: string
-  /** A header of the request; its name in lower case. */
+  /** Returns a header of the request by its lower-case name. */
   header: (name: string) => string | undefined
   setHeader: (name: string, value: string) => void
-  /** Answers with another status of success than the first one. */
+  /** Sets one of the other success statuses. */
   setStatus: (status: number) => void
-  /** Answers with another content type than the usual one. */
+  /** Overrides the content type. */
   setType: (type: string) => void
-  /** A signal that is aborted when the client goes away, or the server gives up waiting. */
-  untilGone: () => AbortSignal
-  /** The same for who waits for something to happen: is aborted as soon as the server is to stop. Long-lived routes have it. */
-  untilStopping: () => AbortSignal
-  /** Makes a long-lived response depend on further access. */
+  /** Aborted when the client disconnects, or the server stops waiting for running requests. */
+  clientSignal: () => AbortSignal
+  /** For long-lived routes that wait for events: also aborted as soon as the server begins to stop. */
+  waitSignal: () => AbortSignal
+  /** Ends a long-lived response also when this access is lost. */
   requireAccess: (access: Access) => void
 }
 
-/** A route that takes JSON, and answers with it, a text or a stream of either. Checks run in this order: token, permission, `find`, query, body. */
+/** A JSON API route; the response may also be text or a stream. Checks run in this order: token, permission, `find`, query, body. */
 export type JsonRoute = Common &
   LongLived & {
     kind: 'json'
-    /** Undefined where any token will do, `run` where it must be the one of a run; such routes have no `find`. */
+    /** Undefined if any token suffices, `run` for the token of a run; such routes have no `find`. */
     permission: Permission | 'run' | undefined
-    find: ((asked: FindRequest) => Promise<unknown>) | undefined
+    find: ((request: FindRequest) => Promise<unknown>) | undefined
     query: TSchema | undefined
     body: TSchema | undefined
     status: number
-    /** Further statuses of success, with the same kind of answer. */
+    /** Further success statuses, with the same body schema. */
     otherStatuses: number[]
     produces: string
-    /** The server-sent events that a client gets which accepts `text/event-stream`; undefined where there are none. */
+    /** Describes the server-sent events for clients that accept `text/event-stream`; undefined if there are none. */
     eventStream: string | undefined
     reply: TSchema | undefined
     handle: (context: Context) => Promise<unknown>
   }
 
-/** A route that anybody may read, answered with a constant kind of content. */
+/** A route without authentication. */
 export type PublicRoute = Common & {
   kind: 'public'
   produces: string
@@ -98,34 +98,34 @@ export type PublicRoute = Common & {
   handle: () => unknown
 }
 
-/** A route whose bodies are streams and whose answers are written by its handler: Git's own protocol. */
+/** A route with streaming bodies, whose handler writes the response itself: Git's protocol. */
 export type StreamRoute = Common &
   LongLived & {
     kind: 'stream'
     permissionFor: (query: URLSearchParams) => Permission
-    /** The parameters that its query may have. */
+    /** The accepted query parameters. */
     parameters: readonly string[]
-    /** Those of them that it may lack. */
+    /** Those that are optional. */
     optionalParameters?: readonly string[]
-    find: (asked: FindRequest) => Promise<{ id: string }>
-    /** The content type that a body must have, and the most bytes it may have as it is sent. */
+    find: (request: FindRequest) => Promise<{ id: string }>
+    /** The required content type of the body, and its maximum size as sent. */
     consumes: string | undefined
     maxBytes: number
-    /** The content type of a success; undefined for a route that only refuses. */
+    /** The content type of a successful response; undefined for a route that always fails. */
     produces: string | undefined
-    /** How problems are written: as the text that Git shows, or as Git LFS reads them. */
+    /** The format of problems: plain text, which Git shows, or that of Git LFS. */
     problemFormat?: 'git' | 'git-lfs'
     serve: (exchange: Exchange) => Promise<void>
   }
 
-/** One request that is answered by streaming. */
+/** A request of a streaming route. */
 type Exchange = {
   request: IncomingMessage
   response: ServerResponse
   query: URLSearchParams
   principal: Principal
   found: unknown
-  /** Aborted when the client is gone or the server gives up waiting. */
+  /** Aborted when the client disconnects, or the server stops waiting for running requests. */
   signal: AbortSignal
 }
 
@@ -136,18 +136,17 @@ type Definition<P, Q extends TSchema, B extends TSchema, R extends TSchema, Foun
   tag: string
   summary: string
   description?: string
-  /** `any` where any token will do; `run` where only that of a run does, which its runner has. */
+  /** `any` for any token; `run` for the token of a run, which its runner has. */
   permission: Permission | 'any' | 'run'
-  /** Finds and authorises what the path names, before the body is read. */
-  find?: (asked: FindRequest<P>) => Promise<Found>
+  /** Finds and authorizes the resource of the path, before the body is read. */
+  find?: (request: FindRequest<P>) => Promise<Found>
   isLongLived?: boolean
   query?: Q
   body?: B
-  /** The content type of an answer that is a text, not JSON. */
+  /** The content type, if not JSON. */
   produces?: string
-  /** The server-sent events that a client gets which accepts `text/event-stream`. */
   eventStream?: string
-  /** The statuses of success, the usual one first, with the one schema of their bodies; `nothing` for none. */
+  /** The success statuses, the default first, with the one schema of their bodies; `nothing` for no body. */
   reply: Record<number, R>
   problems?: ProblemCode[]
   isPolling?: boolean
@@ -165,20 +164,19 @@ type Definition<P, Q extends TSchema, B extends TSchema, R extends TSchema, Foun
       | 'setHeader'
       | 'setStatus'
       | 'setType'
-      | 'untilGone'
-      | 'untilStopping'
+      | 'clientSignal'
+      | 'waitSignal'
       | 'requireAccess'
     >,
   ) => Promise<Static<R> | Readable | undefined>
 }
 
-/** The content type of most answers. */
 export const jsonContentType = 'application/json; charset=utf-8'
 
-/** The schema of an answer without a body. */
+/** The schema of a response without a body. */
 export const nothing = Type.Void()
 
-/** Declares a JSON route as data: what it takes, what it needs, what it answers. */
+/** Declares a JSON route as data. */
 export function route<
   const Path extends string,
   Found = undefined,
@@ -202,8 +200,8 @@ export function route<
     summary,
     description,
     permission: permission === 'any' ? undefined : permission,
-    // The server hands a route the params of its own path, what its own `find` returned, and
-    // a query and a body that match its own schemas: the types given up here hold by construction.
+    // The server passes a route the params of its path, the result of its `find`, and a query and body that match its
+    // schemas, so the types that are erased here hold by construction.
     find: find as JsonRoute['find'],
     query,
     body,

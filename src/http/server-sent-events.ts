@@ -2,26 +2,26 @@
 export const eventStreamType = 'text/event-stream; charset=utf-8'
 
 type ServerSentEvent = {
-  /** Where a client goes on from, once it has this. */
+  /** The id from which a client resumes after this event. */
   id: number
   event?: string
-  /** Without any, the client takes the id alone, and hears nothing. */
+  /** Without data, the client only remembers the id. */
   data?: string
 }
 
-/** One event as it is sent. */
+/** Formats an event. */
 export function toServerSentEvent({ id, event, data }: ServerSentEvent): string {
   const name = event === undefined ? '' : `event: ${event}\n`
   return `${name}id: ${id}\n${data === undefined ? '' : toDataLines(data)}\n`
 }
 
-/** Whether a client asks for a stream of events instead of the usual answer. */
+/** Whether a client accepts an event stream. */
 export function wantsEventStream(follow: boolean | undefined, accept: string | undefined): boolean {
   return follow ?? accept?.includes('text/event-stream') ?? false
 }
 
 function toDataLines(data: string): string {
-  // A carriage return would end a line of the event, as a line feed does.
+  // A carriage return would also end the line.
   const lines = data.replace(/\r\n?/g, '\n').replace(/\n$/, '').split('\n')
   return lines.map((line) => `data: ${line}\n`).join('')
 }

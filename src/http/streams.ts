@@ -8,11 +8,11 @@ import { challenge, type Identify } from './authentication.ts'
 import type { ClientAddress } from './client-address.ts'
 import {
   closeAfterReading,
-  type Departures,
   discardArrived,
   discardRest,
   expectsContinue,
-  isGivenUp,
+  mustClose,
+  type OpenRequests,
 } from './connections.ts'
 import { commonHeaders } from './headers.ts'
 import { lfsContentType, problemHeaders, statusOf, toLfsError } from './problem-response.ts'
@@ -26,27 +26,25 @@ type Dependencies = {
   routes: Route[]
   identify: Identify
   clientAddress: ClientAddress
-  departures: Pick<Departures, 'controllerOf'>
+  openRequests: Pick<OpenRequests, 'controllerOf'>
   accessWatch: AccessWatch
   requestLog: RequestLog
 }
 
-/** Who makes a request, as far as it is known. */
 type Caller = { address: string; principal: Principal | undefined }
 
-/** A request with its route. */
 type Matched = { route: StreamRoute; params: Record<string, string>; query: URLSearchParams }
 
 /**
- * Serves the routes that write their answers themselves. Git asks for little, and often: what a router and hooks for
- * all that a route could be would take is more than such an answer takes. True for a request that is one of theirs.
+ * Serves streaming routes before Fastify: Git's requests are small and frequent, and a router with hooks costs more than
+ * such a response. Returns whether a request is for one of these routes.
  */
 export function createStreams(dependencies: Dependencies) {
-  const { routes, identify, clientAddress, departures, accessWatch, requestLog } = dependencies
+  const { routes, identify, clientAddress, openRequests, accessWatch, requestLog } = dependencies
   const streams = routes.filter((route) => route.kind === 'stream')
 
   function match({ method, url: target = '' }: IncomingMessage): Matched | undefined {
-    // A proxy may send the whole address: RFC 9112, section 3.2.2.
+    // The target may be an absolute URL: RFC 9112, section 3.2.2.
     const url = target.startsWith('/') ? target : target.replace(/^https?:\/\/[^/?]*/i, '')
     const end = url.indexOf('?')
     const path = end === -1 ? url : url.slice(0, end)
@@ -79,14 +77,16 @@ export function createStreams(dependencies: Dependencies) {
       throw new Problem('body_too_large', `The body may have at most ${route.maxBytes} bytes.`)
     }
     if (expectsContinue(request)) response.writeContinue()
-    const gone = departures.controllerOf(response)
-    const exchange = { request, response, query, principal, found, signal: gone.signal }
+    const abortController = openRequests.controllerOf(response)
+    const exchange = { request, response, query, principal, found, signal: abortController.signal }
     if (!route.isLongLived) return route.serve(exchange)
     const access = { principal, permission, repository: found }
-    await new ResponseWatch(response, { accessWatch, access, gone }).orLost(route.serve(exchange))
+    await new ResponseWatch(response, { accessWatch, access, abortController }).guard(
+      route.serve(exchange),
+    )
   }
 
-  function refuse(
+  function sendProblem(
     { problemFormat }: StreamRoute,
     request: IncomingMessage,
     response: ServerResponse,
@@ -98,7 +98,7 @@ export function createStreams(dependencies: Dependencies) {
     }
     const status = statusOf(problem)
     discardArrived(request)
-    if (isGivenUp(request, status)) {
+    if (mustClose(request, status)) {
       response.setHeader('connection', 'close')
       closeAfterReading(request)
     }
@@ -106,7 +106,7 @@ export function createStreams(dependencies: Dependencies) {
     for (const [name, value] of Object.entries(problemHeaders(problem)))
       response.setHeader(name, value)
     const isOfLfs = problemFormat === 'git-lfs'
-    // Git shows its user what a plain text says, and nothing of any other type.
+    // Git shows its user only plain text.
     const text = Buffer.from(isOfLfs ? JSON.stringify(toLfsError(problem)) : `${problem.message}\n`)
     response.setHeader('content-type', isOfLfs ? lfsContentType : 'text/plain; charset=utf-8')
     response.setHeader('content-length', text.length)
@@ -140,7 +140,7 @@ export function createStreams(dependencies: Dependencies) {
       })
     })
     serve(matched, caller, request, response).catch(async (error) => {
-      refuse(matched.route, request, response, await requestLog.problemOf(error, requestId))
+      sendProblem(matched.route, request, response, await requestLog.problemOf(error, requestId))
     })
     return true
   }

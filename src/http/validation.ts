@@ -2,13 +2,13 @@ import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
 import type { TSchema } from 'typebox'
 import { type FieldError, Problem } from '../base/problem.ts'
 
-// Every fault is reported, so that a request is mended in one go; the schemas bound how many there can be.
+// All errors are reported at once; the schemas bound their number.
 const options = { allErrors: true, verbose: true, allowUnionTypes: true }
 const ajv = new Ajv(options)
 
 const compiled = new WeakMap<TSchema, ValidateFunction>()
 
-/** Checks a body as it was sent: nothing is converted, nothing dropped. */
+/** Validates a body strictly: no conversions, no dropped fields. */
 export function checkBody(schema: TSchema | undefined, body: unknown): unknown {
   if (schema === undefined) return refuseAnyBody(body)
   if (body === undefined && isOptional(schema)) return {}
@@ -19,12 +19,12 @@ export function checkBody(schema: TSchema | undefined, body: unknown): unknown {
   return check(schema, body)
 }
 
-// Where every field may be left out, so may the whole.
+// If all fields are optional, so is the body.
 function isOptional(schema: TSchema): boolean {
   return 'required' in schema ? Object(schema.required).length === 0 : 'properties' in schema
 }
 
-/** Checks a query string and converts its values to the types of the schema. */
+/** Validates a query string and converts its values to the types of the schema. */
 export function checkQuery(schema: TSchema | undefined, query: URLSearchParams): unknown {
   if (schema === undefined) {
     assertParameters(query)
@@ -40,7 +40,7 @@ export function checkQuery(schema: TSchema | undefined, query: URLSearchParams):
   return check(schema, values, unknownParameters(query, Object.keys(properties)))
 }
 
-/** A parameter as a value of its schema's type; as it is where it is none, for the check to refuse. */
+/** Converts a parameter to the type of its schema; an invalid one is left for the validation to reject. */
 function toValue(schema: TSchema | undefined, text: string): unknown {
   const { type } = Object(schema) as { type?: string }
   if (type === 'integer' && /^-?\d{1,15}$/.test(text)) return Number(text)
@@ -48,7 +48,7 @@ function toValue(schema: TSchema | undefined, text: string): unknown {
   return text
 }
 
-/** Refuses parameters that a request does not take. */
+/** Rejects unknown parameters. */
 export function assertParameters(query: URLSearchParams, known: readonly string[] = []): void {
   const unknown = unknownParameters(query, known)
   if (unknown.length > 0) throw invalid(unknown)
@@ -63,7 +63,7 @@ export function assertParameters(query: URLSearchParams, known: readonly string[
 const none: FieldError[] = []
 
 function unknownParameters(query: URLSearchParams, known: readonly string[]): FieldError[] {
-  // The usual case, which should cost next to nothing.
+  // Fast path for the usual case.
   if (query.keys().every((name) => known.includes(name))) return none
   const takes = known.length === 0 ? 'it takes none' : `it takes ${known.join(', ')}`
   const unknown = [...new Set(query.keys())].filter((name) => !known.includes(name))
@@ -78,12 +78,12 @@ function check(schema: TSchema, value: unknown, others: FieldError[] = []): unkn
   compiled.set(schema, validate)
   const errors = validate(value) ? [] : withoutBranches(validate.errors ?? []).map(toFieldError)
   if (errors.length + others.length === 0) return value
-  // One error for each value, though it may break several rules of its schema.
+  // One error per value, even if it violates several rules.
   const byPointer = new Map([...others, ...errors].reverse().map((error) => [error.pointer, error]))
   throw invalid([...byPointer.values()].reverse())
 }
 
-// Leaves out the errors of the single branches of a union: the union's own error names what it takes.
+// Omits the errors of the branches of a union; the error of the union itself is enough.
 function withoutBranches(errors: ErrorObject[]): ErrorObject[] {
   const unions = errors.filter(({ keyword }) => keyword === 'anyOf')
   return errors.filter(
@@ -93,7 +93,7 @@ function withoutBranches(errors: ErrorObject[]): ErrorObject[] {
 
 const maxItems = 1000
 
-// All errors are reported, so their number is bounded.
+// All errors are reported, so the number of fields is bounded.
 function refuseExcess(body: unknown): void {
   if (typeof body !== 'object' || body === null) return
   for (const part of [body, ...Object.values(body)]) {
@@ -106,7 +106,7 @@ function refuseExcess(body: unknown): void {
 function refuseAnyBody(body: unknown): undefined {
   if (body === undefined) return undefined
   if (typeof body !== 'object' || body === null || Array.isArray(body)) {
-    throw new Problem('invalid_request', 'This request takes no body.')
+    throw new Problem('invalid_request', 'This request does not accept a body.')
   }
   refuseExcess(body)
   const errors = Object.keys(body).map((key) => ({
@@ -117,7 +117,7 @@ function refuseAnyBody(body: unknown): undefined {
   return undefined
 }
 
-/** The Problem for faulty fields; its detail names them all. */
+/** Creates the Problem for invalid fields; its detail names all of them. */
 export function invalid(errors: FieldError[]): Problem {
   const shown = errors.slice(0, 20)
   const detail = shown.map((fault) => `${fault.pointer || 'The body'} ${fault.detail}`).join(' ')
@@ -152,7 +152,7 @@ function accepted({ keyword, params, parentSchema }: ErrorObject): string | unde
   const description: string | undefined = parentSchema?.description
   if (keyword === 'anyOf' && !description) return parentSchema?.anyOf?.map(describe).join(' or ')
   if (keyword !== 'enum') return description
-  // What a field means may not say which words it takes.
+  // A description of a field need not list its values.
   const words: string[] = params.allowedValues.map(String)
   if (description && words.every((word) => description.includes(word))) return description
   return words.length === 1 ? words[0] : `one of ${words.join(', ')}`

@@ -7,25 +7,25 @@ import { eventStreamType } from './server-sent-events.ts'
 type Options = {
   accessWatch: AccessWatch
   access: Access
-  /** Aborted when the access is lost. */
-  gone: AbortController
+  /** Aborted when access is lost. */
+  abortController: AbortController
 }
 
-// How long a client that does not read has to receive the reason for the end of its event stream.
+// How long a slow client has to receive the reason for the end of its event stream.
 const lingerMs = 1000
 
-/** Ends a response when its caller loses access, until it is closed. */
+/** Ends a response when its caller loses access. */
 export class ResponseWatch implements WatchedResponse {
   readonly access: Access[]
   readonly #response: ServerResponse
-  readonly #gone: AbortController
+  readonly #abortController: AbortController
   #lost: Problem | undefined
   #source: Readable | undefined
 
-  constructor(response: ServerResponse, { accessWatch, access, gone }: Options) {
+  constructor(response: ServerResponse, { accessWatch, access, abortController }: Options) {
     this.access = [access]
     this.#response = response
-    this.#gone = gone
+    this.#abortController = abortController
     if (response.closed) return
     const handle = accessWatch.add(this)
     response.on('close', () => accessWatch.remove(handle))
@@ -34,11 +34,11 @@ export class ResponseWatch implements WatchedResponse {
   end(problem: Problem): void {
     this.#lost = problem
     if (this.#response.headersSent) cutOff(this.#response, this.#source, problem)
-    this.#gone.abort(problem)
+    this.#abortController.abort(problem)
   }
 
-  /** The result of a handler; rejects with the problem if access was lost meanwhile. */
-  async orLost(handled: Promise<unknown>): Promise<unknown> {
+  /** Returns the result of a handler; rejects with the problem if access was lost meanwhile. */
+  async guard(handled: Promise<unknown>): Promise<unknown> {
     try {
       const result = await handled
       if (result instanceof Readable) this.#source = result
@@ -59,11 +59,11 @@ function cutOff(
 ): void {
   const isEventStream = response.getHeader('content-type') === eventStreamType
   if (!isEventStream || !source || response.writableEnded) {
-    // The system would go on to send what it holds of the response, to a slow client for seconds.
+    // The system would keep sending buffered data, for seconds to a slow client.
     response.socket?.resetAndDestroy()
     return
   }
-  // The source writes whole events only, so the comment stands between two.
+  // The source writes only whole events, so the comment does not split one.
   source.unpipe(response)
   response.end(`: ${message}\n\n`)
   const timer = setTimeout(() => response.destroy(), lingerMs)

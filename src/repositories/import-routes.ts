@@ -28,13 +28,13 @@ export function importRoutes(imports: Imports) {
         'outbound_unresolved',
         'git_busy',
       ],
-      handle: async ({ principal, body, header, setHeader, setStatus, untilGone }) => {
+      handle: async ({ principal, body, header, setHeader, setStatus, clientSignal }) => {
         const isSynchronous = !hasPreference(header('prefer') ?? '', 'respond-async')
         const started = await imports.start(principal, {
           source: body.source,
           name: body.name,
           recordsFailure: !isSynchronous,
-          ...(isSynchronous && { signal: untilGone() }),
+          ...(isSynchronous && { signal: clientSignal() }),
         })
         setHeader('location', `/repos/${started.name}`)
         if (isSynchronous) {

@@ -9,7 +9,7 @@ import { maxSecrets, type Secrets, valueForm, valueMaxBytes } from './secrets.ts
 
 type Dependencies = { repositories: Repositories; secrets: Secrets }
 
-/** The routes of secrets. None of them answers a value. */
+/** The routes of secrets. None of them returns a value. */
 export function secretRoutes({ repositories, secrets }: Dependencies) {
   const find = ({ principal, permission, params }: FindRequest<{ name: string }>) =>
     repositories.open(principal, params.name, permission)
@@ -19,7 +19,7 @@ export function secretRoutes({ repositories, secrets }: Dependencies) {
       operationId: 'listSecrets',
       tag: 'secrets',
       summary: 'List the secrets, oldest first',
-      description: 'Their values are never answered.',
+      description: 'Values are never returned.',
       permission: 'secrets:read',
       find,
       query: PageQuery,

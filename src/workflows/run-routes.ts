@@ -52,10 +52,10 @@ export function runRoutes({ repositories, runs, views, logs }: Dependencies) {
       }),
       reply: { 200: Type.Array(ListedRun) },
       problems: [...problems],
-      handle: async ({ found, query, url, setHeader, untilStopping }) => {
+      handle: async ({ found, query, url, setHeader, waitSignal }) => {
         const { branch, status, limit = defaultLimit, cursor: before = '' } = query
         const page = { before, limit: limit + 1, branch, status }
-        const rows = await runs.list(found, { ...page, signal: untilStopping() })
+        const rows = await runs.list(found, { ...page, signal: waitSignal() })
         const shown = rows.slice(0, Math.min(limit, await views.countFitting(rows)))
         const last = shown.at(-1)
         if (shown.length < rows.length && last)
@@ -175,9 +175,9 @@ export function runRoutes({ repositories, runs, views, logs }: Dependencies) {
       }),
       reply: { 200: Run },
       problems: [...runProblems],
-      handle: async ({ found, params, query, untilStopping }) => {
+      handle: async ({ found, params, query, waitSignal }) => {
         const waitMs = (query.wait ?? 0) * 1000
-        const run = await runs.wait(found, params.id, { waitMs, signal: untilStopping() })
+        const run = await runs.wait(found, params.id, { waitMs, signal: waitSignal() })
         return views.one(run, found)
       },
     }),
@@ -225,7 +225,7 @@ export function runRoutes({ repositories, runs, views, logs }: Dependencies) {
         'Events with a part of the log as `data` and the offset after it as `id`, then the event `end` with `{"conclusion": …}`.',
       reply: { 200: Type.String() },
       problems: [...runProblems],
-      handle: async ({ found, params, query, header, setType, setHeader, untilStopping }) => {
+      handle: async ({ found, params, query, header, setType, setHeader, waitSignal }) => {
         const run = await runs.find(found, params.id)
         const { attempt = run.attempt, step } = query
         if (attempt > run.attempt)
@@ -238,7 +238,7 @@ export function runRoutes({ repositories, runs, views, logs }: Dependencies) {
         setHeader('x-accel-buffering', 'no')
         const last = Number(header('last-event-id') ?? Number.NaN)
         const from = Number.isSafeInteger(last) && last >= 0 ? last : (query.offset ?? 0)
-        return logs.followed(log, from, untilStopping())
+        return logs.followed(log, from, waitSignal())
       },
     }),
     route('POST', '/repos/:name/workflows/:id/cancel', {

@@ -38,9 +38,9 @@ export function runnerRoutes(runnerService: RunnerService, ownRunner: string) {
       isLongLived: true,
       body: ClaimBody,
       reply: { 200: named('Claim', Claim), 204: nothing },
-      handle: async ({ principal, body, setStatus, untilStopping }) => {
+      handle: async ({ principal, body, setStatus, waitSignal }) => {
         const name = principal.kind === 'runner' ? ownRunner : body.name
-        const claimed = await runnerService.claim({ ...body, name }, untilStopping())
+        const claimed = await runnerService.claim({ ...body, name }, waitSignal())
         if (!claimed) setStatus(204)
         return claimed
       },
@@ -54,8 +54,8 @@ export function runnerRoutes(runnerService: RunnerService, ownRunner: string) {
       produces: sourceContentType,
       reply: { 200: Type.String({ description: 'a pack, as in gitformat-pack(5)' }) },
       problems: ['run_not_found', 'ref_not_found'],
-      handle: async ({ principal, params, untilGone }) =>
-        Readable.from(await runnerService.source(own(principal, params.id), untilGone())),
+      handle: async ({ principal, params, clientSignal }) =>
+        Readable.from(await runnerService.source(own(principal, params.id), clientSignal())),
     }),
     route('POST', '/runner/runs/:id/report', {
       operationId: 'reportRun',
@@ -79,8 +79,8 @@ export function runnerRoutes(runnerService: RunnerService, ownRunner: string) {
       query: OrdersQuery,
       reply: { 200: named('Orders', Orders) },
       problems: ['run_not_found'],
-      handle: ({ principal, params, query, untilStopping }) =>
-        runnerService.orders(own(principal, params.id), (query.wait ?? 0) * 1000, untilStopping()),
+      handle: ({ principal, params, query, waitSignal }) =>
+        runnerService.orders(own(principal, params.id), (query.wait ?? 0) * 1000, waitSignal()),
     }),
     route('POST', '/runner/runs/:id/release', {
       operationId: 'releaseRun',

@@ -77,8 +77,8 @@ export function pushRoutes({ repositories, pushJournal, undo }: Dependencies) {
         'git_busy',
         'storage_full',
       ],
-      handle: ({ principal, found, params, untilGone }) =>
-        undo(principal, found, params.id, untilGone()),
+      handle: ({ principal, found, params, clientSignal }) =>
+        undo(principal, found, params.id, clientSignal()),
     }),
   ]
 }
