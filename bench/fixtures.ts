@@ -1,6 +1,7 @@
 import { createCipheriv } from 'node:crypto'
+import { cp, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { say } from './output.ts'
+import { print } from './print.ts'
 import type { Workspace } from './workspace.ts'
 
 const mib = 2 ** 20
@@ -10,6 +11,7 @@ const folders = 60
 // 2023-11-14, and an hour from commit to commit: the same history on every run.
 const startSeconds = 1_700_000_000
 const stepSeconds = 3600
+const branchesPerTag = 20
 
 // Without compression in the client, as the server is measured.
 const stored = {
@@ -22,7 +24,7 @@ const stored = {
 /** A repository on the client's side, with the settings to push it with. */
 export type Source = { name: string; path: string; ref: string; config: Record<string, string> }
 
-/** The repositories that are cloned and pushed. */
+/** The repositories that are cloned and pushed, on the client's side. */
 export type Fixtures = {
   /** A project's history: 3,000 commits, some thousand files in folders, edited again and again. */
   history: Source
@@ -35,10 +37,10 @@ export type Fixtures = {
 
 /** Creates the repositories that the comparisons share. */
 export async function makeFixtures(workspace: Workspace, stepCount: number): Promise<Fixtures> {
-  say('Creating a history of 3,000 commits')
+  print('Creating a history of 3,000 commits')
   const history = await makeHistory(workspace)
   const steps = await addSteps(workspace, history, stepCount)
-  say(`Making ${bulkMib} MiB that cannot be compressed`)
+  print(`Creating ${bulkMib} MiB of incompressible data`)
   const bulk = await makeBulk(workspace, { name: 'bulk', sizes: evenSizes(bulkMib) })
   return { history, steps, bulk, bulkMib }
 }
@@ -90,6 +92,54 @@ export async function makeProject(
   return { name, path, ref, config: {} }
 }
 
+/** Copies a repository and adds many branches and tags at commits throughout its history. */
+export async function makeManyRefs(
+  { folder, git }: Workspace,
+  { path: from, ref }: Source,
+  count: number,
+): Promise<Source> {
+  const name = `refs-${count}`
+  const path = join(folder, `${name}.git`)
+  await cp(from, path, { recursive: true, force: true })
+  const { output } = await git(['-C', path, 'rev-list', ref])
+  const commits = output.split('\n')
+  const refs = Array.from({ length: count - 1 }, (_, index) => {
+    const kind = index % branchesPerTag === 0 ? 'tags/v' : `heads/team-${index % 40}/change-`
+    return `${commits[index % commits.length]} refs/${kind}${String(index).padStart(6, '0')}`
+  })
+  const all = [`${commits[0]} ${ref}`, ...refs].toSorted((a, b) =>
+    a.slice(41) < b.slice(41) ? -1 : 1,
+  )
+  await git(['-C', path, 'pack-refs', '--all', '--prune'])
+  // Git writes a file for each ref before it packs them, which takes minutes; gitrepository-layout(5) has the format.
+  await writeFile(
+    join(path, 'packed-refs'),
+    `# pack-refs with: peeled fully-peeled sorted \n${all.join('\n')}\n`,
+  )
+  return { name, path, ref, config: {} }
+}
+
+/** Creates a repository with all commits of another in a number of packs, as many pushes leave it. */
+export async function makeManyPacks(
+  { folder, git }: Workspace,
+  { path: from, ref }: Source,
+  count: number,
+): Promise<Source> {
+  const name = `packs-${count}`
+  const path = join(folder, `${name}.git`)
+  const { output } = await git(['-C', from, 'rev-list', '--reverse', '--first-parent', ref])
+  const commits = output.split('\n')
+  await git(['init', '--quiet', '--bare', '--initial-branch=main', path])
+  for (let pack = 1; pack <= count; pack++) {
+    const commit = commits[Math.ceil((commits.length * pack) / count) - 1]
+    await git(['-C', path, 'fetch', '--quiet', from, `+${commit}:${ref}`], {
+      config: { 'fetch.unpackLimit': '1' },
+    })
+  }
+  await git(['-C', path, 'pack-refs', '--all'])
+  return { name, path, ref, config: {} }
+}
+
 /** Sizes in bytes: files of 8 MiB. */
 export function evenSizes(totalMib: number): number[] {
   return Array<number>(totalMib / 8).fill(8 * mib)
@@ -136,7 +186,7 @@ function* bulk(name: string, sizes: number[]): Generator<Buffer | string> {
     yield* noise(size)
     yield '\n'
   }
-  yield commitHead('refs/heads/main', 0, 'Add what cannot be compressed')
+  yield commitHead('refs/heads/main', 0, 'Add incompressible files')
   for (const index of sizes.keys()) yield `M 100644 :${index + 1} file-${index}.bin\n`
 }
 
@@ -154,7 +204,7 @@ function toData(content: string): string {
 }
 
 const words =
-  'a ref moves when its commit is on the disk and the server tells the client what was kept'.split(
+  'a ref moves when its commit is on the disk and the server reports to the client what was kept'.split(
     ' ',
   )
 

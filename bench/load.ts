@@ -1,94 +1,105 @@
-import { fork } from 'node:child_process'
-import { once } from 'node:events'
-import { writeFileSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
-import { setPriority } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
+import { pushBody } from '../test/support/raw-git.ts'
+import { evenSizes, makeBulk, makeProject } from './fixtures.ts'
+import { publish } from './git-commands.ts'
+import { startWatcher } from './load-watcher.ts'
 import { median, percentile } from './measure.ts'
-import { say } from './output.ts'
-import type { startSubject } from './subject.ts'
-import type { Target } from './wire.ts'
+import { installPeer, startHttpPeer } from './peers.ts'
+import { print } from './print.ts'
+import { type Row, type RowName, timeRow } from './rows.ts'
+import { startSvc } from './svc.ts'
+import type { Target } from './wire-client.ts'
 import type { Workspace } from './workspace.ts'
 
-/** In ms; each the median of the rounds. */
+/** In ms. */
 type Latency = { p50: number; p99: number }
 
-/** Response times. */
-type CompletedRequest = {
-  what: string
-  idle: Latency
+/** The latency of one request: in each round, or the median of the rounds. */
+type Latencies<T> = {
+  idle: T
   /** While svc serves clones and pushes. */
-  busy: Latency
-  /** While the peer serves the same clones and svc is idle: the cost of the load of the machine alone. */
-  beside: Latency
+  busy: T
+  /** While the peer serves the same clones and svc is idle: the effect of the load of the machine alone. */
+  beside: T
 }
 
-export type Load = {
-  answered: CompletedRequest[]
-  rounds: number
-  /** The number of pushes, and of rejected pushes. */
-  pushes: { all: number; refused: number }
-}
+const watched = [
+  { path: '/health', p50: 'load: GET /health, p50', p99: 'load: GET /health, p99' },
+  { path: '/repos', p50: 'load: GET /repos, p50', p99: 'load: GET /repos, p99' },
+] as const satisfies { path: string; p50: RowName; p99: RowName }[]
 
-type Options = {
-  subject: Pick<Awaited<ReturnType<typeof startSubject>>, 'url' | 'adminToken'>
-  /** Addresses at svc and its peer of the cloned repository, whose clone takes seconds. */
-  addresses: { svc: string; peer: string }
-  /** The body of a push of the branch `pushedName`. */
-  push: { target: Target; body: Buffer }
-  rounds: number
-}
-
-export const loadClones = 8
-export const loadPushes = 10
+// Enough for clones that last a second.
+const bulkMib = 64
+const clones = 8
+const pushesPerSecond = 10
 /** The branch that is pushed; the digits count. */
-export const pushedName = 'load-00000'
+const pushedName = 'load-00000'
 const idleMs = 4000
-const watched = ['/health', '/repos']
-const watcher = fileURLToPath(new URL('answer-watch.ts', import.meta.url))
 
-/** Measures the response time of short requests to svc, alternately idle and under load. */
-export async function measureLoad(workspace: Workspace, options: Options): Promise<Load> {
-  const { subject, addresses, push, rounds } = options
+/** Measures the latency of short requests to svc, alternately idle and under load. */
+export async function measureLoad(
+  workspace: Workspace,
+  { rounds }: { rounds: number },
+): Promise<Row[]> {
   const { signal } = workspace
-  say(`Measuring: answers during ${loadClones} clones and ${loadPushes} pushes a second`)
-  await using watches = new AsyncDisposableStack()
-  const started = watched.map((path) =>
-    watches.use(startWatch([subject.url + path, subject.adminToken], signal)),
+  const bulk = await makeBulk(workspace, { name: 'load', sizes: evenSizes(bulkMib) })
+  const small = await makeProject(workspace, 'small', { 'readme.txt': 'Hello\n' })
+  print('Starting git http-backend behind nginx and fcgiwrap, and svc')
+  await using peer = await startHttpPeer(workspace, await installPeer('http'))
+  await using svc = await startSvc({ dataDir: join(workspace.folder, 'data-load') })
+  const addressAtSvc = await publish(workspace, svc.host, bulk)
+  const addressAtPeer = await publish(workspace, peer.durable, bulk)
+  await publish(workspace, svc.host, small)
+
+  print(`Measuring: requests during ${clones} clones and ${pushesPerSecond} pushes a second`)
+  await using watchers = new AsyncDisposableStack()
+  const started = watched.map(({ path }) =>
+    watchers.use(startWatcher(svc.url + path, svc.adminToken, signal)),
   )
-  const during = (happening: Promise<unknown>[]) =>
-    Promise.all(started.map((watch) => watch.during(happening)))
-  const taken = watched.map(() => ({ idle: [], busy: [], beside: [] }) as Record<State, Latency[]>)
-  const pusher = createPusher(push)
+  const during = (works: Promise<unknown>[]) =>
+    Promise.all(started.map((watcher) => watcher.during(works)))
+  const pusher = createPusher(svc.target(small.name), await pushBody(small.path, pushedName))
+  const measured = watched.map((): Latencies<Latency[]> => ({ idle: [], busy: [], beside: [] }))
   // Round 0 warms up.
   for (let round = 0; round <= rounds; round++) {
     const idle = await during([pause(idleMs, undefined, { signal })])
-    const busy = await pusher.during(() => during(startClones(workspace, addresses.svc)))
+    const busy = await pusher.during(() => during(startClones(workspace, addressAtSvc)))
     await checkClones(workspace)
-    const beside = await during(startClones(workspace, addresses.peer))
+    const beside = await during(startClones(workspace, addressAtPeer))
     await checkClones(workspace)
     await workspace.sync()
     if (round === 0) continue
-    for (const [index, of] of taken.entries()) {
+    for (const [index, of] of measured.entries()) {
       of.idle.push(toLatency(idle[index]))
       of.busy.push(toLatency(busy[index]))
       of.beside.push(toLatency(beside[index]))
     }
   }
-  const answered = taken.map(({ idle, busy, beside }, index) => ({
-    what: `GET ${watched[index]}`,
-    idle: middle(idle),
-    busy: middle(busy),
-    beside: middle(beside),
-  }))
-  return { answered, rounds, pushes: pusher.counts }
+  await svc.stop()
+  return [
+    ...watched.flatMap(({ p50, p99 }, index) => [
+      latencyRow(p50, 'p50', measured[index], rounds),
+      latencyRow(p99, 'p99', measured[index], rounds),
+    ]),
+    { name: 'load: rejected pushes', unit: 'count', values: { svc: pusher.counts.rejected } },
+    { name: '  of', unit: 'count', values: { svc: pusher.counts.all } },
+  ]
 }
 
-type State = 'idle' | 'busy' | 'beside'
+function latencyRow(
+  name: RowName,
+  measure: keyof Latency,
+  { idle, busy, beside }: Latencies<Latency[]> = { idle: [], busy: [], beside: [] },
+  rounds: number,
+): Row {
+  const middle = (latencies: Latency[]) => median(latencies.map((one) => one[measure]))
+  const values = { svc: middle(busy), idle: middle(idle), peer: middle(beside) }
+  return timeRow(name, { values, rounds })
+}
 
-const cloneNames = Array.from({ length: loadClones }, (_, index) => `clone-${index}`)
+const cloneNames = Array.from({ length: clones }, (_, index) => `clone-${index}`)
 
 function startClones({ git }: Workspace, address: string): Promise<unknown>[] {
   return cloneNames.map((name) => git(['clone', '--quiet', '--mirror', address, name]))
@@ -102,14 +113,14 @@ async function checkClones({ git, folder }: Workspace): Promise<void> {
 }
 
 /** Pushes new branches at a fixed rate during other work, without waiting for earlier pushes. */
-function createPusher({ target, body }: { target: Target; body: Buffer }) {
+function createPusher(target: Target, body: Buffer) {
   const at = body.indexOf(pushedName)
-  const counts = { all: 0, refused: 0 }
+  const counts = { all: 0, rejected: 0 }
 
   async function push(): Promise<void> {
     const own = Buffer.from(body)
     own.write(String(++counts.all).padStart(5, '0'), at + pushedName.length - 5, 'latin1')
-    const answer = await fetch(`${target.url}/git-receive-pack`, {
+    const response = await fetch(`${target.url}/git-receive-pack`, {
       method: 'POST',
       headers: {
         'content-type': 'application/x-git-receive-pack-request',
@@ -117,9 +128,9 @@ function createPusher({ target, body }: { target: Target; body: Buffer }) {
       },
       body: new Uint8Array(own),
     })
-    const report = await answer.text()
-    if (answer.status === 503) {
-      counts.refused += 1
+    const report = await response.text()
+    if (response.status === 503) {
+      counts.rejected += 1
       return
     }
     if (!report.includes(`ok refs/heads/`)) throw new Error(`A push failed: ${report}`)
@@ -128,7 +139,7 @@ function createPusher({ target, body }: { target: Target; body: Buffer }) {
   return {
     counts,
 
-    async during<T>(happen: () => Promise<T>): Promise<T> {
+    async during<T>(work: () => Promise<T>): Promise<T> {
       const pushes: Promise<void>[] = []
       const begin = () => {
         const pushing = push()
@@ -136,9 +147,9 @@ function createPusher({ target, body }: { target: Target; body: Buffer }) {
         pushing.catch(() => {})
         pushes.push(pushing)
       }
-      const timer = setInterval(begin, 1000 / loadPushes)
+      const timer = setInterval(begin, 1000 / pushesPerSecond)
       try {
-        return await happen()
+        return await work()
       } finally {
         clearInterval(timer)
         await Promise.all(pushes)
@@ -147,57 +158,6 @@ function createPusher({ target, body }: { target: Target; body: Buffer }) {
   }
 }
 
-/** Starts a process that sends requests until it is disposed. */
-function startWatch(words: string[], signal: AbortSignal) {
-  const child = fork(watcher, words, { detached: true })
-  hasten(child.pid)
-  const ended = once(child, 'exit')
-  const failed = ended.then((): never => {
-    throw new Error('The process that sends requests to svc ended.')
-  })
-  // An exit is a failure only for callers that wait.
-  failed.catch(() => {})
-  async function take(): Promise<number[]> {
-    child.send('take')
-    const [latencies] = await Promise.race([once(child, 'message', { signal }), failed])
-    return latencies
-  }
-  return {
-    /** Returns the response times in ms until the first of `works` was done; waits for all of them. */
-    async during(happening: Promise<unknown>[]): Promise<number[]> {
-      const [, latencies] = await Promise.all([
-        Promise.all(happening),
-        take()
-          .then(() => Promise.race(happening))
-          .then(take),
-      ])
-      return latencies
-    },
-    async [Symbol.asyncDispose]() {
-      if (child.connected) child.disconnect()
-      await ended
-    },
-  }
-}
-
-// The clones use all cores of clients. The watcher's own waiting must not count as svc's time, so it has its own
-// session (the kernel shares CPU time by session), and a higher priority where that is allowed.
-function hasten(pid = 0): void {
-  try {
-    setPriority(pid, -10)
-    writeFileSync(`/proc/${pid}/autogroup`, '-10')
-  } catch {
-    say('Requests are sent without priority: the times include the waiting of the sending process')
-  }
-}
-
 function toLatency(latencies: number[] = []): Latency {
   return { p50: percentile(latencies, 0.5), p99: percentile(latencies, 0.99) }
-}
-
-function middle(latencies: Latency[]): Latency {
-  return {
-    p50: median(latencies.map(({ p50 }) => p50)),
-    p99: median(latencies.map(({ p99 }) => p99)),
-  }
 }

@@ -1,13 +1,19 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
-import { basename } from 'node:path'
+import { basename, join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { makeBulk, mixedSizes } from './fixtures.ts'
+import { print } from './print.ts'
+import { bytesRow, type Row } from './rows.ts'
+import { startSvc } from './svc.ts'
+import type { Workspace } from './workspace.ts'
 
 /** Memory in bytes, as proc(5) has it in `smaps_rollup`. */
-export type Footprint = {
+type Footprint = {
   rss: number
   /** Proportional: each process counts its share of pages used by several. */
   pss: number
   /**
-   * `pss` as if no other program ran on the same Node: otherwise the benchmark, which runs on it too, would
+   * `pss` as if no other program ran on the same Node: otherwise the bench, which runs on it too, would
    * count for half of that program's pages.
    */
   pssAlone: number
@@ -24,9 +30,66 @@ export type Growth = {
 }
 
 const kib = 1024
+const idleAfterMs = 5000
+const pollIntervalMs = 50
+const maxShown = 4
+
+/** Measures svc's memory when idle, and with `hasHugePush` its growth during a push of 2 GiB. */
+export async function measureMemory(
+  workspace: Workspace,
+  { hasHugePush }: { hasHugePush: boolean },
+): Promise<Row[]> {
+  print('Measuring: memory when idle')
+  const idle = await measureIdle(workspace, { dataDir: join(workspace.folder, 'data-idle') })
+  return [
+    bytesRow('memory: idle', idle.pssAlone),
+    bytesRow('  with the pages shared with this bench', idle.pss),
+    bytesRow('  resident', idle.rss),
+    ...(hasHugePush ? await measureHugePush(workspace) : []),
+  ]
+}
+
+/** The memory of svc after its start, without requests. */
+export async function measureIdle(
+  { signal }: Workspace,
+  options: Parameters<typeof startSvc>[0],
+): Promise<Footprint> {
+  await using svc = await startSvc(options)
+  await pause(idleAfterMs, undefined, { signal })
+  const footprint = footprintOf(svc.pid)
+  await svc.stop()
+  return footprint
+}
+
+async function measureHugePush(workspace: Workspace): Promise<Row[]> {
+  const { folder, git, signal } = workspace
+  print('Creating 2 GiB of incompressible data')
+  const huge = await makeBulk(workspace, { name: 'huge', sizes: mixedSizes() })
+  const env = { SVC_PUSH_MAX: '4GiB' }
+  await using svc = await startSvc({ dataDir: join(folder, 'data-huge'), env })
+  const address = await svc.host.create(huge.name)
+  await pause(idleAfterMs, undefined, { signal })
+  print('Measuring: memory during a push of 2 GiB')
+  using watched = watchGrowth(svc.pid)
+  const update = `${huge.ref}:${huge.ref}`
+  await git(['-C', huge.path, 'push', '--quiet', address, update], { config: huge.config })
+  await svc.stop()
+  return [
+    bytesRow('memory: push of 2 GiB, growth of svc', watched.growth.own),
+    bytesRow('memory: push of 2 GiB, growth of svc with git', watched.growth.tree),
+    ...largestRows(watched.growth),
+  ]
+}
+
+/** The largest processes at the peak of a growth. */
+export function largestRows({ largest }: Growth): Row[] {
+  return largest
+    .slice(0, maxShown)
+    .map(({ command, bytes }) => bytesRow(`  at the peak: ${command}`, bytes))
+}
 
 /** The memory of a process and all its descendants. */
-export function footprintOf(pid: number): Footprint {
+function footprintOf(pid: number): Footprint {
   const all = treeOf(pid).map((one) => ({ ...rollupOf(one), program: programPages(one) }))
   const pss = sum(all.map((one) => one.pss))
   const programPss = sum(all.map((one) => one.program.pss))
@@ -36,10 +99,10 @@ export function footprintOf(pid: number): Footprint {
 }
 
 /** Polls the memory of a process and its descendants until disposed. */
-export function watchGrowth(pid: number, everyMs: number) {
+export function watchGrowth(pid: number) {
   const first = anonymousIn(pid)
   const growth: Growth = { own: 0, tree: 0, largest: [] }
-  const look = () => {
+  const poll = () => {
     const now = anonymousIn(pid)
     growth.own = Math.max(growth.own, now.own - first.own)
     if (now.tree - first.tree <= growth.tree) return
@@ -49,7 +112,7 @@ export function watchGrowth(pid: number, everyMs: number) {
       bytes,
     }))
   }
-  const timer = setInterval(look, everyMs)
+  const timer = setInterval(poll, pollIntervalMs)
   return { growth, [Symbol.dispose]: () => clearInterval(timer) }
 }
 

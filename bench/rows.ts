@@ -1,82 +1,188 @@
-import type { Footprint, Growth } from './memory.ts'
-import type { Result } from './operations.ts'
-import type { Other, Row } from './table.ts'
+/** The servers that svc is compared with, and itself when idle; in the order of the table's columns. */
+export const others = {
+  peer: 'peer',
+  apache: 'Apache',
+  daemon: 'git daemon',
+  defaults: "peer, git's defaults",
+  limit: 'limit',
+  idle: 'idle',
+}
+
+type Other = keyof typeof others
+
+/** One value for svc, and one for each server that it is compared with. */
+export type PerServer<T> = { svc: T } & Partial<Record<Other, T>>
+
+/** Limits svc's value, or its ratio to the value of another column. */
+export type Limit = {
+  is: 'at most' | 'at least'
+  value: number
+  of: Other | 'svc'
+  /** A value of svc that is low enough whatever the ratio, in the unit of the row. */
+  enough?: number
+}
+
+type Limits = {
+  /** Holds with a margin in every run on a quiet machine. Exceeding it fails the run. */
+  bound?: Limit
+  /** An aim. It is listed when it is not reached. */
+  target?: Limit
+}
 
 const mb = 1e6
 
-/** Medians of one measure, of svc and of others. */
-export type Medians = { svc: number; peer?: number } & Partial<Record<Other, number>>
+/** The cost of a change, beside the checkout without it. */
+const cost = { bound: atMost(1.15), target: atMost(1.03) } satisfies Limits
 
-type Options = {
-  /** The maximum of svc as a ratio to its peer, or the minimum. */
-  atMost?: number | undefined
-  atLeast?: number | undefined
-  show: (value: number) => string
+/** All rows by part, with their limits; a ratio is that of svc to its peer unless another column is named. */
+export const limits = {
+  'wire: listing of 1 ref, p50': { bound: atMost(0.1) },
+  'wire: listing of 1 ref, 8 connections': { bound: atLeast(10) },
+  'wire: listing of 1 ref, 32 connections': { bound: atLeast(10) },
+  'wire: listing of 20,000 refs': { bound: atLeast(5) },
+  'wire: listing of 1 of 20,000 refs': { bound: atLeast(10), target: atLeast(15) },
+  'wire: begin of a push to 100,000 refs': { bound: atLeast(10) },
+
+  'clones: 32 at once': { bound: atMost(1.15, 'limit') },
+  'clones: 32 at once, CPU time': { bound: atMost(0.4), target: atMost(0.1) },
+  'clones: not cached, CPU time': { bound: atMost(1.5), target: atMost(1) },
+  'clones: not cached, first byte': { bound: atMost(0.8), target: atMost(1 / 3) },
+  'clones: shallow and cached, CPU time': { bound: atMost(0.1) },
+  'clones: of 100 packs, CPU time': {},
+  'clones: of 100 packs after maintenance, CPU time': {},
+  'clones: memory for each, cached': { bound: atMost(2 * mb, 'svc') },
+
+  'http: ls-remote': { bound: atMost(1), target: atMost(0.8) },
+  'http: ls-remote, beside a static reply': {
+    bound: atMost(1.5, 'limit'),
+    target: atMost(1.1, 'limit'),
+  },
+  'http: fetch without changes': { bound: atMost(1), target: atMost(0.8) },
+  'http: fetch without changes, beside a static reply': {
+    bound: atMost(1.5, 'limit'),
+    target: atMost(1.1, 'limit'),
+  },
+  'http: clone': { bound: atMost(1.1) },
+  'http: push of a commit': { bound: atMost(1.4), target: atMost(0.77) },
+  'http: push of a commit to 100,000 refs': { bound: atMost(1), target: atMost(0.5) },
+  'http: push of 256 MiB': { bound: atMost(1.1) },
+
+  'ssh: ls-remote': { bound: atMost(1 / 3) },
+  'ssh: fetch without changes': { bound: atMost(1 / 3) },
+  'ssh: clone': { bound: atMost(1.1) },
+  'ssh: push of a commit': { bound: atMost(1 / 3) },
+  'ssh: clone of 256 MiB': { bound: atMost(1.1) },
+
+  'load: GET /health, p50': {},
+  'load: GET /health, p99': { bound: atMost(5, 'idle', 5) },
+  'load: GET /repos, p50': {},
+  'load: GET /repos, p99': { bound: atMost(5, 'idle', 5) },
+  'load: rejected pushes': { bound: atMost(0, 'svc') },
+
+  'growth: listing with many repositories': { bound: atMost(1.25), target: atMost(1.1) },
+  'growth: listing of 1 of 100,000 refs': { bound: atMost(1.1) },
+
+  'import: from a directory': { bound: atMost(1.2) },
+  'import: over HTTP': { bound: atMost(1.2) },
+
+  'workflows: request to first step': { bound: atMost(150, 'svc') },
+  'workflows: 1 GB of output': {},
+  'workflows: 1 GB of output, growth of svc': { bound: atMost(64 * mb, 'svc') },
+  'workflows: 100 runs': { bound: atMost(8) },
+
+  'webhooks: response of a push to its delivery': { bound: atMost(50, 'svc') },
+  'webhooks: 5,000 deliveries': { bound: atLeast(1000, 'svc') },
+  'webhooks: first page of 100,000 deliveries': { bound: atMost(20, 'svc') },
+
+  'start: new data directory': { bound: atMost(1000, 'svc') },
+  'start: used data directory': { bound: atMost(1000, 'svc') },
+
+  'memory: idle': { bound: atMost(160 * mb, 'svc') },
+  'memory: push of 2 GiB, growth of svc': { bound: atMost(64 * mb, 'svc') },
+  'memory: push of 2 GiB, growth of svc with git': { bound: atMost(64 * mb, 'svc') },
+
+  'against: GET /repos/:name': cost,
+  'against: listing': cost,
+  'against: listing, 8 connections': cost,
+  'against: listing of 20,000 refs': cost,
+  'against: begin of a push': cost,
+  'against: shallow clone, cached': cost,
+  'against: clone, cached': cost,
+  'against: ls-remote': cost,
+  'against: fetch without changes': cost,
+  'against: clone': cost,
+  'against: push of a commit': cost,
+  'against: push of a commit to 100,000 refs': cost,
+  'against: push of 256 MiB': cost,
+  'against: ls-remote over SSH': cost,
+  'against: clone over SSH': cost,
+  'against: push of a commit over SSH': cost,
+  'against: start': cost,
+  'against: memory when idle': cost,
+} as const satisfies Record<string, Limits>
+
+export type RowName = keyof typeof limits
+
+export type Unit = 'ms' | 'bytes' | 'per second' | 'count'
+
+/** One line of the result. A name that begins with blanks is a detail of the row above. */
+export type Row = {
+  name: RowName | `  ${string}`
+  unit: Unit
+  values: PerServer<number>
+  rounds?: number
 }
 
-/** A measure of svc beside those of others. */
-export function comparison(what: string, medians: Medians, options: Options): Row {
-  const { show, atMost, atLeast } = options
-  const { svc, peer, ...others } = medians
-  const ratio = peer === undefined ? undefined : svc / peer
-  const ofOthers = Object.entries(others).map(([name, value]) => [
-    name,
-    `${show(value)} (${(svc / value).toFixed(2)})`,
-  ])
-  return {
-    what,
-    svc: show(svc),
-    ...(peer !== undefined && ratio !== undefined && { peer: show(peer), ratio: ratio.toFixed(2) }),
-    ...(ratio !== undefined && toBound(ratio, { atMost, atLeast })),
-    others: Object.fromEntries(ofOthers),
-  }
+/** Medians of what was measured in a number of rounds. */
+export type Medians = Required<Pick<Row, 'values' | 'rounds'>>
+
+export type Verdict = 'ok' | 'target not reached' | 'BOUND EXCEEDED'
+
+export function limitsOf({ name }: Row): Limits {
+  return name in limits ? limits[name as RowName] : {}
 }
 
-/** The times of an operation, with svc's bound as a ratio to its peer. */
-export function timeRow(result: Result, via: string, atMost?: number): Row {
-  const { operation, rounds, ...medians } = result
-  return comparison(`${via}: ${operation} (median of ${rounds})`, medians, { atMost, show: toMs })
+/** Undefined where a row has no limit, or could not be measured. */
+export function verdictOf(row: Row): Verdict | undefined {
+  const { bound, target } = limitsOf(row)
+  if (bound && isMet(bound, row) === false) return 'BOUND EXCEEDED'
+  if (target && isMet(target, row) === false) return 'target not reached'
+  const isMeasured = [bound, target].some((limit) => limit && isMet(limit, row))
+  return isMeasured ? 'ok' : undefined
 }
 
-export function boundedTime(what: string, ms: number, most: number): Row {
-  return { what, svc: toMs(ms), bound: `<= ${toMs(most)}`, isKept: ms <= most }
+function isMet({ is, value, of, enough }: Limit, { values }: Row): boolean | undefined {
+  const { svc, [of]: other = Number.NaN } = values
+  const measured = of === 'svc' ? svc : svc / other
+  if (Number.isNaN(measured)) return undefined
+  if (enough !== undefined && svc <= enough) return true
+  return is === 'at most' ? measured <= value : measured >= value
 }
 
-export function boundedBytes(what: string, bytes: number, most: number): Row {
-  return { what, svc: toMb(bytes), bound: `< ${toMb(most)}`, isKept: bytes < most }
+export function timeRow(name: Row['name'], medians: Medians): Row {
+  return { name, unit: 'ms', ...medians }
 }
 
-export function idleRows(idle: Footprint, mostBytes: number): Row[] {
-  return [
-    boundedBytes('idle: Pss if it is alone', idle.pssAlone, mostBytes),
-    { what: 'idle: Pss beside this bench', svc: toMb(idle.pss) },
-    { what: 'idle: Rss', svc: toMb(idle.rss) },
-  ]
+export function bytesRow(name: Row['name'], bytes: number): Row {
+  return { name, unit: 'bytes', values: { svc: bytes } }
 }
 
-export function largestRows({ largest }: Growth): Row[] {
-  return largest
-    .slice(0, 4)
-    .map(({ command, bytes }) => ({ what: `  at the peak: ${command}`, svc: toMb(bytes) }))
+/** Calls a function with the value of each server. */
+export function mapServers<T, U>(
+  values: PerServer<T>,
+  toOther: (value: T, server: keyof PerServer<T>) => U,
+): PerServer<U> {
+  // `Object.entries` and `Object.fromEntries` lose the type of the keys.
+  const entries = Object.entries(values) as [keyof PerServer<T>, T][]
+  return Object.fromEntries(
+    entries.map(([server, value]) => [server, toOther(value, server)]),
+  ) as PerServer<U>
 }
 
-export function toMs(ms: number): string {
-  if (Number.isNaN(ms)) return 'not counted'
-  return `${ms.toFixed(ms < 1 ? 2 : ms < 100 ? 1 : 0)} ms`
+function atMost(value: number, of: Limit['of'] = 'peer', enough?: number): Limit {
+  return { is: 'at most', value, of, ...(enough !== undefined && { enough }) }
 }
 
-function toMb(bytes: number): string {
-  return `${(bytes / mb).toFixed(1)} MB`
-}
-
-export function perSecond(count: number): string {
-  return `${count.toFixed(count < 100 ? 1 : 0)}/s`
-}
-
-// Without a measurement, no bound is met.
-function toBound(ratio: number, { atMost, atLeast }: Omit<Options, 'show'>): Partial<Row> {
-  if (Number.isNaN(ratio)) return {}
-  if (atMost !== undefined) return { bound: `<= ${atMost.toFixed(2)}`, isKept: ratio <= atMost }
-  if (atLeast !== undefined) return { bound: `>= ${atLeast.toFixed(2)}`, isKept: ratio >= atLeast }
-  return {}
+function atLeast(value: number, of: Limit['of'] = 'peer'): Limit {
+  return { is: 'at least', value, of }
 }

@@ -1,91 +1,104 @@
-import { fork } from 'node:child_process'
 import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { setTimeout as pause } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
 import { newId } from '../src/base/ids.ts'
 import { gitHeaders, pushBody } from '../test/support/raw-git.ts'
-import { serverCoreCount, serverCores } from './cores.ts'
-import { interleave, median } from './measure.ts'
-import { contest, type Effort, type Result } from './operations.ts'
-import { say } from './output.ts'
-import { run } from './program.ts'
-import type { startSubject } from './subject.ts'
+import { makeProject } from './fixtures.ts'
+import { serverCoreCount } from './isolation.ts'
+import { compare, type Effort } from './measure.ts'
+import { type Medians, mapServers, type Row, timeRow } from './rows.ts'
+import { type Svc, startSvc } from './svc.ts'
+import { type Request, startWireClient } from './wire-client.ts'
 import type { Workspace } from './workspace.ts'
-
-type Subject = Pick<Awaited<ReturnType<typeof startSubject>>, 'call' | 'adminToken' | 'url' | 'pid'>
-
-/** A repository with webhooks, and a folder with a commit to push into it. */
-type Project = { name: string; path: string }
 
 const webhooks = 20
 const branches = 250
+const deliveries = webhooks * branches
 const usualBytes = 3000
-const atOnce = 16
 const listed = 100_000
-const pauseMs = 20
+const pageLength = 100
+const repository = 'webhooks'
 
-/** Measures the time from the last byte of a push's response to the first byte of its delivery, in ms. */
-export async function measureToReceiver(
-  subject: Subject,
-  { name, path }: Project,
-  { rounds, seconds }: Effort,
-) {
-  say('Measuring: response of a push to its delivery')
+/** Measures deliveries to a receiver that responds at once. */
+export async function measureWebhooks(
+  workspace: Workspace,
+  effort: { toReceivers: number; deliveries: number; lists: number; seconds: number },
+): Promise<Row[]> {
+  const { seconds } = effort
+  const upTo = (rounds: number) => ({ rounds, seconds })
+  const dataDir = join(workspace.folder, 'data-webhooks')
+  const { path } = await makeProject(workspace, repository, { 'readme.txt': 'Hello\n' })
+  await using svc = await startSvc({ dataDir })
+  await svc.host.create(repository)
+  const toReceiver = await measureToReceiver(svc, path, upTo(effort.toReceivers))
+  await svc.stop()
+  // A fresh one: the deliveries are measured without the memory of earlier pushes.
+  await using fresh = await startSvc({ dataDir })
+  const delivered = await compareDeliveries(fresh, path, upTo(effort.deliveries))
+  await fresh.host.remove(repository)
+  await fresh.host.create(repository)
+  const webhookId = await addWebhook(fresh, 'http://127.0.0.1:9/')
+  await fresh.stop()
+  fillDeliveries(dataDir, webhookId)
+  await using filled = await startSvc({ dataDir })
+  const list = await measureList(filled, webhookId, upTo(effort.lists))
+  await filled.stop()
+  return [
+    timeRow('webhooks: response of a push to its delivery', toReceiver),
+    { name: 'webhooks: 5,000 deliveries', unit: 'per second', ...delivered },
+    timeRow('webhooks: first page of 100,000 deliveries', list),
+  ]
+}
+
+/** From the last byte of a push's response to the first byte of its delivery. */
+async function measureToReceiver(svc: Svc, path: string, effort: Effort): Promise<Medians> {
   await using receiver = await startReceiver()
-  const id = await addWebhook(subject, name, receiver.url)
-  const body = (round: number) => pushBody(path, `measured-${round}`)
+  const id = await addWebhook(svc, receiver.url)
   const toReceiver = async (round: number) => {
-    const answeredAt = await push(subject, name, await body(round))
-    const [arrivedAt = 0] = await receiver.untilArrived(1)
-    return arrivedAt - answeredAt
+    const body = await pushBody(path, `measured-${round}`)
+    const arrived = receiver.untilArrived(1)
+    const respondedAt = await push(svc, body)
+    return (await arrived) - respondedAt
   }
-  const measured = await interleave({ contestants: { svc: toReceiver }, rounds, seconds })
-  await subject.call('DELETE', `/repos/${name}/webhooks/${id}`)
-  return { ms: measured.medians.svc, rounds: measured.rounds }
+  const medians = await compare('response of a push to its delivery', { svc: toReceiver }, effort)
+  await svc.call('DELETE', `/repos/${repository}/webhooks/${id}`)
+  return medians
 }
 
 /**
- * Measures the deliveries of a push of many branches to many webhooks: from its response to the last arrival, on
- * two cores. The peer only sends as many requests of a similar size.
+ * The rate of deliveries of a push of many branches to many webhooks, from its response to the last arrival. The peer
+ * is a client on the same cores that only sends as many requests of a similar size.
  */
-export async function measureDeliveries(
-  { env, signal }: Workspace,
-  subject: Subject,
-  { name, path }: Project,
-  effort: Effort,
-): Promise<{ result: Result; count: number }> {
-  const count = webhooks * branches
+async function compareDeliveries(svc: Svc, path: string, effort: Effort): Promise<Medians> {
   await using receiver = await startReceiver()
-  for (let index = 0; index < webhooks; index++) await addWebhook(subject, name, receiver.url)
-  const bare = [
-    '-c',
-    serverCores,
-    process.execPath,
-    fileURLToPath(new URL('bare-client.ts', import.meta.url)),
-  ]
+  await using client = startWireClient({ onServerCores: true })
+  for (let index = 0; index < webhooks; index++) await addWebhook(svc, receiver.url)
+  const body = Buffer.alloc(usualBytes, 'x')
+  const requests = Array<Request>(branches).fill({ method: 'POST', path: '', body })
   const contestants = {
     async svc(round: number) {
       const refs = Array.from({ length: branches }, (_, index) => `many-${round}-${index}`)
-      const answeredAt = await push(subject, name, await pushBody(path, ...refs))
-      return Math.max(...(await receiver.untilArrived(count))) - answeredAt
+      const body = await pushBody(path, ...refs)
+      const arrived = receiver.untilArrived(deliveries)
+      const respondedAt = await push(svc, body)
+      return (await arrived) - respondedAt
     },
     async peer() {
-      const startedAt = Date.now()
-      const wanted = [receiver.url, `${count}`, `${usualBytes}`, `${atOnce}`]
-      await run('taskset', [...bare, ...wanted], { env, signal })
-      return Math.max(...(await receiver.untilArrived(count))) - startedAt
+      const arrived = receiver.untilArrived(deliveries)
+      const startedAt = performance.now()
+      await client.run(receiver, { connections: webhooks, ms: 0, requests })
+      return (await arrived) - startedAt
     },
   }
-  return {
-    result: await contest(`${count} deliveries on ${serverCoreCount} cores`, contestants, effort),
-    count,
-  }
+  const title = `${deliveries} deliveries on ${serverCoreCount} cores`
+  const { values, rounds } = await compare(title, contestants, effort)
+  return { values: mapServers(values, (ms) => (deliveries / ms) * 1000), rounds }
 }
 
-/** Puts many deliveries of a webhook into the database of a server that does not run. */
-export function fillDeliveries(dataDir: string, webhookId: string): void {
+/** Inserts many deliveries of a webhook into the database of a stopped server. */
+function fillDeliveries(dataDir: string, webhookId: string): void {
   using db = new DatabaseSync(join(dataDir, 'svc.db'))
   const insert = db.prepare(
     `insert into deliveries
@@ -98,64 +111,62 @@ export function fillDeliveries(dataDir: string, webhookId: string): void {
   db.exec('commit')
 }
 
-/** The time of the first page of a list of 100,000 deliveries, in ms. */
-export async function measureDeliveryList(
-  subject: Subject,
-  { name, webhookId }: { name: string; webhookId: string },
-  { rounds }: Effort,
-) {
-  say(`Measuring: first page of ${listed} deliveries`)
-  const times: number[] = []
-  for (let round = 0; round <= rounds; round++) {
+function measureList(svc: Svc, webhookId: string, effort: Effort): Promise<Medians> {
+  const list = async () => {
     const startedAt = performance.now()
-    const page = await subject.call('GET', `/repos/${name}/webhooks/${webhookId}/deliveries`)
-    if (page.length !== 100) throw new Error(`A page of deliveries has ${page.length}.`)
-    if (round > 0) times.push(performance.now() - startedAt)
+    const page = await svc.call('GET', `/repos/${repository}/webhooks/${webhookId}/deliveries`)
+    if (page.length !== pageLength) throw new Error(`A page of deliveries has ${page.length}.`)
+    return performance.now() - startedAt
   }
-  return { ms: median(times), rounds }
+  return compare(`first page of ${listed} deliveries`, { svc: list }, effort)
 }
 
-/** Subscribes a receiver to the pushes of a repository, and returns the webhook's id. */
-export async function addWebhook(subject: Subject, name: string, url: string): Promise<string> {
-  const wanted = { url, events: ['push'], secret: 'a secret of some length' }
-  return (await subject.call('POST', `/repos/${name}/webhooks`, wanted)).id
+/** Subscribes a receiver to pushes, and returns the webhook's id. */
+async function addWebhook(svc: Svc, url: string): Promise<string> {
+  const webhook = { url, events: ['push'], secret: 'a secret of some length' }
+  return (await svc.call('POST', `/repos/${repository}/webhooks`, webhook)).id
 }
 
-/** Pushes with a minimal client, and returns when it had the whole response. */
-async function push({ url, adminToken }: Subject, name: string, body: Buffer): Promise<number> {
-  const answer = await fetch(`${url}/repos/${name}.git/git-receive-pack`, {
+/** Pushes with a minimal client, and returns the time of the end of the response. */
+async function push({ url, adminToken }: Svc, body: Buffer): Promise<number> {
+  const response = await fetch(`${url}/repos/${repository}.git/git-receive-pack`, {
     method: 'POST',
     headers: gitHeaders('git-receive-pack', adminToken, body.length) as Record<string, string>,
     body: new Uint8Array(body),
   })
-  const report = await answer.text()
-  const answeredAt = Date.now()
+  const report = await response.text()
+  const respondedAt = performance.now()
   if (!report.includes('unpack ok') || /^....ng /m.test(report))
     throw new Error(`A push failed: ${report}`)
-  return answeredAt
+  return respondedAt
 }
 
-/** Starts a process that receives requests until it is disposed. */
+/** Receives requests until it is disposed. */
 async function startReceiver() {
-  const child = fork(fileURLToPath(new URL('receiver.ts', import.meta.url)), { detached: true })
-  const ended = once(child, 'exit')
-  const [url] = await once(child, 'message')
+  let left = 0
+  let resolve = (_at: number) => {}
+  const server = createServer((request, response) => {
+    const arrivedAt = performance.now()
+    if (--left === 0) resolve(arrivedAt)
+    request.resume().on('end', () => response.writeHead(200, { 'content-length': 0 }).end())
+  })
+  server.keepAliveTimeout = 60_000
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  // It listens on TCP, so it has an address of this form.
+  const { port } = server.address() as AddressInfo
   return {
-    url: String(url),
-    /** Waits for a number of requests, and returns their arrival times in ms since the epoch. */
-    async untilArrived(count: number): Promise<number[]> {
-      const arrivals: number[] = []
-      while (arrivals.length < count) {
-        child.send('take')
-        const [some] = await once(child, 'message')
-        arrivals.push(...some)
-        if (some.length === 0) await pause(pauseMs)
-      }
-      return arrivals
+    url: `http://127.0.0.1:${port}/hook`,
+    /** Waits for a number of requests, and returns the time of the last one. */
+    untilArrived(count: number): Promise<number> {
+      const arrived = Promise.withResolvers<number>()
+      left = count
+      resolve = arrived.resolve
+      return arrived.promise
     },
     async [Symbol.asyncDispose]() {
-      child.disconnect()
-      await ended
+      server.closeAllConnections()
+      server.close()
     },
   }
 }

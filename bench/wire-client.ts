@@ -1,13 +1,114 @@
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
 import { connect } from 'node:net'
-import type { Job, Observed } from './wire.ts'
+import { fileURLToPath } from 'node:url'
+import { flushPacket, packet } from '../src/git/protocol/pkt-line.ts'
+import { serverCores } from './isolation.ts'
 
-// A minimal client in a separate process: it sends prepared requests over persistent connections, one at a time on
-// each, and reads only the lengths of responses.
+/** A repository or another resource of a server. */
+export type Target = {
+  url: string
+  authorization?: string | undefined
+  /** Returns the CPU time of the server so far, in ms. */
+  cpuMs: () => number
+}
 
-process.on('message', async (job: Job) => process.send?.(await work(job)))
-process.on('disconnect', () => process.exit())
+export type Request = { method: 'GET' | 'POST'; path: string; body?: Buffer; isV2?: boolean }
 
-async function work({ port, connections, ms, requests }: Job): Promise<Observed> {
+/** Requests to send one after another on each connection, repeatedly for a time; with 0 ms once. */
+type Job = { connections: number; ms: number; requests: Request[] }
+
+/** A job as the client process gets it: complete requests in Latin-1. */
+type Message = { port: number; connections: number; ms: number; requests: string[] }
+
+/** Passes through all requests, in ms; `bytes` is the size of the last body. */
+type Observed = { latencies: number[]; firstBytes: number[]; seconds: number; bytes: number }
+
+const agent = 'agent=git/2.39.5'
+const delimiter = Buffer.from('0001')
+
+/** The advertisement of version 2, and then the refs that begin with one of some prefixes; without any, all. */
+export function listingRequests(...prefixes: string[]): Request[] {
+  const body = Buffer.concat([
+    ...['command=ls-refs\n', agent, 'object-format=sha1'].map(packet),
+    delimiter,
+    ...['peel\n', 'symrefs\n', ...prefixes.map((prefix) => `ref-prefix ${prefix}\n`)].map(packet),
+    flushPacket,
+  ])
+  return [
+    { method: 'GET', path: '/info/refs?service=git-upload-pack', isV2: true },
+    { method: 'POST', path: '/git-upload-pack', body, isV2: true },
+  ]
+}
+
+/** The first request of a push. */
+export const pushAdvertisement: Request[] = [
+  { method: 'GET', path: '/info/refs?service=git-receive-pack' },
+]
+
+/** The last request of a clone of a commit, with an optional depth. */
+export function cloneRequest(commit: string, depth?: number): Request {
+  const options = ['no-progress', 'ofs-delta', `want ${commit}\n`]
+  const body = Buffer.concat([
+    ...['command=fetch', agent, 'object-format=sha1'].map(packet),
+    delimiter,
+    ...[...options, ...(depth ? [`deepen ${depth}`] : []), 'done\n'].map(packet),
+    flushPacket,
+  ])
+  return { method: 'POST', path: '/git-upload-pack', body, isV2: true }
+}
+
+/** The bytes of a request, in Latin-1. */
+export function toText({ url, authorization }: Omit<Target, 'cpuMs'>, request: Request): string {
+  const { host, pathname } = new URL(url)
+  const { method, path, body, isV2 } = request
+  const [, service = ''] = /(git-[a-z]+-pack)/.exec(path) ?? []
+  const lines = [
+    `${method} ${pathname}${path} HTTP/1.1`,
+    `Host: ${host}`,
+    'User-Agent: git/2.39.5',
+    'Accept: */*',
+    ...(authorization ? [`Authorization: ${authorization}`] : []),
+    ...(isV2 ? ['Git-Protocol: version=2'] : []),
+    ...(body
+      ? [`Content-Type: application/x-${service}-request`, `Content-Length: ${body.length}`]
+      : []),
+  ]
+  return `${lines.join('\r\n')}\r\n\r\n${body?.toString('latin1') ?? ''}`
+}
+
+/** Starts a client process that sends prepared requests, and reads only the lengths of responses. */
+export function startWireClient({ onServerCores = false } = {}) {
+  const node = [...(onServerCores ? ['taskset', '-c', serverCores] : []), process.execPath]
+  const [execPath = '', ...execArgv] = node
+  const child = fork(fileURLToPath(import.meta.url), { execPath, execArgv, detached: true })
+  const ended = once(child, 'exit')
+  const failed = ended.then((): never => {
+    throw new Error('The client process ended.')
+  })
+  // An exit is a failure only for callers that wait.
+  failed.catch(() => {})
+  return {
+    async run(target: Omit<Target, 'cpuMs'>, { requests, ...job }: Job): Promise<Observed> {
+      const texts = requests.map((request) => toText(target, request))
+      child.send({ ...job, port: Number(new URL(target.url).port), requests: texts })
+      const [observed] = await Promise.race([once(child, 'message'), failed])
+      return observed
+    },
+    async [Symbol.asyncDispose]() {
+      if (child.connected) child.disconnect()
+      await ended
+    },
+  }
+}
+
+// The rest runs in the client process, so that it costs nothing beside the server and is not delayed by the bench.
+if (import.meta.main) {
+  process.on('message', async (message: Message) => process.send?.(await runJob(message)))
+  process.on('disconnect', () => process.exit())
+}
+
+async function runJob({ port, connections, ms, requests }: Message): Promise<Observed> {
   const observed: Observed = { latencies: [], firstBytes: [], seconds: 0, bytes: 0 }
   const startedAt = performance.now()
   const untilMs = startedAt + ms
@@ -15,17 +116,17 @@ async function work({ port, connections, ms, requests }: Job): Promise<Observed>
     Array.from({ length: connections }, async () => {
       const connection = open(port)
       // The first requests of a connection are not measured.
-      if (ms > 0) for (const request of requests) await connection.ask(request)
+      if (ms > 0) for (const request of requests) await connection.send(request)
       do {
-        const askedAt = performance.now()
-        let first = 0
+        const passStartedAt = performance.now()
+        let firstByte = 0
         for (const request of requests) {
-          const answer = await connection.ask(request)
-          first = answer.firstByteAt - answer.askedAt
-          observed.bytes = answer.bytes
+          const timing = await connection.send(request)
+          firstByte = timing.firstByteAt - timing.sentAt
+          observed.bytes = timing.bytes
         }
-        observed.latencies.push(performance.now() - askedAt)
-        observed.firstBytes.push(first)
+        observed.latencies.push(performance.now() - passStartedAt)
+        observed.firstBytes.push(firstByte)
       } while (performance.now() < untilMs)
       connection.close()
     }),
@@ -34,21 +135,21 @@ async function work({ port, connections, ms, requests }: Job): Promise<Observed>
   return observed
 }
 
-type Answer = { askedAt: number; firstByteAt: number; bytes: number }
+type Timing = { sentAt: number; firstByteAt: number; bytes: number }
 
-const attempts = 3
+const maxAttempts = 3
 
 /** A persistent connection, opened again when a busy server has closed it. */
 function open(port: number) {
   let connection = connectTo(port)
   return {
-    async ask(request: string): Promise<Answer> {
-      const askedAt = performance.now()
+    async send(request: string): Promise<Timing> {
+      const sentAt = performance.now()
       for (let attempt = 1; ; attempt++) {
         try {
-          return { ...(await connection.ask(request)), askedAt }
+          return { ...(await connection.send(request)), sentAt }
         } catch (error) {
-          if (attempt === attempts || !connection.isUnanswered()) throw error
+          if (attempt === maxAttempts || !connection.hasNoResponse()) throw error
           connection = connectTo(port)
         }
       }
@@ -59,32 +160,32 @@ function open(port: number) {
 
 function connectTo(port: number) {
   const socket = connect({ port, host: '127.0.0.1', noDelay: true })
-  let answer = { firstByteAt: 0, bytes: 0 }
-  let settle = Promise.withResolvers<typeof answer>()
+  let response = { firstByteAt: 0, bytes: 0 }
+  let settle = Promise.withResolvers<typeof response>()
   // The next request throws the failure.
   settle.promise.catch(() => {})
   const fail = (error: Error) => settle.reject(error)
   const read = createReader({
     onBody(bytes) {
-      if (answer.bytes === 0) answer.firstByteAt = performance.now()
-      answer.bytes += bytes
+      if (response.bytes === 0) response.firstByteAt = performance.now()
+      response.bytes += bytes
     },
-    onEnd: () => settle.resolve(answer),
+    onEnd: () => settle.resolve(response),
     fail,
   })
   socket.on('data', read)
   socket.on('error', fail)
   socket.on('close', () => fail(new Error(`The server at ${port} closed a connection.`)))
   return {
-    ask(request: string) {
-      answer = { firstByteAt: 0, bytes: 0 }
+    send(request: string) {
+      response = { firstByteAt: 0, bytes: 0 }
       if (socket.destroyed) return settle.promise
       settle = Promise.withResolvers()
       socket.write(request, 'latin1')
       return settle.promise
     },
     /** Whether it was closed before the first byte of a response. */
-    isUnanswered: () => socket.destroyed && answer.bytes === 0,
+    hasNoResponse: () => socket.destroyed && response.bytes === 0,
     close: () => socket.destroy(),
   }
 }
@@ -121,7 +222,7 @@ function createReader({ onBody, onEnd, fail }: Events): (data: Buffer) => void {
   }
 
   function beginBody(head: string) {
-    if (!head.startsWith('HTTP/1.1 200')) fail(new Error(`A server answered ${head}`))
+    if (!head.startsWith('HTTP/1.1 200')) fail(new Error(`A server responded ${head}`))
     isChunked = /^transfer-encoding: *chunked/im.test(head)
     left = Number(/^content-length: *(\d+)/im.exec(head)?.[1] ?? 0)
     phase = isChunked ? 'size' : 'body'

@@ -1,26 +1,22 @@
-import { serverCoreCount, serverCores } from './cores.ts'
-import { interleave } from './measure.ts'
-import { type Growth, watchGrowth } from './memory.ts'
-import { contest, type Effort, type Result } from './operations.ts'
-import { say } from './output.ts'
-import { run } from './program.ts'
-import type { startSubject } from './subject.ts'
+import { join } from 'node:path'
+import { makeProject, type Source } from './fixtures.ts'
+import { publish } from './git-commands.ts'
+import { serverCoreCount, serverCores } from './isolation.ts'
+import { compare, type Effort } from './measure.ts'
+import { largestRows, watchGrowth } from './memory.ts'
+import { print } from './print.ts'
+import { run } from './processes.ts'
+import { bytesRow, type Medians, type Row, timeRow } from './rows.ts'
+import { type Svc, startSvc } from './svc.ts'
 import type { Workspace } from './workspace.ts'
-
-type Subject = Pick<Awaited<ReturnType<typeof startSubject>>, 'startRun' | 'untilEnd' | 'pid'>
-
-/** A repository with workflows: at svc, and as a folder for a peer. */
-type Project = { name: string; path: string }
 
 const queued = 100
 const gigabyte = 1e9
-const lookEveryMs = 50
 
 // The line length of verbose programs.
 const flood = `yes "$(printf '%075d' 0)" | head -c ${gigabyte}`
 
-/** The workflow files of a project, by their paths. */
-export const workflowFiles = {
+const workflowFiles = {
   '.svc/workflows/true.yml': "steps: [{ run: 'true' }]\n",
   '.svc/workflows/flood.yml': `steps:\n  - run: ${flood}\n`,
 }
@@ -30,37 +26,82 @@ const bubblewrap =
   'bwrap --unshare-all --die-with-parent --ro-bind /usr /usr --symlink usr/bin /bin --symlink usr/lib /lib ' +
   '--symlink usr/lib64 /lib64 --proc /proc --dev /dev --bind "$1" /workspace --chdir /workspace'
 
-/** Measures the time from the request for a run to the start of its first step, in ms, on an idle server. */
-export async function measureFirstStep(subject: Subject, { name }: Project, effort: Effort) {
-  say('Measuring: request to first step')
-  const toFirstStep = async () => {
-    // The run reports the start of its step by the same clock.
-    const askedAt = Date.now()
-    const { steps } = await subject.untilEnd(name, await subject.startRun(name, 'true.yml'))
-    const [startedAt] = steps.map((step) => step.startedAt)
-    if (typeof startedAt !== 'number') throw new Error('A run has ended without a step.')
-    return startedAt - askedAt
-  }
-  const { medians, rounds } = await interleave({ contestants: { svc: toFirstStep }, ...effort })
-  return { ms: medians.svc, rounds }
+/** Measures workflow runs, beside bubblewrap alone. */
+export async function measureWorkflows(
+  workspace: Workspace,
+  effort: { firstSteps: number; queues: number; outputs: number; seconds: number },
+): Promise<Row[]> {
+  const { firstSteps, queues, outputs, seconds } = effort
+  print('Starting svc with a runner')
+  const project = await makeProject(workspace, 'project', workflowFiles)
+  const dataDir = join(workspace.folder, 'data-workflows')
+  const upTo = (rounds: number) => ({ rounds, seconds })
+  await using svc = await startSvc({ dataDir })
+  await publish(workspace, svc.host, project)
+  const firstStep = await measureFirstStep(svc, project, upTo(firstSteps))
+  using watched = watchGrowth(svc.pid)
+  const output = await compareOutput(workspace, svc, project, upTo(outputs))
+  const { growth } = watched
+  await svc.stop()
+  // A fresh one: the queue is measured without the memory of the output.
+  await using fresh = await startSvc({ dataDir })
+  const queue = await compareQueue(workspace, fresh, project, upTo(queues))
+  await fresh.stop()
+  return [
+    timeRow('workflows: request to first step', firstStep),
+    timeRow('workflows: 1 GB of output', output),
+    bytesRow('workflows: 1 GB of output, growth of svc', growth.own),
+    ...largestRows(growth),
+    timeRow('workflows: 100 runs', queue),
+  ]
 }
 
-/** Compares many concurrent runs on two cores with as many clones with a step in bubblewrap, two at a time. */
-export async function measureQueue(
-  workspace: Workspace,
-  subject: Subject,
-  { name, path }: Project,
+/** The time from the request for a run to the start of its first step, on an idle server. */
+function measureFirstStep(svc: Svc, { name }: Source, effort: Effort): Promise<Medians> {
+  const toFirstStep = async () => {
+    // The run reports the start of its step by the same clock.
+    const requestedAt = Date.now()
+    const { steps } = await svc.untilEnd(name, await svc.startRun(name, 'true.yml'))
+    const [startedAt] = steps.map((step) => step.startedAt)
+    if (typeof startedAt !== 'number') throw new Error('A run ended without a step.')
+    return startedAt - requestedAt
+  }
+  return compare('request to first step', { svc: toFirstStep }, effort)
+}
+
+/** Compares a step that writes 1 GB with the same in bubblewrap. */
+function compareOutput(
+  { env, signal }: Workspace,
+  svc: Svc,
+  { name, path }: Source,
   effort: Effort,
-): Promise<Result> {
-  const { env, folder, signal } = workspace
+): Promise<Medians> {
+  const script = `${bubblewrap} sh -c "$0" | cat >/dev/null`
+  const contestants = {
+    async svc() {
+      const startedAt = performance.now()
+      await svc.untilEnd(name, await svc.startRun(name, 'flood.yml'))
+      return performance.now() - startedAt
+    },
+    peer: async () => (await run('sh', ['-c', script, flood, path], { env, signal })).elapsedMs,
+  }
+  return compare('1 GB of output by a step', contestants, effort)
+}
+
+/** Compares many concurrent runs with as many clones with a step in bubblewrap, one for each core at a time. */
+function compareQueue(
+  { env, folder, signal }: Workspace,
+  svc: Svc,
+  { name, path }: Source,
+  effort: Effort,
+): Promise<Medians> {
   const one = `git clone --quiet --depth 1 "file://$0" "$1" && ${bubblewrap} sh -e -c true && rm -r "$1"`
   const contestants = {
     async svc() {
       const startedAt = performance.now()
       const ids: string[] = []
-      for (let count = 0; count < queued; count++)
-        ids.push(await subject.startRun(name, 'true.yml'))
-      for (const id of ids) await subject.untilEnd(name, id)
+      for (let count = 0; count < queued; count++) ids.push(await svc.startRun(name, 'true.yml'))
+      for (const id of ids) await svc.untilEnd(name, id)
       return performance.now() - startedAt
     },
     async peer() {
@@ -70,27 +111,5 @@ export async function measureQueue(
       return (await run('taskset', ['-c', serverCores, ...each], options)).elapsedMs
     },
   }
-  return contest(`${queued} runs of true on ${serverCoreCount} cores`, contestants, effort)
-}
-
-/** Compares a step that writes 1 GB with the same in bubblewrap, and measures svc's memory. */
-export async function measureOutput(
-  workspace: Workspace,
-  subject: Subject,
-  { name, path }: Project,
-  effort: Effort,
-): Promise<{ result: Result; growth: Growth }> {
-  const { env, signal } = workspace
-  using watched = watchGrowth(subject.pid, lookEveryMs)
-  const script = `${bubblewrap} sh -c "$0" | cat >/dev/null`
-  const contestants = {
-    async svc() {
-      const startedAt = performance.now()
-      await subject.untilEnd(name, await subject.startRun(name, 'flood.yml'))
-      return performance.now() - startedAt
-    },
-    peer: async () => (await run('sh', ['-c', script, flood, path], { env, signal })).elapsedMs,
-  }
-  const result = await contest('1 GB of output by a step', contestants, effort)
-  return { result, growth: watched.growth }
+  return compare(`${queued} runs on ${serverCoreCount} cores`, contestants, effort)
 }

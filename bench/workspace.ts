@@ -1,7 +1,7 @@
 import { mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type Finished, run } from './program.ts'
+import { type Finished, run } from './processes.ts'
 
 export type Workspace = Awaited<ReturnType<typeof createWorkspace>>
 
@@ -26,9 +26,9 @@ export async function createWorkspace(signal: AbortSignal) {
 
   return {
     folder,
-    /** What programs get of the environment: nothing that this machine's configuration could change. */
+    /** The environment of programs: nothing in it depends on the configuration of this machine. */
     env,
-    /** Aborted when the person at the terminal wants no more. */
+    /** Aborted when the run is interrupted, or takes too long. */
     signal,
 
     /** Runs git in the folder. Rejects when it fails. */
@@ -38,7 +38,7 @@ export async function createWorkspace(signal: AbortSignal) {
       return run('git', [...options, ...args], { env, cwd: folder, input, signal })
     },
 
-    /** Waits until the disk has all that was written. */
+    /** Waits until all written data is on the disk. */
     async sync(): Promise<void> {
       await run('sync', [], { env, signal })
     },
@@ -47,7 +47,7 @@ export async function createWorkspace(signal: AbortSignal) {
   }
 }
 
-/** The same workspace with a git that starts ssh by a command of its own. */
+/** The same workspace with its own ssh command for git. */
 export function withSsh(workspace: Workspace, sshCommand: string): Workspace {
   return {
     ...workspace,

@@ -1,23 +1,52 @@
 import { accessSync, constants, mkdirSync, readFileSync, rmdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { serverCores } from './cores.ts'
+import { run } from './processes.ts'
 
-const attempts = 50
-const attemptMs = 100
+const maxServerCores = 2
 
-let count = 0
+// Read at load time, before the benchmark moves to the cores of clients.
+const allowed = allowedCores()
+
+/** The cores of all servers, in the format of taskset(1). */
+export const serverCores = allowed.slice(0, maxServerCores).join(',')
+
+/** The number of cores of a server. */
+export const serverCoreCount = Math.min(maxServerCores, allowed.length)
+
+/** The other cores are those of clients; on a machine with few, all share. */
+export const clientCores =
+  allowed.length >= 2 * maxServerCores ? allowed.slice(maxServerCores).join(',') : allowed.join(',')
+
+/** Moves this process, and all clients that it starts later, to the cores of clients. */
+export async function moveToClientCores(): Promise<void> {
+  await run('taskset', ['--all-tasks', '-cp', clientCores, `${process.pid}`], {})
+}
+
+function allowedCores(): number[] {
+  const status = readFileSync('/proc/self/status', 'latin1')
+  const [, list = ''] = /^Cpus_allowed_list:\s*(\S+)$/m.exec(status) ?? []
+  return list.split(',').flatMap((range) => {
+    const [from = 0, to = from] = range.split('-').map(Number)
+    return Array.from({ length: to - from + 1 }, (_, index) => from + index)
+  })
+}
+
+const removeAttempts = 50
+const removeRetryMs = 100
+
+let groupCount = 0
 
 /**
  * Runs a server and its descendants on the cores of servers, and in a control group that counts their CPU time,
  * including that of processes that ended without being waited for (cgroups(7), version 2).
  */
-export function createEnclosure() {
-  const group = groups && join(groups, `svc-bench-${process.pid}-${count++}`)
+export function confineServer() {
+  const group = groups && join(groups, `svc-bench-${process.pid}-${groupCount++}`)
   if (group) mkdirSync(group)
   const confined = ['taskset', '-c', serverCores]
   return {
-    /** The prefix of commands that run in the enclosure. */
+    /** The prefix of commands that run in the group. */
     prefix: group
       ? ['sh', '-c', 'echo $$ >"$0" && exec "$@"', join(group, 'cgroup.procs'), ...confined]
       : confined,
@@ -64,8 +93,8 @@ async function remove(group: string): Promise<void> {
       rmdirSync(group)
       return
     } catch (error) {
-      if (attempt === attempts) throw error
-      await pause(attemptMs)
+      if (attempt === removeAttempts) throw error
+      await pause(removeRetryMs)
     }
   }
 }

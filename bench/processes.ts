@@ -1,8 +1,10 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { connect, type NetConnectOpts } from 'node:net'
 import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { pipeline } from 'node:stream/promises'
+import { setTimeout as pause } from 'node:timers/promises'
 
 type Options = {
   env?: NodeJS.ProcessEnv
@@ -59,6 +61,32 @@ export function start([command = '', ...args]: string[], env: NodeJS.ProcessEnv)
       killGroup(child.pid, 'SIGKILL')
     },
   }
+}
+
+const startTimeoutMs = 5000
+const pollIntervalMs = 20
+
+/** Waits until a server listens at each of the addresses. */
+export async function untilListening(
+  addresses: NetConnectOpts[],
+  signal: AbortSignal,
+): Promise<void> {
+  const deadline = performance.now() + startTimeoutMs
+  for (const address of addresses) {
+    while (!(await listens(address))) {
+      const where = 'path' in address ? address.path : `port ${address.port}`
+      if (performance.now() > deadline) throw new Error(`No server listens at ${where}.`)
+      await pause(pollIntervalMs, undefined, { signal })
+    }
+  }
+}
+
+function listens(address: NetConnectOpts): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(address)
+    socket.on('connect', () => resolve(true)).on('error', () => resolve(false))
+    socket.on('connect', () => socket.destroy())
+  })
 }
 
 function killGroup(pid: number | undefined, signal: NodeJS.Signals): void {

@@ -3,9 +3,10 @@ import { join } from 'node:path'
 import type { SshKey } from '../test/support/openssh.ts'
 import { killTree } from '../test/support/processes.ts'
 import { launcher, startService } from '../test/support/service.ts'
-import { createEnclosure } from './enclosure.ts'
-import type { Host } from './host.ts'
-import { run } from './program.ts'
+import { confineServer } from './isolation.ts'
+import type { Host } from './peers.ts'
+import { run } from './processes.ts'
+import type { Target } from './wire-client.ts'
 
 type Options = {
   dataDir: string
@@ -19,11 +20,12 @@ const settings = { SVC_LOG_LEVEL: 'warn', SVC_SSH_PORT: '0', SVC_RUNNER: 'on' }
 /** A completed run. */
 type Run = { steps: { startedAt: number | null }[] }
 
-/** Starts svc, the subject of all measurements, on a data directory that outlives it. */
-export async function startSubject({ dataDir, env, program = launcher }: Options) {
+export type Svc = Awaited<ReturnType<typeof startSvc>>
+
+/** Starts svc on a data directory that outlives it. */
+export async function startSvc({ dataDir, env, program = launcher }: Options) {
   await using starting = new AsyncDisposableStack()
-  const enclosure = starting.use(createEnclosure())
-  const { prefix } = enclosure
+  const { prefix, cpuMs } = starting.use(confineServer())
   const service = await startService({ dataDir, env: { ...settings, ...env }, prefix, program })
   const { admin } = service
   starting.defer(async () => {
@@ -31,9 +33,9 @@ export async function startSubject({ dataDir, env, program = launcher }: Options
     await service.end('SIGKILL')
   })
 
-  async function call(answer: ReturnType<typeof admin.get>) {
-    const { status, text, body } = await answer
-    if (status >= 300) throw new Error(`svc answered ${status}: ${text}`)
+  async function call(response: ReturnType<typeof admin.get>) {
+    const { status, text, body } = await response
+    if (status >= 300) throw new Error(`svc responded ${status}: ${text}`)
     return body
   }
 
@@ -75,20 +77,20 @@ export async function startSubject({ dataDir, env, program = launcher }: Options
 
     pid: service.pid,
     /** Returns the CPU time of svc and its descendants so far, in ms. */
-    cpuMs: enclosure.cpuMs,
+    cpuMs,
     url: service.url,
     adminToken: service.adminToken,
     /** A repository, for requests by the wire client. */
-    target: (name: string) => ({
+    target: (name: string): Target => ({
       url: `${service.url}/repos/${name}.git`,
       authorization: `Basic ${Buffer.from(`git:${service.adminToken}`).toString('base64')}`,
-      cpuMs: enclosure.cpuMs,
+      cpuMs,
     }),
     /** A path of the API, for requests by the wire client. */
-    apiTarget: (path: string) => ({
+    apiTarget: (path: string): Target => ({
       url: `${service.url}${path}`,
       authorization: `Bearer ${service.adminToken}`,
-      cpuMs: enclosure.cpuMs,
+      cpuMs,
     }),
     /** Maintains a repository with `svc repos maintain`. */
     async maintain(name: string): Promise<void> {

@@ -1,0 +1,87 @@
+import { join } from 'node:path'
+import { type Fixtures, makeManyRefs } from './fixtures.ts'
+import {
+  measureBigPush,
+  measureClone,
+  measureFetch,
+  measureListing,
+  measureSmallPush,
+  publish,
+} from './git-commands.ts'
+import { installPeer, startApachePeer, startDaemonPeer, startHttpPeer } from './peers.ts'
+import { print } from './print.ts'
+import { type Medians, type Row, type RowName, timeRow } from './rows.ts'
+import { recordReplies, startStaticServer } from './static-server.ts'
+import { startSvc } from './svc.ts'
+import type { Workspace } from './workspace.ts'
+
+type HttpEffort = {
+  listings: number
+  fetches: number
+  clones: number
+  smallPushes: number
+  bigPushes: number
+  seconds: number
+}
+
+/** Compares svc with git http-backend for a git client, and reading with git daemon as well. */
+export async function measureHttp(
+  workspace: Workspace,
+  fixtures: Fixtures,
+  { seconds, ...effort }: HttpEffort,
+): Promise<Row[]> {
+  const { history } = fixtures
+  const manyRefs = await makeManyRefs(workspace, history, 100_000)
+  print('Starting git http-backend behind nginx and fcgiwrap, and behind Apache; git daemon; svc')
+  await using peer = await startHttpPeer(workspace, await installPeer('http'))
+  const { apache2 } = await installPeer('apache')
+  await using apache = await startApachePeer(workspace, { apache2, repositories: peer.folder })
+  await using daemon = await startDaemonPeer(workspace, peer.folder)
+  await using svc = await startSvc({ dataDir: join(workspace.folder, 'data-http') })
+  const hosts = { svc: svc.host, peer: peer.durable, defaults: peer.defaults }
+  print('Pushing the history to all hosts')
+  const addresses = {
+    svc: await publish(workspace, hosts.svc, history),
+    peer: await publish(workspace, hosts.peer, history),
+    defaults: await publish(workspace, hosts.defaults, history),
+  }
+  const addressesOfManyRefs = {
+    svc: await hosts.svc.copy(manyRefs.name, manyRefs.path),
+    peer: await hosts.peer.copy(manyRefs.name, manyRefs.path),
+  }
+  const { output: tip } = await workspace.git(['-C', history.path, 'rev-parse', history.ref])
+  await using limit = await startStaticServer(await recordReplies(svc.target(history.name), tip))
+  const readAddresses = {
+    svc: addresses.svc,
+    peer: addresses.peer,
+    apache: `${apache.url}/durable/${history.name}.git`,
+    daemon: `${daemon.url}/durable/${history.name}.git`,
+    limit: limit.url,
+  }
+
+  const upTo = (rounds: number) => ({ rounds, seconds })
+  const smallPush = { ...fixtures, ...upTo(effort.smallPushes) }
+  const bigPush = { ...fixtures, ...upTo(effort.bigPushes) }
+  const listing = await measureListing(workspace, readAddresses, upTo(effort.listings))
+  const fetch = await measureFetch(workspace, readAddresses, upTo(effort.fetches))
+  const clone = await measureClone(workspace, readAddresses, upTo(effort.clones))
+  const push = await measureSmallPush(workspace, addresses, smallPush)
+  const pushToManyRefs = await measureSmallPush(workspace, addressesOfManyRefs, smallPush)
+  const pushOfBulk = await measureBigPush(workspace, hosts, bigPush)
+  await svc.stop()
+  return [
+    timeRow('http: ls-remote', listing),
+    besideLimit('http: ls-remote, beside a static reply', listing),
+    timeRow('http: fetch without changes', fetch),
+    besideLimit('http: fetch without changes, beside a static reply', fetch),
+    timeRow('http: clone', clone),
+    timeRow('http: push of a commit', push),
+    timeRow('http: push of a commit to 100,000 refs', pushToManyRefs),
+    timeRow('http: push of 256 MiB', pushOfBulk),
+  ]
+}
+
+/** Most of a short command is the start of git itself. */
+function besideLimit(name: RowName, { values: { svc, limit = Number.NaN }, rounds }: Medians): Row {
+  return timeRow(name, { values: { svc, limit }, rounds })
+}
