@@ -13,8 +13,6 @@ type Options = {
   clock: Clock
 }
 
-export type Identify = ReturnType<typeof createAuthentication>
-
 /** Authenticates requests. Limits the rate of invalid tokens per address; valid ones always work. */
 export function createAuthentication({ authenticate, badTokensPerMinute, clock }: Options) {
   const badTokens = createRateLimiter({

@@ -9,15 +9,14 @@ import type { AddressInfo } from 'node:net'
 import { Readable } from 'node:stream'
 import fastify, { type FastifyReply, type FastifyRequest } from 'fastify'
 import type { Access, AccessWatch } from '../access/access-watch.ts'
-import { requirePermission } from '../access/may.ts'
 import type { Principal } from '../access/principal.ts'
 import type { Clock } from '../base/clock.ts'
 import { newId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
 import { Problem } from '../base/problem.ts'
-import { createRateLimiter } from '../concurrency/rate-limiter.ts'
 import type { Settings } from '../config/settings.ts'
-import { challenge, createAuthentication } from './authentication.ts'
+import { type Caller, createAdmission } from './admission.ts'
+import { challenge } from './authentication.ts'
 import { createClientAddress } from './client-address.ts'
 import { createConnectionErrors, headersMaxBytes } from './client-error.ts'
 import {
@@ -73,16 +72,7 @@ const pathMaxLength = headersMaxBytes
 /** Creates the HTTP server. Each request is checked for token, permission, resource, query and body, in this order. */
 export function createHttpServer(options: Options) {
   const { settings, routes, authenticate, accessWatch, requireSpace, clock } = options
-  const identify = createAuthentication({
-    authenticate,
-    badTokensPerMinute: settings.badTokensPerMinute,
-    clock,
-  })
-  const requests = createRateLimiter({
-    perSecond: settings.requestsPerSecond,
-    burst: settings.requestBurst,
-    clock,
-  })
+  const admit = createAdmission({ settings, authenticate, clock })
   const bodyLimits = {
     maxBytes: settings.jsonBodyMaxBytes,
     timeoutMs: settings.bodySeconds * 1000,
@@ -92,10 +82,10 @@ export function createHttpServer(options: Options) {
   const requestLog = createRequestLog(options)
   const connectionErrors = createConnectionErrors(routes)
   const clientAddress = createClientAddress(settings.trustedProxies)
-  const principals = new WeakMap<IncomingMessage, Principal>()
+  const callers = new WeakMap<IncomingMessage, Caller>()
   const serveStream = createStreams({
     routes,
-    identify,
+    admit,
     clientAddress,
     openRequests,
     accessWatch,
@@ -137,8 +127,7 @@ export function createHttpServer(options: Options) {
     requestLog.record({
       requestId: request.id,
       url: request.url,
-      address: clientAddress(request.raw),
-      principal: principals.get(request.raw),
+      ...callerOf(request),
       isPolling: routeOf(request)?.isPolling ?? false,
       method: request.method,
       route: routeOf(request)?.path ?? 'other',
@@ -175,18 +164,18 @@ export function createHttpServer(options: Options) {
   }
 
   async function serveJson(route: JsonRoute, request: FastifyRequest, reply: FastifyReply) {
-    const address = clientAddress(request.raw)
-    const principal = await identify(request.headers.authorization, address, 'bearer')
-    principals.set(request.raw, principal)
-    limitRate(principal)
-    const { permission } = route
-    requireKind(principal, permission)
-    const isOfRun = permission === 'run'
-    if (permission && !isOfRun) requirePermission(principal, permission)
+    const { permission, find } = route
     const params = paramsOf(route, request)
-    const found = permission && !isOfRun && (await route.find?.({ principal, permission, params }))
+    const admitted = await admit(request.raw, callerOf(request), {
+      scheme: 'bearer',
+      permission: () => permission,
+      find,
+      params,
+      isRateLimited: true,
+    })
+    const { principal, found } = admitted
     // The results of runs are accepted even when the disk is nearly full.
-    if (writing.has(route.method) && !isOfRun) await requireSpace()
+    if (writing.has(route.method) && permission !== 'run') await requireSpace()
     const query = checkQuery(route.query, queryOf(request))
     const body = checkBody(route.body, await readBody(request, reply))
     reply.status(route.status).type(route.produces)
@@ -195,13 +184,12 @@ export function createHttpServer(options: Options) {
       created ??= openRequests.controllerOf(reply.raw)
       return created
     }
-    const required = isOfRun ? undefined : permission
     // `find` of a long-lived route returns a repository or nothing.
-    const repository = (found || undefined) as { id: string } | undefined
+    const repository = found as { id: string } | undefined
     const watch = route.isLongLived
       ? new ResponseWatch(reply.raw, {
           accessWatch,
-          access: { principal, permission: required, repository },
+          access: { principal, permission: admitted.permission, repository },
           abortController: abortController(),
         })
       : undefined
@@ -229,11 +217,12 @@ export function createHttpServer(options: Options) {
     return sendResult(route, { request, reply, result })
   }
 
-  function limitRate({ id }: Principal): void {
-    const retryAfterSeconds = requests.acquire(id)
-    if (retryAfterSeconds <= 0) return
-    const detail = `A token may make ${settings.requestsPerSecond} requests a second.`
-    throw new Problem('too_many_requests', detail, { retryAfterSeconds })
+  function callerOf({ raw }: FastifyRequest): Caller {
+    const known = callers.get(raw)
+    if (known) return known
+    const caller = { address: clientAddress(raw), principal: undefined }
+    callers.set(raw, caller)
+    return caller
   }
 
   async function readBody(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
@@ -338,18 +327,6 @@ function sendResult(
 
 function assertLongLived({ method, path, isLongLived }: JsonRoute): void {
   if (!isLongLived) throw new Error(`${method} ${path} is not declared as long-lived`)
-}
-
-// The token of a run is accepted only by routes of that run.
-function requireKind({ kind }: Principal, permission: JsonRoute['permission']): void {
-  const isFine = permission === 'run' ? kind === 'run' : kind === 'token' || permission === 'runner'
-  if (isFine && !(kind === 'run' && permission !== 'run')) return
-  throw new Problem(
-    'permission_missing',
-    permission === 'run'
-      ? 'This requires the token of a run.'
-      : 'The token of a run is valid only for that run.',
-  )
 }
 
 function routeOf(request: FastifyRequest): Route | undefined {

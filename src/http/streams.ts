@@ -1,10 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { AccessWatch } from '../access/access-watch.ts'
-import { requirePermission } from '../access/may.ts'
-import type { Principal } from '../access/principal.ts'
 import { newId } from '../base/ids.ts'
 import { Problem } from '../base/problem.ts'
-import { challenge, type Identify } from './authentication.ts'
+import type { Admit, Caller } from './admission.ts'
+import { challenge } from './authentication.ts'
 import type { ClientAddress } from './client-address.ts'
 import {
   closeAfterReading,
@@ -24,14 +23,12 @@ import { ResponseWatch } from './watch-response.ts'
 
 type Dependencies = {
   routes: Route[]
-  identify: Identify
+  admit: Admit
   clientAddress: ClientAddress
   openRequests: Pick<OpenRequests, 'controllerOf'>
   accessWatch: AccessWatch
   requestLog: RequestLog
 }
-
-type Caller = { address: string; principal: Principal | undefined }
 
 type Matched = { route: StreamRoute; params: Record<string, string>; query: URLSearchParams }
 
@@ -40,7 +37,7 @@ type Matched = { route: StreamRoute; params: Record<string, string>; query: URLS
  * such a response. Returns whether a request is for one of these routes.
  */
 export function createStreams(dependencies: Dependencies) {
-  const { routes, identify, clientAddress, openRequests, accessWatch, requestLog } = dependencies
+  const { routes, admit, clientAddress, openRequests, accessWatch, requestLog } = dependencies
   const streams = routes.filter((route) => route.kind === 'stream')
 
   function match({ method, url: target = '' }: IncomingMessage): Matched | undefined {
@@ -64,11 +61,13 @@ export function createStreams(dependencies: Dependencies) {
     response: ServerResponse,
   ): Promise<void> {
     const { headers } = request
-    const principal = await identify(headers.authorization, caller.address, 'basic-or-bearer')
-    caller.principal = principal
-    const permission = route.permissionFor(query)
-    requirePermission(principal, permission)
-    const found = await route.find({ principal, permission, params })
+    const { principal, permission, found } = await admit(request, caller, {
+      scheme: 'basic-or-bearer',
+      permission: () => route.permissionFor(query),
+      find: route.find,
+      params,
+      isRateLimited: false,
+    })
     assertParameters(query, route.parameters)
     if (route.consumes !== undefined && headers['content-type'] !== route.consumes) {
       throw new Problem('unsupported_media_type', `Send the body as ${route.consumes}.`)
@@ -80,7 +79,8 @@ export function createStreams(dependencies: Dependencies) {
     const abortController = openRequests.controllerOf(response)
     const exchange = { request, response, query, principal, found, signal: abortController.signal }
     if (!route.isLongLived) return route.serve(exchange)
-    const access = { principal, permission, repository: found }
+    // What `find` of these routes returns.
+    const access = { principal, permission, repository: found as { id: string } }
     await new ResponseWatch(response, { accessWatch, access, abortController }).guard(
       route.serve(exchange),
     )

@@ -40,7 +40,7 @@ test('the token of a run is for that run alone', async () => {
   }
   const claiming = { name: 'x', version: '1', labels: [], isolation: 'none', waitSeconds: 0 }
   assert.equal((await first.own.post('/runner/claim', claiming)).status, 403)
-  await assert.rejects(git('/', ['ls-remote', first.own.remote('site')]), /permission/i)
+  await assert.rejects(git('/', ['ls-remote', first.own.remote('site')]), /valid only for that run/)
   for (const run of [first, second]) await run.tell(...wholeRun())
 })
 

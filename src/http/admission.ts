@@ -1,0 +1,91 @@
+import type { IncomingMessage } from 'node:http'
+import { requirePermission } from '../access/may.ts'
+import type { Permission } from '../access/permissions.ts'
+import type { Principal } from '../access/principal.ts'
+import type { Clock } from '../base/clock.ts'
+import { Problem } from '../base/problem.ts'
+import { createRateLimiter } from '../concurrency/rate-limiter.ts'
+import type { PlainSettings } from '../config/settings.ts'
+import { createAuthentication, type Scheme } from './authentication.ts'
+import type { FindRequest } from './route.ts'
+
+/** The client of a request. The principal is set as soon as it is known, for the request log. */
+export type Caller = { address: string; principal: Principal | undefined }
+
+/** What a route requires of its callers. */
+type Requirements = {
+  scheme: Scheme
+  /** Called for an authenticated request. Undefined where any token is accepted, `run` where only that of a run is. */
+  permission: () => Permission | 'run' | undefined
+  /** Finds what the path names, and checks the caller's access to it. */
+  find: ((request: FindRequest) => Promise<unknown>) | undefined
+  params: Record<string, string>
+  /** Whether requests of one token are limited; Git requests have limiters of their own. */
+  isRateLimited: boolean
+}
+
+/** A caller with its permission, and what `find` returned. */
+type Admitted = {
+  principal: Principal
+  permission: Permission | undefined
+  found: unknown
+}
+
+/**
+ * Admits a request: authenticates its token, checks the rate and the permission, and finds what the path names. Nothing
+ * else of a request is looked at before, so a forbidden caller gets no validation errors. Throws Problems.
+ */
+export type Admit = (
+  request: IncomingMessage,
+  caller: Caller,
+  requirements: Requirements,
+) => Promise<Admitted>
+
+type Dependencies = {
+  settings: Pick<PlainSettings, 'badTokensPerMinute' | 'requestsPerSecond' | 'requestBurst'>
+  authenticate: (token: string) => Promise<Principal | undefined>
+  clock: Clock
+}
+
+/** Creates the one way in for API and Git requests. */
+export function createAdmission({ settings, authenticate, clock }: Dependencies): Admit {
+  const { badTokensPerMinute, requestsPerSecond, requestBurst } = settings
+  const identify = createAuthentication({ authenticate, badTokensPerMinute, clock })
+  const requests = createRateLimiter({ perSecond: requestsPerSecond, burst: requestBurst, clock })
+
+  function limitRate({ id }: Principal): void {
+    const retryAfterSeconds = requests.acquire(id)
+    if (retryAfterSeconds <= 0) return
+    const detail = `A token may make ${requestsPerSecond} requests a second.`
+    throw new Problem('too_many_requests', detail, { retryAfterSeconds })
+  }
+
+  return async ({ headers }, caller, requirements) => {
+    const { scheme, find, params, isRateLimited } = requirements
+    const principal = await identify(headers.authorization, caller.address, scheme)
+    caller.principal = principal
+    if (isRateLimited) limitRate(principal)
+    const permission = requirements.permission()
+    requireKind(principal, permission)
+    if (permission === undefined || permission === 'run')
+      return { principal, permission: undefined, found: undefined }
+    requirePermission(principal, permission)
+    return { principal, permission, found: await find?.({ principal, permission, params }) }
+  }
+}
+
+// The token of a run is for reports on that run; no other route accepts it.
+function requireKind(
+  { kind }: Principal,
+  permission: ReturnType<Requirements['permission']>,
+): void {
+  const isAccepted =
+    permission === 'run' ? kind === 'run' : kind === 'token' || permission === 'runner'
+  if (isAccepted && !(kind === 'run' && permission !== 'run')) return
+  throw new Problem(
+    'permission_missing',
+    permission === 'run'
+      ? 'This requires the token of a run.'
+      : 'The token of a run is valid only for that run.',
+  )
+}
