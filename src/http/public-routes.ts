@@ -1,4 +1,5 @@
 import { Type } from 'typebox'
+import { once } from '../base/once.ts'
 import { toDocsPage } from './docs-page.ts'
 import { named } from './named-schemas.ts'
 import { toOpenApi } from './openapi.ts'
@@ -14,10 +15,10 @@ type Options = {
 /** Adds the public routes: health, the OpenAPI document and the documentation page. */
 export function withPublicRoutes(routes: Route[], { version, baseUrl, health }: Options): Route[] {
   // Created once: they are expensive, and need no authentication.
-  const openApi = lazily(
+  const openApi = once(
     () => `${JSON.stringify(toOpenApi({ routes: all, version, baseUrl: baseUrl() }))}\n`,
   )
-  const docs = lazily(() => toDocsPage(all, version))
+  const docs = once(() => toDocsPage(all, version))
   const all: Route[] = [
     {
       ...page,
@@ -64,11 +65,3 @@ const Health = named(
   'Health',
   Type.Object({ status: Type.String({ description: '`ok` or `storage_full`' }) }),
 )
-
-function lazily(make: () => string): () => string {
-  let made: string | undefined
-  return () => {
-    made ??= make()
-    return made
-  }
-}

@@ -1,3 +1,4 @@
+import { once } from '../base/once.ts'
 import type { Metrics } from './metrics.ts'
 
 export type LaterMetrics = ReturnType<typeof createMetricsLater>
@@ -8,16 +9,13 @@ const afterMs = 300
 export function createMetricsLater(options: { version: string }) {
   const waiting: ((metrics: Metrics) => void)[] = []
   let metrics: Metrics | undefined
-  let loading: Promise<Metrics> | undefined
 
-  function load(): Promise<Metrics> {
-    loading ??= import('./metrics.ts').then(({ createMetrics }) => {
-      metrics = createMetrics(options)
-      for (const apply of waiting.splice(0)) apply(metrics)
-      return metrics
-    })
-    return loading
-  }
+  const load = once(async () => {
+    const { createMetrics } = await import('./metrics.ts')
+    metrics = createMetrics(options)
+    for (const apply of waiting.splice(0)) apply(metrics)
+    return metrics
+  })
 
   function record<
     K extends

@@ -1,5 +1,6 @@
 import { type Clock, dayMs } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
+import { once } from '../base/once.ts'
 import { Problem, type ProblemCode, toProblem } from '../base/problem.ts'
 import type { Notifier } from '../concurrency/notifier.ts'
 import type { Database } from '../database/database.ts'
@@ -206,7 +207,7 @@ export function createTriggers(dependencies: Dependencies) {
     const payload = pushPayload(update, { commits: [head], head }, context)
     const isDefault = update.ref === `refs/heads/${context.repository.defaultBranch}`
     const isSkipped = skipPattern.test(head.message)
-    const changed = lazily(() => changedPaths(directory, update))
+    const changed = once(() => changedPaths(directory, update))
     const planned: PlannedRun[] = []
     const schedules: ScheduleRow[] = []
     for (const path of paths) {
@@ -373,12 +374,4 @@ function toStartFields(
   actor: RunSpec['actor'],
 ) {
   return { repository: { id, name, owner }, actor, ref, commit, inputs: {} }
-}
-
-function lazily<T>(make: () => Promise<T>): () => Promise<T> {
-  let created: Promise<T> | undefined
-  return () => {
-    created ??= make()
-    return created
-  }
 }
