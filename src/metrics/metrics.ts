@@ -1,4 +1,5 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import { within } from '../base/timeouts.ts'
 
 export type Metrics = ReturnType<typeof createMetrics>
 
@@ -171,10 +172,6 @@ export function createMetrics({ version }: { version: string }) {
   }
 }
 
-async function withTimeout<T>(reading: Promise<T>): Promise<T | number> {
-  const timeout = Promise.withResolvers<number>()
-  const timer = setTimeout(() => timeout.resolve(Number.NaN), readTimeoutMs)
-  return Promise.race([reading.catch(() => Number.NaN), timeout.promise]).finally(() =>
-    clearTimeout(timer),
-  )
+function withTimeout<T>(reading: Promise<T>): Promise<T | number> {
+  return within(readTimeoutMs, reading).catch(() => Number.NaN)
 }
