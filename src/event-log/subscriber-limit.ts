@@ -1,5 +1,6 @@
 import type { Principal } from '../access/principal.ts'
 import { Problem } from '../base/problem.ts'
+import { createQuota } from '../concurrency/quota.ts'
 
 const maxPerToken = 100
 const maxOverall = 1000
@@ -7,25 +8,15 @@ const retryAfterSeconds = 10
 
 /** Limits the requests that wait for events, since each holds a connection for as long as its client likes. */
 export function createSubscriberLimit() {
-  const byToken = new Map<string, number>()
-  let overall = 0
+  const quota = createQuota({ overall: maxOverall, perKey: maxPerToken })
 
   return {
     /** Counts one more request of a token, until disposed. Throws `too_many_followers`. */
     acquire({ id }: Principal): Disposable {
-      const own = byToken.get(id) ?? 0
-      if (own >= maxPerToken) throw tooMany(`A token can have ${maxPerToken} requests`)
-      if (overall >= maxOverall) throw tooMany(`The server can have ${maxOverall} requests`)
-      byToken.set(id, own + 1)
-      overall++
-      return {
-        [Symbol.dispose]() {
-          const left = (byToken.get(id) ?? 0) - 1
-          if (left > 0) byToken.set(id, left)
-          else byToken.delete(id)
-          overall--
-        },
-      }
+      const place = quota.acquire(id)
+      if (place === 'per-key') throw tooMany(`A token can have ${maxPerToken} requests`)
+      if (place === 'overall') throw tooMany(`The server can have ${maxOverall} requests`)
+      return place
     },
   }
 }

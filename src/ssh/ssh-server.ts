@@ -2,6 +2,7 @@ import { type AddressInfo, createServer, type Socket } from 'node:net'
 import type { HostKey } from 'ssh2/lib/protocol/Protocol.js'
 import type { Log } from '../base/log.ts'
 import { networkOf } from '../base/network.ts'
+import { createQuota } from '../concurrency/quota.ts'
 import type { PlainSettings } from '../config/settings.ts'
 import { createConnection, type SshSession } from './connection.ts'
 import { toDisconnectPacket } from './disconnect-packet.ts'
@@ -30,6 +31,10 @@ const lingerMs = 1000
 // Beyond so many at once, who is refused is not told why.
 const refusedMost = 200
 const stopping = 'The server is stopping'
+const quotaTexts = {
+  'per-key': 'You have too many connections; close some',
+  overall: 'Too many connections; try again in a moment',
+}
 
 type Client = { isServing: () => boolean; end: (why: string) => void }
 type Admitted = { address: string; client: Client; place: Disposable }
@@ -42,9 +47,12 @@ export function createSshServer<Identity>(options: Options<Identity>) {
     overall: settings.sshUnauthenticated,
   })
   const clients = new Set<Client>()
-  const connections = new Map<string, number>()
+  // A quarter per user, so that none can take all.
+  const quota = createQuota({
+    overall: settings.sshConnections,
+    perKey: Math.max(1, Math.floor(settings.sshConnections / 4)),
+  })
   const note = createRateLimitedLog(log)
-  let connected = 0
   let refused = 0
   let isStopping = false
 
@@ -111,12 +119,12 @@ export function createSshServer<Identity>(options: Options<Identity>) {
       clearTimeout(loginTimer)
       place[Symbol.dispose]()
       if (socket.destroyed) return
-      leave = join(nameOf(identity))
-      const refusal = refusalOf(nameOf(identity))
-      if (refusal) {
-        transport.end(disconnectReasons.tooManyConnections, refusal)
+      const admitted = quota.acquire(nameOf(identity))
+      if (typeof admitted === 'string') {
+        transport.end(disconnectReasons.tooManyConnections, quotaTexts[admitted])
         return
       }
+      leave = () => admitted[Symbol.dispose]()
       connection = createConnection({
         transport,
         identity,
@@ -150,26 +158,6 @@ export function createSshServer<Identity>(options: Options<Identity>) {
       leave()
       if (!connection) note({ address, ...userauth.summary() }, 'ssh login failed')
     })
-  }
-
-  /** Counts a connection of somebody; what is returned takes it out. */
-  function join(name: string): () => void {
-    connections.set(name, (connections.get(name) ?? 0) + 1)
-    connected += 1
-    return () => {
-      connected -= 1
-      const left = (connections.get(name) ?? 1) - 1
-      if (left === 0) connections.delete(name)
-      else connections.set(name, left)
-    }
-  }
-
-  // Nobody gets all, unless there is but one.
-  function refusalOf(name: string): string | undefined {
-    const most = Math.max(1, Math.floor(settings.sshConnections / 4))
-    if ((connections.get(name) ?? 0) > most) return 'You have too many connections; close some'
-    if (connected > settings.sshConnections) return 'Too many connections; try again in a moment'
-    return undefined
   }
 
   return {
