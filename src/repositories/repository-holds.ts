@@ -1,4 +1,5 @@
 import type { Log } from '../base/log.ts'
+import { createSingleFlight } from '../concurrency/single-flight.ts'
 import type { Ended } from '../git/process/git-process.ts'
 import type { Directories } from './directories.ts'
 
@@ -17,7 +18,9 @@ type Dependencies = { directories: Directories; log: Log; startedAt: number }
  * does so only when it exits normally.
  */
 export function createRepositoryHolds({ directories, log, startedAt }: Dependencies) {
-  const cleanUps = new Map<string, Promise<void>>()
+  const share = createSingleFlight<void>()
+  // Repositories without leftovers of earlier processes.
+  const clean = new Set<string>()
   /** The holds on each repository, each with a promise of its release. */
   const holds = new Map<string, Map<Hold, Promise<void>>>()
   const dirty = new Set<string>()
@@ -27,18 +30,16 @@ export function createRepositoryHolds({ directories, log, startedAt }: Dependenc
       const removed = await directories.cleanUp(id, startedAt)
       if (removed.length > 0)
         log.info({ repositoryId: id, removed }, 'leftovers of a killed git removed')
+      clean.add(id)
     } catch (error) {
       // The leftovers may be harmless; the next push tries again.
-      cleanUps.delete(id)
       log.warn({ err: error, repositoryId: id }, 'leftovers of a killed git not removed')
     }
   }
 
   /** Cleans a repository up once in the life of this server: stale locks would block pushes. */
-  function ensureClean(id: string): Promise<void> {
-    const cleaned = cleanUps.get(id) ?? cleanUp(id)
-    cleanUps.set(id, cleaned)
-    return cleaned
+  async function ensureClean(id: string): Promise<void> {
+    if (!clean.has(id)) await share(id, () => cleanUp(id))
   }
 
   async function release(id: string, hold: Hold): Promise<void> {
@@ -48,9 +49,8 @@ export function createRepositoryHolds({ directories, log, startedAt }: Dependenc
     holds.delete(id)
     // Without holds, all temporary files are leftovers.
     if (!dirty.delete(id)) return
-    const cleaned = cleanUp(id)
-    cleanUps.set(id, cleaned)
-    await cleaned
+    clean.delete(id)
+    await ensureClean(id)
   }
 
   return {
