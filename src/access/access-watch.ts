@@ -1,5 +1,6 @@
 import { forEachConcurrently } from '../base/for-each-concurrently.ts'
 import { Problem, type ProblemKind, problems } from '../base/problem.ts'
+import { createPoller, type Poller } from '../concurrency/poller.ts'
 import type { Permission } from './permissions.ts'
 import type { Principal } from './principal.ts'
 
@@ -44,31 +45,27 @@ const losses = new Set<ProblemKind>(['unauthenticated', 'forbidden', 'not-found'
  */
 export function createAccessWatch({ recheck }: Options) {
   const handles = new Set<Handle>()
-  let timer: NodeJS.Timeout | undefined
-  let isChecking = false
+  // Undefined while there are no responses.
+  let poller: Poller | undefined
 
-  async function checkAll(): Promise<void> {
+  async function checkAll(): Promise<number> {
+    const startedAt = performance.now()
     if (handles.size === 0) {
-      clearInterval(timer)
-      timer = undefined
+      void poller?.[Symbol.asyncDispose]()
+      poller = undefined
     }
-    if (isChecking) return
-    isChecking = true
     const dependents = Map.groupBy(
       [...handles].flatMap((handle) =>
         (handle.watched?.access ?? []).map((access) => ({ handle, access })),
       ),
       ({ access }) => keyOf(access),
     )
-    try {
-      await forEachConcurrently(maxConcurrentRechecks, dependents.values(), async (group) => {
-        const [first] = group
-        const problem = first && (await lossOf(first.access))
-        if (problem) for (const { handle } of group) remove(handle)?.end(problem)
-      })
-    } finally {
-      isChecking = false
-    }
+    await forEachConcurrently(maxConcurrentRechecks, dependents.values(), async (group) => {
+      const [first] = group
+      const problem = first && (await lossOf(first.access))
+      if (problem) for (const { handle } of group) remove(handle)?.end(problem)
+    })
+    return startedAt + recheckIntervalMs - performance.now()
   }
 
   async function lossOf(access: Access): Promise<Problem | undefined> {
@@ -95,7 +92,13 @@ export function createAccessWatch({ recheck }: Options) {
     add(watched: WatchedResponse): Handle {
       const handle: Handle = { watched }
       handles.add(handle)
-      timer ??= setInterval(() => void checkAll(), recheckIntervalMs).unref()
+      poller ??= createPoller({
+        intervalMs: recheckIntervalMs,
+        run: checkAll,
+        onError(error) {
+          throw error
+        },
+      })
       return handle
     },
 

@@ -4,6 +4,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import type { Log } from '../../base/log.ts'
 import { reachable } from '../../base/network.ts'
+import { within } from '../../base/timeouts.ts'
+import { createPoller, type Poller } from '../../concurrency/poller.ts'
 import { type PlainSettings, type Settings, withoutSecrets } from '../../config/settings.ts'
 import { endOrphans, ownerVariable } from '../../git/process/orphans.ts'
 import { connectRpc, type Wire } from '../../rpc/rpc.ts'
@@ -44,7 +46,7 @@ const program = fileURLToPath(new URL(`../../ssh-main${extname(import.meta.url)}
 const restartAfterMs = 1000
 const exitWaitMs = 2000
 const pingIntervalMs = 10_000
-const maxUnansweredPings = 3
+const pingTimeoutMs = 30_000
 
 /** The SSH user for clients with a key; clients without one use the anonymous user. */
 export const sshUser = 'svc'
@@ -72,7 +74,7 @@ export async function startSshProcess(options: Options): Promise<SshProcess> {
   const settings = withoutSecrets(options.settings)
   const owner = sshOwner(settings.dataDir)
   let isStopping = false
-  let pinging: NodeJS.Timeout | undefined
+  let pinging: Poller | undefined
   let current = spawnProcess()
   const listening = await current.theirs.start({ settings, port: wantedPort, path })
   if ('fault' in listening) {
@@ -81,7 +83,7 @@ export async function startSshProcess(options: Options): Promise<SshProcess> {
   }
   const { host, port } = listening
   void keepRunning()
-  pinging = setInterval(ping, pingIntervalMs).unref()
+  pinging = createPoller({ intervalMs: pingIntervalMs, run: ping, onError() {} })
 
   function spawnProcess() {
     // A separate session: Ctrl-C is for the main process, and the kernel schedules by session (autogroup, sched(7)).
@@ -106,7 +108,7 @@ export async function startSshProcess(options: Options): Promise<SshProcess> {
         })
       },
     )
-    return { child, side, ended, theirs: remote.theirs, unanswered: 0 }
+    return { child, side, ended, theirs: remote.theirs }
   }
 
   async function keepRunning(): Promise<void> {
@@ -137,21 +139,19 @@ export async function startSshProcess(options: Options): Promise<SshProcess> {
   }
 
   // A process that does not respond is killed, and then restarted.
-  function ping(): void {
-    const pinged = current
-    pinged.unanswered += 1
-    if (pinged.unanswered > maxUnansweredPings) pinged.child.kill('SIGKILL')
-    pinged.theirs.ping().then(
-      () => {
-        pinged.unanswered = 0
-      },
-      () => {}, // It has ended: keepRunning restarts it.
-    )
+  async function ping(): Promise<void> {
+    const { child, theirs } = current
+    try {
+      await within(pingTimeoutMs, theirs.ping())
+    } catch {
+      // It may have ended already.
+      child.kill('SIGKILL')
+    }
   }
 
   async function end(): Promise<void> {
     isStopping = true
-    clearInterval(pinging)
+    void pinging?.[Symbol.asyncDispose]()
     const { child, ended } = current
     if (child.connected) child.disconnect()
     const timer = setTimeout(() => child.kill('SIGKILL'), exitWaitMs)
