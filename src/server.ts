@@ -23,7 +23,7 @@ import { createMaintenance } from './maintenance/maintenance.ts'
 import { startMaintenanceLoop } from './maintenance/maintenance-loop.ts'
 import { startSweeping } from './maintenance/sweeping.ts'
 import { addGauges } from './metrics/gauges.ts'
-import { createMetricsLater, type LaterMetrics } from './metrics/later.ts'
+import { createMetrics, type Metrics } from './metrics/metrics.ts'
 import { metricsRoutes } from './metrics/metrics-routes.ts'
 import { importOwner } from './repositories/import-job.ts'
 import { importRoutes } from './repositories/import-routes.ts'
@@ -71,7 +71,7 @@ export async function startService(options: Options): Promise<RunningService> {
   const app = await openServedApp(options, starting)
   const { db, address, tokens, workflows, imports } = app
 
-  const metrics = createMetricsLater({ version })
+  const metrics = createMetrics({ version })
   const requireParts = createRequireParts(app)
   const repositoryHolds = createRepositoryHolds({
     directories: app.directories,
@@ -242,7 +242,7 @@ async function cleanUpRepositories({ app, repositoryHolds, log, signal }: CleanU
 type RouteParts = {
   app: App
   gitServer: GitServer
-  metrics: LaterMetrics
+  metrics: Metrics
   version: string
   requireParts: () => Promise<void>
 }
@@ -278,7 +278,7 @@ type WorkParts = {
   gitServer: GitServer
   ssh: Awaited<ReturnType<GitServer['startSsh']>>
   repositoryHolds: RepositoryHolds
-  metrics: LaterMetrics
+  metrics: Metrics
   /** The address of the server on this machine. */
   url: string
   signal: AbortSignal
@@ -291,7 +291,6 @@ async function startWork(parts: WorkParts) {
   const { settings, log, path, environment, version } = options
   const { db, git, directories, freeSpace, clock, faultPoint, workflows, webhooks, imports } = app
   git.prepare()
-  metrics.prepare()
   const maintenance = createMaintenance({
     db,
     git,

@@ -1,7 +1,7 @@
 import type { Clock } from '../base/clock.ts'
 import type { FreeSpace } from '../config/free-space.ts'
 import type { Database } from '../database/database.ts'
-import type { LaterMetrics } from './later.ts'
+import type { Metrics } from './metrics.ts'
 import {
   countPendingDeliveries,
   countRepositories,
@@ -34,7 +34,7 @@ type GaugeSources = {
 
 /** Adds the metrics that are read at each scrape. */
 export function addGauges(
-  metrics: Pick<LaterMetrics, 'gauge' | 'counter'>,
+  metrics: Pick<Metrics, 'gauge' | 'counter'>,
   { db, clock, freeSpace, gitServer, ssh, maintenance, workflows }: GaugeSources,
 ): void {
   const limiterCounts = (field: keyof LimiterCounts) => async () => {
@@ -45,7 +45,7 @@ export function addGauges(
     main: read(gitServer.count()),
     ...(ssh && { ssh: read(await ssh.count()) }),
   })
-  const gauges: Parameters<LaterMetrics['gauge']>[0][] = [
+  const gauges: Parameters<Metrics['gauge']>[0][] = [
     {
       name: 'svc_git_processes',
       help: 'Running git processes, by the process that started them.',

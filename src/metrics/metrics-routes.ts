@@ -1,11 +1,11 @@
 import { Type } from 'typebox'
 import { type JsonRoute, route } from '../http/route.ts'
-import type { LaterMetrics } from './later.ts'
+import type { Metrics } from './metrics.ts'
 
 // The text format of Prometheus, https://prometheus.io/docs/instrumenting/exposition_formats/
 const contentType = 'text/plain; version=0.0.4; charset=utf-8'
 
-export function metricsRoutes({ render }: Pick<LaterMetrics, 'render'>): JsonRoute[] {
+export function metricsRoutes({ render }: Pick<Metrics, 'render'>): JsonRoute[] {
   return [
     route('GET', '/metrics', {
       operationId: 'getMetrics',
