@@ -237,7 +237,7 @@ onEachDatabase((fresh, engine) => {
         ['healthy', false, 1],
       ],
     )
-    assert.match(shown[0]?.disabledReason ?? '', /secret could not be opened .*Set another one/)
+    assert.match(shown[0]?.disabledReason ?? '', /secret could not be opened .*Set a new one/)
     const [delivery] = await one.list(lost)
     assert.deepEqual([delivery?.status, delivery?.dueAt], ['failed', null])
     assert.match(delivery?.fault ?? '', /was disabled before/)

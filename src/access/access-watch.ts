@@ -7,9 +7,9 @@ import type { Principal } from './principal.ts'
 /** The access that a long-lived response depends on. */
 export type Access = {
   principal: Principal
-  /** Undefined where any live principal will do. */
+  /** Undefined if any valid principal suffices. */
   permission?: Permission | undefined
-  /** The repository that it is about, if any. */
+  /** The repository, if any. */
   repository?: { id: string } | undefined
 }
 
@@ -78,8 +78,8 @@ export function createAccessWatch({ recheck }: Options) {
     }
   }
 
-  // A Set replaces its table from time to time. One that had grown old keeps all that it held from young collections,
-  // so what it holds is no more than a handle: with whole responses these took twice as long.
+  // An old table of a Set keeps its entries alive through young garbage collections, so the entries are small handles:
+  // with whole responses, collections took twice as long.
   function remove(handle: Handle): WatchedResponse | undefined {
     const { watched } = handle
     handle.watched = undefined

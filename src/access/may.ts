@@ -2,7 +2,7 @@ import { Problem } from '../base/problem.ts'
 import type { Permission } from './permissions.ts'
 import type { Principal } from './principal.ts'
 
-/** What decides about access to a repository: who owns it, and whether the asker is a collaborator. */
+/** The standing of a principal in a repository: its owner, and whether the principal is a collaborator. */
 export type Standing = { ownerUsername: string; isCollaborator: boolean }
 
 export function isAdmin(principal: Principal): boolean {
@@ -14,10 +14,10 @@ export function holds(principal: Principal, permission: Permission): boolean {
   return principal.permissions.has(permission) || isAdmin(principal)
 }
 
-/** Refuses a principal that does not hold a permission. */
+/** Throws `permission_missing` if a principal lacks a permission. */
 export function requirePermission(principal: Principal, permission: Permission): void {
   if (holds(principal, permission)) return
-  throw new Problem('permission_missing', `This needs the permission ${permission}.`)
+  throw new Problem('permission_missing', `This requires the permission ${permission}.`)
 }
 
 /** Whether a principal passes the owner checks of a repository. */
@@ -25,12 +25,12 @@ export function mayOwn(principal: Principal, { ownerUsername }: Standing): boole
   return isAdmin(principal) || principal.username === ownerUsername
 }
 
-/** Whether every repository exists for a principal. */
+/** Whether a principal can see every repository. */
 export function maySeeAll(principal: Principal): boolean {
   return isAdmin(principal) || principal.kind === 'anonymous'
 }
 
-/** Whether a repository exists for a principal at all. */
+/** Whether a principal can see a repository. */
 export function maySee(principal: Principal, standing: Standing): boolean {
   return maySeeAll(principal) || mayOwn(principal, standing) || standing.isCollaborator
 }

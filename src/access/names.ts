@@ -3,7 +3,7 @@ import { Type } from 'typebox'
 const shape = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/
 const reserved = new Set(['import', 'health'])
 
-/** Whether a text may name a repository. */
+/** Whether a text is a valid repository name. */
 export function isRepositoryName(text: string): boolean {
   return (
     shape.test(text) &&
@@ -26,10 +26,10 @@ export const RepositoryName = Type.String({
     '[A-Za-z0-9][A-Za-z0-9._-]{0,99}$',
 })
 
-/** What a kind of text must be, for JSON schemas and for the command line alike. */
+/** The form of a text, for JSON schemas and the command line. */
 export type TextForm = { description: string; pattern: string; maxLength: number }
 
-/** Usernames, of tokens and collaborators. `.` and `..` could not be named in an address. */
+/** Usernames of tokens and collaborators. `.` and `..` would be path segments of a URL. */
 export const usernameForm: TextForm = {
   description: '1 to 64 of A-Z a-z 0-9 . _ - @, and not "." or ".."',
   pattern: '^(?!\\.{1,2}$)[A-Za-z0-9._@-]{1,64}$',
@@ -38,7 +38,7 @@ export const usernameForm: TextForm = {
 
 const usernameShape = new RegExp(usernameForm.pattern)
 
-/** Whether a text may be a username. */
+/** Whether a text is a valid username. */
 export function isUsername(text: string): boolean {
   return usernameShape.test(text)
 }
@@ -53,10 +53,10 @@ export const tokenNameForm: TextForm = {
 export const Username = Type.String(usernameForm)
 export const TokenName = Type.String(tokenNameForm)
 
-/** How long a token or an SSH key may last. */
+/** The lifetime of tokens and SSH keys. */
 export const maxExpiryDays = 3650
 
-/** The `expiresInDays` of a new token or SSH key; `usual` says what applies when it is omitted. */
+/** The `expiresInDays` of a new token or SSH key; `usual` describes the default. */
 export function expiresInDays(usual: string) {
   return Type.Unsafe<number | null>({
     type: ['integer', 'null'],

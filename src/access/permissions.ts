@@ -1,4 +1,4 @@
-/** Every permission that a token can hold. They are independent of each other; `admin` implies all. */
+/** All permissions. They are independent of each other; `admin` implies all. */
 export const permissions = [
   'repo:read',
   'repo:write',
@@ -17,7 +17,7 @@ export const permissions = [
 
 export type Permission = (typeof permissions)[number]
 
-/** What a token may do when nothing is said at its creation. */
+/** The permissions of a token that is created without any. */
 export const defaultPermissions: Permission[] = ['repo:read', 'repo:write']
 
 export function isPermission(text: string): text is Permission {

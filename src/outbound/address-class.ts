@@ -1,23 +1,22 @@
 import ipaddr from 'ipaddr.js'
 
-/** An IP address, as ipaddr.js holds it. */
+/** An IP address of ipaddr.js. */
 export type Ip = ipaddr.IPv4 | ipaddr.IPv6
 
-/** A range of IP addresses: its first one, and how many bits all of them share. */
+/** A range of IP addresses: the first one, and the prefix length. */
 export type IpRange = [Ip, number]
 
 export type AddressClass = 'external' | keyof typeof special
 
 /**
- * What is special about addresses, by the registries of IANA for IPv4 and IPv6
- * (https://www.iana.org/assignments/iana-ipv4-special-registry and -ipv6-), those for multicast, and RFC 4291. Their
- * smaller blocks that are reachable from everywhere, such as relays and sinks, are reserved here too: no
- * repository and no webhook is there. The first class that has an address counts.
+ * The special address ranges of IANA's registries for IPv4 and IPv6
+ * (https://www.iana.org/assignments/iana-ipv4-special-registry and -ipv6-) and for multicast, and of RFC 4291. Globally
+ * reachable blocks within them, such as relays and sinks, also count as reserved. The first matching class applies.
  */
 const special = {
   loopback: ['127.0.0.0/8', '::1/128'],
-  // Metadata services of clouds, which hand out credentials: AWS, Azure, Google, Alibaba,
-  // Scaleway. All of them answer at 169.254.169.254, too.
+  // Metadata services of clouds, which issue credentials: AWS, Azure, Google, Alibaba, Scaleway. All of them also use
+  // 169.254.169.254.
   metadata: [
     'fd00:ec2::/32',
     '168.63.129.16/32',
@@ -57,17 +56,17 @@ const ranges = Object.fromEntries(
   ]),
 )
 
-// All else in IPv6 is unassigned, deprecated or special.
+// The rest of IPv6 is unassigned, deprecated or special.
 const assigned: IpRange = ipaddr.parseCIDR('2000::/3')
 
-/** The class of an address itself; `addressesIn` finds IPv4 addresses embedded in it. */
+/** Returns the class of an address; `addressesIn` finds IPv4 addresses embedded in it. */
 export function classOf(ip: Ip): AddressClass {
   const isAssigned = ip.kind() === 'ipv4' || isIn(ip, assigned)
-  // The names of the ranges are the keys of the table.
+  // The keys of the table are the classes.
   return ipaddr.subnetMatch(ip, ranges, isAssigned ? 'external' : 'reserved') as AddressClass
 }
 
-/** Whether an address is in a range; one of IPv4 never is in one of IPv6. */
+/** Whether an address is in a range of the same IP version. */
 export function isIn(ip: Ip, [first, bits]: IpRange): boolean {
   return ip.kind() === first.kind() && ip.match(first, bits)
 }

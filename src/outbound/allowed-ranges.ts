@@ -6,7 +6,7 @@ import { toHost } from './host.ts'
 const words = ['external', 'private', 'loopback'] as const
 type Word = (typeof words)[number]
 
-/** What may be connected to, as plain data: classes of addresses, ranges of them as CIDRs, and names. */
+/** Allowed destinations: classes of addresses, CIDRs, and host names. */
 export type Allowed = {
   classes: readonly Word[]
   ranges: readonly string[]
@@ -18,7 +18,7 @@ type Entry = { word: Word } | { range: string } | { name: string }
 export const allowedForm =
   'hosts, IP addresses, CIDRs and the words external, private and loopback, separated by commas; or none'
 
-/** Reads a list of what may be connected to; undefined when an entry is not accepted. */
+/** Parses a list of allowed destinations; undefined if an entry is invalid. */
 export function parseAllowed(text: string): Allowed | undefined {
   const entries = parseEntries(text)
   if (entries.some((entry) => typeof entry === 'string')) return undefined
@@ -29,17 +29,17 @@ export function parseAllowed(text: string): Allowed | undefined {
   }
 }
 
-/** What is wrong with the first entry that is not accepted, as the beginning of a sentence. */
+/** Describes the first invalid entry, as the beginning of a sentence. */
 export function allowedFault(text: string): string | undefined {
   return parseEntries(text).find((entry) => typeof entry === 'string')
 }
 
-/** What may be connected to when nothing is said: all the world, and this machine while the world cannot reach the service. */
+/** The default: the public internet, and this machine unless the service is reachable from outside. */
 export function defaultAllowed(listening: {
   host: string
   sshHost: string
   sshPort: number | 'off'
-  /** The public address; with one that is not of this machine, a proxy brings the world in. */
+  /** The public address; another host than this machine means that a proxy exposes the service. */
   baseUrl: string | undefined
 }): Allowed {
   const { host, sshHost, sshPort, baseUrl } = listening
@@ -68,7 +68,7 @@ function parseEntries(text: string): (Entry | string)[] {
   return list.map(parseEntry)
 }
 
-// An entry, or why it is none.
+// The parsed entry, or why it is invalid.
 function parseEntry(text: string): Entry | string {
   const shown = JSON.stringify(text)
   const word = words.find((one) => one === text.toLowerCase())
@@ -88,7 +88,7 @@ function parseEntry(text: string): Entry | string {
 
 function parseAddress(text: string, address: string): Entry | string {
   const ip = ipaddr.parse(address)
-  // Who writes 010.0.0.1 is likely to mean another address than the one that it is.
+  // 010.0.0.1 is octal, which is probably not what was meant.
   const isPlain = ip.kind() === 'ipv6' || text === address
   if (!isPlain) return `${JSON.stringify(text)} is an unusual way to write ${address}`
   return toRange([ip, ip.toByteArray().length * 8], text)

@@ -4,7 +4,7 @@ import { type Ip, type IpRange, isIn } from './address-class.ts'
 type Bytes = readonly number[]
 type Embedding = { range: IpRange; read: (bytes: Bytes) => ipaddr.IPv4[] }
 
-// IPv6 addresses that stand for IPv4 ones: who sends to the one reaches the others.
+// IPv6 addresses that embed IPv4 ones, to which packets may be translated.
 const embeddings: Embedding[] = [
   // IPv4-mapped (RFC 4291, section 2.5.5.2) and IPv4-translated (RFC 7915).
   embedding('::ffff:0:0/96', (bytes) => [at(bytes, 12)]),
@@ -27,20 +27,17 @@ const embeddings: Embedding[] = [
 const compatible: IpRange = ipaddr.parseCIDR('::/96')
 const loopbackOrNone: IpRange = ipaddr.parseCIDR('::/127')
 
-/**
- * The addresses that an address has to be judged by, all of them: itself, unless it only stands for IPv4
- * addresses, and those.
- */
+/** Returns all addresses that must be allowed to connect to an address: embedded IPv4 addresses, and usually itself. */
 export function addressesIn(ip: Ip): Ip[] {
   if (ip instanceof ipaddr.IPv4) return [ip]
   const bytes = ip.toByteArray()
-  // IPv4-compatible (RFC 4291, section 2.5.5.1), of which :: and ::1 are none.
+  // IPv4-compatible (RFC 4291, section 2.5.5.1), except :: and ::1.
   if (isIn(ip, compatible) && !isIn(ip, loopbackOrNone)) return [at(bytes, 12)]
   const embedded = embeddings.find(({ range }) => isIn(ip, range))?.read(bytes)
   return [...(embedded ?? [ip]), ...readIsatap(bytes)]
 }
 
-/** Whether all addresses of a range only stand for IPv4 addresses. */
+/** Whether all addresses of a range only represent IPv4 addresses. */
 export function isEmbedding([first, bits]: IpRange): boolean {
   const isCompatible = isIn(first, compatible) && !isIn(first, loopbackOrNone)
   return isCompatible || embeddings.some(({ range }) => isIn(first, range) && bits >= range[1])
@@ -56,9 +53,8 @@ function at(bytes: Bytes, ...places: number[]): ipaddr.IPv4 {
   return new ipaddr.IPv4(all.map((place) => bytes[place] ?? 0))
 }
 
-// How long the prefix is, and so where the address is, each network chooses for itself (RFC 6052, section
-// 2.2; byte 8 is left out). Bytes that one reading takes for padding are 0.0.0.0/8 to another, where no
-// translator sends anything.
+// Each network chooses the prefix length, and so the position of the address (RFC 6052, section 2.2; byte 8 is skipped).
+// Wrong positions yield padding: 0.0.0.0/8, to which no translator sends.
 function readLocalNat64(bytes: Bytes): ipaddr.IPv4[] {
   const all = [at(bytes, 6, 7, 9, 10), at(bytes, 7, 9, 10, 11), at(bytes, 9), at(bytes, 12)]
   const likely = all.filter((ip) => ip.octets[0] !== 0)

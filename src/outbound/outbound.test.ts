@@ -282,7 +282,7 @@ test('what a refusal says to add is accepted, and is enough', async () => {
 test('a host that cannot be found is told apart from one that is no host', async () => {
   const { outbound } = open('external', { 'empty.example': [] })
   const tell = (host: string) => refusal(outbound.resolve(host), 'outbound_unresolved')
-  assert.match(await tell('nowhere.example'), /^The host "nowhere.example" is not known/)
+  assert.match(await tell('nowhere.example'), /^The host "nowhere.example" is unknown/)
   assert.match(await tell('empty.example'), /^The host "empty.example" has no address/)
   assert.match(await tell('fe80::1%eth0'), /^"fe80::1%eth0" is no host name or address/)
   assert.match(await tell('a b\n'), /^"a b\\n" is no host name or address/)
@@ -319,8 +319,8 @@ test('a resolver that fails or does not answer is not waited for without end', a
     refusal(silent.resolve('a.example'), 'outbound_unresolved'),
   )
   const sentences = await Promise.all(all)
-  assert.match(sentences[0] ?? '', /did not answer in time for "a.example"/)
-  assert.match(sentences.at(-1) ?? '', /Too many names are being looked up/)
+  assert.match(sentences[0] ?? '', /did not respond in time for "a.example"/)
+  assert.match(sentences.at(-1) ?? '', /Too many concurrent name lookups/)
   assert.equal(lookups, 32)
 })
 

@@ -12,12 +12,12 @@ export type Outbound = ReturnType<typeof createOutbound>
 
 type Dependencies = {
   allow: Allowed
-  /** All addresses of a name, in the order in which they are to be tried. */
+  /** Returns all addresses of a name, in the order in which to try them. */
   lookup: (name: string) => Promise<{ address: string }[]>
   lookupTimeoutMs?: number
 }
 
-// One that is given up may keep a thread of Node's waiting for as long as the system's resolver does.
+// After the timeout, a lookup still blocks a thread of Node until the system's resolver returns.
 const maxLookups = 32
 const maxAddresses = 16
 
@@ -35,7 +35,7 @@ const phrases: Record<AddressClass, string> = {
   reserved: 'a reserved address',
 }
 
-/** Judges where the service may connect to for its users: what they name may be nearer to it than to them. */
+/** Decides where the service may connect for its users: hosts that they name may be in its internal network. */
 export function createOutbound({ allow, lookup, lookupTimeoutMs = 10_000 }: Dependencies) {
   const classes = new Set<AddressClass>(allow.classes)
   const names = new Set(allow.names)
@@ -48,7 +48,9 @@ export function createOutbound({ allow, lookup, lookupTimeoutMs = 10_000 }: Depe
 
   async function lookUp(name: string): Promise<Ip[]> {
     if (lookups >= maxLookups) {
-      throw unresolved(`Too many names are being looked up, so "${name}" was not; try again later.`)
+      throw unresolved(
+        `Too many concurrent name lookups; "${name}" was not looked up. Try again later.`,
+      )
     }
     lookups += 1
     const answer = lookup(name).finally(() => {
@@ -57,14 +59,13 @@ export function createOutbound({ allow, lookup, lookupTimeoutMs = 10_000 }: Depe
     const found = await within(lookupTimeoutMs, answer, () => notInTime(name)).catch((error) => {
       throw error instanceof Problem ? error : toUnresolved(name, error)
     })
-    // A zone id only says by which network card an address is reached; it stays link-local.
+    // A zone id only names the network interface; the address is link-local.
     return found.map(({ address }) => ipaddr.process(address.replace(/%.*/s, '')))
   }
 
   /**
-   * The addresses of a host, in the order in which to try them. A caller must connect to
-   * these and not ask for the name again: its next answer may be another. One address that is not allowed
-   * forbids the whole name. Throws `outbound_forbidden` and `outbound_unresolved`.
+   * Resolves a host to its addresses, in the order in which to try them. The caller must connect to these and not
+   * resolve the name again, which may give others. A name with any forbidden address is forbidden. Throws `outbound_forbidden` and `outbound_unresolved`.
    */
   async function resolve(text: string): Promise<[string, ...string[]]> {
     const host = toHost(text)
@@ -77,7 +78,7 @@ export function createOutbound({ allow, lookup, lookupTimeoutMs = 10_000 }: Depe
     }
     const { name } = host
     const isNamed = names.has(name)
-    // A name server learns the name that it is queried for.
+    // A query reveals the name to the name server.
     if (!isNamed && !allowsAddresses) throw forbiddenName(name)
     const found = await lookUp(name)
     const fault = isNamed ? undefined : found.map(findFault).find((ip) => ip !== undefined)
@@ -90,14 +91,14 @@ export function createOutbound({ allow, lookup, lookupTimeoutMs = 10_000 }: Depe
   return {
     resolve,
 
-    /** What connects to the host of an address, for as long as it lives to the addresses that were checked now. */
+    /** Creates an agent for the host of a URL, which connects only to the addresses checked now. */
     async agentFor({ protocol, hostname }: URL): Promise<Agent> {
       return pinnedAgent(protocol, await resolve(hostname))
     },
   }
 }
 
-// The address itself stays unsaid: who names a host need not learn the numbers of the network that it is in.
+// Without the address, which would reveal the internal network.
 function forbidden(host: string, fault: Ip, entry: string): Problem {
   const addressClass = classOf(fault)
   const hasWord = ['external', 'private', 'loopback'].includes(addressClass)
@@ -121,12 +122,12 @@ function unresolved(detail: string, cause?: unknown): Problem {
 }
 
 function notInTime(name: string): Problem {
-  return unresolved(`The name servers did not answer in time for "${name}"; try again later.`)
+  return unresolved(`The name servers did not respond in time for "${name}"; try again later.`)
 }
 
 function toUnresolved(name: string, error: unknown): Problem {
   const isUnknown = error instanceof Error && 'code' in error && error.code === 'ENOTFOUND'
   return isUnknown
-    ? unresolved(`The host "${name}" is not known; check its spelling.`, error)
+    ? unresolved(`The host "${name}" is unknown; check its spelling.`, error)
     : unresolved(`The host "${name}" could not be looked up; try again later.`, error)
 }

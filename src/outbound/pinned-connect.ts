@@ -12,15 +12,12 @@ type Destination = {
   timeoutMs: number
 }
 
-/** There was no connection in time. */
+/** Connecting took too long. */
 export class ConnectTimeoutError extends Error {
   override readonly name = 'ConnectTimeoutError'
 }
 
-/**
- * Connects to a host, but only to addresses of it that were checked; for https its certificate is that of the name,
- * and the connection is there when TLS is.
- */
+/** Connects to a host at one of the checked addresses. For https, this includes TLS and the check of the certificate. */
 export async function connectPinned(destination: Destination): Promise<Socket> {
   const { protocol, hostname, port, addresses, timeoutMs } = destination
   const [first] = addresses
@@ -31,7 +28,7 @@ export async function connectPinned(destination: Destination): Promise<Socket> {
     ? connectTls({
         ...where,
         ALPNProtocols: ['http/1.1'],
-        // An address is no name that TLS could ask for; its certificate is checked all the same.
+        // SNI has no IP addresses; the certificate is checked all the same.
         ...(!isAddress && { servername: hostname }),
       })
     : connectTcp(where)

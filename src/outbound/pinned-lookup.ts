@@ -1,6 +1,6 @@
 import { isIPv6, type LookupFunction } from 'node:net'
 
-/** Answers each question for a host with addresses that were found before. */
+/** Creates a `lookup` function that always returns the given addresses. */
 export function pinnedLookup(addresses: readonly [string, ...string[]]): LookupFunction {
   const found = addresses.map((address) => ({ address, family: isIPv6(address) ? 6 : 4 }))
   return (_host, { all }, answer) => {

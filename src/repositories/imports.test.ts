@@ -36,7 +36,7 @@ onEachDatabase((fresh) => {
     const imports = world.createImports()
     const { ended } = await imports.start(admin, wanted)
     world.failLookup()
-    await assert.rejects(ended, /"slow.example.com" is not known/)
+    await assert.rejects(ended, /"slow.example.com" is unknown/)
     world.pass(dayMs)
     await imports.sweep()
     assert.equal((await findFailedImport(db, 'x'))?.faultCode, 'outbound_unresolved')

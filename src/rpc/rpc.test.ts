@@ -52,8 +52,8 @@ test('what was asked of a process that is gone fails, then and later', async () 
   using pair = connect()
   const asked = pair.theirs.never()
   pair.close()
-  await assert.rejects(asked, /gone/)
-  await assert.rejects(pair.theirs.double(1), /gone/)
+  await assert.rejects(asked, /has exited/)
+  await assert.rejects(pair.theirs.double(1), /has exited/)
 })
 
 function connect() {

@@ -1,9 +1,9 @@
 import { Problem, type ProblemCode, toProblem } from '../base/problem.ts'
 
-/** Functions that another process can call: what they take and return is copied (structured clone). */
+/** Functions that another process can call. Arguments and results are copied (structured clone). */
 export type Functions = Record<string, (...values: never[]) => Promise<unknown>>
 
-/** One end of a connection between two processes, which carries any value that can be cloned. */
+/** One end of a connection between two processes, which transfers cloneable values. */
 export type Wire = {
   send: (message: unknown) => void
   onMessage: (take: (message: unknown) => void) => void
@@ -14,22 +14,22 @@ type Message =
   | { kind: 'result'; id: number; value: unknown }
   | { kind: 'fault'; id: number; fault: Fault }
 
-/** A Problem, as it can be cloned. */
+/** A Problem in cloneable form. */
 type Fault = { code: ProblemCode; detail: string; retryAfterSeconds: number | undefined }
 
 type Waiting = { resolve: (value: unknown) => void; reject: (error: unknown) => void }
 
 type Options = {
   wire: Wire
-  /** What the other process may call here. */
+  /** The functions that the other process can call. */
   ours: Functions
-  /** Called with what a function of ours failed with that is not a Problem. */
+  /** Called with errors of our functions that are not Problems. */
   onFault: (error: unknown) => void
 }
 
 /**
- * Lets two processes call each other's functions, as many at once as they like. A Problem that a function
- * throws is thrown to its caller; of any other fault the caller learns no more than a client would.
+ * Lets two processes call each other's functions, any number concurrently. A Problem is rethrown to the caller; any other
+ * error becomes an internal error without details.
  */
 export function connectRpc<Theirs extends Functions>({ wire, ours, onFault }: Options) {
   const waiting = new Map<number, Waiting>()
@@ -37,7 +37,7 @@ export function connectRpc<Theirs extends Functions>({ wire, ours, onFault }: Op
   let isClosed = false
 
   wire.onMessage((received) => {
-    // The other process runs this same program.
+    // The other process runs the same program.
     const message = received as Message
     if (isClosed) return
     if (message.kind === 'call') void answer(message)
@@ -47,7 +47,7 @@ export function connectRpc<Theirs extends Functions>({ wire, ours, onFault }: Op
   async function answer({ id, name, values }: Extract<Message, { kind: 'call' }>): Promise<void> {
     try {
       const call = Object.hasOwn(ours, name) ? ours[name] : undefined
-      if (!call) throw new Error(`There is no function ${name} to be called.`)
+      if (!call) throw new Error(`There is no function ${name} to call.`)
       const value = await call(...values)
       if (!isClosed) wire.send({ kind: 'result', id, value } satisfies Message)
     } catch (error) {
@@ -76,7 +76,7 @@ export function connectRpc<Theirs extends Functions>({ wire, ours, onFault }: Op
   }
 
   return {
-    // Each function that is asked for becomes a call by its name; the type says which there are.
+    // Every property is a remote call; the type limits the names.
     theirs: new Proxy({} as Theirs, {
       get:
         (_, name) =>
@@ -84,7 +84,7 @@ export function connectRpc<Theirs extends Functions>({ wire, ours, onFault }: Op
           call(String(name), values),
     }),
 
-    /** The other process is gone: pending calls fail. */
+    /** Fails pending calls, because the other process has exited. */
     close(): void {
       isClosed = true
       for (const { reject } of waiting.values()) reject(gone())
@@ -98,5 +98,5 @@ function toThrown({ code, detail, retryAfterSeconds }: Fault): Problem {
 }
 
 function gone(): Error {
-  return new Error('The other process is gone.')
+  return new Error('The other process has exited.')
 }

@@ -8,7 +8,7 @@ import { type KeyUse, listKeyUses, type SealedTable } from './sealed-store.ts'
 
 const maxNamed = 3
 
-/** The keys with which secrets are sealed and which are not on the ring: with any, no server should start. */
+/** The keys of stored secrets that are not configured. A server must not start if there are any. */
 export async function findUnknownKeys(
   db: Db,
   { keyIds }: Vault,
@@ -19,8 +19,8 @@ export async function findUnknownKeys(
 }
 
 /**
- * Refuses keys that do not open every secret: a wrong key would otherwise be noticed by a run, long after new
- * secrets were sealed with it. Without any key a server may start, for nothing can get worse.
+ * Checks that the keys open every secret. A wrong key would otherwise be noticed only by a run, after new secrets were
+ * sealed with it. A server without any key may start.
  */
 export async function assertKeysOpen(
   db: Db,
@@ -37,7 +37,7 @@ export async function assertKeysOpen(
   throw new SettingsError(`${source}: ${describeUnknown(unknown)} ${unknownFix}${hint}`)
 }
 
-// Who has just set a variable may not know that the data directory has had a key all along.
+// A new variable may hide the key that the data directory already has.
 async function whereElse(unknown: KeyUse[], { dataDir }: KeySettings): Promise<string> {
   const own = { dataDir, encryptionKey: undefined, encryptionKeyFile: undefined }
   const { keys, source } = await readEncryptionKeys(own).catch(() => ({ keys: noKeys, source: '' }))
@@ -48,7 +48,7 @@ async function whereElse(unknown: KeyUse[], { dataDir }: KeySettings): Promise<s
 
 const noKeys = new Sensitive<Buffer[]>([])
 
-/** How many secrets cannot be opened, and for want of which keys. */
+/** Describes how many secrets cannot be opened, and the missing keys. */
 export function describeUnknown(unknown: KeyUse[]): string {
   const count = unknown.reduce((sum, use) => sum + use.count, 0)
   const secrets = count === 1 ? '1 secret is' : `${count} secrets are`
@@ -58,6 +58,5 @@ export function describeUnknown(unknown: KeyUse[]): string {
   return `${secrets} sealed with ${keys}: ${ids.join(', ')}.`
 }
 
-/** What to do about it. */
 export const unknownFix =
-  'Give the old key after the new one, or give these secrets up: svc secrets rotate --discard-unreadable.'
+  'Add the old key after the new one, or delete these secrets: svc secrets rotate --discard-unreadable.'

@@ -13,12 +13,12 @@ import {
 } from './sealed-store.ts'
 import { keyMissing } from './secrets.ts'
 
-/** A secret that no key opens, and why, as the end of a sentence. */
+/** A secret that no key opens; `fault` is the end of a sentence. */
 type Unreadable = { repoName: string; name: string; fault: string }
 
 export type Rotated = {
   resealed: number
-  /** How many no key opens, the first of them by name, and how many of them were deleted. */
+  /** The number that no key opens, the names of the first ones, and how many of them were deleted. */
   unreadable: number
   named: Unreadable[]
   discarded: number
@@ -30,7 +30,7 @@ type Dependencies = {
   clock: Clock
   vault: () => Promise<Vault>
   faultPoint: FaultPoint
-  /** Called when a webhook has lost its signing secret: what was to be signed must not be sent without. */
+  /** Called when the signing secret of a webhook was deleted: its deliveries must not be sent unsigned. */
   disableWebhook: (
     tx: Db,
     webhook: { id: string; repositoryId: string },
@@ -39,11 +39,11 @@ type Dependencies = {
 }
 
 type Options = {
-  /** Who deletes what no key opens; without one it stays. */
+  /** Deletes secrets that no key opens, on behalf of this principal; undefined keeps them. */
   discardsAs?: Actor
   /** Called with the number of secrets resealed so far. */
   report: (resealed: number) => void
-  /** Ends it early: what was sealed anew stays so. */
+  /** Stops early; secrets that were resealed stay so. */
   signal: AbortSignal
 }
 
@@ -52,16 +52,15 @@ const maxPasses = 10
 const maxNamed = 10
 
 const lostSecret =
-  'Its signing secret could not be opened any more and was deleted. Set another one, and enable it.'
+  'Its signing secret could not be opened any more and was deleted. Set a new one, and enable it.'
 
-/** Brings all secrets, those of workflows and those of webhooks, to the first key, so that no other is needed any more. */
+/** Reseals all secrets, of workflows and of webhooks, with the first key, so that the others can be removed. */
 export function createRotation(dependencies: Dependencies) {
   const { db, publish, clock, vault, faultPoint, disableWebhook } = dependencies
 
   /**
-   * Reseals with the first key every secret that another key has sealed. Each row is its own transaction and is
-   * updated only if it is unchanged, so a kill at any time loses nothing, and concurrent writers wait for one row at
-   * most and are not overwritten. Throws `encryption_key_missing`.
+   * Reseals every secret of another key. Each row is a transaction and is updated only if unchanged, so a kill loses
+   * nothing, and concurrent changes are not overwritten. Throws `encryption_key_missing`.
    */
   async function rotate({ discardsAs, report, signal }: Options): Promise<Rotated> {
     const opened = await vault()
@@ -86,7 +85,7 @@ export function createRotation(dependencies: Dependencies) {
         if (named.length < maxNamed) named.push({ repoName, name, fault: found.fault })
         if (discardsAs && (await discard(discardsAs, row))) discarded++
       }
-      // Done when a pass finds nothing to do: secrets may be written behind a running pass.
+      // Until a pass finds nothing: secrets may be saved during a pass.
       if (!isChanged) return { resealed, unreadable, named, discarded }
     }
     throw new Error(

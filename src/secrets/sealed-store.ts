@@ -1,6 +1,6 @@
 import type { Db } from '../database/schema.ts'
 
-/** The tables with sealed values, every one, and the version of the database that each came with. */
+/** All tables with sealed values, and the database version that introduced each. */
 export const sealedTables = [
   { table: 'secrets', version: 9 },
   { table: 'webhookSecrets', version: 11 },
@@ -8,10 +8,10 @@ export const sealedTables = [
 
 export type SealedTable = (typeof sealedTables)[number]['table']
 
-/** Sealed values of one key, and how many of them there are. */
+/** The number of values that a key has sealed. */
 export type KeyUse = { keyId: string; count: number }
 
-/** A value as it is stored; repository and name are the place that it is sealed for. */
+/** A sealed value; it is bound to its repository and name. */
 export type SealedRow = {
   table: SealedTable
   id: string
@@ -20,11 +20,11 @@ export type SealedRow = {
   name: string
   sealedValue: Uint8Array
   keyId: string
-  /** Of a signing secret: whose, and whether a newer one has taken its place. */
+  /** For a signing secret: its webhook, and whether a newer one has replaced it. */
   webhook: { id: string; isReplaced: boolean } | undefined
 }
 
-/** The keys with which values are sealed, those of most values first. */
+/** The keys of sealed values, the most used first. */
 export async function listKeyUses(
   db: Db,
   of: readonly SealedTable[] = allTables,
@@ -46,7 +46,7 @@ const allTables = sealedTables.map(({ table }) => table)
 
 type Page = { after: string; limit: number; notOf?: string }
 
-/** Values of a table after an id, with the names of their repositories; `notOf` leaves out those of one key. */
+/** Lists the values of a table after an id, with the names of their repositories; `notOf` excludes a key. */
 export function listSealed(db: Db, table: SealedTable, page: Page): Promise<SealedRow[]> {
   return table === 'secrets' ? listSecrets(db, page) : listSigningSecrets(db, page)
 }
@@ -87,12 +87,12 @@ async function listSigningSecrets(
   }))
 }
 
-/** The name for which the signing secrets of a webhook are sealed; no secret of a workflow can have it. */
+/** The name to which the signing secrets of a webhook are bound; no workflow secret can have it. */
 export function nameOfSigningSecret(webhookId: string): string {
   return `webhook ${webhookId}`
 }
 
-/** Seals a value anew, if it is still as it was read; what it says stays. */
+/** Replaces a sealed value, if it is unchanged since it was read. */
 export async function updateSealed(
   db: Db,
   { table, id, sealedValue: former }: Pick<SealedRow, 'table' | 'id' | 'sealedValue'>,
@@ -108,7 +108,7 @@ export async function updateSealed(
   return row !== undefined
 }
 
-/** Deletes a value, if it is still as it was read. */
+/** Deletes a value, if it is unchanged since it was read. */
 export async function deleteSealed(
   db: Db,
   { table, id, sealedValue }: Pick<SealedRow, 'table' | 'id' | 'sealedValue'>,

@@ -1,9 +1,9 @@
-/** Whether a text has the form of a name; one that was taken since may still be the name of an old secret. */
+/** Whether a text has the form of a name. Old secrets may have names that are reserved by now. */
 export function isSecretName(text: string): boolean {
   return shape.test(text)
 }
 
-/** Why a text cannot name a secret, as the end of a sentence; undefined when it can. */
+/** Why a text is not a valid name, as the end of a sentence; undefined if it is. */
 export function faultOfSecretName(name: string): string | undefined {
   if (!isSecretName(name)) return `is not accepted; it takes ${secretNameForm}.`
   const upper = name.toUpperCase()
@@ -21,22 +21,22 @@ export function faultOfSecretName(name: string): string | undefined {
   )
 }
 
-/** What may name a secret, but for the names that are taken. */
+/** The form of names; reserved names are not accepted. */
 export const secretNameForm =
   '1 to 100 letters, digits and underscores, of which the first is no digit'
 
 const shape = /^[A-Za-z_][A-Za-z0-9_]{0,99}$/
 
-// What is set for each step, in any case: GitHub's names know no case.
+// Variables that are set for each step, in upper or lower case: names are case-insensitive on GitHub.
 const takenPrefixes = /^(SVC|GITHUB|RUNNER)_/
 
-// A name with one of these endings is a credential, with any beginning: no program runs or loads its value.
+// Names with these suffixes are credentials: no program executes or loads their values.
 const credential = /_(KEY|TOKEN|SECRET|PASS|PASSWORD|PASSPHRASE|USERNAME|LOGIN|AUTH|PAT)$/
 
-// Families of variables whose value makes a program load or run something: they could change what existing steps do,
-// and so reveal other secrets. No such list is complete.
+// Variables that make a program load or execute their value: they could change existing steps, and so reveal other
+// secrets. Such a list is never complete.
 const steering = [
-  // The loader, the C library and what it allocates with.
+  // The dynamic loader, the C library and its allocators.
   /^(LD|DYLD|MALLOC|GLIBC)_/,
   /^(GCONV_PATH|GETCONF_DIR|LOCPATH|NLSPATH|HOSTALIASES|LOCALDOMAIN|RES_OPTIONS)$/,
   // Options of any program: TAR_OPTIONS, JAVA_OPTS, XZ_OPT, GOFLAGS, MAVEN_ARGS.
@@ -44,13 +44,13 @@ const steering = [
   /(OPTS|RAKEOPT)(_[0-9]+)?$/,
   /FLAGS$/,
   /^(GZIP|BZIP|BZIP2|ZIPOPT|ZIPINFO|ZIPINFOOPT|UNZIP|UNZIPOPT|RSYNC_[A-Z_]+)$/,
-  // Where libraries, headers and classes are found.
+  // Search paths of libraries, headers and classes.
   /(LIBRARY_PATH|INCLUDE_PATH|CLASSPATH|MANPATH|INFOPATH|FPATH|CPATH|LIBPATH)$/,
   /^(PKG_CONFIG|CCACHE|DISTCC|SCCACHE)_?/,
   /(LOAD_PATH|AWKPATH|MODULEPATH|SHLIB_PATH|COMPILER_PATH|EXEC_PREFIX|PLTCOLLECTS)$/,
-  // Files that a program reads at its start, and commands that it runs: PSQLRC, BAT_CONFIG_PATH, FZF_DEFAULT_COMMAND.
+  // Configuration files and commands of programs: PSQLRC, BAT_CONFIG_PATH, FZF_DEFAULT_COMMAND.
   /([A-Z]{3}RC|RCFILE|CONFIG_PATH|CONFIG_DIR|CONFIGURE_PATH|CONFIG_SITE|DEFAULT_COMMAND|PROCESS_START)$/,
-  // What runs in place of a program, or as part of one.
+  // Replacements and plugins of programs.
   /(EDITOR|PAGER|ASKPASS|WRAPPER|PRELOAD)$/,
   /(^|_)(LINKER|VISUAL|BROWSER|SHELL|RSH|EXECUTABLE|EXECUTABLE_PATH)$/,
   /^(HOST)?(CC|CXX|CPP|LD|AR|AS|NM|RANLIB|STRIP|FC|OBJCOPY|OBJDUMP|LDSHARED|LDLIBS|MAKE)$/,
@@ -87,7 +87,7 @@ const steering = [
   /^(GDBINIT|GDB_|LLDB_|DEBUGINFOD_|QEMU_|STRACE_|LIBGL_|MAGICK?$|MAGICK_)/,
 ]
 
-// Without the right value of these, commands are not found or fail.
+// Commands fail without the correct values of these.
 const taken = new Set(
   `
   PATH HOME USER LOGNAME SHELL PWD OLDPWD TMPDIR TMP TEMP TERM HOSTNAME TZ LANG LANGUAGE LC_ALL LC_CTYPE CI

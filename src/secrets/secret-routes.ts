@@ -9,7 +9,7 @@ import { maxSecrets, type Secrets, valueForm, valueMaxBytes } from './secrets.ts
 
 type Dependencies = { repositories: Repositories; secrets: Secrets }
 
-/** The routes of secrets. None of them returns a value. */
+/** The routes of secrets. No response contains a value. */
 export function secretRoutes({ repositories, secrets }: Dependencies) {
   const find = ({ principal, permission, params }: FindRequest<{ name: string }>) =>
     repositories.open(principal, params.name, permission)
@@ -18,8 +18,8 @@ export function secretRoutes({ repositories, secrets }: Dependencies) {
     route('GET', '/repos/:name/secrets', {
       operationId: 'listSecrets',
       tag: 'secrets',
-      summary: 'List the secrets, oldest first',
-      description: 'Values are never returned.',
+      summary: 'List secrets',
+      description: 'Oldest first. Values are never returned.',
       permission: 'secrets:read',
       find,
       query: PageQuery,
@@ -35,7 +35,7 @@ export function secretRoutes({ repositories, secrets }: Dependencies) {
       tag: 'secrets',
       summary: 'Create or replace a secret',
       description:
-        'Steps of workflows get its value; it cannot be read back. It is encrypted, which needs a key of the server. ' +
+        'Workflow steps can use the value; it cannot be read back. Requires an encryption key on the server. ' +
         `A name is ${secretNameForm}. Names of variables that steps need (SVC_…, GITHUB_…, RUNNER_…, PATH) and ` +
         'families of variables by which programs load or run something (LD_…, GIT_…, npm_config_…, GOFLAGS, ' +
         'TAR_OPTIONS, …) are not accepted. No such list is complete: anyone who may set a secret can influence every ' +
@@ -73,18 +73,18 @@ export function secretRoutes({ repositories, secrets }: Dependencies) {
 const Secret = named(
   'Secret',
   Type.Object({
-    name: Type.String({ description: 'what steps call it' }),
-    repoName: Type.String({ description: "the repository's name" }),
+    name: Type.String({ description: 'name of the secret' }),
+    repoName: Type.String({ description: 'name of the repository' }),
     createdAt: Type.Integer({ description: 'milliseconds since the Unix epoch' }),
-    updatedAt: Type.Integer({ description: 'when its value was last set' }),
+    updatedAt: Type.Integer({ description: 'when the value was last set' }),
   }),
 )
 
 const SecretSaved = named(
   'SavedSecret',
   Type.Object({
-    name: Type.String({ description: 'what steps call it' }),
-    repoName: Type.String({ description: "the repository's name" }),
-    message: Type.String({ description: 'a confirmation for people' }),
+    name: Type.String({ description: 'name of the secret' }),
+    repoName: Type.String({ description: 'name of the repository' }),
+    message: Type.String({ description: 'confirmation message' }),
   }),
 )

@@ -3,7 +3,7 @@ import type { Db, SecretRow } from '../database/schema.ts'
 /** The public part of a secret. */
 export type SecretMetadata = Pick<SecretRow, 'id' | 'name' | 'createdAt' | 'updatedAt'>
 
-/** Inserts a secret; of one of that name the value is replaced. */
+/** Inserts a secret, or replaces the value of the one with its name. */
 export async function upsertSecret(db: Db, secret: SecretRow): Promise<void> {
   const { sealedValue, keyId, updatedAt } = secret
   await db
@@ -15,7 +15,7 @@ export async function upsertSecret(db: Db, secret: SecretRow): Promise<void> {
     .execute()
 }
 
-/** The secrets of a repository after an id, oldest first. */
+/** Lists the secrets of a repository after an id, oldest first. */
 export function listSecrets(
   db: Db,
   repositoryId: string,
@@ -31,7 +31,7 @@ export function listSecrets(
   return query.execute()
 }
 
-/** The secrets of a repository as they are stored, oldest first. */
+/** Lists the secrets of a repository with their sealed values, oldest first. */
 export function listSealedOf(db: Db, repositoryId: string): Promise<SecretRow[]> {
   return db
     .selectFrom('secrets')

@@ -21,9 +21,8 @@ import {
 
 export type Secrets = ReturnType<typeof createSecrets>
 
-/** Secrets of one repository, at most. */
+/** Per repository. */
 export const maxSecrets = 100
-/** Most bytes of a value in UTF-8. */
 export const valueMaxBytes = 48 * 1024
 
 export const valueForm = `a text of 1 byte to ${valueMaxBytes / 1024} KiB in UTF-8, without NUL characters`
@@ -31,10 +30,10 @@ export const valueForm = `a text of 1 byte to ${valueMaxBytes / 1024} KiB in UTF
 type Dependencies = { db: Database; publish: Publish; clock: Clock; vault: () => Promise<Vault> }
 type Page = { after: string; limit: number | undefined }
 
-/** Secrets of repositories: steps of workflows get their values, and they cannot be read back. */
+/** The secrets of repositories: workflow steps can use their values, which cannot be read back. */
 export function createSecrets({ db, publish, clock, vault }: Dependencies) {
   return {
-    /** The secrets of a repository after an id, oldest first, without their values. */
+    /** Lists the secrets of a repository after an id, oldest first, without values. */
     async list(repository: Repository, page: Page) {
       const rows = await listSecrets(db, repository.id, page)
       return rows.map((row) => toSecret(row, repository))
@@ -55,7 +54,7 @@ export function createSecrets({ db, publish, clock, vault }: Dependencies) {
       await db.transaction().execute(async (tx) => {
         await upsertSecret(tx, row).catch(asGone(() => repositoryGone(repository)))
         await publish(tx, now, [{ kind: 'secret.saved', actor, repositoryId, data: { name } }])
-        // Counted last: who publishes waits for others that do, and then sees what they added.
+        // Counted last: publishing serializes concurrent additions, so their rows are visible now.
         if ((await countSecrets(tx, repositoryId)) > maxSecrets) throw tooMany(repository)
       })
       const message = `The secret ${name} is saved; runs that start from now on get this value.`
@@ -75,8 +74,8 @@ export function createSecrets({ db, publish, clock, vault }: Dependencies) {
     },
 
     /**
-     * The values of a repository's secrets by name, for a run alone: no route may answer them. With `names`
-     * only those, as far as they are there. Throws `encryption_key_missing` and `secret_unreadable`.
+     * Opens the secrets of a repository by name, only for runs: no route may return them. `names` selects some of them.
+     * Throws `encryption_key_missing` and `secret_unreadable`.
      */
     async open(repositoryId: string, names?: readonly string[]): Promise<Record<string, string>> {
       const rows = await listSealedOf(db, repositoryId)
@@ -108,13 +107,12 @@ function assertName(name: string): void {
 function assertValue(value: Sensitive<string>): void {
   const text = value.reveal()
   const bytes = Buffer.byteLength(text)
-  // Half a surrogate pair has no UTF-8, and a variable of a process no NUL: another value would come out.
+  // A lone surrogate has no UTF-8 encoding, and an environment variable cannot contain NUL.
   const isFine = bytes > 0 && bytes <= valueMaxBytes && text.isWellFormed() && !text.includes('\0')
   if (!isFine)
     throw invalid([{ pointer: '/value', detail: `is not accepted; it takes ${valueForm}.` }])
 }
 
-/** The Problem of an operation that needs a key while there is none. */
 export function keyMissing(): Problem {
   return new Problem(
     'encryption_key_missing',
@@ -126,7 +124,7 @@ export function keyMissing(): Problem {
 function tooMany({ name }: Repository): Problem {
   return new Problem(
     'too_many_secrets',
-    `"${name}" has ${maxSecrets} secrets, which is the most; delete one first.`,
+    `"${name}" has ${maxSecrets} secrets, which is the maximum; delete one first.`,
   )
 }
 

@@ -11,8 +11,9 @@ export function sshKeyRoutes(sshKeys: SshKeys) {
     route('GET', '/keys', {
       operationId: 'listSshKeys',
       tag: 'SSH keys',
-      summary: "List the SSH keys of the token's username, oldest first",
-      description: 'An admin token may ask for those of another `username`.',
+      summary: 'List SSH keys',
+      description:
+        "Oldest first, of the token's user. An admin token can list those of another `username`.",
       permission: 'any',
       query: KeysQuery,
       reply: { 200: Type.Array(SshKey) },
@@ -52,7 +53,7 @@ const KeysQuery = Type.Object({ ...PageQuery.properties, username: Type.Optional
 
 const NewSshKey = Type.Object(
   {
-    publicKey: Type.String({ description: 'the line of a .pub file' }),
+    publicKey: Type.String({ description: 'line of a .pub file' }),
     name: TokenName,
     username: Type.Optional(Username),
     expiresInDays: Type.Optional(expiresInDays('expires with the token when omitted')),
@@ -64,7 +65,7 @@ const NewSshKey = Type.Object(
           description: keyPermissions.join(', '),
         }),
         {
-          description: `some of ${keyPermissions.join(', ')}; what the token holds when omitted`,
+          description: `some of ${keyPermissions.join(', ')}; defaults to those of the token`,
           maxItems: keyPermissions.length,
         },
       ),
@@ -76,13 +77,13 @@ const NewSshKey = Type.Object(
 const SshKey = named(
   'SshKey',
   Type.Object({
-    id: Type.String({ description: 'an opaque id' }),
-    username: Type.String({ description: 'in whose name it acts' }),
-    name: Type.String({ description: 'what it is called' }),
-    publicKey: Type.String({ description: 'the line of the .pub file' }),
-    keyType: Type.String({ description: 'its algorithm, such as ssh-ed25519' }),
+    id: Type.String({ description: 'opaque id' }),
+    username: Type.String({ description: 'user of the key' }),
+    name: Type.String({ description: 'label' }),
+    publicKey: Type.String({ description: 'line of the .pub file' }),
+    keyType: Type.String({ description: 'algorithm, such as ssh-ed25519' }),
     fingerprint: Type.String({ description: '`SHA256:…`, as ssh-keygen prints it' }),
-    permissions: Type.Array(Type.String(), { description: 'what it may do' }),
+    permissions: Type.Array(Type.String(), { description: 'permissions' }),
     createdAt: Type.Integer({ description: 'milliseconds since the Unix epoch' }),
     expiresAt: Type.Unsafe<number | null>({
       type: ['integer', 'null'],

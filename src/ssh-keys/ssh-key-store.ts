@@ -1,9 +1,9 @@
 import type { Db, SshKeyRow } from '../database/schema.ts'
 
-/** Whose keys: everybody's, or those of a username. */
+/** All keys, or those of a username. */
 export type KeyOwner = 'all' | { username: string }
 
-/** Inserts a key; false when it is registered already. */
+/** Inserts a key; false if it is already registered. */
 export async function insertSshKey(db: Db, key: SshKeyRow): Promise<boolean> {
   const row = await db
     .insertInto('sshKeys')
@@ -29,7 +29,7 @@ export function findSshKeyByFingerprint(
     .executeTakeFirst()
 }
 
-/** Keys after an id, oldest first. */
+/** Lists keys after an id, oldest first. */
 export function listSshKeys(
   db: Db,
   whose: KeyOwner,
@@ -54,7 +54,7 @@ export async function updateLastUsed(db: Db, id: string, now: number): Promise<v
   await db.updateTable('sshKeys').set({ lastUsedAt: now }).where('id', '=', id).execute()
 }
 
-/** Deletes what has expired of a username's keys, or of all with a fingerprint; what was deleted. */
+/** Deletes and returns the expired keys of a username or with a fingerprint. */
 export function deleteExpiredSshKeys(
   db: Db,
   which: { username: string } | { fingerprint: string },
@@ -68,7 +68,7 @@ export function deleteExpiredSshKeys(
   return chosen.returning(['id', 'username']).execute()
 }
 
-/** Deletes a key, if it is one of those; its username when it was. */
+/** Deletes a key, if it is one of those, and returns its username. */
 export async function deleteSshKey(
   db: Db,
   whose: KeyOwner,

@@ -23,12 +23,12 @@ import {
 
 export type SshKeys = ReturnType<typeof createSshKeys>
 
-/** All that a key can be allowed. */
+/** The permissions that a key can have. */
 export const keyPermissions = ['repo:read', 'repo:write'] as const
 
 export type KeyPermission = (typeof keyPermissions)[number]
 
-/** A registered key, as far as a login is about it. */
+/** A registered key, as authentication needs it. */
 export type Key = Pick<
   SshKeyRow,
   'id' | 'name' | 'username' | 'fingerprint' | 'keyType' | 'expiresAt'
@@ -37,13 +37,13 @@ export type Key = Pick<
 export type NewSshKey = {
   /** The line of a .pub file. */
   publicKey: string
-  /** The key's comment when nothing is said; without one, `command line`. */
+  /** Defaults to the comment of the key, or `command line`. */
   name?: string | undefined
-  /** The caller's own when nothing is said; anything else needs admin. */
+  /** Defaults to the caller's; another one requires admin. */
   username?: string | undefined
-  /** All that the caller holds when nothing is said. */
+  /** Defaults to those of the caller. */
   permissions?: KeyPermission[] | undefined
-  /** Null for a key that never expires; when nothing is said, it expires with the caller. */
+  /** Null for a key that never expires; defaults to the expiry of the caller. */
   expiresInDays?: number | null | undefined
 }
 
@@ -55,12 +55,12 @@ const nameMaxLength = 100
 
 type Dependencies = { db: Database; publish: Publish; clock: Clock; log: Log }
 
-/** Public keys for Git over SSH: registered once, and turned into principals. */
+/** Registers public keys for SSH, and authenticates them. */
 export function createSshKeys({ db, publish, clock, log }: Dependencies) {
   const noteUse = createLastUsed({
     clock,
     write: (id, at) => updateLastUsed(db, id, at),
-    onFault: (err, keyId) => log.warn({ err, keyId }, 'the last use of an SSH key was not noted'),
+    onFault: (err, keyId) => log.warn({ err, keyId }, 'last use of an SSH key not recorded'),
   })
 
   function live(row: SshKeyRow | undefined): SshKeyRow | undefined {
@@ -69,8 +69,8 @@ export function createSshKeys({ db, publish, clock, log }: Dependencies) {
 
   return {
     /**
-     * Registers a key. It grants no more than its adder holds at this moment, and for no longer, unless an admin
-     * says otherwise. Throws `permission_missing`, `invalid_request`, `ssh_key_taken` and `too_many_ssh_keys`.
+     * Registers a key. Unless the caller is an admin, it has at most the permissions and the lifetime of the caller.
+     * Throws `permission_missing`, `invalid_request`, `ssh_key_taken` and `too_many_ssh_keys`.
      */
     async add(principal: Principal, wanted: NewSshKey) {
       if (wanted.username !== undefined) requirePermission(principal, 'admin')
@@ -85,7 +85,7 @@ export function createSshKeys({ db, publish, clock, log }: Dependencies) {
         const former = await deleteExpiredSshKeys(tx, { fingerprint: row.fingerprint }, now)
         if (!(await insertSshKey(tx, row))) throw taken()
         await publish(tx, now, [...former.map(removed), keyAdded(principal, row)])
-        // Counted last: who publishes waits for others that do, and then sees what they added.
+        // Counted last: publishing serializes concurrent additions, so their rows are visible now.
         const { username } = row
         if ((await countSshKeys(tx, username)) <= maxKeys) return
         const expired = await deleteExpiredSshKeys(tx, { username }, now)
@@ -95,38 +95,38 @@ export function createSshKeys({ db, publish, clock, log }: Dependencies) {
       return toSshKey(row)
     },
 
-    /** A username's keys after an id, oldest first: the caller's own, or for admins those of anyone. */
+    /** Lists the keys of a username after an id, oldest first; only admins may list those of other users. */
     async list(principal: Principal, { username, page }: ListOptions) {
       if (username !== undefined) requirePermission(principal, 'admin')
       const whose = { username: username ?? principal.username }
       return (await listSshKeys(db, whose, page)).map(toSshKey)
     },
 
-    /** Everybody's keys after an id, oldest first. */
+    /** Lists all keys after an id, oldest first. */
     async listAll(page: Page) {
       return (await listSshKeys(db, 'all', page)).map(toSshKey)
     },
 
-    /** Deletes a key of the caller's username, or any for an admin; its use ends with its next request. */
+    /** Deletes a key of the caller's username; an admin may delete any. */
     async remove(principal: Principal, id: string): Promise<void> {
       const whose = isAdmin(principal) ? 'all' : { username: principal.username }
       await db.transaction().execute(async (tx) => {
         const username = isId(id) ? await deleteSshKey(tx, whose, id) : undefined
-        // The same answer for an id never used and one that the caller must not know of.
+        // The same response for an unknown id and for one that the caller may not know.
         if (username === undefined) throw notFound(id)
         await publish(tx, clock.now(), [keyDeleted(principal, id, username)])
       })
     },
 
-    /** The key of a wire form that a client shows; it has proven nothing by that. */
+    /** Finds a public key that a client presents, which proves nothing yet. */
     async identify(blob: Buffer): Promise<Key | undefined> {
       const row = live(await findSshKeyByFingerprint(db, fingerprintOf(blob)))
       return row && toKey(row)
     },
 
     /**
-     * The principal of a key whose holder has proven to have it, as the key is now; undefined when it
-     * was deleted or has expired. Counts as a use of the key.
+     * Returns the principal of a key after the client has proven possession; undefined if the key was deleted or has
+     * expired. Counts as a use of the key.
      */
     async principalOf(keyId: string): Promise<{ principal: Principal; key: Key } | undefined> {
       const row = live(await findSshKey(db, keyId))
@@ -135,7 +135,7 @@ export function createSshKeys({ db, publish, clock, log }: Dependencies) {
       return { principal: toPrincipal(row), key: toKey(row) }
     },
 
-    /** The same principal as it is now, or undefined when its key was deleted or has expired. */
+    /** Returns the current state of a principal; undefined if its key was deleted or has expired. */
     async refresh(principal: Principal): Promise<Principal | undefined> {
       const row = live(await findSshKey(db, principal.id))
       return row && toPrincipal(row)
@@ -227,14 +227,14 @@ function keyDeleted(actor: Actor, keyId: string, username: string) {
 function taken(): Problem {
   return new Problem(
     'ssh_key_taken',
-    'This key is registered already; each key is registered once, so use another or delete it first.',
+    'This key is already registered; use another one, or delete it first.',
   )
 }
 
 function tooMany(username: string): Problem {
   return new Problem(
     'too_many_ssh_keys',
-    `"${username}" has ${maxKeys} SSH keys, which is the most; delete one first.`,
+    `"${username}" has ${maxKeys} SSH keys, which is the maximum; delete one first.`,
   )
 }
 

@@ -12,7 +12,7 @@ export function tokenRoutes(tokens: Tokens) {
     route('GET', '/tokens', {
       operationId: 'listTokens',
       tag: 'tokens',
-      summary: 'List all tokens, oldest first, without their strings',
+      summary: 'List tokens',
       permission: 'admin',
       query: PageQuery,
       reply: { 200: Type.Array(Token) },
@@ -22,20 +22,20 @@ export function tokenRoutes(tokens: Tokens) {
       operationId: 'createToken',
       tag: 'tokens',
       summary: 'Create a token',
-      description: 'The answer is the only one that has the token string; it cannot be had again.',
+      description: 'Only this response contains the token string.',
       permission: 'admin',
       body: NewToken,
       reply: { 201: CreatedToken },
       handle: async ({ principal, body }) => {
         const created = await tokens.create(principal, body)
-        return { ...created, message: 'Keep the token now; it is not shown again.' }
+        return { ...created, message: 'Save the token now; it is not shown again.' }
       },
     }),
     route('DELETE', '/tokens/:id', {
       operationId: 'deleteToken',
       tag: 'tokens',
       summary: 'Delete a token',
-      description: 'What it owns stays, and stays with its username.',
+      description: 'Repositories that it owns are kept, and still belong to its username.',
       permission: 'admin',
       reply: { 204: nothing },
       problems: ['token_not_found', 'token_in_use'],
@@ -64,10 +64,10 @@ const NewToken = Type.Object(
 )
 
 const token = {
-  id: Type.String({ description: 'an opaque id' }),
-  name: Type.String({ description: 'what it is for' }),
-  username: Type.String({ description: 'in whose name it acts' }),
-  permissions: Type.Array(Type.String(), { description: 'what it may do' }),
+  id: Type.String({ description: 'opaque id' }),
+  name: Type.String({ description: 'label' }),
+  username: Type.String({ description: 'user of the token' }),
+  permissions: Type.Array(Type.String(), { description: 'permissions' }),
   createdAt: Type.Integer({ description: 'milliseconds since the Unix epoch' }),
   expiresAt: time('when it ends, null for never'),
   lastUsedAt: time('when it was last used, to within 30 s; null for never'),
@@ -79,8 +79,8 @@ const CreatedToken = named(
   'CreatedToken',
   Type.Object({
     ...token,
-    token: Type.String({ description: 'the token string, shown only here' }),
-    message: Type.String({ description: 'a reminder of that' }),
+    token: Type.String({ description: 'token string, returned only here' }),
+    message: Type.String({ description: 'reminder to save the token' }),
   }),
 )
 

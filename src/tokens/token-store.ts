@@ -5,7 +5,7 @@ export async function insertToken(db: Db, token: TokenRow): Promise<void> {
   await db.insertInto('tokens').values(token).execute()
 }
 
-/** Inserts a token unless one with the same string is there; says whether it did. */
+/** Inserts a token unless one with the same string exists; returns whether it did. */
 export async function insertTokenOnce(db: Db, token: TokenRow): Promise<boolean> {
   const row = await db
     .insertInto('tokens')
@@ -34,7 +34,7 @@ export async function findToken(db: Db, id: string): Promise<TokenRow | undefine
   return row
 }
 
-/** The newest token of a username that has not expired. */
+/** Finds the newest unexpired token of a username. */
 export function findLiveTokenOf(
   db: Db,
   username: string,
@@ -50,7 +50,7 @@ export function findLiveTokenOf(
     .executeTakeFirst()
 }
 
-/** Tokens after an id, oldest first. */
+/** Lists tokens after an id, oldest first. */
 export function listTokens(
   db: Db,
   { after, limit }: { after: string; limit: number | undefined },
@@ -68,7 +68,7 @@ export async function deleteToken(db: Db, id: string): Promise<boolean> {
   return row !== undefined
 }
 
-/** Notes that the service has been set up; true for the one caller that was first. */
+/** Records that the service has been set up; true only for the first caller. */
 export async function markInitialized(db: Db, now: number): Promise<boolean> {
   const row = await db
     .insertInto('marks')

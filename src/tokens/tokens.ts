@@ -26,9 +26,9 @@ export type Tokens = ReturnType<typeof createTokens>
 export type NewToken = {
   name: string
   permissions?: Permission[] | undefined
-  /** Null for a token that never expires; 365 when nothing is said. */
+  /** Null for a token that never expires; defaults to 365. */
   expiresInDays?: number | null | undefined
-  /** Equal to the token's id when nothing is said, so that two unnamed tokens share no rights. */
+  /** Defaults to the token's id, so that two tokens without a username share no rights. */
   username?: string | undefined
 }
 
@@ -37,12 +37,12 @@ const setupActor: Actor = { id: 'local', username: 'admin' }
 
 type Dependencies = { db: Database; publish: Publish; clock: Clock; log: Log }
 
-/** API tokens: made once, kept as a hash, and turned into principals. */
+/** Creates, stores (as hashes) and authenticates API tokens. */
 export function createTokens({ db, publish, clock, log }: Dependencies) {
   const noteUse = createLastUsed({
     clock,
     write: (id, at) => updateLastUsed(db, id, at),
-    onFault: (err, tokenId) => log.warn({ err, tokenId }, 'the last use of a token was not noted'),
+    onFault: (err, tokenId) => log.warn({ err, tokenId }, 'last use of a token not recorded'),
   })
 
   async function create(actor: Actor, wanted: NewToken) {
@@ -56,12 +56,12 @@ export function createTokens({ db, publish, clock, log }: Dependencies) {
   }
 
   return {
-    /** Makes a token. Its string is in this answer and nowhere else. */
+    /** Creates a token. Its string is only in this result. */
     create,
 
     /**
-     * Gives a new service its first admin token; undefined when the service had been set up before.
-     * A given token string is installed at any start at which it is not there.
+     * Creates the first admin token of a new service; undefined if the service has been set up before. A given token
+     * string is installed at every start unless it exists.
      */
     async setUp(given: string | undefined): Promise<string | undefined> {
       const first = await markInitialized(db, clock.now())
@@ -81,7 +81,7 @@ export function createTokens({ db, publish, clock, log }: Dependencies) {
       return undefined
     },
 
-    /** The principal of a token string, or undefined for one that is malformed, unknown or expired. */
+    /** Returns the principal of a token string; undefined if it is malformed, unknown or expired. */
     async authenticate(token: string): Promise<Principal | undefined> {
       if (!isTokenString(token)) return undefined
       const row = await findTokenByHash(db, hashToken(token))
@@ -91,30 +91,30 @@ export function createTokens({ db, publish, clock, log }: Dependencies) {
       return toPrincipal(row)
     },
 
-    /** The same principal as it is now, or undefined when its token was deleted or has expired. */
+    /** Returns the current state of a principal; undefined if its token was deleted or has expired. */
     async refresh(principal: Principal): Promise<Principal | undefined> {
       const row = await findToken(db, principal.id)
       return row && !isExpired(row, clock.now()) ? toPrincipal(row) : undefined
     },
 
-    /** The newest live token of a username, to own what is made in its name. */
+    /** Returns the newest valid token of a username, as the owner of what is created for the user. */
     async ownerNamed(username: string): Promise<Principal> {
       const row = await findLiveTokenOf(db, username, clock.now())
       if (!row) {
         throw new Problem(
           'username_unknown',
-          `No live token has the username "${username}"; make one with \`svc tokens create --username ${username}\`.`,
+          `No valid token has the username "${username}"; create one with \`svc tokens create --username ${username}\`.`,
         )
       }
       return toPrincipal(row)
     },
 
-    /** Tokens after an id, oldest first. */
+    /** Lists tokens after an id, oldest first. */
     async list(page: { after: string; limit: number | undefined }) {
       return (await listTokens(db, page)).map(toToken)
     },
 
-    /** Deletes a token; what it was used for ends with its next request. */
+    /** Deletes a token. Its long-lived responses end within a second. */
     async revoke(actor: Actor, id: string): Promise<void> {
       if (actor.id === id) {
         throw new Problem('token_in_use', 'A token cannot delete itself; use another admin token.')

@@ -78,7 +78,7 @@ test('the same value is sealed otherwise each time', () => {
 test('without a key nothing is sealed and nothing is opened', () => {
   const empty = vaultOf()
   assert.deepEqual(empty.keyIds, [])
-  assert.throws(() => seal('hush', place, empty), /no key to seal with/)
+  assert.throws(() => seal('hush', place, empty), /no key to encrypt with/)
   assert.match(open(seal('hush'), place, empty), /^fault: .*key that is not given/)
 })
 

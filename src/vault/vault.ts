@@ -3,13 +3,13 @@ import { Sensitive } from '../base/sensitive.ts'
 
 export type Vault = ReturnType<typeof createVault>
 
-/** Where a sealed value belongs; it opens nowhere else. */
+/** The repository and name to which a sealed value is bound. */
 export type SecretBinding = { repositoryId: string; name: string }
 
-/** A value that only its key opens, and the id of that key in hex. */
+/** An encrypted value, and the id of its key in hex. */
 export type Sealed = { keyId: string; sealedValue: Uint8Array }
 
-/** A value that was opened, or why it cannot be, as the end of a sentence. */
+/** The decrypted value, or why it cannot be decrypted, as the end of a sentence. */
 export type Opened = { value: Sensitive<string> } | { fault: string }
 
 type Key = { id: Buffer; bytes: Buffer }
@@ -23,8 +23,8 @@ const headBytes = 1 + keyIdBytes + nonceBytes
 const damaged = { fault: 'what is stored is not what was sealed there' }
 
 /**
- * Seals values with AES-256-GCM (NIST SP 800-38D) and opens them. Of the keys, 32 bytes each, the first seals
- * and all open. A sealed value is: version (1 byte), key id (8), nonce (12), ciphertext, tag (16).
+ * Encrypts and decrypts values with AES-256-GCM (NIST SP 800-38D). The first key, of 32 bytes each, encrypts; all can
+ * decrypt. A sealed value is: version (1 byte), key id (8), nonce (12), ciphertext, tag (16).
  */
 export function createVault(keys: Sensitive<readonly Buffer[]>) {
   const ring = new Map<string, Key>()
@@ -35,13 +35,13 @@ export function createVault(keys: Sensitive<readonly Buffer[]>) {
   const [first] = ring.values()
 
   return {
-    /** The ids of all keys, the one that seals first; none where there is no key. */
+    /** The ids of all keys; the first one encrypts. */
     keyIds: [...ring.keys()],
 
-    /** Seals a value for its place. Where there is no key it throws: ask `keyIds` first. */
+    /** Encrypts a value. Throws if there is no key: check `keyIds` first. */
     seal(value: Sensitive<string>, place: SecretBinding): Sealed {
-      if (!first) throw new Error('There is no key to seal with.')
-      // Random nonces are safe for 2^32 values of one key: SP 800-38D, section 8.3.
+      if (!first) throw new Error('There is no key to encrypt with.')
+      // Random nonces are safe for 2^32 values per key: SP 800-38D, section 8.3.
       const head = Buffer.concat([Buffer.of(version), first.id, randomBytes(nonceBytes)])
       const sealing = createCipheriv(cipher, first.bytes, nonceIn(head), {
         authTagLength: tagBytes,
@@ -51,7 +51,7 @@ export function createVault(keys: Sensitive<readonly Buffer[]>) {
       return { keyId: first.id.toString('hex'), sealedValue }
     },
 
-    /** Opens what was sealed for this very place. */
+    /** Decrypts a value of this repository and name. */
     open(sealedValue: Uint8Array, place: SecretBinding): Opened {
       const sealed = Buffer.from(sealedValue)
       if (sealed.length < headBytes + tagBytes || sealed[0] !== version) return damaged
@@ -66,7 +66,7 @@ export function createVault(keys: Sensitive<readonly Buffer[]>) {
         const text = [opening.update(sealed.subarray(headBytes, -tagBytes)), opening.final()]
         return { value: new Sensitive(Buffer.concat(text).toString('utf8')) }
       } catch {
-        // A failed tag does not reveal what was changed.
+        // An invalid tag has several possible causes.
         return damaged
       }
     },
@@ -82,7 +82,7 @@ function idOf(key: Buffer): Buffer {
     .subarray(0, keyIdBytes)
 }
 
-// Unambiguous for any name.
+// Unambiguous for all names.
 function bindingTo({ repositoryId, name }: SecretBinding): Buffer {
   return Buffer.from(JSON.stringify([version, repositoryId, name]))
 }

@@ -93,7 +93,7 @@ test('SSH keys are added from a file, a line or standard input, listed and remov
   )
   assert.equal(await svc('keys', 'remove', fromLine.id), `SSH key ${fromLine.id} is removed.\n`)
   assert.deepEqual((await service.admin.get('/keys?username=ada')).body, [fromFile])
-  await assert.rejects(svc('keys', 'add', path), /svc: This key is registered already; /)
+  await assert.rejects(svc('keys', 'add', path), /svc: This key is already registered; /)
 })
 
 test('a command that fails says why in one line and exits with 1', async () => {
@@ -101,7 +101,7 @@ test('a command that fails says why in one line and exits with 1', async () => {
     [['repos', 'create', 'a..b'], /^svc: "a\.\.b" is not accepted; a name is .*\n$/],
     [
       ['repos', 'create', 'x', '--username', 'nobody'],
-      /^svc: No live token has the username "nobody"/,
+      /^svc: No valid token has the username "nobody"/,
     ],
     [['repos', 'delete', 'nowhere'], /^svc: There is no repository "nowhere"/],
     [['tokens', 'revoke', 'nothing'], /^svc: There is no token with the id "nothing"/],

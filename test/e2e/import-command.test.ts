@@ -78,7 +78,7 @@ test('what is wrong is said in a line, with the exit code 1, and changes nothing
     [['./x'], /^svc: \/source is a relative path; .*\n$/],
     [[small.path, 'a..b'], /^svc: A name is .*\n$/],
     [[small.path, 'Taken'], /^svc: "Taken" is taken, in this or another case; .*\n$/],
-    [[small.path, 'x', '--username', 'nobody'], /^svc: No live token has the username "nobody"; /],
+    [[small.path, 'x', '--username', 'nobody'], /^svc: No valid token has the username "nobody"; /],
     [[service.dataDir, 'x'], /^svc: This path of the server may not be imported from\. .*\n$/],
   ]
   for (const [words, expected] of cases) {

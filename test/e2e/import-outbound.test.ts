@@ -81,7 +81,7 @@ describe('where imports may connect to', () => {
 
   test('a name that nobody knows is refused with what to check', async () => {
     const source = 'https://no-such-host.invalid/x.git'
-    const detail = /"no-such-host\.invalid" (is not known|could not be looked up)/
+    const detail = /"no-such-host\.invalid" (is unknown|could not be looked up)/
     await strict.refused(source, { code: 'outbound_unresolved', detail })
   })
 

@@ -59,7 +59,7 @@ test('only an admin may name a username, even its own', async () => {
   const refusals = await Promise.all([ada.post('/keys', named), ada.get('/keys?username=ada')])
   for (const { status, body } of refusals) {
     assert.deepEqual([status, body.code], [403, 'permission_missing'])
-    assert.equal(body.detail, 'This needs the permission admin.')
+    assert.equal(body.detail, 'This requires the permission admin.')
   }
   const grace = { ...named, username: 'grace' }
   const { body: added } = await admin.post('/keys', grace)
@@ -88,7 +88,7 @@ test('a key grants no more than the token that added it holds', async () => {
     const { status, body } = await client.post('/keys', key)
     if (typeof expected === 'string') {
       assert.deepEqual([status, body.code], [403, 'permission_missing'])
-      assert.equal(body.detail, `This needs the permission ${expected}.`)
+      assert.equal(body.detail, `This requires the permission ${expected}.`)
       assert.deepEqual((await client.get('/keys')).body, [])
     } else {
       assert.deepEqual([status, body.permissions], [201, expected])

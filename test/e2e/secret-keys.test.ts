@@ -103,7 +103,7 @@ test('a key that is none, and two sources at once, stop the start with a line th
 test('a server with another key does not start, and says which is missing and what to do', async () => {
   await using site = await createSite()
   const [oldId] = createVault(new Sensitive([Buffer.from(old, 'base64')])).keyIds
-  const ways = `given: ${oldId}\\. Give the old key after the new one, .*--discard-unreadable\\.`
+  const ways = `given: ${oldId}\\. Add the old key after the new one, .*--discard-unreadable\\.`
   const line = new RegExp(
     `^svc: SVC_ENCRYPTION_KEY: 3 secrets are sealed with a key that is not ${ways}$`,
   )

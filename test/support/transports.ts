@@ -89,7 +89,7 @@ function afterGit(ended: Ended): Outcome {
 
 function outcomeOf({ stderr }: Ended): Outcome {
   if (/no repository ".*", or it is not yours to see/.test(stderr)) return 'absent'
-  if (/needs the permission repo:(read|write)/.test(stderr)) return 'forbidden'
+  if (/requires the permission repo:(read|write)/.test(stderr)) return 'forbidden'
   if (/is protected by the rule "release"/.test(stderr)) return 'protected'
   if (/Permission denied \(publickey\)|Authentication failed|could not read Password/.test(stderr))
     return 'unknown'
