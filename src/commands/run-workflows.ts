@@ -116,7 +116,7 @@ async function execute({ git, tree, plan, workFolder, flags, options }: Executio
     plan,
     sandbox,
     runner: { name: hostname(), labels: [], arch: arch(), path },
-    slots: createSemaphore(settings.runnerJobs ?? availableParallelism()),
+    jobLimit: createSemaphore(settings.runnerJobs ?? availableParallelism()),
     async checkOut(workspace, stop) {
       if (tree.commit !== undefined) {
         await checkOut({ room: workspace, plan, pack, path, signal: stop })

@@ -5,11 +5,11 @@ import { createSemaphore } from './semaphore.ts'
 const never = new AbortController().signal
 
 test('requests beyond the limit wait for a permit, in order', async () => {
-  const slots = createSemaphore(1)
-  const first = await slots.acquire(never)
+  const semaphore = createSemaphore(1)
+  const first = await semaphore.acquire(never)
   const order: string[] = []
   const waiting = ['second', 'third'].map(async (name) => {
-    using _slot = await slots.acquire(never)
+    using _permit = await semaphore.acquire(never)
     order.push(name)
   })
   first[Symbol.dispose]()
@@ -19,14 +19,14 @@ test('requests beyond the limit wait for a permit, in order', async () => {
 })
 
 test('an aborted request takes no permit', async () => {
-  const slots = createSemaphore(1)
-  const first = await slots.acquire(never)
+  const semaphore = createSemaphore(1)
+  const first = await semaphore.acquire(never)
   const giving = new AbortController()
-  const given = slots.acquire(giving.signal)
+  const given = semaphore.acquire(giving.signal)
   giving.abort(new Error('given up'))
   await assert.rejects(given, /given up/)
-  const next = slots.acquire(never)
+  const next = semaphore.acquire(never)
   first[Symbol.dispose]()
   ;(await next)[Symbol.dispose]()
-  await assert.rejects(slots.acquire(giving.signal), /given up/)
+  await assert.rejects(semaphore.acquire(giving.signal), /given up/)
 })

@@ -103,7 +103,7 @@ export function eventRoutes(eventLog: EventLog) {
           return stream
         }
         const after = await toNumber(query.after ?? '0')
-        using _slot = wait > 0 ? subscriberLimit.acquire(principal) : undefined
+        using _permit = wait > 0 ? subscriberLimit.acquire(principal) : undefined
         const seen = await eventLog.page({
           selection,
           after,

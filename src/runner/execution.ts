@@ -17,7 +17,7 @@ export type RunTools = {
   client: ServerClient
   folder: RunnerFolder
   sandbox: Sandbox
-  slots: Semaphore
+  jobLimit: Semaphore
   /** What the engine is told of it. */
   runner: RunnerContext
   /** Bytes of a commit's pack at most. */
@@ -38,7 +38,7 @@ type Execution = {
 /** Fetches the commit of a claimed run and executes the run; when it returns, nothing of it remains. */
 export async function execute(claim: Claim, tools: RunTools, execution: Execution): Promise<void> {
   const { plan } = claim
-  const { folder, sandbox, slots, runner, sourceMaxBytes, freeSpaceMinBytes } = tools
+  const { folder, sandbox, jobLimit, runner, sourceMaxBytes, freeSpaceMinBytes } = tools
   const { connection, report, cancel, kill } = execution
   await using place = await folder.forRun()
   const done = new AbortController()
@@ -56,7 +56,7 @@ export async function execute(claim: Claim, tools: RunTools, execution: Executio
     await executeRun({
       plan,
       sandbox,
-      slots,
+      jobLimit,
       runner,
       report,
       signal: cancel,

@@ -70,7 +70,7 @@ export async function runRunner(options: RunnerOptions): Promise<void> {
     client,
     folder,
     sandbox,
-    slots: createSemaphore(jobs),
+    jobLimit: createSemaphore(jobs),
     runner: { name, labels, arch: toArchitecture(), path: stepPath },
     sourceMaxBytes: limits.fileMaxBytes,
     freeSpaceMinBytes,

@@ -92,7 +92,7 @@ export function createDeliveryLoop(dependencies: Dependencies) {
       const jobs = await claiming
       if (jobs.length === 0) return
       faultPoint('delivery.claimed')
-      const openOnce = once(signing.open)
+      const openOnce = oncePerWebhook(signing.open)
       for (const job of jobs) start(job, openOnce)
     }
   }
@@ -168,7 +168,7 @@ export function createDeliveryLoop(dependencies: Dependencies) {
     const { delivery } = job
     const startedAt = clock.now()
     try {
-      using _slot = await composing.acquire(signal)
+      using _permit = await composing.acquire(signal)
       const body = await orAborted(within(composeTimeoutMs, composer.compose(delivery)), signal)
       if (body === undefined) return { job, end: 'The event or webhook no longer exists.' }
       return await queue.keepBody(job, body)
@@ -271,7 +271,7 @@ export function createDeliveryLoop(dependencies: Dependencies) {
 }
 
 /** Opens the secrets of each webhook once. */
-function once(open: SigningSecrets['open']): SigningSecrets['open'] {
+function oncePerWebhook(open: SigningSecrets['open']): SigningSecrets['open'] {
   const opened = new Map<string, ReturnType<SigningSecrets['open']>>()
   return (webhook) => {
     const secrets = opened.get(webhook.id) ?? open(webhook)

@@ -28,7 +28,7 @@ export function createHostAddresses({ outbound, now = () => performance.now() }:
   const { signal } = new AbortController()
 
   async function resolve(host: string): Promise<Addresses> {
-    using _slot = cached.has(host) ? undefined : await unknownLookups.acquire(signal)
+    using _permit = cached.has(host) ? undefined : await unknownLookups.acquire(signal)
     const startedAt = now()
     const found = await outbound.resolve(host).finally(() => cached.delete(host))
     if (now() - startedAt <= fastLookupMs) cached.set(host, { at: now(), addresses: found })

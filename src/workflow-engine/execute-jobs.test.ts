@@ -271,10 +271,10 @@ jobs:
   assert.equal(fine.conclusion, 'success', fine.log)
 })
 
-test('no more jobs run at a time than there are slots', async () => {
+test('no more jobs run concurrently than are allowed', async () => {
   let [running, most] = [0, 0]
   const told = await engine.run({
-    slots: 2,
+    maxJobs: 2,
     onEntry({ kind }) {
       if (kind === 'job-started') most = Math.max(most, ++running)
       if (kind === 'job-ended') running--

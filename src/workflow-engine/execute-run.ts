@@ -20,7 +20,7 @@ type Options = {
   runner: RunnerContext
   checkOut: CheckOut
   /** Limits the concurrent jobs of all runs of a runner. */
-  slots: Semaphore
+  jobLimit: Semaphore
   /** Receives the entries in order. Its promise is the backpressure on a step's output; a rejection ends the run. */
   report: (entry: RunEntry) => void | Promise<void>
   /** Aborted to cancel the run; its reason is reported. Steps with `always()` or `cancelled()` then have a minute. */

@@ -195,8 +195,8 @@ async function runPlannedJob({
     ? cancellation.killSignal
     : cancellation.cancelSignal
   try {
-    using _permit = await parallelLimit.acquire(abortSignal)
-    using _slot = await run.slots.acquire(abortSignal)
+    using _parallelPermit = await parallelLimit.acquire(abortSignal)
+    using _jobPermit = await run.jobLimit.acquire(abortSignal)
     await run.emit({ kind: 'job-started', job: planned.number, at: run.now() })
     const end = await runJob({ run, workflow, job, planned, cancellation })
     await emitJobEnd(run, planned, end)

@@ -15,7 +15,7 @@ export type RunState = {
   plan: Plan
   sandbox: Sandbox
   runner: RunnerContext
-  slots: Semaphore
+  jobLimit: Semaphore
   checkOut: CheckOut
   masker: Masker
   emit: Emit

@@ -155,7 +155,7 @@ steps:
   )
 })
 
-test('each job has the files, and all jobs of all runs share the slots', async () => {
+test('each job has the files, and all jobs of all runs share the limit of jobs', async () => {
   await using site = await startRunnerSite({ args: ['--jobs', '2'] })
   const text = `
 on: workflow_dispatch

@@ -21,7 +21,7 @@ type Options = {
   project?: string
   plan?: Partial<Plan>
   labels?: string[]
-  slots?: number
+  maxJobs?: number
   signal?: AbortSignal
   kill?: AbortSignal
   /** Called with each entry, before it counts as told. */
@@ -59,7 +59,7 @@ export async function startEngine() {
         plan: toPlan(byName, actions, options.plan),
         sandbox,
         runner: { name: 'test', labels: options.labels ?? [], arch: 'x64', path },
-        slots: createSemaphore(options.slots ?? 4),
+        jobLimit: createSemaphore(options.maxJobs ?? 4),
         async checkOut(room) {
           const from = project ?? (await filesFolder(folder.path, files))
           await copyTree(from, await filesIn(from), room)
