@@ -102,14 +102,7 @@ const entryPoints: Record<string, string[]> = {
     'spawn-helper',
     'version',
   ],
-  'git/objects': [
-    'commit-summary',
-    'find-objects',
-    'object-reader',
-    'packs',
-    'pushed-commits',
-    'pushed-pack',
-  ],
+  'git/objects': ['commit-summary', 'find-objects', 'object-reader', 'packs', 'pushed-commits'],
   'git/refs': [
     'forced-updates',
     'move-refs',
@@ -138,6 +131,7 @@ const entryPoints: Record<string, string[]> = {
   'git-server/upload-pack': ['upload-pack'],
   // In any process, and with the database.
   'git-server/receive-pack': ['receive-pack', 'pushes'],
+  'git-server/receive-pack/small-packs': ['connectivity-shortcut', 'fast-forward'],
   'git-server/http': ['git-routes'],
   // In the main process, and in the SSH process.
   'git-server/ssh': ['ssh-process', 'ssh-program'],

@@ -24,8 +24,8 @@ import {
   respondEmpty,
 } from '../requests/git-request.ts'
 import { respond, type WatchedRequest, watchRequest } from '../requests/respond.ts'
-import { connectivityShortcut } from './connectivity-shortcut.ts'
-import { watchFastForward } from './fast-forward.ts'
+import { connectivityShortcut } from './small-packs/connectivity-shortcut.ts'
+import { watchFastForward } from './small-packs/fast-forward.ts'
 
 /** A push, from the start of its git process. */
 export type Push = {

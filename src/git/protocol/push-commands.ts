@@ -2,7 +2,7 @@ import { Problem } from '../../base/problem.ts'
 import { isRefName } from '../refs/ref-name.ts'
 import type { RefUpdate } from '../refs/refs.ts'
 import { firstPacket } from './pkt-line.ts'
-import type { Body } from './request-body.ts'
+import { type Body, prepend } from './request-body.ts'
 import { objectFormatProblem } from './requests.ts'
 
 /** The commands of a push, which precede its pack, and the whole body, not yet consumed. */
@@ -22,8 +22,6 @@ const otherLines = 1000
 // Git passes options to hooks in environment variables, whose size the system limits.
 const maxOptions = 100
 const optionMaxBytes = 4096
-// Limits the work for clients that send tiny chunks.
-const maxReads = 16
 
 /**
  * Reads the commands and the options of a push: "Reference Update Request" in https://git-scm.com/docs/pack-protocol.
@@ -118,27 +116,6 @@ function capabilitiesIn(lines: Buffer[]): Set<string> {
   return new Set(all.flatMap((capability) => [capability, capability.split('=')[0] ?? '']))
 }
 
-/**
- * Reads the start of a pack until `inspect` finds something in it, or a limit is reached. Returns the result, and the
- * whole body unconsumed.
- */
-export async function readAhead<T>(
-  { commandBytes, whole }: Pick<PushRequest, 'commandBytes' | 'whole'>,
-  { inspect, maxBytes }: { inspect: (pack: Buffer) => T | undefined; maxBytes: number },
-): Promise<{ found: T | undefined; whole: Body }> {
-  const chunks: Buffer[] = []
-  let found: T | undefined
-  for (let reads = 0; reads < maxReads && found === undefined; reads++) {
-    const { value } = await whole.next()
-    if (!value) break
-    chunks.push(value)
-    const pack = Buffer.concat(chunks).subarray(commandBytes)
-    if (pack.length > maxBytes) break
-    found = inspect(pack)
-  }
-  return { found, whole: prepend(chunks, whole) }
-}
-
 function sizeOf(chunks: Buffer[]): number {
   return chunks.reduce((sum, { length }) => sum + length, 0)
 }
@@ -187,11 +164,6 @@ function decode(bytes: Buffer): string {
   } catch {
     throw new Problem('ref_name_refused', 'A ref name in this push is not UTF-8.')
   }
-}
-
-async function* prepend(chunks: Buffer[], rest: Body): Body {
-  yield* chunks
-  yield* rest
 }
 
 // A client that pushes nothing sends a flush packet; one that cannot use the advertisement hangs up. Over SSH this is the

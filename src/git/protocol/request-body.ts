@@ -25,6 +25,12 @@ export async function* readBody(request: IncomingMessage, signal: AbortSignal): 
   }
 }
 
+/** Puts chunks that were read from a body before the rest of it. */
+export async function* prepend(chunks: Buffer[], rest: Body): Body {
+  yield* chunks
+  yield* rest
+}
+
 /** Returns a body that has arrived completely with the request, as short ones do; undefined for any other. */
 export function readArrived(request: IncomingMessage): Buffer | undefined {
   const size = Number(request.headers['content-length'])

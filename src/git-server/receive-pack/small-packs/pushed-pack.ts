@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto'
 import { inflateSync } from 'node:zlib'
 
-/** Largest pack that is parsed; parsing blocks the event loop. */
-export const packMaxBytes = 64 * 1024
+// Parsing blocks the event loop. A pack is parsed from its start for each chunk.
+const packMaxBytes = 64 * 1024
+const maxChunks = 16
 const maxObjects = 200
 const objectsMaxBytes = 1024 * 1024
 
@@ -18,14 +19,27 @@ const refDeltaType = 7
  */
 type BuildsOn = 'yes' | 'apart' | 'no' | 'unknown' | undefined
 
+type Update = Record<'before' | 'after', string>
+
+/** Parses a pushed pack as it arrives after the commands of a push. */
+export function createPackInspector(update: Update, commandBytes: number) {
+  const chunks: Buffer[] = []
+  return {
+    /** Adds a chunk of the request; undefined while more are needed. */
+    add(chunk: Buffer): BuildsOn {
+      chunks.push(chunk)
+      const pack = Buffer.concat(chunks).subarray(commandBytes)
+      if (chunks.length > maxChunks || pack.length > packMaxBytes) return 'unknown'
+      return buildsOn(pack, update)
+    },
+  }
+}
+
 /**
  * Whether the history of `after` consists of new commits in a small pack, all based on `before`; then the update is a
  * fast-forward. See https://git-scm.com/docs/pack-format
  */
-export function buildsOn(
-  pack: Buffer,
-  { before, after }: Record<'before' | 'after', string>,
-): BuildsOn {
+export function buildsOn(pack: Buffer, { before, after }: Update): BuildsOn {
   const parents = parentsIn(pack)
   if (!(parents instanceof Map)) return parents
   const waiting = [after]
