@@ -20,7 +20,6 @@ import { DataDirectoryError, writeAdminToken } from './config/data-directory.ts'
 import { readSettings, SettingsError } from './config/settings.ts'
 import { unknownVariables } from './config/unknown-variables.ts'
 import { RunnerError } from './runner/runner-fault.ts'
-import { startService } from './server.ts'
 
 const version: string = JSON.parse(
   readFileSync(new URL('../package.json', import.meta.url), 'utf8'),
@@ -63,6 +62,8 @@ try {
 async function serve(): Promise<void> {
   const options = toOptions()
   for (const { message } of unknownVariables(process.env)) options.log.warn(message)
+  // Loaded lazily: no other command needs it.
+  const { startService } = await import('./server.ts')
   const service = await startService(options)
   // Only now: a path in the settings may be an inherited descriptor, such as /dev/fd/63.
   closeInheritedDescriptors()

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { Ajv } from 'ajv'
+import { Ajv, type ValidateFunction } from 'ajv'
 import { type Static, Type } from 'typebox'
 import { migrations } from '../database/migrations/migrations.ts'
 
@@ -79,7 +79,7 @@ const Manifest = Type.Object(
 )
 export type Manifest = Static<typeof Manifest>
 
-const isManifest = new Ajv({ allErrors: false }).compile<Manifest>(Manifest)
+let validator: ValidateFunction<Manifest> | undefined
 
 /** Formats a manifest, with its checksum. */
 export function toText(content: Omit<Manifest, 'format' | 'sha256'>): string {
@@ -94,7 +94,9 @@ export function readManifest(bytes: Buffer): Manifest {
   if (isNewer(manifest, 'format', format)) throw newer(`format ${manifest.format}`)
   if (isNewer(manifest, 'schemaVersion', known)) throw newer(`schema ${manifest.schemaVersion}`)
   if (!hasItsSum(bytes)) throw damaged('its checksum does not match')
-  if (!isManifest(manifest)) throw damaged(faultOf(isManifest))
+  // Compiled on first use: every command and server loads this file.
+  validator ??= new Ajv({ allErrors: false }).compile<Manifest>(Manifest)
+  if (!validator(manifest)) throw damaged(faultOf(validator))
   const fault = contradictionIn(manifest)
   if (fault) throw damaged(fault)
   return manifest

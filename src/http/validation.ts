@@ -4,7 +4,8 @@ import { type FieldError, Problem } from '../base/problem.ts'
 
 // All errors are reported at once; the schemas bound their number.
 const options = { allErrors: true, verbose: true, allowUnionTypes: true }
-const ajv = new Ajv(options)
+// The schemas are constants, so they need not be checked against the meta-schema at every start.
+const ajv = new Ajv({ ...options, meta: false, validateSchema: false })
 
 const compiled = new WeakMap<TSchema, ValidateFunction>()
 
