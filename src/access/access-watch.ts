@@ -24,7 +24,16 @@ export type WatchedResponse = {
 /** Holds a response in the watch. */
 type Handle = { watched: WatchedResponse | undefined }
 
-export type AccessWatch = ReturnType<typeof createAccessWatch>
+/**
+ * Ends long-lived responses (streams, long polls) whose caller loses access: the token or key is deleted or expires, the
+ * caller is removed as a collaborator, or the repository is deleted. Access is checked at intervals, since another process
+ * may change it, and once for all responses that depend on the same access.
+ */
+export type AccessWatch = {
+  /** Calls `end` once when any of the access is lost, unless the response is removed before. */
+  add: (watched: WatchedResponse) => Handle
+  remove: (handle: Handle) => WatchedResponse | undefined
+}
 
 type Options = {
   /** Throws the Problem that the principal would get for a new request. */
@@ -38,12 +47,7 @@ const maxConcurrentRechecks = 4
 // Any other error, such as an unreachable database, does not revoke access.
 const losses = new Set<ProblemKind>(['unauthenticated', 'forbidden', 'not-found'])
 
-/**
- * Ends long-lived responses (streams, long polls) whose caller loses access: the token or key is deleted or expires, the
- * caller is removed as a collaborator, or the repository is deleted. Access is checked at intervals, since another process
- * may change it, and once for all responses that depend on the same access.
- */
-export function createAccessWatch({ recheck }: Options) {
+export function createAccessWatch({ recheck }: Options): AccessWatch {
   const handles = new Set<Handle>()
   // Undefined while there are no responses.
   let poller: Poller | undefined
@@ -88,8 +92,7 @@ export function createAccessWatch({ recheck }: Options) {
   }
 
   return {
-    /** Calls `end` once when any of the access is lost, unless the response is removed before. */
-    add(watched: WatchedResponse): Handle {
+    add(watched) {
       const handle: Handle = { watched }
       handles.add(handle)
       poller ??= createPoller({

@@ -1,7 +1,14 @@
 import { statfs } from 'node:fs/promises'
 import { Problem } from '../base/problem.ts'
 
-export type FreeSpace = ReturnType<typeof createFreeSpace>
+/** Keeps some of the disk free, so that running operations can finish and clean-ups can work. */
+export type FreeSpace = {
+  measure: () => Promise<{ freeBytes: number; minFreeBytes: number }>
+  /** Whether space is short, as of the last measurement: it does not wait for the disk. */
+  isShort: () => boolean
+  /** Throws `storage_full` when space is short. */
+  require: () => Promise<void>
+}
 
 type Options = {
   /** A folder on the disk. */
@@ -14,8 +21,7 @@ const defaultMinBytes = 512 * 1024 ** 2
 const defaultMinShare = 1 / 20
 const pollIntervalMs = 500
 
-/** Keeps some of the disk free, so that running operations can finish and clean-ups can work. */
-export function createFreeSpace({ folder, minBytes }: Options) {
+export function createFreeSpace({ folder, minBytes }: Options): FreeSpace {
   let isShort = false
   let measuredAt = Number.NEGATIVE_INFINITY
 
@@ -31,14 +37,12 @@ export function createFreeSpace({ folder, minBytes }: Options) {
   return {
     measure,
 
-    /** Whether space is short, as of the last measurement: it does not wait for the disk. */
-    isShort(): boolean {
+    isShort() {
       if (performance.now() - measuredAt > pollIntervalMs) update().catch(() => {})
       return isShort
     },
 
-    /** Throws `storage_full` when space is short. */
-    async require(): Promise<void> {
+    async require() {
       if (!(await update())) return
       throw new Problem(
         'storage_full',

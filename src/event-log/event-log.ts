@@ -25,7 +25,28 @@ import {
 } from './event-visibility.ts'
 import { createTailCache } from './tail-cache.ts'
 
-export type EventLog = ReturnType<typeof createEventLog>
+/** The event log, filtered by what each caller may see. */
+export type EventLog = {
+  /** Returns a selection, and the access that it requires. Throws `permission_missing` and `repository_not_found`. */
+  select: (
+    principal: Principal,
+    filter: EventFilter,
+  ) => Promise<{ selection: Selection; access: Access | undefined }>
+  /** The sequence number of the last event. */
+  last: () => Promise<number>
+  /**
+   * Returns the next events after a cursor, 0 for the oldest event, waiting up to `waitMs` for one. Without a wait, an
+   * empty page does not mean the end of the log. Throws `events_forgotten`, `invalid_request` for a cursor beyond the
+   * end, and `token_invalid` or `repository_not_found` when the caller has lost access.
+   */
+  page: (page: Page) => Promise<Seen>
+  /**
+   * Reads the events after a cursor, and new ones, in batches: `next` waits for events, and returns an empty batch after
+   * `idleMs` without any, or undefined when the signal is aborted. It throws the Problems of `page`. No events are
+   * buffered between two calls.
+   */
+  follow: (follow: Follow) => { next: () => Promise<Seen | undefined> }
+}
 
 type Dependencies = {
   db: Database
@@ -66,8 +87,7 @@ const maxEventsPerScan = 2000
 const emptyScanPauseMs = 20
 const pauseAfterEmptyScan = () => sleep(emptyScanPauseMs)
 
-/** The event log, filtered by what each caller may see. */
-export function createEventLog({ db, notifier, repositories, refresh }: Dependencies) {
+export function createEventLog({ db, notifier, repositories, refresh }: Dependencies): EventLog {
   const tail = createTailCache({ db, notifier, refresh })
   const serialize = createKeyedMutex()
 
@@ -147,11 +167,6 @@ export function createEventLog({ db, notifier, repositories, refresh }: Dependen
     return serialize(id, () => pause().then(scanNext))
   }
 
-  /**
-   * Reads the events after a cursor, and new ones, in batches: `next` waits for events, and returns an empty batch after
-   * `idleMs` without any, or undefined when the signal is aborted. It throws the Problems of `page`. No events are
-   * buffered between two calls.
-   */
   function follow({ selection, after, limit, idleMs, signal }: Follow) {
     let from = after
     let isAtTail = false
@@ -191,8 +206,7 @@ export function createEventLog({ db, notifier, repositories, refresh }: Dependen
   }
 
   return {
-    /** Returns a selection, and the access that it requires. Throws `permission_missing` and `repository_not_found`. */
-    async select(principal: Principal, { repository, kinds = eventKinds }: EventFilter) {
+    async select(principal, { repository, kinds = eventKinds }) {
       const selection: Selection = { principal, kinds, repositoryId: undefined }
       if (repository === undefined) return { selection, access: undefined }
       const permission = repositoryPermissions.find((one) => holds(principal, one))
@@ -205,15 +219,9 @@ export function createEventLog({ db, notifier, repositories, refresh }: Dependen
       return { selection: { ...selection, repositoryId: id }, access }
     },
 
-    /** The sequence number of the last event. */
     last: async () => (await readExtent(db)).last,
 
-    /**
-     * Returns the next events after a cursor, 0 for the oldest event, waiting up to `waitMs` for one. Without a wait, an
-     * empty page does not mean the end of the log. Throws `events_forgotten`, `invalid_request` for a cursor beyond the
-     * end, and `token_invalid` or `repository_not_found` when the caller has lost access.
-     */
-    async page({ selection, after, limit, waitMs, signal }: Page): Promise<Seen> {
+    async page({ selection, after, limit, waitMs, signal }) {
       if (waitMs === 0) return scan(selection, after, limit)
       const deadline = performance.now() + waitMs
       const follower = follow({ selection, after, limit, idleMs: waitMs, signal })

@@ -2,15 +2,31 @@ import type { Notifier } from '../concurrency/notifier.ts'
 import { createPoller } from '../concurrency/poller.ts'
 import type { Db } from '../database/schema.ts'
 
-export type EventNotifier = ReturnType<typeof createEventNotifier>
-
-const name = 'events'
-
 /**
  * Notifies listeners of new events as soon as this process commits them. Events of other processes are found only by
  * polling, as `until` does.
  */
-export function createEventNotifier({ db, changes }: { db: () => Db; changes: Notifier }) {
+export type EventNotifier = {
+  /** Called after each commit, which may have published events. */
+  committed: () => void
+  /** Calls a function when there are new events, until disposed. */
+  onEvents: (listener: () => void) => Disposable
+  /** Waits as `Notifier.until` does, polling at each new event. */
+  until: <T>(
+    options: { deadline: number; signal: AbortSignal },
+    poll: () => Promise<T | undefined>,
+  ) => Promise<T | undefined>
+}
+
+const name = 'events'
+
+export function createEventNotifier({
+  db,
+  changes,
+}: {
+  db: () => Db
+  changes: Notifier
+}): EventNotifier {
   let known = 0
   const reader = createPoller({
     intervalMs: undefined,
@@ -31,11 +47,8 @@ export function createEventNotifier({ db, changes }: { db: () => Db; changes: No
   }
 
   return {
-    /** Called after each commit, which may have published events. */
     committed: reader.wake,
-    /** Calls a function when there are new events, until disposed. */
-    onEvents: (listener: () => void) => changes.onChange(name, listener),
-    /** Waits as `Notifier.until` does, polling at each new event. */
+    onEvents: (listener) => changes.onChange(name, listener),
     until: <T>(
       options: { deadline: number; signal: AbortSignal },
       poll: () => Promise<T | undefined>,

@@ -31,10 +31,20 @@ import {
   releaseLease,
 } from './maintenance-store.ts'
 
-export type Maintenance = ReturnType<typeof createMaintenance>
+/** Maintains repositories in the background, one at a time, to keep them fast to read. */
+export type Maintenance = {
+  /** Maintains the next repository that is due, or requested; false when there is none. */
+  runNext: (signal: AbortSignal, scope: 'due' | 'requested') => Promise<boolean>
+  /** Counts the pushes since the last call; returns whether there were any. */
+  count: () => Promise<boolean>
+  /** Whether a requested maintenance has not run yet. */
+  isWanted: () => Promise<boolean>
+  /** The number of repositories that are due. */
+  countDue: () => Promise<number>
+}
 
 /** How a maintenance ended: `gone` if its repository was deleted, `interrupted` if it was aborted. */
-export type MaintenanceOutcome = 'done' | 'failed' | 'interrupted' | 'gone'
+type MaintenanceOutcome = 'done' | 'failed' | 'interrupted' | 'gone'
 
 /** The result of a successful maintenance. */
 export type Report = {
@@ -67,8 +77,7 @@ const extendIntervalMs = 20_000
 // Bounds how long one slow push can delay the maintenance of other repositories.
 const maxPushWaitMs = 10 * 60_000
 
-/** Maintains repositories in the background, one at a time, to keep them fast to read. */
-export function createMaintenance(dependencies: Dependencies) {
+export function createMaintenance(dependencies: Dependencies): Maintenance {
   const { db, directories, repositoryHolds, freeSpace, settings, clock, log, leaseOwner } =
     dependencies
   const { faultPoint, onEnd } = dependencies
@@ -81,7 +90,6 @@ export function createMaintenance(dependencies: Dependencies) {
   })
   const lease = () => ({ leaseOwner, until: clock.now() + leaseMs })
 
-  /** Maintains the next repository that is due, or requested; false when there is none. */
   async function runNext(signal: AbortSignal, scope: 'due' | 'requested'): Promise<boolean> {
     const due = scope === 'due' ? rules() : { ...rules(), pushes: undefined }
     const row = await claimNext(db, lease(), due)
@@ -206,7 +214,6 @@ export function createMaintenance(dependencies: Dependencies) {
   return {
     runNext,
 
-    /** Counts the pushes since the last call; returns whether there were any. */
     count: () =>
       countPushes({
         db,
@@ -216,10 +223,8 @@ export function createMaintenance(dependencies: Dependencies) {
         pathOf: directories.pathOf,
       }),
 
-    /** Whether a requested maintenance has not run yet. */
     isWanted: () => hasRequests(db),
 
-    /** The number of repositories that are due. */
     countDue: () => countDue(db, rules()),
   }
 }

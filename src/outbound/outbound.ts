@@ -8,7 +8,16 @@ import { addressesIn } from './embedded-addresses.ts'
 import { toHost } from './host.ts'
 import { pinnedAgent } from './pinned-agent.ts'
 
-export type Outbound = ReturnType<typeof createOutbound>
+/** Decides where the service may connect for its users: hosts that they name may be in its internal network. */
+export type Outbound = {
+  /**
+   * Resolves a host to its addresses, in the order in which to try them. The caller must connect to these and not
+   * resolve the name again, which may give others. A name with any forbidden address is forbidden. Throws `outbound_forbidden` and `outbound_unresolved`.
+   */
+  resolve: (text: string) => Promise<[string, ...string[]]>
+  /** Creates an agent for the host of a URL, which connects only to the addresses checked now. */
+  agentFor: (url: URL) => Promise<Agent>
+}
 
 type Dependencies = {
   allow: Allowed
@@ -35,8 +44,11 @@ const phrases: Record<AddressClass, string> = {
   reserved: 'a reserved address',
 }
 
-/** Decides where the service may connect for its users: hosts that they name may be in its internal network. */
-export function createOutbound({ allow, lookup, lookupTimeoutMs = 10_000 }: Dependencies) {
+export function createOutbound({
+  allow,
+  lookup,
+  lookupTimeoutMs = 10_000,
+}: Dependencies): Outbound {
   const classes = new Set<AddressClass>(allow.classes)
   const names = new Set(allow.names)
   const ranges = allow.ranges.map((text) => ipaddr.parseCIDR(text))
@@ -63,10 +75,6 @@ export function createOutbound({ allow, lookup, lookupTimeoutMs = 10_000 }: Depe
     return found.map(({ address }) => ipaddr.process(address.replace(/%.*/s, '')))
   }
 
-  /**
-   * Resolves a host to its addresses, in the order in which to try them. The caller must connect to these and not
-   * resolve the name again, which may give others. A name with any forbidden address is forbidden. Throws `outbound_forbidden` and `outbound_unresolved`.
-   */
   async function resolve(text: string): Promise<[string, ...string[]]> {
     const host = toHost(text)
     if (!host) throw unresolved(`${JSON.stringify(text.slice(0, 100))} is no host name or address.`)
@@ -91,8 +99,7 @@ export function createOutbound({ allow, lookup, lookupTimeoutMs = 10_000 }: Depe
   return {
     resolve,
 
-    /** Creates an agent for the host of a URL, which connects only to the addresses checked now. */
-    async agentFor({ protocol, hostname }: URL): Promise<Agent> {
+    async agentFor({ protocol, hostname }) {
       return pinnedAgent(protocol, await resolve(hostname))
     },
   }

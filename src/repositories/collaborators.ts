@@ -6,12 +6,22 @@ import type { Actor, Publish } from '../events/events.ts'
 import { deleteCollaborator, insertCollaborator, listCollaborators } from './collaborator-store.ts'
 import type { Repository } from './repositories.ts'
 
-export type Collaborators = ReturnType<typeof createCollaborators>
+export type Collaborators = {
+  list: (repository: Repository) => Promise<{ repoName: string; collaborators: string[] }>
+  /** Adds a username, even if no token has it yet. Idempotent. */
+  add: (
+    actor: Actor,
+    repository: Repository,
+    username: string,
+  ) => Promise<{ repoName: string; collaborators: string[] }>
+  /** Removes a username. A running push of theirs is refused when its hook runs. */
+  remove: (actor: Actor, repository: Repository, username: string) => Promise<void>
+}
 
 /** Collaborators: the usernames that can see a repository besides its owner. */
 type Dependencies = { db: Database; publish: Publish; clock: Clock }
 
-export function createCollaborators({ db, publish, clock }: Dependencies) {
+export function createCollaborators({ db, publish, clock }: Dependencies): Collaborators {
   async function list(repository: Repository) {
     return {
       repoName: repository.name,
@@ -22,8 +32,7 @@ export function createCollaborators({ db, publish, clock }: Dependencies) {
   return {
     list,
 
-    /** Adds a username, even if no token has it yet. Idempotent. */
-    async add(actor: Actor, repository: Repository, username: string) {
+    async add(actor, repository, username) {
       const repositoryId = repository.id
       await db.transaction().execute(async (tx) => {
         if (!(await insertCollaborator(tx, { repositoryId, username, createdAt: clock.now() })))
@@ -35,8 +44,7 @@ export function createCollaborators({ db, publish, clock }: Dependencies) {
       return list(repository)
     },
 
-    /** Removes a username. A running push of theirs is refused when its hook runs. */
-    async remove(actor: Actor, repository: Repository, username: string): Promise<void> {
+    async remove(actor, repository, username) {
       const repositoryId = repository.id
       await db.transaction().execute(async (tx) => {
         if (!isUsername(username) || !(await deleteCollaborator(tx, repositoryId, username))) {

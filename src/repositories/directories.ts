@@ -21,18 +21,64 @@ import { restoreExpired } from '../git/maintenance/expired-packs.ts'
 import { gitCommands } from '../git/process/commands.ts'
 import type { Git } from '../git/process/git-process.ts'
 
-export type Directories = ReturnType<typeof createDirectories>
+/**
+ * The directories of repositories: `repositories/<last 2 of the id>/<id>.git`. They are created in `staging` and
+ * deleted through `trash`, so that a directory in place is always complete.
+ */
+export type Directories = {
+  pathOf: (id: string) => string
+  /** Creates an empty repository; it is durable when this returns. */
+  create: (id: string, defaultBranch?: string) => Promise<void>
+  /** Creates an empty draft in staging, to be filled and then placed. Returns its path. */
+  draft: (id: string, defaultBranch?: string) => Promise<string>
+  /** Moves a draft into place durably. */
+  place: (id: string) => Promise<void>
+  /** Removes a draft and its scratch files. */
+  discard: (id: string) => Promise<void>
+  /** A path for temporary files of a draft, removed with it. */
+  scratchOf: (id: string, name: string) => string
+  removeScratch: (id: string, name: string) => Promise<void>
+  /** Moves a repository to the trash, then removes its files. Idempotent. */
+  remove: (id: string) => Promise<void>
+  /** The path of a repository, in place or in the trash; undefined when its files are removed. */
+  locate: (id: string) => Promise<string | undefined>
+  /** Removes deleted repositories, unless a backup is running, which may still need them. */
+  emptyTrash: () => Promise<void>
+  /** Marks a repository for deletion: after a crash, its directory may be removed if its row is deleted. */
+  markForDeletion: (id: string) => Promise<void>
+  /** The same for a draft, which is placed before its row is complete. */
+  markDraftForDeletion: (id: string) => Promise<void>
+  /** Removes the mark. */
+  unmarkForDeletion: (id: string) => Promise<void>
+  isMarkedForDeletion: (id: string) => Promise<boolean>
+  /** Moves a repository to `lost+found`, which is never emptied. Returns the new path. */
+  quarantine: (id: string) => Promise<string>
+  /** The ids of all directories that are in place. */
+  list: () => Promise<string[]>
+  /**
+   * Creates the folders for repositories, and empties staging and trash except for what is in use. `endWorkers`
+   * ends the processes that still write to the draft of a program that has died.
+   */
+  prepare: (endWorkers: (id: string) => Promise<unknown>) => Promise<void>
+  /** Rejects when a folder is missing or not accessible. */
+  assertThere: () => Promise<void>
+  /** Locks a draft against removal; undefined when another process holds the lock. */
+  hold: (id: string) => Promise<Disposable | undefined>
+  /** The path of a draft. */
+  draftOf: (id: string) => string
+  /**
+   * Removes what killed git processes left in a repository without running pushes. Temporary files of fetches are
+   * removed only if older than `before`, since fetches may be running. Returns the removed paths.
+   */
+  cleanUp: (id: string, before: number) => Promise<string[]>
+}
 
 type Dependencies = { dataDir: string; git: Git; faultPoint: FaultPoint }
 
 const maxRetries = 5
 const deletionMark = 'svc-deleting'
 
-/**
- * The directories of repositories: `repositories/<last 2 of the id>/<id>.git`. They are created in `staging` and
- * deleted through `trash`, so that a directory in place is always complete.
- */
-export function createDirectories({ dataDir, git, faultPoint }: Dependencies) {
+export function createDirectories({ dataDir, git, faultPoint }: Dependencies): Directories {
   const root = join(dataDir, 'repositories')
   const staging = join(dataDir, 'staging')
   const trash = join(dataDir, 'trash')
@@ -88,7 +134,6 @@ export function createDirectories({ dataDir, git, faultPoint }: Dependencies) {
     return rm(path, { recursive: true, force: true, maxRetries })
   }
 
-  /** Removes deleted repositories, unless a backup is running, which may still need them. */
   async function emptyTrash(): Promise<void> {
     const names = await readdir(trash).catch(ignoreAbsence)
     // Checked after listing: a backup that starts later does not include them.
@@ -99,8 +144,7 @@ export function createDirectories({ dataDir, git, faultPoint }: Dependencies) {
   return {
     pathOf,
 
-    /** Creates an empty repository; it is durable when this returns. */
-    async create(id: string, defaultBranch?: string): Promise<void> {
+    async create(id, defaultBranch) {
       try {
         await draft(id, defaultBranch)
         faultPoint('create.made')
@@ -112,31 +156,25 @@ export function createDirectories({ dataDir, git, faultPoint }: Dependencies) {
       }
     },
 
-    /** Creates an empty draft in staging, to be filled and then placed. Returns its path. */
     draft,
 
-    /** Moves a draft into place durably. */
     place,
 
-    /** Removes a draft and its scratch files. */
     discard,
 
-    /** A path for temporary files of a draft, removed with it. */
     scratchOf,
 
-    removeScratch: (id: string, name: string) =>
+    removeScratch: (id, name) =>
       rm(scratchOf(id, name), { recursive: true, force: true, maxRetries }),
 
-    /** Moves a repository to the trash, then removes its files. Idempotent. */
-    async remove(id: string): Promise<void> {
+    async remove(id) {
       const trashed = join(trash, `${id}.git`)
       await rename(pathOf(id), trashed).catch(ignoreAbsence)
       faultPoint('delete.moved')
       if (!isLocked(dataDir, 'backup')) await removeTree(trashed)
     },
 
-    /** The path of a repository, in place or in the trash; undefined when its files are removed. */
-    async locate(id: string): Promise<string | undefined> {
+    async locate(id) {
       for (const path of [pathOf(id), join(trash, `${id}.git`), pathOf(id)]) {
         if (await isThere(join(path, 'HEAD'))) return path
       }
@@ -145,35 +183,30 @@ export function createDirectories({ dataDir, git, faultPoint }: Dependencies) {
 
     emptyTrash,
 
-    /** Marks a repository for deletion: after a crash, its directory may be removed if its row is deleted. */
-    async markForDeletion(id: string): Promise<void> {
+    async markForDeletion(id) {
       await writeFile(join(pathOf(id), deletionMark), '', { flush: true }).catch(ignoreAbsence)
       faultPoint('delete.marked')
     },
 
-    /** The same for a draft, which is placed before its row is complete. */
-    markDraftForDeletion: (id: string) => writeFile(join(draftOf(id), deletionMark), ''),
+    markDraftForDeletion: (id) => writeFile(join(draftOf(id), deletionMark), ''),
 
-    /** Removes the mark. */
-    async unmarkForDeletion(id: string): Promise<void> {
+    async unmarkForDeletion(id) {
       await rm(join(pathOf(id), deletionMark), { force: true })
     },
 
-    async isMarkedForDeletion(id: string): Promise<boolean> {
+    async isMarkedForDeletion(id) {
       const names: string[] = await readdir(pathOf(id)).catch(() => [])
       return names.includes(deletionMark)
     },
 
-    /** Moves a repository to `lost+found`, which is never emptied. Returns the new path. */
-    async quarantine(id: string): Promise<string> {
+    async quarantine(id) {
       const path = join(lost, `${id}.git`)
       await mkdir(lost, { recursive: true, mode: 0o700 })
       await rename(pathOf(id), path)
       return path
     },
 
-    /** The ids of all directories that are in place. */
-    async list(): Promise<string[]> {
+    async list() {
       const ids: string[] = []
       for (const folder of await readdir(root)) {
         for (const name of await readdir(join(root, folder))) ids.push(name.replace(/\.git$/, ''))
@@ -181,11 +214,7 @@ export function createDirectories({ dataDir, git, faultPoint }: Dependencies) {
       return ids
     },
 
-    /**
-     * Creates the folders for repositories, and empties staging and trash except for what is in use. `endWorkers`
-     * ends the processes that still write to the draft of a program that has died.
-     */
-    async prepare(endWorkers: (id: string) => Promise<unknown>): Promise<void> {
+    async prepare(endWorkers) {
       await emptyTrash()
       for (const folder of [root, staging, trash]) {
         await mkdir(folder, { recursive: true, mode: 0o700 })
@@ -200,22 +229,15 @@ export function createDirectories({ dataDir, git, faultPoint }: Dependencies) {
       }
     },
 
-    /** Rejects when a folder is missing or not accessible. */
-    async assertThere(): Promise<void> {
+    async assertThere() {
       for (const folder of [root, staging, trash]) await access(folder, constants.X_OK)
     },
 
-    /** Locks a draft against removal; undefined when another process holds the lock. */
     hold,
 
-    /** The path of a draft. */
     draftOf,
 
-    /**
-     * Removes what killed git processes left in a repository without running pushes. Temporary files of fetches are
-     * removed only if older than `before`, since fetches may be running. Returns the removed paths.
-     */
-    async cleanUp(id: string, before: number): Promise<string[]> {
+    async cleanUp(id, before) {
       const path = pathOf(id)
       const info = join(path, 'objects', 'info')
       // First: a partial pack may have its other files among the expired ones.

@@ -12,6 +12,7 @@ import type { Publish } from '../events/events.ts'
 import { importFailed } from '../git/import/import-error.ts'
 import type { Progress } from '../git/import/progress.ts'
 import { endOrphans } from '../git/process/orphans.ts'
+import type { RepositoryDescription } from './describe-repository.ts'
 import { importOwner, type JobDependencies, makeDraft, watchImport } from './import-job.ts'
 import {
   deleteFailedImports,
@@ -22,7 +23,8 @@ import {
   markFailed,
   updateProgress,
 } from './import-store.ts'
-import { nameTaken, type Repositories } from './repositories.ts'
+import type { Repositories } from './repositories.ts'
+import { nameTaken } from './repository-errors.ts'
 import {
   deleteRepository,
   insertRepository,
@@ -32,7 +34,28 @@ import {
 } from './repository-store.ts'
 import { parseSource, type Source } from './source-address.ts'
 
-export type Imports = ReturnType<typeof createImports>
+/**
+ * Imports repositories: reserves the name, creates a draft from the source in staging, and moves it into place when it
+ * is complete. A failed import leaves no reserved name and no files.
+ */
+export type Imports = {
+  /**
+   * Starts an import; when this returns, the name is reserved, and `ended` settles when the import ends. Throws a
+   * Problem for an invalid or forbidden source, a name that is taken, and when too many imports are running.
+   */
+  start: (
+    principal: Principal,
+    options: ImportOptions,
+  ) => Promise<{
+    name: string
+    ended: Promise<void>
+    describe: () => Promise<RepositoryDescription>
+  }>
+  /** Cleans up the imports of dead processes, and deletes the records of old failures. */
+  sweep: () => Promise<void>
+  /** Starts no more imports, waits for the running ones, and cancels them after the timeout. */
+  stop: (timeoutMs: number) => Promise<void>
+}
 
 type Dependencies = JobDependencies & {
   db: Database
@@ -62,11 +85,7 @@ type ImportOptions = {
 const recordIntervalMs = 1000
 const failureRetentionMs = 24 * 60 * 60 * 1000
 
-/**
- * Imports repositories: reserves the name, creates a draft from the source in staging, and moves it into place when it
- * is complete. A failed import leaves no reserved name and no files.
- */
-export function createImports(dependencies: Dependencies) {
+export function createImports(dependencies: Dependencies): Imports {
   const { db, publish, directories, sources, repositories, refresh } = dependencies
   const { clock, log, settings, faultPoint } = dependencies
   const limiter = createFairLimiter({
@@ -205,11 +224,7 @@ export function createImports(dependencies: Dependencies) {
   }
 
   return {
-    /**
-     * Starts an import; when this returns, the name is reserved, and `ended` settles when the import ends. Throws a
-     * Problem for an invalid or forbidden source, a name that is taken, and when too many imports are running.
-     */
-    async start(principal: Principal, options: ImportOptions) {
+    async start(principal, options) {
       const source = parseSource(options.source)
       const name = options.name ?? source.nameHint
       if (name === undefined) throw nameMissing()
@@ -264,8 +279,7 @@ export function createImports(dependencies: Dependencies) {
       return { name, ended, describe: () => repositories.describe(described) }
     },
 
-    /** Cleans up the imports of dead processes, and deletes the records of old failures. */
-    async sweep(): Promise<void> {
+    async sweep() {
       for (const { repositoryId: id } of await listRunningImports(db)) {
         if (running.has(id)) continue
         // For example on a full disk. Until the clean-up succeeds, the name stays reserved.
@@ -276,8 +290,7 @@ export function createImports(dependencies: Dependencies) {
       await deleteImportsEndedBefore(db, clock.now() - failureRetentionMs)
     },
 
-    /** Starts no more imports, waits for the running ones, and cancels them after the timeout. */
-    async stop(timeoutMs: number): Promise<void> {
+    async stop(timeoutMs) {
       closing.abort()
       const timer = setTimeout(() => {
         stopping.abort(

@@ -7,12 +7,20 @@ import { matchesPattern, toBranchPattern } from './branch-pattern.ts'
 import { deleteProtection, insertProtection, listProtections } from './protection-store.ts'
 import type { Repository } from './repositories.ts'
 
-export type Protections = ReturnType<typeof createProtections>
+export type Protections = {
+  list: (repository: Repository) => Promise<{ branches: string[] }>
+  /** Protects a branch, or all branches that match a pattern. Idempotent. */
+  add: (actor: Actor, repository: Repository, text: string) => Promise<{ branches: string[] }>
+  /** Removes a protection, given by its text in the list. */
+  remove: (actor: Actor, repository: Repository, text: string) => Promise<{ branches: string[] }>
+  /** Returns a function that finds the rule which protects a branch, if any. */
+  ruleFor: (repository: Repository) => Promise<(branch: string) => string | undefined>
+}
 
 /** Protected branches: only the owner of the repository and admins may change them. */
 type Dependencies = { db: Database; publish: Publish; clock: Clock }
 
-export function createProtections({ db, publish, clock }: Dependencies) {
+export function createProtections({ db, publish, clock }: Dependencies): Protections {
   async function list(repository: Repository) {
     return { branches: await listProtections(db, repository.id) }
   }
@@ -20,8 +28,7 @@ export function createProtections({ db, publish, clock }: Dependencies) {
   return {
     list,
 
-    /** Protects a branch, or all branches that match a pattern. Idempotent. */
-    async add(actor: Actor, repository: Repository, text: string) {
+    async add(actor, repository, text) {
       const branch = parseBranch(text)
       const repositoryId = repository.id
       await db.transaction().execute(async (tx) => {
@@ -33,8 +40,7 @@ export function createProtections({ db, publish, clock }: Dependencies) {
       return list(repository)
     },
 
-    /** Removes a protection, given by its text in the list. */
-    async remove(actor: Actor, repository: Repository, text: string) {
+    async remove(actor, repository, text) {
       const branch = parseBranch(text)
       const repositoryId = repository.id
       await db.transaction().execute(async (tx) => {
@@ -48,8 +54,7 @@ export function createProtections({ db, publish, clock }: Dependencies) {
       return list(repository)
     },
 
-    /** Returns a function that finds the rule which protects a branch, if any. */
-    async ruleFor(repository: Repository): Promise<(branch: string) => string | undefined> {
+    async ruleFor(repository) {
       const patterns = await listProtections(db, repository.id)
       return (branch) => patterns.find((pattern) => matchesPattern(branch, pattern))
     },

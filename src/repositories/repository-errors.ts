@@ -18,3 +18,11 @@ export function repositoryGone({ name }: { name: string }): Problem {
     `There is no repository "${name}", or it is not yours to see.`,
   )
 }
+
+/** The Problem of a name that is taken. */
+export function nameTaken(name: string): Problem {
+  return new Problem(
+    'repository_name_taken',
+    `"${name}" is taken, in this or another case; choose another name.`,
+  )
+}

@@ -3,7 +3,18 @@ import { createSingleFlight } from '../concurrency/single-flight.ts'
 import type { Ended } from '../git/process/git-process.ts'
 import type { Directories } from './directories.ts'
 
-export type RepositoryHolds = ReturnType<typeof createRepositoryHolds>
+/**
+ * Removes what killed git processes leave in repositories: locks, quarantine directories, partial packs. Git itself
+ * does so only when it exits normally.
+ */
+export type RepositoryHolds = {
+  /** Waits for clean-up and prevents the next one while a git process changes the repository. */
+  acquire: (id: string) => Promise<Hold>
+  /** Waits for the release of all other present holds on a repository. */
+  waitForOtherHolds: (id: string, hold: Hold) => Promise<void>
+  /** Cleans repositories up one after another, until the signal. */
+  cleanUpAll: (ids: string[], signal: AbortSignal) => Promise<void>
+}
 
 /** A shared hold on a repository: no clean-up runs until it is disposed. */
 export type Hold = AsyncDisposable & {
@@ -13,11 +24,11 @@ export type Hold = AsyncDisposable & {
 
 type Dependencies = { directories: Directories; log: Log; startedAt: number }
 
-/**
- * Removes what killed git processes leave in repositories: locks, quarantine directories, partial packs. Git itself
- * does so only when it exits normally.
- */
-export function createRepositoryHolds({ directories, log, startedAt }: Dependencies) {
+export function createRepositoryHolds({
+  directories,
+  log,
+  startedAt,
+}: Dependencies): RepositoryHolds {
   const share = createSingleFlight<void>()
   // Repositories without leftovers of earlier processes.
   const clean = new Set<string>()
@@ -54,8 +65,7 @@ export function createRepositoryHolds({ directories, log, startedAt }: Dependenc
   }
 
   return {
-    /** Waits for clean-up and prevents the next one while a git process changes the repository. */
-    async acquire(id: string): Promise<Hold> {
+    async acquire(id) {
       const released = Promise.withResolvers<void>()
       let ended: Promise<Pick<Ended, 'exitCode'>> | undefined
       const hold: Hold = {
@@ -75,14 +85,12 @@ export function createRepositoryHolds({ directories, log, startedAt }: Dependenc
       return hold
     },
 
-    /** Waits for the release of all other present holds on a repository. */
-    async waitForOtherHolds(id: string, hold: Hold): Promise<void> {
+    async waitForOtherHolds(id, hold) {
       const others = [...(holds.get(id) ?? [])].filter(([other]) => other !== hold)
       await Promise.all(others.map(([, released]) => released))
     },
 
-    /** Cleans repositories up one after another, until the signal. */
-    async cleanUpAll(ids: string[], signal: AbortSignal): Promise<void> {
+    async cleanUpAll(ids, signal) {
       for (const id of ids) {
         if (signal.aborted) return
         await ensureClean(id)

@@ -19,7 +19,36 @@ import {
   upsertSecret,
 } from './secret-store.ts'
 
-export type Secrets = ReturnType<typeof createSecrets>
+type ListedSecret = {
+  id: string
+  name: string
+  repoName: string
+  createdAt: number
+  updatedAt: number
+}
+
+/** The secrets of repositories: workflow steps can use their values, which cannot be read back. */
+export type Secrets = {
+  /** Lists the secrets of a repository after an id, oldest first, without values. */
+  list: (repository: Repository, page: Page) => Promise<ListedSecret[]>
+  /**
+   * Creates a secret, or replaces its value. Throws `invalid_request`, `encryption_key_missing`,
+   * `too_many_secrets`, and `repository_not_found` when the repository is deleted meanwhile.
+   */
+  put: (
+    actor: Actor,
+    repository: Repository,
+    name: string,
+    value: Sensitive<string>,
+  ) => Promise<{ name: string; repoName: string; message: string }>
+  /** Deletes a secret. Throws `secret_not_found`. */
+  remove: (actor: Actor, repository: Repository, name: string) => Promise<void>
+  /**
+   * Opens the secrets of a repository by name, only for runs: no route may return them. `names` selects some of them.
+   * Throws `encryption_key_missing` and `secret_unreadable`.
+   */
+  open: (repositoryId: string, names?: readonly string[]) => Promise<Record<string, string>>
+}
 
 /** Per repository. */
 export const maxSecrets = 100
@@ -30,20 +59,14 @@ export const valueForm = `a text of 1 byte to ${valueMaxBytes / 1024} KiB in UTF
 type Dependencies = { db: Database; publish: Publish; clock: Clock; vault: () => Promise<Vault> }
 type Page = { after: string; limit: number | undefined }
 
-/** The secrets of repositories: workflow steps can use their values, which cannot be read back. */
-export function createSecrets({ db, publish, clock, vault }: Dependencies) {
+export function createSecrets({ db, publish, clock, vault }: Dependencies): Secrets {
   return {
-    /** Lists the secrets of a repository after an id, oldest first, without values. */
-    async list(repository: Repository, page: Page) {
+    async list(repository, page) {
       const rows = await listSecrets(db, repository.id, page)
       return rows.map((row) => toSecret(row, repository))
     },
 
-    /**
-     * Creates a secret, or replaces its value. Throws `invalid_request`, `encryption_key_missing`,
-     * `too_many_secrets`, and `repository_not_found` when the repository is deleted meanwhile.
-     */
-    async put(actor: Actor, repository: Repository, name: string, value: Sensitive<string>) {
+    async put(actor, repository, name, value) {
       assertName(name)
       assertValue(value)
       const { seal, keyIds } = await vault()
@@ -61,8 +84,7 @@ export function createSecrets({ db, publish, clock, vault }: Dependencies) {
       return { name, repoName: repository.name, message }
     },
 
-    /** Deletes a secret. Throws `secret_not_found`. */
-    async remove(actor: Actor, repository: Repository, name: string): Promise<void> {
+    async remove(actor, repository, name) {
       const repositoryId = repository.id
       await db.transaction().execute(async (tx) => {
         if (!isSecretName(name) || !(await deleteSecret(tx, repositoryId, name)))
@@ -73,11 +95,7 @@ export function createSecrets({ db, publish, clock, vault }: Dependencies) {
       })
     },
 
-    /**
-     * Opens the secrets of a repository by name, only for runs: no route may return them. `names` selects some of them.
-     * Throws `encryption_key_missing` and `secret_unreadable`.
-     */
-    async open(repositoryId: string, names?: readonly string[]): Promise<Record<string, string>> {
+    async open(repositoryId, names) {
       const rows = await listSealedOf(db, repositoryId)
       const wanted = names ? rows.filter(({ name }) => names.includes(name)) : rows
       if (wanted.length === 0) return {}

@@ -21,12 +21,80 @@ import {
   updateLastUsed,
 } from './ssh-key-store.ts'
 
-export type SshKeys = ReturnType<typeof createSshKeys>
+/** Registers public keys for SSH, and authenticates them. */
+export type SshKeys = {
+  /**
+   * Registers a key. Unless the caller is an admin, it has at most the permissions and the lifetime of the caller.
+   * Throws `permission_missing`, `invalid_request`, `ssh_key_taken` and `too_many_ssh_keys`.
+   */
+  add: (
+    principal: Principal,
+    wanted: NewSshKey,
+  ) => Promise<{
+    permissions: ('repo:read' | 'repo:write')[]
+    id: string
+    username: string
+    name: string
+    publicKey: string
+    keyType: string
+    fingerprint: string
+    createdAt: number
+    expiresAt: number | null
+    lastUsedAt: number | null
+  }>
+  /** Lists the keys of a username after an id, oldest first; only admins may list those of other users. */
+  list: (
+    principal: Principal,
+    options: ListOptions,
+  ) => Promise<
+    {
+      permissions: ('repo:read' | 'repo:write')[]
+      id: string
+      username: string
+      name: string
+      publicKey: string
+      keyType: string
+      fingerprint: string
+      createdAt: number
+      expiresAt: number | null
+      lastUsedAt: number | null
+    }[]
+  >
+  /** Lists all keys after an id, oldest first. */
+  listAll: (page: Page) => Promise<
+    {
+      permissions: ('repo:read' | 'repo:write')[]
+      id: string
+      username: string
+      name: string
+      publicKey: string
+      keyType: string
+      fingerprint: string
+      createdAt: number
+      expiresAt: number | null
+      lastUsedAt: number | null
+    }[]
+  >
+  /** Deletes a key of the caller's username; an admin may delete any. */
+  remove: (principal: Principal, id: string) => Promise<void>
+  /** Finds a public key that a client presents, which proves nothing yet. */
+  identify: (blob: Buffer) => Promise<Key | undefined>
+  /**
+   * Returns the principal of a key after the client has proven possession; undefined if the key was deleted or has
+   * expired. Counts as a use of the key.
+   */
+  principalOf: (keyId: string) => Promise<{ principal: Principal; key: Key } | undefined>
+  /** Returns the current state of a principal; undefined if its key was deleted or has expired. */
+  refresh: (principal: Principal) => Promise<Principal | undefined>
+}
 
 /** The permissions that a key can have. */
 export const keyPermissions = ['repo:read', 'repo:write'] as const
 
 export type KeyPermission = (typeof keyPermissions)[number]
+
+/** A registered key. */
+type SshKey = Omit<SshKeyRow, 'permissions'> & { permissions: KeyPermission[] }
 
 /** A registered key, as authentication needs it. */
 export type Key = Pick<
@@ -34,7 +102,7 @@ export type Key = Pick<
   'id' | 'name' | 'username' | 'fingerprint' | 'keyType' | 'expiresAt'
 >
 
-export type NewSshKey = {
+type NewSshKey = {
   /** The line of a .pub file. */
   publicKey: string
   /** Defaults to the comment of the key, or `command line`. */
@@ -55,8 +123,7 @@ const nameMaxLength = 100
 
 type Dependencies = { db: Database; publish: Publish; clock: Clock; log: Log }
 
-/** Registers public keys for SSH, and authenticates them. */
-export function createSshKeys({ db, publish, clock, log }: Dependencies) {
+export function createSshKeys({ db, publish, clock, log }: Dependencies): SshKeys {
   const noteUse = createLastUsed({
     clock,
     write: (id, at) => updateLastUsed(db, id, at),
@@ -68,11 +135,7 @@ export function createSshKeys({ db, publish, clock, log }: Dependencies) {
   }
 
   return {
-    /**
-     * Registers a key. Unless the caller is an admin, it has at most the permissions and the lifetime of the caller.
-     * Throws `permission_missing`, `invalid_request`, `ssh_key_taken` and `too_many_ssh_keys`.
-     */
-    async add(principal: Principal, wanted: NewSshKey) {
+    async add(principal, wanted) {
       if (wanted.username !== undefined) requirePermission(principal, 'admin')
       for (const permission of wanted.permissions ?? []) requirePermission(principal, permission)
       const row = toRow(principal, wanted, clock.now())
@@ -95,20 +158,17 @@ export function createSshKeys({ db, publish, clock, log }: Dependencies) {
       return toSshKey(row)
     },
 
-    /** Lists the keys of a username after an id, oldest first; only admins may list those of other users. */
-    async list(principal: Principal, { username, page }: ListOptions) {
+    async list(principal, { username, page }) {
       if (username !== undefined) requirePermission(principal, 'admin')
       const whose = { username: username ?? principal.username }
       return (await listSshKeys(db, whose, page)).map(toSshKey)
     },
 
-    /** Lists all keys after an id, oldest first. */
-    async listAll(page: Page) {
+    async listAll(page) {
       return (await listSshKeys(db, 'all', page)).map(toSshKey)
     },
 
-    /** Deletes a key of the caller's username; an admin may delete any. */
-    async remove(principal: Principal, id: string): Promise<void> {
+    async remove(principal, id) {
       const whose = isAdmin(principal) ? 'all' : { username: principal.username }
       await db.transaction().execute(async (tx) => {
         const username = isId(id) ? await deleteSshKey(tx, whose, id) : undefined
@@ -118,25 +178,19 @@ export function createSshKeys({ db, publish, clock, log }: Dependencies) {
       })
     },
 
-    /** Finds a public key that a client presents, which proves nothing yet. */
-    async identify(blob: Buffer): Promise<Key | undefined> {
+    async identify(blob) {
       const row = live(await findSshKeyByFingerprint(db, fingerprintOf(blob)))
       return row && toKey(row)
     },
 
-    /**
-     * Returns the principal of a key after the client has proven possession; undefined if the key was deleted or has
-     * expired. Counts as a use of the key.
-     */
-    async principalOf(keyId: string): Promise<{ principal: Principal; key: Key } | undefined> {
+    async principalOf(keyId) {
       const row = live(await findSshKey(db, keyId))
       if (!row) return undefined
       noteUse(row)
       return { principal: toPrincipal(row), key: toKey(row) }
     },
 
-    /** Returns the current state of a principal; undefined if its key was deleted or has expired. */
-    async refresh(principal: Principal): Promise<Principal | undefined> {
+    async refresh(principal) {
       const row = live(await findSshKey(db, principal.id))
       return row && toPrincipal(row)
     },
@@ -189,7 +243,7 @@ function nameFrom(comment: string): string {
   return [...comment].slice(0, nameMaxLength).join('') || 'command line'
 }
 
-function toSshKey(row: SshKeyRow) {
+function toSshKey(row: SshKeyRow): SshKey {
   return { ...row, permissions: permissionsOf(row) }
 }
 

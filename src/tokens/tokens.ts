@@ -21,7 +21,29 @@ import {
   updateLastUsed,
 } from './token-store.ts'
 
-export type Tokens = ReturnType<typeof createTokens>
+/** A token as it is listed: without its string. */
+type Token = Omit<TokenRow, 'tokenHash' | 'permissions'> & { permissions: Permission[] }
+
+/** Creates, stores (as hashes) and authenticates API tokens. */
+export type Tokens = {
+  /** Creates a token. Its string is only in this result. */
+  create: (actor: Actor, wanted: NewToken) => Promise<Token & { token: string }>
+  /**
+   * Creates the first admin token of a new service; undefined if the service has been set up before. A given token
+   * string is installed at every start unless it exists.
+   */
+  setUp: (given: string | undefined) => Promise<string | undefined>
+  /** Returns the principal of a token string; undefined if it is malformed, unknown or expired. */
+  authenticate: (token: string) => Promise<Principal | undefined>
+  /** Returns the current state of a principal; undefined if its token was deleted or has expired. */
+  refresh: (principal: Principal) => Promise<Principal | undefined>
+  /** Returns the newest valid token of a username, as the owner of what is created for the user. */
+  ownerNamed: (username: string) => Promise<Principal>
+  /** Lists tokens after an id, oldest first. */
+  list: (page: { after: string; limit: number | undefined }) => Promise<Token[]>
+  /** Deletes a token. Its long-lived responses end within a second. */
+  revoke: (actor: Actor, id: string) => Promise<void>
+}
 
 export type NewToken = {
   name: string
@@ -37,8 +59,7 @@ const setupActor: Actor = { id: 'local', username: 'admin' }
 
 type Dependencies = { db: Database; publish: Publish; clock: Clock; log: Log }
 
-/** Creates, stores (as hashes) and authenticates API tokens. */
-export function createTokens({ db, publish, clock, log }: Dependencies) {
+export function createTokens({ db, publish, clock, log }: Dependencies): Tokens {
   const noteUse = createLastUsed({
     clock,
     write: (id, at) => updateLastUsed(db, id, at),
@@ -56,14 +77,9 @@ export function createTokens({ db, publish, clock, log }: Dependencies) {
   }
 
   return {
-    /** Creates a token. Its string is only in this result. */
     create,
 
-    /**
-     * Creates the first admin token of a new service; undefined if the service has been set up before. A given token
-     * string is installed at every start unless it exists.
-     */
-    async setUp(given: string | undefined): Promise<string | undefined> {
+    async setUp(given) {
       const first = await markInitialized(db, clock.now())
       const wanted: NewToken = {
         name: 'admin',
@@ -81,8 +97,7 @@ export function createTokens({ db, publish, clock, log }: Dependencies) {
       return undefined
     },
 
-    /** Returns the principal of a token string; undefined if it is malformed, unknown or expired. */
-    async authenticate(token: string): Promise<Principal | undefined> {
+    async authenticate(token) {
       if (!isTokenString(token)) return undefined
       const row = await findTokenByHash(db, hashToken(token))
       const now = clock.now()
@@ -91,14 +106,12 @@ export function createTokens({ db, publish, clock, log }: Dependencies) {
       return toPrincipal(row)
     },
 
-    /** Returns the current state of a principal; undefined if its token was deleted or has expired. */
-    async refresh(principal: Principal): Promise<Principal | undefined> {
+    async refresh(principal) {
       const row = await findToken(db, principal.id)
       return row && !isExpired(row, clock.now()) ? toPrincipal(row) : undefined
     },
 
-    /** Returns the newest valid token of a username, as the owner of what is created for the user. */
-    async ownerNamed(username: string): Promise<Principal> {
+    async ownerNamed(username) {
       const row = await findLiveTokenOf(db, username, clock.now())
       if (!row) {
         throw new Problem(
@@ -109,13 +122,11 @@ export function createTokens({ db, publish, clock, log }: Dependencies) {
       return toPrincipal(row)
     },
 
-    /** Lists tokens after an id, oldest first. */
-    async list(page: { after: string; limit: number | undefined }) {
+    async list(page) {
       return (await listTokens(db, page)).map(toToken)
     },
 
-    /** Deletes a token. Its long-lived responses end within a second. */
-    async revoke(actor: Actor, id: string): Promise<void> {
+    async revoke(actor, id) {
       if (actor.id === id) {
         throw new Problem('token_in_use', 'A token cannot delete itself; use another admin token.')
       }
@@ -145,7 +156,7 @@ function toRow(wanted: NewToken, token: string, now: number): TokenRow {
   }
 }
 
-function toToken(row: TokenRow) {
+function toToken(row: TokenRow): Token {
   const { id, name, username, createdAt, expiresAt, lastUsedAt } = row
   return { id, name, username, createdAt, expiresAt, lastUsedAt, permissions: permissionsOf(row) }
 }

@@ -1,16 +1,27 @@
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto'
 import { Sensitive } from '../base/sensitive.ts'
 
-export type Vault = ReturnType<typeof createVault>
+/**
+ * Encrypts and decrypts values with AES-256-GCM (NIST SP 800-38D). The first key, of 32 bytes each, encrypts; all can
+ * decrypt. A sealed value is: version (1 byte), key id (8), nonce (12), ciphertext, tag (16).
+ */
+export type Vault = {
+  /** The ids of all keys; the first one encrypts. */
+  keyIds: string[]
+  /** Encrypts a value. Throws if there is no key: check `keyIds` first. */
+  seal: (value: Sensitive<string>, place: SecretBinding) => Sealed
+  /** Decrypts a value of this repository and name. */
+  open: (sealedValue: Uint8Array, place: SecretBinding) => Opened
+}
 
 /** The repository and name to which a sealed value is bound. */
 export type SecretBinding = { repositoryId: string; name: string }
 
 /** An encrypted value, and the id of its key in hex. */
-export type Sealed = { keyId: string; sealedValue: Uint8Array }
+type Sealed = { keyId: string; sealedValue: Uint8Array }
 
 /** The decrypted value, or why it cannot be decrypted, as the end of a sentence. */
-export type Opened = { value: Sensitive<string> } | { fault: string }
+type Opened = { value: Sensitive<string> } | { fault: string }
 
 type Key = { id: Buffer; bytes: Buffer }
 
@@ -22,11 +33,7 @@ const tagBytes = 16
 const headBytes = 1 + keyIdBytes + nonceBytes
 const damaged = { fault: 'what is stored is not what was sealed there' }
 
-/**
- * Encrypts and decrypts values with AES-256-GCM (NIST SP 800-38D). The first key, of 32 bytes each, encrypts; all can
- * decrypt. A sealed value is: version (1 byte), key id (8), nonce (12), ciphertext, tag (16).
- */
-export function createVault(keys: Sensitive<readonly Buffer[]>) {
+export function createVault(keys: Sensitive<readonly Buffer[]>): Vault {
   const ring = new Map<string, Key>()
   for (const bytes of keys.reveal()) {
     const id = idOf(bytes)
@@ -35,11 +42,9 @@ export function createVault(keys: Sensitive<readonly Buffer[]>) {
   const [first] = ring.values()
 
   return {
-    /** The ids of all keys; the first one encrypts. */
     keyIds: [...ring.keys()],
 
-    /** Encrypts a value. Throws if there is no key: check `keyIds` first. */
-    seal(value: Sensitive<string>, place: SecretBinding): Sealed {
+    seal(value, place) {
       if (!first) throw new Error('There is no key to encrypt with.')
       // Random nonces are safe for 2^32 values per key: SP 800-38D, section 8.3.
       const head = Buffer.concat([Buffer.of(version), first.id, randomBytes(nonceBytes)])
@@ -51,8 +56,7 @@ export function createVault(keys: Sensitive<readonly Buffer[]>) {
       return { keyId: first.id.toString('hex'), sealedValue }
     },
 
-    /** Decrypts a value of this repository and name. */
-    open(sealedValue: Uint8Array, place: SecretBinding): Opened {
+    open(sealedValue, place) {
       const sealed = Buffer.from(sealedValue)
       if (sealed.length < headBytes + tagBytes || sealed[0] !== version) return damaged
       const keyId = sealed.subarray(1, 1 + keyIdBytes).toString('hex')

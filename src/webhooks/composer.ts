@@ -29,7 +29,14 @@ export type DeliverySubject = {
   previousSeq: number | null
 }
 
-export type Composer = ReturnType<typeof createComposer>
+/** Composes the bodies of webhook deliveries. */
+export type Composer = {
+  /**
+   * Returns the JSON text to send; undefined when the event or webhook no longer exists. Throws transient errors, and
+   * Problems when the secrets of the repository cannot be opened, since they could not be masked.
+   */
+  compose: (delivery: DeliverySubject) => Promise<string | undefined>
+}
 
 export type ComposerSources = {
   /** The directory of a repository. */
@@ -58,8 +65,7 @@ type EventContext = { seq: number; about: About; at: number; mask: Mask }
 const maxCacheAgeMs = 30_000
 const maxCacheLength = 16 * 1024 * 1024
 
-/** Composes the bodies of webhook deliveries. */
-export function createComposer(dependencies: Dependencies) {
+export function createComposer(dependencies: Dependencies): Composer {
   const { db, git, pathOf, describeRun, openSecrets, baseUrl, clock, log } = dependencies
   const limits = { maxLength: maxCacheLength, maxAgeMs: maxCacheAgeMs }
   const shareEvent = createResultCache<EventBody>({
@@ -150,11 +156,7 @@ export function createComposer(dependencies: Dependencies) {
   }
 
   return {
-    /**
-     * Returns the JSON text to send; undefined when the event or webhook no longer exists. Throws transient errors, and
-     * Problems when the secrets of the repository cannot be opened, since they could not be masked.
-     */
-    async compose(delivery: DeliverySubject): Promise<string | undefined> {
+    async compose(delivery) {
       const { id, webhookId, repositoryId, event, seq, previousSeq } = delivery
       const body =
         seq === null

@@ -12,13 +12,33 @@ import {
   listDeliveries,
   requestAttempts,
 } from './delivery-store.ts'
-import { createReplay } from './replay.ts'
+import { createReplay, type Replay } from './replay.ts'
 import type { Schedule } from './retry-schedule.ts'
 import { webhookNotFound } from './webhook-service.ts'
 import { bringForward } from './webhook-store.ts'
-import { toAttempt, toDelivery } from './webhook-view.ts'
+import { type AttemptView, type DeliveryView, toAttempt, toDelivery } from './webhook-view.ts'
 
-export type Deliveries = ReturnType<typeof createDeliveries>
+/** The deliveries of webhooks: lists, retries and replays them. */
+export type Deliveries = {
+  /** Throws `delivery_not_found`. */
+  find: (webhook: WebhookRow, id: string) => Promise<DeliveryRow>
+  show: (repository: Repository, delivery: DeliveryRow) => DeliveryView
+  list: (
+    webhook: WebhookRow,
+    page: DeliveryFilter & { before: string; limit: number },
+  ) => Promise<DeliveryRow[]>
+  /** A delivery with its attempts and body. */
+  showWhole: (
+    repository: Repository,
+    delivery: DeliveryRow,
+  ) => Promise<DeliveryView & { history: AttemptView[]; body: string | null }>
+  /**
+   * Makes a delivery due at once, in any state, to the current URL of the webhook. One that is in flight is sent again
+   * right after. Throws `delivery_not_found`, `webhook_not_found`.
+   */
+  retry: (webhook: WebhookRow, id: string) => Promise<DeliveryRow>
+  replay: Replay
+}
 
 type Dependencies = {
   db: Database
@@ -31,8 +51,7 @@ type Dependencies = {
 
 const maxAttemptsShown = 100
 
-/** The deliveries of webhooks: lists, retries and replays them. */
-export function createDeliveries({ db, clock, schedule, wake }: Dependencies) {
+export function createDeliveries({ db, clock, schedule, wake }: Dependencies): Deliveries {
   const replay = createReplay({ db, clock, wake })
 
   async function find({ id: webhookId }: WebhookRow, id: string): Promise<DeliveryRow> {
@@ -45,26 +64,19 @@ export function createDeliveries({ db, clock, schedule, wake }: Dependencies) {
     toDelivery(repository, delivery, schedule)
 
   return {
-    /** Throws `delivery_not_found`. */
     find,
 
     show,
 
-    list: ({ id }: WebhookRow, page: DeliveryFilter & { before: string; limit: number }) =>
-      listDeliveries(db, id, page),
+    list: ({ id }, page) => listDeliveries(db, id, page),
 
-    /** A delivery with its attempts and body. */
-    async showWhole(repository: Repository, delivery: DeliveryRow) {
+    async showWhole(repository, delivery) {
       const attempts = await listAttempts(db, delivery.id, maxAttemptsShown)
       const body = (await findBody(db, delivery.id)) ?? null
       return { ...show(repository, delivery), history: attempts.map(toAttempt), body }
     },
 
-    /**
-     * Makes a delivery due at once, in any state, to the current URL of the webhook. One that is in flight is sent again
-     * right after. Throws `delivery_not_found`, `webhook_not_found`.
-     */
-    async retry({ id: webhookId }: WebhookRow, id: string): Promise<DeliveryRow> {
+    async retry({ id: webhookId }, id) {
       const now = clock.now()
       const row = await db.transaction().execute(async (tx) => {
         await requestAttempts(tx, { webhookId, ids: [id], now })

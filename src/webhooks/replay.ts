@@ -24,6 +24,15 @@ type ReplayRequest = {
   after?: number | undefined
 }
 
+/** Numbers of deliveries that were retried and created. With `more`, the next request continues after `next`. */
+type ReplayResult = { replayed: number; created: number; more: boolean; next: number | null }
+
+/**
+ * Walks events and deliveries in order, in batches of one transaction each. A webhook has at most one delivery per
+ * event, so none is created twice. Throws `invalid_request` for an impossible period.
+ */
+export type Replay = (webhook: WebhookRow, request: ReplayRequest) => Promise<ReplayResult>
+
 /** An event without a delivery for the webhook. */
 type Missed = { seq: number; kind: string; previousSeq: number }
 
@@ -37,12 +46,8 @@ const maxExamined = 100_000
 const maxClockSkewMs = 60_000
 
 /** Replays the events of a period from the event log: retries deliveries, and creates those that do not exist. */
-export function createReplay({ db, clock, wake }: Dependencies) {
-  /**
-   * Walks events and deliveries in order, in batches of one transaction each. A webhook has at most one delivery per
-   * event, so none is created twice. Throws `invalid_request` for an impossible period.
-   */
-  return async function replay(webhook: WebhookRow, request: ReplayRequest) {
+export function createReplay({ db, clock, wake }: Dependencies): Replay {
+  return async (webhook, request) => {
     requireTimes(request, clock.now())
     const { since, until = clock.now(), onlyFailed = false } = request
     const first = await findFirstSeq(db, since - maxClockSkewMs)

@@ -15,7 +15,21 @@ import {
   listSigningSecrets,
 } from './signing-secret-store.ts'
 
-export type SigningSecrets = ReturnType<typeof createSigningSecrets>
+/** The signing secrets of webhooks: stored sealed and never returned. After a replacement both are valid for a while. */
+export type SigningSecrets = {
+  /**
+   * Opens the valid secrets of a webhook, newest first; none when its deliveries are not signed. Throws
+   * `encryption_key_missing` and `secret_unreadable`: a delivery must not be sent unsigned then.
+   */
+  open: (webhook: Webhook) => Promise<Sensitive<string>[]>
+  /** Seals a secret for a webhook; throws `encryption_key_missing`. */
+  seal: (webhook: Webhook, secret: Sensitive<string>) => Promise<WebhookSecretRow>
+  /** Replaces the secret of a webhook; the previous one stays valid until a time. */
+  replace: (tx: Db, secret: WebhookSecretRow, previousUntil: number) => Promise<void>
+  remove: (tx: Db, webhookId: string) => Promise<void>
+  /** Deletes expired secrets. */
+  sweep: () => Promise<void>
+}
 
 type Dependencies = { db: Database; clock: Clock; vault: () => Promise<Vault> }
 type Webhook = { id: string; repositoryId: string }
@@ -41,14 +55,9 @@ export function signingSecretError(secret: Sensitive<string>): string | undefine
   )
 }
 
-/** The signing secrets of webhooks: stored sealed and never returned. After a replacement both are valid for a while. */
-export function createSigningSecrets({ db, clock, vault }: Dependencies) {
+export function createSigningSecrets({ db, clock, vault }: Dependencies): SigningSecrets {
   return {
-    /**
-     * Opens the valid secrets of a webhook, newest first; none when its deliveries are not signed. Throws
-     * `encryption_key_missing` and `secret_unreadable`: a delivery must not be sent unsigned then.
-     */
-    async open(webhook: Webhook): Promise<Sensitive<string>[]> {
+    async open(webhook) {
       const rows = await listSigningSecrets(db, [webhook.id], clock.now())
       if (rows.length === 0) return []
       const opened = await vault()
@@ -56,8 +65,7 @@ export function createSigningSecrets({ db, clock, vault }: Dependencies) {
       return rows.map((row) => openOne(opened, row))
     },
 
-    /** Seals a secret for a webhook; throws `encryption_key_missing`. */
-    async seal(webhook: Webhook, secret: Sensitive<string>): Promise<WebhookSecretRow> {
+    async seal(webhook, secret) {
       const { seal, keyIds } = await vault()
       if (keyIds.length === 0) throw keyMissing()
       const [now, binding] = [clock.now(), bindingOf(webhook)]
@@ -66,8 +74,7 @@ export function createSigningSecrets({ db, clock, vault }: Dependencies) {
       return { id: newId(now), ...columns, ...seal(secret, binding) }
     },
 
-    /** Replaces the secret of a webhook; the previous one stays valid until a time. */
-    async replace(tx: Db, secret: WebhookSecretRow, previousUntil: number): Promise<void> {
+    async replace(tx, secret, previousUntil) {
       // An older secret that is still valid ends now, so that at most two are.
       await deleteSigningSecrets(tx, secret.webhookId, 'ending')
       if (previousUntil > clock.now()) await endSigningSecret(tx, secret.webhookId, previousUntil)
@@ -75,9 +82,8 @@ export function createSigningSecrets({ db, clock, vault }: Dependencies) {
       await insertSigningSecret(tx, secret)
     },
 
-    remove: (tx: Db, webhookId: string) => deleteSigningSecrets(tx, webhookId, 'all'),
+    remove: (tx, webhookId) => deleteSigningSecrets(tx, webhookId, 'all'),
 
-    /** Deletes expired secrets. */
     sweep: () => deleteEndedSigningSecrets(db, clock.now()),
   }
 }

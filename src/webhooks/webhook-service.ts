@@ -31,9 +31,39 @@ import {
   removeWebhook,
   updateWebhook,
 } from './webhook-store.ts'
-import { toWebhook } from './webhook-view.ts'
+import { toWebhook, type WebhookView } from './webhook-view.ts'
 
-export type WebhookService = ReturnType<typeof createWebhookService>
+/** The webhooks of repositories, from creation to the removal of their last delivery. */
+export type WebhookService = {
+  /** Lists the webhooks of a repository after an id, oldest first. */
+  list: (
+    repository: Repository,
+    page: { after: string; limit: number | undefined },
+  ) => Promise<WebhookView[]>
+  /** Throws `webhook_not_found`. */
+  find: (repository: Repository, id: string) => Promise<WebhookRow>
+  show: (repository: Repository, webhook: WebhookRow) => Promise<WebhookView>
+  /**
+   * Creates a webhook. Throws `invalid_request`, `outbound_forbidden`, `outbound_unresolved`, `too_many_webhooks`,
+   * and with a secret `encryption_key_missing`.
+   */
+  create: (actor: Actor, repository: Repository, wanted: NewWebhook) => Promise<WebhookView>
+  /** Changes a webhook. Throws the Problems of `create`, except `too_many_webhooks`, and `webhook_not_found`. */
+  change: (
+    actor: Actor,
+    repository: Repository,
+    webhook: WebhookRow,
+    change: WebhookChange,
+  ) => Promise<WebhookView>
+  /** Deletes a webhook. Nothing is sent to it after this returns. Throws `webhook_not_found`. */
+  remove: (actor: Actor, webhook: WebhookRow) => Promise<void>
+  /** Sends a ping to a webhook. Throws `webhook_not_found`. */
+  ping: (webhook: WebhookRow) => Promise<DeliveryRow>
+  /** Removes some of the rest of deleted webhooks, and expired secrets. */
+  purge: () => Promise<void>
+  /** Removes the webhooks of a repository that is about to be deleted, in batches, since they may be large. */
+  purgeRepository: (repositoryId: string) => Promise<void>
+}
 
 type Dependencies = {
   db: Database
@@ -47,10 +77,10 @@ type Dependencies = {
   cutOff: (webhookId: string) => Promise<void>
 }
 
-export type NewWebhook = { url: string; events: string[]; secret?: Sensitive<string> | undefined }
+type NewWebhook = { url: string; events: string[]; secret?: Sensitive<string> | undefined }
 
 /** A change of a webhook; a null secret removes it. */
-export type WebhookChange = {
+type WebhookChange = {
   url?: string | undefined
   events?: string[] | undefined
   secret?: Sensitive<string> | null | undefined
@@ -66,11 +96,9 @@ export const defaultKeepPreviousSeconds = 86_400
 const batchSize = 500
 const maxBatchesPerPurge = 100
 
-/** The webhooks of repositories, from creation to the removal of their last delivery. */
-export function createWebhookService(dependencies: Dependencies) {
+export function createWebhookService(dependencies: Dependencies): WebhookService {
   const { db, publish, clock, outbound, signing, wake, cutOff } = dependencies
 
-  /** Throws `webhook_not_found`. */
   async function find(repository: Repository, id: string): Promise<WebhookRow> {
     const row = isId(id) ? await findWebhook(db, repository.id, id) : undefined
     if (!row) throw webhookNotFound(id)
@@ -115,19 +143,14 @@ export function createWebhookService(dependencies: Dependencies) {
   }
 
   return {
-    /** Lists the webhooks of a repository after an id, oldest first. */
-    async list(repository: Repository, page: { after: string; limit: number | undefined }) {
+    async list(repository, page) {
       return describe(repository, await listWebhooks(db, repository.id, page))
     },
 
     find,
     show,
 
-    /**
-     * Creates a webhook. Throws `invalid_request`, `outbound_forbidden`, `outbound_unresolved`, `too_many_webhooks`,
-     * and with a secret `encryption_key_missing`.
-     */
-    async create(actor: Actor, repository: Repository, { url, events, secret }: NewWebhook) {
+    async create(actor, repository, { url, events, secret }) {
       if (secret) assertSecret(secret)
       const address = await check(url)
       const [repositoryId, now] = [repository.id, clock.now()]
@@ -145,12 +168,11 @@ export function createWebhookService(dependencies: Dependencies) {
       return show(repository, await find(repository, row.id))
     },
 
-    /** Changes a webhook. Throws the Problems of `create`, except `too_many_webhooks`, and `webhook_not_found`. */
     async change(
-      actor: Actor,
-      repository: Repository,
-      webhook: WebhookRow,
-      { url, events, secret, keepPreviousSecretSeconds, enabled }: WebhookChange,
+      actor,
+      repository,
+      webhook,
+      { url, events, secret, keepPreviousSecretSeconds, enabled },
     ) {
       if (secret) assertSecret(secret)
       else if (keepPreviousSecretSeconds !== undefined) throw nothingToKeep()
@@ -192,8 +214,7 @@ export function createWebhookService(dependencies: Dependencies) {
       return show(repository, row)
     },
 
-    /** Deletes a webhook. Nothing is sent to it after this returns. Throws `webhook_not_found`. */
-    async remove(actor: Actor, { id, repositoryId }: WebhookRow): Promise<void> {
+    async remove(actor, { id, repositoryId }) {
       const now = clock.now()
       await db.transaction().execute(async (tx) => {
         const data = { webhookId: id }
@@ -205,8 +226,7 @@ export function createWebhookService(dependencies: Dependencies) {
       await cutOff(id)
     },
 
-    /** Sends a ping to a webhook. Throws `webhook_not_found`. */
-    async ping({ id: webhookId, repositoryId, url }: WebhookRow): Promise<DeliveryRow> {
+    async ping({ id: webhookId, repositoryId, url }) {
       const now = clock.now()
       const about = { webhookId, repositoryId, url, event: 'ping', seq: null, previousSeq: null }
       // Requested manually, so a disabled webhook can be tested, too.
@@ -220,14 +240,12 @@ export function createWebhookService(dependencies: Dependencies) {
       return row ?? Promise.reject(webhookNotFound(webhookId))
     },
 
-    /** Removes some of the rest of deleted webhooks, and expired secrets. */
-    async purge(): Promise<void> {
+    async purge() {
       await signing.sweep()
       await clear(await listDeletedWebhooks(db), maxBatchesPerPurge)
     },
 
-    /** Removes the webhooks of a repository that is about to be deleted, in batches, since they may be large. */
-    async purgeRepository(repositoryId: string): Promise<void> {
+    async purgeRepository(repositoryId) {
       await markWebhooksDeleted(db, repositoryId, clock.now())
       const deleted = await listDeletedWebhooks(db, repositoryId)
       await Promise.all(deleted.map(cutOff))

@@ -7,6 +7,10 @@ import type {
 import type { Repository } from '../repositories/repositories.ts'
 import { maxAttempts, type Schedule } from './retry-schedule.ts'
 
+export type WebhookView = ReturnType<typeof toWebhook>
+export type DeliveryView = ReturnType<typeof toDelivery>
+export type AttemptView = ReturnType<typeof toAttempt>
+
 /** The API's view of a webhook. Of its secrets it shows only whether there is one, and when the previous one expires. */
 export function toWebhook(
   repository: Repository,

@@ -25,7 +25,25 @@ import {
   updateRun,
 } from './run-store.ts'
 
-export type Queue = ReturnType<typeof createQueue>
+/** The queue of runs: leases them to runners, and takes them back from lost runners. */
+export type Queue = {
+  /** Waits up to `waitMs` for a run for a runner. */
+  claim: (runner: QueueRunner, waitMs: number, signal: AbortSignal) => Promise<Claimed | undefined>
+  /** Renews the lease and returns the run. Throws `run_not_found` when the runner has lost it. */
+  renew: (claimant: Claimant) => Promise<ListedRun>
+  /** Completes a run on behalf of its runner. */
+  complete: (
+    run: Pick<ListedRun, 'id' | 'attempt' | 'tokenHash'>,
+    conclusion: RunConclusion,
+    fault: string,
+  ) => Promise<void>
+  /** Hands back a run that its runner cannot continue. */
+  release: (by: Claimant, why: { isLoss: boolean; reason: string }) => Promise<void>
+  /** Takes back the runs of lost runners: those of `lostRunner` at once, others when their lease has expired. */
+  sweep: (lostRunner?: string) => Promise<void>
+  /** Finds the run of a runner. Throws `run_not_found` when the runner has lost it. */
+  held: (claimant: Claimant) => Promise<ListedRun>
+}
 
 type Dependencies = {
   db: Database
@@ -50,7 +68,7 @@ const cancelTimeoutMs = 120_000
 const overtimeMs = 120_000
 
 /** A runner that claims a run. */
-export type QueueRunner = { name: string; labels: string[] }
+type QueueRunner = { name: string; labels: string[] }
 
 /** The state of a run that its current runner still holds. */
 export function running({
@@ -65,10 +83,9 @@ export function running({
 export type Claimant = { id: string; tokenHash: string }
 
 /** A claimed run with its token. */
-export type Claimed = { run: ListedRun; token: string; by: Claimant }
+type Claimed = { run: ListedRun; token: string; by: Claimant }
 
-/** Creates the queue of runs: leases them to runners, and takes them back from lost runners. */
-export function createQueue(dependencies: Dependencies) {
+export function createQueue(dependencies: Dependencies): Queue {
   const { db, publishRuns, changes, clock, log, faultPoint, runSeconds } = dependencies
   const leaseUntil = () => clock.now() + leaseSeconds * 1000
 
@@ -132,7 +149,6 @@ export function createQueue(dependencies: Dependencies) {
     return { run, token, by: { id, tokenHash: hashToken(token) } }
   }
 
-  /** Renews the lease and returns the run. Throws `run_not_found` when the runner has lost it. */
   async function renew({ id, tokenHash }: Claimant): Promise<ListedRun> {
     const held = { id, tokenHash, status: 'running' } as const
     const run = await updateRun(db, held, { leaseUntil: leaseUntil() })
@@ -178,7 +194,6 @@ export function createQueue(dependencies: Dependencies) {
     changes.notify('queue')
   }
 
-  /** Completes a run on behalf of its runner. */
   async function complete(
     run: Pick<ListedRun, 'id' | 'attempt' | 'tokenHash'>,
     conclusion: RunConclusion,
@@ -200,20 +215,17 @@ export function createQueue(dependencies: Dependencies) {
   }
 
   return {
-    /** Waits up to `waitMs` for a run for a runner. */
-    claim: (runner: QueueRunner, waitMs: number, signal: AbortSignal) =>
+    claim: (runner, waitMs, signal) =>
       changes.until('queue', { deadline: performance.now() + waitMs, signal }, () => claim(runner)),
 
     renew,
     complete,
 
-    /** Hands back a run that its runner cannot continue. */
-    async release(by: Claimant, why: { isLoss: boolean; reason: string }): Promise<void> {
+    async release(by, why) {
       await takeBack(await renew(by), why)
     },
 
-    /** Takes back the runs of lost runners: those of `lostRunner` at once, others when their lease has expired. */
-    async sweep(lostRunner?: string): Promise<void> {
+    async sweep(lostRunner) {
       const now = clock.now()
       const overdue = await listOverdue(db, {
         now,
@@ -234,8 +246,7 @@ export function createQueue(dependencies: Dependencies) {
       }
     },
 
-    /** Finds the run of a runner. Throws `run_not_found` when the runner has lost it. */
-    async held({ id, tokenHash }: Claimant): Promise<ListedRun> {
+    async held({ id, tokenHash }) {
       const run = await findRunById(db, id)
       if (run?.status !== 'running' || run.tokenHash !== tokenHash) throw runLost(id)
       return run

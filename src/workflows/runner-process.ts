@@ -10,7 +10,20 @@ import type { Settings } from '../config/settings.ts'
 import type { RunnerOrders } from '../runner/runner-orders.ts'
 import { toSandboxOptions } from '../runner/sandbox-options.ts'
 
-export type RunnerProcess = ReturnType<typeof createRunnerProcess>
+/**
+ * Supervises the server's own runner process. The process starts with the first run, exits when it
+ * has been idle for long, and is restarted when it exits in any other way.
+ */
+export type RunnerProcess = {
+  /** Starts the process if it is not running. Called when a run is queued. */
+  wake: () => void
+  /** Stops the process: it hands back its runs and exits, or is killed after the timeout. */
+  stop: (timeoutMs: number) => Promise<void>
+  /** Kills the process, when the server is about to exit. */
+  abandon: () => void
+  /** The process id; undefined while none is running. */
+  pid: () => number | undefined
+}
 
 type Options = {
   /** The address of the server on this machine. */
@@ -43,11 +56,7 @@ function runnerFolder(dataDir: string): string {
   return join(dataDir, 'runner')
 }
 
-/**
- * Creates the supervisor of the server's own runner process. The process starts with the first run, exits when it
- * has been idle for long, and is restarted when it exits in any other way.
- */
-export function createRunnerProcess(options: Options) {
+export function createRunnerProcess(options: Options): RunnerProcess {
   const { settings, log, environment, path, onEnd } = options
   let current: { child: ChildProcess; ended: Promise<void> } | undefined
   let isStopping = false
@@ -88,14 +97,12 @@ export function createRunnerProcess(options: Options) {
   }
 
   return {
-    /** Starts the process if it is not running. Called when a run is queued. */
-    wake(): void {
+    wake() {
       lastWakeAt = performance.now()
       if (settings.runner && !isStopping && !isPausing && !current) start()
     },
 
-    /** Stops the process: it hands back its runs and exits, or is killed after the timeout. */
-    async stop(timeoutMs: number): Promise<void> {
+    async stop(timeoutMs) {
       isStopping = true
       if (!current) return
       const { child, ended } = current
@@ -105,13 +112,11 @@ export function createRunnerProcess(options: Options) {
       clearTimeout(timer)
     },
 
-    /** Kills the process, when the server is about to exit. */
-    abandon(): void {
+    abandon() {
       isStopping = true
       current?.child.kill('SIGKILL')
     },
 
-    /** The process id; undefined while none is running. */
     pid: () => current?.child.pid,
   }
 }

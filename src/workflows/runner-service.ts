@@ -11,7 +11,17 @@ import type { createReports } from './reports.ts'
 import { type Claimant, leaseSeconds, type Queue } from './run-queue.ts'
 import { findWholeRun, type ListedRun, listAttempts } from './run-store.ts'
 
-export type RunnerService = ReturnType<typeof createRunnerService>
+/** The service behind the runner API. */
+export type RunnerService = {
+  /** Waits for a run for a runner; undefined when none came in time. A run that cannot be prepared fails. */
+  claim: (body: ClaimBody, signal: AbortSignal) => Promise<Claim | undefined>
+  /** Streams the commit of a run with its trees and blobs, as a pack. Throws `ref_not_found` when it is gone. */
+  source: (by: Claimant, signal: AbortSignal) => Promise<AsyncIterable<Buffer>>
+  report: (by: Claimant, body: { first: number; entries: RunEntry[] }) => Promise<Reported>
+  /** Renews the lease, and waits up to `waitMs` for a cancellation. */
+  orders: (by: Claimant, waitMs: number, signal: AbortSignal) => Promise<Orders>
+  release: (by: Claimant, body: ReleaseBody) => Promise<void>
+}
 
 type Dependencies = {
   db: Database
@@ -29,8 +39,7 @@ type Dependencies = {
   limits: PlanLimits
 }
 
-/** Creates the service behind the runner API. */
-export function createRunnerService(dependencies: Dependencies) {
+export function createRunnerService(dependencies: Dependencies): RunnerService {
   const { db, git, queue, reports, changes, openSecrets, pathOf, baseUrl, limits } = dependencies
 
   async function toPlan(run: ListedRun): Promise<Plan> {
@@ -70,8 +79,7 @@ export function createRunnerService(dependencies: Dependencies) {
   }
 
   return {
-    /** Waits for a run for a runner; undefined when none came in time. A run that cannot be prepared fails. */
-    async claim(body: ClaimBody, signal: AbortSignal): Promise<Claim | undefined> {
+    async claim(body, signal) {
       const deadline = performance.now() + body.waitSeconds * 1000
       for (;;) {
         const left = Math.max(0, deadline - performance.now())
@@ -89,8 +97,7 @@ export function createRunnerService(dependencies: Dependencies) {
       }
     },
 
-    /** Streams the commit of a run with its trees and blobs, as a pack. Throws `ref_not_found` when it is gone. */
-    async source(by: Claimant, signal: AbortSignal): Promise<AsyncIterable<Buffer>> {
+    async source(by, signal) {
       const { repositoryId, commitId } = await queue.held(by)
       const child = await git.start(gitCommands.packCommit(pathOf(repositoryId)))
       signal.addEventListener('abort', () => void child[Symbol.asyncDispose]())
@@ -118,11 +125,9 @@ export function createRunnerService(dependencies: Dependencies) {
       })()
     },
 
-    report: (by: Claimant, body: { first: number; entries: RunEntry[] }): Promise<Reported> =>
-      reports.take(by, body),
+    report: (by, body) => reports.take(by, body),
 
-    /** Renews the lease, and waits up to `waitMs` for a cancellation. */
-    async orders(by: Claimant, waitMs: number, signal: AbortSignal): Promise<Orders> {
+    async orders(by, waitMs, signal) {
       await queue.renew(by)
       const deadline = performance.now() + waitMs
       await changes.until(by.id, { deadline, signal }, async () => {
@@ -133,6 +138,6 @@ export function createRunnerService(dependencies: Dependencies) {
       return { cancel: cancelReason, kill: cancelledAt === 0 }
     },
 
-    release: (by: Claimant, body: ReleaseBody) => queue.release(by, body),
+    release: (by, body) => queue.release(by, body),
   }
 }

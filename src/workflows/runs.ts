@@ -41,7 +41,47 @@ import { reactedName } from './workflow-loop.ts'
 import { toGivenFiles, toWorkflowPaths, workflowsFolder } from './workflow-paths.ts'
 import { checkSources, invalid, readSources } from './workflow-sources.ts'
 
-export type Runs = ReturnType<typeof createRuns>
+/** Starts, lists, cancels and reruns workflow runs. */
+export type Runs = {
+  /** Queues a run of workflow files at the latest commit of a branch. Throws a Problem if they cannot run. */
+  start: (
+    actor: Principal,
+    repository: Repository,
+    request: RunRequest,
+  ) => Promise<{ id: string; number: number; status: 'queued' }>
+  find: (repository: Repository, id: string) => Promise<ListedRun>
+  /** Lists the runs of a repository, newest first, including those of every push acknowledged before the call. */
+  list: (
+    repository: Repository,
+    options: RunFilter & { before: string; limit: number; signal: AbortSignal },
+  ) => Promise<ListedRun[]>
+  /** Waits until the run has completed or `waitMs` have passed, and returns it. */
+  wait: (
+    repository: Repository,
+    id: string,
+    options: { waitMs: number; signal: AbortSignal },
+  ) => Promise<ListedRun>
+  /** Cancels a run: at once when it is queued, else as soon as its runner has stopped it. */
+  cancel: (actor: Principal, repository: Repository, id: string) => Promise<ListedRun>
+  /** Queues a completed run as its next attempt, with all jobs or only those that did not succeed. */
+  rerun: (
+    actor: Principal,
+    repository: Repository,
+    id: string,
+    jobs: 'all' | 'failed',
+  ) => Promise<ListedRun>
+  /** Checks workflow files from the request, or else from a branch. Actions are always read from the branch. */
+  validate: (
+    repository: Repository,
+    request: {
+      branch?: string | undefined
+      files?: string[] | undefined
+      contents?: SourceFile[] | undefined
+    },
+  ) => Promise<Fault[]>
+  /** Ends all runs of a repository before its deletion, and waits until their processes have exited. */
+  endAll: (repositoryId: string) => Promise<void>
+}
 
 type Dependencies = {
   db: Database
@@ -58,7 +98,7 @@ type Dependencies = {
 }
 
 /** A request to run workflows; all workflow files of the default branch unless it says otherwise. */
-export type RunRequest = {
+type RunRequest = {
   branch?: string | undefined
   files?: string[] | undefined
   inputs?: Record<string, string | number | boolean> | undefined
@@ -70,8 +110,7 @@ const reactionWaitMs = 10_000
 // As on GitHub.
 const inputsMaxLength = 65_535
 
-/** Creates the service that starts, lists, cancels and re-runs workflow runs. */
-export function createRuns(dependencies: Dependencies) {
+export function createRuns(dependencies: Dependencies): Runs {
   const { db, publishRuns, git, checker, queue, changes } = dependencies
   const { clock, openSecrets, faultPoint, baseUrl } = dependencies
 
@@ -82,8 +121,7 @@ export function createRuns(dependencies: Dependencies) {
   }
 
   return {
-    /** Queues a run of workflow files at the latest commit of a branch. Throws a Problem if they cannot run. */
-    async start(actor: Principal, repository: Repository, request: RunRequest) {
+    async start(actor, repository, request) {
       const named = request.files && toWorkflowPaths(request.files)
       const { ref, target } = await resolve(repository, request.branch)
       await using objects = await openObjects(git, repository.path)
@@ -132,11 +170,7 @@ export function createRuns(dependencies: Dependencies) {
 
     find,
 
-    /** Lists the runs of a repository, newest first, including those of every push acknowledged before the call. */
-    async list(
-      repository: Repository,
-      { signal, ...page }: RunFilter & { before: string; limit: number; signal: AbortSignal },
-    ) {
+    async list(repository, { signal, ...page }) {
       const deadline = performance.now() + reactionWaitMs
       await changes.until(reactedName, { deadline, signal }, async () =>
         (await hasUnreadPush(db, 'workflows', repository.id)) ? undefined : true,
@@ -144,12 +178,7 @@ export function createRuns(dependencies: Dependencies) {
       return listRuns(db, repository.id, page)
     },
 
-    /** Waits until the run has completed or `waitMs` have passed, and returns it. */
-    async wait(
-      repository: Repository,
-      id: string,
-      { waitMs, signal }: { waitMs: number; signal: AbortSignal },
-    ) {
+    async wait(repository, id, { waitMs, signal }) {
       const deadline = performance.now() + waitMs
       await changes.until(id, { deadline, signal }, async () => {
         const { status } = await find(repository, id)
@@ -158,8 +187,7 @@ export function createRuns(dependencies: Dependencies) {
       return find(repository, id)
     },
 
-    /** Cancels a run: at once when it is queued, else as soon as its runner has stopped it. */
-    async cancel(actor: Principal, repository: Repository, id: string): Promise<ListedRun> {
+    async cancel(actor, repository, id) {
       const now = clock.now()
       const reason = `Cancelled by ${actor.username}.`
       await db.transaction().execute(async (tx) => {
@@ -176,8 +204,7 @@ export function createRuns(dependencies: Dependencies) {
       return find(repository, id)
     },
 
-    /** Queues a completed run as its next attempt, with all jobs or only those that did not succeed. */
-    async rerun(actor: Principal, repository: Repository, id: string, jobs: 'all' | 'failed') {
+    async rerun(actor, repository, id, jobs) {
       const changed = await db.transaction().execute(async (tx) => {
         await lockRuns(tx, repository.id)
         const run = await findRun(tx, repository.id, id)
@@ -231,15 +258,7 @@ export function createRuns(dependencies: Dependencies) {
       return find(repository, id)
     },
 
-    /** Checks workflow files from the request, or else from a branch. Actions are always read from the branch. */
-    async validate(
-      repository: Repository,
-      request: {
-        branch?: string | undefined
-        files?: string[] | undefined
-        contents?: SourceFile[] | undefined
-      },
-    ): Promise<Fault[]> {
+    async validate(repository, request) {
       const paths = toWorkflowPaths(request.files ?? [])
       const given = toGivenFiles(request.contents ?? [])
       const at = await resolve(repository, request.branch).catch((error) => {
@@ -255,8 +274,7 @@ export function createRuns(dependencies: Dependencies) {
       return (await readSources(checker, commit, named)).faults
     },
 
-    /** Ends all runs of a repository before its deletion, and waits until their processes have exited. */
-    async endAll(repositoryId: string): Promise<void> {
+    async endAll(repositoryId) {
       const now = clock.now()
       const reason = 'The repository was deleted.'
       for (const { id } of await listUnfinished(db, repositoryId)) {

@@ -39,7 +39,13 @@ import { insertRun, takeNumber } from './run-store.ts'
 import { listDue, replaceSchedules, reschedule } from './schedule-store.ts'
 import { describeFaults, readSources } from './workflow-sources.ts'
 
-export type TriggerService = ReturnType<typeof createTriggers>
+/** Triggers: they start runs for pushes in the event log and at the times of schedules. */
+export type TriggerService = {
+  /** Handles unread events, each exactly once, for a limited time. Returns whether all were handled. */
+  react: () => Promise<boolean>
+  /** Starts due schedules. A schedule that was missed several times while no server ran is started once. */
+  startDue: () => Promise<void>
+}
 
 type Dependencies = {
   db: Database
@@ -85,14 +91,12 @@ const transientCodes = new Set<ProblemCode>([
 // As on GitHub.
 const skipPattern = /\[(skip ci|ci skip|no ci|skip actions|actions skip)\]/i
 
-/** Creates the triggers: they start runs for pushes in the event log and at the times of schedules. */
-export function createTriggers(dependencies: Dependencies) {
+export function createTriggers(dependencies: Dependencies): TriggerService {
   const { db, publishRuns, git, checker, changes, pathOf } = dependencies
   const { openSecrets, baseUrl, clock, log } = dependencies
   // The event that failed last, and how often it failed in a row.
   let failing = { seq: 0, tries: 0 }
 
-  /** Handles unread events, each exactly once, for a limited time. Returns whether all were handled. */
   async function react(): Promise<boolean> {
     const deadline = performance.now() + reactTimeoutMs
     while (await hasUnread(db, 'workflows')) {
@@ -295,7 +299,6 @@ export function createTriggers(dependencies: Dependencies) {
     return [...new Map(rows.map((row) => [`${row.cron} ${row.timezone}`, row])).values()]
   }
 
-  /** Starts due schedules. A schedule that was missed several times while no server ran is started once. */
   async function startDue(): Promise<void> {
     for (const schedule of await listDue(db, clock.now(), maxDueSchedules)) {
       await startOne(schedule).catch(async (error) => {

@@ -16,7 +16,27 @@ import {
 } from './preforked-process.ts'
 import type { SpawnHelper } from './spawn-helper.ts'
 
-export type Git = ReturnType<typeof createGit>
+/** Starts all git processes, each with limits. */
+export type Git = {
+  /** Starts git in its own process group. Disposing the process ends the group and waits for its end. */
+  start: (command: readonly string[], options?: StartOptions) => Promise<GitProcess>
+  /** Starts git receive-pack for a push. */
+  startPush: (directory: string, startOptions?: StartOptions) => Promise<GitProcess>
+  /** Starts processes in advance, so that the first request is not slower than the next ones. */
+  prepare: () => void
+  /** Runs a command and returns its output. Throws a GitError when it fails. */
+  run: (command: readonly string[], options?: RunOptions) => Promise<string>
+  /** Runs a command and returns its output, or undefined when that exceeds `maxBytes`. Throws a GitError when it fails. */
+  runUpTo: (
+    maxBytes: number,
+    command: readonly string[],
+    options?: StartOptions,
+  ) => Promise<string | undefined>
+  /** The number of running processes. */
+  count: () => number
+  /** Kills all running processes without waiting, for a program that is about to exit. */
+  killAll: () => void
+}
 
 /** A running git process with its children, and the ends of its pipes. */
 export type GitProcess = AsyncDisposable & {
@@ -113,8 +133,7 @@ type RunOptions = StartOptions & { input?: string }
 // The shell's exit status when there is no such program: POSIX, exec.
 const notFound = 127
 
-/** Creates the service that starts all git processes. */
-export function createGit(options: Options) {
+export function createGit(options: Options): Git {
   const { owner, pushMaxBytes, pushMemoryMaxBytes, path, spawnHelper } = options
   // Every command has limits: repositories are untrusted input.
   const commonLimits = {
@@ -199,25 +218,18 @@ export function createGit(options: Options) {
   }
 
   return {
-    /** Starts git in its own process group. Disposing the process ends the group and waits for its end. */
     start,
 
-    /** Starts git receive-pack for a push. */
-    startPush: (
-      directory: string,
-      { protocol = '', config }: StartOptions = {},
-    ): Promise<GitProcess> =>
+    startPush: (directory, { protocol = '', config } = {}) =>
       start(gitCommands.push(directory), {
         protocol,
         config,
         limits: { memoryMaxBytes: pushMemoryMaxBytes },
       }),
 
-    /** Starts processes in advance, so that the first request is not slower than the next ones. */
     prepare: preforker.prepare,
 
-    /** Runs a command and returns its output. Throws a GitError when it fails. */
-    async run(command: readonly string[], options: RunOptions = {}): Promise<string> {
+    async run(command, options = {}) {
       await using child = await start(command, options)
       child.stdin.end(options.input)
       const [output, ended] = await Promise.all([text(child.stdout), child.ended])
@@ -225,12 +237,7 @@ export function createGit(options: Options) {
       return output
     },
 
-    /** Runs a command and returns its output, or undefined when that exceeds `maxBytes`. Throws a GitError when it fails. */
-    async runUpTo(
-      maxBytes: number,
-      command: readonly string[],
-      options: StartOptions = {},
-    ): Promise<string | undefined> {
+    async runUpTo(maxBytes, command, options = {}) {
       await using child = await start(command, options)
       child.stdin.end()
       const chunks: Buffer[] = []
@@ -245,11 +252,9 @@ export function createGit(options: Options) {
       return Buffer.concat(chunks).toString('utf8')
     },
 
-    /** The number of running processes. */
     count: () => running.size,
 
-    /** Kills all running processes without waiting, for a program that is about to exit. */
-    killAll(): void {
+    killAll() {
       for (const pid of running) killGroup(pid, 'SIGKILL')
     },
   }

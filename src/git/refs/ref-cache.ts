@@ -4,9 +4,19 @@ import { type Fingerprint, isUnchanged, readFingerprint } from './file-fingerpri
 import { LeftToGitError, type LooseTree, readLooseTree } from './loose-refs.ts'
 import { type PackedRefs, readPackedRefs } from './packed-refs.ts'
 import { createPeeler } from './peel-tags.ts'
-import { createRefSnapshot, type RefSnapshot } from './ref-snapshot.ts'
+import { createRefSnapshot, type Peeled, type RefSnapshot } from './ref-snapshot.ts'
 
-export type RefCache = ReturnType<typeof createRefCache>
+/**
+ * Caches the refs of repositories in memory. Each request validates the entry against the file system, so changes by
+ * other processes are seen, too.
+ */
+export type RefCache = {
+  /** Returns a snapshot of a repository's refs, taken after the call; undefined when only git can read them. */
+  of: (directory: string) => Promise<RefSnapshot | undefined>
+  /** Peels the tags of a snapshot; undefined when only git can do so. */
+  peeled: (directory: string, snapshot: RefSnapshot) => Promise<Peeled | undefined>
+  count: () => RefCounts
+}
 
 /** Numbers of requests served from memory, by reading files, and by git; and the memory in use. */
 export type RefCounts = { hit: number; read: number; git: number; bytes: number }
@@ -25,11 +35,13 @@ type Known = {
 
 const requestsLeftToGit = 50
 
-/**
- * Caches the refs of repositories in memory. Each request validates the entry against the file system, so changes by
- * other processes are seen, too.
- */
-export function createRefCache({ git, maxBytes }: { git: Pick<Git, 'run'>; maxBytes: number }) {
+export function createRefCache({
+  git,
+  maxBytes,
+}: {
+  git: Pick<Git, 'run'>
+  maxBytes: number
+}): RefCache {
   const repositories = new LRUCache<string, Known>({ maxSize: Math.max(1, maxBytes) })
   const counts = { hit: 0, read: 0, git: 0 }
   const { peel } = createPeeler(git)
@@ -81,8 +93,7 @@ export function createRefCache({ git, maxBytes }: { git: Pick<Git, 'run'>; maxBy
   }
 
   return {
-    /** Returns a snapshot of a repository's refs, taken after the call; undefined when only git can read them. */
-    async of(directory: string): Promise<RefSnapshot | undefined> {
+    async of(directory) {
       const known = knownOf(directory)
       // A read in progress may have started before this call, so its result is validated again.
       while (known.reading !== undefined) await known.reading
@@ -105,9 +116,8 @@ export function createRefCache({ git, maxBytes }: { git: Pick<Git, 'run'>; maxBy
       }
     },
 
-    /** Peels the tags of a snapshot; undefined when only git can do so. */
-    peeled: (directory: string, snapshot: RefSnapshot) => peel(directory, snapshot.unpeeled()),
+    peeled: (directory, snapshot) => peel(directory, snapshot.unpeeled()),
 
-    count: (): RefCounts => ({ ...counts, bytes: repositories.calculatedSize }),
+    count: () => ({ ...counts, bytes: repositories.calculatedSize }),
   }
 }

@@ -2,7 +2,16 @@ import { LeftToGitError, type LooseTree, refsIn } from './loose-refs.ts'
 import type { PackedRefs, RefLines, Style } from './packed-refs.ts'
 import { targetOf } from './raw-refs.ts'
 
-export type RefSnapshot = ReturnType<typeof createRefSnapshot>
+/** The visible refs of a repository at one moment. Names are as in RawRefs. */
+export type RefSnapshot = {
+  head: RefValue
+  /** Lists the objects of loose refs that may be tags. */
+  unpeeled: () => string[]
+  /** Formats refs as pkt-lines, sorted by name, in few chunks. */
+  lines: (wanted: Wanted) => Promise<Buffer[]>
+  /** Approximate memory besides the packed refs, in bytes. */
+  size: () => number
+}
 
 /** Peeled values of tags by the ids of their objects; empty for objects that are not tags. */
 export type Peeled = ReadonlyMap<string, string>
@@ -40,10 +49,8 @@ type Wanted = {
 const maxReads = 5
 const joinedMaxBytes = 256 * 1024
 
-/**
- * Creates a snapshot of the visible refs of a repository. Names are as in RawRefs. Throws a LeftToGitError.
- */
-export function createRefSnapshot(tree: LooseTree, packed: PackedRefs) {
+/** Throws a LeftToGitError. */
+export function createRefSnapshot(tree: LooseTree, packed: PackedRefs): RefSnapshot {
   const values = refsIn(tree)
   const loose = [...values.keys()].sort().map((name): LooseRef => {
     const { at, id } = packed.find(bytesOf(name))
@@ -102,21 +109,18 @@ export function createRefSnapshot(tree: LooseTree, packed: PackedRefs) {
   return {
     head,
 
-    /** Lists the objects of loose refs that may be tags. */
-    unpeeled: (): string[] =>
+    unpeeled: () =>
       [head, ...loose].flatMap(({ id, peeled }) =>
         id !== undefined && peeled === undefined ? [id] : [],
       ),
 
-    /** Formats refs as pkt-lines, sorted by name, in few chunks. */
-    async lines({ style, prefixes, symrefs, peeled }: Wanted): Promise<Buffer[]> {
+    async lines({ style, prefixes, symrefs, peeled }) {
       const lines = await packed.lines(style)
       const toLines = (ref: LooseRef) =>
         linesOf(ref.name, symrefs ? ref : { ...ref, target: undefined }, style, peeled)
       return joined(disjoint(prefixes).flatMap((prefix) => [...merged(prefix, lines, toLines)]))
     },
 
-    /** Approximate memory besides the packed refs, in bytes. */
     size: () => 2000 + 500 * loose.length,
   }
 }

@@ -1,0 +1,109 @@
+import type { Clock } from '../base/clock.ts'
+import type { Database } from '../database/database.ts'
+import type { ImportRow, RepositoryState } from '../database/schema.ts'
+import { packBytes } from '../git/objects/packs.ts'
+import { assertRepository, hasRefs, readDefaultBranch } from '../git/refs/refs.ts'
+import { findImport } from './import-store.ts'
+import { findMaintenanceState, type MaintenanceState } from './maintenance-state-store.ts'
+import { listProtections } from './protection-store.ts'
+import { repositoryGone } from './repository-errors.ts'
+import { stateOf } from './repository-store.ts'
+
+/** The fields of a repository from which it is described. */
+export type RepositoryFields = {
+  readonly id: string
+  readonly name: string
+  readonly path: string
+  readonly createdAt: number
+  readonly ownerTokenId: string
+  readonly state: RepositoryState | 'failed'
+}
+
+/** A repository in a list. */
+export type ListedRepository = RepositoryFields & { protectedBranches: string[] }
+
+/** A repository as the API describes it. */
+export type RepositoryDescription = ListedRepository & {
+  defaultBranch: string
+  /** Whether it has no refs. */
+  empty: boolean
+  sizeBytes: number
+  /** `ssh` is null when SSH is off. */
+  cloneUrls: { http: string; ssh: string | null }
+  maintenance: MaintenanceState
+  /** Its running or failed import. */
+  import: ImportDescription | null
+}
+
+type ImportDescription = {
+  source: string
+  phase: string
+  progress: number
+  fault: { code: string; detail: string } | null
+}
+
+type Dependencies = {
+  db: Database
+  clock: Clock
+  baseUrl: () => string
+  sshUrl: () => string | null
+}
+
+/** Describes a repository. Throws `repository_not_found` when it has been deleted, and `repository_damaged`. */
+export async function describeRepository(
+  { db, clock, baseUrl, sshUrl }: Dependencies,
+  repository: RepositoryFields,
+): Promise<RepositoryDescription> {
+  const { id, path, name } = repository
+  const ssh = sshUrl()
+  const cloneUrls = { http: `${baseUrl()}/repos/${name}.git`, ssh: ssh && `${ssh}/${name}.git` }
+  if (repository.state !== 'ready') {
+    const row = await findImport(db, id)
+    if (row)
+      return { ...toListed(repository, []), ...emptyDetails, cloneUrls, import: toImport(row) }
+    // It has become ready since it was opened, or was deleted.
+    if ((await stateOf(db, id)) !== 'ready') throw repositoryGone({ name })
+  }
+  await assertRepository(path)
+  const [protectedBranches, defaultBranch, isUsed, sizeBytes, maintenance] = await Promise.all([
+    listProtections(db, id),
+    readDefaultBranch(path),
+    hasRefs(path, 'visible'),
+    packBytes(path),
+    findMaintenanceState(db, id, clock.now()),
+  ])
+  return {
+    ...toListed({ ...repository, state: 'ready' }, protectedBranches),
+    defaultBranch,
+    empty: !isUsed,
+    sizeBytes,
+    cloneUrls,
+    maintenance,
+    import: null,
+  }
+}
+
+export function toListed(
+  { id, name, createdAt, path, ownerTokenId, state }: RepositoryFields,
+  protectedBranches: string[],
+): ListedRepository {
+  return { id, name, createdAt, path, ownerTokenId, protectedBranches, state }
+}
+
+const emptyDetails = {
+  defaultBranch: 'main',
+  empty: true,
+  sizeBytes: 0,
+  maintenance: { state: 'idle', finishedAt: null },
+} as const
+
+function toImport({
+  source,
+  phase,
+  progress,
+  faultCode,
+  faultDetail,
+}: ImportRow): ImportDescription {
+  const fault = faultCode === null ? null : { code: faultCode, detail: faultDetail ?? '' }
+  return { source, phase, progress, fault }
+}
