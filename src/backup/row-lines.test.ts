@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { readRowLines, toRowLine } from './row-lines.ts'
 
-test('a row is the same again after it was a line', () => {
+test('a row survives a round trip through its line', () => {
   const rows = [
     {
       id: 'a',
@@ -18,7 +18,7 @@ test('a row is the same again after it was a line', () => {
   assert.deepEqual(readRowLines('rows/x', toRowLine(plain)), [{ bytes: Buffer.from([1, 2, 3]) }])
 })
 
-test('what is no row is refused', () => {
+test('an invalid line is rejected', () => {
   for (const line of [
     '[]',
     'null',

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { newId } from './ids.ts'
 
-test('ids sort in the order in which they were made', () => {
+test('ids sort in the order of their creation', () => {
   const ids = Array.from({ length: 5000 }, () => newId())
   assert.deepEqual([...ids].sort(), ids)
   assert.equal(new Set(ids).size, ids.length)

@@ -32,7 +32,7 @@ const places: ((log: Log, level: (typeof levels)[number], text: string) => void)
 ]
 
 for (const isTTY of [false, true]) {
-  test(`no token comes into the log${isTTY ? ' on a terminal' : ''}, wherever it is`, () => {
+  test(`no token appears in the log${isTTY ? ' on a terminal' : ''}`, () => {
     fc.assert(
       fc.property(
         fc.constantFrom(...levels),
@@ -51,7 +51,7 @@ for (const isTTY of [false, true]) {
   })
 }
 
-test('no percent-encoded token comes into the log', () => {
+test('no percent-encoded token appears in the log', () => {
   fc.assert(
     fc.property(fc.array(fc.nat(2)), (times) => {
       const token = newTokenString()

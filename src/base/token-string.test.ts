@@ -2,11 +2,11 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { isTokenString, newTokenString } from './token-string.ts'
 
-test('the checksum is the one that is published', () => {
+test('the checksum matches a published test vector', () => {
   assert.ok(isTokenString(`svc_${'a'.repeat(30)}1yLcDB`))
 })
 
-test('a new token is well formed, and never twice the same', () => {
+test('new tokens are well formed and unique', () => {
   const tokens = new Set(Array.from({ length: 1000 }, newTokenString))
   assert.equal(tokens.size, 1000)
   for (const token of tokens) assert.ok(isTokenString(token), token)

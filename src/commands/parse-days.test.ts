@@ -8,7 +8,7 @@ test('whole days within the limit are accepted, and never', () => {
   assert.deepEqual(texts.map(parseDays), [1, 30, maxExpiryDays, null, undefined])
 })
 
-test('anything else is refused with the accepted values', () => {
+test('anything else is rejected with the accepted values', () => {
   for (const text of ['0', '-1', '1.5', String(maxExpiryDays + 1), '', 'Never', 'NaN', 'Infinity'])
     assert.throws(() => parseDays(text), /--expires-in-days takes 1 to \d+, or never/, text)
 })

@@ -24,7 +24,7 @@ test('inputs are converted to their types, with defaults', () => {
   assert.deepEqual(toInputs(['target=x'], [workflow]).dry, true)
 })
 
-test('an input that no workflow has, and a word that is no pair, are usage errors', () => {
+test('an unknown input, and a word that is not a pair, are usage errors', () => {
   assert.throws(() => toInputs(['other=1'], [workflow]), /--input other: no workflow/)
   assert.throws(() => toInputs(['target'], [workflow]), /the form is name=value/)
   assert.throws(() => toInputs(['=x'], [workflow]), /the form is name=value/)

@@ -33,7 +33,7 @@ test('keys are read in base64 and hex, one or several', async () => {
   }
 })
 
-test('without a setting it is the file of the data directory, or none', async () => {
+test('without a setting the key is the file in the data directory, if there is one', async () => {
   const own = join(dataDir, 'encryption.key')
   assert.deepEqual(await keysOf({}), { keys: [], source: own })
   await writeFile(own, `${base64}\r\n${hex}`)
@@ -43,7 +43,7 @@ test('without a setting it is the file of the data directory, or none', async ()
   await rm(own)
 })
 
-test('what is no key is refused by the name of its variable, and never repeated', async () => {
+test('an invalid key is rejected by the name of its variable, and never printed', async () => {
   const long = Array(17).fill(hex).join()
   const bad = [hex.slice(1), `${hex}0`, base64.slice(2), `${hex},x`, ',', `${hex}-${hex}`, long]
   for (const text of bad) {
@@ -60,7 +60,7 @@ test('what is no key is refused by the name of its variable, and never repeated'
   }
 })
 
-test('a key in the place of a path is not repeated, and neither is a path that leads nowhere', async () => {
+test('a key in place of a path is not printed, and neither is a missing path', async () => {
   for (const text of [hex, base64, `${hex},${base64}`, base64.slice(2)]) {
     await assert.rejects(keysOf({ SVC_ENCRYPTION_KEY_FILE: text }), (error) => {
       assert.ok(error instanceof SettingsError)

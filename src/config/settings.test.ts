@@ -16,7 +16,7 @@ test('with nothing set, every default is one that its setting accepts', () => {
   assert.equal(read.pushMaxBytes, 2 * 1024 ** 3)
 })
 
-test('every setting refuses nonsense by the name of its variable, and says what it takes', () => {
+test('every setting rejects invalid values by the name of its variable, with the accepted form', () => {
   for (const [, { variable, accepts, sensitive }] of all) {
     const nonsense = 'no\0n sense'
     assert.throws(
@@ -40,7 +40,7 @@ test('all invalid settings are reported at once, one line each', () => {
   )
 })
 
-test('values are read in the units that people write', () => {
+test('values are parsed in their units', () => {
   const token = newTokenString()
   const read = readSettings({
     SVC_PORT: '0',
@@ -74,7 +74,7 @@ test('an invalid entry of the outbound list is named, with the accepted forms', 
   )
 })
 
-test('an address with a user, a query or another scheme is no base URL', () => {
+test('an address with a user, a query or another scheme is not a base URL', () => {
   for (const url of [
     'ftp://x',
     'http://a:b@c',

@@ -17,7 +17,7 @@ const slips: ((text: string, at: number, letter: string) => string)[] = [
   (text, at) => text.slice(0, at) + (text[at + 1] ?? '') + (text[at] ?? '') + text.slice(at + 2),
 ]
 
-test('a setting with one slip in its name stops the start, which names it', () => {
+test('a misspelt setting stops the start and is named', () => {
   fc.assert(
     fc.property(
       fc.constantFrom(...variables),
@@ -49,7 +49,7 @@ test('a setting with one slip in its name stops the start, which names it', () =
     assert.equal(unknownVariables({ [name]: '1' })[0]?.meant, meant, name)
 })
 
-test('no setting is taken for a slip of another', () => {
+test('no setting is mistaken for a misspelling of another', () => {
   for (const variable of variables) assert.deepEqual(unknownVariables({ [variable]: 'x' }), [])
 })
 
@@ -63,7 +63,7 @@ test('any other name changes nothing and is reported', () => {
   ])
 })
 
-test('variables that Kubernetes makes for a Service called svc are recognized', () => {
+test('variables that Kubernetes creates for a Service called svc are recognized', () => {
   const address = 'tcp://10.96.0.10:8080'
   const links = {
     SVC_SERVICE_HOST: '10.96.0.10',
@@ -90,7 +90,7 @@ test('variables that Kubernetes makes for a Service called svc are recognized', 
   )
 })
 
-test('a setting in the singular or the plural is one misspelt', () => {
+test('a setting in the wrong number (singular, plural) is a misspelling', () => {
   for (const [name, meant] of [
     ['SVC_TRUSTED_PROXY', 'SVC_TRUSTED_PROXIES'],
     ['SVC_PORTS', 'SVC_PORT'],

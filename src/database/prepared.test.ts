@@ -25,7 +25,7 @@ async function openMarks(path = ':memory:') {
   return db
 }
 
-test('a prepared query takes its values anew each time, in the database or the transaction that it is given', async () => {
+test('a prepared query takes new values each time, in the given database or transaction', async () => {
   await using db = await openMarks()
   await using other = await openMarks()
   await db
@@ -45,7 +45,7 @@ test('a prepared query takes its values anew each time, in the database or the t
   })
 })
 
-test('a prepared query outside of a transaction sees nothing of it before its end', async () => {
+test('a prepared query outside a transaction does not see its uncommitted changes', async () => {
   await using db = await openMarks()
   const transaction = await db.startTransaction().execute()
   await transaction.insertInto('marks').values({ name: 'a', value: 1 }).execute()

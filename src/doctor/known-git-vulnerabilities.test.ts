@@ -29,13 +29,13 @@ test('a vulnerability is fixed in each series from the listed release, and in al
   }
 })
 
-test('a candidate or a build of a distribution counts as its release', () => {
+test("a release candidate or a distribution's build counts as its release", () => {
   assert.deepEqual(idsOf('2.51.0.rc1'), [])
   assert.deepEqual(idsOf('2.39.5 (Apple Git-154)'), idsOf('2.39.5'))
   assert.equal(parseGitVersion('git version two'), undefined)
 })
 
-test('the table has each vulnerability once, with its releases in order', () => {
+test('each vulnerability is listed once, with its releases in order', () => {
   const ids = knownGitVulnerabilities.flatMap((vulnerability) => vulnerability.ids)
   assert.equal(new Set(ids).size, ids.length)
   for (const { fixedIn } of knownGitVulnerabilities) {

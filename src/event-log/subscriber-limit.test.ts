@@ -13,7 +13,7 @@ function token(id: string): Principal {
   return { kind: 'token', id, username: id, permissions: new Set() }
 }
 
-test('requests are limited per token and per server, and one that ends makes way for another', () => {
+test('requests are limited per token and per server, and one that ends admits another', () => {
   const subscriberLimit = createSubscriberLimit()
   const first = subscriberLimit.acquire(token('0'))
   for (let count = 1; count < overall; count++)

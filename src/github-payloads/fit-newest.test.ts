@@ -8,7 +8,7 @@ const item = (name: string) => ({ whole: { name, files: ['x'.repeat(50)] }, shor
 const bytes = (values: object[]) =>
   values.reduce((sum, one) => sum + toText({ ...one }).length + 1, 0)
 
-test('the oldest become short first, then they are left out', () => {
+test('the oldest are shortened first, then omitted', () => {
   const [a, b, c] = [item('a'), item('b'), item('c')]
   const all = bytes([a.whole, b.whole, c.whole])
   assert.deepEqual(fitNewest([a, b, c], all), { items: [a.whole, b.whole, c.whole], isWhole: true })
@@ -23,7 +23,7 @@ test('the oldest become short first, then they are left out', () => {
   assert.deepEqual(fitNewest([], 0), { items: [], isWhole: true })
 })
 
-test('no more than the room is taken, counted as UTF-8 of the JSON', () => {
+test('the limit counts the JSON in UTF-8', () => {
   const texts = fc.string({ unit: 'binary', maxLength: 40 })
   const lists = fc.array(fc.record({ text: texts, files: fc.array(texts, { maxLength: 5 }) }))
   fc.assert(
@@ -36,7 +36,7 @@ test('no more than the room is taken, counted as UTF-8 of the JSON', () => {
   )
 })
 
-test('half a surrogate pair becomes U+FFFD', () => {
+test('a lone surrogate becomes U+FFFD', () => {
   assert.equal(
     toText({ text: 'a\ud800b', list: ['\udc00'] }),
     '{"text":"a\u{fffd}b","list":["\u{fffd}"]}',

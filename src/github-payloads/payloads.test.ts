@@ -43,7 +43,7 @@ const commit = {
   committer: { name: 'Ada', email: 'ada@svc.test' },
 }
 
-test('a push has its commits and its head; files only where they are known', () => {
+test('a push has its commits and head; files only if they are known', () => {
   const files = { added: ['a'], removed: ['r'], modified: ['m'] }
   const payload = pushPayload(update, { commits: [head], head: { ...head, files } }, about)
   assert.deepEqual([payload.commits, payload.head_commit], [[commit], { ...commit, ...files }])
@@ -51,7 +51,7 @@ test('a push has its commits and its head; files only where they are known', () 
   assert.deepEqual(payload.pusher, { name: 'grace' })
 })
 
-test('a push says what became of its ref', () => {
+test('a push says whether its ref was created, deleted or forced', () => {
   const told = (before: string, after: string, forced: boolean) => {
     const change = { ref: update.ref, before, after, forced }
     const payload = pushPayload(change, { commits: [], head: undefined }, about)
@@ -63,7 +63,7 @@ test('a push says what became of its ref', () => {
   assert.deepEqual(told(one, zero, false), [false, true, false, null, null])
 })
 
-test('a repository has a number for those who take nothing else, always the same one', () => {
+test('a repository has a stable numeric id for clients that require one', () => {
   const push = pushPayload(update, { commits: [], head }, about)
   const { repository } = schedulePayload('0 0 * * *', about)
   const [pushed, other] = [Object(push.repository), Object(repository)]
@@ -79,7 +79,7 @@ test('a repository has a number for those who take nothing else, always the same
   assert.deepEqual([pushed.full_name, pushed.default_branch], ['ada/site', 'trunk'])
 })
 
-test('a run tells its state in words of GitHub', () => {
+test("a run has its state in GitHub's terms", () => {
   const run = {
     id: 'n1',
     number: 7,
@@ -121,12 +121,12 @@ test('a run tells its state in words of GitHub', () => {
   assert.deepEqual([completed.status, completed.conclusion], ['completed', 'timed_out'])
 })
 
-test('the inputs of a dispatch are texts', () => {
+test('the inputs of a dispatch are strings', () => {
   const { inputs } = dispatchPayload('refs/heads/main', { count: 3, dry: false, to: 'x' }, about)
   assert.deepEqual(inputs, { count: '3', dry: 'false', to: 'x' })
 })
 
-test('a commit without a time that makes sense has some time', () => {
+test('a commit with an invalid time has a valid one', () => {
   assert.equal(toTime('1700000000'), '2023-11-14T22:13:20.000Z')
   for (const odd of ['', 'x', '18446744073709551615']) {
     assert.equal(toTime(odd), '1970-01-01T00:00:00.000Z', odd)

@@ -12,13 +12,13 @@ function addressOf(trusted: string, remoteAddress: string, forwarded?: string): 
   return createClientAddress(trustedProxies)(request)
 }
 
-test('without trusted proxies the peer is the client, whatever it sends', () => {
+test('without trusted proxies the peer is the client, regardless of its headers', () => {
   assert.equal(addressOf('', '127.0.0.1', '203.0.113.9'), '127.0.0.1')
   assert.equal(addressOf('', '::ffff:192.0.2.1', '203.0.113.9'), '192.0.2.1')
   assert.equal(addressOf('10.0.0.0/8', '192.0.2.1', '203.0.113.9'), '192.0.2.1')
 })
 
-test('of what a trusted proxy says, the last address that is no proxy counts', () => {
+test('behind trusted proxies, the last address that is not a proxy counts', () => {
   const proxies = '127.0.0.1, 10.0.0.0/8,2001:db8::/32'
   for (const [peer, forwarded, client] of [
     ['127.0.0.1', '203.0.113.9', '203.0.113.9'],
@@ -42,7 +42,7 @@ test('of what a trusted proxy says, the last address that is no proxy counts', (
     assert.equal(addressOf(proxies, peer, forwarded), client, `${peer}: ${forwarded}`)
 })
 
-test('what is no address and no CIDR is not accepted', () => {
+test('only addresses and CIDRs are accepted', () => {
   for (const text of ['proxy', '10.0.0.0/33', '10.0.0', '10.0.0.1,', '::1/129', '*', '0x7f.1'])
     assert.throws(() => addressOf(text, '127.0.0.1'), SettingsError, text)
 })

@@ -14,7 +14,7 @@ test('a preference is found among others, in any case, with parameters', () => {
   }
 })
 
-test('what is quoted, a parameter or a part of a name is none', () => {
+test('quoted text, parameters and parts of names are not preferences', () => {
   for (const header of [
     '',
     'wait=10; respond-async',

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createMetrics } from './metrics.ts'
 
-test('values are read at each scrape, and labels that are gone are dropped', async () => {
+test('values are read at each scrape, and labels without values are dropped', async () => {
   const metrics = createMetrics({ version: '1' })
   let counts: Record<string, number> = { queued: 1, running: 2 }
   metrics.gauge({ name: 'runs', help: 'Runs.', label: 'status', read: async () => counts })

@@ -70,7 +70,7 @@ test('every block of the special-purpose registries has its class, from the firs
   }
 })
 
-test('what borders on the special blocks is external', () => {
+test('addresses next to the special blocks are external', () => {
   const neighbours = [
     ...['1.0.0.0', '9.255.255.255', '11.0.0.0', '100.63.255.255', '100.128.0.0', '126.255.255.255'],
     ...['128.0.0.0', '169.253.255.255', '169.255.0.0', '172.15.255.255', '172.32.0.0', '192.0.1.0'],

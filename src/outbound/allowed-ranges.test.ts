@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { allowedFault, defaultAllowed, parseAllowed } from './allowed-ranges.ts'
 
-test('a list holds words, hosts, addresses and ranges, in any case and with spaces between', () => {
+test('a list contains classes, hosts, addresses and ranges, in any case and with spaces', () => {
   const text =
     ' External,private , Git.Example.com., localhost,10.0.0.0/8,192.168.1.7,[FD00::1],fd00::/8'
   assert.deepEqual(parseAllowed(text), {
@@ -13,18 +13,18 @@ test('a list holds words, hosts, addresses and ranges, in any case and with spac
   })
 })
 
-test('a range that also has addresses which stand for IPv4 ones is accepted', () => {
+test('a range that also contains embedded IPv4 addresses is accepted', () => {
   const ranges = ['::/0', '2000::/3', '2001::/23', '64:ff9b::/32']
   assert.deepEqual(parseAllowed(ranges.join())?.ranges, ranges)
 })
 
-test('none means nothing at all', () => {
+test('none allows nothing', () => {
   const nothing = { classes: [], ranges: [], names: [] }
   assert.deepEqual(parseAllowed('none'), nothing)
   assert.deepEqual(parseAllowed(' None '), nothing)
 })
 
-test('an entry that is not accepted is named with its fault', () => {
+test('an invalid entry is named with its fault', () => {
   const faults: [text: string, fault: RegExp][] = [
     ['external,', /^an entry of its list is empty$/],
     [' ', /^an entry of its list is empty$/],
@@ -62,7 +62,7 @@ test('an entry that is not accepted is named with its fault', () => {
   }
 })
 
-test('whatever the text, it is either accepted or has a fault of one line', () => {
+test('any text is either accepted or has a one-line fault', () => {
   const piece = fc.constantFrom(
     ...'a09.:/[]%*, \n-'.split(''),
     'none',
@@ -85,7 +85,7 @@ test('whatever the text, it is either accepted or has a fault of one line', () =
   )
 })
 
-test('by default this machine may be connected to only while the service listens to nobody else', () => {
+test('by default this machine is allowed only while the service listens on loopback alone', () => {
   const listening: [host: string, sshHost: string, sshPort: number | 'off', loopback: boolean][] = [
     ['127.0.0.1', '127.0.0.1', 2222, true],
     ['localhost', '::1', 2222, true],
@@ -106,7 +106,7 @@ test('by default this machine may be connected to only while the service listens
   }
 })
 
-test('a public address says that others come in by a proxy', () => {
+test('a public address implies a proxy', () => {
   const classesWith = (baseUrl: string) =>
     defaultAllowed({ host: '127.0.0.1', sshHost: '::1', sshPort: 2222, baseUrl }).classes
   assert.deepEqual(classesWith('https://git.example.com'), ['external'])

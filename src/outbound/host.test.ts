@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { toHost } from './host.ts'
 
-test('hosts are read as browsers read them', () => {
+test('hosts are parsed as in browsers', () => {
   const hosts: [text: string, meaning: string][] = [
     ['Git.Example.COM', 'git.example.com'],
     ['git.example.com.', 'git.example.com'],
@@ -37,7 +37,7 @@ test('hosts are read as browsers read them', () => {
   for (const [text, meaning] of hosts) assert.equal(meaningOf(text), meaning, text)
 })
 
-test('what is no host is none', () => {
+test('an invalid host is rejected', () => {
   const texts = [
     ...[
       '',
@@ -98,7 +98,7 @@ test('what is no host is none', () => {
   for (const text of texts) assert.equal(toHost(text), undefined, JSON.stringify(text))
 })
 
-test('every spelling of an IPv4 address is the address', () => {
+test('every spelling of an IPv4 address is normalized', () => {
   const octet = fc.integer({ min: 0, max: 255 })
   fc.assert(
     fc.property(
@@ -122,7 +122,7 @@ test('every spelling of an IPv4 address is the address', () => {
   )
 })
 
-test('whatever the text, what it means is a host that means itself', () => {
+test('for any text, parsing is idempotent', () => {
   const piece = fc.constantFrom(
     ...'aZ09.-_:[]%/@\\ fx。１é\u00ad'.split(''),
     '%2e',

@@ -46,7 +46,7 @@ const isAllowed = (allow: string, host: string) =>
           : assert.fail(error),
     )
 
-test('a word allows its class of addresses and no other', async () => {
+test('a class allows its addresses and no others', async () => {
   const classes: [address: string, word: string | undefined][] = [
     ['8.8.8.8', 'external'],
     ['2606:4700::1111', 'external'],
@@ -86,7 +86,7 @@ test('a word allows its class of addresses and no other', async () => {
   }
 })
 
-test('a range allows what is in it, of the special addresses too', async () => {
+test('a range allows its addresses, special ones included', async () => {
   assert.equal(await isAllowed('169.254.0.0/16', '169.254.169.254'), true)
   assert.equal(await isAllowed('169.254.0.0/17', '169.254.169.254'), false)
   assert.equal(await isAllowed('10.0.0.0/30', '10.0.0.3'), true)
@@ -98,7 +98,7 @@ test('a range allows what is in it, of the special addresses too', async () => {
   assert.equal(await isAllowed('::/0', '127.0.0.1'), false)
 })
 
-test('an address is answered as it is meant, and no name server is asked', async () => {
+test('an address is normalized without a name lookup', async () => {
   const { outbound, asked } = open('external,loopback,10.0.0.0/8')
   const spellings: [text: string, address: string][] = [
     ['2130706433', '127.0.0.1'],
@@ -112,7 +112,7 @@ test('an address is answered as it is meant, and no name server is asked', async
   assert.deepEqual(asked, [])
 })
 
-test('an address is judged by every IPv4 address that it stands for', async () => {
+test('an address is checked with every IPv4 address that it embeds', async () => {
   // Each form with 127.0.0.1 in it, and the same with 8.8.8.8.
   const forms: [forbidden: string, allowed: string][] = [
     ['::ffff:127.0.0.1', '::ffff:8.8.8.8'],
@@ -142,7 +142,7 @@ test('an address is judged by every IPv4 address that it stands for', async () =
   }
 })
 
-test('no forbidden IPv4 address gets through inside an IPv6 address', async () => {
+test('no forbidden IPv4 address is allowed inside an IPv6 address', async () => {
   const byte = fc.integer({ min: 0, max: 255 })
   const special = fc.constantFrom(
     ...['127.0.0.1', '10.0.0.1', '169.254.169.254', '0.0.0.0', '192.168.1.1', '255.255.255.255'],
@@ -183,7 +183,7 @@ test('no forbidden IPv4 address gets through inside an IPv6 address', async () =
   )
 })
 
-test('a name gives all its addresses in their order, and is asked for once', async () => {
+test('a name resolves to all its addresses in order, with one lookup', async () => {
   const answer = ['2606:4700::1111', '8.8.8.8', '::ffff:8.8.4.4']
   const { outbound, asked } = open('external', { 'git.example.com': answer })
   const expected = ['2606:4700::1111', '8.8.8.8', '8.8.4.4']
@@ -191,13 +191,13 @@ test('a name gives all its addresses in their order, and is asked for once', asy
   assert.deepEqual(asked, ['git.example.com'])
 })
 
-test('a name with very many addresses gives the first of them', async () => {
+test('a name with very many addresses resolves to the first ones', async () => {
   const answer = Array.from({ length: 200 }, (_, last) => `8.8.8.${last}`)
   const { outbound } = open('external', { 'many.example': answer })
   assert.deepEqual(await outbound.resolve('many.example'), answer.slice(0, 16))
 })
 
-test('one address that is not allowed forbids the name, wherever it stands', async () => {
+test('one forbidden address forbids the name, in any position', async () => {
   const mixed: Answers = {
     'first.example': ['127.0.0.1', '8.8.8.8'],
     'last.example': ['8.8.8.8', '2606:4700::1111', '10.0.0.1'],
@@ -211,7 +211,7 @@ test('one address that is not allowed forbids the name, wherever it stands', asy
   }
 })
 
-test('a name that answers otherwise the second time is connected to by its first answer', async () => {
+test('a name that resolves differently the second time is connected to at its first addresses', async () => {
   const answers = [['8.8.8.8'], ['127.0.0.1']]
   let asked = 0
   const lookup = async () => (answers[asked++] ?? []).map((address) => ({ address }))
@@ -224,7 +224,7 @@ test('a name that answers otherwise the second time is connected to by its first
   await refusal(outbound.resolve('rebinding.example'), 'outbound_forbidden')
 })
 
-test('a listed name is allowed whatever its addresses are, and only that very name', async () => {
+test('a listed name is allowed with any addresses, and only that exact name', async () => {
   const names = ['git.internal', 'sub.git.internal', 'internal', 'git.internal.example']
   const answers = Object.fromEntries(names.map((name) => [name, ['10.0.0.1', '169.254.169.254']]))
   const { outbound, asked } = open('Git.Internal.', answers)
@@ -237,7 +237,7 @@ test('a listed name is allowed whatever its addresses are, and only that very na
   assert.deepEqual(new Set(asked), new Set(['git.internal']), 'other names are not even asked for')
 })
 
-test('whoever is refused reads what to do, and no address that they did not name', async () => {
+test('a rejection says what to do, and reveals no address', async () => {
   const { outbound } = open('external', {
     'db.internal': ['10.9.8.7'],
     'md.internal': ['169.254.9.9'],
@@ -261,7 +261,7 @@ test('whoever is refused reads what to do, and no address that they did not name
   assert.match(none, /can add "example\.com" to SVC_OUTBOUND_ALLOW/)
 })
 
-test('what a refusal says to add is accepted, and is enough', async () => {
+test('the entry that a rejection suggests is accepted and sufficient', async () => {
   const answers = { 'db.internal': ['10.9.8.7', '64:ff9b::7f00:1'], 'md.internal': ['fe80::1'] }
   for (const host of [
     'db.internal',
@@ -279,7 +279,7 @@ test('what a refusal says to add is accepted, and is enough', async () => {
   }
 })
 
-test('a host that cannot be found is told apart from one that is no host', async () => {
+test('an unknown host and an invalid one have different errors', async () => {
   const { outbound } = open('external', { 'empty.example': [] })
   const tell = (host: string) => refusal(outbound.resolve(host), 'outbound_unresolved')
   assert.match(await tell('nowhere.example'), /^The host "nowhere.example" is unknown/)
@@ -289,7 +289,7 @@ test('a host that cannot be found is told apart from one that is no host', async
   assert.match(await tell('x'.repeat(9999)), /^"x{100}" is no host name or address/)
 })
 
-test('names that were looked up make room for others', async () => {
+test('finished lookups admit others', async () => {
   const { outbound } = open('external', { 'a.example': ['8.8.8.8'] })
   for (let round = 0; round < 40; round += 1) {
     assert.deepEqual(await outbound.resolve('a.example'), ['8.8.8.8'])
@@ -297,7 +297,7 @@ test('names that were looked up make room for others', async () => {
   }
 })
 
-test('a resolver that fails or does not answer is not waited for without end', async () => {
+test('a resolver that fails or does not respond times out', async () => {
   const allow = { classes: ['external'], ranges: [], names: [] } as const
   const failing = createOutbound({
     allow,

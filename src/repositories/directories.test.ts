@@ -10,7 +10,7 @@ import { createDirectories } from './directories.ts'
 
 const git = createGit({ owner: '/nonexistent', path: process.env.PATH ?? '', ...gitLimits })
 
-test('what a killed git leaves is cleared away, and what belongs to the repository is not', async () => {
+test('leftovers of a killed git are removed, and files of the repository are not', async () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'svc-test-'))
   const directories = createDirectories({ dataDir, git, faultPoint: () => {} })
   await directories.prepare(async () => {})

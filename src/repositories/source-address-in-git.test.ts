@@ -57,7 +57,7 @@ const addressParts = fc.tuple(
   fc.array(piece, { minLength: 1, maxLength: 6 }),
 )
 
-test('git means the same host, port and path by an ssh or git address', () => {
+test('git reads the same host, port and path from an ssh or git address', () => {
   const addresses = [
     ...['ssh://example.com/x', 'ssh://git@example.com:22/x.git', 'ssh://git@example.com:/a//b/'],
     ...[

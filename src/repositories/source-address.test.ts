@@ -26,7 +26,7 @@ function refusal(text: string): string {
   return assert.fail(`${text} was accepted`)
 }
 
-test('a remote address is taken apart, and shown without its credentials', () => {
+test('a remote address is parsed, and shown without its credentials', () => {
   const { username, password, ...source } = remote(
     'HTTPS://Ada:s%40cret@Git.Example.COM.:8443/a%20b/Site.git',
   )
@@ -42,7 +42,7 @@ test('a remote address is taken apart, and shown without its credentials', () =>
   assert.deepEqual([username?.reveal(), password?.reveal()], ['Ada', 's@cret'])
 })
 
-test('hosts and ports are read in all their spellings', () => {
+test('hosts and ports are parsed in all spellings', () => {
   const addresses: [text: string, host: string, port: number | undefined, shown: string][] = [
     ['ssh://git@example.com/x', 'example.com', undefined, 'ssh://example.com/x'],
     ['ssh://git@example.com:/x', 'example.com', undefined, 'ssh://example.com/x'],
@@ -71,7 +71,7 @@ test('hosts and ports are read in all their spellings', () => {
   }
 })
 
-test('users and passwords are decoded, and are there only when they were given', () => {
+test('users and passwords are decoded, and undefined when not given', () => {
   const users: [text: string, username: string | undefined, password: string | undefined][] = [
     ['https://example.com/x', undefined, undefined],
     ['https://ada@example.com/x', 'ada', undefined],
@@ -90,7 +90,7 @@ test('users and passwords are decoded, and are there only when they were given',
   }
 })
 
-test('a local path is absolute, and comes out without needless parts', () => {
+test('a local path is absolute and normalized', () => {
   const paths: [text: string, path: string, nameHint: string | undefined][] = [
     ['/srv/git/site.git', '/srv/git/site.git', 'site'],
     ['/srv/git/site.git/', '/srv/git/site.git', 'site'],
@@ -108,7 +108,7 @@ test('a local path is absolute, and comes out without needless parts', () => {
   }
 })
 
-test('the name is the last part of the path, where that is a name', () => {
+test('the name is the last segment of the path, if that is a valid name', () => {
   const hints: [text: string, nameHint: string | undefined][] = [
     ['https://example.com/ada/site.git', 'site'],
     ['https://example.com/ada/site.git//', 'site'],
@@ -125,7 +125,7 @@ test('the name is the last part of the path, where that is a name', () => {
   for (const [text, nameHint] of hints) assert.equal(remote(text).nameHint, nameHint, text)
 })
 
-test('what is no address of a repository is refused with what is wrong about it', () => {
+test('an invalid address is rejected with the reason', () => {
   const faults: [text: string, fault: RegExp][] = [
     ['', /is empty/],
     [`https://example.com/${'x'.repeat(2048)}`, /more than 2048 characters/],
@@ -282,7 +282,7 @@ const anyText = fc.oneof(
   fc.webUrl({ withQueryParameters: true, withFragments: true }),
 )
 
-test('whatever the text, it is an address or refused with a Problem', () => {
+test('any text is an address or rejected with a Problem', () => {
   fc.assert(
     fc.property(anyText, (text) => {
       const source = attempt(text) ?? attempt(`ssh://${text}`) ?? attempt(`https://a${text}`)
@@ -296,7 +296,7 @@ test('whatever the text, it is an address or refused with a Problem', () => {
   )
 })
 
-test('neither what is shown nor a refusal has the password in it', () => {
+test('neither a shown address nor an error contains the password', () => {
   const secret = fc.stringMatching(/^[\w.~!$&'()*+,;=:-]{0,8}$/).map((text) => `pa55${text}`)
   fc.assert(
     fc.property(secret, fc.array(piece, { maxLength: 6 }), fc.nat(6), (password, pieces, place) => {

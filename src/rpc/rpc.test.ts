@@ -10,7 +10,7 @@ type Calculator = {
   never: () => Promise<void>
 }
 
-test('functions are called over the wire, many at once, each with its own answer', async () => {
+test('functions are called remotely and concurrently, each with its own result', async () => {
   using pair = connect()
   const numbers = Array.from({ length: 100 }, (_, index) => index)
   const doubled = await Promise.all(numbers.map((number) => pair.theirs.double(number)))
@@ -20,7 +20,7 @@ test('functions are called over the wire, many at once, each with its own answer
   )
 })
 
-test('a Problem arrives as it was thrown; of a bug only its Problem does, and it is told where it happened', async () => {
+test('a Problem is rethrown as it was; a bug becomes an internal error, and is reported where it happened', async () => {
   using pair = connect()
   await assert.rejects(pair.theirs.fail('problem'), (error) => {
     assert.ok(error instanceof Problem)
@@ -40,7 +40,7 @@ test('a Problem arrives as it was thrown; of a bug only its Problem does, and it
   assert.match(String(pair.faults), /hush/)
 })
 
-test('a function that is not there is a fault, be it one that every object has', async () => {
+test('an unknown function is an error, even one of Object.prototype', async () => {
   using pair = connect()
   const { theirs } = pair
   for (const name of ['absent', 'toString', 'constructor']) {
@@ -48,7 +48,7 @@ test('a function that is not there is a fault, be it one that every object has',
   }
 })
 
-test('what was asked of a process that is gone fails, then and later', async () => {
+test('calls to a process that has exited fail, pending and later ones', async () => {
   using pair = connect()
   const asked = pair.theirs.never()
   pair.close()

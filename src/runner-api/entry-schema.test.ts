@@ -46,7 +46,7 @@ test('every kind of entry is accepted in a report', () => {
   assert.deepEqual(checkBody(ReportBody, { first: 0, entries }), { first: 0, entries })
 })
 
-test('what is not an entry is refused', () => {
+test('an invalid entry is rejected', () => {
   const [first] = entries
   for (const entry of [
     { ...first, more: 1 },

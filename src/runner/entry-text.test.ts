@@ -17,7 +17,7 @@ test('an entry that fits stays as it is', () => {
   assert.deepEqual(JSON.parse(toEntryText(entry, 4000)), entry)
 })
 
-test('of a summary that is too long the start is kept, whatever it takes as JSON', () => {
+test('a summary that is too long is truncated, measured as JSON', () => {
   for (const character of ['x', '\u0001', 'ü', '😀', '\ud800']) {
     const entry: RunEntry = { ...stepEnded, summary: character.repeat(10_000) }
     const text = toEntryText(entry, 2000)

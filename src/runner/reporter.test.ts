@@ -7,7 +7,7 @@ type Report = { first: number; entries: RunEntry[] }
 
 const never = new AbortController().signal
 
-test('entries are told in order, each once, and what comes meanwhile goes along', async () => {
+test('entries are reported in order, each once, and new ones are added to the next report', async () => {
   const { reporter, reports, answer } = start()
   await reporter.report(line('a'))
   await reporter.report(line('b'))
@@ -29,7 +29,7 @@ test('entries are told in order, each once, and what comes meanwhile goes along'
   )
 })
 
-test('what the server did not take is told again', async () => {
+test('a failed report is sent again', async () => {
   const { reporter, reports, answer } = start()
   for (const text of ['a', 'b', 'c']) await reporter.report(line(text))
   await settle()
@@ -38,7 +38,7 @@ test('what the server did not take is told again', async () => {
   assert.deepEqual(reports[1], { first: 1, entries: [line('b'), line('c')] })
 })
 
-test('whoever tells much waits until it is told', async () => {
+test('emitting waits while many entries are unreported', async () => {
   const { reporter, answer } = start()
   const long = line('x'.repeat(60_000))
   let count = 0
@@ -74,7 +74,7 @@ test('a report stays within its limits', async () => {
   assert.equal(next, 1220)
 })
 
-test('a server that has lost entries, or answers nonsense, ends the telling', async () => {
+test('a server that has lost entries, or sends an invalid response, ends the reporting', async () => {
   for (const wrong of [{ next: 0, cancel: null }, { next: 7, cancel: null }, {}, undefined]) {
     const { reporter, answer, faults } = start()
     await reporter.report(line('a'))
@@ -86,7 +86,7 @@ test('a server that has lost entries, or answers nonsense, ends the telling', as
   }
 })
 
-test('what the server wants is handed on', async () => {
+test('the orders of the server are passed on', async () => {
   const { reporter, answer, cancels } = start()
   await reporter.report(line('a'))
   await settle()

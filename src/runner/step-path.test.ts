@@ -5,7 +5,7 @@ import { toStepPath } from './step-path.ts'
 const path = '/home/ada/bin:/usr/bin:relative::/opt/node/bin:/tools/bin:/usr-own/bin'
 const usual = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 
-test('steps in a sandbox look for programs where they can see them', () => {
+test('steps in a sandbox have a PATH of visible directories', () => {
   const found = toStepPath({ path, isolation: 'bubblewrap', readOnlyPaths: ['/tools'] })
   assert.equal(
     found,
@@ -13,7 +13,7 @@ test('steps in a sandbox look for programs where they can see them', () => {
   )
 })
 
-test('steps without a sandbox look for programs where the runner does', () => {
+test('steps without a sandbox have the PATH of the runner', () => {
   const found = toStepPath({ path: '/home/ada/bin:relative', isolation: 'none', readOnlyPaths: [] })
   assert.equal(found, `/home/ada/bin:${usual}`)
 })

@@ -22,7 +22,7 @@ const tools = {
 }
 const start = { bwrap: '/bin/bwrap', limits: ['--core=0'], command: ['bash', '-e'] }
 
-test('bubblewrap is told to unshare everything, and to share the network only when asked', () => {
+test('bubblewrap unshares everything, and shares the network only when configured', () => {
   const args = bubblewrapArguments(bubble)
   for (const name of ['user', 'pid', 'uts', 'cgroup-try', 'ipc', 'net']) {
     assert.ok(args.includes(`--unshare-${name}`), name)
@@ -32,7 +32,7 @@ test('bubblewrap is told to unshare everything, and to share the network only wh
   assert.ok(!bubblewrapArguments({ ...bubble, hasOwnIpc: true }).includes('--unshare-ipc'))
 })
 
-test('nothing but the folders of the room can be written', () => {
+test('only the directories of the workspace are writable', () => {
   const args = bubblewrapArguments(bubble)
   const writable = args.flatMap((arg, index) =>
     arg === '--bind' ? [`${args[index + 1]} ${args[index + 2]}`] : [],
@@ -50,7 +50,7 @@ test('nothing but the folders of the room can be written', () => {
   assert.deepEqual(remounts, ['/dev', '/'])
 })
 
-test('the environment is among what is told by a pipe, not on the command line', () => {
+test('the environment is passed by a pipe, not on the command line', () => {
   assert.match(bubblewrapArguments(bubble).join(' '), /--setenv TOKEN secret$/)
   const without = { move: undefined, user: undefined, procsFile: undefined }
   const command = bubblewrapCommand(tools, { ...start, ...without })
@@ -62,7 +62,7 @@ test('the environment is among what is told by a pipe, not on the command line',
   )
 })
 
-test('as root, the room is shown at another place and the user is changed before bubblewrap', () => {
+test('as root, the workspace is mounted at another path and the user is changed before bubblewrap', () => {
   const move = { from: '/rooms/1', to: '/mnt' }
   const command = bubblewrapCommand(tools, {
     ...start,
@@ -78,7 +78,7 @@ test('as root, the room is shown at another place and the user is changed before
   assert.match(command.join(' '), /--reuid=2000000001 --regid=2000000001 --clear-groups/)
 })
 
-test('an environment that cannot be told is refused', () => {
+test('an environment that cannot be passed is rejected', () => {
   assert.equal(argumentFault(['--setenv', 'A', 'b']), undefined)
   assert.match(argumentFault(['--setenv', 'A', 'b\0--bind\0/\0/']) ?? '', /NUL byte/)
   assert.match(argumentFault(Array(9001).fill('x')) ?? '', /too many variables/)

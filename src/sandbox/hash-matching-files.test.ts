@@ -29,7 +29,7 @@ test('links are neither followed nor listed', async () => {
   assert.deepEqual(listFiles(folder.path, allowance()), ['a/x.lock', 'b.lock', 'c'])
 })
 
-test('too many files and too large ones are an error', async () => {
+test('too many or too large files are an error', async () => {
   await using folder = await tree()
   const all = () => true
   const hash = (left: HashAllowance) => hashMatching(folder.path, all, left)
@@ -37,7 +37,7 @@ test('too many files and too large ones are an error', async () => {
   assert.throws(() => hash({ ...allowance(), bytes: 8 }), /too much to read/)
 })
 
-test('all calls have one allowance', async () => {
+test('all calls share one budget', async () => {
   await using folder = await tree()
   const left = { entries: 100, bytes: 20 }
   const hash = () => hashMatching(folder.path, () => true, left)

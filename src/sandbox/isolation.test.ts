@@ -4,7 +4,7 @@ import { chooseIsolation, describeIsolation } from './isolation.ts'
 
 const fault = 'bubblewrap is not installed'
 
-test('steps run in bubblewrap wherever it works', () => {
+test('steps run in bubblewrap if it works', () => {
   for (const mode of ['auto', 'require'] as const) {
     for (const isRoot of [true, false]) {
       assert.equal(chooseIsolation({ mode, fault: undefined, isRoot }), 'bubblewrap')
@@ -12,7 +12,7 @@ test('steps run in bubblewrap wherever it works', () => {
   }
 })
 
-test('without it, they run as users of their own, or as the user who runs them where that was accepted', () => {
+test("without bubblewrap, steps run as separate users, or as the runner's user if that was accepted", () => {
   const choices = (['auto', 'require', 'none'] as const).flatMap((mode) =>
     [true, false].flatMap((isRoot) =>
       [true, false].map((ownUserAllowed) => {
@@ -37,7 +37,7 @@ test('without it, they run as users of their own, or as the user who runs them w
   ])
 })
 
-test('what is refused comes with both ways out', () => {
+test('a rejection names both alternatives', () => {
   const { description } = describeIsolation({
     ...{ mode: 'auto', fault, isRoot: false, network: 'none' },
     limits: { memoryMaxBytes: 2 ** 30, processesMax: 100 },

@@ -4,7 +4,7 @@ import { limitArguments } from './limit-arguments.ts'
 
 const limits = { memoryMaxBytes: 5000, processesMax: 20, fileMaxBytes: 300, freeSpaceMinBytes: 0 }
 
-test('limits become arguments of prlimit, and lower ones stay', () => {
+test('limits become arguments of prlimit, and lower existing ones stay', () => {
   const ours = [
     'Limit                     Soft Limit           Hard Limit           Units',
     'Max file size             unlimited            unlimited            bytes',

@@ -12,7 +12,7 @@ import { findTools } from './tools.ts'
 
 const tools = findTools(systemPath)
 
-test('a folder goes with all that is in it, few files or many', async () => {
+test('a directory is removed with all its contents, few files or many', async () => {
   for (const count of [0, 3, 500]) {
     await using outer = await temporaryFolder()
     const folder = join(outer.path, 'room')
@@ -23,7 +23,7 @@ test('a folder goes with all that is in it, few files or many', async () => {
   }
 })
 
-test('what links lead to stays', async () => {
+test('targets of links are kept', async () => {
   await using outer = await temporaryFolder()
   const [folder, kept] = [join(outer.path, 'room'), join(outer.path, 'kept')]
   for (const path of [folder, kept]) await mkdir(path)
@@ -35,7 +35,7 @@ test('what links lead to stays', async () => {
   assert.equal(await readFile(join(kept, 'file'), 'utf8'), 'precious')
 })
 
-test('names that are no UTF-8 are removed, and folders deeper than a path may be long', async () => {
+test('names that are not UTF-8 are removed, and directories deeper than PATH_MAX', async () => {
   await using outer = await temporaryFolder()
   const folder = join(outer.path, 'room')
   await mkdir(folder)
@@ -49,7 +49,7 @@ test('names that are no UTF-8 are removed, and folders deeper than a path may be
   assert.equal(existsSync(folder), false)
 })
 
-test('what is not there is no fault', async () => {
+test('removing a missing directory is not an error', async () => {
   await using outer = await temporaryFolder()
   await removeTree(join(outer.path, 'room'), tools)
 })

@@ -6,7 +6,7 @@ import { temporaryFolder } from '../../test/support/git.ts'
 import { runTool } from './launch.ts'
 import { readSafely, writeFresh } from './workspace-files.ts'
 
-test('only regular files of at most some size are read', async () => {
+test('only regular files up to a size limit are read', async () => {
   await using folder = await temporaryFolder()
   const at = (name: string) => join(folder.path, name)
   await writeFile(at('file'), 'four')
@@ -22,7 +22,7 @@ test('only regular files of at most some size are read', async () => {
   }
 })
 
-test('a file takes the place of a link, and what the link leads to stays', async () => {
+test('a file replaces a link, and the target of the link is kept', async () => {
   await using folder = await temporaryFolder()
   const [target, path] = [join(folder.path, 'target'), join(folder.path, 'link')]
   await writeFile(target, 'stays')

@@ -5,7 +5,7 @@ import { secretValues, shownPart } from '../../test/support/secret-parts.ts'
 import { maskAndShorten } from './mask-and-shorten.ts'
 import { createMasker } from './masker.ts'
 
-test('a text is masked before it is shortened, wherever the cut is', () => {
+test('a text is masked before it is shortened', () => {
   fc.assert(
     fc.property(secretValues, fc.nat(120), fc.integer({ min: 1, max: 120 }), (secret, at, max) => {
       const { mask } = createMasker([secret])
@@ -17,7 +17,7 @@ test('a text is masked before it is shortened, wherever the cut is', () => {
   )
 })
 
-test('a text that fits stays as it is, and no half character is left of one that does not', () => {
+test('a text that fits is unchanged, and a longer one is cut between characters', () => {
   const mask = (text: string) => text
   assert.equal(maskAndShorten('abc', { mask, maxLength: 3 }), 'abc')
   assert.equal(maskAndShorten('abcd', { mask, maxLength: 3 }), 'ab…')

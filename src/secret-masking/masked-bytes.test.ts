@@ -31,7 +31,7 @@ const text = values.chain((list) =>
   ),
 )
 
-test('what is masked is all that stands for a value, and nothing else', () => {
+test('exactly the forms of a value are masked', () => {
   fc.assert(
     fc.property(text, ([list, content]) => {
       assert.equal(createMasker(list).mask(content), maskSimply(list, content))
@@ -40,7 +40,7 @@ test('what is masked is all that stands for a value, and nothing else', () => {
   )
 })
 
-test('a stream is masked alike wherever it is cut, also within characters', () => {
+test('a stream is masked equally at all chunk boundaries, even within characters', () => {
   fc.assert(
     fc.property(text, cuts, ([list, content], lengths) => {
       const masker = createMasker(list)
@@ -52,7 +52,7 @@ test('a stream is masked alike wherever it is cut, also within characters', () =
   )
 })
 
-test('any bytes pass that hold no value', () => {
+test('bytes without values pass unchanged', () => {
   const masker = createMasker(['correct horse battery staple'])
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 300 }), cuts, (bytes, lengths) => {
@@ -62,7 +62,7 @@ test('any bytes pass that hold no value', () => {
   )
 })
 
-test('never more is held back than the longest form has', () => {
+test('at most the length of the longest form is held back', () => {
   fc.assert(
     fc.property(text, ([list, content]) => {
       const longest = Math.max(0, ...patternsOf(list).map(({ length }) => length))
@@ -82,7 +82,7 @@ test('never more is held back than the longest form has', () => {
   )
 })
 
-test('what cannot begin a value is shown at once', () => {
+test('bytes that cannot start a value are emitted at once', () => {
   const stream = createMasker(['hunter2']).stream()
   assert.equal(stream.push(Buffer.from('Password? ')).toString(), 'Password? ')
   assert.equal(stream.push(Buffer.from('hunt')).toString(), '')
@@ -103,7 +103,7 @@ test('long values are masked in all forms, across chunks', () => {
   }
 })
 
-test('a megabyte of one letter is masked by a value of that letter, and shown beside one that nearly is', () => {
+test('a megabyte of one letter is masked by a value of that letter, and shown for a similar value', () => {
   const megabyte = Buffer.alloc(1_048_576, 'a')
   const mask = (secret: string) => inPieces(createMasker([secret]), megabyte, [65_536])
   assert.equal(mask('a'.repeat(48_000)).toString(), '***')
@@ -112,7 +112,7 @@ test('a megabyte of one letter is masked by a value of that letter, and shown be
   assert.equal(mask(`${'a'.repeat(24_000)}b${'a'.repeat(24_000)}`).length, megabyte.length)
 })
 
-test('many lines that begin alike are told apart', () => {
+test('many lines with a common prefix are distinguished', () => {
   const lines = Array.from({ length: 3000 }, (_, index) => `https://example.com/${10_000 + index}`)
   const masker = createMasker([lines.join('\n')])
   assert.equal(masker.mask(`${lines[0]} ${lines[1999]}`), '*** ***')

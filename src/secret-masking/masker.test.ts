@@ -11,7 +11,7 @@ const assertHidden = (value: string, written: string, shown = '[***]') => {
   assert.equal(createMasker([value]).mask(`[${written}]`), shown, written)
 }
 
-test('a value is masked wherever it stands', () => {
+test('a value is masked at any position', () => {
   const { mask } = createMasker(['hunter2'])
   assert.equal(mask('a hunter2, xhunter2y hunter2hunter2'), 'a ***, x***y ******')
   assert.equal(mask('hunte hunter Hunter2'), 'hunte hunter Hunter2')
@@ -83,7 +83,7 @@ test('hexadecimal digits are masked with spaces and colons, and in lines', () =>
   }
 })
 
-test('what real programs write is masked', () => {
+test('the output of real programs is masked', () => {
   const run = (command: string) =>
     execFileSync('bash', ['-c', command], {
       env: { ...process.env, LC_ALL: 'C.UTF-8', SECRET: secret },
@@ -102,7 +102,7 @@ test('what real programs write is masked', () => {
   }
 })
 
-test('base64 is masked at each of its three places, in both alphabets, to the last sure character', () => {
+test('base64 is masked at all three alignments, in both alphabets, up to the last certain character', () => {
   for (const length of [8, 9, 10, 11]) {
     const value = '~?>~?>~?>~?'.slice(0, length)
     for (const before of ['', 'x', 'xy', 'xyz']) {
@@ -133,14 +133,14 @@ test('base64 in lines is masked', () => {
   }
 })
 
-test('white space around a value is no secret', () => {
+test('white space around a value is not masked', () => {
   const { mask, finds } = createMasker(['  hunter2\n', ' \n\t'])
   assert.equal(mask('hunter2\nnext'), '***\nnext')
   assert.equal(mask('  hunter2\n'), '  ***\n')
   assert.equal(finds(' \n\t'), false)
 })
 
-test('the lines of a value are masked, but not those that say nothing', () => {
+test('the lines of a value are masked, except trivial ones', () => {
   const value = '{\n  "user": "me",\n  "id": "a1"\n}\r\nabc\n]]]]]]\n-----BEGIN KEY-----\nMIIabc\n'
   const { mask } = createMasker([value])
   assert.equal(mask('x MIIabc y\n  "user": "me",'), 'x *** y\n  ***')
@@ -152,7 +152,7 @@ test('a value in quotation marks is masked without them', () => {
   assert.equal(createMasker(['"hunter2"']).mask('hunter2 "hunter2"'), '*** ***')
 })
 
-test('a short value is masked as a word of its own, in no other form', () => {
+test('a short value is masked only as a whole word', () => {
   const { mask } = createMasker(['1', 'ab', '+-'])
   assert.equal(mask('1 11 a1 (1) ab,1 abc _ab MQ=='), '*** 11 a1 (***) ***,*** abc _ab MQ==')
   assert.equal(mask('+- a+- é1 61'), '*** a+- é1 61')
@@ -180,25 +180,25 @@ test('a value that is added is masked from then on', () => {
   assert.equal(masker.mask('hunter2'), '***')
 })
 
-test('finds tells whether anything would be masked', () => {
+test('finds returns whether anything would be masked', () => {
   const { finds } = createMasker(['hunter2'])
   assert.equal(finds('a hunter2'), true)
   assert.equal(finds(Buffer.from('x:hunter2').toString('base64')), true)
   assert.equal(finds('a hunter'), false)
 })
 
-test('a text without secrets comes back as it was, half characters and all', () => {
+test('a text without secrets is unchanged, lone surrogates included', () => {
   const { mask } = createMasker(['hunter2'])
   assert.equal(mask('a\ud800b'), 'a\ud800b')
   assert.equal(mask('*** é \u0000'), '*** é \u0000')
 })
 
-test('half a character in a value does no harm', () => {
+test('a lone surrogate in a value is harmless', () => {
   assert.equal(createMasker(['hunt\ud800er']).mask('hunt\ufffder'), '***')
   assert.equal(createMasker([`${'a'.repeat(2000)}\ud800`]).mask('b'), 'b')
 })
 
-test('no more values are added than there is memory for', () => {
+test('the number of values is limited', () => {
   const masker = createMasker(['hunter2'])
   for (let number = 0; number < 1000; number++) masker.add(`value ${number}`)
   masker.add('value 0')

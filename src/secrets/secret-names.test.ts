@@ -19,7 +19,7 @@ test('names of variables are names of secrets', () => {
   }
 })
 
-test('what is no name of a variable is told what one is', () => {
+test('an invalid name is rejected with the accepted form', () => {
   const texts = ['', '1A', 'A-B', 'A B', 'A.B', 'A\n', 'Ä', 'A\0', 'x'.repeat(101), 'A=B', '../A']
   for (const text of texts) {
     assert.ok(!isSecretName(text))
@@ -27,7 +27,7 @@ test('what is no name of a variable is told what one is', () => {
   }
 })
 
-test('variables that steps need are not taken from them, in any case', () => {
+test('variables that steps need are reserved, in any case', () => {
   const names = [
     'PATH',
     'Path',
@@ -44,7 +44,7 @@ test('variables that steps need are not taken from them, in any case', () => {
   }
 })
 
-test('variables by which programs load or run something are refused as families, in any case', () => {
+test('variables that make programs load or execute something are reserved as families, in any case', () => {
   const names = `
     TAR_OPTIONS GREP_OPTIONS GZIP XZ_OPT XZ_DEFAULTS RSYNC_RSH npm_config_script_shell NPM_CONFIG_REGISTRY
     NODE_OPTIONS NODE_PATH NODE_EXTRA_CA_CERTS YARN_RC_FILENAME COREPACK_NPM_REGISTRY DENO_DIR ELECTRON_RUN_AS_NODE
@@ -76,7 +76,7 @@ test('variables by which programs load or run something are refused as families,
   }
 })
 
-test('credentials keep the names that they usually have', () => {
+test('usual names of credentials are accepted', () => {
   const names = `
     API_KEY NPM_TOKEN NODE_AUTH_TOKEN YARN_NPM_AUTH_TOKEN PYPI_TOKEN PYPI_API_TOKEN UV_PUBLISH_TOKEN
     POETRY_PYPI_TOKEN_PYPI_TOKEN CARGO_REGISTRY_TOKEN RUBYGEMS_API_KEY GEM_HOST_API_KEY NUGET_API_KEY COMPOSER_AUTH

@@ -16,7 +16,7 @@ beforeEach(() => {
 
 afterEach(() => rmSync(folder, { recursive: true }))
 
-test('a key that is made is read again, and only its owner may read it', async () => {
+test('a new key can be read back, only by its owner', async () => {
   const made = await openHostKey(folder, () => {})
   const again = await openHostKey(folder, () => {})
   assert.deepEqual(again.getPublicSSH(), made.getPublicSSH())
@@ -24,7 +24,7 @@ test('a key that is made is read again, and only its owner may read it', async (
   assert.equal(statSync(pathOf()).mode & 0o777, 0o600)
 })
 
-test('however its bytes fall, a key can be made and read', async () => {
+test('keys with any bytes can be created and read', async () => {
   // A public key that begins with a zero comes once in 256 times.
   for (let round = 0; round < 600; round++) {
     const made = await openHostKey(folder, () => {})
@@ -33,21 +33,21 @@ test('however its bytes fall, a key can be made and read', async () => {
   }
 })
 
-test('OpenSSH reads what is made here', { skip: without('openssh') }, async () => {
+test('OpenSSH reads our keys', { skip: without('openssh') }, async () => {
   const key = await openHostKey(folder, () => {})
   const line = `ssh-ed25519 ${key.getPublicSSH().toString('base64')} svc`
   assert.equal((await sshKeygen('-y', '-f', pathOf())).trim(), line)
   assert.equal(readFileSync(`${pathOf()}.pub`, 'utf8').trim(), line)
 })
 
-test('what OpenSSH makes is read here', { skip: without('openssh') }, async () => {
+test('keys of OpenSSH are read', { skip: without('openssh') }, async () => {
   const line = await generateKey(pathOf(), '-t', 'ed25519')
   const key = await openHostKey(folder, () => {})
   const [, blob] = line.split(' ')
   assert.equal(key.getPublicSSH().toString('base64'), blob)
 })
 
-test('a file that is no such key is told of, and left as it is', {
+test('an invalid key file is reported and kept', {
   skip: without('openssh'),
 }, async () => {
   const make: (() => unknown)[] = [

@@ -9,7 +9,7 @@ import { createReader, message, writeString } from './wire.ts'
 const bytes = fc.uint8Array({ maxLength: 200 }).map((array) => Buffer.from(array))
 const methods = ['byte', 'uint32', 'string', 'boolean', 'text', 'positiveMpint', 'names'] as const
 
-test('a reader of any bytes gives values within them or throws a RangeError', () => {
+test('reading arbitrary bytes returns values within them or throws a RangeError', () => {
   fc.assert(
     fc.property(bytes, fc.array(fc.constantFrom(...methods)), (buffer, calls) => {
       const reader = createReader(buffer)
@@ -25,7 +25,7 @@ test('a reader of any bytes gives values within them or throws a RangeError', ()
   )
 })
 
-test('what is nearly a key is a fault of the key, and signs nothing', () => {
+test('an almost valid key is rejected and verifies nothing', () => {
   const fields = fc.array(bytes, { maxLength: 4 })
   fc.assert(
     fc.property(fc.constantFrom(...keyTypeNames), fields, bytes, (type, parts, signature) => {

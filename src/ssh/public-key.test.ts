@@ -58,14 +58,14 @@ for (const [type, make] of Object.entries(securityKeys)) {
   })
 }
 
-test('keys that are weak are refused, with what to do instead', { skip }, async () => {
+test('weak keys are rejected with advice', { skip }, async () => {
   const rsa = await generateKey(join(folder.path, 'weak'), '-t', 'rsa', '-b', '1024')
   assertRefused(rsa, /2048 bits or more, and this has 1024; make .* `ssh-keygen -t ed25519`\.$/)
   const dsa = await generateKey(join(folder.path, 'dsa'), '-t', 'dsa')
   assertRefused(dsa, /^DSA keys are too weak; make .* `ssh-keygen -t ed25519`\.$/)
 })
 
-test('a private key is refused, told to be exposed, and not repeated', { skip }, async () => {
+test('a private key is rejected as exposed, and not printed', { skip }, async () => {
   for (const format of ['RFC4716', 'PEM', 'PKCS8']) {
     const path = join(folder.path, `private-${format}`)
     await generateKey(path, '-t', 'rsa', '-b', '2048', '-m', format)
@@ -80,7 +80,7 @@ test('a private key is refused, told to be exposed, and not repeated', { skip },
   assertRefused('PuTTY-User-Key-File-3: ssh-ed25519', /private key/)
 })
 
-test('other files of ssh-keygen are refused, with how to turn them into a line', {
+test('other files of ssh-keygen are rejected with the command that converts them', {
   skip,
 }, async () => {
   const path = join(folder.path, 'formats')
@@ -93,7 +93,7 @@ test('other files of ssh-keygen are refused, with how to turn them into a line',
   assertRefused(await readFile(`${path}-cert.pub`, 'utf8'), /This is a certificate/)
 })
 
-test('white space around a key does not matter, anything else about the line does', () => {
+test('only white space around a key is ignored', () => {
   const line = newKeyLine('ada')
   const [type, base64] = line.split(' ')
   for (const text of [line, `${line}\n`, `${line}\r\n`, ` \t${type}  ${base64}\tada \n`]) {
@@ -129,7 +129,7 @@ test('white space around a key does not matter, anything else about the line doe
   for (const [text, expected] of refused) assertRefused(text, expected)
 })
 
-test('the wire form is the only one of its key, and a key that can verify', () => {
+test('the wire form of a key is unique, and can verify', () => {
   const { publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   const { x = '', y = '' } = publicKey.export({ format: 'jwk' })
   const [left, right] = [Buffer.from(x, 'base64url'), Buffer.from(y, 'base64url')]
@@ -160,7 +160,7 @@ test('the wire form is the only one of its key, and a key that can verify', () =
   }
 })
 
-test('an RSA key has sane numbers, in one form', () => {
+test('an RSA key has valid numbers in canonical form', () => {
   const modulus = Buffer.alloc(256, 0xff)
   const rsa = (exponent: Buffer, number: Buffer) => {
     const blob = Buffer.concat([writeString('ssh-rsa'), exponent, number])
@@ -180,7 +180,7 @@ test('an RSA key has sane numbers, in one form', () => {
   assertRefused(rsa(three, writeMpint(Buffer.alloc(2049, 0xff))), /may have 16384 bits/)
 })
 
-test('whatever is sent, it is a key or a fault', () => {
+test('any input is a key or an error', () => {
   const lines = [newKeyLine('ada'), toLine('sk-ssh-ed25519@openssh.com', ['x', 'ssh:'])]
   const mutated = fc.constantFrom(...lines).chain((line) => {
     const place = fc.nat(line.length)

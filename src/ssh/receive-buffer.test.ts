@@ -7,7 +7,7 @@ import { createReceiveBuffer } from './receive-buffer.ts'
 const sizes = fc.oneof(fc.integer({ min: 1, max: 20 }), fc.integer({ min: 1000, max: 1050 }))
 const step = fc.record({ size: sizes, takes: fc.integer({ min: 0, max: 2 }) })
 
-test('what is pushed comes out whole and in order, however it is taken', async () => {
+test('pushed bytes are read completely and in order, in any pieces', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 100 }), async (steps) => {
       const pushed: Buffer[] = []
@@ -39,7 +39,7 @@ test('what is pushed comes out whole and in order, however it is taken', async (
   )
 })
 
-test('a chunk that was taken stays as it was when more comes', async () => {
+test('a chunk that was read is not changed by later ones', async () => {
   const inbox = createReceiveBuffer(() => {})
   for (const letter of 'abc') inbox.push(Buffer.from(letter))
   const reading = inbox.read(new AbortController().signal)

@@ -28,7 +28,7 @@ const signed = [
 ] as const
 
 for (const [algorithm, ...options] of signed) {
-  test(`signatures of OpenSSH hold: ${algorithm}`, { skip: without('openssh') }, async () => {
+  test(`signatures of OpenSSH are valid: ${algorithm}`, { skip: without('openssh') }, async () => {
     await using folder = await temporaryFolder()
     const path = join(folder.path, 'key')
     const { blob } = parsePublicKey(await generateKey(path, ...options))
@@ -53,13 +53,13 @@ for (const [type, make] of Object.entries(securityKeys)) {
   const touch = { application: 'ssh:', flags: 1, counter: 0xfffffffe }
   const signature = signWithSecurityKey(type, touch, data, signBytes)
 
-  test(`signatures of a security key hold: ${type}`, () => {
+  test(`signatures of a security key are valid: ${type}`, () => {
     const about = { blob, algorithm: type, signature, data }
     assert.equal(verifySignature(about), true)
     assertNothingElseHolds(about)
   })
 
-  test(`a security key that nobody touched proves nothing: ${type}`, () => {
+  test(`a security key without user presence proves nothing: ${type}`, () => {
     for (const [flags, expected] of [
       [0, false],
       [4, false],
@@ -74,7 +74,7 @@ for (const [type, make] of Object.entries(securityKeys)) {
   })
 }
 
-test('RSA signs with SHA-2, never with SHA-1, and at its full length', () => {
+test('RSA signatures use SHA-2, never SHA-1, at full length', () => {
   const { publicKey, privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
   const { n = '', e = '' } = publicKey.export({ format: 'jwk' })
   const numbers = [e, n].map((text) => writeMpint(Buffer.from(text, 'base64url')))
@@ -101,7 +101,7 @@ test('RSA signs with SHA-2, never with SHA-1, and at its full length', () => {
   }
 })
 
-test('every algorithm fits one type of key', () => {
+test('every algorithm belongs to one type of key', () => {
   assert.ok(fitsAlgorithm('ssh-rsa', 'rsa-sha2-256') && fitsAlgorithm('ssh-rsa', 'rsa-sha2-512'))
   for (const name of signatureAlgorithms.filter((algorithm) => !algorithm.startsWith('rsa'))) {
     assert.ok(fitsAlgorithm(name, name), name)

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { createReader, writeMpint, writeString, writeUint32 } from './wire.ts'
 
-test('what is written is read again', () => {
+test('written values are read back', () => {
   fc.assert(
     fc.property(fc.nat(), fc.uint8Array(), fc.string(), fc.boolean(), (number, bytes, text, is) => {
       const written = [writeUint32(number), writeString(bytes), writeString(text), Buffer.of(+is)]
@@ -21,7 +21,7 @@ test('what is written is read again', () => {
   )
 })
 
-test('bytes that end too early are a RangeError, wherever they end', () => {
+test('truncated bytes are a RangeError at any length', () => {
   const whole = Buffer.concat([writeUint32(7), Buffer.of(1), writeString('text')])
   for (let length = 0; length < whole.length; length++) {
     const reader = createReader(whole.subarray(0, length))
@@ -31,7 +31,7 @@ test('bytes that end too early are a RangeError, wherever they end', () => {
 })
 
 // The examples of RFC 4251, section 5, as far as they are not negative.
-test('numbers have one form', () => {
+test('numbers have one canonical form', () => {
   const cases = { '09a378f9b2e332a7': '0809a378f9b2e332a7', '80': '020080', '0000': '00' }
   for (const [number, expected] of Object.entries(cases)) {
     assert.equal(writeMpint(Buffer.from(number, 'hex')).toString('hex'), `000000${expected}`)

@@ -20,7 +20,7 @@ function open(sealedValue: Uint8Array, at: SecretBinding = place, by: Vault = va
 
 const damaged = 'fault: what is stored is not what was sealed there'
 
-test('any value comes out as it went in, in its place alone', () => {
+test('a value can be opened, only for its repository and name', () => {
   fc.assert(
     fc.property(
       fc.string({ unit: 'grapheme' }),
@@ -41,7 +41,7 @@ test('any value comes out as it went in, in its place alone', () => {
   )
 })
 
-test('a change of any bit is noticed, and so is a cut', () => {
+test('a change of any bit is detected, and so is truncation', () => {
   const sealed = seal('hush')
   assert.equal(sealed.length, 1 + 8 + 12 + 4 + 16)
   for (let at = 0; at < sealed.length; at++) {
@@ -58,7 +58,7 @@ test('a change of any bit is noticed, and so is a cut', () => {
   assert.equal(open(Buffer.concat([sealed, Buffer.of(0)])), damaged)
 })
 
-test('the first key seals and all open; a key that is missing is named by its id', () => {
+test('the first key encrypts and all decrypt; a missing key is named by its id', () => {
   const both = vaultOf(next, old)
   const [nextId, oldId] = both.keyIds
   assert.deepEqual([vault.keyIds, vaultOf(old, old).keyIds], [[oldId], [oldId]])
@@ -70,19 +70,19 @@ test('the first key seals and all open; a key that is missing is named by its id
   assert.ok(!next.toString('hex').includes(`${nextId}`))
 })
 
-test('the same value is sealed otherwise each time', () => {
+test('the same value is encrypted differently each time', () => {
   const all = Array.from({ length: 1000 }, () => Buffer.from(seal('hush')).toString('hex'))
   assert.equal(new Set(all).size, all.length)
 })
 
-test('without a key nothing is sealed and nothing is opened', () => {
+test('without a key nothing is encrypted or decrypted', () => {
   const empty = vaultOf()
   assert.deepEqual(empty.keyIds, [])
   assert.throws(() => seal('hush', place, empty), /no key to encrypt with/)
   assert.match(open(seal('hush'), place, empty), /^fault: .*key that is not given/)
 })
 
-test('neither the vault nor what it opens prints a key or a value', () => {
+test('neither the vault nor an opened value prints a key or a value', () => {
   const shown = inspect([vault, vault.open(seal('hush-hush'), place)], {
     depth: 9,
     showHidden: true,

@@ -19,7 +19,7 @@ test('a lookup is cached for some seconds, and concurrent lookups are coalesced'
   assert.deepEqual(lookups, ['a.example', 'a.example'])
 })
 
-test('a refusal is not remembered', async () => {
+test('a rejection is not cached', async () => {
   let isAllowed = false
   const resolve = async (): Promise<[string]> => {
     if (!isAllowed) throw new Error('forbidden')

@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { secretValues, shownPart } from '../../test/support/secret-parts.ts'
 import { createMask, maskCommit } from './mask.ts'
 
-test('no part of a secret shows in a commit that was cut as it was read', async () => {
+test('no part of a secret appears in a truncated commit', async () => {
   await fc.assert(
     fc.asyncProperty(secretValues, fc.nat(60), async (secret, length) => {
       const cut = `fix: ${secret}`.slice(0, 5 + length)
@@ -17,7 +17,7 @@ test('no part of a secret shows in a commit that was cut as it was read', async 
   )
 })
 
-test('a whole commit ends as it does, even with what a secret begins with', async () => {
+test('a complete commit keeps its end, even if it is the start of a secret', async () => {
   const masks = await createMask({ KEY: 'hunter2' })
   const person = { name: 'hunter2', email: 'a@b.test', at: '' }
   const commit = { id: '', treeId: '', message: 'the hunt', author: person, committer: person }

@@ -18,7 +18,7 @@ test('the first 16 KiB of a response are kept, and no more than 64 KiB are read'
   assert.ok(read <= 70_000, String(read))
 })
 
-test('bytes that are no text are replaced, and half a character at the end is left out', async () => {
+test('invalid bytes are replaced, and an incomplete character at the end is omitted', async () => {
   const read = (bytes: Buffer) => readResponse(Readable.from([bytes]), signal)
   assert.equal(await read(Buffer.from([0x61, 0, 0xff, 0x62])), 'a\ufffd\ufffdb')
   assert.equal(await read(Buffer.from('ab€').subarray(0, 4)), 'ab')

@@ -13,7 +13,7 @@ const failed = {
   random: 0.5,
 }
 
-test('each attempt has its delay, and the last one is the last', () => {
+test('each attempt has its delay, and there is none after the last', () => {
   assert.equal(nextAttemptAt(failed), now + 5000)
   assert.equal(nextAttemptAt({ ...failed, attempts: 2 }), now + 300_000)
   assert.equal(nextAttemptAt({ ...failed, attempts: 3 }), undefined)

@@ -9,12 +9,12 @@ test('a line is a name and a value, which may hold anything but a line end', () 
   assert.deepEqual(parse('a=1\n\nb=x=y <<z\r\nempty=\na=2'), { a: '2', b: 'x=y <<z', empty: '' })
 })
 
-test('a value of several lines stands before its delimiter', () => {
+test('a multi-line value ends at its delimiter', () => {
   const text = 'json<<EOF\n{\n  "a=b": 1\n}\nEOF\nnone<<X\nX\nspaced<<E F\n EOF\n\nE F\n'
   assert.deepEqual(parse(text), { json: '{\n  "a=b": 1\n}', none: '', spaced: ' EOF\n' })
 })
 
-test('names like those of every object are names like others', () => {
+test('names of Object.prototype are ordinary names', () => {
   const values = parseAssignments('GITHUB_ENV', '__proto__=1\nconstructor=2\n', quote)
   assert.deepEqual(
     [...values],
@@ -41,7 +41,7 @@ test('a fault names the file, the line and what is wrong with it', () => {
   }
 })
 
-test('the folder that was added last is looked through first', () => {
+test('the last added directory is first in PATH', () => {
   assert.deepEqual(parsePath('/a\n/b\r\n\n'), ['/b', '/a'])
 })
 

@@ -10,7 +10,7 @@ before(async () => {
 
 after(() => engine[Symbol.asyncDispose]())
 
-test('a failure skips the jobs behind it, but for those that ask to run', async () => {
+test('a failure skips dependent jobs, except those with a status function', async () => {
   const told = await engine.run({
     workflows: `
 on: push
@@ -43,7 +43,7 @@ jobs:
   assert.equal(told.outputOf('report'), 'failure skipped {}\n')
 })
 
-test('the matrix and the name of a job that is skipped are not looked at', async () => {
+test('the matrix and the name of a skipped job are not evaluated', async () => {
   const told = await engine.run({
     workflows: `
 on: push
@@ -78,7 +78,7 @@ jobs:
   assert.equal(told.outputOf('after'), 'skipped\n')
 })
 
-test('a matrix runs its combinations, with include, and hands on the outputs of the last', async () => {
+test('a matrix runs its combinations, with include, and passes on the outputs of the last', async () => {
   const told = await engine.run({
     workflows: `
 on: push
@@ -119,7 +119,7 @@ jobs:
   assert.deepEqual(shown, ['18-linux- 0/4', '20-linux-yes 1/4', '20-mac-yes 2/4', '22-linux- 3/4'])
 })
 
-test('a failed job of a matrix ends the others, unless it is not to fail fast', async () => {
+test('a failed job of a matrix cancels the others, unless fail-fast is false', async () => {
   const matrix = (failFast: boolean) => `
 on: push
 jobs:
@@ -136,7 +136,7 @@ jobs:
   assert.deepEqual(slow.jobConclusions, { 'build (0)': 'failure', 'build (1)': 'success' })
 })
 
-test('a job whose failure is passed over lets the run succeed, and those behind it run', async () => {
+test('a job with continue-on-error does not fail the run, and dependent jobs run', async () => {
   const told = await engine.run({
     workflows: `
 on: push
@@ -154,7 +154,7 @@ jobs:
   assert.equal(told.outputOf('after'), 'success\n')
 })
 
-test('a cancellation ends what runs, and what always runs still does', async () => {
+test('a cancellation ends running steps, and always() steps still run', async () => {
   const cancel = new AbortController()
   const told = await engine.run({
     signal: cancel.signal,
@@ -223,7 +223,7 @@ test('a run that takes too long is timed out', async () => {
   assert.equal(told.fault, 'The run exceeded its time limit of 0.4 seconds.')
 })
 
-test('jobs of an earlier attempt are kept with their outputs, and not executed', async () => {
+test('jobs of an earlier attempt are reused with their outputs', async () => {
   const file = '.svc/workflows/ci.yml'
   const matrix = (n: number) => JSON.stringify({ n }, null, 2)
   const told = await engine.run({
@@ -247,7 +247,7 @@ jobs:
   assert.equal(started.length, 2)
 })
 
-test('several files run beside each other, and one that is wrong keeps all from running', async () => {
+test('several files run concurrently, and an invalid one prevents all from running', async () => {
   const good = 'steps:\n  - run: echo fine\n'
   const told = await engine.run({ workflows: { 'a.yml': good, 'b.yml': good } })
   assert.equal(told.conclusion, 'success')
@@ -258,7 +258,7 @@ test('several files run beside each other, and one that is wrong keeps all from 
   assert.equal(bad.jobs.length, 0)
 })
 
-test('a label that the runner does not have is told with those that it has', async () => {
+test('a missing label is reported with the existing ones', async () => {
   const jobs = (label: string) => `
 on: push
 jobs:
@@ -289,7 +289,7 @@ jobs:
   assert.equal(most, 2)
 })
 
-test('when nobody hears any more, the run ends', async () => {
+test('when reporting fails, the run ends', async () => {
   const deaf = new Error('the lease is lost')
   const run = engine.run({
     onEntry(entry) {

@@ -12,7 +12,7 @@ after(() => engine[Symbol.asyncDispose]())
 
 const entryMaxBytes = 64 * 1024
 
-test('of very much output the head and the tail are told, in whole lines', async () => {
+test('the head and the tail of a large output are reported, in whole lines', async () => {
   const told = await engine.run({
     plan: { limits: { runTimeoutMs: 60_000, stepTimeoutMs: 60_000, outputMaxBytes: 40_000 } },
     workflows: 'steps:\n  - { name: much, run: seq 1 3000000 }\n',
@@ -29,7 +29,7 @@ test('of very much output the head and the tail are told, in whole lines', async
   assert.ok(kept <= 40_001, `${kept} bytes were kept`)
 })
 
-test('bytes that are no text and lines without an end are told as text, in pieces', async () => {
+test('invalid bytes and endless lines are reported as text, in pieces', async () => {
   const told = await engine.run({
     workflows: `
 steps:
@@ -51,7 +51,7 @@ steps:
   }
 })
 
-test('a line is told while its step still runs', async () => {
+test('a line is reported while its step still runs', async () => {
   const seen = Promise.withResolvers<void>()
   const cancel = new AbortController()
   const running = engine.run({
@@ -67,7 +67,7 @@ test('a line is told while its step still runs', async () => {
   assert.match(told.log, /early\n/)
 })
 
-test('what a step writes waits for whoever hears it', async () => {
+test('the output of a step waits for the report', async () => {
   let held = 0
   let release = () => {}
   const told = await engine.run({
@@ -88,7 +88,7 @@ test('what a step writes waits for whoever hears it', async () => {
   assert.equal(told.outputOf('much').split('\n').length, 500_001)
 })
 
-test('a secret is told nowhere: not in output, names, faults, summaries, outputs or matrices', async () => {
+test('a secret is reported nowhere: not in output, names, faults, summaries, outputs or matrices', async () => {
   const secret = 'hunter2-hunter2'
   const told = await engine.run({
     plan: {
@@ -143,7 +143,7 @@ jobs:
   assert.match(told.ownWords, /the output leaked is omitted/)
 })
 
-test('secrets are variables under their names, as far as the workflow lets them', async () => {
+test("secrets are variables, limited by the workflow's list", async () => {
   const told = await engine.run({
     plan: { secrets: { A: 'value-of-a', B: 'value-of-b', PATH: '/nowhere', GITHUB_SHA: 'wrong' } },
     workflows: `
@@ -159,7 +159,7 @@ jobs:
   assert.equal(told.outputOf('show'), '10 0 40 []\n', told.log)
 })
 
-test('commands that do nothing here say what does, once', async () => {
+test('unsupported commands are explained once', async () => {
   const told = await engine.run({
     workflows: `
 steps:

@@ -10,7 +10,7 @@ before(async () => {
 
 after(() => engine[Symbol.asyncDispose]())
 
-test('a step runs, and its output and end are told in order', async () => {
+test('a step runs, and its output and end are reported in order', async () => {
   const told = await engine.run({
     workflows: 'steps:\n  - name: Hello\n    run: echo "hello $SVC_BRANCH"\n',
   })
@@ -31,7 +31,7 @@ test('a step runs, and its output and end are told in order', async () => {
   ])
 })
 
-test('outputs go from step to step and from job to job', async () => {
+test('outputs are passed between steps and jobs', async () => {
   const told = await engine.run({
     workflows: `
 on: push

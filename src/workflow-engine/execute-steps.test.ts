@@ -17,7 +17,7 @@ function job(steps: string, more = ''): string {
   return `on: push\njobs:\n  build:\n    runs-on: ubuntu-latest\n${more}    steps:\n${steps.replace(/^\n/, '')}`
 }
 
-test('after a failure only steps run that ask for it, and the job fails', async () => {
+test('after a failure only steps with a status function run, and the job fails', async () => {
   const told = await engine.run({
     workflows: job(`
       - name: fails
@@ -48,7 +48,7 @@ test('after a failure only steps run that ask for it, and the job fails', async 
   assert.match(told.log, /✗ exit code 3\n/)
 })
 
-test('a failure that is passed over keeps the job going, and is told by outcome', async () => {
+test('a failure with continue-on-error does not fail the job, and is visible in outcome', async () => {
   const told = await engine.run({
     workflows: job(`
       - name: flaky
@@ -65,7 +65,7 @@ test('a failure that is passed over keeps the job going, and is told by outcome'
   assert.equal(told.steps[0]?.exitCode, 1)
 })
 
-test('variables, folders of programs and values go from step to step', async () => {
+test('variables, PATH directories and outputs are passed between steps', async () => {
   const told = await engine.run({
     workflows: `
 env:
@@ -109,7 +109,7 @@ on: push
   assert.equal(told.steps[0]?.summary, '# Done\n')
 })
 
-test('a file of variables that cannot be understood fails its step with the line', async () => {
+test('an invalid environment file fails its step with the line', async () => {
   const told = await engine.run({
     workflows: job(`
       - name: bad
@@ -141,7 +141,7 @@ test('a file of variables that cannot be understood fails its step with the line
   assert.equal(faults.gone, '')
 })
 
-test('a variable that no program can be given is named', async () => {
+test('a variable that is too long is named', async () => {
   const told = await engine.run({
     workflows: job(`
       - name: set
@@ -154,7 +154,7 @@ test('a variable that no program can be given is named', async () => {
   assert.match(told.steps[1]?.fault ?? '', /^The variable BIG exceeds 128 KiB/)
 })
 
-test('shells and folders are those that were asked for', { skip }, async () => {
+test('shells and working directories are those requested', { skip }, async () => {
   const told = await engine.run({
     files: { 'sub/x.txt': 'x' },
     workflows: job(
@@ -204,7 +204,7 @@ test('shells and folders are those that were asked for', { skip }, async () => {
   assert.match(told.steps[7]?.fault ?? '', /no-such-shell is not there/)
 })
 
-test('a composite action has inputs, outputs and steps of its own', { skip }, async () => {
+test('a composite action has its own inputs, outputs and steps', { skip }, async () => {
   const told = await engine.run({
     actions: {
       '.github/actions/greet': `
@@ -294,7 +294,7 @@ runs:
   })
 })
 
-test('a step that takes too long is ended, and the run is timed out', async () => {
+test('a step that exceeds its time limit is ended, and the run is timed out', async () => {
   const told = await engine.run({
     workflows: job(`
       - name: long
@@ -310,7 +310,7 @@ test('a step that takes too long is ended, and the run is timed out', async () =
   assert.equal(told.outputOf('after'), 'cleaned\n')
 })
 
-test('a job that takes too long is ended, but for what runs always', async () => {
+test('a job that exceeds its time limit is ended, except for always() steps', async () => {
   const told = await engine.run({
     workflows: job(
       `
@@ -330,7 +330,7 @@ test('a job that takes too long is ended, but for what runs always', async () =>
   assert.match(told.jobs[0]?.fault ?? '', /The job exceeded its time limit/)
 })
 
-test('hashFiles reads the workspace as steps have left it', async () => {
+test('hashFiles reads the current workspace', async () => {
   const told = await engine.run({
     files: { 'a/package-lock.json': '{}', 'b/package-lock.json': '{}' },
     workflows: job(`
@@ -346,7 +346,7 @@ test('hashFiles reads the workspace as steps have left it', async () => {
   assert.notEqual(told.outputOf('changed'), told.outputOf('first'))
 })
 
-test('an expression that fails is a fault with its place', async () => {
+test('an expression that fails is reported with its position', async () => {
   const told = await engine.run({
     workflows: job(`
       - name: bad

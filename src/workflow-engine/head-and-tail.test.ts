@@ -15,11 +15,11 @@ async function keep(maxBytes: number, chunks: string[]): Promise<string> {
   return told
 }
 
-test('what fits is told as it is, wherever the head ends', async () => {
+test('output within the limit is unchanged', async () => {
   assert.equal(await keep(20, ['0123456789', '0123\n', '6789\n']), '01234567890123\n6789\n')
 })
 
-test('what does not fit is missing between the head and the last whole lines', async () => {
+test('output beyond the limit is omitted between the head and the last whole lines', async () => {
   const lines = Array.from({ length: 50 }, (_, index) => `${String(index).padStart(3, '0')}\n`)
   const told = await keep(40, lines)
   assert.equal(
@@ -29,7 +29,7 @@ test('what does not fit is missing between the head and the last whole lines', a
   )
 })
 
-test('one huge piece leaves its start and its end', async () => {
+test('one huge chunk keeps its start and its end', async () => {
   const told = await keep(16, [`start\n${'x'.repeat(1000)}\nend\n`])
   assert.match(told, /^start\nxxxxxx\n… 995 bytes omitted …\nend\n$/)
 })

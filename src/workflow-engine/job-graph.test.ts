@@ -9,7 +9,7 @@ const chain = [
   { id: 'd', needs: [] },
 ]
 
-test('a job is ready when all that it needs has ended', () => {
+test('a job is ready when all its needs have ended', () => {
   const graph = createJobGraph([...chain, { id: 'e', needs: ['a', 'd'] }])
   assert.deepEqual(graph.ready(), ['a', 'd'])
   graph.begin('a')
@@ -20,7 +20,7 @@ test('a job is ready when all that it needs has ended', () => {
   assert.deepEqual(graph.ready(), ['b', 'e'])
 })
 
-test('failure() is true for all jobs behind a failed one, success() for none', () => {
+test('after a failed job, failure() is true for all dependent jobs and success() for none', () => {
   const graph = createJobGraph(chain)
   graph.end('a', 'failure')
   graph.end('b', 'skipped')
@@ -28,7 +28,7 @@ test('failure() is true for all jobs behind a failed one, success() for none', (
   assert.deepEqual(graph.statusOf('d', false), { success: true, failure: false, cancelled: false })
 })
 
-test('a skip goes on down the chain, though a job between them ran', () => {
+test('a skip applies to all dependent jobs, even if one in between ran', () => {
   const graph = createJobGraph(chain)
   graph.end('a', 'skipped')
   graph.end('b', 'success')
@@ -41,7 +41,7 @@ test('in a cancelled run only cancelled() is true', () => {
   assert.deepEqual(graph.statusOf('b', true), { success: false, failure: false, cancelled: true })
 })
 
-test('a failure that is passed over is a success to those that need it', () => {
+test('a failure with continue-on-error is a success for dependent jobs', () => {
   assert.equal(resultOf('failure', true), 'success')
   assert.equal(resultOf('timed_out', true), 'success')
   assert.equal(resultOf('timed_out', false), 'failure')

@@ -7,20 +7,20 @@ const read = (...lines: string[]) => {
   return lines.map((line) => reader(line))
 }
 
-test('add-mask gives its value as it was before it was escaped', () => {
+test('add-mask unescapes its value', () => {
   assert.deepEqual(read('::add-mask::a%0Ab%25\n', '  ::add-mask::x::y\r\n'), [
     { kind: 'add-mask', value: 'a\nb%' },
     { kind: 'add-mask', value: 'x::y' },
   ])
 })
 
-test('commands that GitHub has taken back do nothing and say what does', () => {
+test('commands that GitHub has removed do nothing and name the replacement', () => {
   const [output, env] = read('::set-output name=a::1\n', '::set-env name=A::1\n')
   assert.match(JSON.stringify(output), /disabled.*\$GITHUB_OUTPUT/)
   assert.match(JSON.stringify(env), /disabled.*\$GITHUB_ENV/)
 })
 
-test('lines that only look, and those without a command, are lines', () => {
+test('lines that only resemble commands are ordinary lines', () => {
   const lines = [
     '::group::Tests\n',
     '::error file=a.js,line=1::no\n',
@@ -34,7 +34,7 @@ test('lines that only look, and those without a command, are lines', () => {
   )
 })
 
-test('between stop-commands and its token nothing is a command', () => {
+test('between stop-commands and its token there are no commands', () => {
   const values = read(
     '::stop-commands::halt\n',
     '::add-mask::no\n',

@@ -66,7 +66,7 @@ runs:
 `,
 }
 
-test('no part of a secret shows in anything that a run says, wherever its texts are cut', async () => {
+test('no part of a secret appears in a report, wherever texts are truncated', async () => {
   await fc.assert(
     fc.asyncProperty(
       secretValues,
@@ -103,7 +103,7 @@ function textsOf(entry: object): string[] {
   return texts
 }
 
-test('a value that a step has masked is masked to its end, however long its line is', async () => {
+test('a value that a step masks is masked completely, however long its line is', async () => {
   const value = Array.from({ length: 30_000 }, (_, at) => `v${at}`).join('-')
   const told = await engine.run({
     files: { value },

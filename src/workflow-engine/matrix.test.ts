@@ -6,7 +6,7 @@ import { expandMatrix, MatrixError } from './matrix.ts'
 const valuesOf = (matrix: Json) => expandMatrix(matrix).map(({ values }) => values)
 const labelsOf = (matrix: Json) => expandMatrix(matrix).map(({ label }) => label)
 
-test('vectors are combined in their order, the first turning slowest', () => {
+test('vectors are combined in order, the first varying slowest', () => {
   assert.deepEqual(valuesOf({ version: [10, 12], os: ['linux', 'mac'] }), [
     { version: 10, os: 'linux' },
     { version: 10, os: 'mac' },
@@ -66,7 +66,7 @@ test("GitHub's example of exclude leaves nine of the twelve combinations", () =>
   }
 })
 
-test('only include makes a job of each of its entries, named by all values', () => {
+test('a matrix with only include has a job per entry, named by all values', () => {
   const matrix = {
     include: [
       { site: 'production', center: 'a' },
@@ -77,7 +77,7 @@ test('only include makes a job of each of its entries, named by all values', () 
   assert.deepEqual(labelsOf(matrix), ['production, a', 'staging, b'])
 })
 
-test('include is asked after exclude, and can bring a combination back', () => {
+test('include applies after exclude, and can restore a combination', () => {
   const matrix = { os: ['a', 'b'], exclude: [{ os: 'b' }], include: [{ os: 'b', extra: true }] }
   assert.deepEqual(valuesOf(matrix), [{ os: 'a' }, { os: 'b', extra: true }])
 })
@@ -93,11 +93,11 @@ test('objects are values: by their leaves in the name, by their parts in exclude
   assert.deepEqual(labelsOf(matrix), ['20, B=2'])
 })
 
-test('numbers and texts that read the same are the same', () => {
+test('numbers and strings with equal text are equal', () => {
   assert.deepEqual(valuesOf({ node: [6, 8], exclude: [{ node: '6' }] }), [{ node: 8 }])
 })
 
-test('what cannot be expanded is said', () => {
+test('a matrix that cannot be expanded has an error', () => {
   const long = Array.from({ length: 17 }, (_, index) => index)
   const cases: [Json, RegExp][] = [
     [{ a: long, b: long }, /more than 256 jobs/],

@@ -27,7 +27,7 @@ function render(...entries: RunEntry[]): string {
   return entries.map(createLogRenderer()).map(renderPiece).join('')
 }
 
-test('of one job the log has headings with its name, and the output as it is', () => {
+test('the log of one job has headings with its name, and unchanged output', () => {
   const log = render(
     planned(0, 'build'),
     step(0, 0, 'Test'),
@@ -39,7 +39,7 @@ test('of one job the log has headings with its name, and the output as it is', (
   assert.equal(log, '▶ build › Test\none\ntwo\n✗ exit code 1\n✗ failure\n')
 })
 
-test('a step that gets its name when it begins has that one', () => {
+test('a step that is named at its start has that name', () => {
   const log = render(planned(0, 'build'), step(0, 0, 'Release ${{ env.V }}'), {
     kind: 'step-started',
     ...{ step: 0, at: 1, name: 'Release\x1b 1.2' },
@@ -47,7 +47,7 @@ test('a step that gets its name when it begins has that one', () => {
   assert.equal(log, '▶ build › Release? 1.2\n')
 })
 
-test('of several jobs each line says whose it is', () => {
+test('with several jobs, each line has the name of its job', () => {
   const log = render(
     planned(0, 'a$1'),
     planned(1, 'b\x1b[2J'),
@@ -67,7 +67,7 @@ test('of several jobs each line says whose it is', () => {
   )
 })
 
-test('a failure that is passed over is told, a step that did not run is not', () => {
+test('a failure with continue-on-error is logged, a skipped step is not', () => {
   const log = render(
     planned(0, 'a'),
     step(0, 0, 'One'),

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { commandOf, ShellError, shellOf } from './shells.ts'
 
-test('shells are started as GitHub starts them', () => {
+test('shells are started as on GitHub', () => {
   const cases: [string | undefined, string[]][] = [
     [undefined, ['bash', '-e', 'F']],
     ['bash', ['bash', '--noprofile', '--norc', '-eo', 'pipefail', 'F']],
@@ -15,7 +15,7 @@ test('shells are started as GitHub starts them', () => {
   for (const [name, command] of cases) assert.deepEqual(commandOf(shellOf(name), 'F'), command)
 })
 
-test('a shell that is not known says which are', () => {
+test('an unknown shell is rejected with the known ones', () => {
   for (const name of ['pwsh', 'cmd', '{0}', 'constructor']) {
     assert.throws(() => shellOf(name), ShellError)
   }

@@ -10,7 +10,7 @@ before(async () => {
 
 after(() => engine[Symbol.asyncDispose]())
 
-test('steps have the names that they have when they begin, in an action by its own inputs', async () => {
+test('steps are named by the values at their start, in an action by its inputs', async () => {
   const told = await engine.run({
     plan: { inputs: { who: 'of the workflow' }, secrets: { KEY: 'hush-hush' } },
     actions: {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { parseAction, parseWorkflow } from './parse.ts'
 
-test('a mistyped key has the one that was meant as advice', () => {
+test('a mistyped key gets the correct one as advice', () => {
   const told = (text: string) =>
     parseWorkflow({ path: 'ci.yml', text }).faults.map(({ instead }) => instead)
   assert.deepEqual(told('step: [{ run: x }]'), ['Write "steps".'])
@@ -11,7 +11,7 @@ test('a mistyped key has the one that was meant as advice', () => {
   assert.deepEqual(told('on: pussh\nsteps: [{ run: x }]'), ['Write "push".'])
 })
 
-test('what YAML takes for a tag or an alias has what it was meant to be as advice', () => {
+test('an accidental tag or alias gets its correction as advice', () => {
   const told = (text: string) =>
     parseWorkflow({ path: 'ci.yml', text }).faults.map(({ instead }) => instead)
   const step = (condition: string) => `steps:\n  - run: x\n    if: ${condition}\n`
@@ -31,7 +31,7 @@ test('what YAML takes for a tag or an alias has what it was meant to be as advic
   }
 })
 
-test('a context that an action does not have is to be handed to it', () => {
+test('the advice for a context that an action lacks is to pass it as an input', () => {
   const text = (used: string) =>
     `runs: { using: composite, steps: [{ shell: sh, run: "\${{ ${used} }}" }] }`
   const told = (used: string) =>

@@ -10,7 +10,7 @@ function faultOf(text: string, workflowKey: WorkflowKey = 'step.run') {
   return fault
 }
 
-test('texts and expressions that mean something are accepted', () => {
+test('valid texts and expressions are accepted', () => {
   const good = [
     '',
     'no expression, } and }} and $ {{ }}',
@@ -46,7 +46,7 @@ test('each expression of a text is checked, up to 20 of them', () => {
   assert.equal(checkTemplate(toTemplate('${{ foo }}'.repeat(1000)), 'step.run').length, 20)
 })
 
-test('what is wrong is told, and what to write instead', () => {
+test('invalid expressions have a message and advice', () => {
   const cases: [text: string, message: RegExp, instead: RegExp][] = [
     ['${{ a', /`\$\{\{` is not closed/, /Close it with `}}`/],
     ["${{ 'a }}", /`\$\{\{` is not closed/, /Close it/],
@@ -92,7 +92,7 @@ test('a fault does not repeat a long expression', () => {
   assert.ok(message.length < 200 && instead.length < 400)
 })
 
-test('contexts and functions are known at the places of the documentation', () => {
+test('contexts and functions are available where GitHub documents them', () => {
   const cases: [WorkflowKey, good: string[], bad: string[]][] = [
     ['run-name', ['github', 'inputs', 'vars'], ['env', 'secrets', 'needs', 'hashFiles(1)']],
     ['concurrency', ['github'], ['matrix', 'success()']],
@@ -126,7 +126,7 @@ test('a condition needs no braces, and means nothing when it is empty', () => {
   }
 })
 
-test('a condition that GitHub would take for a text, and so for true, is refused', () => {
+test('a condition that GitHub would treat as a string, and so as true, is rejected', () => {
   for (const text of ['${{ false }} && true', '!${{ false }}', '${{ false }} ${{ false }}']) {
     const [fault] = checkCondition(toTemplate(text), 'step.if')
     assert.match(fault?.message ?? '', /always true/, text)
@@ -134,7 +134,7 @@ test('a condition that GitHub would take for a text, and so for true, is refused
   }
 })
 
-test('a condition is told where to take a secret from', () => {
+test('the advice for a secret in a condition is a variable', () => {
   const [fault] = checkCondition(toTemplate("secrets.TOKEN != ''"), 'step.if')
   assert.equal(fault?.message, "The context `secrets` cannot be used in a step's `if`.")
   assert.match(fault?.instead ?? '', /`env` of the job/)

@@ -6,7 +6,7 @@ import { formatFault } from './fault-list.ts'
 // Guards against a check that never ends; a machine that is busy takes longer than the server allows.
 const patient = { timeoutMs: 60_000 }
 
-test('files are checked together, and told which actions are missing', async () => {
+test('files are checked together, and missing actions are listed', async () => {
   await using checker = createChecker(patient)
   const workflow = {
     path: 'ci.yml',
@@ -24,7 +24,7 @@ test('files are checked together, and told which actions are missing', async () 
   ])
 })
 
-test('actions that use themselves, nest too deeply or come to too much are faults', async () => {
+test('actions that use themselves, nest too deeply or have too many steps are faults', async () => {
   await using checker = createChecker(patient)
   const workflow = { path: 'ci.yml', text: 'steps: [{ uses: ./a0 }]' }
   const faults = async (actions: { path: string; text: string }[]) => {
@@ -43,7 +43,7 @@ test('actions that use themselves, nest too deeply or come to too much are fault
   assert.match((await faults([...wide, action('a3', [])])).join(), /The workflow has 2222 steps/)
 })
 
-test('no file takes the memory of the thread, its stack or its time', async () => {
+test('no file exhausts the memory, the stack or the time of the thread', async () => {
   await using checker = createChecker(patient)
   const files = Object.entries(bombs).map(([path, text]) => ({ path, text }))
   const { workflows } = await checker.check(files, [])
@@ -53,7 +53,7 @@ test('no file takes the memory of the thread, its stack or its time', async () =
   }
 })
 
-test('a file that takes too long has a fault that says so, and the next one is checked', async () => {
+test('a file that takes too long gets a fault, and the next one is checked', async () => {
   await using checker = createChecker({ timeoutMs: 1 })
   const slow = { path: 'slow.yml', text: 'steps:\n'.padEnd(250_000, '- run: ${{ 1 }}\n') }
   const { workflows } = await checker.check([slow], [])
@@ -65,7 +65,7 @@ test('a file that takes too long has a fault that says so, and the next one is c
   assert.deepEqual(after.workflows[0]?.faults, [])
 })
 
-test('a thread that was idle is ended, and started again when it is needed', async () => {
+test('an idle thread is ended, and started again when needed', async () => {
   await using checker = createChecker({ ...patient, idleMs: 1 })
   const file = { path: 'a.yml', text: 'steps: [{ run: x }]' }
   for (let times = 0; times < 5; times++) {
@@ -75,14 +75,14 @@ test('a thread that was idle is ended, and started again when it is needed', asy
   }
 })
 
-test('too many checks at once are refused, and the others are done', async () => {
+test('too many concurrent checks are rejected, and the others complete', async () => {
   await using checker = createChecker(patient)
   const file = { path: 'a.yml', text: 'steps: [{ run: x }]' }
   const all = await Promise.allSettled(Array.from({ length: 105 }, () => checker.check([file], [])))
   assert.equal(all.filter(({ status }) => status === 'fulfilled').length, 100)
 })
 
-test('a checker that is disposed of lets nobody wait', async () => {
+test('disposing a checker ends all waits', async () => {
   const checker = createChecker(patient)
   const file = { path: 'a.yml', text: 'steps: [{ run: x }]' }
   const asked = checker.check([file, file], [])

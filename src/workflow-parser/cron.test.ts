@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { cronFault, nextTime } from './cron.ts'
 
-test('the next time is strictly after, in UTC or in the zone that is given', () => {
+test('the next time is strictly after the given one, in UTC or the given time zone', () => {
   const next = (cron: string, after: string, timezone?: string) =>
     new Date(nextTime(cron, timezone, Date.parse(after))).toISOString()
   const cases: [cron: string, after: string, expected: string, timezone?: string][] = [
@@ -26,7 +26,7 @@ test('the next time is strictly after, in UTC or in the zone that is given', () 
   }
 })
 
-test('what is no time of POSIX is refused', () => {
+test('schedules beyond POSIX are rejected', () => {
   const refused = [
     '',
     '* * * *',

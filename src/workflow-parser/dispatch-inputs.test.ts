@@ -25,14 +25,14 @@ test('inputs are completed by defaults', () => {
   })
 })
 
-test('booleans and numbers may be given as texts', () => {
+test('booleans and numbers may be given as strings', () => {
   const given = { text: '', flag: 'true', count: '-1.5e3', level: 'high', target: 'x' }
   assert.deepEqual(readInputs(inputs, given), {
     values: { text: '', flag: true, count: -1500, level: 'high', target: 'x' },
   })
 })
 
-test('what does not fit is told, all at once', () => {
+test('all invalid inputs are reported', () => {
   const given = { text: 1, flag: 'yes', count: 'NaN', level: 'middle', txet: 'x', constructor: 1 }
   assert.deepEqual(readInputs(inputs, given), {
     faults: [

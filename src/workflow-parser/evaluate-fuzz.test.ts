@@ -62,7 +62,7 @@ const toTemplate = (content: string) => ({
   position: { file: 'ci.yml', line: 5, column: 3 },
 })
 
-test('any text is checked without a fault of ours, and evaluated or refused in words', () => {
+test('any text is checked without an internal error, and evaluated or rejected with a message', () => {
   fc.assert(
     fc.property(text, workflowKey, (content, at) => {
       const template = toTemplate(content)
@@ -81,7 +81,7 @@ test('any text is checked without a fault of ours, and evaluated or refused in w
   )
 })
 
-test('checking and evaluating agree on what is understood', () => {
+test('checking and evaluating accept the same expressions', () => {
   fc.assert(
     fc.property(text, workflowKey, (content, at) => {
       const template = toTemplate(content)
@@ -97,7 +97,7 @@ test('checking and evaluating agree on what is understood', () => {
   )
 })
 
-test('any JSON goes through expressions unchanged', () => {
+test('any JSON passes through expressions unchanged', () => {
   fc.assert(
     fc.property(fc.jsonValue({ maxDepth: 5 }), (value) => {
       const json = JSON.stringify(value)

@@ -28,7 +28,7 @@ function refused(text: string, env: Record<string, string>, message: RegExp) {
 const tooLarge = /larger than 1 MiB/
 const tooMuch = /processes too much data/
 
-test('values that grow are refused when they pass 1 MiB', () => {
+test('values larger than 1 MiB are rejected', () => {
   let nested = "'aaaaaaaaaa'"
   for (let level = 0; level < 30; level++) nested = `format('{0}{0}{0}{0}', ${nested})`
   refused(`\${{ ${nested} }}`, {}, tooLarge)
@@ -41,7 +41,7 @@ test('values that grow are refused when they pass 1 MiB', () => {
   refused('${{ env.a }}${{ env.a }}', { a: fill('a', 600_000) }, tooLarge)
 })
 
-test('values of many parts are refused', () => {
+test('values with too many parts are rejected', () => {
   for (const part of ['[],', '{},', '1,', '{"a":{}},']) {
     refused('${{ fromJSON(env.a) }}', { a: `[${fill(part, mebibyte - 10)}1]` }, tooMuch)
   }
@@ -51,7 +51,7 @@ test('values of many parts are refused', () => {
   refused('${{ fromJSON(env.a).* }}', { a: wide }, /more than 10000 names/)
 })
 
-test('work that repeats is refused', () => {
+test('expensive repeated work is rejected', () => {
   const words = `[${fill('"x",', 300_000)}1]`
   refused('${{ contains(fromJSON(env.a), env.b) }}', { a: words, b: fill('b', mebibyte) }, tooMuch)
   const compared = Array(30).fill('env.a == env.b').join(' || ')
@@ -60,13 +60,13 @@ test('work that repeats is refused', () => {
   refused(`\${{ ${read} }}`, { a: `[${fill('1,', 20_000)}1]` }, tooMuch)
 })
 
-test('all texts of a tree share one allowance', () => {
+test('all texts of a tree share one budget', () => {
   const tree = Array(100).fill(toTemplate('${{ toJSON(env) }}'))
   const scope = toScope({ a: fill('a', 500_000) })
   assert.throws(() => evaluateTree(tree, scope), { name: 'ExpressionError', message: tooMuch })
 })
 
-test('rows of operators and of arguments have an end', () => {
+test('chains of operators and arguments are limited', () => {
   const deep = /nested too deeply/
   refused(`\${{ ${Array(4000).fill('1').join('==')} }}`, {}, deep)
   refused(`\${{ ${Array(4000).fill('1').join('<')} }}`, {}, deep)
@@ -74,7 +74,7 @@ test('rows of operators and of arguments have an end', () => {
   refused(`\${{ format(${Array(3000).fill("''").join(',')}) }}`, {}, /wrong number of arguments/)
 })
 
-test('what is merely large is no matter', () => {
+test('large values within the limits are evaluated', () => {
   const text = (template: string, env: Record<string, string>) =>
     evaluateText(toTemplate(template), toScope(env))
   const large = fill('a', 500_000)

@@ -49,7 +49,7 @@ test('literals', () => {
   ])
 })
 
-test('comparisons are loose, and texts are alike in any case', () => {
+test('comparisons are loose and case-insensitive', () => {
   assertValues([
     ["'a' == 'A'", true],
     ['null == 0', true],
@@ -77,7 +77,7 @@ test('comparisons are loose, and texts are alike in any case', () => {
   ])
 })
 
-test('operators stop early and give one of their values', () => {
+test('operators short-circuit and return one of their operands', () => {
   assertValues([
     ["'' || 'b'", 'b'],
     ["'a' && 'b'", 'b'],
@@ -94,7 +94,7 @@ test('operators stop early and give one of their values', () => {
   ])
 })
 
-test('properties and indexes, whatever is missing is null', () => {
+test('missing properties and indexes are null', () => {
   assertValues([
     ['github.REF', 'refs/heads/main'],
     ["GitHub['Ref']", 'refs/heads/main'],
@@ -121,7 +121,7 @@ test('variables differ by case, as on Linux', () => {
   ])
 })
 
-test('names that JavaScript knows are names like others', () => {
+test('names of Object.prototype are ordinary names', () => {
   assertValues([
     ['secrets.__proto__', 'p'],
     ['secrets.constructor', 'c'],
@@ -138,7 +138,7 @@ test('names that JavaScript knows are names like others', () => {
   assert.throws(() => give('constructor(github)'), /Unknown function/)
 })
 
-test('filters collect what matches', () => {
+test('filters collect matching values', () => {
   assertValues([
     ['github.event.fruits.*.name', ['apple', 'orange', 'pear']],
     ['github.event.fruits[*].tags', [['a', 'b'], []]],
@@ -203,7 +203,7 @@ test('values in a text are written as GitHub writes them', () => {
   }
 })
 
-test('a text of one expression alone gives its value, any other a text', () => {
+test('a single expression keeps the type of its value, any other text is a string', () => {
   assert.deepEqual(evaluateValue(toTemplate('${{ needs.*.result }}'), scope), [
     'success',
     'failure',
@@ -226,7 +226,7 @@ test('a tree keeps its form', () => {
   )
 })
 
-test('a condition asks for success unless it names a status function', () => {
+test('a condition implies success() unless it has a status function', () => {
   const failed = { success: false, failure: true, cancelled: false }
   const cases: [text: string | undefined, onSuccess: boolean, onFailure: boolean][] = [
     [undefined, true, false],
@@ -259,12 +259,12 @@ test('a condition asks for success unless it names a status function', () => {
   }
 })
 
-test('a failed status spares the rest of a condition', () => {
+test('after a failure, the rest of a condition is not evaluated', () => {
   const of = { ...scope, status: { success: false, failure: true, cancelled: false } }
   assert.equal(evaluateCondition(toTemplate("fromJSON('no JSON')"), of), false)
 })
 
-test('a fault tells its place and no values', () => {
+test('an error has its position and no values', () => {
   const cases: [expression: string, message: RegExp][] = [
     ["fromJSON('s3cret')", /^fromJSON got invalid JSON/],
     ["fromJSON('  ')", /^fromJSON got an empty string/],

@@ -7,7 +7,7 @@ import type { Fault } from './workflow.ts'
 /** A file, and each `line:column message` that it must give, in order. */
 type Case = [text: string, ...faults: string[]]
 
-test('what is wrong with a workflow file is told with its line and column', () => {
+test('faults of a workflow file have lines and columns', () => {
   for (const [text, ...expected] of workflows) {
     const { workflow, faults } = parseWorkflow({ path: 'ci.yml', text })
     assert.equal(workflow, undefined, text)
@@ -15,7 +15,7 @@ test('what is wrong with a workflow file is told with its line and column', () =
   }
 })
 
-test('what is wrong with an action is told with its line and column', () => {
+test('faults of an action have lines and columns', () => {
   for (const [text, ...expected] of actions) {
     const { action, faults } = parseAction({ path: 'ci.yml', text })
     assert.equal(action, undefined, text)
@@ -23,7 +23,7 @@ test('what is wrong with an action is told with its line and column', () => {
   }
 })
 
-test('all faults are told at once, in the order of the file, but no more than 50', () => {
+test('all faults are reported, in the order of the file, at most 50', () => {
   const lines = Array.from({ length: 60 }, (_, number) => `  - { run: x, foo${number}: 1 }\n`)
   const { faults } = parseWorkflow({ path: 'ci.yml', text: `steps:\n${lines.join('')}` })
   assert.deepEqual(
@@ -32,7 +32,7 @@ test('all faults are told at once, in the order of the file, but no more than 50
   )
 })
 
-test('a fault is one line of text, whatever the file is called', () => {
+test('a formatted fault is one line, for any file name', () => {
   const fault = { file: 'a\n\u001b[31m.yml', line: 1, column: 2, message: 'No.', instead: 'Yes.' }
   assert.equal(formatFault(fault), 'a\ufffd\ufffd[31m.yml:1:2: No. Instead: Yes.')
 })

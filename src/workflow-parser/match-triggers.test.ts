@@ -29,26 +29,26 @@ test('a pattern matches just what the same regular expression matches', () => {
   )
 })
 
-test('a push that takes too long to look at starts the workflow, as one with too many changes', () => {
+test('a push that takes too long to match starts the workflow, as on GitHub', () => {
   const push = { ref: 'refs/heads/main', changedPaths: ['a/'.repeat(200_000)], isNew: false }
   assert.equal(matchesPush({ ...all, paths: [`${'**a'.repeat(100)}b`] }, push), true)
   assert.equal(matchesPush({ ...all, paths: ['x'] }, push), false)
 })
 
-test('many stars take no more steps than the lengths say', () => {
+test('many stars take steps proportional to the lengths', () => {
   const budget = { left: 1000 * 301 }
   assert.equal(compilePattern(`${'**a'.repeat(100)}b`)('a'.repeat(1000), budget), false)
   assert.ok(budget.left > 0)
 })
 
-test('what is no pattern is told', () => {
+test('an invalid pattern is reported', () => {
   for (const pattern of ['', '+a', '?', '*?', '**+', 'a++', '[', '[]', '[b-a]', '[^a]', 'a\\']) {
     assert.ok(patternFault(pattern), pattern)
   }
   assert.ok(patternFault('a'.repeat(501)))
 })
 
-test('filters for branches keep tags out, and the other way round', () => {
+test('filters for branches exclude tags, and vice versa', () => {
   const starts = (given: Partial<PushFilter>, ref: string) =>
     matchesPush({ ...all, ...given }, { ref, changedPaths: ['a'], isNew: false })
   const [branch, tag] = ['refs/heads/main', 'refs/tags/v1']
@@ -74,7 +74,7 @@ test('the last pattern that matches decides', () => {
   assert.equal(starts(['**', '!a*', 'ab'], 'ac'), false)
 })
 
-test('filters for paths ask for one path that is wanted', () => {
+test('filters for paths need one matching path', () => {
   const starts = (given: Partial<PushFilter>, changedPaths: string[] | 'unknown', isNew = false) =>
     matchesPush({ ...all, ...given }, { ref: 'refs/heads/main', changedPaths, isNew })
   assert.equal(starts({ paths: ['src/**'] }, ['docs/a', 'src/b']), true)

@@ -5,7 +5,7 @@ import { stringify } from 'yaml'
 import { fuzzing } from '../../test/support/fuzz.ts'
 import { parseAction, parseWorkflow } from './parse.ts'
 
-test('whatever changes in a good file, it is understood or told what is wrong, within the file', () => {
+test('a mutated file is parsed or has faults within the file', () => {
   const change = fc.record({
     kind: fc.constantFrom('remove', 'repeat', 'insert', 'move'),
     from: fc.double({ min: 0, max: 1, noNaN: true }),
@@ -20,12 +20,12 @@ test('whatever changes in a good file, it is understood or told what is wrong, w
   fc.assert(fc.property(file, assertJudged), { numRuns: 3000, ...fuzzing() })
 })
 
-test('texts made of what YAML consists of are judged', () => {
+test('texts of YAML tokens are parsed or have faults', () => {
   const text = fc.array(fc.constantFrom(...pieces), { maxLength: 60 }).map((list) => list.join(''))
   fc.assert(fc.property(text, assertJudged), { numRuns: 3000, ...fuzzing() })
 })
 
-test('mappings of known keys with any values are judged', () => {
+test('mappings of known keys with any values are parsed or have faults', () => {
   const value = fc.letrec((tie) => ({
     any: fc.oneof({ depthSize: 'small' }, tie('leaf'), tie('list'), tie('map')),
     leaf: fc.oneof(fc.constantFrom(...leaves), fc.jsonValue({ maxDepth: 1 })),
@@ -36,7 +36,7 @@ test('mappings of known keys with any values are judged', () => {
   fc.assert(fc.property(file, assertJudged), { numRuns: 500, ...fuzzing() })
 })
 
-test('any text at all is judged', () => {
+test('any text is parsed or has faults', () => {
   const text = fc.string({ unit: 'binary', maxLength: 200 })
   fc.assert(fc.property(text, assertJudged), { numRuns: 1000, ...fuzzing() })
 })

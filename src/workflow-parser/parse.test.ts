@@ -35,7 +35,7 @@ steps:
   assert.equal(second.run.text, 'true')
 })
 
-test('a workflow as people have it on GitHub is understood unchanged', () => {
+test('a typical workflow of GitHub is parsed unchanged', () => {
   const workflow = parsed(`
 name: CI
 run-name: CI of \${{ github.ref_name }}
@@ -166,7 +166,7 @@ test('"on" has a form for one event, for several, and for none', () => {
   assert.deepEqual(triggers(''), { push: undefined, dispatch: undefined, schedule: [] })
 })
 
-test('texts have the place of their first character, for faults within them', () => {
+test('texts have the position of their first character', () => {
   const text = [
     'steps:',
     "  - run: 'a'",
@@ -198,7 +198,7 @@ test('a byte order mark and the line ends of Windows make no difference', () => 
   assert.deepEqual(step.position, { file: 'ci.yml', line: 3, column: 5 })
 })
 
-test('an anchor gives its value wherever its alias stands', () => {
+test('an alias has the value of its anchor', () => {
   const workflow = parsed(`
 jobs:
   a: { env: &env { A: 1 }, steps: &steps [{ run: x }] }
@@ -209,7 +209,7 @@ jobs:
   assert.deepEqual(b?.steps, a?.steps)
 })
 
-test('names that objects have by nature are names like any other', () => {
+test('names of Object.prototype are ordinary names', () => {
   const workflow = parsed(`
 env: { constructor: a, toString: b }
 jobs:
@@ -249,7 +249,7 @@ ${rest}
   assert.deepEqual(messages("        exclude: ${{ fromJSON('[]') }}"), [])
 })
 
-test('a composite action is understood', () => {
+test('a composite action is parsed', () => {
   const { action, faults } = parseAction({
     path: '.github/actions/build/action.yml',
     text: `

@@ -89,7 +89,7 @@ function readDefault(field: Field | undefined, input: Input, faults: FaultList):
   if (node.value === null) return undefined
   const isText = input.type === 'string' || input.type === 'choice'
   const given = isText ? String(node.value) : node.value
-  // An empty default of a required input says no more than none.
+  // An empty default of a required input counts as none.
   const read = readInputs({ default: { ...input, required: false } }, { default: given })
   if ('values' in read) return read.values.default
   for (const { message } of read.faults) {

@@ -33,7 +33,7 @@ export function parseYaml(file: SourceFile, faults: FaultList): Document.Parsed 
     const position = source.positionAt(error.pos[0])
     return void faults.add(position, message, adviceFor(error.code, source.lineOf(position)))
   }
-  // Without errors, the composer has given what it calls parsed.
+  // Without errors, the document is a parsed one.
   return document as Document.Parsed
 }
 
@@ -148,7 +148,7 @@ function negatedCondition(line: string, column: number, tag: string): string | u
   return `if: \${{ ${rest.length > 200 ? tag.slice(0, 60) : rest} }}`
 }
 
-/** Those of YAML, and what is none of them as a lone backslash. */
+/** Matches valid YAML escapes, and otherwise a lone backslash. */
 const escapes = /\\(?:[0abefnrtvNLP_ "/\\\t\r\n]|x[\da-fA-F]{2}|u[\da-fA-F]{4}|U[\da-fA-F]{8}|)/g
 
 function adviceFor(code: string, line: string): string {

@@ -12,7 +12,7 @@ const texts = {
   label: '',
 }
 
-test('no part of a secret is in the name, a group or a label of a run', async () => {
+test('no part of a secret appears in the name, a group or a label of a run', async () => {
   await fc.assert(
     fc.asyncProperty(
       secretValues,

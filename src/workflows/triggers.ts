@@ -269,7 +269,7 @@ export function createTriggers(dependencies: Dependencies): TriggerService {
     return matchesPush(push, { ref, isNew, changedPaths: needsPaths ? await changed() : 'unknown' })
   }
 
-  // What was there before may have been pruned; a push of very much counts as one of everything.
+  // The previous commits may have been pruned. A push with too many changed files counts as one of all files.
   async function changedPaths(directory: string, { before, after }: RefUpdate): Promise<Paths> {
     const command = gitCommands.listChanges(directory, before, after)
     const text = await git

@@ -3,14 +3,14 @@ import { test } from 'node:test'
 import { Problem } from '../base/problem.ts'
 import { toGivenFiles, toWorkflowPaths } from './workflow-paths.ts'
 
-test('names are within the folder of workflows, once each', () => {
+test('names are resolved in the workflows folder, once each', () => {
   assert.deepEqual(toWorkflowPaths(['ci.yml', '.svc/workflows/ci.yml', 'deploy/site.yaml']), [
     '.svc/workflows/ci.yml',
     '.svc/workflows/deploy/site.yaml',
   ])
 })
 
-test('a path outside the folder, or of no YAML file, is refused at its pointer', () => {
+test('a path outside the folder, or not of a YAML file, is rejected at its pointer', () => {
   for (const file of [
     '/etc/ci.yml',
     '../ci.yml',
@@ -27,7 +27,7 @@ test('a path outside the folder, or of no YAML file, is refused at its pointer',
     )
 })
 
-test('files that are given twice are refused', () => {
+test('duplicate files are rejected', () => {
   const contents = [
     { path: 'ci.yml', text: 'a' },
     { path: '.svc/workflows/ci.yml', text: 'b' },

@@ -19,7 +19,7 @@ test('an agent among the arguments is not ignored', () => {
   assert.equal(readFetchRequest(request([`want ${id}`, 'agent=git'])), undefined)
 })
 
-test('what else a response depends on is reported', () => {
+test('everything else that a response depends on is reported', () => {
   const read = (...args: string[]) => {
     const { hasHaves, includesTags } = readFetchRequest(request([`want ${id}`, ...args])) ?? {}
     return [hasHaves, includesTags]

@@ -39,7 +39,7 @@ test('a failure of the producer reaches all its readers, and is not stored', asy
   assert.equal(await fixture.fetch('key', createProducer('pack')), 'pack')
 })
 
-test('a request that waits for a permit reads along when an identical one starts', async () => {
+test('a request that waits for a permit joins an identical one that starts', async () => {
   await using fixture = await createFixture()
   const waits: ResponseProducer = {
     acquire: async (signal) => {
@@ -54,7 +54,7 @@ test('a request that waits for a permit reads along when an identical one starts
   assert.equal(producer.count, 1)
 })
 
-test('the producer is stopped when its last reader leaves, and its permit is released', async () => {
+test('the producer is stopped when its last reader disconnects, and its permit is released', async () => {
   await using fixture = await createFixture()
   const stuck = createProducer('pa', async (signal) => {
     await once(signal, 'abort')

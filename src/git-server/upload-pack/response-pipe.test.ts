@@ -14,7 +14,7 @@ const mib = 1024 * 1024
 const fullSpool = { open: refuse, isFull: () => true }
 const seed = Number(process.env.SVC_FUZZ_SEED ?? Date.now() % 1_000_000)
 
-test(`all readers get all of it, whenever they begin, at any speed (SVC_FUZZ_SEED=${seed})`, async () => {
+test(`all readers get the whole response, whenever they start, at any speed (SVC_FUZZ_SEED=${seed})`, async () => {
   await using folder = await temporaryFolder()
   const random = createRandom(seed)
   for (let round = 0; round < 10; round++) {
@@ -37,7 +37,7 @@ test(`all readers get all of it, whenever they begin, at any speed (SVC_FUZZ_SEE
   }
 })
 
-test('an unwanted response waits for its one reader, and cannot be joined', async () => {
+test('a response that is not to be stored waits for its only reader, and no other can join', async () => {
   await using folder = await temporaryFolder()
   const pipe = createPipe(folder.path, {})
   const reading = pipe.read()
@@ -59,7 +59,7 @@ test('an unwanted response waits for its one reader, and cannot be joined', asyn
   assert.ok((await read).equals(response))
 })
 
-test('when no file can be written, present readers get all of it, and no other can join', async () => {
+test('when no file can be written, present readers get the whole response, and no other can join', async () => {
   for (const spool of [
     { open: refuse, isFull: () => false },
     { open: () => open('/dev/full', 'w+'), isFull: () => false },
@@ -79,7 +79,7 @@ test('when no file can be written, present readers get all of it, and no other c
   }
 })
 
-test('a reader that leaves is not waited for', async () => {
+test('a reader that disconnects does not block the others', async () => {
   const pipe = createResponsePipe({ spool: fullSpool, maxBytes: mib, isRepeated: false })
   const [slow, quick] = [pipe.read(), pipe.read()]
   const response = randomBytes(8 * mib)
@@ -93,7 +93,7 @@ test('a reader that leaves is not waited for', async () => {
   assert.equal(pipe.unread.aborted, false)
 })
 
-test('a response whose last reader leaves is aborted', async () => {
+test('a response whose last reader disconnects is aborted', async () => {
   const pipe = createResponsePipe({ spool: fullSpool, maxBytes: mib, isRepeated: false })
   const readers = [pipe.read(), pipe.read()]
   assert.deepEqual(

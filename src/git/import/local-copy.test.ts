@@ -22,7 +22,7 @@ async function copy(source: string, target: string, limits: Limits = {}): Promis
   await copyRepository(folder, target, { onProgress: () => {}, ...options })
 }
 
-test('only what makes up the history is copied, for the owner alone', async () => {
+test('only the history is copied, readable by the owner alone', async () => {
   await using folder = await temporaryFolder()
   const source = await createSource(join(folder.path, 'source'), { isPacked: true })
   await mkdir(join(source, 'hooks'))
@@ -42,7 +42,7 @@ test('only what makes up the history is copied, for the owner alone', async () =
   assert.deepEqual(await readdir(join(target, 'refs/heads')), [])
 })
 
-test('a file that grows while it is copied is copied up to the limit and no further', async () => {
+test('a file that grows during the copy is copied up to the limit', async () => {
   await using folder = await temporaryFolder()
   const source = await createSource(join(folder.path, 'source'), { isPacked: true })
   const [pack = ''] = (await readdir(join(source, 'objects/pack'))).filter((name) =>
@@ -55,7 +55,7 @@ test('a file that grows while it is copied is copied up to the limit and no furt
   await assert.rejects(copy(source, join(folder.path, 'target'), limits), /source is too large/)
 })
 
-test('a source of too many files is refused, however small they are', async () => {
+test('a source with too many files is rejected, however small they are', async () => {
   await using folder = await temporaryFolder()
   const source = await createSource(join(folder.path, 'source'))
   for (let number = 0; number < 50; number++) {
@@ -66,7 +66,7 @@ test('a source of too many files is refused, however small they are', async () =
   await assert.rejects(limited, /too many files; pack it first/)
 })
 
-test('a pack that is larger than the limit is given up before it is copied', async () => {
+test('a pack larger than the limit is rejected before it is copied', async () => {
   await using folder = await temporaryFolder()
   const source = await createSource(join(folder.path, 'source'))
   const pack = join(source, 'objects/pack', `pack-${'a'.repeat(40)}.pack`)
@@ -79,7 +79,9 @@ test('a pack that is larger than the limit is given up before it is copied', asy
   }
 })
 
-test('a folder that is mounted in two places is known by both', { skip: noMounts }, async () => {
+test('a directory that is mounted twice is recognized by both paths', {
+  skip: noMounts,
+}, async () => {
   await using folder = await temporaryFolder()
   const [data, mounted] = [join(folder.path, 'data'), join(folder.path, 'mounted')]
   await mkdir(join(data, 'a/b'), { recursive: true })

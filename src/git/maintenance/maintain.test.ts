@@ -34,7 +34,7 @@ test('many packs become one, with an index, a bitmap and a graph, and refs becom
   assert.match(stderr, /pack-reused [1-9]/)
 })
 
-test('a repository without a commit is in order as it is', async () => {
+test('a repository without commits needs no maintenance', async () => {
   await using folder = await temporaryFolder()
   await git(folder.path, ['init', '--quiet', '--bare', '--template=', 'empty.git'])
   const path = join(folder.path, 'empty.git')
@@ -42,7 +42,7 @@ test('a repository without a commit is in order as it is', async () => {
   assert.equal((await readStorage(path)).packs, 0)
 })
 
-test('what was pushed away a moment ago stays for two weeks, however old its pack is', async () => {
+test('overwritten commits are kept for two weeks, however old their pack is', async () => {
   await using site = await createSite()
   const lost = await site.project.commit('lost')
   await site.push('HEAD:side')
@@ -65,7 +65,7 @@ test('what was pushed away a moment ago stays for two weeks, however old its pac
   await site.fsck()
 })
 
-test('what a push comes to need while it is being pruned is put back', async () => {
+test('objects that a push needs are restored while they are pruned', async () => {
   await using site = await createSite()
   const lost = await site.project.commit('lost')
   await site.push('HEAD:side')
@@ -81,7 +81,7 @@ test('what a push comes to need while it is being pruned is put back', async () 
   await site.fsck()
 })
 
-test('what is being pruned is put back when a push does not end', async () => {
+test('pruned objects are restored when a push does not end', async () => {
   await using site = await createSite()
   const lost = await site.project.commit('lost')
   await site.push('HEAD:side')
@@ -91,7 +91,7 @@ test('what is being pruned is put back when a push does not end', async () => {
   assert.deepEqual(await leftoversIn(site.folder), [])
 })
 
-test('a pack that was half taken away by a crash is put back, and one that was half written is dropped', async () => {
+test('after a crash, a half-removed pack is restored and a half-written one dropped', async () => {
   await using site = await createSite()
   const packs = join(site.path, 'objects/pack')
   const waiting = join(site.path, expiredFolder)

@@ -18,7 +18,7 @@ function read(text: string | Buffer, size = Number.POSITIVE_INFINITY) {
 
 const files = (names: string[]) => `\n${names.map((name) => `A\0${name}\0`).join('')}`
 
-test('commits are the same wherever the chunks end', () => {
+test('commits are parsed equally at all chunk boundaries', () => {
   const odd = 'a "b"\n\té'
   const text =
     `${head(id('a'), 'One\n\nbody', { parents: `${id('b')} ${id('c')}` })}\0` +
@@ -43,7 +43,7 @@ test('commits are the same wherever the chunks end', () => {
   for (const size of [1, 2, 3, 7, 64]) assert.deepEqual(read(text, size).commits, commits)
 })
 
-test('what is no UTF-8 becomes U+FFFD', () => {
+test('invalid UTF-8 becomes U+FFFD', () => {
   const text = Buffer.concat([
     Buffer.from(`${head(id('a'), 'x')}\0\nA\0caf`),
     Buffer.from([0xe9]),
@@ -53,13 +53,13 @@ test('what is no UTF-8 becomes U+FFFD', () => {
   assert.deepEqual([commit?.files.added, commit?.isWhole], [['caf\u{fffd}'], true])
 })
 
-test('a long message ends before half a character, and is not whole', () => {
+test('a long message is truncated at a character, and marked as truncated', () => {
   const [commit] = read(`${head(id('a'), `x${'é'.repeat(10_000)}`)}\0`).commits
   assert.equal(commit?.message, `x${'é'.repeat(8191)}`)
   assert.equal(commit?.isWhole, false)
 })
 
-test('of very many files a thousand are kept in each list, and the next commit has its own', () => {
+test('each list has at most a thousand files per commit', () => {
   const names = Array.from({ length: 1001 }, (_, number) => `f${number}`)
   const log = read(`${head(id('a'), 'x')}\0${files(names)}${head(id('b'), 'y')}\0${files(['f'])}`)
   const [many, one] = log.commits
@@ -67,7 +67,7 @@ test('of very many files a thousand are kept in each list, and the next commit h
   assert.deepEqual([many?.isWhole, one?.files.added, one?.isWhole], [false, ['f'], true])
 })
 
-test('names of files have a limit, each and together', () => {
+test('file names are limited individually and in total', () => {
   const [commit] = read(`${head(id('a'), 'x')}\0${files(['a'.repeat(5000), 'b'])}`).commits
   assert.deepEqual([commit?.files.added, commit?.isWhole], [['b'], false])
   const names = Array.from({ length: 100 }, (_, number) => `${number}`.padEnd(4000, 'x'))
@@ -75,7 +75,7 @@ test('names of files have a limit, each and together', () => {
   assert.deepEqual([other?.files.added.length, other?.isWhole], [32, false])
 })
 
-test('very many parents and branches are no reason to call a commit incomplete', () => {
+test('a commit with many parents and branches is not incomplete', () => {
   const branches = Array.from({ length: 2000 }, (_, number) => `refs/heads/b${number}`)
   const parents = Array.from({ length: 500 }, () => id('f')).join(' ')
   const [commit] = read(

@@ -49,7 +49,7 @@ test('one git process reads the commits of an updated branch', async () => {
   assert.deepEqual([pushed.isWhole, site.count()], [true, 1])
 })
 
-test('a branch that went back has no new commits, and a head', async () => {
+test('a branch that was reset has no new commits, but a head', async () => {
   await using site = await createSite()
   const second = await site.project.commit('a')
   const pushed = await site.read(second, site.first)
@@ -94,7 +94,7 @@ test('an annotated tag leads to its commit, and one of a tree to none', async ()
   assert.deepEqual([moved.commits.length, moved.isWhole], [1, true])
 })
 
-test('a merge shows what it changed for the branch that it was made on', async () => {
+test('a merge lists its changes against its first parent', async () => {
   await using site = await createSite()
   const { project } = site
   await project.git('checkout', '--quiet', '-b', 'topic')
@@ -160,7 +160,7 @@ test('a commit of 100,000 files is truncated, and the others are listed neverthe
   assert.equal(pushed.isWhole, false)
 })
 
-test('of 3,000 commits the newest 2,048 are listed', async () => {
+test('the newest 2,048 of 3,000 commits are listed', async () => {
   await using site = await createSite()
   await site.project.git('checkout', '--quiet', '--orphan', 'other')
   await site.project.git('branch', '--delete', '--force', 'main')
@@ -174,7 +174,7 @@ test('of 3,000 commits the newest 2,048 are listed', async () => {
   assert.deepEqual([whole.commits.length, whole.isWhole], [2048, true])
 })
 
-test('a tree that lists itself many times over costs its files alone', async () => {
+test('a tree that contains itself many times costs only its files', async () => {
   await using site = await createSite()
   const make = async (type: string, input: string) => {
     await writeFile(join(site.project.path, 'input'), input)
@@ -196,7 +196,7 @@ test('a tree that lists itself many times over costs its files alone', async () 
   assert.equal(pushed.isWhole, false)
 })
 
-test('what is gone is left out', async () => {
+test('missing objects are omitted', async () => {
   await using site = await createSite()
   const second = await site.project.commit('b')
   const gone = 'f'.repeat(40)
@@ -216,7 +216,7 @@ test('what is gone is left out', async () => {
   assert.deepEqual([damaged.head?.id, damaged.isWhole], [second, false])
 })
 
-test('what passes by itself is thrown', async () => {
+test('transient errors are thrown', async () => {
   await using site = await createSite()
   const git = createGit({ ...options, path: '/nonexistent' })
   await assert.rejects(

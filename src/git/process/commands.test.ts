@@ -39,7 +39,7 @@ function commandNamed(wanted: string) {
   return commands.find(([name]) => name === wanted) ?? assert.fail(wanted)
 }
 
-test('no value can be taken for an option', () => {
+test('no value can be mistaken for an option', () => {
   for (const [name, command] of commands.filter(([name]) => !optionless.has(name))) {
     const args = command(...Array<string>(command.length).fill('--evil'))
     const place = args.indexOf('--evil')
@@ -77,7 +77,7 @@ test('git knows every command and its options', () => {
   rmSync(folder, { recursive: true })
 })
 
-test('git understands every setting that it is given', () => {
+test('git accepts every configuration that it is given', () => {
   const config = gitConfig({ hooksPath: '/nonexistent', pushMaxBytes: 1 })
   const args = Object.entries(config).flatMap(([key, value]) => ['-c', `${key}=${value}`])
   const listed = execFileSync('git', [...args, 'config', '--list'], { encoding: 'utf8' })

@@ -34,7 +34,7 @@ test('every git command has a limit of memory and of processor time', async () =
   }
 })
 
-test('a limit of a command’s own replaces the common one, and no other', async () => {
+test('a limit of a command replaces only the common one of its kind', async () => {
   await using site = await createSite()
   const run = (limits: object) => site.git.run(gitCommands.version(), { limits })
   assert.equal(await run({ memoryMaxBytes: 100 * mib }), `${100 * 1024} 70\n`)

@@ -35,7 +35,7 @@ function onlyHelper(): number {
   return pid
 }
 
-test('gits are children of the spawn helper, talk with this process, and report how they ended', async () => {
+test('git processes are children of the spawn helper, have pipes to this process, and report how they ended', async () => {
   await using site = await createSite()
   await using reader = await site.git.start(gitCommands.readObjects(site.directory))
   const gits = () => familyOf(onlyHelper()).filter((pid) => /^git .*cat-file/.test(commandOf(pid)))
@@ -55,13 +55,13 @@ test('gits are children of the spawn helper, talk with this process, and report 
   })
 })
 
-test('more gits than there are spare processes are all started', async () => {
+test('more git processes than there are spare ones are started', async () => {
   await using site = await createSite()
   const runs = Array.from({ length: 40 }, () => site.git.run(gitCommands.version()))
   for (const text of await Promise.all(runs)) assert.match(text, /^git version/)
 })
 
-test('disposing a git ends it with all its children', async () => {
+test('disposing a git process ends it with all its children', async () => {
   await using site = await createSite()
   const reader = await site.git.start(gitCommands.readObjects(site.directory))
   await reader[Symbol.asyncDispose]()
@@ -69,7 +69,7 @@ test('disposing a git ends it with all its children', async () => {
   assert.equal(site.git.count(), 0)
 })
 
-test('a spawn helper that is killed takes its gits with it, and another one is started', async () => {
+test('a killed spawn helper ends its git processes, and another one is started', async () => {
   await using site = await createSite()
   await using reader = await site.git.start(gitCommands.readObjects(site.directory))
   const before = onlyHelper()

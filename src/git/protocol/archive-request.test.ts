@@ -11,7 +11,7 @@ function read(words: string[], end = flushPacket): Promise<Buffer> {
   return readArchiveRequest(bodyOf(Buffer.concat([...packets, end])), 100_000)
 }
 
-test('a request for an archive with allowed options is taken as it is', async () => {
+test('an archive request with allowed options is accepted unchanged', async () => {
   for (const words of [
     ['main'],
     ['--format=tar.gz', '-9', '--prefix=site-1.0/', 'main', 'src', ':(glob)**/*.ts'],
@@ -30,7 +30,7 @@ test('a request for an archive with allowed options is taken as it is', async ()
   }
 })
 
-test('every other option is refused by name, wherever it stands', async () => {
+test('every other option is rejected by name, in any position', async () => {
   for (const option of [
     '--add-file=/etc/passwd',
     '--add-fil=/etc/passwd',
@@ -69,7 +69,7 @@ test('every other option is refused by name, wherever it stands', async () => {
   }
 })
 
-test('a path that leads out of the repository is refused, and what git would read otherwise', async () => {
+test('a path outside the repository is rejected, and so is pathspec magic', async () => {
   for (const path of ['..', '/etc', 'a/../..', ':(top)/etc', ':!:..', ':(attr:a\\))/etc', ':/..']) {
     await assert.rejects(read(['main', path]), /is outside of the repository/, path)
     await assert.rejects(read(['main', '--', path]), /is outside of the repository/, path)

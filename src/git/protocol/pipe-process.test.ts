@@ -8,7 +8,7 @@ import type { GitProcess } from '../process/git-process.ts'
 import { pipeProcess } from './pipe-process.ts'
 import { bodyOf } from './request-body.ts'
 
-test('what git said reaches a client that reads slowly, though git has ended long before', async () => {
+test('the output of git reaches a slow client long after git has ended', async () => {
   const child = spawn('head', ['-c', '200000', '/dev/zero'])
   const exited = once(child, 'exit')
   const ended = once(child, 'close').then(([exitCode]) => ({ exitCode, errorOutput: '' }))

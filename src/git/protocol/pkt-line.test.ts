@@ -7,7 +7,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { firstPacket, packet } from './pkt-line.ts'
 
-test('an encoded packet is parsed again, with any bytes after it', () => {
+test('an encoded packet is parsed back, whatever bytes follow', () => {
   fc.assert(
     fc.property(
       fc.uint8Array({ maxLength: 300 }),
@@ -23,7 +23,7 @@ test('an encoded packet is parsed again, with any bytes after it', () => {
   )
 })
 
-test('every beginning of a packet is incomplete, never malformed', () => {
+test('every prefix of a packet is incomplete, never malformed', () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 100 }), fc.nat(), (payload, cut) => {
       const whole = packet(Buffer.from(payload))
@@ -32,7 +32,7 @@ test('every beginning of a packet is incomplete, never malformed', () => {
   )
 })
 
-test('arbitrary bytes never throw, and a length is never larger than what is there', () => {
+test('arbitrary bytes never throw, and a length never exceeds the input', () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 100 }), (bytes) => {
       const found = firstPacket(Buffer.from(bytes))

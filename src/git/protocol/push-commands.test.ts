@@ -16,7 +16,7 @@ async function read(...bytes: Buffer[]) {
   return { ...request, body: await collect(whole) }
 }
 
-test('options are read however the body is cut, and the pack begins after them', async () => {
+test('options are parsed at all chunk boundaries, and the pack begins after them', async () => {
   const option = fc.string({ unit: fc.constantFrom('a', 'ä', ' ', '=', '0', 'P'), maxLength: 9 })
   await fc.assert(
     fc.asyncProperty(
@@ -43,7 +43,7 @@ test('options are read however the body is cut, and the pack begins after them',
   )
 })
 
-test('options are there where git reads some, and nowhere else', async () => {
+test('options are expected only where git expects them', async () => {
   const options = [packet('x\n'), flushPacket]
   for (const capabilities of ['push-options', 'a push-options=1 b', 'a\tpush-options']) {
     const first = [command('refs/heads/a', capabilities), flushPacket, ...options, pack]
@@ -58,7 +58,7 @@ test('options are there where git reads some, and nowhere else', async () => {
   assert.deepEqual((await read(flushPacket)).options, [])
 })
 
-test('options that are cut off, malformed, too many or too long are refused', async () => {
+test('options that are truncated, malformed, too many or too long are rejected', async () => {
   const heading = [command('refs/heads/a', 'push-options'), flushPacket]
   const many = Array.from({ length: 101 }, () => packet('x'))
   for (const [rest, message] of [

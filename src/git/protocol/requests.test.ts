@@ -14,7 +14,7 @@ async function requestsOf(chunks: Buffer[], maxBytes = 1000): Promise<string[]> 
   return requests
 }
 
-test('requests come whole, however their bytes are cut', async () => {
+test('requests are complete at all chunk boundaries', async () => {
   const requests = [
     Buffer.concat([
       packet('command=ls-refs\n'),
@@ -34,14 +34,14 @@ test('requests come whole, however their bytes are cut', async () => {
   )
 })
 
-test('requests end with the body, or with a flush packet of its own', async () => {
+test('requests end with the body, or with a separate flush packet', async () => {
   const one = Buffer.concat([packet('command=fetch\n'), flushPacket])
   assert.deepEqual(await requestsOf([one]), [String(one)])
   assert.deepEqual(await requestsOf([]), [])
   assert.deepEqual(await requestsOf([flushPacket, one]), [])
 })
 
-test('a request that is cut off, malformed or too large is refused', async () => {
+test('a request that is truncated, malformed or too large is rejected', async () => {
   const codeOf = (code: string) => (error: unknown) =>
     error instanceof Problem && error.code === code
   await assert.rejects(requestsOf([packet('command=fetch\n')]), codeOf('malformed_git_request'))

@@ -76,7 +76,7 @@ for (const [name, { packets, reason }] of Object.entries(responses)) {
   })
 }
 
-test('the reason that git gives is held back, and the complaint before it is known', () => {
+test('the reason of git is held back, and the error output before it is known', () => {
   const before = Buffer.concat([packet('packfile\n'), data, progress])
   const response = Buffer.concat([before, gitsReason, flushPacket])
   for (const pieceBytes of [1, 2, 3, 5, 7, 4096, 65_536, 1_000_000]) {

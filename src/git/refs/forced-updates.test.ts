@@ -70,7 +70,7 @@ test(`many updates are compared like each alone (SVC_TEST_SEED=${seed})`, async 
   }
 })
 
-test('tags are followed to what they are put on, one that was replaced was forced, and what cannot be compared was forced, among few and many', async () => {
+test('tags are peeled, a replaced tag is forced, and so are updates that cannot be compared', async () => {
   const [first, last] = [commits.at(0)?.id ?? '', await childOf(commits.at(0)?.id ?? '')]
   const tag = (id: string, name: string) =>
     run(['mktag'], `object ${id}\ntype commit\ntag ${name}\ntagger A <a@b> 0 +0000\n\nx\n`)
@@ -96,7 +96,7 @@ test('tags are followed to what they are put on, one that was replaced was force
     assert.deepEqual(await findForced(git, folder.path, [alone]), [expected[index]])
 })
 
-test('updates of an incomplete history are compared, too', async () => {
+test('updates in a shallow history are compared, too', async () => {
   const tree = await run(['mktree'])
   const text = (parent: string) =>
     `tree ${tree}\nparent ${parent}\nauthor A <a@b> 0 +0000\ncommitter A <a@b> 0 +0000\n\nx\n`

@@ -167,7 +167,7 @@ test('many packed refs with tags are listed as by git', async () => {
   assert.equal(answered, 8)
 })
 
-test('what is not understood, or does not fit, is left to git', async () => {
+test('unsupported or oversized refs are left to git', async () => {
   await using site = await newSite()
   const list = (...lines: string[]) =>
     Buffer.concat([

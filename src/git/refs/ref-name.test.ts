@@ -21,7 +21,7 @@ test('accepts just the names that git check-ref-format accepts', () => {
   )
 })
 
-test('names that git takes but people and programs mistake are refused', () => {
+test('names that git accepts but people and programs mistake are rejected', () => {
   const id = execFileSync('git', ['hash-object', '--stdin'], { input: '', encoding: 'utf8' }).trim()
   const refused = [
     ...['refs/heads/-x', 'refs/heads/HEAD', 'refs/tags/HEAD', 'refs/heads/refs/heads/main'],

@@ -5,7 +5,7 @@ import { test } from 'node:test'
 import { temporaryFolder } from '../../../test/support/git.ts'
 import { hasRefs, readRefs } from './refs.ts'
 
-test('a look at the first of many packed refs leaves no file open', async () => {
+test('reading the first of many packed refs leaves no file open', async () => {
   await using folder = await temporaryFolder()
   const lines = Array.from(
     { length: 5000 },
@@ -24,7 +24,7 @@ test('a look at the first of many packed refs leaves no file open', async () => 
   assert.equal((await readdir('/proc/self/fd')).length, before)
 })
 
-test('a repository with hidden refs alone looks empty, and is not', async () => {
+test('a repository with only hidden refs appears empty, but is not', async () => {
   await using folder = await temporaryFolder()
   const hidden = 'refs/svc/kept/x/y'
   const looks = async () => [
@@ -44,7 +44,7 @@ test('a repository with hidden refs alone looks empty, and is not', async () => 
   assert.deepEqual(await looks(), [true, true])
 })
 
-test('a ref that stands for a packed one has its value', async () => {
+test('a symbolic ref to a packed ref has its value', async () => {
   await using folder = await temporaryFolder()
   await mkdir(join(folder.path, 'refs/heads'), { recursive: true })
   await writeFile(join(folder.path, 'refs/heads/alias'), 'ref: refs/heads/main\n')
@@ -54,7 +54,7 @@ test('a ref that stands for a packed one has its value', async () => {
   assert.deepEqual(new Map([...read].sort()), new Map(names.map((name) => [name, 'a'.repeat(40)])))
 })
 
-test('few of many packed refs are found where they are, and none where they are not', async () => {
+test('a few of many packed refs are found, and missing ones are not', async () => {
   await using folder = await temporaryFolder()
   const idOf = (number: number) => number.toString(16).padStart(40, '0')
   const names = Array.from(

@@ -12,7 +12,7 @@ import {
 
 const everything = { objects: true, tags: true }
 
-test('a stamp changes with what it is asked for, and with nothing else', async () => {
+test('a version changes with the files that it covers, and with nothing else', async () => {
   await using site = await createSite()
   const changes: [string, () => Promise<unknown>, Partial<Parts>][] = [
     ['a push to a branch', () => site.push('HEAD:refs/heads/side'), { objects: false }],
@@ -45,7 +45,7 @@ test('a stamp changes with what it is asked for, and with nothing else', async (
   }
 })
 
-test('a moment after a change there is no stamp: the next one might look the same', async () => {
+test('right after a change there is no version, as another change could yield the same', async () => {
   await using site = await createSite()
   await site.stamp(everything)
   const before = Date.now()
@@ -56,13 +56,13 @@ test('a moment after a change there is no stamp: the next one might look the sam
   assert.ok(await site.stamp(everything))
 })
 
-test('a repository without a folder for tags has a stamp', async () => {
+test('a repository without a tags directory has a version', async () => {
   await using site = await createSite()
   await rm(join(site.path, 'refs/tags'), { recursive: true })
   assert.ok(await site.stamp(everything))
 })
 
-test('a repository that is gone, or that has folders upon folders of tags, has no stamp', async () => {
+test('a deleted repository, or one with deeply nested tags, has no version', async () => {
   await using site = await createSite()
   for (let n = 0; n < 70; n++) await mkdir(join(site.path, `refs/tags/folder-${n}`))
   assert.ok(await site.stamp({ objects: true }))

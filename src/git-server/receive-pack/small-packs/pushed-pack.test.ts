@@ -47,7 +47,7 @@ test('a line that only resembles a parent is ignored', async () => {
   assert.equal(buildsOn(pack, { before, after }), 'apart')
 })
 
-test('commits that are kept as differences to others are read, too', async () => {
+test('deltified commits are read, too', async () => {
   await using project = await createProject()
   const before = await project.git('rev-parse', 'HEAD')
   for (let number = 0; number < 30; number++) {
@@ -60,7 +60,7 @@ test('commits that are kept as differences to others are read, too', async () =>
   assert.equal(buildsOn(pack, { before: after.replace(/./g, '0'), after }), 'no')
 })
 
-test('a pack of which a part is yet to come is incomplete wherever it is cut', async () => {
+test('a truncated pack is incomplete, wherever it is cut', async () => {
   await using project = await createProject()
   const before = await project.git('rev-parse', 'HEAD')
   const after = await project.commit('text.txt', 'much of the same\n'.repeat(200))
