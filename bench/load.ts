@@ -9,7 +9,7 @@ import { median, percentile } from './measure.ts'
 import { installPeer, startHttpPeer } from './peers.ts'
 import { print } from './print.ts'
 import { type Row, type RowName, timeRow } from './rows.ts'
-import { startSvc } from './svc.ts'
+import { type Svc, startSvc } from './svc.ts'
 import type { Target } from './wire-client.ts'
 import type { Workspace } from './workspace.ts'
 
@@ -43,40 +43,18 @@ export async function measureLoad(
   workspace: Workspace,
   { rounds }: { rounds: number },
 ): Promise<Row[]> {
-  const { signal } = workspace
   const bulk = await makeBulk(workspace, { name: 'load', sizes: evenSizes(bulkMib) })
   const small = await makeProject(workspace, 'small', { 'readme.txt': 'Hello\n' })
   print('Starting git http-backend behind nginx and fcgiwrap, and svc')
   await using peer = await startHttpPeer(workspace, await installPeer('http'))
   await using svc = await startSvc({ dataDir: join(workspace.folder, 'data-load') })
-  const addressAtSvc = await publish(workspace, svc.host, bulk)
-  const addressAtPeer = await publish(workspace, peer.durable, bulk)
-  await publish(workspace, svc.host, small)
-
-  print(`Measuring: requests during ${clones} clones and ${pushesPerSecond} pushes a second`)
-  await using watchers = new AsyncDisposableStack()
-  const started = watched.map(({ path }) =>
-    watchers.use(startWatcher(svc.url + path, svc.adminToken, signal)),
-  )
-  const during = (works: Promise<unknown>[]) =>
-    Promise.all(started.map((watcher) => watcher.during(works)))
-  const pusher = createPusher(svc.target(small.name), await pushBody(small.path, pushedName))
-  const measured = watched.map((): Latencies<Latency[]> => ({ idle: [], busy: [], beside: [] }))
-  // Round 0 warms up.
-  for (let round = 0; round <= rounds; round++) {
-    const idle = await during([pause(idleMs, undefined, { signal })])
-    const busy = await pusher.during(() => during(startClones(workspace, addressAtSvc)))
-    await checkClones(workspace)
-    const beside = await during(startClones(workspace, addressAtPeer))
-    await checkClones(workspace)
-    await workspace.sync()
-    if (round === 0) continue
-    for (const [index, of] of measured.entries()) {
-      of.idle.push(toLatency(idle[index]))
-      of.busy.push(toLatency(busy[index]))
-      of.beside.push(toLatency(beside[index]))
-    }
+  const addresses = {
+    svc: await publish(workspace, svc.host, bulk),
+    peer: await publish(workspace, peer.durable, bulk),
   }
+  await publish(workspace, svc.host, small)
+  const pusher = createPusher(svc.target(small.name), await pushBody(small.path, pushedName))
+  const measured = await measureLatencies(workspace, { svc, addresses, pusher, rounds })
   await svc.stop()
   return [
     ...watched.flatMap(({ p50, p99 }, index) => [
@@ -86,6 +64,44 @@ export async function measureLoad(
     { name: 'load: rejected pushes', unit: 'count', values: { svc: pusher.counts.rejected } },
     { name: '  of', unit: 'count', values: { svc: pusher.counts.all } },
   ]
+}
+
+type LatencyOptions = {
+  svc: Svc
+  addresses: Record<'svc' | 'peer', string>
+  pusher: ReturnType<typeof createPusher>
+  rounds: number
+}
+
+async function measureLatencies(
+  workspace: Workspace,
+  { svc, addresses, pusher, rounds }: LatencyOptions,
+): Promise<Latencies<Latency[]>[]> {
+  const { signal } = workspace
+  print(`Measuring: requests during ${clones} clones and ${pushesPerSecond} pushes a second`)
+  await using watchers = new AsyncDisposableStack()
+  const started = watched.map(({ path }) =>
+    watchers.use(startWatcher(svc.url + path, svc.adminToken, signal)),
+  )
+  const during = (works: Promise<unknown>[]) =>
+    Promise.all(started.map((watcher) => watcher.during(works)))
+  const measured = watched.map((): Latencies<Latency[]> => ({ idle: [], busy: [], beside: [] }))
+  // Round 0 warms up.
+  for (let round = 0; round <= rounds; round++) {
+    const idle = await during([pause(idleMs, undefined, { signal })])
+    const busy = await pusher.during(() => during(startClones(workspace, addresses.svc)))
+    await checkClones(workspace)
+    const beside = await during(startClones(workspace, addresses.peer))
+    await checkClones(workspace)
+    await workspace.sync()
+    if (round === 0) continue
+    for (const [index, of] of measured.entries()) {
+      of.idle.push(toLatency(idle[index]))
+      of.busy.push(toLatency(busy[index]))
+      of.beside.push(toLatency(beside[index]))
+    }
+  }
+  return measured
 }
 
 function latencyRow(
