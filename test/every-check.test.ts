@@ -391,7 +391,7 @@ const examples: Record<string, Example[]> = {
         return undefined
       },
       level: 'fault',
-      found: /is no private ed25519 key/,
+      found: /is not a private ed25519 key/,
       fix: /mv .*ssh_host_ed25519_key \S+ssh_host_ed25519_key\.bad$/,
     },
     {

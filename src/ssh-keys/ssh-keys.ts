@@ -9,7 +9,7 @@ import type { Database } from '../database/database.ts'
 import type { SshKeyRow } from '../database/schema.ts'
 import type { Actor, Publish } from '../events/events.ts'
 import { fingerprintOf, type PublicKey, parsePublicKey } from '../ssh/public-key.ts'
-import { PublicKeyError } from '../ssh/public-key-fault.ts'
+import { PublicKeyError } from '../ssh/public-key-error.ts'
 import {
   countSshKeys,
   deleteExpiredSshKeys,

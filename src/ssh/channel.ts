@@ -6,13 +6,13 @@ import { message, writeUint32 } from './wire.ts'
 
 export type Channel = ReturnType<typeof createChannel>
 
-/** Bytes that a client may send before anything of a channel is read: what one that is not read may cost. */
+/** The initial window: bounds the memory of a channel that is never read. */
 export const firstWindowBytes = 64 * 1024
-// The same of a channel that is read.
+// The window of a channel that is read.
 const windowBytes = 2 * 1024 * 1024
 /** The largest piece of data in a message, either way. */
 export const packetMaxBytes = 32 * 1024
-const windowMost = 2 ** 32 - 1
+const maxWindow = 2 ** 32 - 1
 const standardError = 1
 
 type Options = {
@@ -20,11 +20,11 @@ type Options = {
   /** The client's number for the channel. */
   remoteId: number
   remoteWindow: number
-  /** The largest piece of data that the client takes. */
+  /** The client's maximum packet size. */
   remotePacketBytes: number
 }
 
-/** One session channel: RFC 4254, section 5. Methods called `receive…` throw for what the client may not send. */
+/** A session channel: RFC 4254, section 5. The methods `receive…` throw on a protocol violation. */
 export function createChannel({ transport, remoteId, ...remote }: Options) {
   const { remotePacketBytes } = remote
   let { remoteWindow } = remote
@@ -33,7 +33,7 @@ export function createChannel({ transport, remoteId, ...remote }: Options) {
   let isClosed = false
   let changed = Promise.withResolvers<void>()
   const gone = new AbortController()
-  const inbox = createReceiveBuffer(grant)
+  const buffer = createReceiveBuffer(grant)
 
   function grant(bytes: number): void {
     unread -= bytes
@@ -49,7 +49,7 @@ export function createChannel({ transport, remoteId, ...remote }: Options) {
     unread += bytes
   }
 
-  /** Has whoever waits to send look again. */
+  /** Lets pending writes continue. */
   function wake(): void {
     changed.resolve()
     changed = Promise.withResolvers()
@@ -79,20 +79,20 @@ export function createChannel({ transport, remoteId, ...remote }: Options) {
         sendData(bytes, isError).then(() => done(), done)
       },
     })
-    // Whoever writes learns of the client's end by the signal.
+    // Writers learn from the signal that the client is gone.
     return output.on('error', () => {})
   }
 
-  /** Ends everything, without a word to the client. */
+  /** Ends the channel without a message to the client. */
   function abandon(): void {
     isClosed = true
-    inbox.end('broken')
+    buffer.end('broken')
     gone.abort(new Error('The client closed the channel.'))
     wake()
   }
 
   return {
-    input: inbox,
+    input: buffer,
     output: createOutput(false),
     errors: createOutput(true),
     /** Aborted when the client has closed the channel or is gone. */
@@ -102,10 +102,10 @@ export function createChannel({ transport, remoteId, ...remote }: Options) {
 
     receiveData(bytes: Buffer): void {
       consume(bytes.length)
-      if (bytes.length > 0) inbox.push(bytes)
+      if (bytes.length > 0) buffer.push(bytes)
     },
 
-    /** Nothing here reads what is no standard input. */
+    /** Discards data that is not standard input. */
     receiveExtendedData(bytes: Buffer): void {
       consume(bytes.length)
       grant(bytes.length)
@@ -113,11 +113,11 @@ export function createChannel({ transport, remoteId, ...remote }: Options) {
 
     receiveWindow(bytes: number): void {
       remoteWindow += bytes
-      if (remoteWindow > windowMost) throw new Error('The window is too large.')
+      if (remoteWindow > maxWindow) throw new Error('The window is too large.')
       wake()
     },
 
-    receiveEnd: () => inbox.end('ended'),
+    receiveEnd: () => buffer.end('ended'),
 
     receiveClose(): void {
       if (!isClosed) transport.send(message(messages.channelClose, remoteId))
@@ -127,7 +127,7 @@ export function createChannel({ transport, remoteId, ...remote }: Options) {
     succeed: () => transport.send(message(messages.channelSuccess, remoteId)),
     fail: () => transport.send(message(messages.channelFailure, remoteId)),
 
-    /** Sends what is left to be sent, the exit code, and closes the channel; false if that takes too long. */
+    /** Sends pending output and the exit code, and closes the channel; false when that takes too long. */
     async exit(code: number, timeoutMs: number): Promise<boolean> {
       const sent = Promise.all([flushed(this.errors), flushed(this.output)])
       if (!(await within(timeoutMs, sent))) return false

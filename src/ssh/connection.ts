@@ -3,16 +3,16 @@ import { disconnectReasons, messages } from './messages.ts'
 import type { Transport } from './transport.ts'
 import { createReader, message } from './wire.ts'
 
-/** What a client asks to be run, and the streams to run it with. */
+/** A command that a client requests, with its streams. */
 export type SshSession<Identity> = Pick<Channel, 'input' | 'output' | 'errors' | 'signal'> & {
   identity: Identity
   /** The client's address. */
   address: string
-  /** The line that it wants to be run; undefined for one that wants a shell. */
+  /** The command line; undefined for a shell. */
   command: string | undefined
-  /** The variable of this name, the one that is accepted: gitprotocol-v2, "SSH and File Transport". */
+  /** The environment variable GIT_PROTOCOL, the only one that is accepted: gitprotocol-v2, "SSH and File Transport". */
   gitProtocol: string
-  /** Whether the client's terminal is in raw mode, so that a line must end in CR LF. */
+  /** Whether the client has a terminal in raw mode, so that lines must end in CR LF. */
   hasTerminal: boolean
 }
 
@@ -20,14 +20,14 @@ type Options<Identity> = {
   transport: Transport
   identity: Identity
   address: string
-  channelsMost: number
-  /** How long a client may have nothing run. */
+  maxChannels: number
+  /** How long a connection may be idle. */
   idleMs: number
-  /** How long it may take to read the rest of what was written when that has ended. */
+  /** How long a client may take to read the output of a command that has ended. */
   flushMs: number
-  /** Called when nothing runs any more. */
+  /** Called when no command runs any longer. */
   onIdle: () => void
-  /** Runs what is asked for; its exit code. Never fails. */
+  /** Runs the command and returns its exit code; never rejects. */
   serve: (session: SshSession<Identity>) => Promise<number>
 }
 
@@ -35,18 +35,18 @@ type Entry = {
   channel: Channel
   gitProtocol: string
   hasTerminal: boolean
-  /** What was asked for runs at most once on a channel. */
+  /** A channel runs at most one command. */
   state: 'open' | 'serving' | 'served'
-  /** Whether the client has closed it. */
+  /** Whether the client has closed the channel. */
   isClosed: boolean
 }
 
 const openFailures = { prohibited: 1, unknownType: 3, shortage: 4 } as const
-// Smaller ones would make a message of every few bytes.
-const packetLeastBytes = 1024
+// Smaller packets would cost a message for every few bytes.
+const minPacketBytes = 1024
 const variableMaxBytes = 256
 
-/** The connection layer: RFC 4254, of which there are only sessions, and in them only `exec` and `shell`, with or without a terminal. */
+/** The connection layer: RFC 4254, limited to sessions with `exec` or `shell`, with or without a terminal. */
 export function createConnection<Identity>(options: Options<Identity>) {
   const { transport } = options
   const entries = new Map<number, Entry>()
@@ -86,15 +86,15 @@ export function createConnection<Identity>(options: Options<Identity>) {
       case messages.channelRequest:
         request(entryOf(reader), reader)
         return
-      // Not answered once a client is let in: RFC 4252, section 5.1.
+      // Ignored after authentication: RFC 4252, section 5.1.
       case messages.userauthRequest:
-      // Answers to what is never asked.
+      // Replies to requests that the server never sends.
       case messages.requestFailure:
       case messages.channelSuccess:
       case messages.channelFailure:
         return
       default:
-        throw new Error('There is no such message here.')
+        throw new Error('Unexpected message.')
     }
   }
 
@@ -102,7 +102,7 @@ export function createConnection<Identity>(options: Options<Identity>) {
 
   function entryOf(reader: Fields): Entry {
     const entry = entries.get(reader.uint32())
-    if (!entry || entry.isClosed) throw new Error('There is no such channel.')
+    if (!entry || entry.isClosed) throw new Error('Unknown channel.')
     return entry
   }
 
@@ -133,14 +133,14 @@ export function createConnection<Identity>(options: Options<Identity>) {
 
   function refusalOf(type: string, packetBytes: number): [number, string] | undefined {
     if (/^(direct-|forwarded-|x11)/.test(type)) {
-      return [openFailures.prohibited, 'Nothing is forwarded here']
+      return [openFailures.prohibited, 'Forwarding is not supported']
     }
-    if (type !== 'session') return [openFailures.unknownType, 'There are only sessions here']
-    if (entries.size >= options.channelsMost) {
+    if (type !== 'session') return [openFailures.unknownType, 'Only session channels are supported']
+    if (entries.size >= options.maxChannels) {
       return [openFailures.shortage, 'Too many channels are open']
     }
-    if (packetBytes < packetLeastBytes) {
-      return [openFailures.shortage, `Packets must take ${packetLeastBytes} bytes`]
+    if (packetBytes < minPacketBytes) {
+      return [openFailures.shortage, `Packets must take ${minPacketBytes} bytes`]
     }
     return undefined
   }
@@ -151,11 +151,11 @@ export function createConnection<Identity>(options: Options<Identity>) {
     return id
   }
 
-  // A channel counts, closed or not, as long as what runs on it.
+  // A closed channel counts towards the limit until its command has ended.
   function receiveClose(reader: Fields): void {
     const id = reader.uint32()
     const entry = entries.get(id)
-    if (!entry || entry.isClosed) throw new Error('There is no such channel.')
+    if (!entry || entry.isClosed) throw new Error('Unknown channel.')
     entry.isClosed = true
     entry.channel.receiveClose()
     if (entry.state !== 'serving') entries.delete(id)
@@ -179,7 +179,7 @@ export function createConnection<Identity>(options: Options<Identity>) {
         entry.gitProtocol = value
         return true
       }
-      // Accepted, as clients warn of a refusal; there is nothing here that a terminal would be needed for.
+      // Accepted because clients warn about a refusal; no command needs a terminal.
       case 'pty-req':
         if (entry.state !== 'open') return false
         entry.hasTerminal = true
@@ -208,11 +208,11 @@ export function createConnection<Identity>(options: Options<Identity>) {
     const { identity, address } = options
     const streams = { input, output, errors, signal }
     const session = { ...streams, identity, address, command, gitProtocol, hasTerminal }
-    // The reply to the request goes first.
+    // The reply to the request is sent first.
     queueMicrotask(async () => {
       const code = await options.serve(session)
       const isFlushed = await channel.exit(code, options.flushMs)
-      if (!isFlushed) transport.end(disconnectReasons.byApplication, 'Nothing moved for too long')
+      if (!isFlushed) transport.end(disconnectReasons.byApplication, 'The client stopped reading')
       entry.state = 'served'
       for (const [id, other] of entries) if (other === entry && entry.isClosed) entries.delete(id)
       serving -= 1
@@ -225,7 +225,7 @@ export function createConnection<Identity>(options: Options<Identity>) {
   function watchIdle(): void {
     if (isAbandoned) return
     idleTimer = setTimeout(
-      () => transport.end(disconnectReasons.byApplication, 'Nothing happened for too long'),
+      () => transport.end(disconnectReasons.byApplication, 'The connection was idle for too long'),
       options.idleMs,
     )
   }
@@ -233,12 +233,12 @@ export function createConnection<Identity>(options: Options<Identity>) {
   return {
     receive,
 
-    /** Has channels send what waited for the transport. */
+    /** Lets channels send data that waited for the transport. */
     wake(): void {
       for (const { channel } of entries.values()) channel.wake()
     },
 
-    /** Ends everything that runs: the client is gone. */
+    /** Ends all commands: the client is gone. */
     abandon(): void {
       isAbandoned = true
       clearTimeout(idleTimer)

@@ -3,8 +3,8 @@ const prime = 2n ** 255n - 19n
 const d = modulo(-121665n * inverse(121666n))
 
 /**
- * Whether 32 bytes are a point that can verify something: on the curve, in its only encoding, and not
- * of small order, for with such a key anybody's signature holds. OpenSSL looks at none of this.
+ * Whether 32 bytes are a valid public key: a point on the curve, in its canonical encoding, and not
+ * of small order, because with such a key forged signatures verify. OpenSSL checks none of this.
  */
 export function isEd25519Point(bytes: Buffer): boolean {
   if (bytes.length !== 32) return false

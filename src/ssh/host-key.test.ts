@@ -47,7 +47,7 @@ test('keys of OpenSSH are read', { skip: without('openssh') }, async () => {
   assert.equal(key.getPublicSSH().toString('base64'), blob)
 })
 
-test('an invalid key file is reported and kept', {
+test('a file that is not such a key is reported and left unchanged', {
   skip: without('openssh'),
 }, async () => {
   const make: (() => unknown)[] = [
@@ -61,7 +61,7 @@ test('an invalid key file is reported and kept', {
     const before = readFileSync(pathOf())
     await assert.rejects(
       openHostKey(folder, () => {}),
-      /no private ed25519 key without a passphrase; put/,
+      /not a private ed25519 key without a passphrase; restore/,
     )
     assert.deepEqual(readFileSync(pathOf()), before)
     rmSync(pathOf())

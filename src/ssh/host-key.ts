@@ -10,28 +10,28 @@ import { join } from 'node:path'
 import type { HostKey } from 'ssh2/lib/protocol/Protocol.js'
 import { createReader, writeString, writeUint32 } from './wire.ts'
 
-/** What its file is called. */
+/** The name of the key file. */
 export const hostKeyFile = 'ssh_host_ed25519_key'
 const keyType = 'ssh-ed25519'
 const comment = 'svc'
 
 /**
- * The key by which clients know the server, in OpenSSH's format. One is made in a folder that has none
- * yet, of which `onMade` is told: clients that knew another will warn.
+ * Opens the server's host key, in OpenSSH's format. Creates one in a folder without a key and calls `onCreated`: known
+ * clients will warn about the change.
  */
 export async function openHostKey(
   folder: string,
-  onMade: (path: string) => void,
+  onCreated: (path: string) => void,
 ): Promise<HostKey> {
   const path = join(folder, hostKeyFile)
   const found = await findHostKey(folder)
   if (found) return found
   const made = toHostKey(seedIn(await make(path)))
-  onMade(path)
+  onCreated(path)
   return made
 }
 
-/** The host key of a folder; undefined when it has none. Throws for one that is no key. */
+/** The host key of a folder; undefined when there is none. Throws when the file is not a key. */
 export async function findHostKey(folder: string): Promise<HostKey | undefined> {
   const path = join(folder, hostKeyFile)
   const text = await read(path)
@@ -40,15 +40,15 @@ export async function findHostKey(folder: string): Promise<HostKey | undefined> 
     return toHostKey(seedIn(text))
   } catch (error) {
     throw new Error(
-      `The SSH host key ${path} is no private ed25519 key without a passphrase; put the right file back, ` +
-        'or move it away to have a new one made (clients will warn of the change).',
+      `The SSH host key ${path} is not a private ed25519 key without a passphrase; restore the right file, ` +
+        'or move it away to have a new one created (clients will warn about the change).',
       { cause: error },
     )
   }
 }
 
 function toHostKey(seed: Buffer): HostKey {
-  // The smallest form that Node takes: PrivateKeyInfo of RFC 8410, section 7.
+  // The shortest encoding that Node accepts: PrivateKeyInfo of RFC 8410, section 7.
   const prefix = Buffer.from('302e020100300506032b657004220420', 'hex')
   const key = createPrivateKey({
     key: Buffer.concat([prefix, seed]),
@@ -80,7 +80,7 @@ async function read(path: string): Promise<string | undefined> {
   })
 }
 
-// OpenSSH's file PROTOCOL.key: what is not encrypted has these words and a block size of 8.
+// OpenSSH's PROTOCOL.key: unencrypted keys have these words and a block size of 8.
 const magic = 'openssh-key-v1\0'
 const unencrypted = ['none', 'none', ''].map(writeString)
 const blockBytes = 8
@@ -108,22 +108,22 @@ function toFile(seed: Buffer, publicKey: Buffer): string {
   return `${[heading, ...lines, ending].join('\n')}\n`
 }
 
-/** The 32 bytes that an ed25519 key is made of. Throws for a file that has none to be read. */
+/** The 32-byte seed of an ed25519 key. Throws when the file does not contain one. */
 function seedIn(text: string): Buffer {
   const [, rest = ''] = text.split(heading)
   const [base64 = ''] = rest.split(ending)
   const whole = Buffer.from(base64, 'base64')
-  if (!whole.toString('latin1').startsWith(magic)) throw new Error('This is no OpenSSH key.')
+  if (!whole.toString('latin1').startsWith(magic)) throw new Error('This is not an OpenSSH key.')
   const reader = createReader(whole, magic.length)
   for (const word of unencrypted) {
     if (!writeString(reader.string()).equals(word)) throw new Error('The key is encrypted.')
   }
-  if (reader.uint32() !== 1) throw new Error('There is not one key.')
+  if (reader.uint32() !== 1) throw new Error('The file does not contain exactly one key.')
   reader.string()
   const secret = createReader(reader.string())
   secret.uint32()
   secret.uint32()
-  if (secret.text() !== keyType) throw new Error('The key has another type.')
+  if (secret.text() !== keyType) throw new Error('The key has the wrong type.')
   const publicKey = secret.string()
   const pair = secret.string()
   if (publicKey.length !== 32 || pair.length !== 64) throw new Error('The key is damaged.')

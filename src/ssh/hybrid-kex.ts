@@ -11,15 +11,15 @@ import { messages } from './messages.ts'
 import { createReader, writeString } from './wire.ts'
 
 /**
- * The post-quantum key exchange that OpenSSH prefers, of ML-KEM-768 and X25519: draft-ietf-sshm-mlkem-hybrid-kex.
- * ssh2 lacks it, and differs from what it needs in the values alone that are exchanged. So ssh2 is told
- * that the client asked for X25519, and its exchange is given the values of this one.
+ * OpenSSH's preferred post-quantum key exchange, ML-KEM-768 with X25519: draft-ietf-sshm-mlkem-hybrid-kex.
+ * ssh2 lacks it. It differs from X25519 only in the exchanged values, so ssh2 sees a client that chose X25519, and its
+ * exchange gets the values of this one.
  */
 export const hybridKex = 'mlkem768x25519-sha256'
 
-const stoodInBy = 'curve25519-sha256'
+const standIn = 'curve25519-sha256'
 
-/** Has a protocol speak the hybrid exchange with clients that prefer it; `supported` are all exchanges offered. */
+/** Adds the hybrid exchange to a protocol, for clients that prefer it. `supported` lists all offered exchanges. */
 export function addHybridKex(protocol: Protocol, supported: string[]): void {
   const watch =
     (next: OnPayload): OnPayload =>
@@ -31,7 +31,7 @@ export function addHybridKex(protocol: Protocol, supported: string[]): void {
       if (protocol._kex) replaceValues(protocol._kex, payload)
       return result
     }
-  // The first exchange is read by a decipher of its own, all later ones by what every message goes through.
+  // The first exchange has a decipher of its own; later ones pass the general one.
   protocol._decipher._onPayload = watch(protocol._decipher._onPayload)
   protocol._onPayload = watch(protocol._onPayload)
 }
@@ -51,7 +51,7 @@ function replaceValues(exchange: KeyExchange, kexInit: Buffer): void {
       return error instanceof Error ? error : new Error(String(error))
     }
   }
-  // Asked for after the secret.
+  // Called after `computeSecret`.
   exchange.getPublicKey = () => reply
 }
 
@@ -61,9 +61,9 @@ const x25519KeyBytes = 32
 const kemPrefix = Buffer.from('308204b2300b0609608648016503040402038204a100', 'hex')
 const x25519Prefix = Buffer.from('302a300506032b656e032100', 'hex')
 
-/** The server's part: what it sends back (S_REPLY) and the shared secret K, for a client's C_INIT. */
+/** The server's part for a client's C_INIT: its response (S_REPLY) and the shared secret K. */
 function answerHybrid(init: Buffer): { reply: Buffer; secret: Buffer } {
-  if (init.length !== kemKeyBytes + x25519KeyBytes) throw new Error('C_INIT has another length.')
+  if (init.length !== kemKeyBytes + x25519KeyBytes) throw new Error('C_INIT has the wrong length.')
   const { ciphertext, sharedKey } = encapsulate(toKey(kemPrefix, init.subarray(0, kemKeyBytes)))
   const own = generateKeyPairSync('x25519')
   const x25519Secret = diffieHellman({
@@ -84,7 +84,7 @@ function toKey(prefix: Buffer, raw: Buffer) {
 // SSH_MSG_KEXINIT (RFC 4253, section 7.1): its number, a cookie of 16 bytes, then lists of names.
 const namesStart = 17
 
-/** The exchange that both sides will choose: the client's first that the server supports. */
+/** The exchange that both sides will choose: the client's first one that the server supports. */
 function preferred(kexInit: Buffer, supported: string[]): string | undefined {
   const names = createReader(kexInit, namesStart).names()
   return names.find((name) => supported.includes(name))
@@ -92,7 +92,7 @@ function preferred(kexInit: Buffer, supported: string[]): string | undefined {
 
 function withStandIn(kexInit: Buffer): Buffer {
   const reader = createReader(kexInit, namesStart)
-  const names = reader.names().map((name) => (name === hybridKex ? stoodInBy : name))
+  const names = reader.names().map((name) => (name === hybridKex ? standIn : name))
   return Buffer.concat([
     kexInit.subarray(0, namesStart),
     writeString(names.join(',')),

@@ -1,22 +1,22 @@
 import { createPublicKey, type KeyObject } from 'node:crypto'
 import { isEd25519Point } from './ed25519-point.ts'
-import { PublicKeyError } from './public-key-fault.ts'
+import { PublicKeyError } from './public-key-error.ts'
 import { createReader, type WireReader } from './wire.ts'
 
-/** What the wire form of a public key holds. */
+/** The contents of a public key in wire format. */
 export type KeyParts = {
   key: KeyObject
-  /** Of a security key: what its signatures are bound to. */
+  /** The application to which the signatures of a security key are bound. */
   application?: Buffer
 }
 
-const rsaLeastBits = 2048
-const rsaMostBits = 16_384
-// More is beyond what OpenSSL verifies with a long modulus.
+const rsaMinBits = 2048
+const rsaMaxBits = 16_384
+// OpenSSL refuses larger exponents with a long modulus.
 const rsaExponentMaxBytes = 8
 
 /**
- * The types of keys that are accepted, each with how its fields are read: RFC 4253, section 6.6 (RSA),
+ * Accepted key types with parsers of their fields: RFC 4253, section 6.6 (RSA),
  * RFC 5656 (ECDSA), RFC 8709 (Ed25519), and OpenSSH's PROTOCOL.u2f (security keys).
  */
 const keyTypes = {
@@ -44,8 +44,8 @@ export function isKeyType(text: string): text is KeyType {
 export const keyTypeNames = Object.keys(keyTypes)
 
 /**
- * Reads a public key's wire form, which must be of a type and hold nothing else. Throws PublicKeyFault
- * for a key that is damaged, in a form that is not its only one, or weak.
+ * Parses a public key in wire format, which must be of the given type and contain nothing else. Throws PublicKeyError
+ * for a key that is damaged, not in its canonical form, or weak.
  */
 export function readKeyBlob(type: KeyType, blob: Buffer): KeyParts {
   try {
@@ -68,7 +68,7 @@ export function readKeyBlob(type: KeyType, blob: Buffer): KeyParts {
 
 function readEd25519(fields: WireReader): KeyObject {
   const point = fields.string()
-  if (!isEd25519Point(point)) throw new RangeError('This is no point that can be a key.')
+  if (!isEd25519Point(point)) throw new RangeError('This point is not a valid key.')
   return fromJwk({ kty: 'OKP', crv: 'Ed25519', x: point.toString('base64url') })
 }
 
@@ -84,29 +84,29 @@ function readEcdsa(fields: WireReader, name: keyof typeof curves): KeyObject {
   if (fields.text() !== name) throw new RangeError('The curve is not that of the type.')
   const point = fields.string()
   if (point.length !== 1 + 2 * bytes || point[0] !== uncompressed) {
-    throw new RangeError('The point has another form.')
+    throw new RangeError('The point has the wrong form.')
   }
   const [x, y] = [point.subarray(1, 1 + bytes), point.subarray(1 + bytes)]
-  // OpenSSL finds out whether the point is on the curve.
+  // OpenSSL checks that the point is on the curve.
   return fromJwk({ kty: 'EC', crv, x: x.toString('base64url'), y: y.toString('base64url') })
 }
 
 function readRsa(fields: WireReader): KeyObject {
   const [exponent, modulus] = [fields.positiveMpint(), fields.positiveMpint()]
   const bits = modulus.length * 8 - Math.clz32(modulus[0] ?? 0) + 24
-  if (bits < rsaLeastBits) {
+  if (bits < rsaMinBits) {
     throw new PublicKeyError(
-      `An RSA key needs ${rsaLeastBits} bits or more, and this has ${bits}; make an ed25519 key with \`ssh-keygen -t ed25519\`.`,
+      `An RSA key needs ${rsaMinBits} bits or more, and this has ${bits}; make an ed25519 key with \`ssh-keygen -t ed25519\`.`,
     )
   }
-  if (bits > rsaMostBits) {
+  if (bits > rsaMaxBits) {
     throw new PublicKeyError(
-      `An RSA key may have ${rsaMostBits} bits, and this has ${bits}; make an ed25519 key with \`ssh-keygen -t ed25519\`.`,
+      `An RSA key may have ${rsaMaxBits} bits, and this has ${bits}; make an ed25519 key with \`ssh-keygen -t ed25519\`.`,
     )
   }
   const isSane = exponent.length <= rsaExponentMaxBytes && !exponent.equals(Buffer.of(1))
   if (!isSane || !isOdd(exponent) || !isOdd(modulus)) {
-    throw new RangeError('These are no numbers of an RSA key.')
+    throw new RangeError('These are not valid numbers of an RSA key.')
   }
   return fromJwk({
     kty: 'RSA',

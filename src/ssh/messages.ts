@@ -1,4 +1,4 @@
-/** What the server calls itself. */
+/** The software name in the server's identification. */
 export const softwareName = 'svc'
 
 /** Message numbers: RFC 4250, section 4.1.2. */
@@ -29,7 +29,7 @@ export const messages = {
   channelFailure: 100,
 } as const
 
-/** Why a connection ends: RFC 4253, section 11.1. */
+/** Reason codes of SSH_MSG_DISCONNECT: RFC 4253, section 11.1. */
 export const disconnectReasons = {
   protocolError: 2,
   serviceNotAvailable: 7,

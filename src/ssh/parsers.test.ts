@@ -2,7 +2,7 @@ import { strict as assert } from 'node:assert'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { isKeyType, keyTypeNames, readKeyBlob } from './key-blob.ts'
-import { PublicKeyError } from './public-key-fault.ts'
+import { PublicKeyError } from './public-key-error.ts'
 import { verifySignature } from './signature.ts'
 import { createReader, message, writeString } from './wire.ts'
 

@@ -14,7 +14,7 @@ import {
   toLine,
 } from '../../test/support/ssh-keys.ts'
 import { fingerprintOf, parsePublicKey } from './public-key.ts'
-import { PublicKeyError } from './public-key-fault.ts'
+import { PublicKeyError } from './public-key-error.ts'
 import { writeMpint, writeString } from './wire.ts'
 
 const skip = without('openssh')

@@ -1,13 +1,13 @@
 import { createHash } from 'node:crypto'
 import { trimEndOf } from '../base/trim-end.ts'
 import { isKeyType, type KeyType, keyTypeNames, readKeyBlob } from './key-blob.ts'
-import { PublicKeyError } from './public-key-fault.ts'
+import { PublicKeyError } from './public-key-error.ts'
 
 export type PublicKey = {
   type: KeyType
   /** The wire form (RFC 4253, section 6.6). */
   blob: Buffer
-  /** Empty when the line has none. */
+  /** Empty when there is none. */
   comment: string
   /** As `ssh-keygen -lf` prints it. */
   fingerprint: string
@@ -17,12 +17,12 @@ export type PublicKey = {
 
 const maxLength = 16_384
 const keyTypeLike = /^(ssh|ecdsa|sk)-[a-z0-9-]+(@openssh\.com)?$/
-// Whatever would make one line look like two, or like another.
+// Characters that would make one line look like two, or like another line.
 const unprintable = /[\0-\x1f\x7f-\x9f\u2028\u2029]/
 
 /**
- * Reads the line of an OpenSSH .pub file: a type, a key in base64, and a comment perhaps. Throws
- * PublicKeyFault for anything else, and for a key that is weak or of a type that is not accepted.
+ * Parses the line of an OpenSSH .pub file: a type, a key in base64, and optionally a comment. Throws
+ * PublicKeyError for anything else, and for a key that is weak or of a type that is not accepted.
  */
 export function parsePublicKey(text: string): PublicKey {
   refuseOtherFiles(text)
@@ -72,7 +72,7 @@ function refuseOtherFiles(text: string): void {
   }
   if (text.includes('\0')) {
     throw new PublicKeyError(
-      'This is not plain text, but UTF-16 perhaps, which some shells write; send the line of the .pub file as UTF-8.',
+      'This is not plain text but perhaps UTF-16, which some shells write; send the line of the .pub file as UTF-8.',
     )
   }
   if (text.includes('---- BEGIN SSH2 PUBLIC KEY')) {
@@ -87,7 +87,7 @@ function refuseOtherFiles(text: string): void {
   }
 }
 
-// Says nothing of what was sent: it may be part of a private key.
+// Does not quote the input: it may be part of a private key.
 function wrongType(type: string, line: string): PublicKeyError {
   if (type === 'ssh-dss') {
     return new PublicKeyError(
@@ -101,7 +101,7 @@ function wrongType(type: string, line: string): PublicKeyError {
   }
   if (line.split(/[ \t]+/, 100).some((word, index) => index > 0 && keyTypeLike.test(word))) {
     return new PublicKeyError(
-      'There are options before the key; send the line from the type on, as it is in the .pub file.',
+      'There are options before the key; send the line from the key type on, as in the .pub file.',
     )
   }
   return new PublicKeyError(

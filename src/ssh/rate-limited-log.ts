@@ -2,7 +2,7 @@ import type { Log } from '../base/log.ts'
 
 const perSecond = 10
 
-/** Logs what strangers cause: so many lines a second, and how many more there would have been. */
+/** Logs events that unauthenticated clients cause, at a limited rate, with a count of omitted lines. */
 export function createRateLimitedLog(log: Log) {
   let second = 0
   let written = 0

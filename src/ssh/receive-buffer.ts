@@ -1,12 +1,12 @@
-// Pieces that wait take many times their bytes when they are small, so they are gathered in blocks.
+// Small buffers cost many times their length, so waiting ones are copied into blocks.
 const blockBytes = 8192
 const smallBytes = blockBytes / 2
 
 /**
- * What a client sends on a channel, to be taken in pieces by one reader. `onTaken` is called with the
- * bytes that were taken: only so many may the client send again.
+ * Buffers the data that a client sends on a channel, for one reader. `onRead` is called with the number of bytes read,
+ * by which the window may grow again.
  */
-export function createReceiveBuffer(onTaken: (bytes: number) => void) {
+export function createReceiveBuffer(onRead: (bytes: number) => void) {
   const chunks: Buffer[] = []
   let state: 'open' | 'ended' | 'broken' = 'open'
   let isWaiting = false
@@ -38,7 +38,7 @@ export function createReceiveBuffer(onTaken: (bytes: number) => void) {
         signal.throwIfAborted()
         const chunk = chunks.shift()
         if (chunk) {
-          onTaken(chunk.length)
+          onRead(chunk.length)
           yield chunk
         } else if (state === 'ended') return
         else if (state === 'broken') throw new Error('The channel was closed before its end.')
@@ -63,13 +63,13 @@ export function createReceiveBuffer(onTaken: (bytes: number) => void) {
       wake()
     },
 
-    /** Nothing more comes: as the client said, or because it is gone. */
+    /** Marks the end of the data: sent by the client, or because it is gone. */
     end(how: 'ended' | 'broken'): void {
       if (state === 'open') state = how
       wake()
     },
 
-    /** All that comes, until the client ends it. Throws a signal's reason, or when the client is gone. */
+    /** Yields the data until the client ends it. Throws the signal's reason, and when the client is gone. */
     read,
 
     /** Whether the reader waits for the client. */

@@ -4,13 +4,13 @@ import { createReader, type WireReader, writeUint32 } from './wire.ts'
 
 type Scheme = {
   keyType: KeyType
-  /** Undefined where the scheme has its own. */
+  /** Undefined when the scheme includes one. */
   hash?: 'sha256' | 'sha384' | 'sha512'
-  /** Bytes of each of the two numbers of an ECDSA signature. */
+  /** Size of each of the two numbers of an ECDSA signature. */
   ecdsaBytes?: number
 }
 
-/** How signatures may be made: RFC 8709, RFC 8332, RFC 5656 and OpenSSH's PROTOCOL.u2f. */
+/** Accepted signature algorithms: RFC 8709, RFC 8332, RFC 5656 and OpenSSH's PROTOCOL.u2f. */
 const schemes: Record<string, Scheme> = {
   'ssh-ed25519': { keyType: 'ssh-ed25519' },
   'sk-ssh-ed25519@openssh.com': { keyType: 'sk-ssh-ed25519@openssh.com' },
@@ -29,7 +29,7 @@ const schemes: Record<string, Scheme> = {
 /** The names of all accepted signature algorithms, for `server-sig-algs` (RFC 8308). */
 export const signatureAlgorithms: readonly string[] = Object.keys(schemes)
 
-/** Whether a key of a type can sign with an algorithm that is accepted. */
+/** Whether keys of a type sign with an algorithm, and it is accepted. */
 export function fitsAlgorithm(keyType: string, algorithm: string): boolean {
   return Object.hasOwn(schemes, algorithm) && schemes[algorithm]?.keyType === keyType
 }
@@ -37,15 +37,15 @@ export function fitsAlgorithm(keyType: string, algorithm: string): boolean {
 type Signed = {
   /** The wire form of the public key. */
   blob: Buffer
-  /** The algorithm that the request names. */
+  /** The algorithm named in the request. */
   algorithm: string
-  /** The signature as it comes on the wire: an algorithm's name and what that algorithm makes. */
+  /** The signature in wire format: the algorithm's name and its output. */
   signature: Buffer
-  /** What was signed. */
+  /** The signed data. */
   data: Buffer
 }
 
-/** Whether a signature holds. False, too, for whatever is malformed; never throws. */
+/** Whether a signature is valid. False for malformed input; never throws. */
 export function verifySignature(signed: Signed): boolean {
   try {
     return verifyWellFormed(signed)
@@ -71,11 +71,11 @@ function toProof({ ecdsaBytes }: Scheme, key: KeyObject, bytes: Buffer): Buffer 
   if (ecdsaBytes !== undefined) return toFixedWidth(bytes, ecdsaBytes)
   const { modulusLength } = key.asymmetricKeyDetails ?? {}
   const length = modulusLength === undefined ? 64 : Math.ceil(modulusLength / 8)
-  if (bytes.length !== length) throw new RangeError('The signature has another length.')
+  if (bytes.length !== length) throw new RangeError('The signature has the wrong length.')
   return bytes
 }
 
-// RFC 5656, section 3.1.2: two mpints. OpenSSL takes both in the same number of bytes.
+// RFC 5656, section 3.1.2: two mpints. OpenSSL expects both in the same number of bytes.
 function toFixedWidth(bytes: Buffer, width: number): Buffer {
   const fields = createReader(bytes)
   const numbers = [fields.positiveMpint(), fields.positiveMpint()]
@@ -86,11 +86,11 @@ function toFixedWidth(bytes: Buffer, width: number): Buffer {
   return Buffer.concat(padded)
 }
 
-// A security key signs these words: what for, how it was asked, how often, and what.
+// A security key signs its application, flags, counter and the data: PROTOCOL.u2f.
 function withPresence(application: Buffer, fields: WireReader, data: Buffer): Buffer {
   const [flags, counter] = [fields.byte(), fields.uint32()]
   const userPresent = 1
-  if ((flags & userPresent) === 0) throw new RangeError('Nobody touched the security key.')
+  if ((flags & userPresent) === 0) throw new RangeError('The user was not present.')
   return Buffer.concat([sha256(application), Buffer.of(flags), writeUint32(counter), sha256(data)])
 }
 

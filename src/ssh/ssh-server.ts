@@ -17,19 +17,19 @@ type Options<Identity> = {
   settings: PlainSettings
   hostKey: HostKey
   log: Log
-  /** Who shares the connections that one may have. */
+  /** The name whose connections are limited together. */
   nameOf: (identity: Identity) => string
-  /** Decides who a client is, by a claim that is proven. */
+  /** Authenticates a client whose signature is verified. */
   authenticate: (authRequest: AuthRequest, address: string) => Promise<AuthResult<Identity>>
-  /** Runs what a client asks for; its exit code. Never fails. */
+  /** Runs a command and returns its exit code; never rejects. */
   serve: (session: SshSession<Identity>) => Promise<number>
 }
 
 const kexTimeoutMs = 30_000
 const probeAfterMs = 30_000
 const lingerMs = 1000
-// Beyond so many at once, who is refused is not told why.
-const refusedMost = 200
+// Beyond this many, refused clients get no reason.
+const maxRefused = 200
 const stopping = 'The server is stopping'
 const quotaTexts = {
   'per-key': 'You have too many connections; close some',
@@ -37,12 +37,12 @@ const quotaTexts = {
 }
 
 type Client = { isServing: () => boolean; end: (why: string) => void }
-type Admitted = { address: string; client: Client; place: Disposable }
+type Admitted = { address: string; client: Client; permit: Disposable }
 
 /** An SSH server that runs svc's own commands and nothing else: RFC 4251 to 4254. */
 export function createSshServer<Identity>(options: Options<Identity>) {
   const { settings, hostKey, log, nameOf, authenticate, serve } = options
-  const admission = createUnauthenticatedLimit({
+  const unauthenticated = createUnauthenticatedLimit({
     perAddress: settings.sshUnauthenticatedPerAddress,
     overall: settings.sshUnauthenticated,
   })
@@ -52,11 +52,11 @@ export function createSshServer<Identity>(options: Options<Identity>) {
     overall: settings.sshConnections,
     perKey: Math.max(1, Math.floor(settings.sshConnections / 4)),
   })
-  const note = createRateLimitedLog(log)
+  const logLimited = createRateLimitedLog(log)
   let refused = 0
   let isStopping = false
 
-  // Nagle's delay of small packets would cost two of a client's waits in every command.
+  // Nagle's algorithm would delay every command by two round trips.
   const server = createServer(
     { noDelay: true, keepAlive: true, keepAliveInitialDelay: probeAfterMs },
     admit,
@@ -68,16 +68,16 @@ export function createSshServer<Identity>(options: Options<Identity>) {
     const client: Client = { isServing: () => false, end: () => socket.destroy() }
     clients.add(client)
     socket.once('close', () => clients.delete(client))
-    const leave = () => client.end('Others are waiting')
-    const place = await admission.enter(networkOf(address), leave)
-    if (!place) return refuse(socket, address)
-    if (socket.destroyed) place[Symbol.dispose]()
-    else talk(socket, { address, client, place })
+    const onRevoked = () => client.end('Too many clients are authenticating')
+    const permit = await unauthenticated.acquire(networkOf(address), onRevoked)
+    if (!permit) return refuse(socket, address)
+    if (socket.destroyed) permit[Symbol.dispose]()
+    else serveClient(socket, { address, client, permit })
   }
 
   function refuse(socket: Socket, address: string): void {
-    note({ address }, 'ssh connection refused: too many')
-    if (refused >= refusedMost) {
+    logLimited({ address }, 'ssh connection refused: too many')
+    if (refused >= maxRefused) {
       socket.destroy()
       return
     }
@@ -86,15 +86,15 @@ export function createSshServer<Identity>(options: Options<Identity>) {
       refused -= 1
     })
     socket.end(toDisconnectPacket('Too many connections; try again in a moment'))
-    // What the client has sent is read, so that it gets to read this.
+    // Unread data would reset the connection before the client reads this.
     socket.resume()
     setTimeout(() => socket.destroy(), lingerMs).unref()
   }
 
-  function talk(socket: Socket, { address, client, place }: Admitted): void {
+  function serveClient(socket: Socket, { address, client, permit }: Admitted): void {
     let layer: { receive: (payload: Buffer) => void } | undefined
     let connection: ReturnType<typeof createConnection<Identity>> | undefined
-    let leave = () => {}
+    let releaseQuota = () => {}
 
     const transport = createTransport(socket, {
       hostKey,
@@ -111,37 +111,37 @@ export function createSshServer<Identity>(options: Options<Identity>) {
       tries: settings.sshLoginTries,
       authenticate: (authRequest) => authenticate(authRequest, address),
       onAccepted,
-      onFault: (error) => log.error({ err: error }, 'an SSH client could not be identified'),
+      onError: (error) => log.error({ err: error }, 'SSH authentication failed with an error'),
     })
     layer = userauth
 
     function onAccepted(identity: Identity): void {
       clearTimeout(loginTimer)
-      place[Symbol.dispose]()
+      permit[Symbol.dispose]()
       if (socket.destroyed) return
       const admitted = quota.acquire(nameOf(identity))
       if (typeof admitted === 'string') {
         transport.end(disconnectReasons.tooManyConnections, quotaTexts[admitted])
         return
       }
-      leave = () => admitted[Symbol.dispose]()
+      releaseQuota = () => admitted[Symbol.dispose]()
       connection = createConnection({
         transport,
         identity,
         address,
-        channelsMost: settings.sshChannels,
+        maxChannels: settings.sshChannels,
         idleMs: settings.sshIdleSeconds * 1000,
         flushMs: settings.gitStallSeconds * 1000,
         onIdle: () => {
-          if (isStopping) setTimeout(sendAwayIfIdle, lingerMs).unref()
+          if (isStopping) setTimeout(endIfIdle, lingerMs).unref()
         },
         serve,
       })
       layer = connection
     }
 
-    // A client that has what it came for goes by itself; sent away at once, it would take that for a failure.
-    function sendAwayIfIdle(): void {
+    // A client that is done disconnects by itself; disconnected at once, it would report a failure.
+    function endIfIdle(): void {
       if (!client.isServing()) client.end(stopping)
     }
 
@@ -149,19 +149,19 @@ export function createSshServer<Identity>(options: Options<Identity>) {
     client.end = (why) => transport.end(disconnectReasons.byApplication, why)
     const gone = () => {
       clearTimeout(loginTimer)
-      place[Symbol.dispose]()
+      permit[Symbol.dispose]()
       connection?.abandon()
     }
     socket.once('end', gone)
     socket.once('close', () => {
       gone()
-      leave()
-      if (!connection) note({ address, ...userauth.summary() }, 'ssh login failed')
+      releaseQuota()
+      if (!connection) logLimited({ address, ...userauth.summary() }, 'ssh login failed')
     })
   }
 
   return {
-    /** Starts to listen; the host and port that it got. */
+    /** Starts to listen; returns the host and port. */
     async listen(port: number): Promise<{ host: string; port: number }> {
       const host = settings.sshHost
       await new Promise<void>((resolve, reject) => {
@@ -174,13 +174,13 @@ export function createSshServer<Identity>(options: Options<Identity>) {
           { cause: error },
         )
       })
-      server.on('error', (error) => log.error({ err: error }, 'the SSH server has a fault'))
+      server.on('error', (error) => log.error({ err: error }, 'SSH server error'))
       // A TCP server's address is neither null nor a path once it listens.
       const { address, family, port: got } = server.address() as AddressInfo
       return { host: family === 'IPv6' ? `[${address}]` : address, port: got }
     },
 
-    /** Takes no new clients and ends when the last command does; those that last longer are cut off. */
+    /** Stops accepting clients, and resolves when the last command has ended; after the timeout, commands are cut off. */
     async stop(timeoutMs: number): Promise<void> {
       isStopping = true
       const closed = new Promise<void>((resolve) => server.close(() => resolve()))

@@ -1,4 +1,4 @@
-/** What svc uses of ssh2: its transport (RFC 4253), most of which the package does not document. */
+/** The parts of ssh2 that svc uses: its transport (RFC 4253), most of which is undocumented. */
 declare module 'ssh2/lib/protocol/Protocol.js' {
   export type HostKey = { type: string; getPublicSSH(): Buffer; sign(data: Buffer): Buffer | Error }
 

@@ -29,7 +29,7 @@ const oneWay = {
   mac: [
     'hmac-sha2-256-etm@openssh.com',
     'hmac-sha2-512-etm@openssh.com',
-    // libssh2 before 1.11 has no encrypt-then-MAC. Beside CTR these are sound, too, and CBC is not offered.
+    // For libssh2 before 1.11, which has no encrypt-then-MAC. With CTR these are secure, and CBC is not offered.
     'hmac-sha2-256',
     'hmac-sha2-512',
   ],
@@ -37,29 +37,29 @@ const oneWay = {
   lang: [],
 }
 
-// Far below what each cipher bears (RFC 5647 and RFC 4344, section 3): clients that never exchange keys anew.
+// Far below the limits of each cipher (RFC 5647; RFC 4344, section 3), for clients that never re-key.
 const rekeyAfterBytes = 16 * 1024 ** 3
 const payloadStart = 5
-// Answers that a client does not read: with more than this waiting, no more of its questions are read.
+// With more unread replies than this, no further requests are read.
 const unreadMaxBytes = 128 * 1024
-// More messages than every channel could have waiting for new keys.
-const waitingMost = 10_000
+// More than all channels can have waiting for a key exchange.
+const maxWaiting = 10_000
 
 type Options = {
   hostKey: HostKey
-  /** Names of the signatures that a client's key may make: `server-sig-algs`, RFC 8308, section 3.1. */
+  /** Signature algorithms that clients may use: `server-sig-algs`, RFC 8308, section 3.1. */
   signatureAlgorithms: readonly string[]
-  /** Time in which a client must end an exchange of keys that has begun. */
+  /** How long a key exchange may take. */
   kexTimeoutMs: number
-  /** Takes a message of a layer above. What it throws ends the connection. */
+  /** Receives a message of a higher layer. When it throws, the connection ends. */
   onMessage: (payload: Buffer) => void
-  /** Called when what could not be sent can be. */
+  /** Called when sending is possible again. */
   onReady: () => void
 }
 
 /**
- * The transport layer of a connection that a client opened: RFC 4253, with strict key exchange
- * (OpenSSH PROTOCOL, section 1.10). Whatever is wrong with what a client sends ends its connection.
+ * The transport layer of a client's connection: RFC 4253, with strict key exchange
+ * (OpenSSH PROTOCOL, section 1.10). Any protocol violation ends the connection.
  */
 export function createTransport(socket: Socket, options: Options) {
   const waiting: Buffer[][] = []
@@ -120,7 +120,7 @@ export function createTransport(socket: Socket, options: Options) {
     }
   }
 
-  // ssh2 reads the identification right only if it comes in one piece.
+  // ssh2 needs the identification in one piece.
   function completeHeading(bytes: Buffer): Buffer | undefined {
     heading = Buffer.concat([heading ?? Buffer.alloc(0), bytes])
     const lineEnd = heading.indexOf('\n')
@@ -144,14 +144,14 @@ export function createTransport(socket: Socket, options: Options) {
     clearTimeout(kexTimer)
     kexTimer = undefined
     bytesWithKeys = 0
-    // It must be the first message after the keys: RFC 8308, section 2.4.
+    // Must be the first message after the key exchange: RFC 8308, section 2.4.
     if (isFirstKex && takesExtInfo) announceSignatures()
     isFirstKex = false
     for (const parts of waiting.splice(0)) encrypt(parts)
     ready()
   }
 
-  // What ssh2 would say of signatures names SHA-1 and lacks a comma.
+  // Suppresses ssh2's own list of signature algorithms, which includes SHA-1 and lacks a comma.
   function holdBackExtInfo(): void {
     const next = protocol._decipher._onPayload
     protocol._decipher._onPayload = (payload) => {
@@ -172,8 +172,8 @@ export function createTransport(socket: Socket, options: Options) {
   function send(...parts: Buffer[]): void {
     if (isOver) return
     if (!isExchangingKeys()) encrypt(parts)
-    else if (waiting.length < waitingMost) waiting.push(parts)
-    else end(disconnectReasons.protocolError, 'Too much is asked amid an exchange of keys')
+    else if (waiting.length < maxWaiting) waiting.push(parts)
+    else end(disconnectReasons.protocolError, 'Too many requests during a key exchange')
   }
 
   function encrypt(parts: Buffer[]): void {
@@ -199,7 +199,7 @@ export function createTransport(socket: Socket, options: Options) {
     protocol.rekey()
   }
 
-  // A packet is written in pieces, and messages often come together.
+  // A packet is written in pieces, and messages often follow each other: they are sent together.
   function write(bytes: Buffer): void {
     if (socket.destroyed || socket.writableEnded) return
     if (!isCorked) {
@@ -223,7 +223,7 @@ export function createTransport(socket: Socket, options: Options) {
 
   function end(reason: number, description: string): void {
     if (isOver) return
-    // Not held back by an exchange of keys: nothing comes after it.
+    // Sent even during a key exchange, because nothing follows it.
     encrypt([message(messages.disconnect, reason, description, '')])
     close()
   }
@@ -232,29 +232,29 @@ export function createTransport(socket: Socket, options: Options) {
     if (isOver) return
     isOver = true
     socket.off('data', receive)
-    // What it still sends is not read; a client that does not read either is not waited for.
+    // Further input is not read, and a client that does not read is not waited for.
     socket.end()
     setTimeout(() => {
       if (socket.writableLength === 0) socket.destroy()
-    }, goodbyeMs).unref()
+    }, flushMs).unref()
     setTimeout(() => socket.destroy(), lingerMs).unref()
   }
 
   return {
-    /** Sends a message, given in parts; while keys are exchanged it waits. */
+    /** Sends a message, given in parts; delayed during a key exchange. */
     send,
 
-    /** Whether more should not be sent yet; `onReady` is called when it should. */
+    /** Whether senders should wait for `onReady`. */
     isBusy,
 
-    /** Identifies the connection in what clients sign: RFC 4252, section 7. */
+    /** The session identifier that clients sign: RFC 4252, section 7. */
     sessionId: () => protocol._kex?.sessionID ?? Buffer.alloc(0),
 
-    /** Says why, and closes the connection. */
+    /** Sends the reason and closes the connection. */
     end,
   }
 }
 
-// What has been handed to the system reaches the client by itself.
-const goodbyeMs = 500
+// How long data that the kernel has accepted may take to be sent.
+const flushMs = 500
 const lingerMs = 5000

@@ -1,61 +1,63 @@
 type Options = {
-  /** How many clients of one address may be authenticating at once. */
+  /** Limit of unauthenticated clients per address. */
   perAddress: number
-  /** The same of all addresses. */
+  /** Limit over all addresses. */
   overall: number
 }
 
-type Admission = { address: string; since: number; leave: () => void }
-type Waiter = Admission & { settle: (place: Disposable | undefined) => void }
+type Admission = { address: string; since: number; onRevoked: () => void }
+type Waiter = Admission & { settle: (admission: Disposable | undefined) => void }
 
-// A login takes a fraction of this, so in a burst of them places are free again soon.
+// A login takes a fraction of this, so permits are soon free again in a burst.
 const waitMs = 3000
-const waitersPerPlace = 4
-// Whoever has had this long, and has not authenticated, makes room when there is none left.
+const waitersPerPermit = 4
+// A client that has not authenticated within this time may be disconnected in favor of another.
 const patienceMs = 1000
 
 /**
- * The places for clients that have not authenticated yet. A burst of clients waits a little for them.
- * When they are all taken, an address that has many makes room for one that has fewer.
+ * Limits unauthenticated clients. A burst waits briefly for permits. When all are taken, the oldest client of the
+ * address with the most clients is disconnected in favor of an address with fewer.
  */
 export function createUnauthenticatedLimit({ perAddress, overall }: Options) {
-  const places = createCrowd<Admission>()
-  const waiters = createCrowd<Waiter>()
+  const admitted = createMembers<Admission>()
+  const waiters = createMembers<Waiter>()
 
-  function tryEnter(wanted: Admission): Disposable | undefined {
-    if (places.from(wanted.address) >= perAddress) return undefined
-    if (places.size() >= overall && !makeWorkspace(wanted.address)) return undefined
-    const place = { ...wanted, since: performance.now() }
-    places.add(place)
-    return { [Symbol.dispose]: () => release(place) }
+  function tryAcquire(wanted: Admission): Disposable | undefined {
+    if (admitted.from(wanted.address) >= perAddress) return undefined
+    if (admitted.size() >= overall && !evictFor(wanted.address)) return undefined
+    const admission = { ...wanted, since: performance.now() }
+    admitted.add(admission)
+    return { [Symbol.dispose]: () => release(admission) }
   }
 
-  function makeWorkspace(address: string): boolean {
-    const isPatient = (place: Admission) => performance.now() - place.since >= patienceMs
-    const oldest = places.first()
-    const victim = places.ofLargest(address) ?? (oldest && isPatient(oldest) ? oldest : undefined)
+  function evictFor(address: string): boolean {
+    const isReplaceable = (admission: Admission) =>
+      performance.now() - admission.since >= patienceMs
+    const oldest = admitted.first()
+    const victim =
+      admitted.ofLargest(address) ?? (oldest && isReplaceable(oldest) ? oldest : undefined)
     if (!victim) return false
-    places.remove(victim)
-    victim.leave()
+    admitted.remove(victim)
+    victim.onRevoked()
     return true
   }
 
-  function release(place: Admission): void {
-    if (!places.remove(place)) return
+  function release(admission: Admission): void {
+    if (!admitted.remove(admission)) return
     for (const waiter of waiters.all()) {
-      if (places.size() >= overall) return
-      retries(waiter)
+      if (admitted.size() >= overall) return
+      retry(waiter)
     }
   }
 
-  function retries(waiter: Waiter): void {
-    const entered = tryEnter(waiter)
+  function retry(waiter: Waiter): void {
+    const entered = tryAcquire(waiter)
     if (entered) waiter.settle(entered)
   }
 
-  function mayWait(address: string): boolean {
-    if (waiters.from(address) >= perAddress * waitersPerPlace) return false
-    if (waiters.size() < overall * waitersPerPlace) return true
+  function mayQueue(address: string): boolean {
+    if (waiters.from(address) >= perAddress * waitersPerPermit) return false
+    if (waiters.size() < overall * waitersPerPermit) return true
     const victim = waiters.ofLargest(address)
     victim?.settle(undefined)
     return victim !== undefined
@@ -63,24 +65,24 @@ export function createUnauthenticatedLimit({ perAddress, overall }: Options) {
 
   return {
     /**
-     * Waits for a place, which is given up by disposing of it; undefined when none is free in time.
-     * `leave` is called when the place is taken away again.
+     * Waits for a permit, released by disposing of it; undefined when none is free in time.
+     * `onRevoked` is called when the permit is taken back for another client.
      */
-    enter(address: string, leave: () => void): Promise<Disposable | undefined> {
-      const wanted = { address, since: performance.now(), leave }
-      const entered = tryEnter(wanted)
-      if (entered || !mayWait(address)) return Promise.resolve(entered)
+    acquire(address: string, onRevoked: () => void): Promise<Disposable | undefined> {
+      const wanted = { address, since: performance.now(), onRevoked }
+      const entered = tryAcquire(wanted)
+      if (entered || !mayQueue(address)) return Promise.resolve(entered)
       return new Promise((resolve) => {
         const late = setTimeout(() => waiter.settle(undefined), waitMs)
-        // Those that are in by now will by then have had the time that they are given.
-        const again = setTimeout(() => retries(waiter), patienceMs)
+        // By then, the clients that have permits now may be disconnected.
+        const again = setTimeout(() => retry(waiter), patienceMs)
         const waiter: Waiter = {
           ...wanted,
-          settle(place) {
+          settle(admission) {
             clearTimeout(late)
             clearTimeout(again)
             waiters.remove(waiter)
-            resolve(place)
+            resolve(admission)
           },
         }
         waiters.add(waiter)
@@ -89,8 +91,8 @@ export function createUnauthenticatedLimit({ perAddress, overall }: Options) {
   }
 }
 
-/** Members in the order in which they came, and by address. */
-function createCrowd<Member extends { address: string }>() {
+/** Members in order of arrival, and by address. */
+function createMembers<Member extends { address: string }>() {
   const members = new Set<Member>()
   const byAddress = new Map<string, Set<Member>>()
 
@@ -102,7 +104,7 @@ function createCrowd<Member extends { address: string }>() {
     all: () => members.values(),
     first: () => members.values().next().value,
 
-    /** The oldest of the address with most members, if that has at least two more than another. */
+    /** The oldest member of the address with the most, if that has at least two more than `other`. */
     ofLargest(other: string): Member | undefined {
       let largest: Set<Member> | undefined
       for (const group of byAddress.values()) {
@@ -118,7 +120,7 @@ function createCrowd<Member extends { address: string }>() {
       byAddress.set(member.address, group.add(member))
     },
 
-    /** Says whether it was there. */
+    /** Returns whether it was a member. */
     remove(member: Member): boolean {
       const group = byAddress.get(member.address)
       group?.delete(member)

@@ -5,41 +5,41 @@ import { fitsAlgorithm, verifySignature } from './signature.ts'
 import type { Transport } from './transport.ts'
 import { createReader, message, writeString } from './wire.ts'
 
-/** Whoever asks to be let in: a user name, and a key whose private half the client has been seen to hold. */
+/** An authentication attempt: a user name, and a key whose private key the client has proven to hold. */
 export type AuthRequest = {
   username: string
-  /** The public key in wire form; undefined for a client that names none. */
+  /** The public key in wire format; undefined when the client named none. */
   key: Buffer | undefined
 }
 
 export type AuthResult<Identity> = {
-  /** Undefined for a claim that is refused. */
+  /** Undefined when the attempt is refused. */
   identity: Identity | undefined
-  /** Shown to the person whose claim is refused. */
+  /** Shown to the user when the attempt is refused. */
   notice?: string
 }
 
 type Options<Identity> = {
   transport: Transport
-  /** Failed attempts after which a client is sent away. */
+  /** Failed attempts after which a client is disconnected. */
   tries: number
   authenticate: (authRequest: AuthRequest) => Promise<AuthResult<Identity>>
   onAccepted: (identity: Identity) => void
-  /** Called with what `decide` failed with. */
-  onFault: (error: unknown) => void
+  /** Called with an error of `authenticate`. */
+  onError: (error: unknown) => void
 }
 
 const queueLength = 10
-// Keys asked about that would be accepted do not count as tries, but nobody has this many.
-const requestsMost = 50
+// Queries for acceptable keys are not failed attempts, but need a limit.
+const maxRequests = 50
 const userMaxLength = 100
 
 /**
- * Authentication with public keys: RFC 4252, with RFC 8332. Identity comes of a request whose signature
- * is right, in that request alone; that a key was asked about before, or accepted, means nothing.
+ * Public key authentication: RFC 4252, with RFC 8332. Only a request with a valid signature establishes an identity;
+ * earlier queries about keys have no effect.
  */
 export function createUserauth<Identity>(options: Options<Identity>) {
-  const { transport, tries, authenticate, onAccepted, onFault } = options
+  const { transport, tries, authenticate, onAccepted, onError } = options
   const queue: Buffer[] = []
   const shown = new Set<string>()
   let isServiceAccepted = false
@@ -56,25 +56,26 @@ export function createUserauth<Identity>(options: Options<Identity>) {
         acceptService(createReader(payload, 1).text())
         return
       case messages.userauthRequest:
-        if (!isServiceAccepted || queue.length >= queueLength) throw new Error('Not expected here.')
+        if (!isServiceAccepted || queue.length >= queueLength)
+          throw new Error('Unexpected request.')
         queue.push(payload)
         void work()
         return
       default:
-        throw new Error('Not before authentication.')
+        throw new Error('Authentication is required first.')
     }
   }
 
   function acceptService(name: string): void {
     if (name !== 'ssh-userauth') {
-      transport.end(disconnectReasons.serviceNotAvailable, 'There is no such service')
+      transport.end(disconnectReasons.serviceNotAvailable, 'Unknown service')
       return
     }
     isServiceAccepted = true
     transport.send(message(messages.serviceAccept, name))
   }
 
-  // One after another, though a client may send several at once.
+  // Requests are processed one at a time; a client may send several.
   async function work(): Promise<void> {
     if (isBusy) return
     isBusy = true
@@ -87,8 +88,8 @@ export function createUserauth<Identity>(options: Options<Identity>) {
           'The request for authentication is malformed',
         )
       } else {
-        transport.end(disconnectReasons.byApplication, 'The server cannot tell who you are now')
-        onFault(error)
+        transport.end(disconnectReasons.byApplication, 'Authentication is not possible now')
+        onError(error)
       }
     }
     isBusy = false
@@ -105,12 +106,12 @@ export function createUserauth<Identity>(options: Options<Identity>) {
       : { identity: undefined }
     if (authResult.identity === undefined) {
       if (authResult.notice !== undefined) show(authResult.notice)
-      // Clients begin with "none" to learn what there is.
+      // Clients send "none" first, to get the list of methods.
       if (!isNone) failures += 1
       if (request.key.length > 0) refused.add(fingerprintOf(request.key))
       return refuse()
     }
-    if (request.signature === undefined && !isNone && requests < requestsMost) {
+    if (request.signature === undefined && !isNone && requests < maxRequests) {
       transport.send(message(messages.userauthPkOk, request.algorithm, request.key))
       return
     }
@@ -121,7 +122,7 @@ export function createUserauth<Identity>(options: Options<Identity>) {
   }
 
   function refuse(): void {
-    if (failures < tries && requests < requestsMost) {
+    if (failures < tries && requests < maxRequests) {
       transport.send(message(messages.userauthFailure, 'publickey', false))
       return
     }
@@ -135,14 +136,14 @@ export function createUserauth<Identity>(options: Options<Identity>) {
     transport.send(message(messages.userauthBanner, `${notice}\r\n`, ''))
   }
 
-  // What a client claims and may claim: nothing that is signed wrongly, or of a method that is not served.
+  // Undefined for an invalid signature, and for a method that is not supported.
   function toAuthRequest(request: Request, payload: Buffer): AuthRequest | undefined {
     const { username, method, key, algorithm, signature } = request
     if (method === 'none') return { username, key: undefined }
     if (method !== 'publickey' || !fitsAlgorithm(typeOf(key), algorithm)) return undefined
     if (signature === undefined) return { username, key }
-    const asked = payload.subarray(0, request.signedBytes)
-    const data = Buffer.concat([writeString(transport.sessionId()), asked])
+    const signedRequest = payload.subarray(0, request.signedBytes)
+    const data = Buffer.concat([writeString(transport.sessionId()), signedRequest])
     const isRight = verifySignature({ blob: key, algorithm, signature, data })
     return isRight ? { username, key } : undefined
   }
@@ -150,7 +151,7 @@ export function createUserauth<Identity>(options: Options<Identity>) {
   return {
     receive,
 
-    /** What was tried, for the log: as whom, and with which keys that were refused. */
+    /** The attempted user name and refused keys, for the log. */
     summary: () => ({ user, refusedKeys: [...refused] }),
   }
 }
@@ -163,7 +164,7 @@ function readRequest(payload: Buffer) {
   const username = reader.text()
   const service = reader.text()
   const method = reader.text()
-  if (service !== 'ssh-connection') throw new RangeError('There is no such service.')
+  if (service !== 'ssh-connection') throw new RangeError('Unknown service.')
   const none = { username, method, key: Buffer.alloc(0), algorithm: '', signedBytes: 0 }
   if (method !== 'publickey') return { ...none, signature: undefined }
   const isSigned = reader.boolean()

@@ -1,9 +1,9 @@
-/** Reads the data types of the SSH protocol, one after the other. */
+/** Reads the data types of the SSH protocol in sequence. */
 export type WireReader = ReturnType<typeof createReader>
 
 /**
- * A reader of the data types of RFC 4251, section 5. What it hands out shares the buffer's memory.
- * Each of its methods throws a RangeError when the bytes end too early or are not of its type.
+ * Creates a reader of the data types of RFC 4251, section 5. Results share the buffer's memory.
+ * Methods throw a RangeError when the bytes end too early or are not of the type.
  */
 export function createReader(buffer: Buffer, start = 0) {
   let offset = start
@@ -25,24 +25,24 @@ export function createReader(buffer: Buffer, start = 0) {
     boolean: () => byte() !== 0,
     /** A string that is text. */
     text: () => string().toString('utf8'),
-    /** A number above 0 in its shortest form, as big-endian bytes without a leading zero. */
+    /** A positive number in its shortest form, as big-endian bytes without a leading zero. */
     positiveMpint(): Buffer {
       const bytes = string()
       const [first = 0, second = 0] = bytes
       if (first > 0 && first < 0x80) return bytes
       if (first === 0 && second >= 0x80) return bytes.subarray(1)
-      throw new RangeError('This is no positive number in its shortest form.')
+      throw new RangeError('This is not a positive number in its shortest form.')
     },
     /** The names of a name-list. */
     names: () => string().toString('latin1').split(','),
-    /** Where the next value begins. */
+    /** The offset of the next value. */
     position: () => offset,
-    /** All that has not been read yet. */
+    /** The remaining bytes. */
     rest: () => take(buffer.length - offset),
     atEnd: () => offset === buffer.length,
-    /** Throws when something has not been read yet. */
+    /** Throws when bytes remain. */
     assertEnd(): void {
-      if (offset !== buffer.length) throw new RangeError('More follows than there should be.')
+      if (offset !== buffer.length) throw new RangeError('There is data after the last field.')
     },
   }
 }
@@ -58,7 +58,7 @@ export function writeString(value: string | Uint8Array): Buffer {
   return Buffer.concat([writeUint32(bytes.length), bytes])
 }
 
-/** An mpint of a number that is not negative, given as big-endian bytes. */
+/** An mpint of a non-negative number, given as big-endian bytes. */
 export function writeMpint(bytes: Uint8Array): Buffer {
   const start = bytes.findIndex((byte) => byte !== 0)
   const digits = start === -1 ? Buffer.alloc(0) : bytes.subarray(start)

@@ -77,7 +77,7 @@ test('when too many in all are about to authenticate, the one who has had longes
   const sentAway = text(oldest)
   const other = await open(service, '127.0.0.3')
   const known = await connectAsAnonymous(service.sshPort)
-  assert.match(await sentAway, /Others are waiting/)
+  assert.match(await sentAway, /Too many clients are authenticating/)
   await known.openSession()
   const another = await open(service)
   for (const one of [other, known.socket, another]) one.destroy()
@@ -119,13 +119,13 @@ test('a connection on which nothing runs is closed, one with a clone that runs i
   for (let times = 0; times < 2; times++) {
     const idle = await connectAsAnonymous(service.sshPort)
     if (times > 0) await idle.openSession()
-    assert.match(String(await idle.next(messages.disconnect)), /Nothing happened for too long/)
+    assert.match(String(await idle.next(messages.disconnect)), /idle for too long/)
     await idle.closed
   }
   busy.send(message(messages.channelData, channel, Buffer.from('0000')))
   assert.match(String(await busy.next(messages.channelRequest)), /exit-status/)
   // It counts from when the last command ended.
-  assert.match(String(await busy.next(messages.disconnect)), /Nothing happened for too long/)
+  assert.match(String(await busy.next(messages.disconnect)), /idle for too long/)
 })
 
 test('SVC_SSH_PORT=off leaves SSH out', async () => {

@@ -61,7 +61,7 @@ describe('what the real ssh asks for beyond commands', { skip: without('openssh'
     const { port } = target.address() as AddressInfo
     const through = await ada.ssh('', '-W', `127.0.0.1:${port}`)
     assert.deepEqual([through.exitCode, through.stdout], [255, ''])
-    assert.match(through.stderr, /administratively prohibited: Nothing is forwarded here/)
+    assert.match(through.stderr, /administratively prohibited: Forwarding is not supported/)
     const back = await ada.ssh('whoami', '-R', `0:127.0.0.1:${port}`)
     assert.match(back.stderr, /remote port forwarding failed|remote forward/)
     const strict = await ada.ssh('whoami', '-R', '0:127.0.0.1:9', '-o', 'ExitOnForwardFailure=yes')
