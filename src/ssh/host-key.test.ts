@@ -47,7 +47,7 @@ test('keys of OpenSSH are read', { skip: without('openssh') }, async () => {
   assert.equal(key.getPublicSSH().toString('base64'), blob)
 })
 
-test('a file that is not such a key is reported and left unchanged', {
+test('an invalid key file is reported and kept', {
   skip: without('openssh'),
 }, async () => {
   const make: (() => unknown)[] = [

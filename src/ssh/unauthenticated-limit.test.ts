@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createUnauthenticatedLimit } from './unauthenticated-limit.ts'
 
-test('an address with many places makes room for one with fewer, its oldest first', async () => {
+test('an address with many clients yields its oldest to one with fewer', async () => {
   const limit = createUnauthenticatedLimit({ perAddress: 3, overall: 6 })
   const left: string[] = []
   const acquire = (address: string, name: string) => limit.acquire(address, () => left.push(name))
@@ -14,7 +14,7 @@ test('an address with many places makes room for one with fewer, its oldest firs
   assert.deepEqual(left, ['a1', 'b1'])
 })
 
-test('an address that has all that it may waits, and is refused when its part of the waiting room is full', async () => {
+test('an address at its limit queues, and is rejected when its share of the queue is full', async () => {
   const limit = createUnauthenticatedLimit({ perAddress: 1, overall: 100 })
   const first = await limit.acquire('a', () => {})
   const waiting = Array.from({ length: 4 }, () => limit.acquire('a', () => {}))
@@ -30,7 +30,7 @@ test('an address that has all that it may waits, and is refused when its part of
   await Promise.all(waiting)
 })
 
-test('a full waiting room makes room for an address that has fewer in it', async () => {
+test('a full queue yields to an address with fewer clients in it', async () => {
   const limit = createUnauthenticatedLimit({ perAddress: 2, overall: 2 })
   for (let times = 0; times < 2; times++) await limit.acquire('a', () => {})
   const ofA = Array.from({ length: 8 }, () => limit.acquire('a', () => {}))
