@@ -21,12 +21,8 @@ export async function within<T>(
   toTimeoutError = () => new Error(`no response within ${milliseconds / 1000} s`),
 ): Promise<T> {
   const { promise, reject } = Promise.withResolvers<never>()
-  const timer = setTimeout(() => reject(toTimeoutError()), milliseconds)
-  try {
-    return await Promise.race([work, promise])
-  } finally {
-    clearTimeout(timer)
-  }
+  using _timer = setTimeout(() => reject(toTimeoutError()), milliseconds)
+  return await Promise.race([work, promise])
 }
 
 /** Waits; rejects with the signal's reason when it is aborted. */

@@ -54,12 +54,11 @@ export function createNotifier() {
     waiting.set(name, all.add(resolve))
     return {
       async within(milliseconds: number, signal: AbortSignal): Promise<void> {
-        const timer = setTimeout(resolve, milliseconds)
+        using _timer = setTimeout(resolve, milliseconds)
         const onAbort = () => resolve()
         signal.addEventListener('abort', onAbort)
         await promise
         signal.removeEventListener('abort', onAbort)
-        clearTimeout(timer)
       },
       unsubscribe(): void {
         all.delete(resolve)

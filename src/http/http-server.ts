@@ -280,12 +280,11 @@ export function createHttpServer(options: Options) {
     /** Stops accepting connections and waits for running requests, which are cut off after the timeout. */
     async stop(timeoutMs: number): Promise<void> {
       stopping.abort()
-      const timer = setTimeout(() => {
+      using _cutOff = setTimeout(() => {
         openRequests.abortAll()
         app.server.closeAllConnections()
       }, timeoutMs)
       await app.close()
-      clearTimeout(timer)
     },
   }
 }

@@ -34,7 +34,7 @@ export async function connectPinned(destination: Destination): Promise<Socket> {
     : connectTcp(where)
   socket.setNoDelay(true)
   const { promise, resolve, reject } = Promise.withResolvers<void>()
-  const timer = setTimeout(() => reject(new ConnectTimeoutError()), timeoutMs)
+  using _timer = setTimeout(() => reject(new ConnectTimeoutError()), timeoutMs)
   socket.once(isTls ? 'secureConnect' : 'connect', resolve)
   socket.once('error', reject)
   socket.once('close', () => reject(new Error('The connection was closed.')))
@@ -45,7 +45,5 @@ export async function connectPinned(destination: Destination): Promise<Socket> {
   } catch (error) {
     socket.on('error', () => {}).destroy()
     throw error
-  } finally {
-    clearTimeout(timer)
   }
 }

@@ -292,13 +292,12 @@ export function createImports(dependencies: Dependencies): Imports {
 
     async stop(timeoutMs) {
       closing.abort()
-      const timer = setTimeout(() => {
+      using _cutOff = setTimeout(() => {
         stopping.abort(
           importFailed('The import was interrupted because the service stopped. Start it again.'),
         )
       }, timeoutMs)
       await Promise.all(running.values())
-      clearTimeout(timer)
     },
   }
 }

@@ -134,9 +134,8 @@ export function describeFault(error: unknown): string {
 async function toRefusal(response: http.IncomingMessage): Promise<RefusedRequestError> {
   const { statusCode: status = 0, headers } = response
   const isOfService = /^application\/problem\+json/i.test(headers['content-type'] ?? '')
-  const timer = setTimeout(() => response.destroy(), faultWaitMs)
+  using _timer = setTimeout(() => response.destroy(), faultWaitMs)
   const text = await collect(response, faultMaxBytes).catch(() => '')
-  clearTimeout(timer)
   const seconds = Number(headers['retry-after'])
   const detail =
     (isOfService && detailOf(text)) ||

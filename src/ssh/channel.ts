@@ -1,4 +1,5 @@
 import { Writable } from 'node:stream'
+import { within } from '../base/timeouts.ts'
 import { messages } from './messages.ts'
 import { createReceiveBuffer } from './receive-buffer.ts'
 import type { Transport } from './transport.ts'
@@ -130,7 +131,11 @@ export function createChannel({ transport, remoteId, ...remote }: Options) {
     /** Sends pending output and the exit code, and closes the channel; false when that takes too long. */
     async exit(code: number, timeoutMs: number): Promise<boolean> {
       const sent = Promise.all([flushed(this.errors), flushed(this.output)])
-      if (!(await within(timeoutMs, sent))) return false
+      const isSent = await within(timeoutMs, sent).then(
+        () => true,
+        () => false,
+      )
+      if (!isSent) return false
       if (isClosed) return true
       isClosed = true
       transport.send(message(messages.channelEof, remoteId))
@@ -139,16 +144,6 @@ export function createChannel({ transport, remoteId, ...remote }: Options) {
       return true
     },
   }
-}
-
-async function within(timeoutMs: number, work: Promise<unknown>): Promise<boolean> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<boolean>((resolve) => {
-    timer = setTimeout(() => resolve(false), timeoutMs)
-  })
-  const isDone = await Promise.race([work.then(() => true), late])
-  clearTimeout(timer)
-  return isDone
 }
 
 function flushed(output: Writable): Promise<void> {

@@ -185,11 +185,10 @@ export function createSshServer<Identity>(options: Options<Identity>) {
       isStopping = true
       const closed = new Promise<void>((resolve) => server.close(() => resolve()))
       for (const client of clients) if (!client.isServing()) client.end(stopping)
-      const timer = setTimeout(() => {
+      using _cutOff = setTimeout(() => {
         for (const client of clients) client.end(stopping)
       }, timeoutMs)
       await closed
-      clearTimeout(timer)
     },
   }
 }

@@ -262,9 +262,8 @@ export function createDeliveryLoop(dependencies: Dependencies) {
     async [Symbol.asyncDispose]() {
       listening[Symbol.dispose]()
       await poller[Symbol.asyncDispose]()
-      const cutting = setTimeout(() => stopping.abort(new Error('The server stops.')), stopMs)
+      using _cutOff = setTimeout(() => stopping.abort(new Error('The server stops.')), stopMs)
       await deliveries.settled()
-      clearTimeout(cutting)
       await connections[Symbol.asyncDispose]()
     },
   }

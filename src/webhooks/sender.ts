@@ -70,7 +70,7 @@ export function createSender(dependencies: Dependencies) {
       const startedAt = clock.now()
       const startedMs = performance.now()
       const timeout = new AbortController()
-      const timer = setTimeout(() => timeout.abort(new AttemptTimeoutError()), attemptTimeoutMs)
+      using _timer = setTimeout(() => timeout.abort(new AttemptTimeoutError()), attemptTimeoutMs)
       const signal = AbortSignal.any([stopSignal, timeout.signal])
       const duration = () => Math.round(performance.now() - startedMs)
       const requestHeaders = toRecordedRequest(request.headers)
@@ -100,8 +100,6 @@ export function createSender(dependencies: Dependencies) {
           fault: attemptError(timeout.signal.aborted ? timeout.signal.reason : error, hostname),
           retryAfterMs: undefined,
         }
-      } finally {
-        clearTimeout(timer)
       }
     },
   }

@@ -107,9 +107,8 @@ export function createRunnerProcess(options: Options): RunnerProcess {
       if (!current) return
       const { child, ended } = current
       child.kill('SIGTERM')
-      const timer = setTimeout(() => child.kill('SIGKILL'), timeoutMs + killAfterMs)
+      using _kill = setTimeout(() => child.kill('SIGKILL'), timeoutMs + killAfterMs)
       await ended
-      clearTimeout(timer)
     },
 
     abandon() {

@@ -154,9 +154,8 @@ export async function startSshProcess(options: Options): Promise<SshProcess> {
     void pinging?.[Symbol.asyncDispose]()
     const { child, ended } = current
     if (child.connected) child.disconnect()
-    const timer = setTimeout(() => child.kill('SIGKILL'), exitWaitMs)
+    using _kill = setTimeout(() => child.kill('SIGKILL'), exitWaitMs)
     await ended
-    clearTimeout(timer)
     await cleanUp()
   }
 
@@ -167,12 +166,11 @@ export async function startSshProcess(options: Options): Promise<SshProcess> {
     async stop(timeoutMs) {
       isStopping = true
       const { child, theirs } = current
-      const timer = setTimeout(() => child.kill('SIGKILL'), timeoutMs + exitWaitMs)
+      using _kill = setTimeout(() => child.kill('SIGKILL'), timeoutMs + exitWaitMs)
       await theirs.stop(timeoutMs).catch(async (error) => {
         log.error({ err: error }, 'ssh process did not stop cleanly')
         await cleanUp()
       })
-      clearTimeout(timer)
     },
 
     end,

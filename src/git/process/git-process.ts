@@ -300,9 +300,8 @@ function splitProgress(onErrorOutput: (text: string) => void, onProgress: (line:
 
 async function endGroup(pid: number | undefined, ended: Promise<Ended>): Promise<void> {
   killGroup(pid, 'SIGTERM')
-  const timer = setTimeout(() => killGroup(pid, 'SIGKILL'), killAfterMs)
+  using _kill = setTimeout(() => killGroup(pid, 'SIGKILL'), killAfterMs)
   await ended.catch(() => {})
-  clearTimeout(timer)
 }
 
 function asVariables(config: Record<string, string>): Record<string, string> {

@@ -213,8 +213,8 @@ export function createSpawnHelper({ owner, path, environment, log }: Options): S
     waiting.push(pending)
     wake().catch((error) => pending.reject(error))
     // A helper that does not respond is killed, and replaced on demand.
-    const timer = setTimeout(() => current?.kill('SIGKILL'), preforkTimeoutMs)
-    return pending.promise.finally(() => clearTimeout(timer))
+    using _kill = setTimeout(() => current?.kill('SIGKILL'), preforkTimeoutMs)
+    return await pending.promise
   }
 
   return {
@@ -228,9 +228,8 @@ export function createSpawnHelper({ owner, path, environment, log }: Options): S
       const child = current
       if (!child) return
       child.stdin?.destroy()
-      const timer = setTimeout(() => child.kill('SIGKILL'), exitWithinMs)
+      using _kill = setTimeout(() => child.kill('SIGKILL'), exitWithinMs)
       if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
-      clearTimeout(timer)
     },
   }
 }
