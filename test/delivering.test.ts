@@ -55,7 +55,7 @@ onEachDatabase((fresh, engine) => {
     }
   })
 
-  test('a failure is tried again by the schedule, with the same id and bytes, until it is taken', async () => {
+  test('a failed delivery is retried by the schedule, with the same id and bytes, until it succeeds', async () => {
     await using site = await openSite()
     const { db, receiver, clock, webhookId } = site
     receiver.answerWith((_received, response) => response.writeHead(500).end('out of order'))
@@ -106,7 +106,7 @@ onEachDatabase((fresh, engine) => {
     }
   })
 
-  test('after the last attempt a delivery has failed', async () => {
+  test('a delivery fails after its last attempt', async () => {
     await using site = await openSite()
     const { db, receiver } = site
     receiver.answerWith((_received, response) => response.writeHead(302, { location: '/x' }).end())
@@ -120,7 +120,7 @@ onEachDatabase((fresh, engine) => {
     assert.equal(receiver.received.length, 2)
   })
 
-  test('410 ends the retries, and Retry-After puts them off', async () => {
+  test('410 ends the retries, and Retry-After delays them', async () => {
     await using site = await openSite()
     const { db, receiver, clock } = site
     receiver.answerWith(({ headers }, response) => {
@@ -135,7 +135,7 @@ onEachDatabase((fresh, engine) => {
     assert.deepEqual([busy?.status, busy?.dueAt], ['pending', clock.now() + 2 * hour])
   })
 
-  test('an attempt that was asked for while one is under way is made right after it', async () => {
+  test('an attempt requested during another one is made right after it', async () => {
     await using site = await openSite()
     const { db, receiver, webhookId } = site
     const answers: (() => void)[] = []
@@ -157,7 +157,7 @@ onEachDatabase((fresh, engine) => {
     )
   })
 
-  test('a webhook that has failed for five days is disabled, and what waits for it has failed', async () => {
+  test('a webhook that has failed for five days is disabled, and its pending deliveries fail', async () => {
     await using site = await openSite({ failingSince: 1000 })
     const { db, receiver, clock, webhookId } = site
     clock.advance(5 * day)
@@ -198,7 +198,7 @@ onEachDatabase((fresh, engine) => {
     assert.equal((await webhookOf(db, webhookId)).isEnabled, 0)
   })
 
-  test('the fault of the server is tried again, and is not held against the receiver', async () => {
+  test('an error of the server is retried, and does not affect the health of the webhook', async () => {
     await using site = await openSite()
     const { db, clock, receiver } = site
     let isBroken = true
@@ -221,7 +221,7 @@ onEachDatabase((fresh, engine) => {
     assert.equal(receiver.received.length, 1)
   })
 
-  test('what would tell of nothing any more has failed, and nothing is sent', async () => {
+  test('a delivery whose event no longer exists fails without a request', async () => {
     await using site = await openSite()
     const { db, receiver } = site
     await using loop = startDelivering(db, { ...site, compose: async () => undefined })
@@ -248,7 +248,7 @@ onEachDatabase((fresh, engine) => {
     assert.equal(receiver.received.length, 200)
   })
 
-  test('what a killed server had is delivered after its next start, and what another has is left to it', async () => {
+  test('leases of a killed server are released at its next start, and those of others are not', async () => {
     await using site = await openSite()
     const { db, receiver, clock, webhookId } = site
     await publishPushes(db, site.repositoryId, 2, site.clock.now())
@@ -268,7 +268,7 @@ onEachDatabase((fresh, engine) => {
     assert.equal(receiver.received.length, 2)
   })
 
-  test('an attempt that a stop cuts off is given back, and does not count', async () => {
+  test('an attempt that a stop aborts is released, and does not count', async () => {
     await using site = await openSite()
     const { db, receiver } = site
     receiver.answerWith(() => {})
@@ -286,7 +286,7 @@ onEachDatabase((fresh, engine) => {
     assert.deepEqual(receiver.received[0]?.body, receiver.received[1]?.body)
   })
 
-  test('an attempt that ends soon is waited for at a stop', async () => {
+  test('a stop waits for an attempt that ends soon', async () => {
     await using site = await openSite()
     const { db, receiver } = site
     const { promise, resolve } = Promise.withResolvers<() => void>()
@@ -304,7 +304,7 @@ onEachDatabase((fresh, engine) => {
     )
   })
 
-  test('of a delivery that is deleted meanwhile nothing is recorded, and the others are', async () => {
+  test('nothing is recorded for a delivery that is deleted meanwhile', async () => {
     await using site = await openSite()
     const { db, receiver } = site
     receiver.answerWith(({ headers }, response) => {
@@ -326,7 +326,7 @@ onEachDatabase((fresh, engine) => {
     )
   })
 
-  test('old deliveries are forgotten, but those that wait', async () => {
+  test('old deliveries are pruned, except pending ones', async () => {
     await using site = await openSite()
     const { db, clock, receiver } = site
     receiver.answerWith(({ headers }, response) =>

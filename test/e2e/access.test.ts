@@ -29,7 +29,7 @@ const everything = [
   'collaborator:write',
 ]
 
-test('a stranger learns nothing of a repository, over any transport', async () => {
+test('a user without access learns nothing about a repository, over any transport', async () => {
   const stranger = await service.client({ username: 'eve' })
   assert.deepEqual((await stranger.get('/repos')).body, [])
   for (const name of ['site', 'never-used']) {
@@ -48,7 +48,7 @@ test('a stranger learns nothing of a repository, over any transport', async () =
   assert.equal(new Set(texts).size, 1)
 })
 
-test('a collaborator may read and push as far as the token goes', async () => {
+test('a collaborator may read and push within the permissions of the token', async () => {
   await owner.post('/repos/site/collaborators', { username: 'grace' })
   const reader = await service.client({ username: 'grace', permissions: ['repo:read'] })
   const writer = await service.client({ username: 'grace', permissions: ['repo:write'] })
@@ -62,7 +62,7 @@ test('a collaborator may read and push as far as the token goes', async () => {
   )
 })
 
-test('a collaborator who is removed is a stranger from the next request on', async () => {
+test('a removed collaborator has no access from the next request on', async () => {
   await owner.post('/repos/site/collaborators', { username: 'alan' })
   const alan = await service.client({ username: 'alan' })
   assert.equal((await alan.get('/repos/site')).status, 200)
@@ -70,7 +70,7 @@ test('a collaborator who is removed is a stranger from the next request on', asy
   assert.equal((await alan.get('/repos/site')).status, 404)
 })
 
-test('a repository belongs to a username, and outlives the token that made it', async () => {
+test('a repository belongs to a username, and outlives the token that created it', async () => {
   const maker = await service.client({ username: 'linus' })
   await maker.post('/repos', { name: 'kernel' })
   await service.admin.delete(`/tokens/${maker.id}`)
@@ -88,7 +88,7 @@ test('two tokens without a username share nothing', async () => {
   assert.equal((await two.get('/repos/private')).status, 404)
 })
 
-test('a token without rights has none', async () => {
+test('a token without permissions has no rights', async () => {
   const nothing = await service.client({ permissions: [] })
   for (const path of ['/repos', '/repos/site', '/tokens']) {
     assert.equal((await nothing.get(path)).status, 403)
@@ -100,7 +100,7 @@ test('an admin token may do everything everywhere', async () => {
   await project.git('push', service.admin.remote('site'), 'HEAD:by-admin')
 })
 
-test('tokens are shown once, expire as they were told to, and say when they were used', async () => {
+test('tokens are shown once, expire on time, and show their last use', async () => {
   const { body: created } = await service.admin.post('/tokens', { name: 'ci' })
   assert.match(created.token, /^svc_[0-9A-Za-z]{36}$/)
   assert.deepEqual(created.permissions, ['repo:read', 'repo:write'])
@@ -118,7 +118,7 @@ test('tokens are shown once, expire as they were told to, and say when they were
   assert.ok((await until('its use is noted', usedAt)) >= created.createdAt)
 })
 
-test('the tokens endpoint says which field is wrong and what it takes', async () => {
+test('the tokens endpoint names invalid fields and what they accept', async () => {
   const wrong = [
     [{ name: '' }, '/name'],
     [{ name: 'x', permissions: ['repo:admin'] }, '/permissions/0'],
@@ -137,7 +137,7 @@ test('the tokens endpoint says which field is wrong and what it takes', async ()
   }
 })
 
-test('lists come in pages when asked to', async () => {
+test('lists are paginated on request', async () => {
   const client = await service.client({ username: 'pager' })
   for (const name of ['page-1', 'page-2', 'page-3', 'page-4', 'page-5']) {
     await client.post('/repos', { name })
@@ -159,7 +159,7 @@ test('lists come in pages when asked to', async () => {
   }
 })
 
-test('a rename keeps what belongs to a repository and frees the old name', async () => {
+test('a rename keeps the data of a repository and frees the old name', async () => {
   const client = await service.client({ username: 'mover', permissions: everything })
   await client.post('/repos', { name: 'before' })
   await project.git('push', client.remote('before'), 'HEAD:main')
@@ -177,7 +177,7 @@ test('a rename keeps what belongs to a repository and frees the old name', async
   assert.equal((await client.patch('/repos/before', { name: 'after' })).status, 409)
 })
 
-test('of many renames and creations that want one name, one gets it', async () => {
+test('of concurrent renames and creations with one name, one succeeds', async () => {
   const client = await service.client({ username: 'racer' })
   const names = Array.from({ length: 8 }, (_, index) => `racer-${index}`)
   for (const name of names) await client.post('/repos', { name })
@@ -190,7 +190,7 @@ test('of many renames and creations that want one name, one gets it', async () =
   assert.equal(statuses.filter((status) => status === 409).length, 15)
 })
 
-test('deleting a repository leaves nothing to a later one of its name', async () => {
+test('a deleted repository leaves nothing to a later one of its name', async () => {
   const client = await service.client({ username: 'ender', permissions: everything })
   await client.post('/repos', { name: 'thing' })
   await project.git('push', client.remote('thing'), 'HEAD:main')
@@ -203,7 +203,7 @@ test('deleting a repository leaves nothing to a later one of its name', async ()
   assert.deepEqual((await client.get('/repos/thing/collaborators')).body.collaborators, [])
 })
 
-test('a token in Basic or Bearer form opens Git, and only Bearer opens the API', async () => {
+test('Git accepts tokens as Basic and Bearer, the API only as Bearer', async () => {
   const bearer = `http.extraHeader=Authorization: Bearer ${owner.token}`
   await git(project.path, ['-c', bearer, 'ls-remote', `${service.url}/repos/site.git`])
   const basic = Buffer.from(`:${owner.token}`).toString('base64')

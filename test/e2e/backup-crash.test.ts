@@ -29,7 +29,7 @@ const mib = 1024 * 1024
 const skip = await withoutMounts()
 const stepsOf = (work: string) => faultSteps.filter((step) => step.startsWith(`${work}.`))
 
-test('a backup that is killed at any of its steps leaves the former one or the new one, whole', async (t) => {
+test('a backup killed at any step leaves the previous or the new one, complete', async (t) => {
   for (const step of stepsOf('backup')) {
     await t.test(step, async () => {
       await using site = await createBackupSite()
@@ -62,7 +62,7 @@ test('a backup that is killed at any of its steps leaves the former one or the n
   }
 })
 
-test('a first backup that is killed at any of its steps can be made again', async (t) => {
+test('a first backup killed at any step can be repeated', async (t) => {
   await using site = await createBackupSite()
   const before = await site.refs()
   for (const step of stepsOf('backup')) {
@@ -77,7 +77,7 @@ test('a first backup that is killed at any of its steps can be made again', asyn
   }
 })
 
-test('a restore that is killed at any of its steps leaves nothing that could be taken for a service', async (t) => {
+test('a restore killed at any step leaves no usable data directory', async (t) => {
   await using site = await createBackupSite()
   await site.backUp()
   const before = await site.refs()
@@ -108,7 +108,7 @@ test('a restore that is killed at any of its steps leaves nothing that could be 
   }
 })
 
-test('a restore into PostgreSQL that is killed before its rows are in leaves the database empty', {
+test('a restore into PostgreSQL killed before its rows are committed leaves the database empty', {
   skip: without('postgres'),
 }, async () => {
   await using site = await createBackupSite()
@@ -125,7 +125,7 @@ test('a restore into PostgreSQL that is killed before its rows are in leaves the
   await drop()
 })
 
-test(`backups and restores outlive kill -9 at any moment (SVC_CRASH_SEED=${seed})`, async (t) => {
+test(`backups and restores survive kill -9 at any moment (SVC_CRASH_SEED=${seed})`, async (t) => {
   await using site = await createBackupSite()
   const random = createRandom(seed)
   await writeFile(join(site.project.path, 'large.bin'), randomBytes(16 * mib))
@@ -160,7 +160,7 @@ test(`backups and restores outlive kill -9 at any moment (SVC_CRASH_SEED=${seed}
   await site.restored(async (again) => assert.deepEqual(await refsOf(again), before))
 })
 
-test('a backup that is told to end leaves the former one as it was', async () => {
+test('an interrupted backup leaves the previous one unchanged', async () => {
   await using site = await createBackupSite()
   await site.backUp()
   const before = await contentOf(site.backup)
@@ -181,7 +181,7 @@ test('a backup that is told to end leaves the former one as it was', async () =>
   await assertWhole(site.backup)
 })
 
-test('a backup onto a disk that is full is refused in a sentence, and the former one is as good as before', {
+test('a backup to a full disk fails with a message, and the previous one stays valid', {
   skip,
 }, async () => {
   await using disk = await smallDisk('24m')
@@ -208,7 +208,7 @@ test('a backup onto a disk that is full is refused in a sentence, and the former
   await mustRun(['restore', to], { SVC_DATA_DIR: dataDir })
 })
 
-test('a restore onto a disk that is full is refused in a sentence, and leaves nothing', {
+test('a restore to a full disk fails with a message, and leaves nothing', {
   skip,
 }, async () => {
   await using disk = await smallDisk('24m')

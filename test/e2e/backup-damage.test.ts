@@ -29,7 +29,7 @@ before(async () => {
 
 after(() => site[Symbol.asyncDispose]())
 
-test('every file of a backup that has a byte changed, is cut short or is gone is told by name', async () => {
+test('every changed, truncated or missing file of a backup is reported by name', async () => {
   await using copy = await copyOfBackup()
   for (const path of await kindsOf(copy.path)) {
     const file = join(copy.path, path)
@@ -54,7 +54,7 @@ test('every file of a backup that has a byte changed, is cut short or is gone is
   assert.deepEqual(await verify(copy.path), { code: 0, faults: [], unknown: [] })
 })
 
-test('any byte of a manifest that is changed is noticed', async () => {
+test('a change of any byte of a manifest is detected', async () => {
   await using copy = await copyOfBackup()
   const file = join(copy.path, 'manifest.json')
   const whole = await readFile(file)
@@ -66,7 +66,7 @@ test('any byte of a manifest that is changed is noticed', async () => {
   }
 })
 
-test('a file that is no part of a backup is told by name and does no harm', async () => {
+test('a file that is not part of a backup is reported by name and ignored', async () => {
   await using copy = await copyOfBackup()
   await writeFile(join(copy.path, 'notes.txt'), 'Keep until spring')
   await writeFile(join(copy.path, 'rows', 'f'.repeat(64)), '{}\n')
@@ -75,7 +75,7 @@ test('a file that is no part of a backup is told by name and does no harm', asyn
   assert.match(await mustRun(['backup', 'verify', copy.path]), /^notes.txt: is not part/)
 })
 
-test('objects that are whole as files but not what the refs need are told with the repository', async () => {
+test('intact files without the objects that refs need are reported with the repository', async () => {
   await using copy = await copyOfBackup()
   const manifest = await readManifest(copy.path)
   const { id } = manifest.repositories.find(({ name }: { name: string }) => name === 'page')
@@ -95,7 +95,7 @@ test('objects that are whole as files but not what the refs need are told with t
   )
 })
 
-test('rows that do not belong together are told', async () => {
+test('inconsistent rows are reported', async () => {
   await using copy = await copyOfBackup()
   const manifest = await readManifest(copy.path)
   const before = structuredClone(manifest)
@@ -157,7 +157,7 @@ test('rows that do not belong together are told', async () => {
   }
 })
 
-test('an import in a backup that is called like a path is refused', async () => {
+test('an import in a backup with a path as its name is rejected', async () => {
   await using copy = await copyOfBackup()
   const manifest = await readManifest(copy.path)
   const row = {
@@ -181,7 +181,7 @@ test('an import in a backup that is called like a path is refused', async () => 
   )
 })
 
-test('a manifest that leads elsewhere, is of another time or contradicts itself is refused', async () => {
+test('a manifest with foreign paths, of another version or with contradictions is rejected', async () => {
   await using copy = await copyOfBackup()
   const outside = join(dirname(copy.path), 'outside')
   const sound = await readManifest(copy.path)
@@ -219,7 +219,7 @@ test('a manifest that leads elsewhere, is of another time or contradicts itself 
   assertRefused(last, /manifest.json is damaged: it is not a JSON object/)
 })
 
-test('refs that svc would not have written are refused, whoever made the sums right', async () => {
+test('refs that svc would not write are rejected, even with correct checksums', async () => {
   await using copy = await copyOfBackup()
   const sound = await readManifest(copy.path)
   const site = sound.repositories.find(({ name }: { name: string }) => name === 'site')
@@ -255,7 +255,7 @@ test('refs that svc would not have written are refused, whoever made the sums ri
   }
 })
 
-test('links in the folder of a backup are refused, and nothing behind them is read or removed', async () => {
+test('links in the folder of a backup are rejected, and their targets are neither read nor removed', async () => {
   await using copy = await copyOfBackup()
   await using elsewhere = await temporaryFolder()
   const treasure = join(elsewhere.path, 'treasure')
@@ -286,7 +286,7 @@ test('links in the folder of a backup are refused, and nothing behind them is re
   )
 })
 
-test('what is no backup, or not there, is refused in a sentence', async () => {
+test('a missing or invalid backup is rejected with a message', async () => {
   const env = { SVC_DATA_DIR: join(site.folder, 'none') }
   for (const command of [['restore'], ['backup', 'verify']]) {
     const absent = await runSvc([...command, join(site.folder, 'absent')], env)
@@ -295,7 +295,7 @@ test('what is no backup, or not there, is refused in a sentence', async () => {
   }
 })
 
-test('a restore goes into a new folder and nowhere else', async () => {
+test('a restore goes only into a new folder', async () => {
   const { dataDir } = site.service
   const before = await readdir(dataDir)
   const refused = await runSvc(['restore', site.backup], { SVC_DATA_DIR: dataDir })
@@ -309,7 +309,7 @@ test('a restore goes into a new folder and nowhere else', async () => {
   await mustRun(['restore', site.backup], { SVC_DATA_DIR: empty })
 })
 
-test('a verification leaves nothing behind, be it that it ends well, finds faults or is interrupted', async () => {
+test('a verification leaves nothing behind, whether it succeeds, fails or is interrupted', async () => {
   await using folder = await temporaryFolder()
   await using copy = await copyOfBackup()
   const env = { TMPDIR: folder.path }

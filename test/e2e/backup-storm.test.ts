@@ -24,14 +24,14 @@ const sharedRepositories = 3
 
 type Events = () => Promise<string[]>
 
-test(`each backup under a storm of pushes shows one moment (SVC_CRASH_SEED=${seed})`, async (t) => {
+test(`a backup under a storm of pushes is a consistent snapshot (SVC_CRASH_SEED=${seed})`, async (t) => {
   await using folder = await temporaryFolder()
   const dataDir = join(folder.path, 'data')
   const events: Events = async () => readEvents(dataDir)
   await storm(t, { folder: folder.path, env: {}, events })
 })
 
-test(`each backup of PostgreSQL under a storm of pushes shows one moment (SVC_CRASH_SEED=${seed})`, {
+test(`a backup of PostgreSQL under a storm of pushes is a consistent snapshot (SVC_CRASH_SEED=${seed})`, {
   skip: without('postgres'),
 }, async (t) => {
   await using folder = await temporaryFolder()

@@ -32,7 +32,7 @@ import { git, spawnGit } from '../support/git.ts'
 import { without } from '../support/programs.ts'
 import { startService } from '../support/service.ts'
 
-test('what was backed up beside a running server is there again after a restore', async () => {
+test('a backup of a running server can be restored', async () => {
   await using site = await createBackupSite()
   const { service } = site
   const client = await service.client({ username: 'grace' })
@@ -59,7 +59,7 @@ test('what was backed up beside a running server is there again after a restore'
   })
 })
 
-test('a stopped service is backed up as well as one that runs', async () => {
+test('a stopped service can be backed up, too', async () => {
   await using site = await createBackupSite()
   const before = await site.refs()
   await site.service.end('SIGTERM')
@@ -67,7 +67,7 @@ test('a stopped service is backed up as well as one that runs', async () => {
   await site.restored(async (again) => assert.deepEqual(await refsOf(again), before))
 })
 
-test('a further backup copies what is new and nothing else, and removes what is not needed', async () => {
+test('an incremental backup copies only new data, and removes obsolete data', async () => {
   await using site = await createBackupSite()
   const first = await site.backUp()
   assert.equal(first.filesKept, 0)
@@ -92,7 +92,7 @@ test('a further backup copies what is new and nothing else, and removes what is 
   assert.deepEqual([idle.filesCopied, idle.filesKept], [0, last.filesCopied + last.filesKept])
 })
 
-test('a copy that was changed or cut short since is made anew; --recheck also finds what looks the same', async () => {
+test('a changed or truncated copy is replaced; --recheck also finds changes that keep size and time', async () => {
   await using site = await createBackupSite()
   // Nothing else is new from one backup to the next.
   await site.service.end('SIGTERM')
@@ -112,7 +112,7 @@ test('a copy that was changed or cut short since is made anew; --recheck also fi
   await assertWhole(site.backup)
 })
 
-test('the keys are left out unless they are asked for, and are restored if they are there', async () => {
+test('keys are included only on request, and restored if included', async () => {
   await using site = await createBackupSite()
   const keys = ['encryption.key', 'ssh_host_ed25519_key', 'ssh_host_ed25519_key.pub']
   const said = await mustRun(['backup', site.backup], site.env)
@@ -148,7 +148,7 @@ test('the keys are left out unless they are asked for, and are restored if they 
   assert.doesNotMatch([...(await contentOf(site.backup)).keys()].join(), /key/)
 })
 
-test('a backup can be read by nobody else', async () => {
+test('a backup is readable only by its owner', async () => {
   await using site = await createBackupSite()
   await site.backUp('--with-keys')
   for (const entry of await readdir(site.backup, { recursive: true, withFileTypes: true })) {
@@ -159,7 +159,7 @@ test('a backup can be read by nobody else', async () => {
   assert.equal((await stat(site.backup)).mode & 0o777, 0o700)
 })
 
-test('a folder that is no place for this backup is refused, and nothing is written there', async () => {
+test('an unsuitable folder for a backup is rejected, and nothing is written there', async () => {
   await using site = await createBackupSite()
   await using other = await createBackupSite()
   await other.backUp()
@@ -188,7 +188,7 @@ test('a folder that is no place for this backup is refused, and nothing is writt
   assert.ok(!(await readdir(dataDir)).includes('backup'))
 })
 
-test('one backup at a time: of a data directory, and in a folder', async () => {
+test('only one backup runs per data directory and per folder', async () => {
   await using site = await createBackupSite()
   await site.backUp()
   {
@@ -204,7 +204,7 @@ test('one backup at a time: of a data directory, and in a folder', async () => {
   assertRefused(await runSvc(['backup', site.backup], site.env), /Another backup of .* is running/)
 })
 
-test('what is deleted while a backup runs stays in the trash until it has ended', async () => {
+test('repositories deleted during a backup stay in the trash until it has ended', async () => {
   await using site = await createBackupSite()
   const { admin, dataDir } = site.service
   const trash = () => readdir(join(dataDir, 'trash'))
@@ -225,7 +225,7 @@ test('what is deleted while a backup runs stays in the trash until it has ended'
   assert.deepEqual(await trash(), [])
 })
 
-test('a backup empties the trash that it has kept', async () => {
+test('a backup empties the trash that it has held', async () => {
   await using site = await createBackupSite()
   const grave = join(site.service.dataDir, 'trash', '01m7zx25gmg1dnz0ar7a8fmc2q.git')
   await mkdir(grave)
@@ -233,7 +233,7 @@ test('a backup empties the trash that it has kept', async () => {
   await assert.rejects(stat(grave), { code: 'ENOENT' })
 })
 
-test('packs that were replaced by loose objects since are not kept, and what is loose is copied', async () => {
+test('packs that were replaced by loose objects are removed, and loose objects copied', async () => {
   await using site = await createBackupSite()
   for (let times = 0; times < 3; times++) await site.push('site')
   await site.backUp()
@@ -259,7 +259,7 @@ test('packs that were replaced by loose objects since are not kept, and what is 
   await site.restored(async (again) => assert.deepEqual(await refsOf(again), before))
 })
 
-test('packs may be replaced by others while they are copied', async () => {
+test('packs may be replaced during the copy', async () => {
   await using site = await createBackupSite()
   const { path } = (await site.service.admin.get('/repos/site')).body
   let isOver = false
@@ -279,7 +279,7 @@ test('packs may be replaced by others while they are copied', async () => {
   await repacking
 })
 
-test('symbolic refs, other branches as HEAD and names that are not UTF-8 come back as they were', async () => {
+test('symbolic refs, other branches as HEAD and names that are not UTF-8 are restored', async () => {
   await using site = await createBackupSite()
   const { path } = (await site.service.admin.get('/repos/site')).body
   const at = ['-c', 'safe.directory=*', '--git-dir', path]
@@ -307,7 +307,7 @@ test('symbolic refs, other branches as HEAD and names that are not UTF-8 come ba
   })
 })
 
-test('a push that a server was killed in the middle of is settled after a restore as it would have been', async () => {
+test('a push interrupted by a kill is finalized after a restore', async () => {
   await using site = await createBackupSite()
   const { dataDir } = site.service
   const { id } = (await site.service.admin.get('/repos/site')).body
@@ -340,7 +340,7 @@ test('a push that a server was killed in the middle of is settled after a restor
   await site.restored(assertAgrees)
 })
 
-test('a repository whose files are lost keeps nobody from backing up the others', async () => {
+test('a repository with lost files does not prevent the backup of the others', async () => {
   await using site = await createBackupSite()
   const { path } = (await site.service.admin.get('/repos/page')).body
   await rm(path, { recursive: true })
@@ -355,7 +355,7 @@ test('a repository whose files are lost keeps nobody from backing up the others'
   })
 })
 
-test('what a backup has is not given up for files that are lost since', async () => {
+test('a backup keeps data whose source files were lost since', async () => {
   await using site = await createBackupSite()
   await site.backUp()
   const before = await contentOf(site.backup)
@@ -375,7 +375,7 @@ test('what a backup has is not given up for files that are lost since', async ()
   await site.backUp()
 })
 
-test('names of refs survive whose bytes would be spaces in another encoding, and long ones', async () => {
+test('unusual and long ref names survive a backup', async () => {
   await using site = await createBackupSite()
   const { path } = (await site.service.admin.get('/repos/site')).body
   const tip = (await git(path, ['--git-dir', path, 'rev-parse', 'HEAD'])).stdout

@@ -142,7 +142,7 @@ describe('over HTTP and over SSH', { skip: without('openssh') }, () => {
   })
 
   for (const { who, username, permissions = both, ...row } of rows) {
-    test(`${who} gets what is due`, async () => {
+    test(`${who} gets the same results`, async () => {
       const http = await service.client({ username, permissions })
       await using ssh = await createSshUser(service, http)
       if (row.isCollaborator) await owner.post('/repos/site/collaborators', { username })
@@ -154,14 +154,14 @@ describe('over HTTP and over SSH', { skip: without('openssh') }, () => {
     })
   }
 
-  test('whoever has no token and no registered key is not let in', async () => {
+  test('a client without a token and a registered key has no access', async () => {
     await using ssh = await createSshUser(service)
     const http = createClient(service.url, owner.token.replace(/.$/, '_'))
     assert.deepEqual(await tryAll(overHttp(http, site()), site()), named(all('unknown')))
     assert.deepEqual(await tryAll(overSsh(ssh, site()), site()), named(all('unknown')))
   })
 
-  test('anonymous reads all over SSH where that is set, whatever key it offers', async () => {
+  test('anonymous can read everything over SSH if configured, with any key', async () => {
     const offers = [undefined, await service.client({ username: 'ada' })]
     for (const by of offers) {
       await using anonymous = await createSshUser(service, by, { user: 'anonymous' })
@@ -169,7 +169,7 @@ describe('over HTTP and over SSH', { skip: without('openssh') }, () => {
     }
   })
 
-  test('anonymous is not let in where that is not set', async () => {
+  test('anonymous has no access by default', async () => {
     await using closed = await startService()
     for (const by of [undefined, await closed.client({ username: 'ada' })]) {
       await using anonymous = await createSshUser(closed, by, { user: 'anonymous' })
@@ -177,7 +177,7 @@ describe('over HTTP and over SSH', { skip: without('openssh') }, () => {
     }
   })
 
-  test('what --json prints is what the API answers', async () => {
+  test('--json prints the response of the API', async () => {
     await using ssh = await createSshUser(service, owner)
     await project.git('push', '--quiet', owner.remote('site'), '+HEAD:refs/heads/main')
     for (const [line, path] of [
@@ -192,7 +192,7 @@ describe('over HTTP and over SSH', { skip: without('openssh') }, () => {
   })
 
   for (const command of ['git-upload-pack', 'git-receive-pack', 'git-upload-archive', 'info']) {
-    test(`${command} makes no difference between what may not be seen and what is not there`, async () => {
+    test(`${command} does not distinguish forbidden and missing repositories`, async () => {
       await using eve = await createSshUser(service, await service.client({ username: 'eve' }))
       const names = ['site', 'SITE', 'gone', '..', 'import']
       const exitCode = command === 'info' ? 1 : 128

@@ -25,7 +25,7 @@ before(async () => {
 
 after(() => service[Symbol.asyncDispose]())
 
-test('a token made on the command line works at once, while the server runs', async () => {
+test('a token created on the command line works at once, while the server runs', async () => {
   const token = (await svc('tokens', 'create', '--permission', 'admin')).trim()
   const admin = createClient(service.url, token)
   assert.equal((await admin.get('/tokens')).status, 200)
@@ -37,7 +37,7 @@ test('a token made on the command line works at once, while the server runs', as
   assert.equal((await admin.get('/tokens')).status, 401)
 })
 
-test('a token is made as it was asked for', async () => {
+test('a token is created with the given options', async () => {
   const options = ['--name', 'ci', '--username', 'bot', '--expires-in-days', 'never']
   const permissions = ['--permission', 'repo:read', 'repo:delete']
   const made = JSON.parse(await svc('tokens', 'create', ...options, ...permissions, '--json'))
@@ -50,7 +50,7 @@ test('a token is made as it was asked for', async () => {
   assert.equal(year.expiresAt - year.createdAt, 365 * 24 * 60 * 60 * 1000)
 })
 
-test('repositories are made, listed and deleted while the server runs', async () => {
+test('repositories are created, listed and deleted while the server runs', async () => {
   await using project = await createProject()
   assert.match(await svc('repos', 'create', 'site'), /^Created site\.\n$/)
   await project.git('push', '--quiet', service.admin.remote('site'), 'main')
@@ -143,7 +143,7 @@ test('a command that fails says why in one line and exits with 1', async () => {
   }
 })
 
-test('commands on a folder in which no server ran make nothing', async () => {
+test('commands on a folder without a data directory create nothing', async () => {
   await using folder = await temporaryFolder()
   const dataDir = join(folder.path, 'mistyped')
   const failed = execute(launcher, ['tokens', 'create'], {
@@ -160,7 +160,7 @@ test('the data directory is for its owner alone', async () => {
   assert.equal(Buffer.from(await readFile(key, 'utf8'), 'base64').length, 32)
 })
 
-test('help names every setting, and so does the page about them', async () => {
+test('help and docs/settings.md list every setting', async () => {
   const help = await svc('serve', '--help')
   const page = await readFile(new URL('../../docs/settings.md', import.meta.url), 'utf8')
   for (const { variable } of Object.values(settings)) {
@@ -171,7 +171,7 @@ test('help names every setting, and so does the page about them', async () => {
 
 const skip = without('openssh')
 
-test('the first start without a terminal says which file has its admin token, with lines that work when pasted', {
+test('the first start without a terminal names the file of its admin token, with commands that can be pasted', {
   skip,
 }, async () => {
   await using folder = await temporaryFolder()
@@ -222,7 +222,7 @@ test('the first start without a terminal says which file has its admin token, wi
   assert.doesNotMatch(stdout, /admin-token/)
 })
 
-test('the first start at a terminal prints its admin token there, and makes no file of it', async () => {
+test('the first start on a terminal prints its admin token, and creates no file', async () => {
   await using folder = await temporaryFolder()
   const dataDir = join(folder.path, 'data')
   const env = { ...process.env, ...testSettings, SVC_DATA_DIR: dataDir, SVC_SSH_PORT: 'off' }

@@ -33,7 +33,7 @@ const commitsPerRound = 200
 
 type Kept = { dataDir: string; env: Record<string, string> }
 
-test(`what was acknowledged outlives kill -9 (SVC_CRASH_SEED=${seed})`, async (t) => {
+test(`acknowledged pushes survive kill -9 (SVC_CRASH_SEED=${seed})`, async (t) => {
   const random = createRandom(seed)
   await using folder = await temporaryFolder()
   await using commits = await createCommitPool(rounds * commitsPerRound)
@@ -68,7 +68,7 @@ test(`what was acknowledged outlives kill -9 (SVC_CRASH_SEED=${seed})`, async (t
   assert.equal(await service.end('SIGTERM'), 0)
 })
 
-test('a git that outlives its server moves no ref behind the back of the next one', async () => {
+test('a git that outlives its server moves no ref under the next one', async () => {
   await using folder = await temporaryFolder()
   await using commits = await createCommitPool(1)
   const kept = keepIn(folder.path)
@@ -100,7 +100,7 @@ test('a git that outlives its server moves no ref behind the back of the next on
   assert.equal(stdout.split('\n').sort().join('\n'), told.sort().join('\n'))
 })
 
-test('a start ends the gits that a killed server left in the middle of a push', async () => {
+test('a start ends the git processes that a killed server left in the middle of a push', async () => {
   await using folder = await temporaryFolder()
   await using project = await createProject()
   const kept = keepIn(folder.path)
@@ -123,7 +123,7 @@ test('a start ends the gits that a killed server left in the middle of a push', 
   assert.equal((await again.admin.get('/repos/site')).body.empty, true)
 })
 
-test('the start tells what became of each push that a killed server had allowed', async () => {
+test('the start finalizes each push that a killed server had authorized', async () => {
   await using folder = await temporaryFolder()
   await using commits = await createCommitPool(2)
   const kept = keepIn(folder.path)

@@ -65,7 +65,7 @@ test('a repository whose first branch is trunk is cloned over both transports, i
   assert.deepEqual(await changes('trunk-first'), [{ branch: 'trunk', formerBranch: 'main' }])
 })
 
-test('of several branches that come first, the usual ones go before the others', async () => {
+test('of several first branches, the usual names take precedence', async () => {
   const several: [pushed: string[], expected: string, more?: object][] = [
     [['b', 'a'], 'a'],
     [['a', 'trunk'], 'trunk'],
@@ -85,7 +85,7 @@ test('of several branches that come first, the usual ones go before the others',
   }
 })
 
-test('tags alone decide nothing, and later pushes change nothing', async () => {
+test('neither tags nor later pushes change the default branch', async () => {
   await pushNew('tags', ['refs/tags/v1'])
   assert.equal(await defaultBranch('tags'), 'main')
   await project.git('push', '--quiet', owner.remote('tags'), 'HEAD:refs/heads/next')
@@ -131,7 +131,7 @@ test('the owner and admins change the default branch to one that exists', async 
   assert.equal(await defaultBranch('both'), 'main')
 })
 
-test('an empty repository takes any default branch, and an empty clone begins with it', async () => {
+test('an empty repository accepts any default branch, and an empty clone starts with it', async () => {
   const { body } = await owner.post('/repos', { name: 'empty', defaultBranch: 'develop' })
   assert.equal(body.defaultBranch, 'develop')
   assert.equal((await owner.post('/repos', { name: 'odd', defaultBranch: 'a b' })).status, 400)
@@ -141,7 +141,7 @@ test('an empty repository takes any default branch, and an empty clone begins wi
   assert.equal((await git(folder, ['symbolic-ref', 'HEAD'])).stdout, 'refs/heads/release/1.0')
 })
 
-test('deleting the default branch is refused with the way out, and git gives no advice about the server', async () => {
+test("deleting the default branch is rejected with advice, and without git's own advice", async () => {
   await pushNew('kept', ['refs/heads/trunk', 'refs/heads/next'])
   await owner.patch('/repos/kept', { defaultBranch: 'trunk' })
   const deletion = project.git('push', owner.remote('kept'), ':trunk')
@@ -155,7 +155,7 @@ test('deleting the default branch is refused with the way out, and git gives no 
   await project.git('push', '--quiet', owner.remote('kept'), ':trunk')
 })
 
-test('an undo of the first push brings the former default branch back', async () => {
+test('an undo of the first push restores the previous default branch', async () => {
   await pushNew('undone', ['refs/heads/x'], { defaultBranch: 'develop' })
   assert.equal(await defaultBranch('undone'), 'x')
   const { body: pushes } = await owner.get('/repos/undone/pushes')
@@ -167,7 +167,7 @@ test('an undo of the first push brings the former default branch back', async ()
   ])
 })
 
-test('an undo that deletes the default branch leaves HEAD at another one', async () => {
+test('an undo that deletes the default branch moves HEAD to another one', async () => {
   await pushNew('other', ['refs/heads/x'])
   await project.git('push', '--quiet', owner.remote('other'), 'HEAD:refs/heads/y')
   const { body: pushes } = await owner.get('/repos/other/pushes')
@@ -221,7 +221,7 @@ describe('a server that is killed', { concurrency: 2 }, () => {
   for (const step of [...steps, 'push.moved', 'push.published']) {
     for (const [name, act] of Object.entries(scenarios)) {
       if (step.startsWith('push.') && act !== push) continue
-      test(`at ${step} of ${name} has changed the default branch once when it is back`, () =>
+      test(`at ${step} of ${name} has changed the default branch once after its restart`, () =>
         crash(step, act))
     }
   }

@@ -12,7 +12,7 @@ before(async () => {
 
 after(() => service[Symbol.asyncDispose]())
 
-test('the page of documentation shows every route and loads nothing', {
+test('the documentation page shows every route and loads nothing', {
   skip: without('chromium'),
 }, async () => {
   const executablePath = programs.chromium.find() ?? ''

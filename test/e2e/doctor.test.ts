@@ -34,7 +34,7 @@ after(() => patient[Symbol.asyncDispose]())
 // What the machine of a test may lack, and the directory is not to blame for.
 const ofMachine = new Set(['git', 'ssh-client', 'sandbox', 'limits', 'file-system', 'disk'])
 
-test('a healthy data directory has no fault, and no warning but for the machine', async () => {
+test('a healthy data directory has no faults, and warnings only about the machine', async () => {
   const { dataDir } = await patient.copy()
   const { code, results, stderr } = await examine({ dataDir })
   const findings = results.filter(({ level, check }) => level !== 'ok' && !ofMachine.has(check))
@@ -55,7 +55,7 @@ test('a healthy data directory has no fault, and no warning but for the machine'
   )
 })
 
-test('JSON is an array of results, each with what was found and what mends it', async () => {
+test('JSON output is an array of results with findings and fixes', async () => {
   const { dataDir } = await patient.copy()
   await rm(join(dataDir, 'encryption.key'))
   const { results } = await examine({ dataDir, env: { SVC_PORT: 'x' } })
@@ -68,7 +68,7 @@ test('JSON is an array of results, each with what was found and what mends it', 
   }
 })
 
-test('people read a line for each finding, what mends it below, and the sum at the end', async () => {
+test('text output has a line per finding, its fix below, and a summary', async () => {
   const { dataDir, repository } = await patient.copy()
   await rm(join(repository, 'HEAD'))
   const { code, output, stderr } = await askDoctor({ dataDir })
@@ -88,7 +88,7 @@ test('warnings alone exit with 0', async () => {
   assert.equal(code, 0)
 })
 
-test('one check that fails does not keep the rest from being done', async () => {
+test('a check that fails does not prevent the others', async () => {
   const { dataDir, database } = await patient.copy()
   await writeFile(database, 'no database at all, but long enough to be taken for one'.repeat(100))
   const { of } = await examine({ dataDir })
@@ -118,7 +118,7 @@ test('objects of all repositories are checked, of one, or of none', async () => 
   assert.deepEqual(await levelOf('--no-fsck'), ['ok', 'Skipped', 0])
 })
 
-test('of many faults of a kind the first are named, and the others counted', async () => {
+test('of many similar faults, the first are listed and the rest counted', async () => {
   const { dataDir } = await patient.copy()
   for (let number = 0; number < 25; number++) {
     await writeFile(join(dataDir, 'repositories', `stray-${number}`), '')
@@ -128,12 +128,12 @@ test('of many faults of a kind the first are named, and the others counted', asy
 })
 
 describe('svc doctor changes nothing', () => {
-  test('where the service was stopped', async () => {
+  test('after the service was stopped', async () => {
     const { dataDir } = await patient.copy()
     await assertUnchanged(dataDir)
   })
 
-  test('where the service was killed, of which it reads what was committed last', async () => {
+  test('after the service was killed, with the last commit in the write-ahead log', async () => {
     await using service = await startService()
     await service.admin.post('/repos', { name: 'last' })
     await service.end('SIGKILL')
@@ -143,7 +143,7 @@ describe('svc doctor changes nothing', () => {
     assert.equal(of('instance')[0]?.level, 'ok')
   })
 
-  test('where there is much to mend', async () => {
+  test('with many faults', async () => {
     const { dataDir, repository } = await patient.copy()
     for (const name of ['staging', 'trash', 'lost+found']) {
       await mkdir(join(dataDir, name, 'left.git'), { recursive: true })
@@ -154,7 +154,7 @@ describe('svc doctor changes nothing', () => {
     await assertUnchanged(dataDir)
   })
 
-  test('where nothing is', async () => {
+  test('without a data directory', async () => {
     await using folder = await temporaryFolder()
     const { code } = await examine({ dataDir: join(folder.path, 'nowhere') })
     assert.deepEqual([await readdir(folder.path), code], [[], 1])
@@ -177,14 +177,14 @@ describe('svc doctor beside a running server', () => {
     SVC_SSH_PORT: String(service.sshPort),
   })
 
-  test('finds both doors of it', async () => {
+  test('finds both ports', async () => {
     const { of, code } = await examine({ dataDir: service.dataDir, env: transports() })
     assert.match(of('http-port')[0]?.found ?? '', /^A server runs, and its health is "ok" at 127/)
     assert.match(of('ssh-port')[0]?.found ?? '', /^A server runs, and SSH answers as SSH-2\.0-svc/)
     assert.equal(code, 0)
   })
 
-  test('finds no fault while repositories are made, pushed to and deleted', async () => {
+  test('finds no fault while repositories are created, pushed to and deleted', async () => {
     await using commits = await createCommitPool(3000)
     let isOver = false
     let pushes = 0
@@ -216,7 +216,7 @@ describe('svc doctor beside a running server', () => {
     assert.ok(pushes > before)
   })
 
-  test('lets a server start, however often it looks', async () => {
+  test('does not prevent a server from starting, however often it runs', async () => {
     const { dataDir } = await patient.copy()
     let isOver = false
     const looking = (async () => {
@@ -231,7 +231,7 @@ describe('svc doctor beside a running server', () => {
   })
 })
 
-test('what strangers chose as names does not reach the terminal as it is', async () => {
+test('names chosen by users are escaped on the terminal', async () => {
   const { dataDir } = await patient.copy()
   const evil = 'evil\x1b[2J\x1b]0;title\x07\u202e'
   await writeFile(join(dataDir, 'repositories', evil), '')
@@ -250,7 +250,7 @@ test('what strangers chose as names does not reach the terminal as it is', async
 
 const pty = '/usr/bin/script'
 
-test('colours and progress are for terminals alone, colours only for those who want them', {
+test('colours and progress appear only on terminals, and NO_COLOR is respected', {
   skip: !existsSync(pty) && 'needs script (apt-get install bsdutils)',
 }, async () => {
   const { dataDir } = await patient.copy()
@@ -265,7 +265,7 @@ test('colours and progress are for terminals alone, colours only for those who w
   assert.doesNotMatch(piped.output + piped.stderr, /\x1b|fsck 1 of 1/)
 })
 
-test('a signal ends it with the git that it has started', async () => {
+test('a signal ends it and its git process', async () => {
   const { dataDir } = await patient.copy()
   await using folder = await temporaryFolder()
   const mark = join(folder.path, 'pid')
@@ -302,7 +302,7 @@ test('the password of a database is never printed', async () => {
 })
 
 describe('svc doctor on PostgreSQL', { skip: without('postgres') }, () => {
-  test('finds the database, and reads what is in it', async () => {
+  test('finds and reads the database', async () => {
     await using database = await createDatabase()
     const env = { SVC_DATABASE_URL: database.url }
     await using onPostgres = await createPatient(env)
@@ -325,7 +325,7 @@ describe('svc doctor on PostgreSQL', { skip: without('postgres') }, () => {
     assert.equal(newer.code, 1)
   })
 
-  test('makes no tables in an empty database', async () => {
+  test('creates no tables in an empty database', async () => {
     await using database = await createDatabase()
     const { dataDir } = await patient.copy()
     const { of } = await examine({ dataDir, env: { SVC_DATABASE_URL: database.url } })
@@ -334,7 +334,7 @@ describe('svc doctor on PostgreSQL', { skip: without('postgres') }, () => {
     assert.equal(Number((await database.query(tables)).rows[0].count), 0)
   })
 
-  test('tells of a database that is not there', async () => {
+  test('reports a missing database', async () => {
     await using database = await createDatabase()
     const { dataDir } = await patient.copy()
     const { of, code } = await examine({

@@ -80,7 +80,7 @@ async function newRepository(name: string, owner = service.admin): Promise<strin
   return (await owner.post('/repos', { name })).body.id
 }
 
-test('a reader who follows the links sees every event once, in order', async () => {
+test('a reader that follows the links gets every event once, in order', async () => {
   await newRepository('pages')
   for (const branch of ['a', 'b', 'c', 'd', 'e'])
     await service.admin.put(`/repos/pages/protections/branches/${branch}`)
@@ -122,7 +122,7 @@ test('an event has its number, kind, repository, actor, time and data', async ()
   assert.equal(gone.repoName, null)
 })
 
-test('events are picked by repository and by kind', async () => {
+test('events are filtered by repository and by kind', async () => {
   const after = await latest(service.admin)
   const id = await newRepository('picked')
   await newRepository('other')
@@ -147,7 +147,7 @@ test('events are picked by repository and by kind', async () => {
   ])
 })
 
-test('what is asked wrongly is refused', async () => {
+test('invalid queries are rejected', async () => {
   const queries = ['after=-1', 'after=01', 'after=x', 'after=', 'limit=0', 'limit=1001', 'wait=61']
   for (const query of [...queries, 'kind=', 'kind=pushes', 'kind=push,', 'repository=a..b']) {
     const { status, body } = await service.admin.get(`/events?${query}`)
@@ -159,7 +159,7 @@ test('what is asked wrongly is refused', async () => {
   }
 })
 
-test('a number that is yet to come is of another log, and refused', async () => {
+test('a cursor beyond the end is rejected', async () => {
   const after = (await latest(service.admin)) + 1
   for (const query of [`after=${after}`, `after=${after}&wait=60`]) {
     const { status, body } = await service.admin.get(`/events?${query}`)
@@ -169,7 +169,7 @@ test('a number that is yet to come is of another log, and refused', async () => 
   await assert.rejects(followStream(service.admin, `/events?after=${after}`), /invalid_request/)
 })
 
-test('who waits gets what comes, and the address to go on from', async () => {
+test('a waiting request gets new events, and the link to continue', async () => {
   await newRepository('waited')
   const after = await latest(service.admin)
   const address = `/events?wait=60&after=${after}&repository=waited`
@@ -185,7 +185,7 @@ test('who waits gets what comes, and the address to go on from', async () => {
   }
 })
 
-test('who waits in vain gets none, and an address that leaves out what was not for it', async () => {
+test('a waiting request without events gets an empty page, and a link beyond invisible events', async () => {
   const stranger = await service.client({ username: 'mallory', permissions: ['repo:read'] })
   const id = await newRepository('hidden')
   const after = await latest(service.admin)
@@ -196,7 +196,7 @@ test('who waits in vain gets none, and an address that leaves out what was not f
   assert.equal(nextOf(answer), `/events?wait=1&after=${after + 3}`)
 })
 
-test('who may see nothing has the server look at no more than a part of the log at a time', async () => {
+test('a reader that sees nothing makes the server scan only a part of the log at a time', async () => {
   const stranger = await service.client({ username: 'mallory', permissions: ['repo:read'] })
   const id = await newRepository('busy')
   const start = await latest(service.admin)
@@ -216,7 +216,7 @@ test('who may see nothing has the server look at no more than a part of the log 
   assert.equal((await tellNext(stream)).seq, told.seq)
 })
 
-test('a stream tells what comes from now on, and all that is pushed, in order', async () => {
+test('a stream has all new events, in order', async () => {
   await newRepository('streamed')
   // The first push has an event of its own besides: the default branch.
   await project.git('push', '--quiet', service.admin.remote('streamed'), 'main:main')
@@ -238,7 +238,7 @@ test('a stream tells what comes from now on, and all that is pushed, in order', 
   )
 })
 
-test('a reader that does not read for long gets everything once it does', async () => {
+test('a slow reader gets everything', async () => {
   const id = await newRepository('slow')
   const { port } = new URL(service.url)
   const socket = connect(Number(port), '127.0.0.1')
@@ -270,7 +270,7 @@ test('a reader that does not read for long gets everything once it does', async 
   )
 })
 
-test('a collaborator who is removed is told nothing that comes after', async () => {
+test('a removed collaborator gets no later events', async () => {
   const id = await newRepository('left')
   await service.admin.post('/repos/left/collaborators', { username: 'grace' })
   const grace = await service.client({ username: 'grace', permissions: ['repo:read'] })
@@ -290,7 +290,7 @@ test('a collaborator who is removed is told nothing that comes after', async () 
   assert.equal((await waiting).body.code, 'repository_not_found')
 })
 
-test('a token that is deleted is told nothing more, and its stream ends', async () => {
+test('the stream of a deleted token ends', async () => {
   const id = await newRepository('shut')
   const permissions = ['admin']
   const client = await service.client({ username: 'root', permissions })
@@ -302,7 +302,7 @@ test('a token that is deleted is told nothing more, and its stream ends', async 
   assert.equal((await waiting).status, 401)
 })
 
-test('a token that expires ends its stream, be it that nothing happens', async () => {
+test('the stream of an expired token ends, even without events', async () => {
   const client = await service.client({ username: 'ada' })
   await using stream = await follow(client)
   await service.db
@@ -314,7 +314,7 @@ test('a token that expires ends its stream, be it that nothing happens', async (
   await assert.rejects(follow(client), /token_invalid/)
 })
 
-test('the stream of a repository tells of its deletion, and ends', async () => {
+test('the stream of a repository ends with its deletion', async () => {
   const owner = await service.client({
     username: 'ada',
     permissions: ['repo:read', 'repo:write', 'repo:delete'],
@@ -329,7 +329,7 @@ test('the stream of a repository tells of its deletion, and ends', async () => {
   )
 })
 
-test('a token has so many that wait, and those that have gone make room', async () => {
+test('the number of waiting requests of a token is limited, and disconnected ones do not count', async () => {
   const client = await service.client({ username: 'ada' })
   const streams = await Promise.all(Array.from({ length: perToken }, () => follow(client)))
   for (const path of ['/events?follow=true', '/events?after=latest&wait=1']) {
@@ -348,7 +348,7 @@ test('a token has so many that wait, and those that have gone make room', async 
   })
 })
 
-test('who asks for the head of a stream alone does not count as one who waits', async () => {
+test('a HEAD request for a stream does not count as waiting', async () => {
   const client = await service.client({ username: 'ada' })
   for (let count = 0; count <= perToken; count++) {
     const head = await client.call('HEAD', '/events?follow=true')
@@ -356,7 +356,7 @@ test('who asks for the head of a stream alone does not count as one who waits', 
   }
 })
 
-test('what is forgotten is said to be, and the rest has no gap', async () => {
+test('pruned events are reported, and the others have no gap', async () => {
   await using aged = await startInProcess()
   const { admin, db } = aged
   await admin.post('/repos', { name: 'site' })
@@ -390,7 +390,7 @@ test('what is forgotten is said to be, and the rest has no gap', async () => {
   await assert.rejects(lost, /events_forgotten/)
 })
 
-test('what a command on the server does is told to those who follow, too', async () => {
+test('events of commands on the server reach streams, too', async () => {
   await using running = await startService()
   await using stream = await follow(running.admin)
   const { PATH = '' } = process.env
@@ -400,7 +400,7 @@ test('what a command on the server does is told to those who follow, too', async
   assert.deepEqual([told.kind, told.seq], ['token.created', stream.from + 1])
 })
 
-test('on PostgreSQL the same is told', { skip: without('postgres') }, async () => {
+test('events are the same on PostgreSQL', { skip: without('postgres') }, async () => {
   const { url, drop } = await createPostgresDatabase()
   {
     await using running = await startInProcess({ SVC_DATABASE_URL: url })
@@ -427,7 +427,7 @@ test('on PostgreSQL the same is told', { skip: without('postgres') }, async () =
   await drop()
 })
 
-test('a stop of the server ends those who wait, each with where to go on', async () => {
+test('a stop of the server ends waiting requests, each with its cursor', async () => {
   const stopped = await startInProcess()
   const { admin } = stopped
   await using stream = await follow(admin)
@@ -442,7 +442,7 @@ test('a stop of the server ends those who wait, each with where to go on', async
   }
 })
 
-test('a client that goes on from its last id sees each push once, however often the server is killed', async () => {
+test('a client that resumes from its last id gets each push once, however often the server is killed', async () => {
   await using first = await startService()
   const { dataDir, adminToken } = first
   let running = first

@@ -102,12 +102,12 @@ function kindsFor(test: (needs: string) => boolean): Kind[] {
   return eventKinds.filter((kind) => test(expected[kind]))
 }
 
-test('an admin is told everything', async () => {
+test('an admin sees everything', async () => {
   const { admin } = service
   assert.deepEqual(await seenBy([admin], await idOf('site')), [eventKinds])
 })
 
-test('an owner, a collaborator and a stranger are told what each permission lets them see', async () => {
+test('an owner, a collaborator and another user see what their permissions allow', async () => {
   const id = await idOf('site')
   const all = { permissions: reading }
   const [owner, collaborator, stranger] = await Promise.all([
@@ -123,7 +123,7 @@ test('an owner, a collaborator and a stranger are told what each permission lets
 })
 
 for (const permission of reading) {
-  test(`with ${permission} alone, its kinds are told and no others`, async () => {
+  test(`${permission} alone shows its kinds and no others`, async () => {
     const id = await idOf('site')
     const [owner, collaborator, without] = await Promise.all([
       service.client({ username: 'ada', permissions: [permission] }),
@@ -141,7 +141,7 @@ for (const permission of reading) {
   })
 }
 
-test('of a repository that is gone, its former owner is told that alone, and an admin all', async () => {
+test('of a deleted repository, the former owner sees only the deletion, and an admin everything', async () => {
   const owner = await service.client({ username: 'ada', permissions: [...reading, 'repo:write'] })
   const collaborator = await service.client({ username: 'grace', permissions: reading })
   await owner.post('/repos', { name: 'gone' })
@@ -154,7 +154,7 @@ test('of a repository that is gone, its former owner is told that alone, and an 
   assert.deepEqual(byAdmin, eventKinds)
 })
 
-test('a repository that is not there and one that is not for the caller are the same', async () => {
+test('a missing and an inaccessible repository are not distinguished', async () => {
   const stranger = await service.client({ username: 'mallory', permissions: reading })
   const there = await stranger.get('/events?repository=site')
   const absent = await stranger.get('/events?repository=sites')

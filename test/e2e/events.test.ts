@@ -36,7 +36,7 @@ after(async () => {
   await project[Symbol.asyncDispose]()
 })
 
-test('everything that changes something is an event, numbered in order, with who did it', async () => {
+test('every change is an event, numbered in order, with its actor', async () => {
   await service.db.deleteFrom('events').execute()
   await owner.post('/repos', { name: 'site' })
   await owner.put('/repos/site/protections/branches/main')
@@ -107,7 +107,7 @@ test('everything that changes something is an event, numbered in order, with who
   assert.equal(new Set(ofSite.map(({ repositoryId }) => repositoryId)).size, 1)
 })
 
-test('each ref that a push changed is an event of its own, with what it was and is', async () => {
+test('each changed ref of a push is an event, with its old and new value', async () => {
   await owner.post('/repos', { name: 'refs' })
   const tip = await project.git('rev-parse', 'HEAD')
   const zero = '0'.repeat(40)

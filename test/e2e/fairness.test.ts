@@ -13,7 +13,7 @@ const mib = 1024 * 1024
 const waiting = 40
 const env = { SVC_FETCHES_AT_ONCE: '4', SVC_GIT_WAITING: String(waiting) }
 
-test('whoever storms with clones keeps nobody else from cloning and pushing, over either transport', {
+test('a storm of clones does not prevent others from cloning and pushing, over either transport', {
   skip: without('openssh'),
 }, async () => {
   await using site = await startSshSite({ env })

@@ -117,7 +117,7 @@ const scenarios: Partial<Record<FaultStep, Scenario>> = {
   'delete.moved': remove(deleted),
 }
 
-test('every step at which a crash can be tried out is walked by a test', () => {
+test('every fault point is reached by a test', () => {
   const folder = fileURLToPath(new URL('.//', import.meta.url))
   for (const step of faultSteps) {
     const [work = ''] = step.split('.')
@@ -129,12 +129,12 @@ test('every step at which a crash can be tried out is walked by a test', () => {
   }
 })
 
-describe('killed at a step', { concurrency: 3 }, () => {
+describe('killed at a fault point', { concurrency: 3 }, () => {
   for (const [step, scenario] of Object.entries(scenarios)) {
-    test(`a server that is killed at ${step} leaves everything whole or gone`, () =>
+    test(`a server killed at ${step} leaves everything done or undone`, () =>
       crash(step, scenario, 'server'))
     if (!scenario.command) continue
-    test(`a command that is killed at ${step} leaves everything whole or gone`, () =>
+    test(`a command killed at ${step} leaves everything done or undone`, () =>
       crash(step, scenario, 'command'))
   }
 })
@@ -146,7 +146,7 @@ describe('on PostgreSQL', { skip: without('postgres') }, () => {
     'import.recorded',
     'delete.recorded',
   ] as const) {
-    test(`a server that is killed at ${step} leaves everything whole or gone`, async () => {
+    test(`a server killed at ${step} leaves everything done or undone`, async () => {
       const database = await createPostgresDatabase()
       const scenario = scenarios[step]
       assert.ok(scenario)

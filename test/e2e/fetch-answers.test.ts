@@ -20,7 +20,7 @@ import { toRounds } from '../support/rounds.ts'
 const seed = Number(process.env.SVC_FUZZ_SEED ?? Date.now() % 1_000_000)
 const rounds = toRounds(8)
 
-test(`random fetches are answered as git itself would, however often they are made (SVC_FUZZ_SEED=${seed})`, async (t) => {
+test(`random fetches get the response of git, however often they are made (SVC_FUZZ_SEED=${seed})`, async (t) => {
   await using site = await startFetchSite()
   const random = createRandom(seed)
   const { project } = site

@@ -25,7 +25,7 @@ import { createSshUser } from '../support/ssh-user.ts'
 
 const mib = 1024 * 1024
 
-test('a storm of clones costs one pack, and each of them is whole', async () => {
+test('a storm of clones costs one pack, and each clone is complete', async () => {
   await using site = await startFetchSite()
   await pushHistory(site)
   const before = await site.packs()
@@ -57,7 +57,7 @@ test('over SSH, too', { skip: without('openssh') }, async () => {
   assert.match(text, /^svc_fetch_cache_bytes\{process="ssh"\} [1-9]\d+$/m)
 })
 
-test('the same shallow clone again is no work for git, whoever asks', async () => {
+test('repeating a shallow clone needs no git process, for any client', async () => {
   await using site = await startFetchSite()
   await pushHistory(site)
   const reader = await site.service.client({ permissions: ['repo:read', 'admin'] })
@@ -74,7 +74,7 @@ test('the same shallow clone again is no work for git, whoever asks', async () =
   }
 })
 
-test('what was pushed meanwhile is cloned and fetched, with its tags', async () => {
+test('new pushes are cloned and fetched, with their tags', async () => {
   await using site = await startFetchSite()
   await site.push('HEAD:main')
   await site.settle()
@@ -93,7 +93,7 @@ test('what was pushed meanwhile is cloned and fetched, with its tags', async () 
   }
 })
 
-test('a tag that is new comes with a clone of what was cloned before', async () => {
+test('a new tag is in a repeated clone', async () => {
   await using site = await startFetchSite()
   await site.push('HEAD:main')
   const id = await site.project.git('rev-parse', 'HEAD')
@@ -108,7 +108,7 @@ test('a tag that is new comes with a clone of what was cloned before', async () 
   assert.equal((await site.fetch(cloneOf(id))).said, after.said)
 })
 
-test('what the server has got meanwhile it says to have', async () => {
+test('new objects of the server are acknowledged', async () => {
   await using site = await startFetchSite()
   await site.push('HEAD:main')
   const main = await site.project.git('rev-parse', 'HEAD')
@@ -121,7 +121,7 @@ test('what the server has got meanwhile it says to have', async () => {
   assert.match((await site.fetch(body)).said, new RegExp(`ACK ${ahead}`))
 })
 
-test('when the first of many clones goes, the others get all of it', async () => {
+test('when the first of many clones disconnects, the others are complete', async () => {
   await using site = await startFetchSite()
   const body = await pushLarge(site, 24 * mib)
   const { leader, followers } = await shareOne(site, body, 4)
@@ -134,7 +134,7 @@ test('when the first of many clones goes, the others get all of it', async () =>
   assert.equal((await site.sources()).miss, 1)
 })
 
-test('when the last of many clones goes, git ends', async () => {
+test('when the last of many clones disconnects, git ends', async () => {
   await using site = await startFetchSite()
   const body = await pushLarge(site, 24 * mib)
   const { leader, followers } = await shareOne(site, body, 2)
@@ -148,7 +148,7 @@ test('when the last of many clones goes, git ends', async () => {
   assert.equal((await site.sources()).miss, 2)
 })
 
-test('when git is killed, all its clones are cut, and nothing of them is kept', async () => {
+test('when git is killed, all its clones fail, and nothing is stored', async () => {
   await using site = await startFetchSite()
   const body = await pushLarge(site, 24 * mib)
   const { leader, followers } = await shareOne(site, body, 2)
@@ -180,7 +180,7 @@ test('a client that stops reading is cut off, and the others are not', async () 
   assert.equal((await readAll(leader)).isCut, true)
 })
 
-test('an answer that says no is given to each who asks, and never kept', async () => {
+test('an error response is sent to each client, and never stored', async () => {
   await using site = await startFetchSite()
   await site.push('HEAD:main')
   await site.settle()
@@ -191,7 +191,7 @@ test('an answer that says no is given to each who asks, and never kept', async (
   }
 })
 
-test('objects that were pruned are served no more, whoever pruned them', async () => {
+test('pruned objects are not served, whichever process pruned them', async () => {
   await using site = await startFetchSite()
   await site.push('HEAD:main')
   const main = cloneOf(await site.project.git('rev-parse', 'HEAD'))
@@ -221,7 +221,7 @@ test('objects that were pruned are served no more, whoever pruned them', async (
   }
 })
 
-test('once a repository was put in order, whose files may have been damaged, answers are made anew', async () => {
+test('after maintenance, responses are computed again', async () => {
   await using site = await startFetchSite()
   await site.push('HEAD:main')
   const main = cloneOf(await site.project.git('rev-parse', 'HEAD'))
@@ -236,7 +236,7 @@ test('once a repository was put in order, whose files may have been damaged, ans
   assert.equal(await site.packs(), before + 1)
 })
 
-test('who may not read a repository does not get what is kept of it', async () => {
+test('a client without access gets no stored responses', async () => {
   await using site = await startFetchSite()
   await site.push('HEAD:main')
   const body = cloneOf(await site.project.git('rev-parse', 'HEAD'))
@@ -252,7 +252,7 @@ test('who may not read a repository does not get what is kept of it', async () =
   assert.match((await site.fetch(body)).bytes.toString(), /not our ref/)
 })
 
-test('who joins takes no turn, though it may have waited for one', async () => {
+test('a request that is coalesced uses no permit, even if it waited for one', async () => {
   await using site = await startFetchSite({
     env: { SVC_FETCHES_AT_ONCE: '1', SVC_GIT_WAITING: '2' },
   })
@@ -280,7 +280,7 @@ test('who joins takes no turn, though it may have waited for one', async () => {
   assert.equal(new Set(answers.map(({ said }) => said)).size, 1)
 })
 
-test('with no room on the disk clones go on', {
+test('clones work with a full disk', {
   skip: await withoutMounts(),
 }, async () => {
   await using disk = await smallDisk('96m')
@@ -295,7 +295,7 @@ test('with no room on the disk clones go on', {
   assert.equal((await site.fetch(body)).said, answers[0]?.said)
 })
 
-test('a server that is killed leaves no file of an answer', async () => {
+test('a killed server leaves no file of a response', async () => {
   await using folder = await temporaryFolder()
   await using site = await startFetchSite({ dataDir: join(folder.path, 'data') })
   const body = await pushLarge(site, 8 * mib)
@@ -307,7 +307,7 @@ test('a server that is killed leaves no file of an answer', async () => {
   assert.deepEqual(await readdir(staging), [])
 })
 
-test('with a size of 0 nothing is kept, and who comes at once still shares', async () => {
+test('with a cache size of 0 nothing is stored, and concurrent requests are still coalesced', async () => {
   await using site = await startFetchSite({ env: { SVC_FETCH_CACHE_SIZE: '0' } })
   await site.push('HEAD:main')
   const body = cloneOf(await site.project.git('rev-parse', 'HEAD'))

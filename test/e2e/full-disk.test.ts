@@ -18,7 +18,7 @@ const execute = promisify(execFile)
 const mib = 1024 * 1024
 const skip = (await withoutMounts()) || without('openssh')
 
-test('with too little space left nothing is written, over either transport, and reading goes on', {
+test('with too little free space, writes are rejected over either transport, and reads work', {
   skip,
 }, async () => {
   await using disk = await smallDisk('64m')
@@ -49,7 +49,7 @@ test('with too little space left nothing is written, over either transport, and 
   await project.git('push', service.admin.remote('site'), 'HEAD:x')
 })
 
-test('maintenance needs room: without it refs alone are packed, and what it began leaves nothing', {
+test('maintenance without space only packs refs, and leaves nothing behind', {
   skip,
 }, async () => {
   await using disk = await smallDisk('64m')
@@ -101,7 +101,7 @@ test('maintenance needs room: without it refs alone are packed, and what it bega
   await fsck(careless)
 })
 
-test('a disk that fills up in the middle of a push refuses it, and leaves nothing of it', {
+test('a disk that fills up in the middle of a push fails it, and nothing is left', {
   skip,
 }, async () => {
   await using disk = await smallDisk('64m')
@@ -125,7 +125,7 @@ test('a disk that fills up in the middle of a push refuses it, and leaves nothin
   await fsck(service)
 })
 
-test('a disk without a byte left refuses what would write, and nothing else', {
+test('on a full disk only writes are rejected', {
   skip,
 }, async () => {
   await using disk = await smallDisk('64m')

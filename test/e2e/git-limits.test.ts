@@ -20,7 +20,7 @@ let site: SshSite
 let project: Project
 let largeTag: string
 
-describe('what git may take to answer one request', { skip: without('openssh') }, () => {
+describe('resource limits of git per request', { skip: without('openssh') }, () => {
   before(async () => {
     const env = { SVC_GIT_CPU_SECONDS: '1', SVC_GIT_MEMORY_MAX: '64MiB' }
     site = await startSshSite({ env })
@@ -43,7 +43,7 @@ describe('what git may take to answer one request', { skip: without('openssh') }
   const remotes = { HTTP: () => site.service.admin.remote('site'), SSH: () => site.remote() }
   for (const [transport, remote] of Object.entries(remotes)) {
     for (const version of ['0', '2']) {
-      test(`a fetch of version ${version} over ${transport} that would compute for ever is ended`, async () => {
+      test(`an endless fetch of version ${version} over ${transport} is ended`, async () => {
         const args = ['-c', `protocol.version=${version}`, 'clone', '--quiet', '--no-checkout']
         const filtered = [...args, '--filter=sparse:oid=bomb:patterns', '--branch=bomb']
         await assert.rejects(site.git('/', [...filtered, remote(), site.newFolder()]), tooLong)
@@ -59,14 +59,14 @@ describe('what git may take to answer one request', { skip: without('openssh') }
     }
   }
 
-  test('an archive that would compute for ever is ended', async () => {
+  test('an endless archive is ended', async () => {
     const archive = ['archive', `--remote=${site.remote()}`, `--output=${site.newFolder()}.tar`]
     await assert.rejects(site.git('/', [...archive, 'bomb', ':(glob)**/nothing']), tooLong)
     await untilNoGit()
     await site.git('/', [...archive, 'main'])
   })
 
-  test('an archive that takes more memory than git may have is ended', async () => {
+  test('an archive that exceeds the memory limit is ended', async () => {
     const archive = ['archive', `--remote=${site.remote()}`, `--output=${site.newFolder()}.tar`]
     await assert.rejects(site.git('/', [...archive, 'expanding']), tooLarge)
   })
@@ -74,7 +74,7 @@ describe('what git may take to answer one request', { skip: without('openssh') }
   // Each of these fails before git has said anything.
   for (const version of ['0', '2']) {
     for (const [transport, remote] of Object.entries(larges)) {
-      test(`refs of version ${version} over ${transport} that take too much memory are refused`, async () => {
+      test(`refs of version ${version} over ${transport} that exceed the memory limit are rejected`, async () => {
         const args = ['-c', `protocol.version=${version}`, 'ls-remote', remote()]
         await assert.rejects(site.git('/', args), tooLarge)
       })
@@ -82,7 +82,7 @@ describe('what git may take to answer one request', { skip: without('openssh') }
   }
 
   for (const [transport, remote] of Object.entries(larges)) {
-    test(`a fetch over ${transport} that takes too much memory is refused`, async () => {
+    test(`a fetch over ${transport} that exceeds the memory limit is rejected`, async () => {
       const args = ['-c', 'protocol.version=2', 'fetch', '--no-tags', remote(), largeTag]
       const folder = site.newFolder()
       await site.git('/', ['init', '--quiet', folder])
@@ -90,7 +90,7 @@ describe('what git may take to answer one request', { skip: without('openssh') }
     })
   }
 
-  test('a fetch of version 0 that takes too much memory is refused', async () => {
+  test('a fetch of version 0 that exceeds the memory limit is rejected', async () => {
     const body = cloneBody(largeTag)
     const { 'content-length': _, ...headers } = gitHeaders(
       'git-upload-pack',
@@ -105,7 +105,7 @@ describe('what git may take to answer one request', { skip: without('openssh') }
     assert.match(await response.text(), /^[0-9a-f]{4}ERR Git exceeded the server's limit of 64 MiB/)
   })
 
-  test('no such request counts as a failure of the server', async () => {
+  test('exceeded limits do not count as server failures', async () => {
     const { samples } = parseMetrics((await site.service.admin.get('/metrics')).text)
     const outcomes = samples.filter(({ name }) => name === 'svc_git_operations_total')
     assert.ok(outcomes.some(({ labels }) => labels.outcome === 'refused'))

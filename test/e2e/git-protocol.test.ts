@@ -65,7 +65,7 @@ for (const version of ['0', '1', '2']) {
   })
 }
 
-test('a long list of wants is sent compressed, and understood', async () => {
+test('a long, compressed list of wants is accepted', async () => {
   await using folder = await temporaryFolder()
   const refspecs = Array.from({ length: 60 }, (_, index) => `main:refs/heads/many/${index}`)
   await project.git('push', '--quiet', site, ...refspecs)
@@ -78,7 +78,7 @@ test('a long list of wants is sent compressed, and understood', async () => {
   assert.match(stderr, /many\/59/)
 })
 
-test('a push is all or nothing when it asks to be', async () => {
+test('an atomic push is all or nothing', async () => {
   const error = await project
     .git('push', '--atomic', site, 'main:refs/heads/one', `${tip}~1:refs/heads/main`)
     .then(
@@ -96,7 +96,7 @@ test('the default branch cannot be deleted, so that a clone always has one', asy
   )
 })
 
-test('a push of another object format is refused in words', async () => {
+test('a push of another object format is rejected with a message', async () => {
   await using folder = await temporaryFolder()
   await git(folder.path, ['init', '--quiet', '--object-format=sha256'])
   await git(folder.path, ['commit', '--quiet', '--allow-empty', '-m', 'x'])
@@ -106,7 +106,7 @@ test('a push of another object format is refused in words', async () => {
   )
 })
 
-test('objects that would harm a checkout are refused, the faults of old tools are not', async () => {
+test('objects that would harm a checkout are rejected, faults of old tools are accepted', async () => {
   const blob = await project.git('hash-object', '-w', 'a.txt')
   const evil = await treeOf(`100644 .git\0`, blob)
   const dotdot = await treeOf(`100644 ..\0`, blob)
@@ -123,7 +123,7 @@ test('objects that would harm a checkout are refused, the faults of old tools ar
   assert.doesNotMatch(await project.git('ls-remote', site), /evil/)
 })
 
-test('nothing but the smart protocol is served', async () => {
+test('only the smart protocol is served', async () => {
   const headers = { authorization: `Bearer ${admin.token}` }
   const statusOf = async (path: string, init = {}) =>
     (await fetch(`${service.url}/repos/${path}`, { headers, ...init })).status

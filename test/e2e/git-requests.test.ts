@@ -62,7 +62,7 @@ async function ask(...pieces: Buffer[]) {
 const listing = () => toBytes('POST /repos/site.git/git-upload-pack', list)
 const offer = (name = 'site.git') => toBytes(`GET /repos/${name}/info/refs?service=git-upload-pack`)
 
-test('a list is the same however its request is cut, compressed or framed', async () => {
+test('ls-refs has the same response for any chunking, compression and framing of the request', async () => {
   const whole = listing()
   const { status, body } = await ask(whole)
   assert.equal(status, 200)
@@ -90,7 +90,7 @@ test('a list is the same however its request is cut, compressed or framed', asyn
   assert.equal(patient.body, body)
 })
 
-test('requests that come in one piece are answered one after the other, on one connection', async () => {
+test('pipelined requests get their responses in order, on one connection', async () => {
   using connection = await connectRaw(service.url)
   const requests = [offer(), listing(), listing(), offer(), toBytes('GET /health'), listing()]
   connection.socket.write(Buffer.concat(requests))
@@ -114,7 +114,7 @@ function answersIn(received: string) {
   }
 }
 
-test("an address may be encoded, and what is none of Git's is told as elsewhere", async () => {
+test('a URL may be percent-encoded, and invalid ones have the usual problems', async () => {
   assert.equal((await ask(offer('%73ite%2Egit'))).status, 200)
   const absolute = `GET ${service.url}/repos/site.git/info/refs?service=git-upload-pack`
   assert.equal((await ask(toBytes(absolute))).status, 200)
@@ -135,7 +135,7 @@ test("an address may be encoded, and what is none of Git's is told as elsewhere"
   assert.deepEqual([options.status, /^allow: GET, OPTIONS\r$/im.test(options.head)], [204, true])
 })
 
-test('what Git is answered bears an id, and is nothing that a browser would run or keep', async () => {
+test('responses to Git have a request id, and are neither executed nor cached by browsers', async () => {
   const { head } = await ask(listing())
   assert.match(head, /^x-request-id: [0-9a-z]{26}\r$/im)
   assert.match(head, /^x-content-type-options: nosniff\r$/im)

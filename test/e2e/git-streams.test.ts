@@ -22,7 +22,7 @@ const fetchPath = '/repos/site.git/git-upload-pack'
 const pushPath = '/repos/site.git/git-receive-pack'
 const mib = 1024 * 1024
 
-test('a client that vanishes in the middle of a push leaves nothing behind', async () => {
+test('a client that disconnects in the middle of a push leaves nothing behind', async () => {
   await using service = await startSite()
   await using project = await createLargeProject(2 * mib)
   const body = await pushBody(project.path, 'main')
@@ -36,7 +36,7 @@ test('a client that vanishes in the middle of a push leaves nothing behind', asy
   await project.git('push', service.admin.remote('site'), 'HEAD:main')
 })
 
-test('a client that vanishes before the answer to its push has made it whole or not at all', async () => {
+test('a client that disconnects before the response to its push has pushed all or nothing', async () => {
   await using service = await startSite()
   await using project = await createProject()
   const moments = [/receive-pack/, /index-pack/, /pre-receive/] as const
@@ -57,7 +57,7 @@ test('a client that vanishes before the answer to its push has made it whole or 
   await project.git('push', service.admin.remote('site'), 'HEAD:main')
 })
 
-test('of a clone whose token is deleted, the system sends nothing more either', async () => {
+test('a clone whose token is deleted is cut off, buffered data included', async () => {
   await using service = await startSite()
   await using project = await createLargeProject(32 * mib)
   await project.git('push', service.admin.remote('site'), 'HEAD:main')
@@ -77,7 +77,7 @@ test('of a clone whose token is deleted, the system sends nothing more either', 
   assert.equal(error.code, 'ECONNRESET')
 })
 
-test('a client that vanishes in the middle of a clone leaves no git behind', async () => {
+test('a client that disconnects in the middle of a clone leaves no git process behind', async () => {
   await using service = await startSite()
   using connection = await startClone(service)
   assert.notDeepEqual(processesIn(service.dataDir), [])
@@ -85,7 +85,7 @@ test('a client that vanishes in the middle of a clone leaves no git behind', asy
   await untilNothingIsLeft(service)
 })
 
-test('a client that vanishes while git computes its clone leaves no git behind', async () => {
+test('a client that disconnects while git computes its clone leaves no git process behind', async () => {
   await using service = await startSite()
   using connection = await startClone(service)
   const computing = await until('git makes a pack', () =>
@@ -137,7 +137,7 @@ for (const [what, sent] of [
   })
 }
 
-test('a push that is declared too large is refused before its body comes', async () => {
+test('a push with a declared size over the limit is rejected before its body', async () => {
   await using service = await startSite({ SVC_PUSH_MAX: '1MiB' })
   using connection = await connectRaw(service.url)
   const headers = gitHeaders('git-receive-pack', service.adminToken, mib + 1)
@@ -148,7 +148,7 @@ test('a push that is declared too large is refused before its body comes', async
   await untilNothingIsLeft(service)
 })
 
-test('a push that turns out too large is refused with 413 and leaves nothing behind', async () => {
+test('a push that turns out too large is rejected with 413 and leaves nothing behind', async () => {
   await using service = await startSite({ SVC_PUSH_MAX: '1MiB' })
   await using project = await createLargeProject(3 * mib)
   const body = await pushBody(project.path, 'main')
@@ -163,7 +163,7 @@ test('a push that turns out too large is refused with 413 and leaves nothing beh
   assert.deepEqual(await refsOf(service), [])
 })
 
-test('a compressed request of a fetch is answered like a plain one', async () => {
+test('a compressed fetch request gets the same response', async () => {
   await using service = await startSite()
   await using project = await createProject()
   await project.git('push', service.admin.remote('site'), 'main')
@@ -175,7 +175,7 @@ test('a compressed request of a fetch is answered like a plain one', async () =>
   }
 })
 
-test('a request that is badly compressed gets an answer that says so', async () => {
+test('an invalid compressed request gets a problem', async () => {
   await using service = await startSite()
   const whole = gzipSync(cloneBody('1'.repeat(40)))
   const damaged = Buffer.from(whole).fill(0xff, 20, 30)
@@ -189,7 +189,7 @@ test('a request that is badly compressed gets an answer that says so', async () 
   await untilNothingIsLeft(service)
 })
 
-test('a body that is not in lines of Git is answered with 400', async () => {
+test('a body that is not in pkt-lines gets 400', async () => {
   await using service = await startSite()
   const bodies = ['', 'hello, world', 'zzzz', '00', '0003', '0020short', 'fff5', '{"name":"site"}']
   for (const path of [fetchPath, pushPath]) {
@@ -201,7 +201,7 @@ test('a body that is not in lines of Git is answered with 400', async () => {
   await untilNothingIsLeft(service)
 })
 
-test('nonsense in lines of Git never fails the server or goes unanswered', async () => {
+test('random pkt-lines always get a response and never fail the server', async () => {
   await using service = await startSite()
   await using project = await createProject()
   await project.git('push', service.admin.remote('site'), 'main')
@@ -281,7 +281,7 @@ const nonsense = fc
   .map((lines) => Buffer.from(lines.join(''), 'latin1'))
 const protocols = fc.constantFrom('version=0', 'version=1', 'version=2', '')
 
-test('no order of lines fails the server, over HTTP', async () => {
+test('pkt-lines in any order do not fail the server, over HTTP', async () => {
   await using service = await startSite()
   const check = async (body: Buffer, path: string, protocol: string) => {
     const answer = await post(service, path, body, { 'git-protocol': protocol })
@@ -326,7 +326,7 @@ test('nor over SSH', async () => {
   assert.doesNotMatch(service.log(), /"level":"error"|BUG:/)
 })
 
-test('a client that waits for 100-continue gets it only when it may send', async () => {
+test('a client that waits for 100-continue gets it only if its request is admitted', async () => {
   await using service = await startSite({ SVC_PUSH_MAX: '1MiB' })
   await using project = await createProject()
   const reader = await service.client({ permissions: ['repo:read'] })
@@ -360,7 +360,7 @@ test('a client that waits for 100-continue gets it only when it may send', async
   assert.match((await accepted.answer()).body, /ok refs\/heads\/main/)
 })
 
-test('a request of a fetch that inflates beyond the limit is refused with 413', async () => {
+test('a fetch request that inflates beyond the limit is rejected with 413', async () => {
   await using service = await startSite({ SVC_FETCH_REQUEST_MAX: '1MiB' })
   const line = packet(`have ${'1'.repeat(40)}\n`)
   const bomb = gzipSync(Buffer.alloc(64 * mib, line))
@@ -370,7 +370,7 @@ test('a request of a fetch that inflates beyond the limit is refused with 413', 
   await untilNothingIsLeft(service)
 })
 
-test('a clone beyond those that may run at once is told to come back', async () => {
+test('a clone beyond the concurrency limit gets Retry-After', async () => {
   await using service = await startSite({ SVC_FETCHES_AT_ONCE: '1', SVC_GIT_WAITING: '0' })
   using first = await startClone(service)
   const body = cloneBody('1'.repeat(40))
@@ -390,7 +390,7 @@ test('a clone beyond those that may run at once is told to come back', async () 
   })
 })
 
-test('requests that trickle in keep nobody from cloning', async () => {
+test('slow requests do not prevent other clones', async () => {
   await using service = await startSite({ SVC_FETCHES_AT_ONCE: '2', SVC_GIT_WAITING: '0' })
   await using project = await createProject()
   await project.git('push', service.admin.remote('site'), 'HEAD:main')
@@ -411,7 +411,7 @@ test('requests that trickle in keep nobody from cloning', async () => {
   for (const connection of trickling) connection.socket.destroy()
 })
 
-test('an object that would take much memory is refused, however small it was made', async () => {
+test('an object that would need much memory is rejected, however small its compressed size', async () => {
   await using service = await startSite({ SVC_PUSH_MEMORY_MAX: '64MiB' })
   await using project = await createProject()
   const tree = await project.git('rev-parse', 'HEAD^{tree}')
@@ -428,7 +428,7 @@ test('an object that would take much memory is refused, however small it was mad
   await untilNothingIsLeft(service)
 })
 
-test('pushes of one token beyond its share are told to come back', async () => {
+test('pushes of one token beyond its share get Retry-After', async () => {
   await using service = await startSite({ SVC_PUSHES_AT_ONCE: '2', SVC_GIT_WAITING: '0' })
   await using project = await createProject()
   const body = await pushBody(project.path, 'main')

@@ -29,7 +29,7 @@ test('while PostgreSQL is stopped, health is 503 and names the database', needed
   }
 })
 
-test('a PostgreSQL that hangs makes health 503, too, and not wait for it', needed, async () => {
+test('while PostgreSQL hangs, health is 503 without delay', needed, async () => {
   const { url, drop } = await createPostgresDatabase()
   {
     using gate = await openGate(url)
@@ -45,7 +45,7 @@ test('a PostgreSQL that hangs makes health 503, too, and not wait for it', neede
   await drop()
 })
 
-test('without its data directory, health is 503 and names that', async () => {
+test('without the data directory, health is 503 and names it', async () => {
   await using service = await startService()
   await untilHealthy(service)
   const [folder, elsewhere] = ['repositories', 'elsewhere'].map((name) =>
@@ -59,7 +59,7 @@ test('without its data directory, health is 503 and names that', async () => {
   await untilHealthy(service)
 })
 
-test('while folders of the data directory are missing, nothing calls itself damaged', async () => {
+test('while folders of the data directory are missing, no repository is reported as damaged', async () => {
   await using service = await startService({ env: { SVC_SSH_PORT: '0' } })
   const { admin, dataDir, url } = service
   await admin.post('/repos', { name: 'site' })

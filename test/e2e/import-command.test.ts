@@ -48,7 +48,7 @@ after(async () => {
   await folder[Symbol.asyncDispose]()
 })
 
-test('a repository is imported beside a running server, and owned by whom was said', async () => {
+test('a repository is imported beside a running server, for the given owner', async () => {
   const ada = await service.client({ username: 'ada' })
   const plain = await svc(join(folder.path, 'small.git'))
   assert.deepEqual([plain.exitCode, plain.stdout], [0, 'Imported small (0.0 MiB).\n'])
@@ -70,7 +70,7 @@ test('a repository is imported beside a running server, and owned by whom was sa
   )
 })
 
-test('what is wrong is said in a line, with the exit code 1, and changes nothing', async () => {
+test('errors are one line with exit code 1, and change nothing', async () => {
   await service.admin.post('/repos', { name: 'taken' })
   const cases: [string[], RegExp][] = [
     [['/nonexistent', 'x'], /^svc: There is nothing at this path of the server\.\n$/],
@@ -102,7 +102,7 @@ test('without a terminal each step of the progress is a line', async () => {
   assert.doesNotMatch(stderr, /\r|\x1b/)
 })
 
-test('on a terminal the progress is one line, which is gone at the end', async (t) => {
+test('on a terminal the progress is one line, which is removed at the end', async (t) => {
   const script = '/usr/bin/script'
   if (!existsSync(script)) return t.skip('needs script, of util-linux')
   using gate = await startGate(daemon.port, mib)
@@ -125,7 +125,7 @@ for (const [name, exitCode] of [
   ['SIGINT', 130],
   ['SIGTERM', 143],
 ] as const) {
-  test(`${name} in the middle leaves nothing and ends the gits`, async () => {
+  test(`${name} in the middle leaves nothing and ends the git processes`, async () => {
     using gate = await startGate(daemon.port, mib)
     const command = start(`git://127.0.0.1:${gate.port}/noisy.git`, 'interrupted')
     await gate.untilHeld()
@@ -141,7 +141,7 @@ for (const [name, exitCode] of [
   })
 }
 
-test('a server that starts, stops and is killed does not disturb what a command imports', async () => {
+test('starts, stops and kills of a server do not disturb the import of a command', async () => {
   await using own = await temporaryFolder()
   const dataDir = join(own.path, 'data')
   await using first = await startService({ dataDir, env: { SVC_ADMIN_TOKEN: service.adminToken } })
@@ -164,7 +164,7 @@ test('a server that starts, stops and is killed does not disturb what a command 
   await untilTidy(dataDir)
 })
 
-test('without a server an import works, and what a killed one left is cleared by the next start', async () => {
+test('without a server an import works, and leftovers of a killed one are removed by the next start', async () => {
   await using own = await temporaryFolder()
   const dataDir = join(own.path, 'data')
   const options = { dataDir, env: { SVC_ADMIN_TOKEN: service.adminToken } }

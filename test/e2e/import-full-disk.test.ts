@@ -35,7 +35,7 @@ after(async () => {
   await folder[Symbol.asyncDispose]()
 })
 
-test('what is larger than the disk is not imported, leaves nothing, and comes when there is room', {
+test('a source larger than the disk fails without leftovers, and is imported once there is space', {
   skip,
 }, async () => {
   await using disk = await smallDisk('96m')
@@ -56,7 +56,7 @@ test('what is larger than the disk is not imported, leaves nothing, and comes wh
   await assertImports(service, `${daemon.url}/large.git`)
 })
 
-test('an import leaves alone what is to be kept free of the disk', { skip }, async () => {
+test('an import respects the minimum of free space', { skip }, async () => {
   await using disk = await smallDisk('96m')
   await using service = await start(disk.path, '16MiB')
   using gate = await startGate(daemon.port, 20 * mib)
@@ -76,7 +76,7 @@ test('an import leaves alone what is to be kept free of the disk', { skip }, asy
   await assertImports(service, source)
 })
 
-test('a disk that somebody else fills in the middle of an import ends it', { skip }, async () => {
+test('an import ends when the disk is filled by another process', { skip }, async () => {
   await using disk = await smallDisk('96m')
   await using service = await start(disk.path, '0')
   using gate = await startGate(daemon.port, 4 * mib)
@@ -90,7 +90,7 @@ test('a disk that somebody else fills in the middle of an import ends it', { ski
   await assertImports(service, source)
 })
 
-test('with no byte left an import is refused, and one that ends then is told as failed', {
+test('on a full disk a new import is rejected, and a running one is reported as failed', {
   skip,
 }, async () => {
   await using disk = await smallDisk('96m')

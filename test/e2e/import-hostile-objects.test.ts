@@ -117,7 +117,7 @@ describe('hostile objects and harmless ones in sources of imports', () => {
   after(() => site[Symbol.asyncDispose]())
 
   for (const { what, detail, entries } of refused) {
-    test(`a source with ${what} in a folder is refused`, async () => {
+    test(`a source with ${what} in a folder is rejected`, async () => {
       const path = await createSource(site.path())
       const blob = await writeObject(path, 'blob', 'x\n')
       await writeBranch(path, 'x', await writeTree(path, await entries(path, blob)))
@@ -125,7 +125,7 @@ describe('hostile objects and harmless ones in sources of imports', () => {
     })
   }
 
-  test('the harmless faults of old tools come in as they are', async () => {
+  test('harmless faults of old tools are imported unchanged', async () => {
     const path = await createSource(site.path())
     const blob = await writeObject(path, 'blob', 'x\n')
     const padded = await writeTree(path, [{ mode: `0${file}`, name: 'x', id: blob }])
@@ -146,14 +146,14 @@ describe('hostile objects and harmless ones in sources of imports', () => {
     }
   })
 
-  test('a branch that is no commit is refused', async () => {
+  test('a branch that is not a commit is rejected', async () => {
     const path = await createSource(site.path())
     const blob = await writeObject(path, 'blob', 'x\n')
     await writeFile(join(path, 'refs/heads/x'), `${blob}\n`)
     await site.refused(path, { detail: /a branch that does not point to a commit/ })
   })
 
-  test('nothing of the settings, hooks and commands of a source is followed or run', async () => {
+  test('settings, hooks and commands of a source are ignored', async () => {
     const path = await createSource(site.path())
     const settings = [
       ['core.fsmonitor', site.canary('fsmonitor')],
@@ -193,7 +193,7 @@ describe('hostile objects and harmless ones in sources of imports', () => {
       assert.match(line, /^core\.(bare|filemode|repositoryformatversion)$/)
   })
 
-  test('refs of refused names are left out, and the rest comes whole', async () => {
+  test('refs with rejected names are omitted, and the rest is complete', async () => {
     const path = await createSource(site.path())
     const { stdout: id } = await git(path, ['rev-parse', 'main'])
     const outside = ['refs/heads/-x', 'refs/heads/HEAD', `refs/tags/${id}`, `refs/replace/${id}`]
@@ -216,7 +216,7 @@ describe('hostile objects and harmless ones in sources of imports', () => {
     assert.deepEqual(stdout.split('\n').sort(), expected.sort())
   })
 
-  test('a HEAD that is a commit makes the usual branch the default one', async () => {
+  test('with a detached HEAD the usual branch becomes the default one', async () => {
     const path = await createSource(site.path())
     const { stdout: id } = await git(path, ['rev-parse', 'main'])
     await git(path, ['branch', 'a'])
@@ -225,7 +225,7 @@ describe('hostile objects and harmless ones in sources of imports', () => {
     assert.equal(body.defaultBranch, 'main')
   })
 
-  test('folders of refs that branch and nest without end do not take all descriptors', async () => {
+  test('wide and deep directories of refs do not exhaust the file descriptors', async () => {
     await using folder = await temporaryFolder()
     const program = join(folder.path, 'few-descriptors')
     // Node takes as many as the hard limit allows.
@@ -247,19 +247,19 @@ describe('hostile objects and harmless ones in sources of imports', () => {
     await few.imported(path)
   })
 
-  test('a file of 512 MiB that packs to next to nothing is taken in without its size in memory', async () => {
+  test('a highly compressed file of 512 MiB is imported with little memory', async () => {
     const path = await createSource(site.path())
     await packZeros(path, 512, 'zeros.bin')
     await site.imported(path)
   })
 
-  test('a .gitmodules that is too large to read is refused', async () => {
+  test('a .gitmodules that is too large is rejected', async () => {
     const path = await createSource(site.path())
     await packZeros(path, 128, '.gitmodules')
     await site.refused(path, { detail: /invalid object: .*gitmodules/ })
   })
 
-  test('an object that takes more memory than an import may have is refused', async () => {
+  test('an object that exceeds the memory limit of imports is rejected', async () => {
     const path = await createSource(site.path())
     await writeBranch(path, 'large', await largeTree(path))
     await site.refused(path, { detail: /take too much memory|is damaged/ })

@@ -40,7 +40,7 @@ async function gated(bytes: number) {
   return { gate, address, [Symbol.dispose]: () => gate[Symbol.dispose]() }
 }
 
-test('an import that is not waited for is shown with its progress until it is there', async () => {
+test('an asynchronous import is shown with its progress until it completes', async () => {
   using way = await gated(mib)
   const wanted = { source: way.address, name: 'watched' }
   const started = await requestImport(service.url, service.admin, wanted, {
@@ -69,7 +69,7 @@ test('an import that is not waited for is shown with its progress until it is th
   await service.admin.delete('/repos/watched')
 })
 
-test('the header Prefer is read as RFC 7240 has it', async () => {
+test('the header Prefer is parsed as in RFC 7240', async () => {
   const spellings: [string | undefined, number][] = [
     ['respond-async', 202],
     ['Respond-Async', 202],
@@ -97,7 +97,7 @@ test('the header Prefer is read as RFC 7240 has it', async () => {
   }
 })
 
-test('a repository that is being imported can be looked at and deleted, and nothing else', async () => {
+test('a repository that is being imported can only be read in the API and deleted', async () => {
   using way = await gated(0)
   await using project = await createNoisyProject({ files: 1 })
   await importAsync(service.admin, { source: way.address, name: 'busy' })
@@ -127,7 +127,7 @@ test('a repository that is being imported can be looked at and deleted, and noth
   assert.equal((await admin.delete('/repos/busy')).status, 204)
 })
 
-test('over SSH an import is listed and told of, and Git has to wait', {
+test('over SSH an import is listed and described, and Git is rejected', {
   skip: without('openssh'),
 }, async () => {
   using way = await gated(0)
@@ -147,7 +147,7 @@ test('over SSH an import is listed and told of, and Git has to wait', {
   await service.admin.delete('/repos/busy')
 })
 
-test('an import on its way is seen by its owner and admins alone', async () => {
+test('a running import is visible only to its owner and admins', async () => {
   using way = await gated(0)
   const ada = await service.client({ username: 'ada' })
   const twin = await service.client({ username: 'ada' })
@@ -181,7 +181,7 @@ test('deleting a repository that is being imported ends the import and frees the
   await service.admin.delete('/repos/given-up')
 })
 
-test('the gits of an import that was deleted do not outlive a crash', async () => {
+test('the git processes of a deleted import do not survive a crash', async () => {
   using way = await gated(mib)
   await using dying = await startService()
   await importAsync(dying.admin, { source: way.address, name: 'given-up' })
@@ -200,7 +200,7 @@ test('the gits of an import that was deleted do not outlive a crash', async () =
   assert.equal((await again.admin.get('/repos/given-up')).status, 404)
 })
 
-test('who hangs up gives up the import that is waited for, and no other', async () => {
+test('disconnecting ends only a synchronous import', async () => {
   using way = await gated(mib)
   const gone = new AbortController()
   const waited = requestImport(
@@ -236,7 +236,7 @@ test('who hangs up gives up the import that is waited for, and no other', async 
   await service.admin.delete('/repos/unwatched')
 })
 
-test('a failed import is told to its owner and admins, until it is deleted or tried again', async () => {
+test('a failed import is shown to its owner and admins, until it is deleted or retried', async () => {
   const ada = await service.client({
     username: 'ada',
     permissions: ['repo:read', 'repo:write', 'repo:delete'],
@@ -275,7 +275,7 @@ test('a failed import is told to its owner and admins, until it is deleted or tr
   assert.equal((await ada.get('/repos/failed')).status, 404)
 })
 
-test('nothing is made for a token that was deleted while it imported', async () => {
+test('nothing is created for a token that was deleted during its import', async () => {
   using way = await gated(mib)
   const ada = await service.client({ username: 'ada' })
   const waiting = requestImport(service.url, ada, { source: way.address, name: 'orphan' })
@@ -290,7 +290,7 @@ test('nothing is made for a token that was deleted while it imported', async () 
   await service.admin.delete('/repos/orphan')
 })
 
-test('imports beyond the number that is allowed at once wait, or are sent away', async () => {
+test('imports beyond the concurrency limit wait, or are rejected', async () => {
   using way = await gated(0)
   const env = { SVC_IMPORTS_AT_ONCE: '1', SVC_GIT_WAITING: '1' }
   await using small = await startService({ env })
@@ -318,7 +318,7 @@ test('imports beyond the number that is allowed at once wait, or are sent away',
   }
 })
 
-test('a stop tells those who wait for an import, and writes it down for those who do not', async () => {
+test('a stop fails synchronous imports, and records asynchronous ones as failed', async () => {
   using way = await gated(mib)
   await using stopping = await startService({ env: { SVC_STOP_SECONDS: '3' } })
   const { admin, dataDir, adminToken, url } = stopping
@@ -337,7 +337,7 @@ test('a stop tells those who wait for an import, and writes it down for those wh
   await untilTidy(dataDir)
 })
 
-test('a stop lets an import that comes to its end finish', async () => {
+test('a stop lets an almost complete import finish', async () => {
   using way = await gated(mib)
   await using stopping = await startService({ env: { SVC_STOP_SECONDS: '3600' } })
   const waited = requestImport(stopping.url, stopping.admin, { source: way.address, name: 'last' })

@@ -22,7 +22,7 @@ const forbidden = {
   detail: /may not be imported from\. .*SVC_IMPORT_LOCAL_ROOTS/,
 }
 
-describe('places on the server from which nobody may import', () => {
+describe('paths of the server that cannot be imported', () => {
   let roots: Awaited<ReturnType<typeof temporaryFolder>>
   let site: ImportSite
   let member: Awaited<ReturnType<ImportSite['service']['client']>>
@@ -50,7 +50,7 @@ describe('places on the server from which nobody may import', () => {
     await roots[Symbol.asyncDispose]()
   })
 
-  test('a root is open to everybody, by its own name and by that of a link to it', async () => {
+  test('a root is open to all users, by its path and by a link to it', async () => {
     await createSource(join(roots.path, 'git/open.git'))
     for (const path of ['git/open.git', 'linked/open.git', 'git//./open.git/']) {
       await site.imported(join(roots.path, '/') + path, member)
@@ -61,7 +61,7 @@ describe('places on the server from which nobody may import', () => {
     await site.imported(join(work, '.git'), member)
   })
 
-  test('the data directory is closed to admins, whatever it is called', async () => {
+  test('the data directory is closed to admins, under any path', async () => {
     const { dataDir, pid } = site.service
     const link = site.path('link')
     await symlink(dataDir, link)
@@ -88,7 +88,7 @@ describe('places on the server from which nobody may import', () => {
     for (const path of paths) await site.refused(path, forbidden)
   })
 
-  test('the data directory is closed where it is mounted once more', {
+  test('the data directory is closed under a second mount', {
     skip: noMounts,
   }, async () => {
     const mounted = site.path('mounted')
@@ -111,7 +111,7 @@ describe('places on the server from which nobody may import', () => {
     await site.refused(path, { detail: /is a worktree or a submodule/ })
   })
 
-  test('a root is no prefix of other folders, and links out of it are not followed for members', async () => {
+  test('a root is not a mere prefix, and links out of it are not followed for members', async () => {
     const evil = join(roots.path, 'git-evil')
     await createSource(evil)
     await symlink(evil, join(roots.path, 'git/out'))
@@ -128,7 +128,7 @@ describe('places on the server from which nobody may import', () => {
     await site.refused('/', forbidden, member)
   })
 
-  test('within a root, members read what is wrong with a path', async () => {
+  test('within a root, members get detailed errors about a path', async () => {
     const path = (name: string) => join(roots.path, 'git', name)
     await writeFile(path('file'), '')
     await mkdir(path('empty'))
@@ -140,7 +140,7 @@ describe('places on the server from which nobody may import', () => {
     await site.refused(path('empty'), { detail: /no Git repository at the source/ }, member)
   })
 
-  test('what is no folder is refused: a bundle, a pipe, a socket, a device, a loop, a long name', async () => {
+  test('anything but a folder is rejected: a bundle, a pipe, a socket, a device, a loop, a long name', async () => {
     const source = await createSource(site.path())
     const bundle = site.path('bundle')
     await git(source, ['bundle', 'create', '--quiet', bundle, '--all'])
@@ -165,7 +165,7 @@ describe('places on the server from which nobody may import', () => {
     await site.refused(withPipe, { detail: /no Git repository at the source/ })
   })
 
-  test('addresses that are commands, options and transports are refused before anything is taken', async () => {
+  test('addresses that are commands, options and transports are rejected at once', async () => {
     const canary = site.canary('address')
     const addresses = [
       `ext::sh -c ${canary.replaceAll(' ', '% ')}`,
@@ -192,7 +192,7 @@ describe('places on the server from which nobody may import', () => {
     }
   })
 
-  test('the command line refuses the same, with a sentence and nothing left', async () => {
+  test('the command line rejects the same with a message, and leaves nothing', async () => {
     const run = (source: string) =>
       execute(launcher, ['repos', 'import', source, 'by-command'], {
         env: {
@@ -210,7 +210,7 @@ describe('places on the server from which nobody may import', () => {
     assert.equal((await site.service.admin.get('/repos/by-command')).status, 404)
   })
 
-  test('an import never has an object of a repository that is swapped in while it runs', async () => {
+  test('an import has no objects of a repository that is swapped in while it runs', async () => {
     const secret = await createSource(site.path('secret'))
     const { stdout: hidden } = await git(secret, ['commit-tree', '-m', 'Secret', 'main^{tree}'])
     await git(secret, ['update-ref', 'refs/heads/main', hidden])

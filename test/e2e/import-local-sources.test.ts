@@ -465,14 +465,14 @@ describe('hostile folders as sources of imports', () => {
   after(() => site[Symbol.asyncDispose]())
 
   for (const { what, detail, spoil, isPacked = false } of cases) {
-    test(`a source ${what} is refused, and nothing is left of it`, async () => {
+    test(`a source ${what} is rejected, and nothing is left`, async () => {
       const path = await createSource(site.path(), { isPacked })
       await spoil(path)
       await site.refused(path, { detail })
     })
   }
 
-  test('a device in place of an object is refused', { skip: withoutDevices }, async () => {
+  test('a device in place of an object is rejected', { skip: withoutDevices }, async () => {
     const path = await createSource(site.path())
     const object = join(path, await someObject(path))
     await rm(object)
@@ -480,7 +480,7 @@ describe('hostile folders as sources of imports', () => {
     await site.refused(path, { detail: linked })
   })
 
-  test('what the service may not read is refused by name', { skip: withoutDevices }, async () => {
+  test('an unreadable file is rejected by name', { skip: withoutDevices }, async () => {
     // Root may read everything, so the service is somebody else here.
     await using folder = await temporaryFolder()
     const program = join(folder.path, 'as-nobody')

@@ -26,7 +26,7 @@ after(async () => {
   await folder[Symbol.asyncDispose]()
 })
 
-test('a repository is called what its source is, unless it is given a name', async () => {
+test('a repository is named after its source, unless a name is given', async () => {
   const path = join(folder.path, 'My.Project.git')
   await project.git('clone', '--quiet', '--bare', '.', path)
   const derived = await service.admin.post('/repos/import', { source: `${path}/` })
@@ -35,7 +35,7 @@ test('a repository is called what its source is, unless it is given a name', asy
   assert.deepEqual([given.status, given.body.name], [201, 'other'])
 })
 
-test('a source whose name no repository can have is imported only under another', async () => {
+test('a source with an invalid name is imported only under another', async () => {
   for (const name of ['-odd', 'a..b', 'größe', 'import', 'health', 'Import']) {
     const path = join(folder.path, `${name}.git`)
     await project.git('clone', '--quiet', '--bare', '.', path)
@@ -50,7 +50,7 @@ test('a source whose name no repository can have is imported only under another'
   }
 })
 
-test('a field that is no name, no source or unknown is refused', async () => {
+test('an invalid or unknown field is rejected', async () => {
   const source = project.path
   const cases: [object, RegExp][] = [
     [{ source, name: 'a..b' }, /\/name/],
@@ -71,7 +71,7 @@ test('a field that is no name, no source or unknown is refused', async () => {
   }
 })
 
-test('a name that is taken in any case is refused, also by an import that is under way', async () => {
+test('a taken name is rejected in any case, also during an import', async () => {
   await using daemon = await startGitDaemon(folder.path)
   using gate = await startGate(daemon.port, 0)
   await service.admin.post('/repos', { name: 'Taken' })
@@ -88,7 +88,7 @@ test('a name that is taken in any case is refused, also by an import that is und
   assert.equal((await service.admin.post('/repos', { name: 'coming' })).status, 201)
 })
 
-test('of imports of one name at the same moment one comes to be', async () => {
+test('of concurrent imports with one name, one succeeds', async () => {
   const attempts = Array.from({ length: 8 }, (_, index) =>
     service.admin.post('/repos/import', {
       source: project.path,
@@ -100,7 +100,7 @@ test('of imports of one name at the same moment one comes to be', async () => {
   assert.deepEqual(await leftoversIn(service.dataDir), [])
 })
 
-test('a path of the server is for admins, but for the folders that are open to all', async () => {
+test('paths of the server are for admins, except under the open roots', async () => {
   const member = await service.client({ username: 'member' })
   const inside = join(folder.path, 'public', 'inside.git')
   await mkdir(join(folder.path, 'public'))
@@ -132,7 +132,7 @@ test('a path of the server is for admins, but for the folders that are open to a
   }
 })
 
-test('a source that is no repository is told so, and leaves its name free and no files', async () => {
+test('a source that is not a repository is rejected, and leaves its name free and no files', async () => {
   const cases: [string, RegExp][] = [
     [`${folder.path}/nothing`, /There is nothing at this path/],
     [folder.path, /There is no Git repository at the source/],

@@ -48,7 +48,7 @@ function redirecting(location: string, code = 302) {
 const query = '/info/refs?service=git-upload-pack'
 
 describe('where imports may connect to', () => {
-  test('forbidden addresses are refused in all their spellings, and nobody is connected to', async () => {
+  test('forbidden addresses are rejected in all spellings, without a connection', async () => {
     let connections = 0
     using host = await startTcpHost(() => {
       connections += 1
@@ -72,14 +72,14 @@ describe('where imports may connect to', () => {
     assert.equal(connections, 0)
   })
 
-  test('a name that is listed is connected to, and its address by itself is not', async () => {
+  test('a listed name is allowed, and its address alone is not', async () => {
     using host = await startHttpHost(serving(repository))
     await strict.imported(`http://localhost:${host.port}/x.git`)
     await strict.imported(`http://LOCALHOST.:${host.port}/x.git`)
     await strict.refused(`http://127.0.0.1:${host.port}/x.git`, forbidden(/loopback address/))
   })
 
-  test('a name that nobody knows is refused with what to check', async () => {
+  test('an unknown name is rejected with advice', async () => {
     const source = 'https://no-such-host.invalid/x.git'
     const detail = /"no-such-host\.invalid" (is unknown|could not be looked up)/
     await strict.refused(source, { code: 'outbound_unresolved', detail })
@@ -91,7 +91,7 @@ describe('where imports may connect to', () => {
     ['a private network', '10.0.0.1'],
     ['the metadata of a cloud', '169.254.169.254'],
   ] as const) {
-    test(`a redirection to ${what} is refused, whatever host it comes from`, async () => {
+    test(`a redirect to ${what} is rejected, from any host`, async () => {
       using host = await startHttpHost(redirecting(`http://${address}/x.git${query}`))
       await strict.refused(
         `http://localhost:${host.port}/x.git`,
@@ -100,7 +100,7 @@ describe('where imports may connect to', () => {
     })
   }
 
-  test('redirections that lead nowhere, in circles or to no repository are refused', async () => {
+  test('redirects without a target, in circles or not to a repository are rejected', async () => {
     const cases: [location: string, detail: RegExp][] = [
       [`/again${query}`, /redirects too often/],
       ['file:///etc/passwd', /redirects to file:\/\/, which is not followed/],
@@ -117,7 +117,7 @@ describe('where imports may connect to', () => {
     }
   })
 
-  test('informational responses without end are cut off', async () => {
+  test('endless informational responses are cut off', async () => {
     for (const status of ['100 Continue', '103 Early Hints']) {
       using host = await startTcpHost((socket) => {
         const more = () => {
@@ -132,7 +132,7 @@ describe('where imports may connect to', () => {
     }
   })
 
-  test('a redirection of the pack itself is not followed', async () => {
+  test('a redirect of the pack itself is not followed', async () => {
     using host = await startHttpHost((request, response) => {
       if (request.method === 'GET') serving(repository)(request, response)
       else redirecting('/elsewhere/git-upload-pack', 307)(request, response)
@@ -140,7 +140,7 @@ describe('where imports may connect to', () => {
     await site.refused(`http://127.0.0.1:${host.port}/x.git`, { detail: /HTTP status 307/ })
   })
 
-  test('a redirection to another path of the same host is followed, with the credentials', async () => {
+  test('a redirect to another path of the same host is followed, with the credentials', async () => {
     const seen: [path: string, authorization: string | undefined][] = []
     using host = await startHttpHost((request, response) => {
       const { url = '', headers } = request
@@ -154,7 +154,7 @@ describe('where imports may connect to', () => {
     for (const [url, authorization] of seen) assert.equal(authorization, expected, url)
   })
 
-  test('a redirection to another host takes no credentials along', async () => {
+  test('a redirect to another host has no credentials', async () => {
     const seen: (string | undefined)[] = []
     using other = await startHttpHost((request, response) => {
       seen.push(request.headers.authorization, request.headers.cookie)
@@ -174,7 +174,7 @@ describe('where imports may connect to', () => {
 })
 
 describe('credentials of sources', () => {
-  test('those of an address are found nowhere, neither while it is imported nor afterwards', async () => {
+  test('credentials of an address appear nowhere, neither during the import nor afterwards', async () => {
     const commands: string[] = []
     const secrets = [password, Buffer.from(`${username}:${password}`).toString('base64')]
     using host = await startHttpHost((request, response) => {
@@ -195,7 +195,7 @@ describe('credentials of sources', () => {
     for (const secret of [password, username]) await assertAbsent(site.service.dataDir, secret)
   })
 
-  test('the relay between git and a host lets nobody else through, and ends with the import', async () => {
+  test('the relay between git and a host serves only git, and ends with the import', async () => {
     const asked = Promise.withResolvers<void>()
     const going = Promise.withResolvers<void>()
     using host = await startHttpHost((request, response) => {
@@ -224,7 +224,7 @@ describe('hosts of SSH', { skip: without('openssh') }, () => {
       publicKeyEncoding: { type: 'pkcs1', format: 'pem' },
     }).privateKey
 
-  test('a password in the address lets in, and is found nowhere', async () => {
+  test('a password in the address authenticates, and appears nowhere', async () => {
     const commands: string[] = []
     using host = await startSshHost({
       hostKey: newKey(),
@@ -249,7 +249,7 @@ describe('hosts of SSH', { skip: without('openssh') }, () => {
     await assertAbsent(site.service.dataDir, password)
   })
 
-  test('a host that is met with another key than before is refused', async () => {
+  test('a host with a changed key is rejected', async () => {
     const login = (one: { accept(): void }) => one.accept()
     const first = await startSshHost({ hostKey: newKey(), repository, login })
     const source = `ssh://git@127.0.0.1:${first.port}/x.git`
@@ -259,7 +259,7 @@ describe('hosts of SSH', { skip: without('openssh') }, () => {
     await site.refused(source, { detail: /host key of the source has changed/ })
   })
 
-  test('a host that is silent, closes or speaks something else is told apart', async () => {
+  test('a host that is silent, disconnects or speaks another protocol has its own error', async () => {
     using silent = await startTcpHost(() => {})
     using closing = await startTcpHost((socket) => void socket.destroy())
     using other = await startTcpHost((socket) => void socket.end('HTTP/1.1 200 OK\r\n\r\n'))
@@ -276,7 +276,7 @@ describe('hosts of SSH', { skip: without('openssh') }, () => {
     await site.refused(`http://127.0.0.1:${port}/x`, { detail: /connection was refused/ })
   })
 
-  test('a repository is imported from another svc, which knows who is anonymous', async () => {
+  test('a repository is imported from another svc, with anonymous access', async () => {
     await using other = await startImportSite({ env: { SVC_SSH_ANONYMOUS_READ: 'true' } })
     const { admin, sshPort } = other.service
     await admin.post('/repos', { name: 'site' })

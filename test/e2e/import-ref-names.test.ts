@@ -15,7 +15,7 @@ before(async () => {
 
 after(() => service[Symbol.asyncDispose]())
 
-test('a ref whose name is not UTF-8 refuses the import, wherever it stands, and by whichever way it comes', async () => {
+test('a ref whose name is not UTF-8 fails the import, in any position and from any source', async () => {
   await using folder = await temporaryFolder()
   await using daemon = await startGitDaemon(folder.path)
   for (const place of ['loose', 'packed']) {
@@ -40,7 +40,7 @@ test('a ref whose name is not UTF-8 refuses the import, wherever it stands, and 
   }
 })
 
-test('what stands behind an id in the file of a ref is passed over, as git does', async () => {
+test('text after the id in a ref file is ignored, as by git', async () => {
   await using folder = await temporaryFolder()
   const path = await createSource(folder.path, 'trailing')
   await git(path, ['branch', 'older'])

@@ -275,13 +275,13 @@ const httpCases: HttpCase[] = [
 
 describe('hostile hosts of HTTP as sources of imports', () => {
   for (const { what, detail, answer } of httpCases) {
-    test(`a host that ${what} is told apart, and nothing is left of it`, async () => {
+    test(`a host that ${what} has its own error, and nothing is left`, async () => {
       using host = await startHttpHost(answer)
       await site.refused(`http://127.0.0.1:${host.port}/x.git`, { detail })
     })
   }
 
-  test('a host whose certificate nobody knows is refused, and one that speaks no TLS', async () => {
+  test('a host with an untrusted certificate is rejected, and one without TLS', async () => {
     const key = site.path('key')
     const cert = site.path('cert')
     const words = ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-subj', '/CN=localhost']
@@ -294,7 +294,7 @@ describe('hostile hosts of HTTP as sources of imports', () => {
     await site.refused(`https://127.0.0.1:${plain.port}/x.git`, { detail: /TLS/ })
   })
 
-  test('a hostile object is refused over HTTP with the sentence of git', async () => {
+  test('a hostile object is rejected over HTTP with the message of git', async () => {
     const hostile = await createSource(site.path())
     const blob = await writeObject(hostile, 'blob', 'x\n')
     const tree = await writeTree(hostile, [{ mode: '100644', name: '.git', id: blob }])
@@ -303,7 +303,7 @@ describe('hostile hosts of HTTP as sources of imports', () => {
     await site.refused(`http://127.0.0.1:${host.port}/x.git`, { detail: /hasDotgit/ })
   })
 
-  test('a shallow repository is refused over HTTP', async () => {
+  test('a shallow repository is rejected over HTTP', async () => {
     const shallow = site.path()
     await git('/', ['clone', '--quiet', '--bare', '--depth=1', `file://${repository}`, shallow])
     using host = await startHttpHost(serving(shallow))
@@ -312,7 +312,7 @@ describe('hostile hosts of HTTP as sources of imports', () => {
     })
   })
 
-  test('a repository of SHA-256 is refused over HTTP', async () => {
+  test('a SHA-256 repository is rejected over HTTP', async () => {
     const other = site.path()
     await git('/', ['init', '--quiet', '--bare', '--object-format=sha256', other])
     const { stdout: tree } = await git(other, ['write-tree'])
@@ -322,7 +322,7 @@ describe('hostile hosts of HTTP as sources of imports', () => {
     await site.refused(`http://127.0.0.1:${host.port}/x.git`, { detail: /SHA-256/ })
   })
 
-  test('a server of HTTP/1.0 is imported from, with a request of any size', async () => {
+  test('an import from an HTTP/1.0 server works, with requests of any size', async () => {
     const folder = site.path()
     const path = await createSource(join(folder, 'x.git'))
     using host = await startCgiHost(folder)
@@ -335,7 +335,7 @@ describe('hostile hosts of HTTP as sources of imports', () => {
     assert.equal(await contentOf(body.path), await contentOf(path))
   })
 
-  test('a host that lists refs without end is refused before they take much memory', async () => {
+  test('a host with endless refs is rejected before they need much memory', async () => {
     const line = packet(`${id} refs/heads/${'x'.repeat(99)}\n`)
     const lines = Buffer.concat(Array<Buffer>(500).fill(line))
     const first = packet(`${id} refs/heads/main\0side-band-64k\n`)
@@ -364,7 +364,7 @@ describe('hostile hosts of HTTP as sources of imports', () => {
     await ample.refused(`git://127.0.0.1:${daemon.port}/x.git`, { detail })
   })
 
-  test('a host that serves a repository as it should is imported from', async () => {
+  test('an import from a correct host works', async () => {
     using host = await startHttpHost(serving(repository))
     await site.imported(`http://127.0.0.1:${host.port}/x.git`)
   })
@@ -522,20 +522,20 @@ const briefCases: TcpCase[] = [
 
 describe('hostile hosts of git:// as sources of imports', () => {
   for (const { what, detail, speak } of tcpCases) {
-    test(`a host of git:// that ${what} is told apart, and nothing is left of it`, async () => {
+    test(`a git:// host that ${what} has its own error, and nothing is left`, async () => {
       using host = await startTcpHost((socket) => speak(socket))
       await site.refused(`git://127.0.0.1:${host.port}/x.git`, { detail })
     })
   }
 
   for (const { what, detail, speak } of briefCases) {
-    test(`a host that ${what} is given up, and nothing is left of it`, async () => {
+    test(`a host that ${what} times out, and nothing is left`, async () => {
       using host = await startTcpHost((socket) => speak(socket))
       await brief.refused(`git://127.0.0.1:${host.port}/x.git`, { detail })
     })
   }
 
-  test('a repository that is too large is refused, from a folder and over HTTP', async () => {
+  test('a repository that is too large is rejected, from a folder and over HTTP', async () => {
     const large = await createSource(site.path())
     const blob = await writeObject(large, 'blob', randomBytes(3 * 1024 * 1024))
     await writeBranch(large, 'x', await writeTree(large, [{ mode: '100644', name: 'x', id: blob }]))
@@ -545,7 +545,7 @@ describe('hostile hosts of git:// as sources of imports', () => {
     await brief.refused(`http://127.0.0.1:${host.port}/x.git`, tooLarge)
   })
 
-  test('git daemon is imported from, and says what it does not serve', async () => {
+  test('an import from git daemon works, and an unknown repository is reported', async () => {
     const port = await freePort()
     const words = ['--listen=127.0.0.1', `--port=${port}`, '--export-all', '--verbose']
     const daemon = spawnGit('/', ['daemon', ...words, '--reuseaddr', `--base-path=${site.folder}`])

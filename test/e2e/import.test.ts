@@ -53,7 +53,7 @@ const sources: Record<string, { source: () => string; skip?: string | false }> =
 }
 
 for (const [way, { source, skip = false }] of Object.entries(sources)) {
-  test(`every ref comes along from ${way}, and the repository is like any other`, {
+  test(`every ref is imported from ${way}, and the repository is like any other`, {
     skip,
   }, async () => {
     const imported = await service.admin.post('/repos/import', { source: source(), name: 'copy' })
@@ -90,7 +90,7 @@ test('a working copy is imported with its branches, and only its .git folder is 
   }
 })
 
-test('HEAD is what it is at the source, as far as a repository here can have it', async () => {
+test('HEAD is that of the source, if it is supported', async () => {
   await using folder = await temporaryFolder()
   await using project = await createProject()
   await project.git('branch', 'develop')
@@ -132,7 +132,7 @@ test('an empty repository is imported, too', async () => {
   }
 })
 
-test('refs that nobody may push stay behind', async () => {
+test('refs that cannot be pushed are not imported', async () => {
   await using folder = await temporaryFolder()
   await using project = await createProject()
   const [main, other] = [await project.git('rev-parse', 'HEAD'), await project.commit('other.txt')]
@@ -201,7 +201,7 @@ test('a large repository is imported with flat memory', async () => {
   await other.admin.delete('/repos/large')
 })
 
-test('the owner of an imported repository is who imported it', async () => {
+test('the owner of an imported repository is the user who imported it', async () => {
   const ada = await service.client({ username: 'ada' })
   const bob = await service.client({ username: 'bob' })
   const source = other.admin.remote('private')

@@ -12,7 +12,7 @@ import { oneStep, pushFiles, runToEnd } from '../support/workflow-site.ts'
 
 const programs = [/src\/main\.ts/, /spawn-helper-main/, /ssh-main/, /runner-main/, /prefork\.sh$/]
 
-test('no process that a server starts has what the server inherited from its shell', async () => {
+test('no process that a server starts inherits the descriptors of its shell', async () => {
   await using folder = await temporaryFolder()
   const inherited = join(folder.path, 'inherited')
   await writeFile(inherited, 'of the shell')

@@ -39,7 +39,7 @@ test('a key of ssh-keygen is added, listed and deleted', { skip: without('openss
   assert.equal((await ada.post('/keys', { name: 'again', publicKey: line })).status, 201)
 })
 
-test('a private key is refused and not repeated, whatever it is', {
+test('any private key is rejected and not printed', {
   skip: without('openssh'),
 }, async () => {
   await using folder = await temporaryFolder()
@@ -70,7 +70,7 @@ test('only an admin may name a username, even its own', async () => {
   assert.equal((await admin.get('/keys?username=a/b')).status, 400)
 })
 
-test('a key grants no more than the token that added it holds', async () => {
+test('a key has at most the permissions of the token that added it', async () => {
   const cases = [
     [['repo:read'], undefined, ['repo:read']],
     [['repo:write', 'repo:delete'], undefined, ['repo:write']],
@@ -98,7 +98,7 @@ test('a key grants no more than the token that added it holds', async () => {
   assert.equal((await admin.post('/keys', more)).status, 400)
 })
 
-test('a key is registered once, and nobody learns to whom', async () => {
+test('a key is registered once, and its user is not revealed', async () => {
   const publicKey = newKeyLine('mine')
   await ada.post('/keys', { name: 'x', publicKey })
   const other = await service.client({ username: 'other' })
@@ -114,7 +114,7 @@ test('a key is registered once, and nobody learns to whom', async () => {
   }
 })
 
-test("somebody else's key is as good as absent, but for an admin", async () => {
+test("another user's key appears as absent, except to an admin", async () => {
   const { body: key } = await ada.post('/keys', { name: 'x', publicKey: newKeyLine() })
   const stranger = await service.client({ username: 'stranger', permissions: ['repo:delete'] })
   const absentId = key.id.replace(/.$/, key.id.endsWith('0') ? '1' : '0')
@@ -127,7 +127,7 @@ test("somebody else's key is as good as absent, but for an admin", async () => {
   assert.equal((await admin.delete(`/keys/${key.id}`)).status, 404)
 })
 
-test('pages of keys stay with the username that was asked for', async () => {
+test('pages of keys keep the requested username', async () => {
   const names = ['one', 'two', 'three']
   for (const name of names) {
     await admin.post('/keys', { name, publicKey: newKeyLine(), username: 'pager' })
@@ -143,7 +143,7 @@ test('pages of keys stay with the username that was asked for', async () => {
   assert.deepEqual(seen, names)
 })
 
-test('a name says something, and a key is kept as its normal line', async () => {
+test('names are not empty, and keys are normalized', async () => {
   const publicKey = newKeyLine('laptop')
   for (const name of ['', 'a\nb', 'x'.repeat(101)]) {
     assert.equal((await ada.post('/keys', { name, publicKey })).status, 400)
