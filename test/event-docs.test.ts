@@ -12,7 +12,7 @@ const rows = page
   .map((line) => /^\| `([\w.]+)` \| (.+?) \| (.+) \|$/.exec(line)?.slice(1) ?? [])
   .filter(([, needs, data]) => needs !== undefined && data !== undefined)
 
-test('docs/events.md lists every kind of event, in order, with who sees it', () => {
+test('docs/events.md lists every kind of event, in order, with its audience', () => {
   assert.deepEqual(
     rows.map(([kind]) => kind),
     [...eventKinds],

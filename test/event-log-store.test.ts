@@ -62,7 +62,7 @@ async function keptAfterForgetting(db: Db): Promise<[number, number]> {
 }
 
 onEachDatabase((fresh) => {
-  test('the oldest and the last number are told, also of a log that is empty', async () => {
+  test('the oldest and the last number are returned, also of an empty log', async () => {
     await using database = await fresh()
     const db = await database.open()
     assert.deepEqual(await readExtent(db), { oldest: 1, last: 0 })
@@ -74,7 +74,7 @@ onEachDatabase((fresh) => {
     assert.deepEqual(await readExtent(db), { oldest: 4, last: 3 })
   })
 
-  test('a username has the events of repositories that it owns or collaborates in', async () => {
+  test('a username sees the events of repositories that it owns or collaborates in', async () => {
     await using database = await fresh()
     const db = await database.open()
     const owned = await addRepository(db, 'owned', 'ada')
@@ -117,7 +117,7 @@ onEachDatabase((fresh) => {
     assert.equal(await findRepositoryAudience(db, 'gone'), undefined)
   })
 
-  test('events are forgotten oldest first, up to the first that is not old enough', async () => {
+  test('events are pruned oldest first, up to the first that is not old enough', async () => {
     await using database = await fresh()
     const db = await database.open()
     await publishAt(db, old, 1203)
@@ -130,7 +130,7 @@ onEachDatabase((fresh) => {
     assert.deepEqual(await keptAfterForgetting(db), [1207, 1206])
   })
 
-  test('what a part of the service has not read is not forgotten', async () => {
+  test('events that a reader has not read are not pruned', async () => {
     await using database = await fresh()
     const db = await database.open()
     await publishAt(db, old, 700)
@@ -143,7 +143,7 @@ onEachDatabase((fresh) => {
     }
   })
 
-  test('what is to be sent is not forgotten until it is composed, or given up', async () => {
+  test('events with pending deliveries are not pruned until these are composed or have failed', async () => {
     await using database = await fresh()
     const db = await database.open()
     const repositoryId = await addRepository(db, 'site', 'ada')

@@ -773,7 +773,7 @@ for (const [check, ofCheck] of Object.entries(examples)) {
   describe(`svc doctor, ${check}`, () => {
     for (const example of ofCheck) {
       const { when, skip = false, arrange, level, found, fix, isMended } = example
-      test(`tells of a ${level} when ${when}`, { skip }, async () => {
+      test(`reports a ${level} when ${when}`, { skip }, async () => {
         await using scene = new AsyncDisposableStack()
         const copy = await patient.copy()
         const asked = { dataDir: copy.dataDir, ...(await arrange(copy, scene)) }
@@ -794,7 +794,7 @@ for (const [check, ofCheck] of Object.entries(examples)) {
   })
 }
 
-test('what a check says of mending a lost directory mends it', async () => {
+test('the fix for a lost directory works', async () => {
   const { dataDir, repository } = await patient.copy()
   await rm(repository, { recursive: true })
   const [lost] = (await examine({ dataDir })).of('repositories')
@@ -805,7 +805,7 @@ test('what a check says of mending a lost directory mends it', async () => {
   assert.deepEqual([of('repositories')[0]?.level, code], ['ok', 0])
 })
 
-test('what is told to keep a start from succeeding does so', async () => {
+test('a fault that prevents a start does so', async () => {
   const { dataDir } = await patient.copy()
   await writeFile(join(dataDir, 'repositories', 'notes.txt'), '')
   await assert.rejects(startService({ dataDir }), /notes\.txt/)

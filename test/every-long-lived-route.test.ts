@@ -185,7 +185,7 @@ const cases: Record<string, Case[]> = {
 }
 
 describe('every long-lived response ends when its caller loses access', () => {
-  test('every route that is declared as long-lived is among these', () => {
+  test('every long-lived route is tested here', () => {
     const declared = service.routes.filter((route) => route.kind !== 'public' && route.isLongLived)
     const names = declared.map(({ method, path }) => `${method} ${path}`)
     assert.deepEqual(names.sort(), Object.keys(cases).sort())

@@ -350,7 +350,7 @@ const scenarios: Record<ProblemCode, () => Promise<Answer | string>> = {
 }
 
 for (const [code, scenario] of Object.entries(scenarios)) {
-  test(`${code} is told to the one who meets it`, async () => {
+  test(`${code} is returned to the client`, async () => {
     // Object.entries forgets that the keys are those of the table.
     const { kind, title } = problems[code as ProblemCode]
     const told = await scenario()
@@ -368,7 +368,7 @@ for (const [code, scenario] of Object.entries(scenarios)) {
   })
 }
 
-test('what is thrown by the disk and the database becomes a problem of its own', () => {
+test('errors of the disk and the database become problems', () => {
   const codeOf = (fields: object) => toProblem(Object.assign(new Error('x'), fields)).code
   assert.equal(codeOf({ code: 'ENOSPC' }), 'storage_full')
   assert.equal(codeOf({ code: '53100' }), 'storage_full')

@@ -51,7 +51,7 @@ async function assertRefused(method: string, path: string, allow: string[]): Pro
   if (method !== 'HEAD') assert.equal(JSON.parse(answer.body).code, 'method_not_allowed')
 }
 
-test('an address has the methods that OpenAPI describes, and tells them', async () => {
+test('an address supports the methods that OpenAPI describes, and lists them', async () => {
   const { body } = await service.admin.get('/openapi.json')
   for (const [template, item] of Object.entries<Record<string, object>>(body.paths)) {
     const described = Object.keys(item).map((method) => method.toUpperCase())
@@ -66,7 +66,7 @@ test('an address has the methods that OpenAPI describes, and tells them', async 
 
 const toColons = (template: string) => template.replace(/\{(\w+)\}/g, ':$1')
 
-test('every other method of the registry is refused with 405 and Allow, at every address', async () => {
+test('every other registered method gets 405 with Allow, at every address', async () => {
   for (const path of paths) {
     const allow = await allowOf(path)
     const others = methods.filter((method) => !allow.includes(method))
@@ -75,7 +75,7 @@ test('every other method of the registry is refused with 405 and Allow, at every
   for (const method of methods) assert.equal((await ask(method, '/nowhere'))?.status, 404, method)
 })
 
-test('so is any token, as a method may be one', async () => {
+test('any other token as a method does, too', async () => {
   const path = fc.constantFrom(...paths)
   await fc.assert(
     fc.asyncProperty(token, path, async (method, address) => {
@@ -86,7 +86,7 @@ test('so is any token, as a method may be one', async () => {
   )
 })
 
-test('what is no request line is 400', async () => {
+test('an invalid request line gets 400', async () => {
   for (const line of ['QUERY', 'GET', 'FOO /repos', 'FOO /repos HTTP/2.0', '{"a":1} / HTTP/1.1']) {
     using connection = await connectRaw(url)
     connection.socket.write(`${line}\r\n\r\n`)
@@ -128,7 +128,7 @@ const bodyBytes = 96 * mib
 
 for (const isChunked of [false, true]) {
   const framing = isChunked ? 'in chunks' : 'of a declared length'
-  test(`a body ${framing} beyond every limit is answered at once, and not read to its end`, async () => {
+  test(`a body ${framing} beyond every limit gets a response at once, and is not read to its end`, async () => {
     for (const route of routes) {
       const type =
         route.kind === 'stream' ? (route.consumes ?? 'application/json') : 'application/json'
@@ -152,7 +152,7 @@ for (const isChunked of [false, true]) {
   })
 }
 
-test('a body that is a little too long is read, so that its sender gets to read the answer', async () => {
+test('a body that is slightly too long is read, so that its sender gets the response', async () => {
   const agentless = { authorization, 'content-type': 'application/json' }
   for (let count = 0; count < 20; count++) {
     const body = Buffer.alloc(2 * mib, ' ')
@@ -161,7 +161,7 @@ test('a body that is a little too long is read, so that its sender gets to read 
   }
 })
 
-test('a request without one Host header is refused with a problem', async () => {
+test('a request without exactly one Host header gets a problem', async () => {
   const lines = (count: number) => 'Host: localhost\r\n'.repeat(count)
   for (const path of [
     '/health',
@@ -195,7 +195,7 @@ test('an unknown expectation is ignored', async () => {
   }
 })
 
-test('who waits to send a body that is too large is not told to continue', async () => {
+test('a client with a body that is too large does not get 100 Continue', async () => {
   const body = { 'content-type': 'application/json', 'content-length': 100 * mib }
   const push = { ...body, 'content-type': 'application/x-git-receive-pack-request' }
   for (const [path, headers] of [

@@ -271,7 +271,7 @@ for (const route of routes) {
     })
 
     if (route.kind === 'public') {
-      test('answers without a token', async () => {
+      test('responds without a token', async () => {
         const answer = await toAnswer(await fetch(service.url + path))
         assert.equal(answer.status, 200)
         if (route.reply) assertMatches(route.reply, answer.body)
@@ -279,7 +279,7 @@ for (const route of routes) {
     } else {
       guardedTests(route)
     }
-    test('refuses a parameter that it does not know', async () => {
+    test('rejects an unknown parameter', async () => {
       const address = `${path}${path.includes('?') ? '&' : '?'}no%2Fsuch=1&no%2Fsuch=2`
       const caller = runClient ?? clients.admin
       // Git's routes look at the type of a body before they look at what it is.
@@ -293,7 +293,7 @@ for (const route of routes) {
     if (route.kind === 'json') jsonTests(route)
 
     function guardedTests(guarded: JsonRoute | StreamRoute) {
-      test('refuses no token, and a token that is none', async () => {
+      test('rejects requests without a token, and invalid tokens', async () => {
         for (const headers of [{}, { authorization: 'Bearer svc_nope' }, { authorization: 'x' }]) {
           const answer = await toAnswer(
             await fetch(service.url + path, { method: guarded.method, headers }),
@@ -303,7 +303,7 @@ for (const route of routes) {
         }
       })
 
-      test('refuses a token without the permission, whether the repository is there or not', async () => {
+      test('rejects a token without the permission, whether or not the repository exists', async () => {
         const permission = permissionOf(guarded, path)
         if (permission === undefined) return
         const others = everything.filter((other) => other !== permission)
@@ -317,7 +317,7 @@ for (const route of routes) {
 
       if (!guarded.path.startsWith('/repos/:')) return
 
-      test('answers a stranger as if the repository had never been', async () => {
+      test('responds to users without access as if the repository did not exist', async () => {
         const there = await clients.stranger.call(guarded.method, path, example.body)
         const absent = await clients.stranger.call(
           guarded.method,
@@ -331,14 +331,14 @@ for (const route of routes) {
 
     function jsonTests(json: JsonRoute) {
       if (json.problems?.includes('owner_required')) {
-        test('refuses a collaborator', async () => {
+        test('rejects a collaborator', async () => {
           const answer = await clients.collaborator.call(json.method, path, example.body)
           assert.deepEqual([answer.status, answer.body.code], [403, 'owner_required'])
         })
       }
 
       if (json.method !== 'GET') {
-        test('refuses an unknown field and another content type', async () => {
+        test('rejects an unknown field and another content type', async () => {
           const body = { ...example.body, 'no/such': 1 }
           const sender = runClient ?? clients.admin
           const unknown = await sender.call(json.method, path, body)
@@ -351,7 +351,7 @@ for (const route of routes) {
         })
       }
 
-      test('answers the methods that it has to those that it has not', async () => {
+      test('lists its methods for unsupported ones', async () => {
         const allow = (await clients.admin.call('OPTIONS', path)).headers.get('allow') ?? ''
         assert.ok(allow.split(', ').includes(json.method))
         for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'PROPFIND']) {
@@ -397,7 +397,7 @@ test('the OpenAPI document is valid and describes every route', async () => {
   assert.deepEqual(described.sort(), expected.sort())
 })
 
-test('every resource has a schema with a name, and every reference leads to one', async () => {
+test('every resource has a named schema, and every reference resolves', async () => {
   const document = (await toAnswer(await fetch(`${service.url}/openapi.json`))).body
   const { schemas } = document.components
   for (const name of [
@@ -428,7 +428,7 @@ test('every resource has a schema with a name, and every reference leads to one'
   }
 })
 
-test('operations have names, tags and links that lead to others', async () => {
+test('operations have names, tags and valid links', async () => {
   const document = (await toAnswer(await fetch(`${service.url}/openapi.json`))).body
   const tags: string[] = document.tags.map(({ name }: { name: string }) => name)
   const all = Object.entries<Record<string, Operation>>(document.paths).flatMap(([path, item]) =>
@@ -479,7 +479,7 @@ type Operation = {
   >
 }
 
-test('every route that streams events says so', async () => {
+test('every route with an event stream documents it', async () => {
   const { paths } = (await toAnswer(await fetch(`${service.url}/openapi.json`))).body
   for (const route of routes) {
     const { follow } = route.kind === 'json' ? propertiesOf(route.query) : {}
@@ -490,7 +490,7 @@ test('every route that streams events says so', async () => {
   }
 })
 
-test('an integer in a query is written in digits, and a parameter given once', async () => {
+test('an integer in a query is decimal, and a parameter is given once', async () => {
   for (const text of ['1e2', '+1', '0x10', ' 1', '1.0', '', 'NaN']) {
     const { status, body } = await service.admin.get(`/repos?limit=${encodeURIComponent(text)}`)
     assert.equal(status, 400, text)
@@ -515,7 +515,7 @@ test('a response without content is documented without content', async () => {
   assert.ok(paths['/runner/claim'].post.responses[204])
 })
 
-test('a value that breaks several rules is told once', () => {
+test('a value that violates several rules is reported once', () => {
   const values = [
     null,
     true,
@@ -576,7 +576,7 @@ test('every field of a request says what it accepts', () => {
   }
 })
 
-test('a body that is no object, and a word that is none of those that are taken, are told what is accepted', () => {
+test('errors for a body that is not an object, and for an unknown enum value, say what is accepted', () => {
   let words = 0
   for (const route of routes) {
     if (route.kind !== 'json') continue
@@ -631,7 +631,7 @@ function errorsOf(act: () => unknown): FieldError[] {
   return []
 }
 
-test('every field of what webhooks, deliveries, events and pushes answer says what it is', async () => {
+test('every field of webhooks, deliveries, events and pushes has a description', async () => {
   const { paths, components } = (await toAnswer(await fetch(`${service.url}/openapi.json`))).body
   let fields = 0
   const walk = (given: CompletedRequest, place: string): void => {

@@ -134,7 +134,7 @@ const cases = [
 ]
 
 for (const { name, arrange, act, locks, waits, after } of cases) {
-  test(`whoever ${name} is waited for by nobody for whom it waits`, {
+  test(`locks of ${name} cause no deadlock`, {
     skip: without('postgres'),
   }, async () => {
     await using stack = new AsyncDisposableStack()

@@ -32,7 +32,7 @@ const unlimited = 1e9
 const counting = { dueAfter: 50, isAutomatic: true, pathOf: () => '/nonexistent' }
 
 onEachDatabase((fresh) => {
-  test('pushes and imports are counted from the event log, each of them once', async () => {
+  test('pushes and imports are counted from the event log, each once', async () => {
     await using database = await fresh()
     const [db, other] = [await database.open(), await database.open()]
     const [site, imported, gone] = [await add(db), await add(db), await add(db)]
@@ -56,7 +56,7 @@ onEachDatabase((fresh) => {
     assert.deepEqual([later.pushes, later.pushedAt], [4, start])
   })
 
-  test('a push of many refs counts for each four of them, since each is a file until refs are packed', async () => {
+  test('a push counts once per four refs, since each is a file until refs are packed', async () => {
     await using database = await fresh()
     const db = await database.open()
     const site = await add(db)
@@ -66,7 +66,7 @@ onEachDatabase((fresh) => {
     assert.equal((await find(db, site)).pushes, 3 + 1)
   })
 
-  test('a repository is due after many pushes, a day after one, and when it is asked for', async () => {
+  test('a repository is due after many pushes, a day after one, and on request', async () => {
     await using database = await fresh()
     const db = await database.open()
     const [busy, calm, wanted] = [await add(db), await add(db), await add(db)]
@@ -91,7 +91,7 @@ onEachDatabase((fresh) => {
     assert.deepEqual(order, [wanted, busy, calm])
   })
 
-  test('what two servers look for at once, one of them gets, and what was left is taken over', async () => {
+  test('one of two servers gets a due repository, and an expired lease is taken over', async () => {
     await using database = await fresh()
     const servers = await Promise.all(Array.from({ length: 4 }, () => database.open()))
     const [db = await database.open()] = servers
@@ -119,7 +119,7 @@ onEachDatabase((fresh) => {
     assert.equal((await find(db, repositoryId)).leaseHolder, null)
   })
 
-  test('what comes while the work is done stays to be done', async () => {
+  test('a request during maintenance stays pending', async () => {
     await using database = await fresh()
     const db = await database.open()
     const id = await add(db)
@@ -145,7 +145,7 @@ onEachDatabase((fresh) => {
     assert.equal(await countDue(db, rulesAt(start + 100 * dayMs)), 0)
   })
 
-  test('what waits to be pruned is due a week after the last time, pushes or none', async () => {
+  test('pruning is due a week after the last one, with or without pushes', async () => {
     await using database = await fresh()
     const db = await database.open()
     const id = await add(db)
@@ -170,7 +170,7 @@ onEachDatabase((fresh) => {
     assert.equal(await hasRequests(db), true)
   })
 
-  test('what failed waits for its next try, unless somebody asks', async () => {
+  test('a failed maintenance waits for its retry, unless requested', async () => {
     await using database = await fresh()
     const db = await database.open()
     const id = await add(db)

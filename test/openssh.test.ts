@@ -9,7 +9,7 @@ import { without } from './support/programs.ts'
 
 const execute = promisify(execFile)
 
-test('the OpenSSH 10 beside that of this machine is one', {
+test('the additional OpenSSH is version 10', {
   skip: without('openssh-10'),
 }, async () => {
   const { stderr } = await execute(sshProgram('openssh-10', 'ssh'), ['-V'])
@@ -17,7 +17,7 @@ test('the OpenSSH 10 beside that of this machine is one', {
 })
 
 for (const client of sshClients) {
-  test(`${client} reads a key made here`, {
+  test(`${client} reads our key`, {
     skip: without('openssh') || without(client),
   }, async () => {
     await using folder = await temporaryFolder()

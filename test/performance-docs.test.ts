@@ -10,12 +10,12 @@ const sections = new Map(
 const rows = Object.keys(limits).map((name) => name.split(': ') as [part: string, row: string])
 const parts = [...new Set(rows.map(([part]) => part))]
 
-test('each part of the bench is explained, in its order', () => {
+test('each part of the bench is documented, in order', () => {
   const headings = [...sections.keys()].filter((heading) => /^[a-z]+$/.test(heading))
   assert.deepEqual(headings, parts)
 })
 
-test('each row of the bench is explained in the section of its part', () => {
+test('each row of the bench is documented in the section of its part', () => {
   assert.ok(rows.length > 40)
   for (const [part, row] of rows) {
     const text = sections.get(part)?.replace(/\s+/g, ' ')

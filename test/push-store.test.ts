@@ -29,7 +29,7 @@ const none = '0'.repeat(40)
 const log = createLog({ level: 'silent', output: process.stderr })
 
 onEachDatabase((fresh) => {
-  test('what is kept goes when its time is over, with whatever no push is known to keep', async () => {
+  test('retained commits expire, and so do hidden refs without a push', async () => {
     await using database = await fresh()
     await using site = await createSite(await database.open())
     const { db, clock, retainedCommits, journal, path } = site
@@ -74,7 +74,7 @@ onEachDatabase((fresh) => {
     assert.deepEqual(await site.refs(), keptOf(unfinished.id, site.second))
   })
 
-  test('what is missing keeps nothing else from being kept', async () => {
+  test('a missing object does not prevent the retention of others', async () => {
     await using database = await fresh()
     await using site = await createSite(await database.open())
     const gone = '1'.repeat(40)
@@ -85,7 +85,7 @@ onEachDatabase((fresh) => {
     assert.deepEqual(await site.refs(), [`refs/svc/kept/${id}/${site.first}`])
   })
 
-  test('a ref is found by its whole name, whatever characters that has', async () => {
+  test('a ref is found by its whole name, with any characters', async () => {
     await using database = await fresh()
     await using site = await createSite(await database.open())
     const names = ['x', 'X', 'x%', 'x_', 'xé', 'x"', `x","ref":"refs/heads/x`]

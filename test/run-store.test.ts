@@ -43,7 +43,7 @@ import { listDue, replaceSchedules, reschedule } from '../src/workflows/schedule
 import { onEachDatabase } from './support/databases.ts'
 
 onEachDatabase((fresh, engine) => {
-  test('runs are numbered, found, listed newest first, and changed in one state alone', async () => {
+  test('runs are numbered, found, listed newest first, and changed only in the expected state', async () => {
     await using database = await fresh()
     const db = await database.open()
     const repositoryId = await addRepository(db)
@@ -90,7 +90,7 @@ onEachDatabase((fresh, engine) => {
     assert.deepEqual(await listUnfinished(db, 'other'), [])
   })
 
-  test('a run that is just queued again is not forgotten', {
+  test('a run that was queued again is not pruned', {
     skip: engine === 'sqlite' && 'it has one writer at a time',
   }, async () => {
     await using database = await fresh()
@@ -110,7 +110,7 @@ onEachDatabase((fresh, engine) => {
     )
   })
 
-  test('times and counts beyond 32 bits are kept as numbers', async () => {
+  test('times and counts beyond 32 bits are stored as numbers', async () => {
     await using database = await fresh()
     const db = await database.open()
     const repositoryId = await addRepository(db)
@@ -121,7 +121,7 @@ onEachDatabase((fresh, engine) => {
     assert.deepEqual([found?.createdAt, found?.logBytes], [large.createdAt, large.logBytes])
   })
 
-  test('groups, tokens, runners and leases lead to runs', async () => {
+  test('runs are found by groups, tokens, runners and leases', async () => {
     await using database = await fresh()
     const db = await database.open()
     const repositoryId = await addRepository(db)
@@ -161,7 +161,7 @@ onEachDatabase((fresh, engine) => {
     assert.equal(await findRunByToken(db, 'hash'), undefined)
   })
 
-  test('of completed runs the last green one is found, and old ones are forgotten', async () => {
+  test('the last successful run is found, and old runs are pruned', async () => {
     await using database = await fresh()
     const db = await database.open()
     const repositoryId = await addRepository(db)
@@ -202,7 +202,7 @@ onEachDatabase((fresh, engine) => {
     assert.equal((await listRuns(db, repositoryId, { before: '', limit: 9 })).length, 2)
   })
 
-  test('jobs and steps are kept by attempt; of lists of very many runs, too', async () => {
+  test('jobs and steps are stored by attempt, also for lists of very many runs', async () => {
     await using database = await fresh()
     const db = await database.open()
     const repositoryId = await addRepository(db)
@@ -238,7 +238,7 @@ onEachDatabase((fresh, engine) => {
     )
   })
 
-  test('logs are read from any offset, and outputs by their steps', async () => {
+  test('logs are read from any offset, and outputs by step', async () => {
     await using database = await fresh()
     const db = await database.open()
     const run = runRow(await addRepository(db), {})
@@ -266,7 +266,7 @@ onEachDatabase((fresh, engine) => {
     assert.equal(await readTail(db, log, 0, 3), 'wos')
   })
 
-  test('what is longer than an answer may be is told by the end of each step', async () => {
+  test('outputs that are too long for a response are reduced to the end of each step', async () => {
     await using database = await fresh()
     const db = await database.open()
     const run = runRow(await addRepository(db), {})
@@ -284,7 +284,7 @@ onEachDatabase((fresh, engine) => {
     assert.ok(outputs.get(1)?.endsWith(`\n199 ${'ü'.repeat(500)}\n`))
   })
 
-  test('schedules are replaced, due in order, and moved on once', async () => {
+  test('schedules are replaced, due in order, and rescheduled once', async () => {
     await using database = await fresh()
     const db = await database.open()
     const repositoryId = await addRepository(db)
@@ -314,7 +314,7 @@ onEachDatabase((fresh, engine) => {
     assert.deepEqual(await listDue(db, late.nextAt, 9), [])
   })
 
-  test('of a repository that is deleted no run is left', async () => {
+  test('a deleted repository leaves no runs', async () => {
     await using database = await fresh()
     const db = await database.open()
     const repositoryId = await addRepository(db)
@@ -326,7 +326,7 @@ onEachDatabase((fresh, engine) => {
   })
 
   if (engine === 'sqlite')
-    test('what is asked often is found by an index', async () => {
+    test('frequent queries use an index', async () => {
       await using database = await fresh()
       const db = await database.open()
       const plan = async (query: string) => {

@@ -62,7 +62,7 @@ async function keysIn(db: Database): Promise<string[]> {
 const idOf = ({ keyIds }: Vault) => keyIds[0] ?? ''
 
 onEachDatabase((fresh) => {
-  test('a secret is kept once by its name, replaced, listed in order and opened by name', async () => {
+  test('a secret is stored once per name, replaced, listed in order and opened by name', async () => {
     await using database = await fresh()
     const db = await database.open()
     const [site, page] = [await addRepository(db, 'site'), await addRepository(db, 'page')]
@@ -86,7 +86,7 @@ onEachDatabase((fresh) => {
     assert.deepEqual(await secrets.open(page.id), { A: 'hush' })
   })
 
-  test('of many that are saved at once, a repository gets no more than it may have', async () => {
+  test('concurrent saves do not exceed the limit of a repository', async () => {
     await using database = await fresh()
     const servers = (await Promise.all([database.open(), database.open()])).map((db) => ({
       db,
@@ -109,7 +109,7 @@ onEachDatabase((fresh) => {
     assert.equal((await one.list(site, wholeList)).length, 100)
   })
 
-  test('of savings and deletions at once the last one holds, whole', async () => {
+  test('of concurrent saves and deletions the last one wins', async () => {
     await using database = await fresh()
     const [one, other] = await Promise.all([database.open(), database.open()])
     assert.ok(one && other)
@@ -136,7 +136,7 @@ onEachDatabase((fresh) => {
     assert.equal(events.at(-1)?.kind === 'secret.saved', isThere)
   })
 
-  test('a repository that is deleted meanwhile is not found, and nothing is left of the secret', async () => {
+  test('saving to a repository that is deleted meanwhile fails, and leaves no secret', async () => {
     await using database = await fresh()
     const db = await database.open()
     const site = await addRepository(db)
@@ -147,7 +147,7 @@ onEachDatabase((fresh) => {
     assert.deepEqual(await listKeyUses(db), [])
   })
 
-  test('a row that was copied elsewhere is not opened there, and the fault names it', async () => {
+  test('a row that was copied to another repository cannot be opened, and is named', async () => {
     await using database = await fresh()
     const db = await database.open()
     const [site, page] = [await addRepository(db), await addRepository(db)]
@@ -173,7 +173,7 @@ onEachDatabase((fresh) => {
     await assert.rejects(serve(db).put(actor, site, 'B', hush), { code: 'encryption_key_missing' })
   })
 
-  test('after a rotation the first key alone opens all, and nothing else has changed', async () => {
+  test('after a rotation the first key opens everything, and nothing else has changed', async () => {
     await using database = await fresh()
     const db = await database.open()
     const all = await Promise.all(Array.from({ length: 3 }, () => addRepository(db)))
@@ -203,7 +203,7 @@ onEachDatabase((fresh) => {
     assert.equal((await server.rotate(quiet)).resealed, 0)
   })
 
-  test('what others save and delete while it rotates is neither lost nor undone', async () => {
+  test('concurrent changes during a rotation are neither lost nor undone', async () => {
     await using database = await fresh()
     const [db, other] = await Promise.all([database.open(), database.open()])
     assert.ok(db && other)
@@ -234,7 +234,7 @@ onEachDatabase((fresh) => {
     assert.deepEqual(await serve(db, next).open(site.id), expected)
   })
 
-  test('what no key opens is kept and named, and deleted only when that is asked for', async () => {
+  test('secrets that no key opens are kept and named, and deleted only on request', async () => {
     await using database = await fresh()
     const db = await database.open()
     const site = await addRepository(db, 'site')

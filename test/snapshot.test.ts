@@ -21,7 +21,7 @@ const engines = {
 } as const
 
 for (const [name, { open, skip, refusal }] of Object.entries(engines)) {
-  test(`on ${name}, nobody writes to the journal while a moment is looked at, nor is later seen in it`, {
+  test(`on ${name}, a snapshot blocks writes to the journal, and does not see later ones`, {
     skip,
   }, async () => {
     await using writer = await open()
@@ -40,7 +40,7 @@ for (const [name, { open, skip, refusal }] of Object.entries(engines)) {
     await db.destroy()
   })
 
-  test(`on ${name}, a look that takes too long is told, and writing goes on`, {
+  test(`on ${name}, a snapshot that takes too long fails, and writes continue`, {
     skip,
   }, async () => {
     await using writer = await open()

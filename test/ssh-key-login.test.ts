@@ -24,7 +24,7 @@ onEachDatabase((fresh) => {
     return { time, keys: createSshKeys({ db, publish, clock: { now: () => time.now }, log }) }
   }
 
-  test('a key that a client shows is known by its wire form, until it is deleted', async () => {
+  test('a key is found by its wire form, until it is deleted', async () => {
     await using database = await fresh()
     const { keys } = await open(database)
     const publicKey = newKeyLine()
@@ -49,7 +49,7 @@ onEachDatabase((fresh) => {
     assert.equal(await keys.refresh(principal), undefined)
   })
 
-  test('a key never acts as an admin, whoever added it', async () => {
+  test('a key is never an admin, whoever added it', async () => {
     await using database = await fresh()
     const { keys } = await open(database)
     const { id } = await keys.add(admin, { publicKey: newKeyLine('of laptop') })
@@ -64,7 +64,7 @@ onEachDatabase((fresh) => {
     assert.equal(key.name, 'of laptop')
   })
 
-  test('a login counts as a use, noted every 30 s at most; being shown does not', async () => {
+  test('an authentication counts as a use, recorded at most every 30 s; a query does not', async () => {
     await using database = await fresh()
     const { keys, time } = await open(database)
     const publicKey = newKeyLine()

@@ -62,13 +62,13 @@ import { newKeyLine } from './support/ssh-keys.ts'
 const wholeList = { after: '', limit: undefined }
 
 onEachDatabase((fresh) => {
-  test('two servers that start together migrate once', async () => {
+  test('two servers that start concurrently migrate once', async () => {
     await using database = await fresh()
     const opened = await Promise.all(Array.from({ length: 4 }, () => database.open()))
     for (const db of opened) assert.deepEqual(await listTokens(db, wholeList), [])
   })
 
-  test('a migration that fails leaves the database as it was', async () => {
+  test('a failed migration leaves the database unchanged', async () => {
     await using database = await fresh()
     const db = await database.open()
     const engine = db.getExecutor().adapter instanceof SqliteAdapter ? 'sqlite' : 'postgres'
@@ -81,14 +81,14 @@ onEachDatabase((fresh) => {
     await migrate(db, engine)
   })
 
-  test('a database of a newer program is left alone', async () => {
+  test('a database of a newer version is not changed', async () => {
     await using database = await fresh()
     const db = await database.open()
     await sql`update schema_version set version = version + 1`.execute(db)
     await assert.rejects(database.open(), /newer svc/)
   })
 
-  test('tokens are found by hash and id, listed in order, and change', async () => {
+  test('tokens are found by hash and id, listed in order, and updated', async () => {
     await using database = await fresh()
     const db = await database.open()
     const [first, second] = [
@@ -131,7 +131,7 @@ onEachDatabase((fresh) => {
     assert.equal(await deleteSshKey(db, 'all', third.id), 'grace')
   })
 
-  test('of many additions at once, one has a key, and no username gets too many', async () => {
+  test('concurrent additions register a key once, and do not exceed the limit of a username', async () => {
     await using database = await fresh()
     const connections = await Promise.all([database.open(), database.open()])
     const log = { debug() {}, info() {}, warn() {}, error() {} }
@@ -164,7 +164,7 @@ onEachDatabase((fresh) => {
     assert.deepEqual([key?.username, key?.expiresAt], ['ada', null])
   })
 
-  test('an SSH key ends with the token that added it, unless an admin says otherwise', async () => {
+  test('an SSH key expires with the token that added it, unless added by an admin', async () => {
     await using database = await fresh()
     const db = await database.open()
     let now = 1_795_184_328_814
@@ -207,7 +207,7 @@ onEachDatabase((fresh) => {
     assert.equal(await findSshKey(db, key.id), undefined)
   })
 
-  test('expired SSH keys take no room from new ones', async () => {
+  test('expired SSH keys do not count towards the limit', async () => {
     await using database = await fresh()
     const db = await database.open()
     const now = Date.now()
@@ -248,7 +248,7 @@ onEachDatabase((fresh) => {
     assert.equal(await updateName(db, 'gone', 'x'), false)
   })
 
-  test('one repository of a name comes of many attempts at once', async () => {
+  test('concurrent creations of one name create one repository', async () => {
     await using database = await fresh()
     const [one, two] = await Promise.all([database.open(), database.open()])
     const attempts = Array.from({ length: 20 }, (_, index) =>
@@ -258,7 +258,7 @@ onEachDatabase((fresh) => {
     assert.equal(made.length, 1)
   })
 
-  test('a list holds what a username owns or works on, oldest first, in pages', async () => {
+  test('a list has the repositories that a username owns or collaborates in, oldest first, paginated', async () => {
     await using database = await fresh()
     const db = await database.open()
     const [own, shared, foreign] = ['own', 'shared', 'foreign'].map((name) =>
@@ -275,7 +275,7 @@ onEachDatabase((fresh) => {
     assert.equal((await findRepository(db, { id: shared.id }, 'Ada'))?.isCollaborator, false)
   })
 
-  test('protections and collaborators are kept once, in order, and go with their repository', async () => {
+  test('protections and collaborators are stored once, in order, and deleted with their repository', async () => {
     await using database = await fresh()
     const db = await database.open()
     const { id: repositoryId, ...site } = repositoryRow({ name: 'site' })
@@ -301,7 +301,7 @@ onEachDatabase((fresh) => {
     assert.deepEqual(await listCollaborators(db, repositoryId), [])
   })
 
-  test('a push is finished once', async () => {
+  test('a push is finalized once', async () => {
     await using database = await fresh()
     const db = await database.open()
     const repository = repositoryRow({ name: 'site' })
@@ -341,7 +341,7 @@ onEachDatabase((fresh) => {
     assert.equal(await markFinished(db, push.id, { ...outcome, now: 40 }), false)
   })
 
-  test('events are numbered without gaps, however many are published at once', async () => {
+  test('events are numbered without gaps, under concurrent publishing', async () => {
     await using database = await fresh()
     const connections = await Promise.all(Array.from({ length: 3 }, () => database.open()))
     const publishing = Array.from({ length: 60 }, (_, index) =>

@@ -6,7 +6,7 @@ import { tables } from '../src/database/tables.ts'
 import { onEachDatabase } from './support/databases.ts'
 
 onEachDatabase((fresh, engine) => {
-  test('the list of tables has every table of the database, and each by its primary key', async () => {
+  test('the list of tables has every table of the database with its primary key', async () => {
     await using database = await fresh()
     const db = await database.open()
     const real = (await listTables(db, engine)).filter((name) => name !== 'schema_version')
@@ -29,7 +29,7 @@ onEachDatabase((fresh, engine) => {
     }
   })
 
-  test('tables are listed after those that they refer to', async () => {
+  test('tables are listed after those that they reference', async () => {
     await using database = await fresh()
     const db = await database.open()
     const place = new Map(tables.map(({ name }, index) => [name, index]))
@@ -45,7 +45,7 @@ onEachDatabase((fresh, engine) => {
     }
   })
 
-  test('rows are read in the order of their key, each once, however many there are', async () => {
+  test('rows are read in the order of their key, each once', async () => {
     await using database = await fresh()
     const db = await database.open()
     const rows: Row[] = []

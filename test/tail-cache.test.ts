@@ -21,7 +21,7 @@ async function publishMany(db: Database, count: number): Promise<void> {
 }
 
 onEachDatabase((fresh) => {
-  test('the end of the log has what comes after a number, to all who ask at once', async () => {
+  test('the tail cache has the events after a number, for concurrent readers', async () => {
     await using database = await fresh()
     const db = await database.open()
     const tail = openTail(db)
@@ -33,7 +33,7 @@ onEachDatabase((fresh) => {
     assert.deepEqual(found, [[], [1, 2, 3, 4, 5], [4, 5]])
   })
 
-  test('who is too far behind, or was left behind by what is forgotten, is sent to the log', async () => {
+  test('a reader that is too far behind, or behind pruned events, reads the log', async () => {
     await using database = await fresh()
     const db = await database.open()
     const tail = openTail(db)

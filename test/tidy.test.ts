@@ -154,7 +154,7 @@ test('other folders import only the entry points of a folder within a folder', (
   assert.deepEqual([...imported].sort(), declared.sort())
 })
 
-test('no files import each other in a circle', () => {
+test('there are no import cycles', () => {
   const product = sources.filter((path) => path.startsWith('src/') && !isTest(path))
   const imports = new Map(product.map((path) => [path, importsOf(path)]))
   const done = new Set<string>()
@@ -174,14 +174,14 @@ test('every folder of src/ has its place in the order', () => {
   assert.deepEqual([...folders].sort(), rows.flat().sort())
 })
 
-test('only the programs touch the processes they run in', () => {
+test('only the programs access process globals', () => {
   for (const path of sources.filter((source) => source.startsWith('src/') && !isTest(source))) {
     if (programs.has(path)) continue
     assert.ok(!/process\.(env|argv|exit|stdin|stdout|stderr|on|cwd)\b/.test(read(path)), path)
   }
 })
 
-test('programs are started in few places: git, the further processes of the service, and steps of workflows', () => {
+test('child processes are started in few places: git, processes of the service, and workflow steps', () => {
   const spawners = sources.filter(
     (path) => path.startsWith('src/') && !isTest(path) && /node:child_process/.test(read(path)),
   )
@@ -194,7 +194,7 @@ test('programs are started in few places: git, the further processes of the serv
   ])
 })
 
-test('SQL is written by stores and migrations alone', () => {
+test('only stores and migrations contain SQL', () => {
   const builders = /\.(selectFrom|insertInto|updateTable|deleteFrom)\(/
   for (const path of sources.filter((source) => source.startsWith('src/') && !isTest(source))) {
     const isStore = /-store\.ts$|^src\/(database|events)\//.test(path)
@@ -205,7 +205,7 @@ test('SQL is written by stores and migrations alone', () => {
 /** Writers of a table of another folder; database/tables.ts says why. */
 const foreignWriters = ['tokens: marks', 'secrets: webhook_secrets']
 
-test('a table is written by the stores of its owner alone, and read by those it names', () => {
+test('a table is written only by the stores of its owner, and read by those that it lists', () => {
   const stores = sources.filter((path) => path.startsWith('src/') && !isTest(path))
   const found = tables.map(({ name }) => ({ name, writers: new Set(), readers: new Set() }))
   for (const path of stores.filter((store) => !/^src\/database\//.test(store))) {
@@ -232,14 +232,14 @@ test('a table is written by the stores of its owner alone, and read by those it 
   }
 })
 
-test('files are small enough to read at a sitting', () => {
+test('files have at most 400 lines', () => {
   for (const path of sources.filter((source) => source.startsWith('src/'))) {
     const lines = read(path).split('\n').length
     assert.ok(lines <= 400, `${path} has ${lines} lines`)
   }
 })
 
-test('what a run says is shortened where it is masked, and nowhere else', () => {
+test('texts of a run are shortened only where they are masked', () => {
   const cut = /\.(slice|substring)\(0, [^)]*max/i
   for (const path of sources.filter((source) => !isTest(source))) {
     if (!/^src\/(workflow-engine|workflows|webhooks)\//.test(path)) continue
@@ -247,7 +247,7 @@ test('what a run says is shortened where it is masked, and nowhere else', () => 
   }
 })
 
-test('nothing is left to do, and nothing speaks of where it was written', () => {
+test('there are no leftover notes, suppressions or local paths', () => {
   const unwanted = /\b(TODO|FIXME|XXX|HACK)\b|\/(work|root)\/|@ts-ignore|@ts-nocheck/
   for (const path of files.filter((file) => /\.(ts|md|json|sh)$|^bin\/|^\.ci\//.test(file))) {
     if (path === 'package-lock.json' || path === 'test/tidy.test.ts') continue
@@ -255,7 +255,7 @@ test('nothing is left to do, and nothing speaks of where it was written', () => 
   }
 })
 
-test('servers of tests leave no setting to the number of cores', () => {
+test('test servers override every setting that depends on the number of cores', () => {
   const values = Object.values<Setting<unknown>>(settings)
   const perCore = values.filter(({ description }) => /per core/.test(description))
   assert.notDeepEqual(perCore, [])
@@ -271,7 +271,7 @@ test('files that the documentation mentions exist', () => {
   }
 })
 
-test('an exported type has a name of its own, and so has a file', () => {
+test('names of exported types and of files are unique', () => {
   const product = sources.filter((path) => path.startsWith('src/') && !isTest(path))
   const types = product.flatMap((path) =>
     [...read(path).matchAll(/^export (?:type|class|interface) (\w+)/gm)].map(([, name]) => name),
@@ -286,7 +286,7 @@ const banned =
 /** Folders of src/ whose words are still to be revised. */
 const unrevised = new Set(['commands', 'runner', 'runner-api', 'sandbox'])
 
-test('words that are banned appear in no page and no source', () => {
+test('banned words appear in no page and no source', () => {
   const pages = files.filter((path) => path.endsWith('.md') && path !== 'docs/glossary.md')
   const product = sources.filter((path) => path.startsWith('src/') && !isTest(path))
   const revised = product.filter(
@@ -297,7 +297,7 @@ test('words that are banned appear in no page and no source', () => {
   }
 })
 
-test('no file is a drawer', () => {
+test('no file has a catch-all name', () => {
   const drawers = /(^|[-/])(utils?|(?<!spawn-)helpers?|manager|misc|common|info)\.ts$/
   assert.deepEqual(
     sources.filter((path) => drawers.test(path)),

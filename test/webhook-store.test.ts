@@ -125,7 +125,7 @@ onEachDatabase((fresh, engine) => {
     }
   }
 
-  test('of many that are made at once, a repository gets no more than it may have', async () => {
+  test('concurrent creations do not exceed the limit of a repository', async () => {
     await using one = await site()
     const servers = [one.hooks, serve(await one.open()).hooks]
     const make = async (_: unknown, at: number) =>
@@ -145,7 +145,7 @@ onEachDatabase((fresh, engine) => {
     await assert.rejects(gone, { code: 'repository_not_found' })
   })
 
-  test('while a secret is replaced deliveries are signed with both, the new one first, and never with three', async () => {
+  test('during a replacement deliveries are signed with both secrets, the new one first, and never with three', async () => {
     await using one = await site()
     const webhook = await one.add('first')
     const opened = async () => (await one.signing.open(webhook)).map((secret) => secret.reveal())
@@ -169,7 +169,7 @@ onEachDatabase((fresh, engine) => {
     assert.deepEqual(await opened(), [])
   })
 
-  test('a secret that cannot be opened is no reason to send unsigned', async () => {
+  test('a delivery whose secret cannot be opened is not sent unsigned', async () => {
     await using one = await site()
     const [webhook, other] = [await one.add('hush'), await one.add('other')]
     await assert.rejects(serve(one.db, []).signing.open(webhook), {
@@ -194,7 +194,7 @@ onEachDatabase((fresh, engine) => {
     await keyless.create(actor, one.repository, { url, events: ['push'] })
   })
 
-  test('signing secrets come to the first key with all others, and a missing key is noticed', async () => {
+  test('signing secrets are rotated with all others, and a missing key is detected', async () => {
     await using one = await site()
     const webhooks = await Promise.all(Array.from({ length: 20 }, (_, at) => one.add(`hush ${at}`)))
     for (const webhook of webhooks)
@@ -215,7 +215,7 @@ onEachDatabase((fresh, engine) => {
     }
   })
 
-  test('a webhook whose secret is given up is disabled, so that nothing is sent unsigned', async () => {
+  test('a webhook whose secret is deleted is disabled, so that nothing is sent unsigned', async () => {
     await using one = await site()
     const [lost, rotated, plain] = [await one.add('lost'), await one.add('former'), await one.add()]
     await happen(one.db, one.repository, start)
@@ -250,7 +250,7 @@ onEachDatabase((fresh, engine) => {
     assert.deepEqual(await there.signing.open(plain), [])
   })
 
-  test('a delivery that is retried is due at once, to the address of now, and the loop is woken', async () => {
+  test('a retried delivery is due at once, to the current URL, and the loop is woken', async () => {
     await using one = await site()
     const webhook = await one.add()
     await happen(one.db, one.repository, start, 2)
@@ -275,7 +275,7 @@ onEachDatabase((fresh, engine) => {
     assert.equal((await one.list(webhook)).filter((row) => row.status === 'pending').length, 0)
   })
 
-  test('while a webhook is disabled it gets nothing, and what waited is given up; a ping goes through', async () => {
+  test('a disabled webhook gets nothing but pings, and its pending deliveries fail', async () => {
     await using one = await site()
     const webhook = await one.add()
     await happen(one.db, one.repository, start)
@@ -300,7 +300,7 @@ onEachDatabase((fresh, engine) => {
     assert.equal((await one.list(webhook)).at(-1)?.status, 'pending')
   })
 
-  test('a replay makes what was missed, once, in order, each with the number of the event before', async () => {
+  test('a replay creates missing deliveries once, in order, each with the number of the previous event', async () => {
     await using one = await site()
     const early = [1, 2]
     await happen(one.db, one.repository, start - hourMs, early.length)
@@ -356,7 +356,7 @@ onEachDatabase((fresh, engine) => {
     assert.equal((await chain()).at(-1)?.[1], seqs[6])
   })
 
-  test('with onlyFailed a replay leaves alone what succeeded or waits, and what was before the webhook', async () => {
+  test('with onlyFailed a replay skips successful and pending deliveries, and events before the webhook', async () => {
     await using one = await site()
     await happen(one.db, one.repository, start - 1)
     const webhook = await one.add()
@@ -379,7 +379,7 @@ onEachDatabase((fresh, engine) => {
     )
   })
 
-  test('a replay of very much goes on where it ended, and forgets nothing on the way', async () => {
+  test('a large replay continues where it ended, and skips nothing', async () => {
     await using one = await site()
     const webhook = await one.add()
     await happen(one.db, one.repository, start, 5100)
@@ -398,7 +398,7 @@ onEachDatabase((fresh, engine) => {
     assert.equal(Number(count), 5800)
   })
 
-  test('deliveries of events that are forgotten are replayed by the time at which they were made', async () => {
+  test('deliveries of pruned events are replayed by their own time', async () => {
     await using one = await site()
     const webhook = await one.add()
     for (const at of [0, 1, 2]) await happen(one.db, one.repository, start + at * hourMs)
@@ -414,7 +414,7 @@ onEachDatabase((fresh, engine) => {
     assert.deepEqual(statuses, ['success', 'pending', 'success'])
   })
 
-  test('of webhooks that were deleted everything goes, in pieces, and of others nothing', async () => {
+  test('the data of deleted webhooks is removed in batches, and that of others is kept', async () => {
     await using one = await site()
     const [doomed, kept] = [await one.add('hush'), await one.add('hush')]
     await happen(one.db, one.repository, start, 1200)
@@ -443,7 +443,7 @@ onEachDatabase((fresh, engine) => {
     assert.deepEqual([await count('webhooks'), await count('deliveries')], [1, 0])
   })
 
-  test('events, changes, retries and replays of one webhook at once wait for each other, not in a circle', async () => {
+  test('concurrent events, changes, retries and replays of a webhook do not deadlock', async () => {
     await using one = await site()
     const webhook = await one.add('hush')
     await happen(one.db, one.repository, start, 50)
@@ -478,7 +478,7 @@ onEachDatabase((fresh, engine) => {
     assert.ok((await one.signing.open(webhook)).length <= 2)
   })
 
-  test('whoever sends does not wait for what others have locked, and of a disabled webhook takes only what was asked for', {
+  test('claims do not wait for locks, and of a disabled webhook include only manual deliveries', {
     skip: engine === 'sqlite' && 'it has one writer at a time',
   }, async () => {
     await using one = await site()
@@ -523,7 +523,7 @@ onEachDatabase((fresh, engine) => {
     assert.equal((await one.list(webhook))[0]?.status, 'failed')
   })
 
-  test('lists of deliveries are read from an index, whatever they are filtered by', {
+  test('lists of deliveries use an index with any filter', {
     skip: engine !== 'sqlite' && 'plans of PostgreSQL depend on how much there is',
   }, async () => {
     await using one = await site()

@@ -18,7 +18,7 @@ test('the examples of docs/workflows.md have no faults', () => {
   }
 })
 
-test('docs/workflows.md names all contexts, functions and events that are refused', () => {
+test('docs/workflows.md names all contexts, functions and unsupported events', () => {
   const functions = functionsAt(availability['step.if'])
   for (const name of [...contextNames, ...functions, ...Object.keys(unsupportedEvents)]) {
     assert.ok(new RegExp(`\\W${name}\\W`).test(page), name)
@@ -39,7 +39,7 @@ const places: Record<string, string> = {
   'a step': `steps: [{ run: a, ${unknown} }]`,
 }
 
-test('docs/workflows.md names every key that is accepted', () => {
+test('docs/workflows.md names every accepted key', () => {
   for (const [place, text] of Object.entries(places)) {
     const [fault] = parseWorkflow({ path: 'a.yml', text }).faults
     const [, list = ''] = /^Use one of (.*)\.$/.exec(fault?.instead ?? '') ?? []

@@ -12,7 +12,7 @@ const garbage = 'not what git wrote'
 let service: Service
 let project: Project
 
-describe('maintenance at once', () => {
+describe('immediate maintenance', () => {
   before(async () => {
     service = await startService({ env: { SVC_MAINTENANCE_PUSHES: '50' } })
     project = await createProject()
@@ -27,7 +27,7 @@ describe('maintenance at once', () => {
     await service[Symbol.asyncDispose]()
   })
 
-  test('follows an import, and makes anew what the source had', async () => {
+  test('follows an import, and replaces the packs of the source', async () => {
     await using folder = await temporaryFolder()
     const source = join(folder.path, 'source.git')
     await git('/', ['clone', '--quiet', '--bare', project.path, source])
@@ -55,7 +55,7 @@ describe('maintenance at once', () => {
     await assertClones('imported', folder.path)
   })
 
-  test('follows a push of very many objects, and no small one', async () => {
+  test('follows a push of very many objects, but not a small one', async () => {
     await using folder = await temporaryFolder()
     await using small = await createProject()
     for (const name of ['small', 'large']) await service.admin.post('/repos', { name })

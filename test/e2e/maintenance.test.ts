@@ -25,7 +25,7 @@ const execute = promisify(execFile)
 const seed = Number(process.env.SVC_CRASH_SEED ?? Date.now() % 1_000_000)
 const rounds = toRounds(3)
 
-test('a command has the running server maintain a repository, and tells what came of it', async () => {
+test('a command makes the running server maintain a repository, and prints the result', async () => {
   await using service = await startService()
   await using project = await createProject()
   const site = await pushSome(service, project, 4)
@@ -41,7 +41,7 @@ test('a command has the running server maintain a repository, and tells what cam
   await site.check()
 })
 
-test('without a server the command does the work itself', async () => {
+test('without a server the command maintains the repository itself', async () => {
   await using folder = await temporaryFolder()
   await using service = await startService({ dataDir: join(folder.path, 'data') })
   await using project = await createProject()
@@ -52,14 +52,14 @@ test('without a server the command does the work itself', async () => {
   await site.check()
 })
 
-test('a command that names nothing, or too much, says so', async () => {
+test('a command without a repository, or with too many, is a usage error', async () => {
   await using service = await startService()
   await assert.rejects(svc(service, 'repos', 'maintain'), /svc: Name one repository, or use --all/)
   await assert.rejects(svc(service, 'repos', 'maintain', 'x', '--all'), /svc: Name one repository/)
   await assert.rejects(svc(service, 'repos', 'maintain', 'x'), /svc: There is no repository "x"/)
 })
 
-test('a repository is maintained by itself after so many pushes, soon after the start', async () => {
+test('a repository is maintained automatically after a number of pushes, also after a restart', async () => {
   await using folder = await temporaryFolder()
   const kept = keepIn(folder.path, { SVC_MAINTENANCE_PUSHES: '3' })
   await using service = await startService(kept)
@@ -83,7 +83,7 @@ test('a repository is maintained by itself after so many pushes, soon after the 
 })
 
 for (const step of faultSteps.filter((name) => name.startsWith('maintenance.'))) {
-  test(`what is killed at ${step} is whole after the next start, which goes on with it`, async () => {
+  test(`a maintenance killed at ${step} leaves a valid repository, and continues after the next start`, async () => {
     await using folder = await temporaryFolder()
     const kept = keepIn(folder.path)
     await using service = await startService(kept)
@@ -106,7 +106,7 @@ for (const step of faultSteps.filter((name) => name.startsWith('maintenance.')))
   })
 }
 
-test('a command goes on with what a server left that was killed at it', async () => {
+test('a command continues the maintenance of a killed server', async () => {
   await using folder = await temporaryFolder()
   const kept = keepIn(folder.path, { SVC_FAULT_POINT: 'maintenance.expired' })
   await using service = await startService(kept)
@@ -164,7 +164,7 @@ test(`kill -9 at any moment of a maintenance loses nothing (SVC_CRASH_SEED=${see
   }
 })
 
-test('clones, pushes, forced pushes and deletions go on while a repository is maintained', async (t) => {
+test('clones, pushes, forced pushes and deletions work during maintenance', async (t) => {
   await using service = await startService()
   await using project = await createLongProject(500)
   const site = await pushSome(service, project, 10)
@@ -224,7 +224,7 @@ test('clones, pushes, forced pushes and deletions go on while a repository is ma
   assert.doesNotMatch(service.log(), /"level":"(warn|error)"/)
 })
 
-test('a damaged repository is told of, keeps no other waiting, and is not tried again at once', async () => {
+test('a damaged repository is reported, does not delay others, and is retried later', async () => {
   await using service = await startService({ env: { SVC_MAINTENANCE_PUSHES: '1' } })
   await using project = await createProject()
   const site = await pushSome(service, project, 2)
@@ -247,7 +247,7 @@ test('a damaged repository is told of, keeps no other waiting, and is not tried 
   assert.equal(service.log().match(/"maintenance failed"/g)?.length, 1)
 })
 
-test('a repository that is deleted while it is maintained is gone, and nobody is alarmed', async () => {
+test('a repository deleted during maintenance causes no error', async () => {
   await using service = await startService()
   await using project = await createLongProject(2000)
   const site = await pushSome(service, project, 2)
@@ -263,7 +263,7 @@ test('a repository that is deleted while it is maintained is gone, and nobody is
   assert.doesNotMatch(service.log(), /"level":"error"/)
 })
 
-test('a stop ends a maintenance at once, and it is done anew', async () => {
+test('a stop ends a maintenance at once, and it is repeated later', async () => {
   await using folder = await temporaryFolder()
   const kept = keepIn(folder.path)
   await using service = await startService(kept)

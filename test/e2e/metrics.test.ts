@@ -10,7 +10,7 @@ import { type Service, startService } from '../support/service.ts'
 import { createSshUser } from '../support/ssh-user.ts'
 import { oneStep, pushFiles } from '../support/workflow-site.ts'
 
-test('metrics are in the text format of Prometheus, each with its type and what it is', async () => {
+test('metrics are in the text format of Prometheus, with types and descriptions', async () => {
   await using service = await startService()
   const answer = await service.admin.get('/metrics')
   assert.equal(answer.headers.get('content-type'), 'text/plain; version=0.0.4; charset=utf-8')
@@ -51,7 +51,7 @@ test('only an admin reads metrics', async () => {
   assert.equal((await fetch(`${service.url}/metrics`)).status, 401)
 })
 
-test('what is asked for is counted by its route, never by what a client wrote', async () => {
+test('requests are counted by route, never by text of a client', async () => {
   await using service = await startService()
   await service.admin.post('/repos', { name: 'site' })
   for (const name of ['site', 'a-b-c', 'x/y']) await service.admin.get(`/repos/${name}`)
@@ -80,7 +80,7 @@ test('what is asked for is counted by its route, never by what a client wrote', 
   assert.equal(seconds?.value, 2)
 })
 
-test('Git over both doors is counted by kind and outcome, and so are its processes', {
+test('Git operations over both transports are counted by kind and outcome, and so are its processes', {
   skip: without('openssh'),
 }, async () => {
   await using service = await startService()

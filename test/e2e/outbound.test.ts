@@ -11,7 +11,7 @@ import { launcher } from '../support/service.ts'
 
 const execute = promisify(execFile)
 
-test('a list that is not accepted stops the start with a line that says why', async () => {
+test('an invalid list stops the start with the reason in one line', async () => {
   await using folder = await temporaryFolder()
   const env = {
     PATH: process.env.PATH,
@@ -27,7 +27,7 @@ test('a list that is not accepted stops the start with a line that says why', as
   })
 })
 
-test('this machine is reached by its name while the service serves only this machine, or when it is listed', async () => {
+test('this machine is allowed by name only while the service listens on loopback, or if listed', async () => {
   await using service = await startInProcess()
   const resolve = async (env: Record<string, string>, host: string) => {
     const settings = readSettings({ SVC_DATA_DIR: service.dataDir, ...env })

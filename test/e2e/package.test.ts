@@ -21,7 +21,7 @@ jobs:
 `
 const root = fileURLToPath(new URL('../..', import.meta.url))
 
-test('the package that is built, packed and installed is a working svc', async () => {
+test('the built, packed and installed package works', async () => {
   await using folder = await temporaryFolder()
   await using project = await createProject()
   await execute('npm', ['run', 'build'], { cwd: root })

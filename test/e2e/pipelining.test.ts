@@ -5,7 +5,7 @@ import { startService } from '../support/service.ts'
 
 const responses = /^HTTP\/1\.1 (\d+) /gm
 
-test('pipelined requests are answered in their order', async () => {
+test('pipelined requests get responses in order', async () => {
   await using service = await startService()
   using connection = await connectRaw(service.url)
   const paths = ['/health', '/nowhere', '/repos', '/repos/x.git/info/refs?service=git-upload-pack']

@@ -11,7 +11,7 @@ import { launcher, startService } from '../support/service.ts'
 const execute = promisify(execFile)
 const needed = { skip: without('postgres') }
 
-test('on PostgreSQL the same things happen', needed, async () => {
+test('PostgreSQL behaves like SQLite', needed, async () => {
   const { url, drop } = await createPostgresDatabase()
   {
     await using service = await startService({ env: { SVC_DATABASE_URL: url } })
@@ -39,38 +39,34 @@ test('on PostgreSQL the same things happen', needed, async () => {
   await drop()
 })
 
-test(
-  'connections that break under load cost their requests, and nothing more',
-  needed,
-  async () => {
-    const { url, drop } = await createPostgresDatabase()
-    {
-      await using service = await startService({ env: { SVC_DATABASE_URL: url } })
-      const breaker = new pg.Client(url)
-      await breaker.connect()
-      const statuses = new Set<number>()
-      let rounds = 0
-      const load = Array.from({ length: 8 }, async (_, worker) => {
-        for (let count = 0; rounds < 20; count++) {
-          const name = `load-${worker}-${count}`
-          statuses.add((await service.admin.post('/repos', { name })).status)
-        }
-      })
-      for (; rounds < 20; rounds++) {
-        await breaker.query('select pg_sleep(0.05)')
-        await breaker.query(
-          'select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()',
-        )
+test('connections that break under load fail only their requests', needed, async () => {
+  const { url, drop } = await createPostgresDatabase()
+  {
+    await using service = await startService({ env: { SVC_DATABASE_URL: url } })
+    const breaker = new pg.Client(url)
+    await breaker.connect()
+    const statuses = new Set<number>()
+    let rounds = 0
+    const load = Array.from({ length: 8 }, async (_, worker) => {
+      for (let count = 0; rounds < 20; count++) {
+        const name = `load-${worker}-${count}`
+        statuses.add((await service.admin.post('/repos', { name })).status)
       }
-      await Promise.all(load)
-      await breaker.end()
-      assert.ok(
-        [...statuses].every((status) => status === 201 || status === 503),
-        `answers: ${[...statuses].join()}`,
+    })
+    for (; rounds < 20; rounds++) {
+      await breaker.query('select pg_sleep(0.05)')
+      await breaker.query(
+        'select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()',
       )
-      assert.equal((await service.admin.post('/repos', { name: 'after' })).status, 201)
-      assert.equal(await service.end('SIGTERM'), 0)
     }
-    await drop()
-  },
-)
+    await Promise.all(load)
+    await breaker.end()
+    assert.ok(
+      [...statuses].every((status) => status === 201 || status === 503),
+      `answers: ${[...statuses].join()}`,
+    )
+    assert.equal((await service.admin.post('/repos', { name: 'after' })).status, 201)
+    assert.equal(await service.end('SIGTERM'), 0)
+  }
+  await drop()
+})

@@ -42,7 +42,7 @@ beforeEach(async () => {
   await project.git('push', '--quiet', owner.remote('site'), `${first}:refs/heads/main`)
 })
 
-test('whatever changes a protected branch is refused to a collaborator', async () => {
+test('every change of a protected branch is rejected for a collaborator', async () => {
   await owner.put('/repos/site/protections/branches/main')
   await owner.put('/repos/site/protections/branches/release/*')
   for (const refspec of [
@@ -64,19 +64,19 @@ test('the owner and admins may change a protected branch', async () => {
   await push(service.admin, `+${first}:refs/heads/main`)
 })
 
-test('one refused ref refuses the whole push', async () => {
+test('one rejected ref rejects the whole push', async () => {
   await owner.put('/repos/site/protections/branches/main')
   await assertRefused([`${second}:refs/heads/main`, `${second}:refs/heads/free`], /protected/)
 })
 
-test('a protection that is taken away no longer holds', async () => {
+test('a removed protection no longer applies', async () => {
   await owner.put('/repos/site/protections/branches/main')
   const { body } = await owner.delete('/repos/site/protections/branches/main')
   assert.deepEqual(body, { branches: [] })
   await push(writer, `${second}:refs/heads/main`)
 })
 
-test('protections are added once, listed in order, and take plain or encoded slashes', async () => {
+test('protections are added once, listed in order, and accept plain or encoded slashes', async () => {
   const base = '/repos/site/protections/branches'
   await owner.put(`${base}/main`)
   await owner.put(`${base}/refs/heads/main`)
@@ -93,13 +93,13 @@ test('protections are added once, listed in order, and take plain or encoded sla
   assert.equal((await owner.delete(`${base}/nowhere`)).status, 404)
 })
 
-test('a push through a symbolic ref is judged by the branch that it would move', async () => {
+test('a push through a symbolic ref is authorized for the branch that it would move', async () => {
   await owner.put('/repos/site/protections/branches/main')
   await writeFile(`${path}/refs/heads/alias`, 'ref: refs/heads/main\n')
   await assertRefused(`${second}:refs/heads/alias`, /"main" is protected/)
 })
 
-test('ref names that mislead are refused to everybody, by name', async () => {
+test('misleading ref names are rejected for all users, by name', async () => {
   const id = 'a'.repeat(40)
   for (const ref of [
     ...['refs/heads/-x', 'refs/heads/HEAD', 'refs/heads/refs/heads/main', `refs/heads/${id}`],
@@ -119,7 +119,7 @@ test('ref names that mislead are refused to everybody, by name', async () => {
   }
 })
 
-test('rights are decided when the push is judged, not when it began', async () => {
+test('permissions are checked when the hook runs, not when the push started', async () => {
   const other = await service.client({ username: 'alan' })
   await owner.post('/repos/site/collaborators', { username: 'alan' })
   const cases = [
@@ -135,7 +135,7 @@ test('rights are decided when the push is judged, not when it began', async () =
   assert.match(await project.git('ls-remote', owner.remote('site'), 'main'), new RegExp(first))
 })
 
-test('a ref name with line ends cannot smuggle another update past the judge', async () => {
+test('a ref name with line ends cannot smuggle another update past the authorization', async () => {
   await owner.put('/repos/site/protections/branches/main')
   for (const name of [
     'refs/heads/x\n',
@@ -154,7 +154,7 @@ test('a ref name with line ends cannot smuggle another update past the judge', a
   )
 })
 
-test('a ref that is in a push twice refuses the push', async () => {
+test('a push with a duplicate ref is rejected', async () => {
   const twice = await pushByHand(owner, [
     [zero, second, 'refs/heads/x'],
     [second, first, 'refs/heads/x'],
@@ -162,7 +162,7 @@ test('a ref that is in a push twice refuses the push', async () => {
   assert.match(twice, /updates the ref "[^"]*" twice/)
 })
 
-test('the deletion of a ref that is not there is reported for it alone, and no event tells of it', async () => {
+test('deleting a missing ref is reported for this ref only, and has no event', async () => {
   const ones = '1'.repeat(40)
   for (const [number, before] of [zero, ones].entries()) {
     const name = `refs/heads/beside-${number}`
@@ -183,7 +183,7 @@ test('the deletion of a ref that is not there is reported for it alone, and no e
   assert.equal((await owner.get('/repos/site/pushes')).body.length, length)
 })
 
-test('a deletion by a value that git does not know is recorded with what the ref really was', async () => {
+test('a deletion with an unknown old value is recorded with the actual value', async () => {
   for (const before of [zero, '1'.repeat(40)]) {
     await pushByHand(owner, [[zero, second, 'refs/heads/odd']])
     const answer = await pushByHand(owner, [[before, zero, 'refs/heads/odd']])
@@ -195,7 +195,7 @@ test('a deletion by a value that git does not know is recorded with what the ref
   }
 })
 
-test('a push into a repository that is renamed meanwhile arrives', async () => {
+test('a push to a repository that is renamed meanwhile succeeds', async () => {
   const answer = await pushInTwoParts(owner, () => owner.patch('/repos/site', { name: 'page' }))
   assert.match(answer, /ok refs\/heads\/main/)
   assert.match(await project.git('ls-remote', owner.remote('page')), new RegExp(second))

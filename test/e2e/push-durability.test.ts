@@ -12,7 +12,7 @@ import { launcher, startService } from '../support/service.ts'
 /** How often each git command of a push asked the disk to have a file, by name. */
 type Syncs = Record<string, number>
 
-test('git syncs all that it writes for a push: each pack with its index, each ref, the packed refs', async () => {
+test('git syncs everything that it writes for a push: packs with indexes, refs, packed refs', async () => {
   await using site = await startTracedSite()
   await using project = await createProject()
   const push = (...args: string[]) => project.git('push', '--quiet', site.remote, ...args)
@@ -33,7 +33,7 @@ test('git syncs all that it writes for a push: each pack with its index, each re
   assert.deepEqual(await site.syncs(), { 'receive-pack': 1 })
 })
 
-test('objects are on the disk before the intent of a push is, and that before a ref moves', {
+test('objects are on disk before the intended updates, and these before a ref moves', {
   skip: without('strace'),
 }, async () => {
   await using folder = await temporaryFolder()

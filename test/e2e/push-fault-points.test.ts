@@ -56,11 +56,11 @@ const undoing = (): Scenario => ({
 
 describe('a server that is killed', { concurrency: 2 }, () => {
   for (const step of ofPushes) {
-    test(`at ${step} tells of the push once, and has kept what that overwrote`, () =>
+    test(`at ${step} has one event for the push, and retains the overwritten commits`, () =>
       crash(step, pushing()))
   }
   for (const step of [...ofUndo, ...ofPushes]) {
-    test(`at ${step} while it undoes a push tells of that once, and it can be undone`, () =>
+    test(`at ${step} during an undo has one event for it, and it can be undone`, () =>
       crash(step, undoing()))
   }
 })

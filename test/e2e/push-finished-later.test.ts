@@ -22,7 +22,7 @@ before(async () => {
 
 after(() => project[Symbol.asyncDispose]())
 
-test('an acknowledged push that could not be finished is told of as soon as it can be', async () => {
+test('an acknowledged push that could not be finalized is finalized as soon as possible', async () => {
   await using service = await startService()
   await service.admin.post('/repos', { name: 'site' })
   using records = openPushRecords(service.dataDir)
@@ -49,7 +49,7 @@ test('an acknowledged push that could not be finished is told of as soon as it c
   assert.deepEqual(records.unfinished(), [])
 })
 
-test('an undo that could not be finished says so, and its record follows', async () => {
+test('an undo that could not be finalized says so, and is finalized later', async () => {
   await using service = await startService()
   await service.admin.post('/repos', { name: 'site' })
   await push(service)
@@ -65,7 +65,7 @@ test('an undo that could not be finished says so, and its record follows', async
   })
 })
 
-test('a server that cannot finish a push stops all the same, and the next one tells of it', async () => {
+test('a server that cannot finalize a push stops all the same, and the next one finalizes it', async () => {
   await using folder = await temporaryFolder()
   const env = { SVC_ADMIN_TOKEN: newTokenString() }
   const place = { dataDir: join(folder.path, 'data'), env }
@@ -84,7 +84,7 @@ test('a server that cannot finish a push stops all the same, and the next one te
   assert.equal(records.eventsAfter(0).pushes.length, 1)
 })
 
-test('a push whose connections were ended while it waited to be told of is told of by itself', {
+test('a push whose database connections broke during finalization is finalized automatically', {
   skip: without('postgres'),
 }, async () => {
   const { url, drop } = await createPostgresDatabase()

@@ -38,7 +38,7 @@ async function push(name: string, ...refs: string[]): Promise<ListedPush> {
   return last ?? assert.fail('no push is in the journal')
 }
 
-test('the journal tells who changed which refs, when, from what to what, and whether by force', async () => {
+test('the journal shows who changed which refs, when, from what to what, and whether by force', async () => {
   await owner.post('/repos', { name: 'site' })
   const first = await project.git('rev-parse', 'main')
   const created = await push('site', 'main:main', 'main:refs/tags/v1')
@@ -89,7 +89,7 @@ test('the journal tells who changed which refs, when, from what to what, and whe
   assert.deepEqual((await owner.get(`/repos/site/pushes/${created.id}`)).body, body[3])
 })
 
-test('the journal has pages, and can be asked about one ref', async () => {
+test('the journal is paginated, and can be filtered by ref', async () => {
   await owner.post('/repos', { name: 'long' })
   const made: string[] = []
   for (const ref of ['a', 'b', 'A', 'a%', 'ab']) {
@@ -113,7 +113,7 @@ test('the journal has pages, and can be asked about one ref', async () => {
   assert.deepEqual(await ofRef('refs/heads'), [])
 })
 
-test('the journal is asked about a ref by its full name, and says so', async () => {
+test('the journal is filtered by full ref names, and rejects others with advice', async () => {
   await owner.post('/repos', { name: 'short' })
   const refused = {
     main: 'refs/heads/main',
@@ -156,7 +156,7 @@ test('a push of very many refs has a page of its own', async () => {
   assert.deepEqual(pages, [[wide[1]], [wide[0], small.id]])
 })
 
-test('a push that was allowed and changed nothing is not in the journal', async () => {
+test('an authorized push that changed nothing is not in the journal', async () => {
   await owner.post('/repos', { name: 'still' })
   const made = await push('still', 'main:main')
   const older = await project.git('rev-parse', 'main~1')
@@ -174,7 +174,7 @@ test('a push that was allowed and changed nothing is not in the journal', async 
   )
 })
 
-test('of several pushes of the same to the same ref at once, what came to pass is told of once', async () => {
+test('of concurrent equal pushes to a ref, one is recorded', async () => {
   await owner.post('/repos', { name: 'same' })
   for (let round = 0; round < 8; round++) {
     const ref = `refs/heads/race-${round}`
@@ -215,7 +215,7 @@ async function sendRefused(name: string, update: string): Promise<void> {
   assert.match(await answer.text(), /ng refs\/heads\/main/)
 }
 
-test('what was overwritten or deleted is kept where nobody sees it, and outlives maintenance', async () => {
+test('overwritten and deleted commits are retained by hidden refs, and survive maintenance', async () => {
   await owner.post('/repos', { name: 'kept' })
   const [base, lost] = [await project.git('rev-parse', 'main'), await project.commit('lost.txt')]
   const [one, two] = ['refs/tags/one', 'refs/tags/two']
@@ -240,7 +240,7 @@ test('what was overwritten or deleted is kept where nobody sees it, and outlives
   assert.equal(stdout, `${lost}\t${two}`)
 })
 
-test('an annotated tag that is moved, or becomes a plain one, is kept and can be had back', async () => {
+test('an annotated tag that is moved or becomes lightweight is retained and can be restored', async () => {
   await owner.post('/repos', { name: 'tags' })
   const first = await project.git('rev-parse', 'main')
   const second = await project.commit('tagged.txt')
@@ -263,7 +263,7 @@ test('an annotated tag that is moved, or becomes a plain one, is kept and can be
   }
 })
 
-test('nobody sees a hidden ref, can fetch it by its name, push to it or delete it, over either transport', {
+test('hidden refs cannot be listed, fetched, pushed to or deleted, over either transport', {
   skip: without('openssh'),
 }, async () => {
   await using site = await startSshSite()
@@ -307,7 +307,7 @@ test('nobody sees a hidden ref, can fetch it by its name, push to it or delete i
   assert.equal((await git(path, ['rev-parse', hidden])).stdout, lost)
 })
 
-test('a backup has what is kept, and a restored push can be undone', async () => {
+test('a backup has the retained commits, and a restored push can be undone', async () => {
   await using site = await createBackupSite()
   const { admin } = site.service
   const old = await site.project.git('rev-parse', 'main')

@@ -10,7 +10,7 @@ import { createPrograms } from '../support/doctor.ts'
 import { createProject, git, type Project, spawnGit } from '../support/git.ts'
 import { startSshSite } from '../support/ssh-site.ts'
 
-test('among many refs, a push that builds on what its ref was has git look at that ref alone', async () => {
+test('among many refs, a fast-forward push makes git check only its own ref', async () => {
   await using site = await startSite()
   await using project = await createProject()
   const push = async (...args: string[]) => {
@@ -41,7 +41,7 @@ test('among many refs, a push that builds on what its ref was has git look at th
   await git(site.directory, ['fsck', '--full', '--strict'])
 })
 
-test('what a push leaves out is missed among many refs, too, and hidden refs stay hidden', async () => {
+test('missing objects of a push are detected among many refs, too, and hidden refs stay hidden', async () => {
   await using site = await startSite()
   await using project = await createProject()
   await project.git('push', '--quiet', site.remote, 'HEAD:work')

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { createProject, git, temporaryFolder } from '../support/git.ts'
 import { startService } from '../support/service.ts'
 
-test('what is pushed is what is cloned', async () => {
+test('a clone equals what was pushed', async () => {
   await using service = await startService()
   await using project = await createProject()
   await using folder = await temporaryFolder()

@@ -77,7 +77,7 @@ for (const [transport, push] of Object.entries(transports)) {
   })
 }
 
-test('a client without side bands finds the event as soon as it reads the first byte of the report', async () => {
+test('a client without side-band finds the event when it reads the first byte of the report', async () => {
   await admin.post('/repos', { name: 'plain' })
   using records = openPushRecords(site.service.dataDir)
   for (let number = 0; number < pushes; number++) {
@@ -97,7 +97,7 @@ test('a client without side bands finds the event as soon as it reads the first 
   }
 })
 
-test('a deleted webhook gets nothing more, not even what was on its way', async () => {
+test('a deleted webhook gets no further requests, not even those in flight', async () => {
   const open: ServerResponse[] = []
   await using receiver = await startReceiver((_received, response) => void open.push(response))
   const { body: webhook } = await admin.post('/repos/site/webhooks', {
@@ -140,7 +140,7 @@ test('the runs of a push are listed when it is acknowledged', async () => {
   }
 })
 
-test('an undo has its event when it is answered', async () => {
+test('an undo has its event when its response arrives', async () => {
   const { body } = await admin.get('/repos/site/pushes')
   const { status, body: undo } = await admin.post(`/repos/site/pushes/${body[0].id}/undo`)
   assert.equal(status, 200)

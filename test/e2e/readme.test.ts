@@ -19,7 +19,7 @@ before(async () => {
 
 after(() => service[Symbol.asyncDispose]())
 
-test('the tour of the README does what it says, pasted as it is', {
+test('the tour of the README works when pasted', {
   skip: without('openssh'),
 }, async () => {
   const readme = await readFile(`${root}/README.md`, 'utf8')

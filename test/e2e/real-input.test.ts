@@ -17,7 +17,7 @@ before(async () => {
 
 after(() => service[Symbol.asyncDispose]())
 
-test("the project's own repository comes back as it was", async () => {
+test("the project's own repository survives a round trip", async () => {
   await using folder = await temporaryFolder()
   const head = (await git(root, ['rev-parse', 'HEAD'])).stdout
   await service.admin.post('/repos', { name: 'own' })
@@ -33,7 +33,7 @@ test("the project's own repository comes back as it was", async () => {
 // Each of a thousand refs.
 const groups = toRounds(4)
 
-test('a repository of thousands of commits and refs comes back as it was', async () => {
+test('a repository of thousands of commits and refs survives a round trip', async () => {
   await using folder = await temporaryFolder()
   const [source, copy] = [join(folder.path, 'source'), join(folder.path, 'copy')]
   await git(folder.path, ['init', '--quiet', '--bare', '--initial-branch=main', source])

@@ -25,7 +25,7 @@ const listRequest = Buffer.concat([
   flushPacket,
 ])
 
-test('a push is seen by whoever reads after it, over either transport, while refs are packed', {
+test('a push is visible to all later readers, over either transport, while refs are packed', {
   skip,
 }, async (t) => {
   t.diagnostic(`SVC_FUZZ_SEED=${seed}, ${pushes} pushes (SVC_REF_PUSHES)`)
@@ -61,7 +61,7 @@ test('a push is seen by whoever reads after it, over either transport, while ref
   }
 })
 
-test('what only asks for refs has no git started, over either transport, in any version', {
+test('requests for refs start no git process, over either transport, in any version', {
   skip,
 }, async () => {
   await using folder = await temporaryFolder()

@@ -25,7 +25,7 @@ for (const [trusted, address] of [
   ['127.0.0.1', '203.0.113.9'],
   ['10.0.0.0/8', '127.0.0.1'],
 ] as const) {
-  test(`a request is logged with its client and its token, a proxy at ${trusted} being trusted`, async () => {
+  test(`a request is logged with its client and its token, with a trusted proxy at ${trusted}`, async () => {
     await using service = await startService({ env: { SVC_TRUSTED_PROXIES: trusted } })
     await service.admin.post('/repos', { name: 'site' })
     const owner = await service.client({ username: 'ada' })
@@ -71,7 +71,7 @@ test('bad tokens are counted by the client that a trusted proxy names', async ()
   assert.deepEqual(statuses, [401, 429, 401, 429])
 })
 
-test('a runner that asks for work is logged for debugging alone, unless it is refused', async () => {
+test('requests of runners for work are logged at debug level, unless they fail', async () => {
   for (const level of ['info', 'debug']) {
     await using service = await startService({ env: { SVC_LOG_LEVEL: level } })
     const client = await service.client()

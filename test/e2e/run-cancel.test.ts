@@ -21,7 +21,7 @@ async function start() {
   return `/repos/site/workflows/${body.id}`
 }
 
-test('a run that waits is cancelled at once, and is given to nobody', async () => {
+test('a queued run is cancelled at once, and not claimed', async () => {
   const path = await start()
   const answer = await service.admin.post(`${path}/cancel`)
   const { status, conclusion } = answer.body
@@ -34,7 +34,7 @@ test('a run that waits is cancelled at once, and is given to nobody', async () =
   assert.equal(await claim(service.admin, { waitSeconds: 0 }), undefined)
 })
 
-test('the runner of a run that is cancelled hears of it, and says how it ended', async () => {
+test('the runner of a cancelled run is notified, and reports its end', async () => {
   const path = await start()
   const held = await mustClaim(service.admin)
   await held.tell(...begun())
@@ -50,7 +50,7 @@ test('the runner of a run that is cancelled hears of it, and says how it ended',
   assert.deepEqual([run.conclusion, run.result.steps[0].conclusion], ['cancelled', 'cancelled'])
 })
 
-test('a run that has ended cannot be cancelled, whoever was first', async () => {
+test('a completed run cannot be cancelled', async () => {
   const path = await start()
   const held = await mustClaim(service.admin)
   await held.tell(...wholeRun())
@@ -59,7 +59,7 @@ test('a run that has ended cannot be cancelled, whoever was first', async () => 
   assert.equal((await service.admin.get(path)).body.conclusion, 'success')
 })
 
-test('of cancelling and claiming at the same time, both tell the truth', async () => {
+test('concurrent cancelling and claiming are consistent', async () => {
   for (let round = 0; round < 20; round++) {
     const path = await start()
     const [held, cancelled] = await Promise.all([
@@ -73,7 +73,7 @@ test('of cancelling and claiming at the same time, both tell the truth', async (
   }
 })
 
-test('a run that is cancelled and then lost is not begun again', async () => {
+test('a run that is cancelled and then lost is not queued again', async () => {
   const path = await start()
   const held = await mustClaim(service.admin)
   await held.tell(...begun())
@@ -85,7 +85,7 @@ test('a run that is cancelled and then lost is not begun again', async () => {
   assert.equal(run.result.steps[0].conclusion, 'cancelled')
 })
 
-test('a run whose runner is lost waits again, and fails the second time', async () => {
+test('a run whose runner is lost is queued again, and fails the second time', async () => {
   const path = await start()
   for (const isLast of [false, true]) {
     const held = await mustClaim(service.admin)
@@ -103,7 +103,7 @@ test('a run whose runner is lost waits again, and fails the second time', async 
   assert.match(await logOf(service.admin, 'site', run.id), /queued again.*second time/s)
 })
 
-test('a real run that ignores SIGTERM is cancelled, with all that it has started', async () => {
+test('a run that ignores SIGTERM is cancelled with all its processes', async () => {
   await using server = await startService({ env: { SVC_RUNNER: 'on' } })
   const { admin } = server
   const script =

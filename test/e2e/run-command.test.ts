@@ -41,7 +41,7 @@ jobs:
       - run: echo "to \${{ inputs.target }} times \${{ inputs.count }}"
 `
 
-test('a working tree is run as it is, and stays as it is', async () => {
+test('a working tree is run as it is, and not changed', async () => {
   await using project = await projectWith({ 'ci.yml': ci })
   await project.commit('gone.txt')
   await project.commit('.gitignore', '*.log\n')
@@ -75,7 +75,7 @@ test('a working tree is run as it is, and stays as it is', async () => {
   assert.equal(await project.git('status', '--short'), before)
 })
 
-test('only the jobs that are wanted run, with those that they need', async () => {
+test('only the requested jobs run, with those that they need', async () => {
   await using project = await projectWith({ 'ci.yml': ci, 'deploy.yml': deploy })
   const ran = await svc(project.path, ['run', '--job', 'list', 'ci.yml'])
   assert.equal(ran.code, 0, ran.err)
@@ -84,7 +84,7 @@ test('only the jobs that are wanted run, with those that they need', async () =>
   assert.deepEqual([wrong.code, wrong.err], [2, 'svc: --job lst: the jobs are list, after.\n'])
 })
 
-test('inputs are checked and completed', async () => {
+test('inputs are checked, with defaults', async () => {
   await using project = await projectWith({ 'ci.yml': ci, 'deploy.yml': deploy })
   const asked = ['run', '--event', 'workflow_dispatch']
   const ran = await svc(project.path, [...asked, '--input', 'target=production'])
@@ -96,7 +96,7 @@ test('inputs are checked and completed', async () => {
   assert.match(unknown.err, /--input tarket: no workflow has such an input/)
 })
 
-test('faulty files are told by line and column, and nothing runs', async () => {
+test('faults of files are reported by line and column, and nothing runs', async () => {
   await using project = await projectWith({ 'ci.yml': 'on: push\njobs:\n  a:\n    step: []\n' })
   for (const args of [['run'], ['run', '--check', '.svc/workflows/ci.yml']]) {
     const ran = await svc(project.path, args)
@@ -106,7 +106,7 @@ test('faulty files are told by line and column, and nothing runs', async () => {
   }
 })
 
-test('a check recommends to list the secrets of a workflow', async () => {
+test('a check recommends listing the secrets of a workflow', async () => {
   const steps = `steps: [{ run: 'x \${{ secrets.B_KEY }} \${{ secrets.B_KEY }}', env: { A: "\${{ secrets['A_KEY'] }}" } }]\n`
   await using project = await projectWith({
     'all.yml': steps,
@@ -118,7 +118,7 @@ test('a check recommends to list the secrets of a workflow', async () => {
   assert.match(err, /^\.svc\/workflows\/all\.yml: .*"secrets: \[A_KEY, B_KEY\]".*\n$/)
 })
 
-test('a file that is fine is said to be, and one that is not there is told', async () => {
+test('a valid file is confirmed, and a missing one reported', async () => {
   await using project = await projectWith({ 'ci.yml': ci })
   const fine = await svc(project.path, ['run', '--check'])
   assert.deepEqual([fine.code, fine.out], [0, '.svc/workflows/ci.yml: fine\n'])
@@ -167,7 +167,7 @@ steps:
   assert.deepEqual(await readdir(temporary.path), [])
 })
 
-test('when nobody reads any more it ends without a word, and leaves nothing behind', async () => {
+test('when its output is closed it ends silently, and leaves nothing behind', async () => {
   await using project = await projectWith({
     'long.yml': 'steps:\n  - run: yes | head -c 2000000; sleep 100\n',
   })
@@ -180,7 +180,7 @@ test('when nobody reads any more it ends without a word, and leaves nothing behi
   assert.deepEqual(await readdir(temporary.path), [])
 })
 
-test('a push is told as the server does, with the last commit', async () => {
+test('a push has the payload of the server, with the last commit', async () => {
   await using project = await projectWith({
     'push.yml': `
 on: push

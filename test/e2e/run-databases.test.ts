@@ -28,7 +28,7 @@ jobs:
     steps: [{ run: 'echo "got \${{ needs.one.outputs.word }}"; test -e good' }]
 `
 
-test('on PostgreSQL runs live as they do on SQLite', needed, async () => {
+test('runs on PostgreSQL behave as on SQLite', needed, async () => {
   const { url, drop } = await createPostgresDatabase()
   {
     const env = { SVC_DATABASE_URL: url, SVC_RUNNER: 'on' }
@@ -61,32 +61,28 @@ test('on PostgreSQL runs live as they do on SQLite', needed, async () => {
   await drop()
 })
 
-test(
-  'a name that a database cannot keep does not keep later pushes from being looked at',
-  needed,
-  async () => {
-    const { url, drop } = await createPostgresDatabase()
-    {
-      await using service = await startService({ env: { SVC_DATABASE_URL: url } })
-      const { admin } = service
-      const nul = `run-name: "a\\0\${{ fromJSON('\\"\\\\u0000\\"') }}b"`
-      await pushFiles(admin, 'site', {
-        '.svc/workflows/name.yml': `${nul}\n${pushed.replace('deploy', '"x\\0y"')}`,
-        '.svc/workflows/fault.yml': '"a\\0b": 1\non: { push: , "c\\0": 1 }\n',
-      })
-      const commit = await pushFiles(admin, 'site', { 'more.txt': 'x' })
-      const runs = await until('both pushes are looked at', async () => {
-        const { body } = await admin.get('/repos/site/workflows')
-        return body.some((run: { commit: string }) => run.commit === commit) && body
-      })
-      assert.equal(runs.length, 4)
-      assert.ok(runs.some(({ name }: { name: string }) => /^a\ufffd.?b$/.test(name)))
-    }
-    await drop()
-  },
-)
+test('a name that the database cannot store does not block later pushes', needed, async () => {
+  const { url, drop } = await createPostgresDatabase()
+  {
+    await using service = await startService({ env: { SVC_DATABASE_URL: url } })
+    const { admin } = service
+    const nul = `run-name: "a\\0\${{ fromJSON('\\"\\\\u0000\\"') }}b"`
+    await pushFiles(admin, 'site', {
+      '.svc/workflows/name.yml': `${nul}\n${pushed.replace('deploy', '"x\\0y"')}`,
+      '.svc/workflows/fault.yml': '"a\\0b": 1\non: { push: , "c\\0": 1 }\n',
+    })
+    const commit = await pushFiles(admin, 'site', { 'more.txt': 'x' })
+    const runs = await until('both pushes are looked at', async () => {
+      const { body } = await admin.get('/repos/site/workflows')
+      return body.some((run: { commit: string }) => run.commit === commit) && body
+    })
+    assert.equal(runs.length, 4)
+    assert.ok(runs.some(({ name }: { name: string }) => /^a\ufffd.?b$/.test(name)))
+  }
+  await drop()
+})
 
-test('on PostgreSQL many who claim at once get each run once', needed, async () => {
+test('on PostgreSQL concurrent claims get each run once', needed, async () => {
   const { url, drop } = await createPostgresDatabase()
   {
     await using service = await startService({ env: { SVC_DATABASE_URL: url } })
@@ -119,7 +115,7 @@ test('on PostgreSQL many who claim at once get each run once', needed, async () 
   await drop()
 })
 
-test('a backup has the runs with their attempts and logs, and those that were under way', async () => {
+test('a backup has the runs with their attempts and logs, running ones included', async () => {
   await using site = await createBackupSite()
   const { admin } = site.service
   await pushFiles(admin, 'site', oneStep('echo again'))

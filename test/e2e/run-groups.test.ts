@@ -40,7 +40,7 @@ async function site(name: string, files: Record<string, string>) {
 
 const none = { waitSeconds: 0 }
 
-test('of a group one run runs and one waits; a newer one takes the place of that', async () => {
+test('one run of a group runs and one is queued; a newer one replaces the queued one', async () => {
   const { start, stateOf, faultOf } = await site('waits', { 'ci.yml': 'deploy' })
   const first = await start()
   const held = await mustClaim(service.admin)
@@ -58,7 +58,7 @@ test('of a group one run runs and one waits; a newer one takes the place of that
   await next.tell(...wholeRun())
 })
 
-test('where the workflow says so, the run that runs gives way', async () => {
+test('with cancel-in-progress, the running run is cancelled', async () => {
   const { start, stateOf } = await site('ends', {
     'ci.yml': '{ group: deploy, cancel-in-progress: true }',
   })
@@ -76,7 +76,7 @@ test('where the workflow says so, the run that runs gives way', async () => {
   await next.tell(...wholeRun())
 })
 
-test('a group is of all files of a repository, in any case, and of no other repository', async () => {
+test('a group spans all files of a repository, case-insensitively, and no other repository', async () => {
   const group = "'${{ github.ref_name }}-deploy'"
   const { start } = await site('files', {
     'a.yml': group,
@@ -98,7 +98,7 @@ test('a group is of all files of a repository, in any case, and of no other repo
   await last.tell(...wholeRun())
 })
 
-test('a run that is run again waits for its group, and takes the place of who waits', async () => {
+test('a rerun waits for its group, and replaces the queued run', async () => {
   const { start, stateOf, rerun } = await site('again', { 'ci.yml': 'deploy' })
   const first = await start()
   await (await mustClaim(service.admin)).tell(...wholeRun())
@@ -114,7 +114,7 @@ test('a run that is run again waits for its group, and takes the place of who wa
   await again.tell(...wholeRun())
 })
 
-test('runs of one group that are claimed at the same time do not run at the same time', async () => {
+test('concurrently claimed runs of one group do not run at the same time', async () => {
   const { start, stateOf } = await site('race', { 'ci.yml': 'deploy' })
   const ids: string[] = []
   const first = await start()
@@ -130,7 +130,7 @@ test('runs of one group that are claimed at the same time do not run at the same
   assert.deepEqual(await Promise.all(ids.map(stateOf)), ['success', 'success'])
 })
 
-test('runs wait for one who has their labels, and repositories take turns', async () => {
+test('runs wait for a runner with their labels, and repositories take turns', async () => {
   const labelled = (labels: string) => `
 on: workflow_dispatch
 jobs: { one: { runs-on: ${labels}, steps: [{ run: true }] } }

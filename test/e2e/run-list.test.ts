@@ -17,7 +17,7 @@ async function start(name: string, body: object = {}) {
   return (await service.admin.post(`/repos/${name}/workflows`, body)).body.id
 }
 
-test('a run that has ended tells what the interface says of it', async () => {
+test('a completed run has the documented fields', async () => {
   await using server = await startService({ env: { SVC_RUNNER: 'on' } })
   await pushFiles(server.admin, 'site', oneStep('echo one; echo two >&2; exit 3'))
   const run = await runToEnd(server.admin, 'site', { branch: 'main' })
@@ -36,7 +36,7 @@ test('a run that has ended tells what the interface says of it', async () => {
   }
 })
 
-test('runs are listed newest first, by a hundred, and those of a branch or state alone', async () => {
+test('runs are listed newest first, in pages of a hundred, filtered by branch or state', async () => {
   await pushFiles(service.admin, 'many', oneStep('true'))
   await pushFiles(service.admin, 'many', oneStep('true'), { branch: 'dev' })
   const made: string[] = []
@@ -64,7 +64,7 @@ test('runs are listed newest first, by a hundred, and those of a branch or state
     assert.equal((await service.admin.get(`/repos/many/workflows?${query}`)).status, 400, query)
 })
 
-test('whoever waits for a run is told when it ends', async () => {
+test('a waiting request gets the run when it completes', async () => {
   await pushFiles(service.admin, 'patience', oneStep('true'))
   const path = `/repos/patience/workflows/${await start('patience')}`
   const waiting = Array.from({ length: 5 }, () => service.admin.get(`${path}?wait=300`))
@@ -78,7 +78,7 @@ test('whoever waits for a run is told when it ends', async () => {
   assert.equal((await service.admin.get(`${other}?wait=1`)).body.status, 'queued')
 })
 
-test('a run that is under way tells how far it is', async () => {
+test('a running run shows its progress', async () => {
   await pushFiles(service.admin, 'way', oneStep('true'))
   const path = `/repos/way/workflows/${await start('way')}`
   const held = (await claimOf('way')) ?? assert.fail()
@@ -90,7 +90,7 @@ test('a run that is under way tells how far it is', async () => {
   await held.tell(...jobEnded(), runEnded())
 })
 
-test('what failed is told in one object: step, exit code, last lines, and what changed since', async () => {
+test('a failure is described in one object: step, exit code, last lines, and commits since', async () => {
   const { admin } = service
   const green = await pushFiles(admin, 'failing', oneStep('true'))
   const greenId = await start('failing')
@@ -125,7 +125,7 @@ test('what failed is told in one object: step, exit code, last lines, and what c
   assert.equal(failure.commitsSince[0].id, last)
 })
 
-test('answers about runs with very many steps, outputs and summaries have an end', async () => {
+test('responses for runs with very many steps, outputs and summaries are limited', async () => {
   const { admin, db } = service
   await pushFiles(admin, 'huge', oneStep('true'))
   const ids: string[] = []

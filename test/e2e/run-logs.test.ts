@@ -41,7 +41,7 @@ async function bytesOf(path: string): Promise<Buffer> {
   return Buffer.from(await response.arrayBuffer())
 }
 
-test('a log is read whole, or from any byte on', async () => {
+test('a log is read completely, or from any byte', async () => {
   const { held, log } = await beginRun(...begun(), wrote('größer\n'), wrote('😀 fine\n'))
   await held.tell(...jobEnded(), runEnded())
   const whole = await bytesOf(log)
@@ -51,7 +51,7 @@ test('a log is read whole, or from any byte on', async () => {
   }
 })
 
-test('a step that gets its name when it begins is told by that one', async () => {
+test('a step that is named at its start has that name', async () => {
   const { held, path, log } = await beginRun(...begun({ name: 'Release ${{ env.V }}' }).slice(0, 3))
   await held.tell({ kind: 'step-started', step: 0, at: 2000, name: 'Release 1.2' })
   await held.tell(wrote('out\n'), ...jobEnded('failure'), runEnded('failure'))
@@ -60,7 +60,7 @@ test('a step that gets its name when it begins is told by that one', async () =>
   assert.match((await bytesOf(log)).toString(), /^▶ steps › Release 1\.2\nout\n/)
 })
 
-test('a step that is not there is said not to be, and one without output has none', async () => {
+test('an unknown step is a problem, and a step without output has an empty log', async () => {
   const { held, path, log } = await beginRun(...begun())
   await held.tell(...jobEnded('failure'), runEnded('failure'))
   const { status, body } = await service.admin.get(`${log}?step=77`)
@@ -70,7 +70,7 @@ test('a step that is not there is said not to be, and one without output has non
   assert.deepEqual((await service.admin.get(path)).body.failure.lastLines, [])
 })
 
-test('what one step wrote is read by itself', async () => {
+test('the output of one step can be read', async () => {
   const { held, log } = await beginRun(
     ...begun(),
     ...begun({ job: 1, id: 'other' }),
@@ -84,7 +84,7 @@ test('what one step wrote is read by itself', async () => {
   await held.tell(...jobEnded(), ...jobEnded('success', { job: 1 }), runEnded())
 })
 
-test('an attempt that there is not has no log', async () => {
+test('an unknown attempt has no log', async () => {
   const { held, log } = await beginRun(runEnded())
   assert.equal((await service.admin.get(`${log}?attempt=2`)).body.code, 'run_not_found')
   assert.equal((await service.admin.get(`${log}?attempt=0`)).status, 400)
@@ -93,7 +93,7 @@ test('an attempt that there is not has no log', async () => {
   assert.ok(held)
 })
 
-test('who follows a log gets each piece as it comes, and the end', async () => {
+test('a followed log gets each piece as it is written, and the end', async () => {
   const { held, log } = await beginRun(...begun())
   await using follower = await followLog(service.admin, log)
   assert.equal(await follower.next(), '▶ steps › Only\n')
@@ -104,7 +104,7 @@ test('who follows a log gets each piece as it comes, and the end', async () => {
   assert.deepEqual(follower.end(), { conclusion: 'failure' })
 })
 
-test('connections that break at any place lose nothing of a followed log', async () => {
+test('broken connections lose nothing of a followed log', async () => {
   const random = createRandom(8)
   const { held, log } = await beginRun(...begun())
   let text = ''
@@ -129,7 +129,7 @@ test('connections that break at any place lose nothing of a followed log', async
   assert.equal(text, String(await bytesOf(log)))
 })
 
-test('to who follows a log, carriage returns are ends of lines', async () => {
+test('in a followed log, carriage returns end lines', async () => {
   const { held, log } = await beginRun(...begun(), wrote('10%\r50%\r100%\r\n'), ...jobEnded())
   await held.tell(runEnded())
   await using follower = await followLog(service.admin, log)
@@ -137,7 +137,7 @@ test('to who follows a log, carriage returns are ends of lines', async () => {
   assert.equal(follower.lastId(), String((await bytesOf(log)).length))
 })
 
-test('who follows a log that ends in the middle of a deletion is told', async () => {
+test('a followed log whose repository is deleted ends with the reason', async () => {
   await pushFiles(service.admin, 'gone', oneStep('true'))
   const { body } = await service.admin.post('/repos/gone/workflows', {})
   await using follower = await followLog(service.admin, `/repos/gone/workflows/${body.id}/logs`)
@@ -147,7 +147,7 @@ test('who follows a log that ends in the middle of a deletion is told', async ()
   assert.ok(['deleted', 'cancelled'].includes(follower.end()?.conclusion ?? ''))
 })
 
-test('a server that stops ends its followers and those who wait, at once', async () => {
+test('a stopping server ends followed logs and waiting requests at once', async () => {
   await using server = await startService({ env: { SVC_STOP_SECONDS: '3600' } })
   const { admin } = server
   await pushFiles(admin, 'site', oneStep('true'))
@@ -169,7 +169,7 @@ test('a server that stops ends its followers and those who wait, at once', async
   assert.equal(follower.end(), undefined)
 })
 
-test('a real run is followed to its end', async () => {
+test('the log of a run is followed to its end', async () => {
   await using server = await startService({ env: { SVC_RUNNER: 'on' } })
   const { admin } = server
   await pushFiles(admin, 'site', oneStep('for n in 1 2 3; do echo "line $n"; sleep 0.1; done'))

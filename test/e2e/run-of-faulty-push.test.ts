@@ -7,7 +7,7 @@ import { createProject, git } from '../support/git.ts'
 import { startInProcess } from '../support/in-process.ts'
 import { pushFiles } from '../support/workflow-site.ts'
 
-test('a push with a faulty file makes a failed run, whose log tells of every fault', async () => {
+test('a push with an invalid file creates a failed run, whose log lists every fault', async () => {
   await using service = await startInProcess()
   const { admin } = service
   const text = 'on: push\nsteps:\n  - rnu: true\n  - run: true\n    shel: bash\n'
@@ -30,7 +30,7 @@ test('a push with a faulty file makes a failed run, whose log tells of every fau
   assert.equal((await admin.get(`${path}/logs`)).text, `✗ failure: ${run.fault}\n`)
 })
 
-test('pushes that cannot be looked at keep nobody else from having runs', async () => {
+test('pushes that cannot be handled do not block runs of others', async () => {
   await using service = await startInProcess()
   const { admin } = service
   await admin.post('/repos', { name: 'evil' })

@@ -51,7 +51,7 @@ async function push(
   return { commit, runs: (await runsOf(name)).slice(before.length) }
 }
 
-test('a push starts a run of each file that is for it, at its commit', async () => {
+test('a push starts a run of each matching file, at its commit', async () => {
   const { commit, runs } = await push('each', {
     '.svc/workflows/a.yml': on('push'),
     '.svc/workflows/b.yml': on('[push, workflow_dispatch]'),
@@ -67,7 +67,7 @@ test('a push starts a run of each file that is for it, at its commit', async () 
   await (await mustClaim(service.admin)).tell(...wholeRun())
 })
 
-test('filters of branches and tags decide', async () => {
+test('filters of branches and tags apply', async () => {
   const { runs } = await push('filters', {
     '.svc/workflows/main.yml': on('{ push: { branches: [main] } }'),
     '.svc/workflows/not-main.yml': on('{ push: { branches-ignore: [main] } }'),
@@ -95,7 +95,7 @@ test('filters of branches and tags decide', async () => {
   assert.equal((await runsOf('filters')).length, earlier)
 })
 
-test('filters of paths look at what the push changed, all of its commits', async () => {
+test('filters of paths apply to the changes of all commits of a push', async () => {
   const files = {
     '.svc/workflows/docs.yml': on("{ push: { paths: ['docs/**'] } }"),
     '.svc/workflows/code.yml': on("{ push: { paths-ignore: ['docs/**'] } }"),
@@ -112,7 +112,7 @@ test('filters of paths look at what the push changed, all of its commits', async
   assert.deepEqual((await push('paths', {}, { message: 'Empty' })).runs, ['code.yml heads/main'])
 })
 
-test('a change of more paths than anybody can read counts as one of everything', async () => {
+test('a change of too many paths counts as a change of all', async () => {
   const workflow = { '.svc/workflows/docs.yml': on("{ push: { paths: ['docs/**'] } }") }
   const first = await pushFiles(service.admin, 'bomb', workflow)
   await using clone = await temporaryFolder()
@@ -135,7 +135,7 @@ test('a change of more paths than anybody can read counts as one of everything',
   assert.deepEqual(await runsOf('bomb'), ['docs.yml heads/main', 'docs.yml heads/main'])
 })
 
-test('a push that says so starts nothing', async () => {
+test('a push with [skip ci] starts nothing', async () => {
   const files = { '.svc/workflows/ci.yml': on('push') }
   for (const word of ['[skip ci]', '[ci skip]', '[no ci]', '[skip actions]', '[actions skip]']) {
     const { runs } = await push('skips', files, { message: `Change\n\n${word.toUpperCase()}` })
@@ -146,7 +146,7 @@ test('a push that says so starts nothing', async () => {
   assert.equal((await push('skips', {}, { message: 'Go on' })).runs.length, 2)
 })
 
-test('an invalid file makes a run that has failed, and says why; the others run', async () => {
+test('an invalid file creates a failed run with the reason; the others run', async () => {
   const { runs } = await push('invalid', {
     '.svc/workflows/bad.yml': 'on: push\njobs:\n  one:\n    step: []\n',
     '.svc/workflows/good.yml': on('push'),
@@ -160,7 +160,7 @@ test('an invalid file makes a run that has failed, and says why; the others run'
   assert.deepEqual(bad.failure.commitsSince, [])
 })
 
-test('a workflow is told of in order as it is queued, running and completed', async () => {
+test('a run has events in order when it is queued, running and completed', async () => {
   await service.db.updateTable('runs').set({ status: 'completed' }).execute()
   const { runs } = await push('told', { '.svc/workflows/ci.yml': on('push') })
   assert.equal(runs.length, 1)
@@ -186,7 +186,7 @@ test('a workflow is told of in order as it is queued, running and completed', as
   )
 })
 
-test('a push over SSH counts', { skip: without('openssh') }, async () => {
+test('a push over SSH starts runs', { skip: without('openssh') }, async () => {
   await using server = await startService()
   await using user = await createSshUser(server, server.admin)
   await using project = await createProject()
@@ -205,7 +205,7 @@ test('a push over SSH counts', { skip: without('openssh') }, async () => {
   assert.deepEqual([held.plan.event, held.plan.commit], ['push', commit])
 })
 
-test('a server that is killed at any moment after a push makes one run of it', async () => {
+test('a server killed at any moment after a push creates one run', async () => {
   await using folder = await temporaryFolder()
   const kept = { dataDir: join(folder.path, 'data'), env: { SVC_ADMIN_TOKEN: newTokenString() } }
   const commits: string[] = []
@@ -228,7 +228,7 @@ test('a server that is killed at any moment after a push makes one run of it', a
   )
 })
 
-test('a push that starts more runs than may wait makes failed ones that say so', async () => {
+test('a push that starts too many runs creates failed ones with the reason', async () => {
   await push('crowd', { '.svc/workflows/ci.yml': on('push') })
   const [row] = await service.db
     .selectFrom('runs')

@@ -23,7 +23,7 @@ async function start(name = 'site') {
   return `/repos/${name}/workflows/${body.id}`
 }
 
-test('a run that has ended runs again as its next attempt, and the earlier one is kept', async () => {
+test('a completed run is rerun as its next attempt, and the earlier one is kept', async () => {
   const { admin } = service
   const path = await start()
   const first = await mustClaim(admin)
@@ -52,7 +52,7 @@ test('a run that has ended runs again as its next attempt, and the earlier one i
   assert.equal((await admin.get(`${path}/logs?attempt=1&step=0`)).text, 'first try\n')
 })
 
-test('of a run that failed, the jobs that succeeded stay as they were, with their outputs', async () => {
+test('rerunning failed jobs reuses the successful ones, with their outputs', async () => {
   const { admin } = service
   const path = await start()
   const first = await mustClaim(admin)
@@ -102,7 +102,7 @@ test('of a run that failed, the jobs that succeeded stay as they were, with thei
   )
 })
 
-test('what ran because of a failure runs again with it, though it succeeded', async () => {
+test('a successful job that depends on a failed one runs again with it', async () => {
   const { admin } = service
   const job = (needs: string) =>
     `{ needs: [${needs}], if: always(), runs-on: ubuntu-latest, steps: [{ run: 'true' }] }`
@@ -126,7 +126,7 @@ test('what ran because of a failure runs again with it, though it succeeded', as
   await second.tell(runEnded())
 })
 
-test('a run that waits or runs is not run again', async () => {
+test('a queued or running run cannot be rerun', async () => {
   const { admin } = service
   const path = await start()
   assert.equal((await admin.post(`${path}/rerun`, {})).body.code, 'run_not_completed')
@@ -141,7 +141,7 @@ test('a run that waits or runs is not run again', async () => {
   await (await mustClaim(admin)).tell(runEnded())
 })
 
-test('a run that could not begin has nothing to run again', async () => {
+test('a run that could not start cannot be rerun', async () => {
   const { admin } = service
   await pushFiles(admin, 'broken', { '.svc/workflows/ci.yml': 'steps: nothing' })
   const run = await until(
@@ -154,7 +154,7 @@ test('a run that could not begin has nothing to run again', async () => {
   assert.match(body.detail, /ci\.yml:1:\d+/)
 })
 
-test('what is written to a log in pieces stays in its attempt', async () => {
+test('the pieces of a log stay in their attempt', async () => {
   const { admin } = service
   const path = await start()
   await (await mustClaim(admin)).tell(...begun(), wrote('a\n'), ...jobEnded(), runEnded())
@@ -181,7 +181,7 @@ jobs:
       - run: echo "got \${{ needs.good.outputs.word }} in $GITHUB_RUN_ATTEMPT"; test "$GITHUB_RUN_ATTEMPT" -ge 3
 `
 
-test('a real run is run again until it succeeds, each time only what failed', async () => {
+test('a run is rerun until it succeeds, each time only the failed jobs', async () => {
   await using server = await startService({ env: { SVC_RUNNER: 'on' } })
   const { admin } = server
   await pushFiles(admin, 'site', { '.svc/workflows/ci.yml': twoJobs })
@@ -205,7 +205,7 @@ test('a real run is run again until it succeeds, each time only what failed', as
   }
 })
 
-test('a run whose commit is gone fails and says so', async () => {
+test('a run whose commit no longer exists fails with the reason', async () => {
   await using server = await startService({ env: { SVC_RUNNER: 'on' } })
   const { admin } = server
   const commit = await pushFiles(admin, 'site', oneStep('true'))

@@ -60,7 +60,7 @@ async function runsOf(name: string) {
   return (await service.admin.get(`/repos/${name}/workflows`)).body
 }
 
-test('schedules are those of the default branch, as it is now', async () => {
+test('schedules are those of the current default branch', async () => {
   await pushFiles(service.admin, 'plan', { [file]: nightly() })
   const rows = await schedulesOf('plan', 2)
   assert.deepEqual(
@@ -80,7 +80,7 @@ test('schedules are those of the default branch, as it is now', async () => {
   await schedulesOf('plan', 0)
 })
 
-test('what is due starts once, at the tip of the default branch, however late it is', async () => {
+test('a due schedule starts once, at the tip of the default branch, however late', async () => {
   await pushFiles(service.admin, 'due', { [file]: nightly() })
   await pushFiles(service.admin, 'broken', { [file]: nightly() })
   await pushFiles(service.admin, 'bare', { [file]: nightly() })
@@ -118,7 +118,7 @@ test('what is due starts once, at the tip of the default branch, however late it
   assert.equal((await runsOf('due')).length, 1)
 })
 
-test('old runs are forgotten with all that belongs to them, others are not', async () => {
+test('old runs are pruned with all their data, others are not', async () => {
   await using folder = await temporaryFolder()
   const dataDir = join(folder.path, 'data')
   const kept = { dataDir, env: { SVC_ADMIN_TOKEN: newTokenString(), SVC_RUNS_KEPT_DAYS: '7' } }

@@ -37,7 +37,7 @@ async function write(path: string, content: string): Promise<void> {
   await writeFile(join(project.path, path), content)
 }
 
-test('a symbolic link, a submodule and a folder are no workflow files', async () => {
+test('a symbolic link, a submodule and a folder are not workflow files', async () => {
   await write('outside.yml', 'steps: [{ run: true }]')
   await write(`${folder}/good.yml`, 'steps: [{ run: true }]')
   await symlink('../../outside.yml', join(project.path, folder, 'link.yml'))
@@ -61,7 +61,7 @@ test('a symbolic link, a submodule and a folder are no workflow files', async ()
     assert.equal((await ask(file)).body.code, 'workflow_not_found', file)
 })
 
-test('a folder of workflows that is a symbolic link has none', async () => {
+test('a workflows folder that is a symbolic link has no workflows', async () => {
   await using other = await createProject()
   await symlink('.', join(other.path, '.svc'))
   await mkdir(join(other.path, 'workflows'))
@@ -76,7 +76,7 @@ test('a folder of workflows that is a symbolic link has none', async () => {
   }
 })
 
-test('an executable file is a file', async () => {
+test('an executable file is a workflow file', async () => {
   await write(`${folder}/tool.yml`, 'steps: [{ run: true }]')
   await project.git('add', '.')
   await project.git('update-index', '--chmod=+x', `${folder}/tool.yml`)
@@ -87,7 +87,7 @@ test('an executable file is a file', async () => {
   await held.tell(...wholeRun())
 })
 
-test('a file that is not text, not YAML, or has a key twice is told of', async () => {
+test('a file that is not text, not YAML, or has a duplicate key is reported', async () => {
   for (const [content, fault] of [
     [Buffer.from([0x6e, 0x3a, 0xff, 0xfe]), /is not UTF-8/],
     ['steps: [', /ci\.yml:1:\d+: /],
@@ -104,7 +104,7 @@ test('a file that is not text, not YAML, or has a key twice is told of', async (
   }
 })
 
-test('bombs and files of many megabytes cost the server little', async () => {
+test('YAML bombs and very large files cost the server little', async () => {
   await using server = await startService()
   const { admin } = server
   await pushFiles(admin, 'bombs', oneStep('true'))

@@ -29,7 +29,7 @@ async function started(name: string, body: object) {
   return { answer, run }
 }
 
-test('a run starts on the branch that is named, a tag by its full name, or else the default branch', async () => {
+test('a run starts on the given branch, a tag by its full name, or the default branch', async () => {
   const main = await pushFiles(ada, 'refs', oneStep('true'))
   const dev = await pushFiles(ada, 'refs', oneStep('false'), { branch: 'dev' })
   await using folder = await temporaryFolder()
@@ -64,7 +64,7 @@ test('a run starts on the branch that is named, a tag by its full name, or else 
   }
 })
 
-test('the answer tells the id and that it is queued, and leads to the run', async () => {
+test('the response has the id, the status queued, and the address of the run', async () => {
   await pushFiles(ada, 'answer', oneStep('true'))
   const { answer } = await started('answer', { branch: 'main' })
   const { id, number, status } = answer.body
@@ -91,7 +91,7 @@ test('files are named with their folder or without, in their order, each once', 
   assert.deepEqual(await filesOf({ files: ['deep/c.yml'] }), [`${folder}/deep/c.yml`])
 })
 
-test('a file that is outside of the folder is refused by its place in the request', async () => {
+test('a file outside the folder is rejected by its pointer', async () => {
   await pushFiles(ada, 'outside', { ...oneStep('true'), 'ci.yml': 'steps: [{ run: true }]' })
   for (const file of [
     '../ci.yml',
@@ -116,7 +116,7 @@ test('a file that is outside of the folder is refused by its place in the reques
   assert.deepEqual((await ada.get('/repos/outside/workflows')).body, [])
 })
 
-test('what is not there, or is no workflow, is told with its place, and nothing runs', async () => {
+test('a missing or invalid workflow is reported with its position, and nothing runs', async () => {
   await pushFiles(ada, 'wrong', {
     '.svc/workflows/bad.yml': 'name: Bad\nsteps:\n  - run: true\n    shel: bash\n',
     '.svc/workflows/worse.yml': 'steps: [{ run: "${{ nothing.here }}" }]\n',
@@ -143,7 +143,7 @@ test('what is not there, or is no workflow, is told with its place, and nothing 
   assert.deepEqual([empty.status, empty.code], [422, 'ref_not_found'])
 })
 
-test('a run is of the commit that was there when it was accepted', async () => {
+test('a run uses the commit at the time of its request', async () => {
   const before = await pushFiles(ada, 'moving', { ...oneStep('echo before'), 'a.txt': 'before' })
   const { body } = await ada.post('/repos/moving/workflows', {})
   await pushFiles(ada, 'moving', { ...oneStep('echo after'), 'a.txt': 'after' })
@@ -154,7 +154,7 @@ test('a run is of the commit that was there when it was accepted', async () => {
   await held.tell(...wholeRun())
 })
 
-test('inputs have types and defaults, and what is wrong with one is told', async () => {
+test('inputs have types and defaults, and invalid ones are reported', async () => {
   await pushFiles(ada, 'inputs', {
     '.svc/workflows/ci.yml': `
 on:
@@ -184,7 +184,7 @@ jobs:
   ])
 })
 
-test('who may read or start runs is a matter of permissions and of being a collaborator', async () => {
+test('reading and starting runs needs permissions and access', async () => {
   await pushFiles(ada, 'rights', oneStep('true'))
   const path = '/repos/rights/workflows'
   const { answer } = await started('rights', {})

@@ -23,7 +23,7 @@ async function held() {
   return mustClaim(service.admin)
 }
 
-test('the token of a run is for that run alone', async () => {
+test('the token of a run is valid only for that run', async () => {
   const [first, second] = [await held(), await held()]
   for (const [method, verb, body] of [
     ['GET', 'source'],
@@ -44,14 +44,14 @@ test('the token of a run is for that run alone', async () => {
   for (const run of [first, second]) await run.tell(...wholeRun())
 })
 
-test('the token of a run is worth nothing when the run has ended', async () => {
+test('the token of a run expires with the run', async () => {
   const run = await held()
   await run.tell(...wholeRun())
   for (const path of [`${run.path}/orders`, `${run.path}/source`, '/repos'])
     assert.equal((await run.own.get(path)).status, 401, path)
 })
 
-test('other tokens do not speak for a run, and only those for runners claim', async () => {
+test('other tokens cannot report for a run, and only those of runners can claim', async () => {
   const run = await held()
   const plain = await service.client({ permissions: ['repo:write', 'workflow:trigger'] })
   const runner = await service.client({ permissions: ['runner'] })
@@ -66,7 +66,7 @@ test('other tokens do not speak for a run, and only those for runners claim', as
   await run.tell(...wholeRun())
 })
 
-test('entries are taken once and in order, whatever is sent again', async () => {
+test('entries are accepted once and in order, even if repeated', async () => {
   const run = await held()
   const path = `/repos/site/workflows/${run.plan.runId}`
   await run.tell(...begun(), wrote('one\n'))
@@ -82,7 +82,7 @@ test('entries are taken once and in order, whatever is sent again', async () => 
   assert.equal((await report(7, [runEnded()])).status, 200)
 })
 
-test('a run keeps going when its repository is renamed, and ends when that is deleted', async () => {
+test('a run continues when its repository is renamed, and ends when it is deleted', async () => {
   await pushFiles(service.admin, 'before', oneStep('true'))
   await service.admin.post('/repos/before/workflows', {})
   const run = await mustClaim(service.admin)
@@ -127,7 +127,7 @@ test('a run whose secrets cannot be opened fails with that reason; one without s
   await rm(join(folder.path, 'key'))
 })
 
-test('a second runner takes what it has the labels for, the other one the rest', async () => {
+test('a second runner claims the runs with its labels, the other one the rest', async () => {
   await using server = await startService({ env: { SVC_RUNNER: 'on' } })
   const { admin } = server
   const { token } = await server.client({ permissions: ['runner'] })

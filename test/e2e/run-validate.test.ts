@@ -36,7 +36,7 @@ test('the files of a branch are checked, all or some, and nothing runs', async (
   assert.ok(events.every(({ event }: { event: string }) => event === 'push'))
 })
 
-test('files that are sent are checked, and may use actions of the branch', async () => {
+test('files of the request are checked, and may use actions of the branch', async () => {
   assert.deepEqual((await validate(given('steps: [{ uses: ./tool }]'))).body.valid, true)
   const { body } = await validate(given('steps:\n  - uses: ./none\n'))
   assert.deepEqual([body.valid, body.faults[0].line], [false, 2])
@@ -51,7 +51,7 @@ test('files that are sent are checked, and may use actions of the branch', async
   assert.notEqual(other.body.faults[0].instead, '')
 })
 
-test('a repository without a commit can be asked about what is sent', async () => {
+test('files can be checked in a repository without commits', async () => {
   await service.admin.post('/repos', { name: 'empty' })
   assert.equal((await validate(given('steps: [{ run: true }]'), 'empty')).body.valid, true)
   assert.equal((await validate({}, 'empty')).body.code, 'ref_not_found')
@@ -59,7 +59,7 @@ test('a repository without a commit can be asked about what is sent', async () =
   assert.equal((await validate(named)).body.code, 'ref_not_found')
 })
 
-test('what is asked in a wrong way is told by its place', async () => {
+test('invalid requests are reported by pointer', async () => {
   const good = { path: 'a.yml', text: 'steps: [{ run: true }]' }
   for (const [body, pointer] of [
     [{ contents: [good, { ...good, path: '../b.yml' }] }, '/contents/1/path'],
@@ -74,7 +74,7 @@ test('what is asked in a wrong way is told by its place', async () => {
   assert.equal((await validate({ files: ['none.yml'] })).body.code, 'workflow_not_found')
 })
 
-test('faults of hostile texts come, and the server goes on', async () => {
+test('hostile texts have faults, and the server keeps running', async () => {
   const deep = `steps: ${'['.repeat(100_000)}`
   const bomb = Array.from(
     { length: 20 },

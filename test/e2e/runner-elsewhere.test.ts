@@ -16,7 +16,7 @@ test('a runner on another machine executes the runs of a server', async () => {
   assert.match(await logOf(admin, 'site', run.id), /^hello$/m)
 })
 
-test('a run that its runner hands back goes to the next one', async () => {
+test('a run that its runner releases is claimed by the next one', async () => {
   await using site = await startSite()
   const { admin } = site.service
   await pushFiles(admin, 'site', oneStep('echo begun; sleep 4714001'))
@@ -34,7 +34,7 @@ test('a run that its runner hands back goes to the next one', async () => {
   assert.deepEqual(processesNaming('4714001'), [])
 })
 
-test('a token without the permission is refused in a line', async () => {
+test('a token without the permission is rejected in one line', async () => {
   await using site = await startSite()
   const { token } = await site.service.client({ permissions: ['repo:read'] })
   await using runner = await startRunner({ server: site.service.url, token })
@@ -42,7 +42,7 @@ test('a token without the permission is refused in a line', async () => {
   assert.match(runner.log(), /svc: The token may not run workflows: .*--permission runner\n$/)
 })
 
-test('a server that is killed in mid-run goes on with the run when it is back', async () => {
+test('a server killed during a run continues it after its restart', async () => {
   await using site = await startSite()
   const { admin, dataDir } = site.service
   await pushFiles(

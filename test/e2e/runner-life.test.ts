@@ -10,7 +10,7 @@ import { endOf, outputOf, planFor, startRunner } from '../support/runner.ts'
 import { type ServedRun, startRunnerServer } from '../support/runner-server.ts'
 import { startRunnerSite } from '../support/runner-site.ts'
 
-test('a runner that is told to stop hands its runs back and leaves nothing', async () => {
+test('a stopped runner releases its runs and leaves nothing', async () => {
   await using site = await startRunnerSite()
   const run = await site.queue('steps: [{ run: echo begun; sleep 4712001 }]')
   await hasBegun(run)
@@ -36,7 +36,7 @@ test('a second signal ends a runner at once, and its steps with it', async () =>
   assert.deepEqual(processesNaming('4712002'), [])
 })
 
-test('a runner that is killed takes its steps along, and the next one clears up', async () => {
+test('the steps of a killed runner end, and the next one cleans up', async () => {
   await using folder = await temporaryFolder()
   await using server = await startRunnerServer({ leaseSeconds: 2 })
   await using project = await createProject()
@@ -62,7 +62,7 @@ test('a runner that is killed takes its steps along, and the next one clears up'
   assert.deepEqual(await leftIn(wanted.folder), [])
 })
 
-test('a server that is away for a while misses nothing', async () => {
+test('a server that is down for a while misses nothing', async () => {
   await using site = await startRunnerSite()
   const run = await site.queue(
     'steps: [{ run: "for n in $(seq 100); do echo $n; sleep 0.01; done" }]',
@@ -79,7 +79,7 @@ test('a server that is away for a while misses nothing', async () => {
   assert.deepEqual(site.server.faults, [])
 })
 
-test('a run whose server stays away is ended when its lease is over', async () => {
+test('a run whose server stays down ends with its lease', async () => {
   await using site = await startRunnerSite({ server: { leaseSeconds: 1 } })
   const run = await site.queue('steps: [{ run: echo begun; sleep 4712004 }]')
   await hasBegun(run)
@@ -88,7 +88,7 @@ test('a run whose server stays away is ended when its lease is over', async () =
   await until('the runner says so', () => site.runner.log().includes('was not reached for 1 s'))
 })
 
-test('a runner waits for a server that is not there yet', async () => {
+test('a runner waits for its server to start', async () => {
   await using server = await startRunnerServer()
   await server.vanish()
   await using runner = await startRunner({ server: server.url, token: server.token })
@@ -97,7 +97,7 @@ test('a runner waits for a server that is not there yet', async () => {
   await until('it has claimed', () => server.claims.length > 0)
 })
 
-test('a runner that waits for a server stops when it is told to', async () => {
+test('a runner that waits for its server stops on a signal', async () => {
   await using server = await startRunnerServer()
   await server.vanish()
   await using runner = await startRunner({ server: server.url, token: server.token })
@@ -106,7 +106,7 @@ test('a runner that waits for a server stops when it is told to', async () => {
   assert.equal(await runner.ended(), 0)
 })
 
-test('a runner that cannot work hands runs back as lost', async () => {
+test('a runner that cannot work releases its runs as lost', async () => {
   await using site = await startRunnerSite()
   await until('it has claimed', () => site.server.claims.length > 0)
   const runs = join(site.runner.folder, 'runs')
@@ -118,7 +118,7 @@ test('a runner that cannot work hands runs back as lost', async () => {
   assert.match(release?.reason ?? '', /^The runner failed: .*not a directory/)
 })
 
-test('two runners do not work in one folder', async () => {
+test('two runners cannot share a folder', async () => {
   await using server = await startRunnerServer()
   await using first = await startRunner({ server: server.url, token: server.token })
   await until('it has claimed', () => server.claims.length > 0)
@@ -128,7 +128,7 @@ test('two runners do not work in one folder', async () => {
   assert.match(second.log(), /^svc: Another runner works in .*; give .* --folder\.\n$/)
 })
 
-test('a folder that was named by mistake is left alone', async () => {
+test('a foreign folder is not changed', async () => {
   await using server = await startRunnerServer()
   await using folder = await temporaryFolder()
   await writeFile(join(folder.path, 'letter.txt'), 'Dear Ada')
@@ -141,7 +141,7 @@ test('a folder that was named by mistake is left alone', async () => {
   assert.deepEqual(await readdir(folder.path), ['letter.txt'])
 })
 
-test('what cannot work is said in a line', async () => {
+test('invalid options are reported in one line', async () => {
   await using server = await startRunnerServer()
   await using folder = await temporaryFolder()
   const cases: [string[], Record<string, string>, RegExp][] = [
@@ -164,7 +164,7 @@ test('what cannot work is said in a line', async () => {
   }
 })
 
-test('the token is not seen by those who look at processes, in logs or by steps', async () => {
+test('the token is visible neither in the process list, nor in logs, nor to steps', async () => {
   await using server = await startRunnerServer()
   await using project = await createProject()
   const { url, token } = server

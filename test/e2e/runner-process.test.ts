@@ -15,7 +15,7 @@ import { commandOf, processesNaming } from '../support/processes.ts'
 import { endOf, outputOf, planFor } from '../support/runner.ts'
 import { startRunnerServer } from '../support/runner-server.ts'
 
-test('the runner beside a server is there when there is something to run, and no sooner', async () => {
+test('the runner of a server is started when there is something to run', async () => {
   await using site = await startSite()
   assert.equal(site.runner.pid(), undefined)
   const run = await site.queue('steps: [{ run: echo here }]')
@@ -27,7 +27,7 @@ test('the runner beside a server is there when there is something to run, and no
   assert.equal(site.runner.pid(), undefined)
 })
 
-test('its secret is in neither its command line nor its environment', async () => {
+test("the runner's secret is in neither its command line nor its environment", async () => {
   await using site = await startSite()
   site.runner.wake()
   await until('it has claimed', () => site.server.claims.length > 0)
@@ -37,7 +37,7 @@ test('its secret is in neither its command line nor its environment', async () =
   assert.ok(!seen.includes(site.server.token))
 })
 
-test('one that is killed is started again, and what it worked on is run once more', async () => {
+test('a killed runner is started again, and its run repeated', async () => {
   await using site = await startSite({ leaseSeconds: 1 })
   const run = await site.queue('steps: [{ run: echo begun; sleep 4713001 }]')
   site.runner.wake()
@@ -49,7 +49,7 @@ test('one that is killed is started again, and what it worked on is run once mor
   assert.deepEqual(processesNaming('4713001'), [])
 })
 
-test('when the server stops, runs are handed back', async () => {
+test('when the server stops, runs are released', async () => {
   await using site = await startSite()
   const run = await site.queue('steps: [{ run: echo begun; sleep 4713002 }]')
   site.runner.wake()
@@ -59,7 +59,7 @@ test('when the server stops, runs are handed back', async () => {
   assert.deepEqual(processesNaming('4713002'), [])
 })
 
-test('when the server is gone, the runner and its steps end by themselves', async () => {
+test('when the server has exited, the runner and its steps end', async () => {
   await using site = await startSite()
   const child = spawn(process.execPath, [program], { stdio: ['pipe', 'ignore', 'ignore'] })
   const ended = once(child, 'exit')

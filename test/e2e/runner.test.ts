@@ -9,7 +9,7 @@ import { endOf, outputOf } from '../support/runner.ts'
 import type { Mishap, ServedRun } from '../support/runner-server.ts'
 import { startRunnerSite } from '../support/runner-site.ts'
 
-test('a run is claimed, executed and told of in order', async () => {
+test('a run is claimed, executed and reported in order', async () => {
   await using site = await startRunnerSite()
   const run = await site.queue(`
 steps:
@@ -31,7 +31,7 @@ steps:
   assert.deepEqual(site.server.faults, [])
 })
 
-test('nothing is lost or told twice when connections break', async () => {
+test('nothing is lost or repeated when connections break', async () => {
   const random = createRandom(5)
   const mishap = ({ path }: { path: string }): Mishap | undefined => {
     if (path === '/runner/claim' || random.chance(0.5)) return undefined
@@ -49,7 +49,7 @@ steps:
   assert.deepEqual(site.server.faults, [])
 })
 
-test('a run that is taken away is ended, and the runner goes on with the next', async () => {
+test('a run that is taken back is ended, and the runner continues with the next', async () => {
   await using site = await startRunnerSite()
   const run = await site.queue('steps: [{ run: echo begun; exec sleep 4711001 }]')
   await until('it has begun', () => outputOf(run.entries) === 'begun\n')
@@ -74,7 +74,7 @@ test('a run is cancelled when the server says so', async () => {
   assert.deepEqual(processesNaming('4711002'), [])
 })
 
-test('a run that is to end at once does so', async () => {
+test('a run that is killed ends at once', async () => {
   await using site = await startRunnerSite()
   const run = await site.queue(`
 steps:
@@ -90,7 +90,7 @@ steps:
   assert.equal(started.length, 1)
 })
 
-test('a commit that is gone is told of', async () => {
+test('a missing commit is reported', async () => {
   await using site = await startRunnerSite()
   const commit = 'e'.repeat(40)
   const run = await site.queue('steps: [{ run: echo never }]', { commit })
@@ -101,7 +101,7 @@ test('a commit that is gone is told of', async () => {
   assert.equal(outputOf(run.entries), '')
 })
 
-test('a pack that is no pack is told of', async () => {
+test('an invalid pack is reported', async () => {
   await using site = await startRunnerSite()
   site.server.breakSources(Buffer.from('PACK and then nothing'))
   const run = await site.queue('steps: [{ run: echo never }]')
@@ -110,7 +110,7 @@ test('a pack that is no pack is told of', async () => {
   assert.match(faults, /could not be put into the workspace: .*pack/)
 })
 
-test('files come as they were committed, and nothing of the machine has a say in it', async () => {
+test("files are checked out as committed, whatever the machine's git configuration", async () => {
   await using site = await startRunnerSite()
   const { path } = site.project
   await writeFile(join(path, 'run.sh'), '#!/bin/sh\necho it runs\n')
@@ -155,7 +155,7 @@ steps:
   )
 })
 
-test('each job has the files, and all jobs of all runs share the limit of jobs', async () => {
+test('each job has the files, and all jobs of all runs share the limit', async () => {
   await using site = await startRunnerSite({ args: ['--jobs', '2'] })
   const text = `
 on: workflow_dispatch
@@ -174,7 +174,7 @@ jobs:
   }
 })
 
-test('labels of the runner are there to be asked for', async () => {
+test('jobs can require labels of the runner', async () => {
   await using site = await startRunnerSite({ args: ['--label', 'gpu', 'big', '--name', 'den'] })
   const text = (label: string) => `
 on: workflow_dispatch

@@ -13,7 +13,7 @@ const isRoot = process.getuid?.() === 0
 const options = { skip: isRoot && (await withoutNobody(fileURLToPath(import.meta.url))) }
 
 test(
-  "without bubblewrap, an ordinary user's server refuses runs and says how to get them",
+  "without bubblewrap, an ordinary user's server rejects runs with advice",
   options,
   async () => {
     await using place = await createPlace()
@@ -28,7 +28,7 @@ test(
   },
 )
 
-test('it runs them when SVC_SANDBOX=none accepts that, and says so', options, async () => {
+test('with SVC_SANDBOX=none it runs them, and says so', options, async () => {
   await using place = await createPlace()
   await using service = await place.serve({ SVC_SANDBOX: 'none' })
   await pushFiles(service.admin, 'site', oneStep('echo ran'))

@@ -22,7 +22,7 @@ test('a step has its exit code, and its output and errors in one order', options
   assert.deepEqual(await sandbox.close(), nothing)
 })
 
-test('what is written lasts from step to step, and is gone with the room', options, async () => {
+test('files persist between steps, and are removed with the workspace', options, async () => {
   await using sandbox = await openTestSandbox()
   await sandbox.run(
     'for folder in /workspace /home/runner /tmp /svc /dev/shm; do date >$folder/a; done',
@@ -35,42 +35,32 @@ test('what is written lasts from step to step, and is gone with the room', optio
   assert.deepEqual(await sandbox.close(), nothing)
 })
 
-test(
-  'a step gets all of its environment, whatever its names and however long',
-  options,
-  async () => {
-    await using sandbox = await openTestSandbox()
-    const long = 'x'.repeat(100_000)
-    const many = Object.fromEntries(Array.from({ length: 2000 }, (_, index) => [`V${index}`, 'v']))
-    const env = { PATH: '/usr/bin', 'WITH-DASH': 'a\nb', LONG: long, ...many }
-    const { output } = await sandbox.run('env | wc -l; printenv WITH-DASH; printenv LONG | wc -c', {
-      env,
-    })
-    assert.match(output, /^20\d\d\na\nb\n100001\n$/)
-    const tooMany = Object.fromEntries(
-      Array.from({ length: 4000 }, (_, index) => [`V${index}`, 'v']),
-    )
-    const refused = await sandbox.run('true', { env: { ...env, ...tooMany } })
-    assert.equal(refused.reason, 'not-started')
-    assert.match(refused.detail, /too many variables/)
-  },
-)
+test('a step gets its whole environment, with any names and lengths', options, async () => {
+  await using sandbox = await openTestSandbox()
+  const long = 'x'.repeat(100_000)
+  const many = Object.fromEntries(Array.from({ length: 2000 }, (_, index) => [`V${index}`, 'v']))
+  const env = { PATH: '/usr/bin', 'WITH-DASH': 'a\nb', LONG: long, ...many }
+  const { output } = await sandbox.run('env | wc -l; printenv WITH-DASH; printenv LONG | wc -c', {
+    env,
+  })
+  assert.match(output, /^20\d\d\na\nb\n100001\n$/)
+  const tooMany = Object.fromEntries(Array.from({ length: 4000 }, (_, index) => [`V${index}`, 'v']))
+  const refused = await sandbox.run('true', { env: { ...env, ...tooMany } })
+  assert.equal(refused.reason, 'not-started')
+  assert.match(refused.detail, /too many variables/)
+})
 
-test(
-  'a program that is not there is named, and a folder that is not there, too',
-  options,
-  async () => {
-    await using sandbox = await openTestSandbox()
-    const absent = await sandbox.run('', { command: ['pwsh', '-c', 'x'] })
-    assert.deepEqual([absent.reason, absent.exitCode], ['not-started', null])
-    assert.match(absent.detail, /pwsh is not there; it was looked for in \/usr\/bin:\/bin/)
-    const lost = await sandbox.run('true', { cwd: '/workspace/nowhere' })
-    assert.equal(lost.reason, 'not-started')
-    assert.match(lost.detail, /nowhere/)
-  },
-)
+test('a missing program is named, and a missing folder, too', options, async () => {
+  await using sandbox = await openTestSandbox()
+  const absent = await sandbox.run('', { command: ['pwsh', '-c', 'x'] })
+  assert.deepEqual([absent.reason, absent.exitCode], ['not-started', null])
+  assert.match(absent.detail, /pwsh is not there; it was looked for in \/usr\/bin:\/bin/)
+  const lost = await sandbox.run('true', { cwd: '/workspace/nowhere' })
+  assert.equal(lost.reason, 'not-started')
+  assert.match(lost.detail, /nowhere/)
+})
 
-test('a step reads what it is given, and need not read it all', options, async () => {
+test('a step may leave its input unread', options, async () => {
   await using sandbox = await openTestSandbox()
   const whole = await sandbox.run('wc -c', { stdin: Readable.from([Buffer.alloc(3_000_000)]) })
   assert.equal(whole.output.trim(), '3000000')
@@ -87,7 +77,7 @@ const holders = {
   'a fork bomb': ':(){ :|:& };:; sleep 1000',
 }
 for (const [what, script] of Object.entries(holders)) {
-  test(`${what} is ended by its time-out, with all of its processes`, options, async () => {
+  test(`${what} is ended by its timeout, with all its processes`, options, async () => {
     await using sandbox = await openTestSandbox()
     const { reason, exitCode } = await sandbox.run(script, { timeoutMs: 300 })
     assert.deepEqual([reason, exitCode], ['timed-out', null])
@@ -113,7 +103,7 @@ test('a cancelled step can clean up', options, async () => {
   assert.match(output, /^ready\n(Terminated\n)?cleaned\n$/)
 })
 
-test('removing a room ends what runs there', options, async () => {
+test('removing a workspace ends its processes', options, async () => {
   await using sandbox = await openTestSandbox()
   const run = sandbox.run('trap "" TERM; echo ready; sleep 1000; sleep 1000')
   await until(() => runningIn(sandbox.room).length > 3)
@@ -174,7 +164,7 @@ const spoilers = {
     "touch $'a\\nb' $'\\xff\\xfe' -- -rf; mkfifo pipe; ln -s /etc/passwd link; ln -s / root",
 }
 for (const [how, script] of Object.entries(spoilers)) {
-  test(`a room that a step left ${how} is removed`, options, async () => {
+  test(`a workspace that a step left ${how} is removed`, options, async () => {
     await using sandbox = await openTestSandbox()
     await writeFile(join(sandbox.folder, '..', 'outside'), 'stays')
     await symlink('/usr', join(sandbox.room.outside.workspace, 'usr'))
@@ -184,7 +174,7 @@ for (const [how, script] of Object.entries(spoilers)) {
   })
 }
 
-test('rooms run beside each other', options, async () => {
+test('workspaces run concurrently', options, async () => {
   await using sandbox = await openTestSandbox()
   await using other = await sandbox.sandbox.openRoom()
   const ends = await Promise.all([sandbox.run('sleep 0.1; echo a'), runScript(other, 'echo b')])

@@ -22,7 +22,7 @@ const program = fileURLToPath(new URL('../support/sandbox-program.ts', import.me
 const options = { skip: without('bubblewrap'), timeout: 600_000 }
 const script = `trap "" TERM HUP; (setsid sleep 1000 &) ; sleep 1000 & touch "$HOME/ready"; sleep 1000; sleep 1000`
 
-test('with a runner that is killed, all processes of its steps end', options, async () => {
+test('when a runner is killed, all processes of its steps end', options, async () => {
   await using folder = await temporaryFolder()
   const { runner, outside } = await startRunner(folder.path, systemPath)
   await until(() => existsSync(join(outside.home, 'ready')))
@@ -33,7 +33,7 @@ test('with a runner that is killed, all processes of its steps end', options, as
 })
 
 test(
-  'a runner killed while a step starts leaves nothing that the next does not end',
+  'leftovers of a runner killed while a step starts are ended by the next one',
   options,
   async () => {
     await using folder = await temporaryFolder()
@@ -47,39 +47,39 @@ test(
   },
 )
 
+test('a runner killed at any moment of a start leaves no process', options, async () => {
+  const random = createRandom(fuzzing().seed)
+  await using folder = await temporaryFolder()
+  const rounds = 20
+  for (let round = 0; round < rounds; round++) {
+    const { runner, outside } = await startRunner(folder.path, systemPath)
+    await sleep(random.below(30))
+    runner.kill('SIGKILL')
+    await once(runner, 'exit')
+    await until(() => runningIn({ outside }).length === 0)
+    // What was about to start would be there by now.
+    await sleep(10)
+    assert.deepEqual(runningIn({ outside }), [])
+    // The control group of the last one would stay for good.
+    if (round === rounds - 1) await assertCleared(folder.path, outside)
+  }
+})
+
 test(
-  'a runner killed at any moment of a start leaves no process, without a next one',
+  'without bubblewrap, the next runner ends the processes of a killed one',
   options,
   async () => {
-    const random = createRandom(fuzzing().seed)
     await using folder = await temporaryFolder()
-    const rounds = 20
-    for (let round = 0; round < rounds; round++) {
-      const { runner, outside } = await startRunner(folder.path, systemPath)
-      await sleep(random.below(30))
-      runner.kill('SIGKILL')
-      await once(runner, 'exit')
-      await until(() => runningIn({ outside }).length === 0)
-      // What was about to start would be there by now.
-      await sleep(10)
-      assert.deepEqual(runningIn({ outside }), [])
-      // The control group of the last one would stay for good.
-      if (round === rounds - 1) await assertCleared(folder.path, outside)
-    }
+    await using programs = await temporaryFolder()
+    const path = await pathWithoutBubblewrap(programs.path)
+    const { runner, outside, isolation } = await startRunner(folder.path, path)
+    assert.equal(isolation, 'none')
+    await until(() => existsSync(join(outside.home, 'ready')))
+    runner.kill('SIGKILL')
+    await once(runner, 'exit')
+    await assertCleared(folder.path, outside)
   },
 )
-
-test('without bubblewrap, the next runner ends what a killed one has left', options, async () => {
-  await using folder = await temporaryFolder()
-  await using programs = await temporaryFolder()
-  const path = await pathWithoutBubblewrap(programs.path)
-  const { runner, outside, isolation } = await startRunner(folder.path, path)
-  assert.equal(isolation, 'none')
-  await until(() => existsSync(join(outside.home, 'ready')))
-  runner.kill('SIGKILL')
-  await once(runner, 'exit')
-  await assertCleared(folder.path, outside)
-})
 
 test(
   'all of this holds for an ordinary user',

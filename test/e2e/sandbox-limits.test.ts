@@ -13,7 +13,7 @@ const options = { skip: without('bubblewrap'), timeout: 600_000 }
 const nothing = { processes: [], files: [] }
 const megabytes = 1024 ** 2
 
-test('one process gets no more memory than the limit', options, async () => {
+test('one process is limited in memory', options, async () => {
   await using sandbox = await openTestSandbox({ limits: { memoryMaxBytes: 100 * megabytes } })
   const { exitCode, reason } = await sandbox.run(`perl -e '$x = "a" x (1 << 30); sleep 1000'`)
   assert.equal(reason === 'out-of-memory' || exitCode !== 0, true)
@@ -36,7 +36,7 @@ test('memory that processes share is counted once', options, async () => {
   assert.deepEqual([exitCode, reason], [0, 'exited'])
 })
 
-test('memory that no process has mapped belongs to the sum', options, async () => {
+test('memory that no process has mapped is counted', options, async () => {
   const kinds = {
     'memory of System V that is detached': `for (1..4) {
       $id = shmget(0, 80 << 20, 01600) // die; shmwrite($id, "x" x (80 << 20), 0, 80 << 20) }`,
@@ -54,7 +54,7 @@ test('memory that no process has mapped belongs to the sum', options, async () =
   }
 })
 
-test('what is written to /dev/shm is on the disk', options, async () => {
+test('/dev/shm is on disk', options, async () => {
   await using sandbox = await openTestSandbox()
   await sandbox.run('head -c 40000000 /dev/zero >/dev/shm/hog')
   const shm = join(sandbox.room.outside.workspace, '..', 'shm')
@@ -62,7 +62,7 @@ test('what is written to /dev/shm is on the disk', options, async () => {
   assert.deepEqual(await sandbox.close(), nothing)
 })
 
-test('a room has its number of processes, whatever others have', options, async () => {
+test('each workspace has its own limit of processes', options, async () => {
   await using sandbox = await openTestSandbox({ limits: { processesMax: 40 } })
   await using other = await sandbox.sandbox.openRoom()
   const script = 'for i in $(seq 60); do sleep 0.5 & done 2>/dev/null; jobs -r | wc -l; wait'

@@ -5,7 +5,7 @@ import { createPathWithout } from '../support/doctor.ts'
 import { without } from '../support/programs.ts'
 import { startService } from '../support/service.ts'
 
-test('a server that starts says in its log that steps have a sandbox', {
+test('a starting server logs that steps have a sandbox', {
   skip: without('bubblewrap'),
 }, async () => {
   const { level, msg } = await toldIsolation({})
@@ -13,14 +13,14 @@ test('a server that starts says in its log that steps have a sandbox', {
   assert.match(msg, /^Steps run in bubblewrap .* no network and at most 2048 MiB of memory/)
 })
 
-test('it warns where bubblewrap is missing, and says what steps have in its place', async () => {
+test('it warns if bubblewrap is missing, and names the replacement', async () => {
   await using programs = await createPathWithout('bwrap')
   const { level, msg } = await toldIsolation({ PATH: programs.path })
   assert.equal(level, 'warn')
   assert.match(msg, /^Steps run without a sandbox, .*bubblewrap is not installed/)
 })
 
-test('where a sandbox is required, it says that no step will run', async () => {
+test('if a sandbox is required, it says that no step will run', async () => {
   await using programs = await createPathWithout('bwrap')
   const { level, msg } = await toldIsolation({ PATH: programs.path, SVC_SANDBOX: 'require' })
   assert.equal(level, 'warn')

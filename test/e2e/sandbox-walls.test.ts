@@ -26,7 +26,7 @@ test(
   },
 )
 
-test('what is hidden is so beneath what steps can read, files and folders', options, async () => {
+test('hidden files and folders are hidden within readable paths, too', options, async () => {
   const hiddenPaths = ['/usr/share/doc', '/usr/bin/env', '/usr/share/absent']
   await using sandbox = await openTestSandbox({ hiddenPaths })
   const script =
@@ -38,7 +38,7 @@ test('what is hidden is so beneath what steps can read, files and folders', opti
   )
 })
 
-test('rooms beneath what is hidden and what steps can read still work', {
+test('workspaces within hidden and readable paths work', {
   ...options,
   skip: options.skip || (process.getuid?.() !== 0 && 'root alone can write there'),
 }, async () => {
@@ -58,7 +58,7 @@ test('rooms beneath what is hidden and what steps can read still work', {
   }
 })
 
-test('paths to read that show what is hidden, or are of it, are refused', options, async () => {
+test('readable paths that contain or are in hidden ones are rejected', options, async () => {
   const hiddenPaths = ['/usr/share/doc']
   for (const path of ['/usr', '/usr/share/doc', '/usr/share/doc/bash']) {
     const refused = openTestSandbox({ hiddenPaths, readOnlyPaths: [path] })
@@ -66,17 +66,13 @@ test('paths to read that show what is hidden, or are of it, are refused', option
   }
 })
 
-test(
-  'nothing of the system is writable, not even an empty folder in its place',
-  options,
-  async () => {
-    await using sandbox = await openTestSandbox()
-    const script = 'awk \'$3 == "tmpfs" && $4 ~ /^rw/ { print $2 }\' /proc/mounts'
-    assert.equal((await sandbox.run(script)).output, '')
-  },
-)
+test('nothing of the system is writable', options, async () => {
+  await using sandbox = await openTestSandbox()
+  const script = 'awk \'$3 == "tmpfs" && $4 ~ /^rw/ { print $2 }\' /proc/mounts'
+  assert.equal((await sandbox.run(script)).output, '')
+})
 
-test('a step cannot reach another room', options, async () => {
+test('a step cannot access another workspace', options, async () => {
   await using sandbox = await openTestSandbox()
   await using other = await sandbox.sandbox.openRoom()
   await runScript(other, 'echo hidden >a')
@@ -85,7 +81,7 @@ test('a step cannot reach another room', options, async () => {
   assert.ok(!output.includes('hidden') && /No such file/.test(output))
 })
 
-test('as root, each room belongs to a user of its own', {
+test('as root, each workspace belongs to its own user', {
   ...options,
   skip: options.skip || (process.getuid?.() !== 0 && 'root alone can give a file away'),
 }, async () => {
@@ -117,7 +113,7 @@ test('a step sees no processes but its own, and no environment but its own', opt
   assert.ok(!/of-the-runner|svc-room/.test(output))
 })
 
-test('no process outside shows what is in the environment of a step', options, async () => {
+test('no outside process shows the environment of a step', options, async () => {
   await using sandbox = await openTestSandbox()
   const run = sandbox.run('touch /svc/started; until test -e /svc/go; do sleep 0.01; done', {
     env: { PATH: '/usr/bin', SECRET: 'of-the-step' },
@@ -138,7 +134,7 @@ test('no process outside shows what is in the environment of a step', options, a
   )
 })
 
-test('a step can write to its own folders alone', options, async () => {
+test('a step can write only to its own folders', options, async () => {
   await using sandbox = await openTestSandbox()
   const places = '/ /usr /usr/bin /etc /dev /dev/pts /home /var /opt /proc /proc/sys/kernel'
   const { output } = await sandbox.run(
@@ -150,7 +146,7 @@ test('a step can write to its own folders alone', options, async () => {
   assert.equal(output, '')
 })
 
-test('a step has no rights and can get none', options, async () => {
+test('a step has no privileges and cannot gain any', options, async () => {
   await using sandbox = await openTestSandbox()
   const { output } = await sandbox.run('id; grep -E "^(NoNewPrivs|Cap)" /proc/self/status')
   assert.match(output, /^uid=1001\(runner\) gid=1001\(runner\) groups=1001\(runner\)\n/)
@@ -163,7 +159,7 @@ test('a step has no rights and can get none', options, async () => {
   assert.match((await sandbox.run('./own')).output, /^uid=1001\(runner\) gid=1001\(runner\) groups/)
 })
 
-test('signals of a step reach nobody else', options, async () => {
+test('signals of a step reach no other processes', options, async () => {
   await using sandbox = await openTestSandbox()
   await using other = await sandbox.sandbox.openRoom()
   const run = runScript(other, 'touch /svc/started; sleep 0.5; echo alive')
@@ -172,33 +168,33 @@ test('signals of a step reach nobody else', options, async () => {
   assert.equal((await run).output, 'alive\n')
 })
 
+test('a step has no network, or that of the runner if enabled', options, async () => {
+  await using listener = createServer((socket) => socket.end('hello'))
+  await new Promise<void>((resolve) => listener.listen(0, '127.0.0.1', resolve))
+  const address = listener.address()
+  const port = typeof address === 'object' && address?.port
+  const script = `exec 3<>/dev/tcp/127.0.0.1/${port} && cat <&3`
+  await using closed = await openTestSandbox()
+  const refused = await closed.run(`cat /proc/net/route | tail -n +2; ${script}`)
+  assert.match(refused.output, /^bash: connect: Connection refused/)
+  await using open = await openTestSandbox({ network: 'full' })
+  assert.equal((await open.run(script)).output, 'hello')
+  assert.equal(open.sandbox.isolation.network, 'full')
+})
+
 test(
-  'a step without network has none, and one with it reaches what the runner does',
+  'additional paths can be read, not written, and invalid ones are an error',
   options,
   async () => {
-    await using listener = createServer((socket) => socket.end('hello'))
-    await new Promise<void>((resolve) => listener.listen(0, '127.0.0.1', resolve))
-    const address = listener.address()
-    const port = typeof address === 'object' && address?.port
-    const script = `exec 3<>/dev/tcp/127.0.0.1/${port} && cat <&3`
-    await using closed = await openTestSandbox()
-    const refused = await closed.run(`cat /proc/net/route | tail -n +2; ${script}`)
-    assert.match(refused.output, /^bash: connect: Connection refused/)
-    await using open = await openTestSandbox({ network: 'full' })
-    assert.equal((await open.run(script)).output, 'hello')
-    assert.equal(open.sandbox.isolation.network, 'full')
+    await using folder = await temporaryFolder()
+    const tool = '/usr/share/doc'
+    await using sandbox = await openTestSandbox({ readOnlyPaths: [tool] })
+    assert.equal((await sandbox.run(`ls ${tool} >/dev/null && ! touch ${tool}/x`)).exitCode, 0)
+    await mkdir(join(folder.path, 'a'))
+    const wrong = openTestSandbox({ readOnlyPaths: [join(folder.path, 'absent')], mode: 'auto' })
+    await assert.rejects(wrong, /What steps are to read cannot be shown: .*absent/)
   },
 )
-
-test('further paths can be read, not written, and wrong ones are an error', options, async () => {
-  await using folder = await temporaryFolder()
-  const tool = '/usr/share/doc'
-  await using sandbox = await openTestSandbox({ readOnlyPaths: [tool] })
-  assert.equal((await sandbox.run(`ls ${tool} >/dev/null && ! touch ${tool}/x`)).exitCode, 0)
-  await mkdir(join(folder.path, 'a'))
-  const wrong = openTestSandbox({ readOnlyPaths: [join(folder.path, 'absent')], mode: 'auto' })
-  await assert.rejects(wrong, /What steps are to read cannot be shown: .*absent/)
-})
 
 test(
   'all of this holds for an ordinary user',

@@ -19,7 +19,7 @@ const isRoot = process.getuid?.() === 0
 const options = { timeout: 600_000 }
 
 test(
-  'without bubblewrap a step runs, and the isolation tells that there is none and why',
+  'without bubblewrap a step runs, and the isolation says why there is none',
   options,
   async () => {
     await using place = await withoutBubblewrap()
@@ -40,7 +40,7 @@ test(
 )
 
 test(
-  'where a sandbox is required and bubblewrap is missing, there are no rooms',
+  'if a sandbox is required and bubblewrap is missing, there are no workspaces',
   options,
   async () => {
     await using programs = await temporaryFolder()
@@ -52,7 +52,7 @@ test(
   },
 )
 
-test('a bubblewrap that does not work is as none, and its complaint is told', options, async () => {
+test('a bubblewrap that fails counts as missing, and its error is reported', options, async () => {
   await using place = await withoutBubblewrap(
     '#!/bin/sh\necho bwrap: no namespaces here >&2; exit 1\n',
   )
@@ -61,7 +61,7 @@ test('a bubblewrap that does not work is as none, and its complaint is told', op
   assert.match(isolation.description, /does not work here: .*bwrap: no namespaces here/)
 })
 
-test("steps that would have the rights of the runner's user are refused, unless none is set", {
+test("steps with the rights of the runner's user are rejected, unless the sandbox is none", {
   ...options,
   skip: isRoot && 'root gives each job a user of its own',
 }, async () => {
@@ -81,19 +81,19 @@ test("steps that would have the rights of the runner's user are refused, unless 
   assert.equal((await sandbox.run('echo works')).output, 'works\n')
 })
 
-test('with none set, a bubblewrap that works is not used', options, async () => {
+test('with the sandbox none, bubblewrap is not used', options, async () => {
   await using sandbox = await openTestSandbox({ mode: 'none' })
   const { isolation } = sandbox.sandbox
   assert.deepEqual([isolation.kind, isolation.network], ['none', 'full'])
   assert.equal((await sandbox.run('pwd')).output, `${sandbox.room.outside.workspace}\n`)
 })
 
-test('the probe tells what there is', options, async () => {
+test('the probe reports the isolation', options, async () => {
   const { isolation, fault } = await probe({ mode: 'auto' })
   assert.equal(isolation.kind === 'bubblewrap', fault === undefined)
 })
 
-test('where steps run in a sandbox only, the probe says that none will run', options, async () => {
+test('if a sandbox is required, the probe says that no step will run', options, async () => {
   await using programs = await temporaryFolder()
   const path = await pathWithoutBubblewrap(programs.path)
   const { isolation, fault } = await probe({ mode: 'require', path })
@@ -109,7 +109,7 @@ const holders = {
   'one that takes memory': `for i in 1 2 3 4; do perl -e '$x = "a" x (100 << 20); sleep 1000' & done; wait`,
 }
 for (const [what, script] of Object.entries(holders)) {
-  test(`without bubblewrap, too, ${what} is ended`, options, async () => {
+  test(`without bubblewrap, ${what} is ended, too`, options, async () => {
     await using place = await withoutBubblewrap()
     const takesMemory = what === 'one that takes memory'
     const { reason } = await place.sandbox.run(script, takesMemory ? {} : { timeoutMs: 1500 })
@@ -120,7 +120,7 @@ for (const [what, script] of Object.entries(holders)) {
 }
 
 test(
-  'without bubblewrap, too, children in a session of their own end with the step',
+  'without bubblewrap, children in their own session end with the step, too',
   options,
   async () => {
     await using place = await withoutBubblewrap()
@@ -130,7 +130,7 @@ test(
   },
 )
 
-test('without bubblewrap, steps of root are not root, and cannot reach another room or become root by a variable', {
+test('without bubblewrap, steps of root are not root, and can neither access another workspace nor become root', {
   ...options,
   skip: !isRoot && 'root alone can be somebody else',
 }, async () => {

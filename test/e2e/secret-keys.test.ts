@@ -84,7 +84,7 @@ test('keys come from a variable, from a file, or from the data directory', async
   assert.deepEqual(await own.open(key), own.expected)
 })
 
-test('a key that is none, and two sources at once, stop the start with a line that names the variable', async () => {
+test('an invalid key, or two sources, stop the start with a line that names the variable', async () => {
   await using folder = await temporaryFolder()
   const start = (env: Record<string, string>) =>
     runSvc(['serve'], { SVC_DATA_DIR: join(folder.path, 'data'), ...ports, ...env })
@@ -100,7 +100,7 @@ test('a key that is none, and two sources at once, stop the start with a line th
   assertNoStart(await start(both), /^svc: SVC_ENCRYPTION_KEY, SVC_ENCRYPTION_KEY_FILE: both are/, 2)
 })
 
-test('a server with another key does not start, and says which is missing and what to do', async () => {
+test('a server with another key does not start, and names the missing one with advice', async () => {
   await using site = await createSite()
   const [oldId] = createVault(new Sensitive([Buffer.from(old, 'base64')])).keyIds
   const ways = `given: ${oldId}\\. Add the old key after the new one, .*--discard-unreadable\\.`
@@ -120,13 +120,13 @@ test('a server with another key does not start, and says which is missing and wh
   })
 })
 
-test('who sets a variable is told when the missing key is the one of the data directory', async () => {
+test('a missing key that is in the data directory is named', async () => {
   await using site = await createSite({})
   const refused = await site.serve({ SVC_ENCRYPTION_KEY: next })
   assertNoStart(refused, /\([0-9a-f]{16} is the key in \S+encryption\.key\.\)$/, 2)
 })
 
-test('without any key the service starts, lists and deletes secrets, and takes no new ones', async () => {
+test('without any key the service starts, lists and deletes secrets, and rejects new ones', async () => {
   await using site = await createSite({})
   const path = join(site.dataDir, 'encryption.key')
   const key = await readFile(path, 'utf8')
@@ -144,7 +144,7 @@ test('without any key the service starts, lists and deletes secrets, and takes n
   assert.deepEqual(await site.open(key.trim()), { S0: 'value 0', S1: 'value 1' })
 })
 
-test('a rotation leaves the first key as the only one that is needed', async () => {
+test('after a rotation only the first key is needed', async () => {
   await using site = await createSite()
   const both = { SVC_ENCRYPTION_KEY: `${next},${old}` }
   const rotated = await site.run(['secrets', 'rotate', '--json'], both)
@@ -161,7 +161,7 @@ test('a rotation leaves the first key as the only one that is needed', async () 
   assert.equal((await service.admin.get('/repos/site/secrets')).body.length, 3)
 })
 
-test('a rotation beside a running server keeps what that saves meanwhile', async () => {
+test('a rotation beside a running server keeps concurrent changes', async () => {
   await using site = await createSite({ SVC_ENCRYPTION_KEY: old }, 60)
   const both = { SVC_ENCRYPTION_KEY: `${next},${old}` }
   await using service = await startService({ dataDir: site.dataDir, env: both })
@@ -208,15 +208,15 @@ describe('a rotation that is killed', () => {
     return openSecrets('', repositoryId, keys, url)
   }
 
-  test('has lost nothing, and the next one goes on where it ended', () => kill({}))
+  test('loses nothing, and the next one continues', () => kill({}))
 
-  test('has lost nothing on PostgreSQL', { skip: without('postgres') }, async () => {
+  test('loses nothing on PostgreSQL', { skip: without('postgres') }, async () => {
     const database = await createPostgresDatabase()
     await kill({ SVC_DATABASE_URL: database.url }).finally(() => database.drop())
   })
 })
 
-test('secrets whose key is lost are given up only when that is asked for, and not beside a server', async () => {
+test('secrets without a key are deleted only on request, and not beside a server', async () => {
   await using site = await createSite()
   const lost = { SVC_ENCRYPTION_KEY: next }
   const refused = await site.run(['secrets', 'rotate'], lost)
@@ -240,7 +240,7 @@ test('secrets whose key is lost are given up only when that is asked for, and no
   assert.deepEqual((await service.admin.get('/repos/site/secrets')).body, [])
 })
 
-test('a value is read from standard input, to its last line end, and never from the command line', async () => {
+test('a value is read from standard input, without its last line end, and never from the command line', async () => {
   await using site = await createSite({}, 0)
   const key = (await readFile(join(site.dataDir, 'encryption.key'), 'utf8')).trim()
   const set = (name: string, input: string | Buffer) =>
@@ -280,7 +280,7 @@ test('a value is read from standard input, to its last line end, and never from 
 
 const pty = '/usr/bin/script'
 
-test('on a terminal a value is asked for and not shown', {
+test('on a terminal the value is prompted for and not echoed', {
   skip: !existsSync(pty) && 'needs script (apt-get install bsdutils)',
 }, async () => {
   await using site = await createSite({ SVC_ENCRYPTION_KEY: old }, 0)
@@ -299,7 +299,7 @@ test('on a terminal a value is asked for and not shown', {
   assert.deepEqual(await site.open(old), { TYPED: 'hush-hush' })
 })
 
-test('secrets come back from a backup with the key, and without it when the key is put there', async () => {
+test('secrets are restored from a backup with the key, or with the key supplied separately', async () => {
   await using site = await createBackupSite()
   const { body } = await site.service.admin.get('/repos')
   const { id } = body.find(({ name }: { name: string }) => name === 'site')

@@ -22,7 +22,7 @@ after(() => service[Symbol.asyncDispose]())
 const put = (value: unknown, name = 'TOKEN', client = owner) =>
   client.put(`/repos/site/secrets/${name}`, { value })
 
-test('a secret is made, replaced, listed without its value, and deleted', async () => {
+test('a secret is created, replaced, listed without its value, and deleted', async () => {
   const saved = await put('first')
   assert.equal(saved.status, 200)
   assert.deepEqual(Object.keys(saved.body), ['name', 'repoName', 'message'])
@@ -49,7 +49,7 @@ test('a secret is made, replaced, listed without its value, and deleted', async 
   assert.deepEqual((await owner.get('/repos/site/secrets')).body, [])
 })
 
-test('a list comes in pages', async () => {
+test('the list is paginated', async () => {
   for (const name of ['A', 'B', 'C']) await put('x', name)
   const first = await owner.get('/repos/site/secrets?limit=2')
   const [, next = ''] = /^<([^>]+)>; rel="next"$/.exec(first.headers.get('link') ?? '') ?? []
@@ -59,7 +59,7 @@ test('a list comes in pages', async () => {
   for (const name of names) await owner.delete(`/repos/site/secrets/${name}`)
 })
 
-test('a value has 1 byte to 48 KiB in UTF-8, and comes out as it went in or is refused', async () => {
+test('a value of 1 byte to 48 KiB in UTF-8 is unchanged, others are rejected', async () => {
   for (const value of ['x', 'x'.repeat(49_152), 'ä'.repeat(24_576), ' \n\t', '\ufeff"\\']) {
     assert.equal((await put(value)).status, 200, value.slice(0, 9))
   }
@@ -84,7 +84,7 @@ test('a value has 1 byte to 48 KiB in UTF-8, and comes out as it went in or is r
   assert.equal((await owner.delete('/repos/site/secrets/TOKEN')).status, 204)
 })
 
-test('a name that steps could not use is refused, and never found', async () => {
+test('a name that steps cannot use is rejected, and never found', async () => {
   for (const name of [
     'A-B',
     '1A',
@@ -109,7 +109,7 @@ test('a name that steps could not use is refused, and never found', async () => 
   assert.equal((await owner.delete('/repos/site/secrets/Case')).status, 204)
 })
 
-test('each permission is for itself, and a collaborator who holds one may use it', async () => {
+test('permissions are independent, and a collaborator may use those of the token', async () => {
   await owner.post('/repos/site/collaborators', { username: 'grace' })
   await service.admin.post('/repos/site/collaborators', { username: 'grace' })
   const as = (username: string, ...permissions: string[]) =>
@@ -129,7 +129,7 @@ test('each permission is for itself, and a collaborator who holds one may use it
   assert.deepEqual(await statusOf(await as('ada', 'repo:read', 'repo:write')), [403, 403, 403])
 })
 
-test('two savings at once leave one secret; with a deletion among them it is there or not', async () => {
+test('concurrent saves leave one secret; with a concurrent deletion one or none', async () => {
   for (let round = 0; round < 10; round++) {
     const answers = await Promise.all([
       put('one'),
@@ -144,7 +144,7 @@ test('two savings at once leave one secret; with a deletion among them it is the
   await owner.delete('/repos/site/secrets/TOKEN')
 })
 
-test('a value is nowhere in plain: not in an answer, the log, an event, or any byte of the data directory', async () => {
+test('a value appears nowhere in plain text: in no response, log, event, or file of the data directory', async () => {
   const mark = 'hush-4f1b2c'
   const answers = [
     await put(mark),

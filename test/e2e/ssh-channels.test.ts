@@ -19,7 +19,7 @@ before(async () => {
 
 after(() => service[Symbol.asyncDispose]())
 
-test('one channel more than may be open is refused, and the others go on', async () => {
+test('a channel beyond the limit is rejected, and the others continue', async () => {
   const client = await connectAsAnonymous(service.sshPort)
   const channels = [
     await client.openSession(),
@@ -39,7 +39,7 @@ test('one channel more than may be open is refused, and the others go on', async
   client.socket.destroy()
 })
 
-test('commands of one connection run side by side', async () => {
+test('commands of one connection run concurrently', async () => {
   const client = await connectAsAnonymous(service.sshPort)
   const waiting = [await client.openSession(), await client.openSession()]
   for (const channel of waiting) {
@@ -54,7 +54,7 @@ test('commands of one connection run side by side', async () => {
   client.socket.destroy()
 })
 
-test('a channel that is closed ends what runs on it, and nothing else', async () => {
+test('closing a channel ends only its own command', async () => {
   const client = await connectAsAnonymous(service.sshPort)
   const [doomed, other] = [await client.openSession(), await client.openSession()]
   for (const channel of [doomed, other]) {
@@ -70,7 +70,7 @@ test('a channel that is closed ends what runs on it, and nothing else', async ()
   client.socket.destroy()
 })
 
-test('a command that is too long is refused, and one as long as may be is not', async () => {
+test('a command that is too long is rejected, and one of the maximum length is not', async () => {
   const client = await connectAsAnonymous(service.sshPort)
   const tooLong = await client.openSession()
   client.send(message(messages.channelRequest, tooLong, 'exec', true, 'whoami'.padEnd(257)))
@@ -82,7 +82,7 @@ test('a command that is too long is refused, and one as long as may be is not', 
   client.socket.destroy()
 })
 
-test('a channel whose packets would be too small is refused', async () => {
+test('a channel with too small packets is rejected', async () => {
   const client = await connectAsAnonymous(service.sshPort)
   for (const packetBytes of [0, 1, 1023]) {
     await assertNotOpened(client, 2 ** 21, packetBytes, /Packets must take 1024 bytes/)
@@ -91,7 +91,7 @@ test('a channel whose packets would be too small is refused', async () => {
   client.socket.destroy()
 })
 
-test('a client gets no more than its window, whole and in pieces that fit', async () => {
+test('data never exceeds the window and the packet size of the client', async () => {
   const client = await connectAsAnonymous(service.sshPort)
   const channel = await client.openSession(100, 1024)
   client.send(message(messages.channelRequest, channel, 'exec', true, 'help'))
@@ -145,7 +145,7 @@ const breaches: [string, (client: RawSsh, channel: number) => void][] = [
 ]
 
 for (const [what, breach] of breaches) {
-  test(`${what} ends the connection, and that alone`, async () => {
+  test(`${what} ends only its own connection`, async () => {
     const witness = await connectAsAnonymous(service.sshPort)
     const client = await connectAsAnonymous(service.sshPort)
     breach(client, await client.openSession())

@@ -49,7 +49,7 @@ after(() => service[Symbol.asyncDispose]())
 
 for (const client of sshClients) {
   describe(`with ${client}`, { skip: without('openssh') || without(client) }, () => {
-    test(`keys are exchanged by ${exchanges[client]}, strictly, and nothing is warned of`, async () => {
+    test(`keys are exchanged by ${exchanges[client]}, strictly, without warnings`, async () => {
       await using user = await createSshUser(service, ada, { client })
       const told = await user.ssh('whoami', '-vvv')
       assert.match(told.stderr, new RegExp(`debug1: kex: algorithm: ${exchanges[client]}\r?\n`))
@@ -59,7 +59,7 @@ for (const client of sshClients) {
       assert.match(quiet.stdout, /^Username: ada\n/)
     })
 
-    test('what is offered is the modern, and no more than that', async () => {
+    test('only modern algorithms are offered', async () => {
       await using user = await createSshUser(service, ada, { client })
       const { stderr } = await user.ssh('whoami', '-vv')
       const [, proposal = ''] = /peer server KEXINIT proposal(.*?)debug1:/s.exec(stderr) ?? []
@@ -77,7 +77,7 @@ for (const client of sshClients) {
 
     // The older client lacks the first.
     for (const exchange of offered['KEX algorithms'].slice(client === 'openssh' ? 1 : 0, -1)) {
-      test(`${exchange} works when it is all that the client has`, async () => {
+      test(`${exchange} works as the only one of the client`, async () => {
         await using user = await createSshUser(service, ada, { client })
         const ended = await user.ssh('whoami', '-o', `KexAlgorithms=${exchange}`)
         assert.deepEqual([ended.exitCode, ended.stderr], [0, ''])
@@ -85,7 +85,7 @@ for (const client of sshClients) {
     }
 
     for (const cipher of offered.ciphers) {
-      test(`${cipher} works with each of the codes that go with it`, async () => {
+      test(`${cipher} works with each of its MACs`, async () => {
         await using user = await createSshUser(service, ada, { client })
         for (const mac of offered.MACs) {
           const ended = await user.ssh('whoami', '-c', cipher, '-m', mac)
@@ -101,7 +101,7 @@ for (const client of sshClients) {
       ['SHA-1 in the code', 'MACs=hmac-sha1,hmac-sha1-etm@openssh.com'],
       ['an RSA host key', 'HostKeyAlgorithms=rsa-sha2-512,ssh-rsa'],
     ] as const) {
-      test(`${what} finds no match`, async () => {
+      test(`${what} is not accepted`, async () => {
         await using user = await createSshUser(service, ada, { client })
         const ctr = option.startsWith('MACs') ? ['-c', 'aes128-ctr'] : []
         const ended = await user.ssh('whoami', '-o', option, ...ctr)
@@ -110,7 +110,7 @@ for (const client of sshClients) {
       })
     }
 
-    test('keys are exchanged anew while much goes either way', async () => {
+    test('rekeying works during transfers in both directions', async () => {
       await using project = await createProject()
       await using folder = await temporaryFolder()
       await using user = await createSshUser(service, ada, { client })
@@ -135,7 +135,7 @@ for (const client of sshClients) {
   })
 }
 
-test('the host key stays through a restart, and is what its file says', {
+test('the host key survives a restart, and is that of its file', {
   skip: without('openssh'),
 }, async () => {
   await using folder = await temporaryFolder()

@@ -47,7 +47,7 @@ describe('commands over SSH', { skip: without('openssh') }, () => {
     assert.equal(body.cloneUrls.ssh, ada.remote('site'))
   })
 
-  test('whoami names the user, the key and what it may do', async () => {
+  test('whoami prints the user, the key and its permissions', async () => {
     const { exitCode, stdout, stderr } = await ada.ssh('whoami')
     assert.deepEqual([exitCode, stderr], [0, ''])
     const fields = `Username: ada\nKey: laptop (ssh-ed25519 ${ada.fingerprint})\nPermissions: repo:read repo:write\n`
@@ -115,7 +115,7 @@ describe('commands over SSH', { skip: without('openssh') }, () => {
     })
   }
 
-  test('a name may be quoted, and given as an address has it', async () => {
+  test('a name may be quoted, and have the form of an address', async () => {
     for (const name of [
       'site',
       '/site',
@@ -129,13 +129,13 @@ describe('commands over SSH', { skip: without('openssh') }, () => {
     }
   })
 
-  test('what is repeated to a terminal cannot trick it', async () => {
+  test('echoed text is escaped', async () => {
     const ended = await ada.ssh("info '\u001b[31mred\u0007\u009b'")
     assert.equal(ended.exitCode, 1)
     assert.doesNotMatch(ended.stderr, /[\u001b\u0007\u009b]/)
   })
 
-  test('an interactive login is greeted, with line ends for its terminal and no warning', async () => {
+  test('an interactive login gets a greeting, with the line ends of its terminal and no warning', async () => {
     const login = `${ada.command} -tt -p ${service.sshPort} svc@127.0.0.1`
     const { exitCode, stdout } = await run('script', ['-qec', login, '/dev/null'])
     const lines = stdout.split('\r\n')
@@ -148,14 +148,14 @@ describe('commands over SSH', { skip: without('openssh') }, () => {
     assert.doesNotMatch(stdout, /PTY|[^\r]\n/)
   })
 
-  test('a command with a terminal has its line ends, and its errors have, too', async () => {
+  test('a command with a terminal has its line ends, in errors, too', async () => {
     assert.match((await ada.ssh('whoami', '-tt')).stdout, /^Username: ada\r\nKey: [^\n]*\r\n/)
     const failed = await ada.ssh('ls', '-tt')
     assert.equal(failed.exitCode, 127)
     assert.match(failed.stderr, /^svc: Unknown command "ls"; run help for a list of commands.\r\n/)
   })
 
-  test('a greeting says what a key may not do', async () => {
+  test('the greeting says what a key cannot do', async () => {
     for (const [permissions, expected] of [
       [['repo:read'], /may read\.\n/],
       [['repo:write'], /may push\.\n/],

@@ -27,7 +27,7 @@ before(async () => {
 
 after(() => site?.[Symbol.asyncDispose]())
 
-test('a client that opens its window byte by byte is served, and keeps nobody waiting', {
+test('a client that opens its window byte by byte is served, without delaying others', {
   skip,
 }, async () => {
   const slow = await site.connect()
@@ -63,7 +63,7 @@ const floods: Record<string, (client: RawSsh) => void> = {
 }
 
 for (const [what, sendOne] of Object.entries(floods)) {
-  test(`a flood of ${what} without reading costs little memory and keeps nobody waiting`, {
+  test(`a flood of ${what} without reading costs little memory and does not delay others`, {
     skip,
   }, async () => {
     await assertFrugal(site.service, () => flood(sendOne, enough), mayGrow)

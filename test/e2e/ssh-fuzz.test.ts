@@ -16,7 +16,7 @@ import { type Service, startService } from '../support/service.ts'
 const seed = Number(process.env.SVC_TEST_SEED ?? 20_261_121)
 const rounds = toRounds(40)
 
-test(`whatever a client sends, it ends its own connection alone (seed ${seed})`, async () => {
+test(`random input ends only its own connection (seed ${seed})`, async () => {
   await using service = await startService({
     env: { SVC_SSH_ANONYMOUS_READ: 'true', SVC_SSH_UNAUTHENTICATED_PER_ADDRESS: '100' },
   })

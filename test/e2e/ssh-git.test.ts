@@ -63,7 +63,7 @@ describe('Git over SSH', { skip: without('openssh') }, () => {
     })
   }
 
-  test('the version that is asked for is the one that is spoken', async () => {
+  test('the requested protocol version is used', async () => {
     await using work = project
     await ada.git(work.path, 'push', remote, 'HEAD:main')
     for (const [version, begins] of [
@@ -77,7 +77,7 @@ describe('Git over SSH', { skip: without('openssh') }, () => {
     }
   })
 
-  test('what GIT_PROTOCOL says that makes no sense is ignored', async () => {
+  test('an invalid GIT_PROTOCOL is ignored', async () => {
     for (const value of ['version=3', 'version=2x', '$(id)', ':', 'x'.repeat(300), 'version=02']) {
       const words = ['-o', 'SendEnv=GIT_PROTOCOL', '-o', `SetEnv=GIT_PROTOCOL=${value}`]
       const { stdout } = await ada.ssh("git-upload-pack '/site.git'", ...words)
@@ -87,7 +87,7 @@ describe('Git over SSH', { skip: without('openssh') }, () => {
     assert.match((await ada.ssh("git-upload-pack '/site.git'", ...sensible)).stdout, /version 2\n/)
   })
 
-  test('a push with nothing to do ends well, and so do force and deletion', async () => {
+  test('pushes without changes, forced pushes and deletions succeed', async () => {
     await using work = project
     await work.commit('second.txt')
     await ada.git(work.path, 'push', remote, 'HEAD:main', 'HEAD:other')
@@ -104,7 +104,7 @@ describe('Git over SSH', { skip: without('openssh') }, () => {
     )
   })
 
-  test('an atomic push with options arrives as a whole or not at all', async () => {
+  test('an atomic push with options is all or nothing', async () => {
     await using work = project
     await client.put('/repos/site/protections/branches/kept')
     await ada.git(work.path, 'push', '--atomic', remote, 'HEAD:one', 'HEAD:two')
@@ -122,7 +122,7 @@ describe('Git over SSH', { skip: without('openssh') }, () => {
     assert.deepEqual(stdout.match(/refs\/\S+/g), ['refs/heads/one', 'refs/heads/two'])
   })
 
-  test('shallow clones deepen, and partial ones get what they left out', async () => {
+  test('shallow clones can be deepened, and partial ones completed', async () => {
     await using work = project
     await using folder = await temporaryFolder()
     await importHistoryOn(work, 50)
@@ -151,7 +151,7 @@ describe('Git over SSH', { skip: without('openssh') }, () => {
     assert.match(stdout, /^line 7\n/)
   })
 
-  test('a fetch finds what both have, with a long history of which half is new', async () => {
+  test('a fetch negotiates a long history of which half is new', async () => {
     await using work = project
     await using folder = await temporaryFolder()
     const copy = join(folder.path, 'copy')
@@ -173,7 +173,7 @@ describe('Git over SSH', { skip: without('openssh') }, () => {
     await git(copy, ['fsck', '--connectivity-only'])
   })
 
-  test('git archive --remote gives the files of a branch', async () => {
+  test('git archive --remote returns the files of a branch', async () => {
     await using work = project
     await using folder = await temporaryFolder()
     await ada.git(work.path, 'push', remote, 'HEAD:main')
@@ -204,7 +204,7 @@ describe('Git over SSH', { skip: without('openssh') }, () => {
     }
   })
 
-  test('git archive --remote takes the options that read nothing but the repository', async () => {
+  test('git archive --remote accepts options that read only the repository', async () => {
     await using work = project
     await using folder = await temporaryFolder()
     await ada.git(work.path, 'push', remote, 'HEAD:main')
@@ -225,7 +225,7 @@ describe('Git over SSH', { skip: without('openssh') }, () => {
     assert.match(list.stdout, /^tar$/m)
   })
 
-  test('git archive --remote does not say whether a file of the server exists', async () => {
+  test('git archive --remote does not reveal whether a file of the server exists', async () => {
     await using work = project
     await ada.git(work.path, 'push', remote, 'HEAD:main')
     const complaints = ['/etc/passwd', '/nonexistent'].map(async (path) => {
@@ -242,7 +242,7 @@ describe('Git over SSH', { skip: without('openssh') }, () => {
     assert.equal(one, other)
   })
 
-  test('a protected branch is refused with the sentence that HTTP has', async () => {
+  test('a protected branch is rejected with the same message as over HTTP', async () => {
     await using work = project
     await client.put('/repos/site/protections/branches/main')
     await service.admin.post('/repos/site/collaborators', { username: 'grace' })

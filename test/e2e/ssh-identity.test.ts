@@ -24,7 +24,7 @@ before(async () => {
 
 after(() => service[Symbol.asyncDispose]())
 
-test('asking about a key of somebody else gives nothing of theirs', async () => {
+test("a query for another user's key grants nothing", async () => {
   const client = await connectToLogin(service.sshPort)
   assert.equal(await attempt(client, userauthRequest('svc', grace)), 'would be accepted')
   assert.equal(await attempt(client, userauthRequest('svc', ada)), 'would be accepted')
@@ -34,7 +34,7 @@ test('asking about a key of somebody else gives nothing of theirs', async () => 
   client.socket.destroy()
 })
 
-test('asking about a key and signing with another lets nobody in', async () => {
+test('a query for one key and a signature by another do not authenticate', async () => {
   const client = await connectToLogin(service.sshPort)
   await attempt(client, userauthRequest('svc', grace))
   const { sessionId } = client
@@ -54,7 +54,7 @@ const login = (key: KeyObject) => ({
   blob: toBlob(key),
 })
 
-test('a signature holds for its session, user, service, algorithm and key alone', async () => {
+test('a signature is valid only for its session, user, service, algorithm and key', async () => {
   const others: [string, (client: RawSsh) => Buffer][] = [
     ['session', () => toBeSigned(login(ada), Buffer.alloc(32, 1))],
     ['no session', () => toBeSigned(login(ada), Buffer.alloc(0))],
@@ -75,7 +75,7 @@ test('a signature holds for its session, user, service, algorithm and key alone'
   }
 })
 
-test('a request that was accepted is worth nothing on another connection', async () => {
+test('an accepted request cannot be replayed on another connection', async () => {
   const client = await connectToLogin(service.sshPort)
   const request = signed(client, ada)
   assert.equal(await attempt(client, request), 'accepted')
@@ -96,7 +96,7 @@ test('a request for another service than ssh-connection ends the connection', as
   assert.doesNotMatch(service.log(), /"level":"(error|fatal)"/)
 })
 
-test('an RSA key may not sign with SHA-1, nor name what it does not do', async () => {
+test("an RSA key cannot sign with SHA-1, nor under another algorithm's name", async () => {
   const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
   const { e = '', n = '' } = publicKey.export({ format: 'jwk' })
   const modulus = Buffer.concat([Buffer.of(0), Buffer.from(n, 'base64url')])
@@ -123,7 +123,7 @@ test('an RSA key may not sign with SHA-1, nor name what it does not do', async (
 })
 
 for (const [type, make] of Object.entries(securityKeys)) {
-  test(`a ${type} lets in whoever touches it, for its application alone`, async () => {
+  test(`a ${type} authenticates when touched, only for its application`, async () => {
     const { fields, sign: signBytes } = make()
     const publicKey = toKeyLine(type, [...fields, 'ssh:'])
     await service.admin.post('/keys', { name: 'x', publicKey, username: `touch-${type.length}` })
@@ -145,7 +145,7 @@ for (const [type, make] of Object.entries(securityKeys)) {
   })
 }
 
-test('a key that is deleted while it pushes is refused when the hook asks', async () => {
+test('a key that is deleted during its push is rejected by the hook', async () => {
   await using project = await createProject()
   const key = generateKeyPairSync('ed25519').privateKey
   const owner = await service.client({ username: 'linus' })

@@ -47,7 +47,7 @@ describe('clients on libssh2', { skip }, () => {
   })
 
   // There is no SFTP here, which a client learns only after keys and authentication.
-  test('curl exchanges keys, logs in and is told that there is no SFTP', async () => {
+  test('curl exchanges keys, authenticates and learns that there is no SFTP', async () => {
     const url = `sftp://svc@127.0.0.1:${service.sshPort}/`
     const keys = ['--key', ada.path, '--pubkey', `${ada.path}.pub`]
     const { stderr } = await run('curl', ['-v', '--insecure', ...keys, url])

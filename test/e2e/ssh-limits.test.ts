@@ -15,7 +15,7 @@ import { attempt, connectAsAnonymous, connectToLogin } from '../support/ssh-logi
 const start = (env: Record<string, string>) =>
   startService({ env: { SVC_SSH_ANONYMOUS_READ: 'true', ...env } })
 
-test('a client that has not authenticated in time is sent away', async () => {
+test('a client that does not authenticate in time is disconnected', async () => {
   await using service = await start({ SVC_SSH_LOGIN_SECONDS: '5' })
   const inTime = await connectAsAnonymous(service.sshPort)
   const startedAt = performance.now()
@@ -30,7 +30,7 @@ test('a client that has not authenticated in time is sent away', async () => {
   inTime.socket.destroy()
 })
 
-test('a client that offers keys in vain is sent away after so many', async () => {
+test('a client is disconnected after too many rejected keys', async () => {
   await using service = await start({ SVC_SSH_LOGIN_TRIES: '3' })
   const client = await connectToLogin(service.sshPort)
   const inVain = () => userauthRequest('svc', generateKeyPairSync('ed25519').publicKey)
@@ -54,7 +54,7 @@ test('a client that offers keys in vain is sent away after so many', async () =>
 
 const refusal = /^SSH-2\.0-svc\r\n.*Too many connections; try again in a moment/s
 
-test('so many connections from an address may be about to authenticate; others wait a little', async () => {
+test('the unauthenticated connections of an address are limited; others wait', async () => {
   await using service = await start({ SVC_SSH_UNAUTHENTICATED_PER_ADDRESS: '2' })
   const first = await connectToLogin(service.sshPort)
   const second = await open(service)
@@ -71,7 +71,7 @@ test('so many connections from an address may be about to authenticate; others w
   for (const one of [first.socket, elsewhere, await third, await fourth]) one.destroy()
 })
 
-test('when too many in all are about to authenticate, the one who has had longest makes room', async () => {
+test('with too many unauthenticated connections in total, the oldest is closed', async () => {
   await using service = await start({ SVC_SSH_UNAUTHENTICATED: '2' })
   const oldest = await open(service, '127.0.0.2')
   const sentAway = text(oldest)
@@ -83,7 +83,7 @@ test('when too many in all are about to authenticate, the one who has had longes
   for (const one of [other, known.socket, another]) one.destroy()
 })
 
-test('so many connections may be open', async () => {
+test('the number of connections is limited', async () => {
   await using service = await start({ SVC_SSH_CONNECTIONS: '4' })
   const hosts = [1, 2, 3, 4].map((host) => `127.0.0.${host}`)
   const all = await Promise.all(hosts.map((host) => connectAsAnonymous(service.sshPort, host)))
@@ -95,7 +95,7 @@ test('so many connections may be open', async () => {
   for (const one of [...all.map(({ socket }) => socket), silent]) one.destroy()
 })
 
-test('nobody may have more than a quarter of all connections', async () => {
+test('a user may have at most a quarter of all connections', async () => {
   await using service = await start({ SVC_SSH_CONNECTIONS: '8' })
   const first = await connectAsAnonymous(service.sshPort)
   const second = await connectAsAnonymous(service.sshPort)
@@ -108,7 +108,7 @@ test('nobody may have more than a quarter of all connections', async () => {
   for (const one of [second, fourth]) one.socket.destroy()
 })
 
-test('a connection on which nothing runs is closed, one with a clone that runs is not', async () => {
+test('an idle connection is closed, one with a running clone is not', async () => {
   await using service = await start({ SVC_SSH_IDLE_SECONDS: '5' })
   await service.admin.post('/repos', { name: 'site' })
   const busy = await connectAsAnonymous(service.sshPort)
@@ -128,7 +128,7 @@ test('a connection on which nothing runs is closed, one with a clone that runs i
   assert.match(String(await busy.next(messages.disconnect)), /idle for too long/)
 })
 
-test('SVC_SSH_PORT=off leaves SSH out', async () => {
+test('SVC_SSH_PORT=off disables SSH', async () => {
   await using service = await startService({ env: { SVC_SSH_PORT: 'off' } })
   await using other = await startService()
   assert.equal(listenersOf(other.pid), 2)
@@ -138,7 +138,7 @@ test('SVC_SSH_PORT=off leaves SSH out', async () => {
   assert.equal(listenersOf(service.pid), 1)
 })
 
-test('a port that is taken stops the start with a line that says what to do', async () => {
+test('a port in use stops the start with one line of advice', async () => {
   await using service = await startService()
   await using folder = await temporaryFolder()
   const env = { SVC_SSH_PORT: String(service.sshPort) }

@@ -24,7 +24,7 @@ let service: Service
 let ada: Client
 let grace: Client
 
-describe('logging in with the real ssh', { skip: without('openssh') }, () => {
+describe('authentication with OpenSSH', { skip: without('openssh') }, () => {
   before(async () => {
     service = await startService()
     ada = await service.client({ username: 'ada' })
@@ -34,7 +34,7 @@ describe('logging in with the real ssh', { skip: without('openssh') }, () => {
   after(() => service[Symbol.asyncDispose]())
 
   for (const [kind, keyType] of Object.entries(kinds)) {
-    test(`a key of type ${kind} lets its owner in`, async () => {
+    test(`a key of type ${kind} authenticates its owner`, async () => {
       await using user = await createSshUser(service, ada, { kind })
       const { exitCode, stdout, stderr } = await user.ssh('whoami --json')
       assert.deepEqual([exitCode, stderr], [0, ''])
@@ -61,7 +61,7 @@ describe('logging in with the real ssh', { skip: without('openssh') }, () => {
     })
   }
 
-  test('a key that was never registered is refused, and so is one that was deleted', async () => {
+  test('an unregistered key is rejected, and so is a deleted one', async () => {
     await using stranger = await createSshUser(service)
     assertLockedOut(await stranger.ssh('whoami'))
     await using user = await createSshUser(service, ada)
@@ -70,7 +70,7 @@ describe('logging in with the real ssh', { skip: without('openssh') }, () => {
     assertLockedOut(await user.ssh('whoami'))
   })
 
-  test("whoever offers somebody else's key first is who signs in the end", async () => {
+  test("a client that first offers another user's key is the one that signs", async () => {
     await using other = await createSshUser(service, grace)
     await using user = await createSshUser(service, ada)
     // The public half alone: ssh asks whether it would do, and then cannot sign.
@@ -80,7 +80,7 @@ describe('logging in with the real ssh', { skip: without('openssh') }, () => {
     assert.match(ended.stdout, /^Username: ada\n/)
   })
 
-  test('an SSH user other than svc is refused, and told which it is', async () => {
+  test('an SSH user other than svc is rejected with the right name', async () => {
     for (const user of ['root', 'git', 'ada', 'SVC', 'anonymous']) {
       await using visitor = await createSshUser(service, ada, { user })
       const ended = await visitor.ssh('whoami')
@@ -96,7 +96,7 @@ describe('logging in with the real ssh', { skip: without('openssh') }, () => {
     assert.doesNotMatch(stderr, /continue: .*(keyboard|password|hostbased)/)
   })
 
-  test('a key that is deleted ends with the next command of a connection that is open', async () => {
+  test('a deleted key is rejected at the next command of an open connection', async () => {
     await using user = await createSshUser(service, ada)
     const path = join(user.folder, 'control')
     const [program = '', ...options] = user.command.split(' ')
@@ -120,7 +120,7 @@ describe('logging in with the real ssh', { skip: without('openssh') }, () => {
     await ended
   })
 
-  test('a key that has expired is refused, and says when it will', async () => {
+  test('an expired key is rejected, and keys show their expiry', async () => {
     await using user = await createSshUser(service, ada)
     const date = new Date(user.expiresAt ?? 0).toISOString().slice(0, 10)
     assert.match((await user.ssh('whoami')).stdout, new RegExp(`^Expires: ${date} .* UTC$`, 'm'))

@@ -31,7 +31,7 @@ const losses = {
   },
 }
 
-describe('a command over SSH that reads ends when its caller loses access', {
+describe('a reading command over SSH ends when its caller loses access', {
   skip: without('openssh'),
 }, () => {
   before(async () => {

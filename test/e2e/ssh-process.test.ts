@@ -16,7 +16,7 @@ import { createSshUser } from '../support/ssh-user.ts'
 const skip = without('openssh')
 const pushes = 24
 
-test('an SSH process that is killed is started again, and its pushes are settled', {
+test('a killed SSH process is started again, and its pushes are finalized', {
   skip,
 }, async () => {
   await using service = await startService()
@@ -51,7 +51,7 @@ test('an SSH process that is killed is started again, and its pushes are settled
   for (const { after } of records.eventsAfter(0).pushes) assert.equal(after, head)
 })
 
-test('the turns of an SSH process that is killed are free again', async () => {
+test('the permits of a killed SSH process are released', async () => {
   const env = {
     SVC_SSH_ANONYMOUS_READ: 'true',
     SVC_FETCHES_AT_ONCE: '1',
@@ -84,7 +84,7 @@ test('the turns of an SSH process that is killed are free again', async () => {
   )
 })
 
-test('the SSH process ends with a server that is killed, and its port is free at once', {
+test('the SSH process ends with a killed server, and its port is free at once', {
   skip,
 }, async () => {
   await using first = await startService()

@@ -19,14 +19,14 @@ before(async () => {
 
 after(() => service[Symbol.asyncDispose]())
 
-describe('what the real ssh asks for beyond commands', { skip: without('openssh') }, () => {
+describe('requests of OpenSSH beyond commands', { skip: without('openssh') }, () => {
   before(async () => {
     ada = await createSshUser(service, await service.client({ username: 'ada' }))
   })
 
   after(() => ada[Symbol.asyncDispose]())
 
-  test('sftp and scp are refused', async () => {
+  test('sftp and scp are rejected', async () => {
     const subsystem = await ada.ssh('sftp', '-s')
     assert.deepEqual([subsystem.exitCode, subsystem.stdout], [255, ''])
     assert.match(subsystem.stderr, /subsystem request failed/)
@@ -38,7 +38,7 @@ describe('what the real ssh asks for beyond commands', { skip: without('openssh'
     }
   })
 
-  test('variables other than GIT_PROTOCOL are not taken', async () => {
+  test('variables other than GIT_PROTOCOL are ignored', async () => {
     const variables = [
       'FOO=bar',
       'LANG=x',
@@ -55,7 +55,7 @@ describe('what the real ssh asks for beyond commands', { skip: without('openssh'
     assert.deepEqual([offer.stdout, offer.stderr], ['0000', ''])
   })
 
-  test('connections are not forwarded, either way', async () => {
+  test('connections are not forwarded in either direction', async () => {
     const target = createServer((socket) => socket.end('reached')).listen(0, '127.0.0.1')
     await once(target, 'listening')
     const { port } = target.address() as AddressInfo
@@ -82,7 +82,7 @@ const sessionRequests = [
   '',
 ]
 
-test('on a channel there are but exec, shell, a terminal and one variable', async () => {
+test('a channel supports only exec, shell, a terminal and one variable', async () => {
   const client = await connectAsAnonymous(service.sshPort)
   const channel = await client.openSession()
   for (const type of sessionRequests) {
@@ -105,7 +105,7 @@ test('on a channel there are but exec, shell, a terminal and one variable', asyn
   client.socket.destroy()
 })
 
-test('there are no channels but sessions, and no requests beside them', async () => {
+test('only session channels are supported, and no global requests', async () => {
   const client = await connectAsAnonymous(service.sshPort)
   for (const [type, reason] of [
     ['direct-tcpip', 1],
@@ -134,7 +134,7 @@ test('there are no channels but sessions, and no requests beside them', async ()
   client.socket.destroy()
 })
 
-test('a second command on a channel is refused, and the first one goes on', async () => {
+test('a second command on a channel is rejected, and the first one continues', async () => {
   const client = await connectAsAnonymous(service.sshPort)
   const channel = await client.openSession()
   await service.admin.post('/repos', { name: 'busy' })

@@ -18,7 +18,7 @@ const mib = 1024 * 1024
 const skip = without('openssh')
 const patient = { SVC_STOP_SECONDS: '3600' }
 
-test('SIGTERM lets a running clone and push over SSH finish, and nothing begin', {
+test('SIGTERM lets a running clone and push over SSH finish, and nothing new start', {
   skip,
 }, async () => {
   await using site = await startSshSite({ env: patient })
@@ -39,7 +39,7 @@ test('SIGTERM lets a running clone and push over SSH finish, and nothing begin',
   assert.deepEqual(processesIn(service.dataDir), [])
 })
 
-test("git's own clone that is under way when SIGTERM comes succeeds", { skip }, async () => {
+test('a clone of git that runs during SIGTERM succeeds', { skip }, async () => {
   await using site = await startSshSite({ env: patient })
   const { service } = site
   await using project = await createLargeProject(20 * mib)
@@ -56,7 +56,7 @@ test("git's own clone that is under way when SIGTERM comes succeeds", { skip }, 
   assert.equal(await service.end('SIGCONT'), 0)
 })
 
-test('a second signal ends the server and what runs over SSH at once', { skip }, async () => {
+test('a second signal ends the server and SSH commands at once', { skip }, async () => {
   await using site = await startSshSite({ env: patient })
   const { service } = site
   await startClone(site)
@@ -68,7 +68,7 @@ test('a second signal ends the server and what runs over SSH at once', { skip },
   await until('no server is left', () => servers.every((pid) => !isAlive(pid)))
 })
 
-test('a server killed in the middle of pushes over SSH leaves nothing that a start does not repair', {
+test('after a kill in the middle of pushes over SSH, the next start repairs everything', {
   skip,
 }, async () => {
   await using folder = await temporaryFolder()

@@ -36,7 +36,7 @@ test('a client that stops sending in the middle of its push is ended', options, 
   client.socket.destroy()
 })
 
-test('a client that ignores its window is cut off, and nobody else', options, async () => {
+test('a client that ignores its window is cut off alone', options, async () => {
   await using site = await startSshSite()
   const witness = await site.connect()
   const client = await site.connect()
@@ -49,7 +49,7 @@ test('a client that ignores its window is cut off, and nobody else', options, as
   witness.socket.destroy()
 })
 
-test('a push that turns out too large is refused with a sentence', options, async () => {
+test('a push that turns out too large is rejected with a message', options, async () => {
   await using site = await startSshSite({ env: { SVC_PUSH_MAX: '1MiB' } })
   await using project = await createLargeProject(8 * mib)
   const push = site.git(project.path, ['push', site.remote(), 'HEAD:main'])
@@ -59,7 +59,7 @@ test('a push that turns out too large is refused with a sentence', options, asyn
 })
 
 for (const version of ['version=0', 'version=2']) {
-  test(`a request of a fetch that is too large is refused, ${version}`, options, async () => {
+  test(`a fetch request that is too large is rejected, ${version}`, options, async () => {
     await using site = await startSshSite({ env: { SVC_FETCH_REQUEST_MAX: '1MiB' } })
     await using project = await createProject()
     await site.git(project.path, ['push', '--quiet', site.remote(), 'HEAD:main'])
@@ -82,7 +82,7 @@ for (const version of ['version=0', 'version=2']) {
   })
 }
 
-test('a clone beyond those that may run is told so with a sentence and 128', options, async () => {
+test('a clone beyond the limit fails with a message and 128', options, async () => {
   await using site = await startSshSite({
     env: { SVC_FETCHES_AT_ONCE: '1', SVC_GIT_WAITING: '0' },
   })
@@ -112,7 +112,7 @@ test('a clone beyond those that may run is told so with a sentence and 128', opt
   )
 })
 
-test('what is wrong with a push is told as over HTTP', options, async () => {
+test('errors of a push are the same as over HTTP', options, async () => {
   await using site = await startSshSite()
   await using project = await createProject()
   await makeUnsafeTree(project)
@@ -131,7 +131,7 @@ test('what is wrong with a push is told as over HTTP', options, async () => {
   await site.untilNothingIsLeft()
 })
 
-test('a damaged pack is refused with a sentence of git', options, async () => {
+test('a damaged pack is rejected with the message of git', options, async () => {
   await using site = await startSshSite()
   await using project = await createProject()
   const body = await pushBody(project.path, 'main')
@@ -150,7 +150,7 @@ test('a damaged pack is refused with a sentence of git', options, async () => {
   assert.deepEqual(await site.refs(), [])
 })
 
-test('large packs come and go unharmed through every kind of cipher', options, async () => {
+test('large packs are transferred intact with every cipher', options, async () => {
   await using site = await startSshSite()
   await using project = await createLargeProject(48 * mib)
   const head = await project.git('rev-parse', 'HEAD')

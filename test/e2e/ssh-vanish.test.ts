@@ -17,7 +17,7 @@ const skip = without('openssh')
 // The identification, the exchange of keys, authentication and what git says first take about so many bytes.
 const preludeBytes = 6000
 
-test(`a client that vanishes at any byte of a clone leaves nothing behind (seed ${seed})`, {
+test(`a client that disconnects at any byte of a clone leaves nothing behind (seed ${seed})`, {
   skip,
 }, async () => {
   await using site = await startSshSite()
@@ -32,7 +32,7 @@ test(`a client that vanishes at any byte of a clone leaves nothing behind (seed 
   assertNoFault(site)
 })
 
-test(`a client that vanishes at any byte of a push has made it whole or not at all (seed ${seed})`, {
+test(`a client that disconnects at any byte of a push has pushed all or nothing (seed ${seed})`, {
   skip,
 }, async () => {
   await using site = await startSshSite()
@@ -62,7 +62,7 @@ test(`a client that vanishes at any byte of a push has made it whole or not at a
   assertNoFault(site)
 })
 
-test('a push that was allowed is finished, with its event, when its client has vanished', {
+test('an authorized push is finalized, with its event, after its client disconnected', {
   skip,
 }, async () => {
   await using site = await startSshSite()

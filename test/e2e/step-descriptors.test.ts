@@ -23,7 +23,7 @@ for (const [kind, skip] of [
   ['in bubblewrap', without('bubblewrap')],
   ['without bubblewrap', false],
 ] as const) {
-  test(`a step ${kind} starts with three pipes and nothing else, whatever its runner inherited`, {
+  test(`a step ${kind} starts with only three pipes, whatever its runner inherited`, {
     ...options,
     skip,
   }, async () => {
@@ -39,28 +39,20 @@ for (const [kind, skip] of [
   })
 }
 
-test(
-  'a step reads nothing, whatever one before it wrote to its input',
-  withBubblewrap,
-  async () => {
-    await using sandbox = await openTestSandbox()
-    await sandbox.run('echo left >/proc/self/fd/0')
-    assert.equal((await sandbox.run('cat; echo read')).output, 'read\n')
-  },
-)
+test('a step has empty input, whatever an earlier one wrote to it', withBubblewrap, async () => {
+  await using sandbox = await openTestSandbox()
+  await sandbox.run('echo left >/proc/self/fd/0')
+  assert.equal((await sandbox.run('cat; echo read')).output, 'read\n')
+})
 
-test(
-  'what one step leaves unread in its output is not in that of the next',
-  withBubblewrap,
-  async () => {
-    await using sandbox = await openTestSandbox()
-    const refused = sandbox.run('yes', { onOutput: () => Promise.reject(new Error('refused')) })
-    await assert.rejects(refused, /refused/)
-    assert.equal((await sandbox.run('echo next')).output, 'next\n')
-  },
-)
+test('unread output of a step is not in that of the next', withBubblewrap, async () => {
+  await using sandbox = await openTestSandbox()
+  const refused = sandbox.run('yes', { onOutput: () => Promise.reject(new Error('refused')) })
+  await assert.rejects(refused, /refused/)
+  assert.equal((await sandbox.run('echo next')).output, 'next\n')
+})
 
-test('a step opens its output and its input again', withBubblewrap, async () => {
+test('a step can reopen its output and input', withBubblewrap, async () => {
   await using sandbox = await openTestSandbox()
   const script =
     'echo a >/dev/stdout; echo b >/dev/stderr; cat </dev/stdin; echo c >>/proc/self/fd/1'

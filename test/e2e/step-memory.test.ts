@@ -63,7 +63,7 @@ for (const kind of ['in bubblewrap', 'without bubblewrap'] as const) {
       })
     }
 
-    test('a step whose process was ended for its memory has failed, whatever it does then', {
+    test('a step with a process killed for its memory fails, whatever it does then', {
       timeout,
     }, async () => {
       await using place = await createPlace(kind)
@@ -74,7 +74,7 @@ for (const kind of ['in bubblewrap', 'without bubblewrap'] as const) {
       assert.equal((await place.sandbox.run('echo next')).output, 'next\n')
     })
 
-    test('the group has the limit, holds every process of the step, and goes with the job', {
+    test('the group has the limit, contains every process of the step, and is removed with the job', {
       timeout,
     }, async () => {
       await using place = await createPlace(kind)
@@ -100,7 +100,7 @@ for (const kind of ['in bubblewrap', 'without bubblewrap'] as const) {
 }
 
 describe('a server and the memory of steps', options, () => {
-  test('its log and the first line of a run say which limit holds', { timeout }, async () => {
+  test('the log and the first line of a run say which limit applies', { timeout }, async () => {
     await using service = await startService({ env: { SVC_RUNNER: 'on' } })
     await pushFiles(service.admin, 'site', oneStep('true'))
     const { id } = await runToEnd(service.admin, 'site')
@@ -112,7 +112,7 @@ describe('a server and the memory of steps', options, () => {
     )
   })
 
-  test('a killed runner, or server and runner, leave no control group to a next run', {
+  test('a killed runner, or server and runner, leave no control group', {
     timeout,
   }, async () => {
     await using folder = await temporaryFolder()

@@ -22,7 +22,7 @@ const mib = 1024 * 1024
 // A stop that would have to wait for its time limit never ends within the test.
 const patient = { SVC_STOP_SECONDS: '3600' }
 
-test('SIGTERM lets a running clone and a running push finish, and nothing begin', async () => {
+test('SIGTERM lets a running clone and push finish, and nothing new start', async () => {
   await using service = await startService({ env: patient })
   await using project = await createProject()
   using clone = await startClone(service)
@@ -51,7 +51,7 @@ test('SIGTERM lets a running clone and a running push finish, and nothing begin'
   assert.match(listed, new RegExp(`${await project.git('rev-parse', 'HEAD')}\trefs/heads/topic`))
 })
 
-test('an answer that is on its way when SIGTERM comes is sent to its end', async () => {
+test('a response that is being sent during SIGTERM is completed', async () => {
   await using service = await startService({ env: patient })
   fillWithRepositories(service.dataDir, 60_000)
   using connection = await connectRaw(service.url)
@@ -65,7 +65,7 @@ test('an answer that is on its way when SIGTERM comes is sent to its end', async
   assert.equal(await service.end('SIGCONT'), 0)
 })
 
-test('a request that outlasts the time for stopping is cut off', async () => {
+test('a request that outlasts the stop timeout is cut off', async () => {
   await using service = await startService({ env: { SVC_STOP_SECONDS: '0' } })
   using clone = await startClone(service)
   assert.equal(await service.end('SIGINT'), 0)
@@ -78,7 +78,7 @@ for (const [second, exitCode] of [
   ['SIGTERM', 143],
   ['SIGINT', 130],
 ] as const) {
-  test(`a second signal, ${second}, ends the server and its gits at once`, async () => {
+  test(`a second signal, ${second}, ends the server and its git processes at once`, async () => {
     await using service = await startService({ env: patient })
     using _clone = await startClone(service)
     signal(service.pid, 'SIGTERM')
@@ -97,7 +97,7 @@ test('a second server on the same data directory refuses to start', async () => 
   assert.equal((await service.admin.get('/repos')).status, 200)
 })
 
-test('a server that was killed leaves the data directory free, whatever git still runs', async () => {
+test('a killed server releases the data directory, even if a git process still runs', async () => {
   await using folder = await temporaryFolder()
   const dataDir = join(folder.path, 'data')
   await using service = await startService({ dataDir })
@@ -111,7 +111,7 @@ test('a server that was killed leaves the data directory free, whatever git stil
   assert.deepEqual(processesIn(dataDir), [])
 })
 
-test('bad settings stop the start with a line for each, which says what is accepted', async () => {
+test('invalid settings stop the start with a line each, which says what is accepted', async () => {
   await using folder = await temporaryFolder()
   const token = newTokenString()
   const url = 'mysql://svc:hidden-password@example.com/svc'
@@ -136,7 +136,7 @@ test('bad settings stop the start with a line for each, which says what is accep
   assert.ok(!all.includes(token))
 })
 
-test('a port that is in use stops the start in a line, and the first admin token is not lost', async () => {
+test('a port in use stops the start with one line, and the first admin token is not lost', async () => {
   await using folder = await temporaryFolder()
   const dataDir = join(folder.path, 'data')
   const other = createServer().listen(0, '127.0.0.1')
@@ -205,7 +205,7 @@ function isRefused(url: string): Promise<boolean> {
   }).finally(() => socket.destroy()) as Promise<boolean>
 }
 
-test('npm start hands the signal to stop on to the server', async () => {
+test('npm start forwards the stop signal to the server', async () => {
   await using folder = await temporaryFolder()
   const env = {
     ...process.env,

@@ -5,7 +5,7 @@ import { without } from '../support/programs.ts'
 import { createClient, startService } from '../support/service.ts'
 import { createSshUser } from '../support/ssh-user.ts'
 
-test('a token stays out of the log, wherever a client puts it', {
+test('no token appears in the log, wherever a client puts it', {
   skip: without('openssh'),
 }, async () => {
   await using service = await startService({ env: { SVC_LOG_LEVEL: 'debug' } })

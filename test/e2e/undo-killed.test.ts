@@ -28,7 +28,7 @@ before(async () => {
 
 after(() => project[Symbol.asyncDispose]())
 
-test('an undo is whole after the next start, though server and git were killed in the middle of it', async () => {
+test('an undo is complete after the next start if server and git were killed in the middle of it', async () => {
   await using folder = await temporaryFolder()
   const place = placeIn(folder.path)
   const { wanted } = await dieHalfway(place)
@@ -37,7 +37,7 @@ test('an undo is whole after the next start, though server and git were killed i
   assert.ok((await valuesIn(await pathOf(service))).every((value) => value === wanted))
 })
 
-test('an undo is whole without a start when its git was killed in the middle of it', async () => {
+test('an undo is complete without a restart if git was killed in the middle of it', async () => {
   await using folder = await temporaryFolder()
   await using service = await startService(placeIn(folder.path))
   await prepare(service)
@@ -51,7 +51,7 @@ test('an undo is whole without a start when its git was killed in the middle of 
   assert.ok((await valuesIn(await pathOf(service))).every((value) => value === wanted))
 })
 
-test('an undo that was killed in the middle overwrites nothing that has changed since, and what it did is told', async () => {
+test('an undo that was killed overwrites no later changes, and its effect is recorded', async () => {
   await using folder = await temporaryFolder()
   const place = placeIn(folder.path)
   const { path, wanted } = await dieHalfway(place)

@@ -47,7 +47,7 @@ async function refsOf(name: string): Promise<Record<string, string>> {
 const undo = (name: string, { id }: { id: string }, client = owner): Promise<Answer> =>
   client.post(`/repos/${name}/pushes/${id}/undo`)
 
-test('an undo puts back what a push overwrote, deleted, made and moved on, and can be undone itself', async () => {
+test('an undo reverts overwritten, deleted, created and advanced refs, and can be undone itself', async () => {
   await owner.post('/repos', { name: 'all' })
   await push(
     'all',
@@ -90,7 +90,7 @@ test('an undo puts back what a push overwrote, deleted, made and moved on, and c
   assert.deepEqual(await refsOf('all'), before)
 })
 
-test('refs that have moved since are not touched, nor any other of that push, and it is told who moved them', async () => {
+test('an undo changes nothing if a ref has moved since, and names who moved it', async () => {
   await owner.post('/repos', { name: 'moved' })
   await push('moved', `${first}:refs/heads/a`, `${first}:refs/heads/b`, `${first}:refs/heads/c`)
   const changed = await push('moved', `${second}:refs/heads/a`, `${second}:refs/heads/b`)
@@ -107,7 +107,7 @@ test('refs that have moved since are not touched, nor any other of that push, an
   assert.equal((await undo('moved', changed)).status, 200)
 })
 
-test('an undo is refused to whoever may not push, and what is protected to all but the owner', async () => {
+test('an undo needs the permission to push, and protected branches the owner', async () => {
   await owner.post('/repos', { name: 'guarded' })
   await owner.post('/repos/guarded/collaborators', { username: 'grace' })
   const permissions = ['repo:read', 'repo:write']
@@ -129,7 +129,7 @@ test('an undo is refused to whoever may not push, and what is protected to all b
   assert.equal((await undo('guarded', changed)).status, 200)
 })
 
-test('a push of another repository, and one that never was, are not there', async () => {
+test('a push of another repository, and an unknown one, are not found', async () => {
   await owner.post('/repos', { name: 'one' })
   await owner.post('/repos', { name: 'two' })
   const made = await push('one', `${first}:refs/heads/main`)
@@ -150,7 +150,7 @@ test('the first push into a repository can be undone, which empties it', async (
   assert.deepEqual(await refsOf('fresh'), { 'refs/heads/main': second })
 })
 
-test('of a push and an undo of the same ref at the same time one comes to pass, and the journal knows which', async () => {
+test('of a concurrent push and undo of the same ref one succeeds, as recorded in the journal', async () => {
   await owner.post('/repos', { name: 'race' })
   for (let round = 0; round < 6; round++) {
     await push('race', `+${second}:refs/heads/main`)
@@ -172,7 +172,7 @@ test('of a push and an undo of the same ref at the same time one comes to pass, 
   }
 })
 
-test('an undo that comes too late is none, though the ref is what it would have made it', async () => {
+test('an undo that comes too late is rejected, even if the ref already has the value', async () => {
   await owner.post('/repos', { name: 'late' })
   await push('late', `${first}:refs/heads/main`)
   const changed = await push('late', `${second}:refs/heads/main`)
@@ -185,7 +185,7 @@ test('an undo that comes too late is none, though the ref is what it would have 
   )
 })
 
-test('what is kept no more cannot be had back, what was only added can', async () => {
+test('expired commits cannot be restored, additions can be undone', async () => {
   await using forgetful = await startInProcess({ SVC_UNDO_DAYS: '0' })
   const { admin } = forgetful
   await admin.post('/repos', { name: 'site' })
@@ -206,7 +206,7 @@ test('what is kept no more cannot be had back, what was only added can', async (
   assert.match(body.detail, /no longer retained/)
 })
 
-test('objects that are gone are told of, and nothing is moved', async () => {
+test('missing objects are reported, and no ref is moved', async () => {
   await owner.post('/repos', { name: 'bare' })
   await push('bare', `${first}:refs/heads/main`)
   await push('bare', `${second}:refs/heads/lost`)
@@ -221,7 +221,7 @@ test('objects that are gone are told of, and nothing is moved', async () => {
   assert.equal(length, 3)
 })
 
-test('refs that stand for another are put back with it, and names in the way of others are told of', async () => {
+test('symbolic refs are restored with their targets, and name conflicts are reported', async () => {
   await owner.post('/repos', { name: 'odd' })
   const { body } = await owner.get('/repos/odd')
   await push('odd', `${first}:refs/heads/main`, `${second}:refs/heads/x`)

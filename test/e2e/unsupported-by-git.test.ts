@@ -36,7 +36,7 @@ const tryGit = (cwd: string, ...args: string[]): Promise<Ended> =>
 
 describe('push options', () => {
   for (const transport of ['http', 'ssh'] as const) {
-    test(`each is named on the client's terminal over ${transport}, and the push is done`, async () => {
+    test(`each is named on the client's terminal over ${transport}, and the push succeeds`, async () => {
       const options = ['-o', 'ci.skip', '-o', 'merge_request.title=Ä "quoted"', '-o', '']
       const { exitCode, stderr } = await tryGit(
         project.path,
@@ -56,7 +56,7 @@ describe('push options', () => {
       assert.match(refs.stdout, /^[0-9a-f]{40}/)
     })
 
-    test(`too many, and one that is too long, are refused over ${transport} and change nothing`, async () => {
+    test(`too many, and one that is too long, are rejected over ${transport} and change nothing`, async () => {
       const before = await tryGit('/', 'ls-remote', remotes.http)
       const many = Array.from({ length: 101 }, (_, number) => ['-o', `x${number}`]).flat()
       for (const [options, expected] of [
@@ -72,7 +72,7 @@ describe('push options', () => {
     })
   }
 
-  test('none can do anything to the terminal or fill it', async () => {
+  test('push options are escaped and shortened on the terminal', async () => {
     const option = `\u001b[31m\u0007\u009b\u202e${'long'.repeat(500)}`
     const push = ['push', '-o', option, remotes.http, 'HEAD:odd']
     const { exitCode, stderr } = await tryGit(project.path, ...push)
@@ -122,7 +122,7 @@ describe('Git LFS', () => {
     }).then(toAnswer)
   const basic = (token: string) => `Basic ${Buffer.from(`x:${token}`).toString('base64')}`
 
-  test('every request is answered with an error of its own kind, after the usual checks', async () => {
+  test('every request gets an LFS error, after the usual checks', async () => {
     const stranger = await service.client({ username: 'grace' })
     for (const [method, path] of requests) {
       const refused = async (name: string, authorization?: string) => {
@@ -143,9 +143,9 @@ describe('Git LFS', () => {
     }
   })
 
-  describe('with its real client', { skip: without('git-lfs') }, () => {
+  describe('with git-lfs', { skip: without('git-lfs') }, () => {
     for (const transport of ['http', 'ssh'] as const) {
-      test(`a push over ${transport} shows it on the terminal, and nothing is pushed`, async () => {
+      test(`a push over ${transport} shows the error on the terminal, and nothing is pushed`, async () => {
         await using lfs = await createProject()
         await using home = await temporaryFolder()
         const env = { GIT_SSH_COMMAND: user.command, HOME: home.path }
@@ -180,7 +180,7 @@ describe('Git LFS', () => {
     }
   })
 
-  test('its commands over SSH fail with the sentence, not as commands that are not there', async () => {
+  test('its commands over SSH fail with the message, not as unknown commands', async () => {
     for (const line of [
       'git-lfs-authenticate site.git upload',
       "git-lfs-authenticate '/gone.git' download 123",
@@ -227,7 +227,7 @@ describe('a SHA-256 repository', () => {
     })
   }
 
-  test('a client that sends its ids all the same is told by the server', async () => {
+  test('a client that sends SHA-256 ids gets the error from the server', async () => {
     const send = async (kind: 'git-upload-pack' | 'git-receive-pack', body: Buffer) => {
       const headers = gitHeaders(kind, client.token, body.length) as Record<string, string>
       const answer = await fetch(`${service.url}/repos/site.git/${kind}`, {

@@ -29,7 +29,7 @@ const sent: Record<string, number> = {
 
 describe('a server that is killed', { concurrency: 2 }, () => {
   for (const step of steps) {
-    test(`at ${step} delivers once it is back`, async () => {
+    test(`at ${step} delivers after its restart`, async () => {
       await using receiver = await startReceiver()
       await using commits = await createCommitPool(1)
       await using site = await startWebhookSite()
@@ -48,7 +48,7 @@ describe('a server that is killed', { concurrency: 2 }, () => {
   }
 })
 
-test(`what was acknowledged is delivered, whatever is killed (SVC_CRASH_SEED=${seed})`, async (t) => {
+test(`acknowledged pushes are delivered, whatever is killed (SVC_CRASH_SEED=${seed})`, async (t) => {
   const random = createRandom(seed)
   await using commits = await createCommitPool(rounds * pushesPerRound)
   await using good = await startReceiver()

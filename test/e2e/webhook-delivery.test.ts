@@ -12,7 +12,7 @@ import { startWebhookSite } from '../support/webhook-site.ts'
 const encryptionKey = Buffer.alloc(32, 7).toString('base64')
 const secret = `whsec_${Buffer.from('0123456789abcdef01234567').toString('base64')}`
 
-test('a push is delivered as the libraries of receivers expect it', async () => {
+test('a push is delivered as libraries for receivers expect it', async () => {
   await assertDelivered({})
 })
 
@@ -21,7 +21,7 @@ test('a push is delivered from PostgreSQL, too', { skip: without('postgres') }, 
   await assertDelivered({ SVC_DATABASE_URL: database.url }).finally(database.drop)
 })
 
-test('each ref of a push has a delivery, and each knows the one before', async () => {
+test('each ref of a push has a delivery with the number of the previous one', async () => {
   await using receiver = await startReceiver()
   await using commits = await createCommitPool(1)
   await using site = await startWebhookSite()
@@ -41,7 +41,7 @@ test('each ref of a push has a delivery, and each knows the one before', async (
   assert.equal(refs.size, 30)
 })
 
-test('a delivery that was taken is sent again when asked for, with the same id and bytes', async () => {
+test('a successful delivery can be retried, with the same id and bytes', async () => {
   await using receiver = await startReceiver()
   await using commits = await createCommitPool(1)
   await using site = await startWebhookSite()

@@ -29,7 +29,7 @@ function blocksOf(text: string, heading: string, language: string): string[] {
   return [...blocks].map(([, block = '']) => block)
 }
 
-test('the quick start does what it says, pasted after the settings of the tour', async () => {
+test('the quick start works when pasted after the settings of the tour', async () => {
   const [settings = ''] = blocksOf(await readFile(join(root, 'README.md'), 'utf8'), 'A tour', 'sh')
   const script = [settings, ...blocksOf(guide, 'Quick start', 'sh')]
     .join('')
@@ -45,7 +45,7 @@ test('the quick start does what it says, pasted after the settings of the tour',
 })
 
 for (const [index, name] of ['standardwebhooks', '@octokit/webhooks', 'node:crypto'].entries()) {
-  test(`the receiver with ${name} takes what is signed, and nothing else`, async () => {
+  test(`the receiver with ${name} accepts only signed deliveries`, async () => {
     const snippet = blocksOf(guide, 'Verifying', 'js')[index] ?? ''
     assert.ok(snippet.includes(`'${name}'`))
     await using folder = await temporaryFolder()

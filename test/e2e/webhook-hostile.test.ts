@@ -42,7 +42,7 @@ const told: Record<keyof typeof behaviours, string> = {
   breaksOff: '',
 }
 
-test('whatever receivers do, each delivery has an end that tells of it, and memory stays flat', async () => {
+test('whatever receivers do, each delivery ends with its reason, and memory stays flat', async () => {
   await using stack = new AsyncDisposableStack()
   const good = stack.use(await startReceiver())
   const inside = stack.use(await startReceiver())
@@ -93,7 +93,7 @@ test('whatever receivers do, each delivery has an end that tells of it, and memo
   assert.equal(inside.received.length, 0)
 })
 
-test('a certificate that is not in order is told of', { skip: without('openssl') }, async () => {
+test('an invalid certificate is reported', { skip: without('openssl') }, async () => {
   await using stack = new AsyncDisposableStack()
   const folder = stack.use(await temporaryFolder())
   const authority = await createAuthority(folder.path)
@@ -134,7 +134,7 @@ test('a certificate that is not in order is told of', { skip: without('openssl')
 })
 
 onEachDatabase((fresh) => {
-  test('thousands of deliveries to hosts that hang delay nobody else', async () => {
+  test('thousands of deliveries to hanging hosts do not delay others', async () => {
     await using stack = new AsyncDisposableStack()
     const database = stack.use(await fresh())
     const db = await database.open()
@@ -161,7 +161,7 @@ onEachDatabase((fresh) => {
     assert.ok(dead.every(({ connections }) => connections() <= 1))
   })
 
-  test('addresses of a host that hang delay no other one of the same host', async () => {
+  test('hanging URLs of a host do not delay others of the same host', async () => {
     await using stack = new AsyncDisposableStack()
     const database = stack.use(await fresh())
     const db = await database.open()
@@ -190,7 +190,7 @@ onEachDatabase((fresh) => {
     assert.equal(hanging, 2)
   })
 
-  test('receivers that were well and stop answering delay no other one of their repository', async () => {
+  test('receivers that stop responding do not delay others of their repository', async () => {
     await using stack = new AsyncDisposableStack()
     const database = stack.use(await fresh())
     const db = await database.open()
@@ -208,7 +208,7 @@ onEachDatabase((fresh) => {
     await good.untilReceived(260)
   })
 
-  test('a name that leads elsewhere the second time is judged anew, and not connected to', async () => {
+  test('a name that resolves differently the second time is checked again, and not connected to', async () => {
     await using stack = new AsyncDisposableStack()
     const database = stack.use(await fresh())
     const db = await database.open()

@@ -17,7 +17,7 @@ type KeysOf<T> = T extends unknown ? keyof T : never
 const zero = '0'.repeat(40)
 const idsOf = (commits: { id: string }[]) => commits.map(({ id }) => id)
 
-test('a push tells of its commits with their files, the oldest first', async () => {
+test('a push has its commits with their files, the oldest first', async () => {
   await using site = await startComposingSite()
   const { project, push } = site
   const first = await project.git('rev-parse', 'HEAD')
@@ -40,7 +40,7 @@ test('a push tells of its commits with their files, the oldest first', async () 
   assert.deepEqual([body.pusher.name, body.sender.login], ['admin', 'admin'])
 })
 
-test('every field that GitHub documents of a push is there, but for those of what there is none', async () => {
+test("every documented field of GitHub's push event is there, except unsupported ones", async () => {
   await using site = await startComposingSite()
   const [body] = await site.push(['main'])
   const fields = ['ref', 'before', 'after', 'created', 'deleted', 'forced', 'base_ref'] as const
@@ -62,7 +62,7 @@ test('every field that GitHub documents of a push is there, but for those of wha
   )
 })
 
-test('a receiver made for GitHub understands a push', async () => {
+test('a receiver for GitHub accepts a push', async () => {
   await using site = await startComposingSite()
   await site.push(['main'])
   const [event] = await site.events('push')
@@ -89,7 +89,7 @@ test('a deleted ref has no commits, and needs no git', async () => {
   assert.equal(site.countGits(), gits)
 })
 
-test('a new branch and a new tag say which branch they were made from', async () => {
+test('a new branch and a new tag have their base branch', async () => {
   await using site = await startComposingSite()
   const { project, push } = site
   await push(['main'])
@@ -108,7 +108,7 @@ test('a new branch and a new tag say which branch they were made from', async ()
   assert.deepEqual([branch.base_ref, idsOf(branch.commits)], [null, [next]])
 })
 
-test('forced is what the journal found out', async () => {
+test('forced is that of the journal', async () => {
   await using site = await startComposingSite()
   await site.push(['main'])
   const first = await site.project.git('rev-parse', 'HEAD')
@@ -119,7 +119,7 @@ test('forced is what the journal found out', async () => {
   }
 })
 
-test('deliveries of one event differ in what svc says, and share the work', async () => {
+test('deliveries of one event differ only in svc, and share the computation', async () => {
   await using site = await startComposingSite()
   await site.push(['main'])
   await site.project.commit('b')
@@ -154,7 +154,7 @@ test('deliveries of one event differ in what svc says, and share the work', asyn
   assert.equal(site.countGits(), gits)
 })
 
-test('many refs of one push with the same change are looked at once', async () => {
+test('many refs of one push with the same change are read once', async () => {
   await using site = await startComposingSite()
   await site.push(['main'])
   await site.project.commit('b')
@@ -166,7 +166,7 @@ test('many refs of one push with the same change are looked at once', async () =
   assert.equal(site.countGits(), gits + 2)
 })
 
-test('a body has at most 1 MiB; the newest commits stay', async () => {
+test('a body has at most 1 MiB, with the newest commits', async () => {
   await using site = await startComposingSite()
   const { project } = site
   await project.git('checkout', '--quiet', '--orphan', 'other')
@@ -182,7 +182,7 @@ test('a body has at most 1 MiB; the newest commits stay', async () => {
   assert.deepEqual(body.head_commit, body.commits.at(-1))
 })
 
-test('secrets are masked in what people wrote, and not in refs and ids', async () => {
+test('secrets are masked in texts of users, and not in refs and ids', async () => {
   await using site = await startComposingSite()
   const { project, service } = site
   // The first branch becomes the default one, which payloads name.
@@ -210,7 +210,7 @@ test('secrets are masked in what people wrote, and not in refs and ids', async (
   assert.ok(!JSON.stringify(others).includes('hunter22'))
 })
 
-test('nothing is told while nobody knows what to mask', async () => {
+test('nothing is sent while the secrets to mask cannot be opened', async () => {
   await using site = await startComposingSite()
   await site.service.admin.put('/repos/site/secrets/PASSWORD', { value: 'hunter22' })
   await site.service.db
@@ -223,7 +223,7 @@ test('nothing is told while nobody knows what to mask', async () => {
   assert.equal((await site.compose(event?.seq ?? 0)).body.commits.length, 1)
 })
 
-test('what is gone from the repository is left out of what is told', async () => {
+test('missing objects are omitted from the payload', async () => {
   await using site = await startComposingSite()
   await site.push(['main'])
   const after = 'f'.repeat(40)
@@ -245,7 +245,7 @@ test('what is gone from the repository is left out of what is told', async () =>
   assert.deepEqual([damaged.head_commit, damaged.truncated], [null, true])
 })
 
-test('there is nothing to tell of what is not kept, of another repository, or when it was deleted', async () => {
+test('there is no payload for pruned events, other repositories, or deleted ones', async () => {
   await using site = await startComposingSite()
   await site.push(['main'])
   const [event] = await site.events('push')
@@ -266,7 +266,7 @@ test('there is nothing to tell of what is not kept, of another repository, or wh
   assert.equal(await of(site.repositoryId, next), undefined)
 })
 
-test('a run is told of as it was at each event, whatever has become of it since', async () => {
+test('a run is described in its state at each event', async () => {
   await using site = await startComposingSite()
   const { admin } = site.service
   const commit = await pushFiles(admin, 'site', oneStep('true'), { message: 'Build it' })
@@ -320,7 +320,7 @@ test('a run is told of as it was at each event, whatever has become of it since'
   assert.deepEqual([workflow.path, svc.createdAt], [told.path, rows[0]?.createdAt])
 })
 
-test('every field of a run that has a meaning here is told in the shape of GitHub', async () => {
+test("every supported field of a run has GitHub's format", async () => {
   await using site = await startComposingSite()
   const { admin } = site.service
   await pushFiles(admin, 'site', oneStep('true'))
@@ -400,7 +400,7 @@ test('steps of a run that do not fit lose their output, and secrets are masked i
   assert.ok(!text.includes('hunter22'))
 })
 
-test('a ping tells of its webhook, and not of its secret', async () => {
+test('a ping describes its webhook without the secret', async () => {
   await using site = await startComposingSite()
   const { db } = site.service
   const row = {
@@ -426,7 +426,7 @@ test('a ping tells of its webhook, and not of its secret', async () => {
   assert.deepEqual([svc.event, svc.seq, svc.createdAt], ['ping', null, 1_234])
 })
 
-test('what a receiver gets is what was composed, push and run alike', async () => {
+test('receivers get the composed body, for pushes and runs', async () => {
   await using receiver = await startReceiver()
   await using service = await startInProcess()
   const { admin } = service
@@ -454,7 +454,7 @@ test('what a receiver gets is what was composed, push and run alike', async () =
   assert.equal(queued?.json.svc.previousSeq, push?.json.svc.seq)
 })
 
-test('every address in a payload leads somewhere', async () => {
+test('every URL in a payload exists', async () => {
   await using receiver = await startReceiver()
   await using service = await startInProcess()
   const { admin } = service

@@ -48,7 +48,7 @@ async function addHook(name: string): Promise<string> {
   return `/repos/${name}/webhooks/${made.body.id}`
 }
 
-test('what a webhook missed while it was disabled, or before it was made, is replayed from the log', async () => {
+test('events while a webhook was disabled, or before it was created, are replayed from the log', async () => {
   await push('site', 1)
   await untilPushed('site', 1)
   const at = await addHook('site')
@@ -93,7 +93,7 @@ test('what a webhook missed while it was disabled, or before it was made, is rep
   )
 })
 
-test('with onlyFailed nothing is sent again that was taken', async () => {
+test('with onlyFailed no successful delivery is repeated', async () => {
   await push('page', 1)
   await untilPushed('page', 1)
   const at = await addHook('page')
@@ -116,7 +116,7 @@ test('with onlyFailed nothing is sent again that was taken', async () => {
   )
 })
 
-test('a time that is none is refused', async () => {
+test('an invalid time is rejected', async () => {
   await push('plain', 1)
   const at = await addHook('plain')
   for (const body of [{}, { since: -1 }, { since: 1.5 }, { since: '1' }, { since: 0, after: -1 }]) {
@@ -125,7 +125,7 @@ test('a time that is none is refused', async () => {
   }
 })
 
-test('times in which nothing can have happened are refused, with what they take', async () => {
+test('impossible periods are rejected, with the accepted form', async () => {
   await push('times', 1)
   const at = await addHook('times')
   const now = Date.now()

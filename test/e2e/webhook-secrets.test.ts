@@ -60,7 +60,7 @@ function signersOf({ headers, body }: Received, secrets: string[]) {
   }
 }
 
-test('a delivery is signed with the new secret and, for as long as it is said, with the one before', async () => {
+test('a delivery is signed with the new secret and, for a given time, with the previous one', async () => {
   await using site = await createSite()
   await using service = await site.serve(old)
   await using receiver = await startReceiver()
@@ -86,7 +86,7 @@ test('a delivery is signed with the new secret and, for as long as it is said, w
   assert.ok(!names.includes('x-hub-signature-256') && !names.includes('webhook-signature'))
 })
 
-test('a signing secret is nowhere in plain: not in an answer, the log, an event, or any byte of the data directory', async () => {
+test('a signing secret appears nowhere in plain text: in no response, log, event, or file of the data directory', async () => {
   const mark = 'hush-7c21e0'
   await using site = await createSite()
   await using service = await site.serve(old)
@@ -119,7 +119,7 @@ test('a signing secret is nowhere in plain: not in an answer, the log, an event,
   }
 })
 
-test('without a key no webhook gets a secret, and none that had one is sent to unsigned', async () => {
+test('without a key no webhook gets a secret, and signed ones get nothing unsigned', async () => {
   await using site = await createSite()
   await using receiver = await startReceiver()
   let at: string
@@ -173,15 +173,15 @@ describe('a rotation of the encryption key', () => {
     assert.deepEqual(signersOf(received, ['first', 'second']).standard, ['second', 'first'])
   }
 
-  test('covers signing secrets, and is safe when it is killed', () => rotate({}))
+  test('includes signing secrets, and survives a kill', () => rotate({}))
 
-  test('does so on PostgreSQL', { skip: without('postgres') }, async () => {
+  test('on PostgreSQL, too', { skip: without('postgres') }, async () => {
     const database = await createPostgresDatabase()
     await rotate({ SVC_DATABASE_URL: database.url }).finally(() => database.drop())
   })
 })
 
-test('a signing secret whose key is lost is given up only when that is asked for, and its webhook is disabled', async () => {
+test('a signing secret without a key is deleted only on request, and its webhook disabled', async () => {
   await using site = await createSite()
   await using receiver = await startReceiver()
   let at: string

@@ -25,7 +25,7 @@ async function add(body: object = {}, client = owner) {
   return { ...made.body, at: `/repos/site/webhooks/${made.body.id}` }
 }
 
-test('a webhook is made, listed, changed and deleted, and its secret is never told', async () => {
+test('a webhook is created, listed, changed and deleted, and its secret is never returned', async () => {
   const made = await owner.post('/repos/site/webhooks', { url, events: ['push'], secret: 'hush' })
   const { id, createdAt } = made.body
   assert.equal(made.status, 201)
@@ -65,7 +65,7 @@ test('a webhook is made, listed, changed and deleted, and its secret is never to
   assert.deepEqual((await owner.get('/repos/site/webhooks')).body, [])
 })
 
-test('a list comes in pages, oldest first', async () => {
+test('the list is paginated, oldest first', async () => {
   const ids = []
   for (let count = 0; count < 3; count++) ids.push((await add()).id)
   const first = await owner.get('/repos/site/webhooks?limit=2')
@@ -76,7 +76,7 @@ test('a list comes in pages, oldest first', async () => {
   for (const id of ids) await owner.delete(`/repos/site/webhooks/${id}`)
 })
 
-test('fields that are not accepted are named, with what they take', async () => {
+test('invalid fields are named, with the accepted form', async () => {
   const refused: [object, string, RegExp][] = [
     [{ url: 'hooks.example' }, '/url', /absolute http or https/],
     [{ url: 'http://me:hush@127.0.0.1/' }, '/url', /use a `secret`/],
@@ -121,7 +121,7 @@ test('fields that are not accepted are named, with what they take', async () => 
   await owner.delete(made.at)
 })
 
-test('an address that the server may not connect to is refused, and nothing is kept', async () => {
+test('a forbidden address is rejected, and nothing is stored', async () => {
   const [there] = [await add()]
   for (const host of ['169.254.169.254', '10.0.0.1', '[fd00::1]']) {
     for (const answer of [
@@ -137,7 +137,7 @@ test('an address that the server may not connect to is refused, and nothing is k
   await owner.delete(there.at)
 })
 
-test('only the owner and admins may, each with the permission; to others it is not there', async () => {
+test('webhooks need ownership or admin, and the permission', async () => {
   await owner.post('/repos', { name: 'other' })
   const { at, id } = await add()
   const { body: ping } = await owner.post(`${at}/ping`)
@@ -182,7 +182,7 @@ test('only the owner and admins may, each with the permission; to others it is n
   for (const { at: path } of [{ at }, second]) await owner.delete(path)
 })
 
-test('a ping is delivered; its delivery tells what was sent and answered, and can be sent again', async () => {
+test('a ping is delivered; its delivery has the request and response, and can be retried', async () => {
   await using receiver = await startReceiver((_, response) =>
     response.writeHead(201, { 'x-mark': 'here' }).end('thank you'),
   )
@@ -234,7 +234,7 @@ test('a ping is delivered; its delivery tells what was sent and answered, and ca
   await owner.delete(at)
 })
 
-test('deliveries come in pages of 100, newest first', async () => {
+test('deliveries are in pages of 100, newest first', async () => {
   const { at } = await add()
   const ids: string[] = []
   for (let count = 0; count < 105; count++) ids.unshift((await owner.post(`${at}/ping`)).body.id)
@@ -247,7 +247,7 @@ test('deliveries come in pages of 100, newest first', async () => {
   await owner.delete(at)
 })
 
-test('with its repository goes all that a webhook had', async () => {
+test('all data of a webhook is deleted with its repository', async () => {
   await owner.post('/repos', { name: 'doomed' })
   const { body } = await owner.post('/repos/doomed/webhooks', {
     url,

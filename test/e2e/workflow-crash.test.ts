@@ -27,54 +27,46 @@ const rounds = toRounds(3)
 const passing = 'echo begun; (setsid sleep 4716001 &); sleep 2; echo done'
 const endless = 'echo begun; (trap "" TERM HUP; setsid sleep 4716002 &); sleep 4716002'
 
-test(
-  'a server that is killed in mid-step queues the run again, which completes',
-  options,
-  async () => {
-    await using site = await startSite(passing)
-    const id = await begin(site, 'site', 'begun')
-    await site.service().end('SIGKILL')
-    await untilEnded(site)
-    await site.startAgain()
-    const run = await endOf(site.admin(), 'site', id)
-    assert.deepEqual([run.conclusion, run.attempt, run.fault], ['success', 1, null])
-    const log = await logOf(site.admin(), 'site', id)
-    assert.match(
-      log,
-      /^begun\nThe runner local-\w+ was lost\. The run is queued again\.\n[\s\S]*^begun\ndone\n/m,
-    )
-    assert.equal(run.result.steps[0].output, 'begun\ndone\n')
-    await assertRecovered(site)
-  },
-)
+test('a run of a server killed during a step is queued again, and completes', options, async () => {
+  await using site = await startSite(passing)
+  const id = await begin(site, 'site', 'begun')
+  await site.service().end('SIGKILL')
+  await untilEnded(site)
+  await site.startAgain()
+  const run = await endOf(site.admin(), 'site', id)
+  assert.deepEqual([run.conclusion, run.attempt, run.fault], ['success', 1, null])
+  const log = await logOf(site.admin(), 'site', id)
+  assert.match(
+    log,
+    /^begun\nThe runner local-\w+ was lost\. The run is queued again\.\n[\s\S]*^begun\ndone\n/m,
+  )
+  assert.equal(run.result.steps[0].output, 'begun\ndone\n')
+  await assertRecovered(site)
+})
+
+test('a run of a server killed twice during a step fails for that reason', options, async () => {
+  await using site = await startSite(endless)
+  const id = await begin(site, 'site', 'begun')
+  await site.service().end('SIGKILL')
+  await site.startAgain()
+  await untilWritten(site, 'site', id, 'queued again')
+  await untilWritten(site, 'site', id, 'queued again.\nSandbox')
+  await untilStepRuns(site, id)
+  await site.service().end('SIGKILL')
+  await untilEnded(site)
+  await site.startAgain()
+  const run = await endOf(site.admin(), 'site', id)
+  assert.equal(run.conclusion, 'failure')
+  assert.match(run.fault, /^The runner local-\w+ was lost\. This was the second time\.$/)
+  assert.deepEqual(
+    run.result.steps.map(({ conclusion }: { conclusion: string }) => conclusion),
+    ['cancelled'],
+  )
+  await assertRecovered(site)
+})
 
 test(
-  'a server that is killed twice in mid-step has the run fail for that reason',
-  options,
-  async () => {
-    await using site = await startSite(endless)
-    const id = await begin(site, 'site', 'begun')
-    await site.service().end('SIGKILL')
-    await site.startAgain()
-    await untilWritten(site, 'site', id, 'queued again')
-    await untilWritten(site, 'site', id, 'queued again.\nSandbox')
-    await untilStepRuns(site, id)
-    await site.service().end('SIGKILL')
-    await untilEnded(site)
-    await site.startAgain()
-    const run = await endOf(site.admin(), 'site', id)
-    assert.equal(run.conclusion, 'failure')
-    assert.match(run.fault, /^The runner local-\w+ was lost\. This was the second time\.$/)
-    assert.deepEqual(
-      run.result.steps.map(({ conclusion }: { conclusion: string }) => conclusion),
-      ['cancelled'],
-    )
-    await assertRecovered(site)
-  },
-)
-
-test(
-  'a runner that is killed in mid-step has the run queued again, and then fail',
+  'a run of a runner killed during a step is queued again, and then fails',
   options,
   async () => {
     await using site = await startSite(endless)
@@ -91,21 +83,17 @@ test(
   },
 )
 
-test(
-  'a runner that is killed in mid-step has the run completed by the next one',
-  options,
-  async () => {
-    await using site = await startSite(passing)
-    const id = await begin(site, 'site', 'begun')
-    signal(site.runnerPid() ?? 0, 'SIGKILL')
-    const run = await endOf(site.admin(), 'site', id)
-    assert.deepEqual([run.conclusion, run.result.steps[0].output], ['success', 'begun\ndone\n'])
-    await assertRecovered(site)
-  },
-)
+test('a run of a runner killed during a step is completed by the next one', options, async () => {
+  await using site = await startSite(passing)
+  const id = await begin(site, 'site', 'begun')
+  signal(site.runnerPid() ?? 0, 'SIGKILL')
+  const run = await endOf(site.admin(), 'site', id)
+  assert.deepEqual([run.conclusion, run.result.steps[0].output], ['success', 'begun\ndone\n'])
+  await assertRecovered(site)
+})
 
 test(
-  'a server that is stopped in mid-step hands the run back, which is no loss',
+  'a server stopped during a step releases the run, which does not count as a loss',
   options,
   async () => {
     await using site = await startSite(passing)
@@ -124,7 +112,7 @@ test(
 )
 
 test(
-  'a second signal ends the server and all steps at once; the run goes on with the next',
+  'a second signal ends the server and all steps at once; the next one continues the run',
   options,
   async () => {
     await using site = await startSite(passing)
@@ -142,7 +130,7 @@ test(
   },
 )
 
-test('with a repository its runs are gone, their processes before', options, async () => {
+test('deleting a repository ends its runs first', options, async () => {
   await using site = await startSite(`trap "" TERM; ${endless}`)
   await begin(site, 'site', 'begun')
   assert.equal((await site.admin().delete('/repos/site')).status, 204)
@@ -155,7 +143,7 @@ test('with a repository its runs are gone, their processes before', options, asy
   await assertRecovered(site)
 })
 
-test('a repository is deleted though the runner does not answer', options, async () => {
+test('a repository is deleted even if the runner does not respond', options, async () => {
   await using site = await startSite(endless)
   await begin(site, 'site', 'begun')
   const runner = site.runnerPid() ?? 0
@@ -166,31 +154,27 @@ test('a repository is deleted though the runner does not answer', options, async
   await assertRecovered(site)
 })
 
-test(
-  'a run that is cancelled in mid-step ends, but for what asks to run then',
-  options,
-  async () => {
-    await using site = await startHostileSite()
-    const text = `steps: [{ name: Endless, run: '${endless.replaceAll("'", "''")}' }, { if: cancelled(), run: echo last words }, { run: echo never }]`
-    await pushFiles(site.admin(), 'site', { '.svc/workflows/ci.yml': text })
-    const id = await begin(site, 'site', 'begun')
-    assert.equal((await site.admin().post(`/repos/site/workflows/${id}/cancel`)).status, 202)
-    const run = await endOf(site.admin(), 'site', id)
-    assert.deepEqual([run.conclusion, run.fault], ['cancelled', 'Cancelled by admin.'])
-    const told = run.result.steps.map(({ conclusion, output }: Record<string, string>) => [
-      conclusion,
-      output,
-    ])
-    assert.deepEqual(told, [
-      ['cancelled', 'begun\n'],
-      ['success', 'last words\n'],
-      ['skipped', ''],
-    ])
-    await assertRecovered(site)
-  },
-)
+test('a run that is cancelled during a step ends, except for always() steps', options, async () => {
+  await using site = await startHostileSite()
+  const text = `steps: [{ name: Endless, run: '${endless.replaceAll("'", "''")}' }, { if: cancelled(), run: echo last words }, { run: echo never }]`
+  await pushFiles(site.admin(), 'site', { '.svc/workflows/ci.yml': text })
+  const id = await begin(site, 'site', 'begun')
+  assert.equal((await site.admin().post(`/repos/site/workflows/${id}/cancel`)).status, 202)
+  const run = await endOf(site.admin(), 'site', id)
+  assert.deepEqual([run.conclusion, run.fault], ['cancelled', 'Cancelled by admin.'])
+  const told = run.result.steps.map(({ conclusion, output }: Record<string, string>) => [
+    conclusion,
+    output,
+  ])
+  assert.deepEqual(told, [
+    ['cancelled', 'begun\n'],
+    ['success', 'last words\n'],
+    ['skipped', ''],
+  ])
+  await assertRecovered(site)
+})
 
-test('a run outlives the token of whoever started it', options, async () => {
+test('a run outlives the token that started it', options, async () => {
   await using site = await startSite(passing)
   const { body } = await site.admin().post('/tokens', {
     name: 'brief',
@@ -205,7 +189,7 @@ test('a run outlives the token of whoever started it', options, async () => {
   assert.deepEqual([run.conclusion, run.actor], ['success', 'brief'])
 })
 
-test(`runs come to their end whoever is killed, and when (SVC_CRASH_SEED=${seed})`, {
+test(`runs complete whatever is killed at any time (SVC_CRASH_SEED=${seed})`, {
   ...options,
   timeout: 60_000 + rounds * 20_000,
 }, async (t) => {

@@ -37,7 +37,7 @@ describe('a server that is killed', { ...options, concurrency: 2 }, () => {
   for (const step of steps) {
     const { own, elsewhere } = told[step] ?? {}
     assert.ok(own, `nobody knows what is told of ${step}`)
-    test(`at ${step} has the run come to its end once it is back`, async () => {
+    test(`at ${step} completes the run after its restart`, async () => {
       await using site = await prepare()
       await dieAt(site, step)
       await site.startAgain()
@@ -45,7 +45,7 @@ describe('a server that is killed', { ...options, concurrency: 2 }, () => {
       await assertRecovered(site)
     })
     if (!elsewhere) continue
-    test(`at ${step} has a runner elsewhere go on with the run`, async () => {
+    test(`at ${step} does not interrupt a runner on another machine`, async () => {
       await using site = await prepare({ SVC_RUNNER: 'off' })
       const { body } = await site.admin().post('/tokens', { name: 'r', permissions: ['runner'] })
       const { url } = site.service()

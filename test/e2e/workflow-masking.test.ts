@@ -58,7 +58,7 @@ jobs:
         run: echo never
 `
 
-test('a secret is nowhere to be found that a run has printed in many forms', options, async () => {
+test('a secret that a run prints in many forms appears nowhere', options, async () => {
   await using site = await startHostileSite({ SVC_LOG_LEVEL: 'debug' })
   const admin = site.admin()
   await pushFiles(admin, 'site', { '.svc/workflows/ci.yml': text })

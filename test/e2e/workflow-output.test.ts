@@ -9,34 +9,30 @@ import { smallDisk, withoutMounts } from '../support/small-disk.ts'
 const options = { skip: without('bubblewrap'), timeout: 600_000 }
 const mib = 1024 * 1024
 
-test(
-  'of output without end the head and the tail are kept, in bounded memory',
-  options,
-  async () => {
-    await using site = await startHostileSite({ SVC_STEP_OUTPUT_MAX: '64KiB' })
-    // The runner has its memory from then on.
-    await assertRecovered(site)
-    await assertFrugal(
-      site.service(),
-      async () => {
-        const lines = 'yes "another line of very many" | head -c 500000000'
-        const { step, log } = await site.attack(
-          'site',
-          `steps: [{ run: 'echo head; ${lines}; echo; echo tail; exit 4' }]`,
-        )
-        assert.deepEqual([step.conclusion, step.exitCode], ['failure', 4])
-        assert.match(step.output, /^head\nanother line/)
-        assert.match(step.output, /\n… \d{9} bytes omitted …\nanother line/)
-        assert.match(step.output, /\ntail\n$/)
-        assert.ok(Buffer.byteLength(log) < 70_000)
-      },
-      96 * mib,
-    )
-    await assertRecovered(site)
-  },
-)
+test('the head and the tail of endless output are kept, in bounded memory', options, async () => {
+  await using site = await startHostileSite({ SVC_STEP_OUTPUT_MAX: '64KiB' })
+  // The runner has its memory from then on.
+  await assertRecovered(site)
+  await assertFrugal(
+    site.service(),
+    async () => {
+      const lines = 'yes "another line of very many" | head -c 500000000'
+      const { step, log } = await site.attack(
+        'site',
+        `steps: [{ run: 'echo head; ${lines}; echo; echo tail; exit 4' }]`,
+      )
+      assert.deepEqual([step.conclusion, step.exitCode], ['failure', 4])
+      assert.match(step.output, /^head\nanother line/)
+      assert.match(step.output, /\n… \d{9} bytes omitted …\nanother line/)
+      assert.match(step.output, /\ntail\n$/)
+      assert.ok(Buffer.byteLength(log) < 70_000)
+    },
+    96 * mib,
+  )
+  await assertRecovered(site)
+})
 
-test('a line without end is kept in part, in bounded memory', options, async () => {
+test('an endless line is kept in part, in bounded memory', options, async () => {
   await using site = await startHostileSite({ SVC_STEP_OUTPUT_MAX: '64KiB' })
   await assertRecovered(site)
   await assertFrugal(
@@ -55,7 +51,7 @@ test('a line without end is kept in part, in bounded memory', options, async () 
   await assertRecovered(site)
 })
 
-test('a step has no longer than the setting lets it, whatever it asks for', options, async () => {
+test('a step is limited by the setting, whatever its own timeout', options, async () => {
   await using site = await startHostileSite({ SVC_STEP_SECONDS: '1' })
   const { run, step } = await site.attack(
     'site',
@@ -71,7 +67,7 @@ test('a step has no longer than the setting lets it, whatever it asks for', opti
   await assertRecovered(site)
 })
 
-test('a run has no longer than the setting lets it', options, async () => {
+test('a run is limited by the setting', options, async () => {
   await using site = await startHostileSite({ SVC_RUN_SECONDS: '1' })
   const { run, step } = await site.attack('site', 'steps: [{ run: sleep 4715007 }]')
   assert.deepEqual(
@@ -84,7 +80,7 @@ test('a run has no longer than the setting lets it', options, async () => {
 
 const skip = options.skip || (await withoutMounts())
 
-test('a step that fills the disk is ended, and the truth of it is kept', {
+test('a step that fills the disk is ended, with the reason recorded', {
   ...options,
   skip,
 }, async () => {
@@ -112,7 +108,7 @@ const fast = {
 }
 
 for (const [what, script] of Object.entries(fast)) {
-  test(`a step that fills the disk before anybody looks, and ${what}, is told of as it was`, {
+  test(`a step that fills the disk quickly, and ${what}, is reported correctly`, {
     ...options,
     skip,
   }, async () => {

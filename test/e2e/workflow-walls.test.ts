@@ -52,7 +52,7 @@ test(
   },
 )
 
-test('a step writes nowhere but in its own folders', options, async () => {
+test('a step writes only in its own folders', options, async () => {
   const places = ['/usr/x', '/etc/x', '/bin/x', '/x', '/dev/x', '/home/x', `${site.dataDir}/x`]
   const script = [
     ...places.map((path) => `(echo x >${path}) 2>/dev/null && echo wrote ${path}`),
@@ -66,7 +66,7 @@ test('a step writes nowhere but in its own folders', options, async () => {
   await assertRecovered(site)
 })
 
-test('a step without network reaches the server by no address', options, async () => {
+test('a step without network cannot reach the server by any address', options, async () => {
   const ports = [new URL(site.service().url).port, site.service().sshPort]
   const script = ports.flatMap((port) =>
     ['127.0.0.1', 'localhost', '0.0.0.0', '169.254.169.254'].map(
@@ -114,9 +114,9 @@ const files: Record<string, { script: string; fault: RegExp }> = {
   },
 }
 
-describe('a step that makes of its files', options, () => {
+describe('a step that replaces its files by', options, () => {
   for (const [what, { script, fault }] of Object.entries(files)) {
-    test(`${what} fails with that, and is read no further`, async () => {
+    test(`${what} fails with the reason, and is not read`, async () => {
       const key = `KEY=${join(site.dataDir, 'encryption.key')}`
       const { run, step, log } = await site.attack('filer', workflow([key, script]))
       assert.deepEqual([step.conclusion, step.exitCode], ['failure', 0], log)
@@ -128,32 +128,28 @@ describe('a step that makes of its files', options, () => {
   }
 })
 
-test(
-  'what a step puts in the place of files of the next one is not followed',
-  options,
-  async () => {
-    const first = [
-      'echo untouched >target',
-      'for name in script.sh env output path state summary; do ln -s /workspace/target /svc/1-$name; done',
-      'for name in script.sh env output path state summary; do mkdir /svc/2-$name; done',
-    ]
-    const text = [
-      'steps:',
-      ...stepOf(first),
-      ...stepOf(['cat target; echo of=second >>"$GITHUB_ENV"; cat target']),
-      ...stepOf(['echo never']),
-    ]
-    const { run, log } = await site.attack('layer', text.join('\n'))
-    const [, second, third] = run.result.steps
-    assert.deepEqual([second.conclusion, second.output], ['success', 'untouched\nuntouched\n'], log)
-    assert.deepEqual([third.conclusion, third.exitCode], ['failure', null], log)
-    assert.equal(third.output, '')
-    assert.match(third.fault, /directory.* '?2-script\.sh'?$/)
-    // In the words of the system, without the runner's own folders.
-    assert.ok(!third.fault.includes(site.dataDir))
-    await assertRecovered(site)
-  },
-)
+test('links in place of files of the next step are not followed', options, async () => {
+  const first = [
+    'echo untouched >target',
+    'for name in script.sh env output path state summary; do ln -s /workspace/target /svc/1-$name; done',
+    'for name in script.sh env output path state summary; do mkdir /svc/2-$name; done',
+  ]
+  const text = [
+    'steps:',
+    ...stepOf(first),
+    ...stepOf(['cat target; echo of=second >>"$GITHUB_ENV"; cat target']),
+    ...stepOf(['echo never']),
+  ]
+  const { run, log } = await site.attack('layer', text.join('\n'))
+  const [, second, third] = run.result.steps
+  assert.deepEqual([second.conclusion, second.output], ['success', 'untouched\nuntouched\n'], log)
+  assert.deepEqual([third.conclusion, third.exitCode], ['failure', null], log)
+  assert.equal(third.output, '')
+  assert.match(third.fault, /directory.* '?2-script\.sh'?$/)
+  // In the words of the system, without the runner's own folders.
+  assert.ok(!third.fault.includes(site.dataDir))
+  await assertRecovered(site)
+})
 
 const isFinding = (line: string) =>
   line !== '' && !/^seen: .*(No such file|cannot access)/.test(line)

@@ -34,7 +34,7 @@ test('a database that does not belong to the data directory stops the start, and
   assert.match(await project.git('ls-remote', again.admin.remote('site')), /refs\/heads\/main/)
 })
 
-test('a repository that an old database does not know is set aside, not deleted', async () => {
+test('a repository that is missing in an old database is quarantined, not deleted', async () => {
   await using folder = await temporaryFolder()
   await using project = await createProject()
   const dataDir = join(folder.path, 'data')
