@@ -63,7 +63,7 @@ export async function runProcess(
     const exit = await Promise.race([started.exited, failed.promise])
     // What comes now comes too late to be the reason.
     stopping[Symbol.dispose]()
-    await started.endAll()
+    await stopping.endAll()
     output.finish()
     // However it ended; whoever takes the output may be waiting for space on this very disk.
     const full = await diskMet(disk, limits)
@@ -82,7 +82,7 @@ export async function runProcess(
     signal.removeEventListener('abort', onAbort)
     hurry.removeEventListener('abort', onAbort)
     over.abort()
-    await started.endAll()
+    await stopping.endAll()
     output.finish()
     await Promise.allSettled([reading, watching])
   }
@@ -98,6 +98,7 @@ function toDetail(complaint: string): string {
 /** Asks a command to end, and ends it; the first reason is the one that counts. */
 function stopper(started: RunningProcess) {
   const gone = new AbortController()
+  let killing: Promise<void> | undefined
   const stopping = {
     reason: undefined as Reason | undefined,
     detail: '',
@@ -107,9 +108,16 @@ function stopper(started: RunningProcess) {
       const isAsked = graceMs > 0 && askToEnd(started)
       // A failure to end it is told by the end that the command's life waits for.
       void sleep(isAsked ? graceMs : 0, undefined, { signal: gone.signal }).then(
-        () => started.endAll().catch(() => {}),
+        () => stopping.endAll().catch(() => {}),
         () => {},
       )
+    },
+    /** Concurrent calls share one kill, because a second one could still hit the processes of the next step. */
+    endAll(): Promise<void> {
+      killing ??= started.endAll().finally(() => {
+        killing = undefined
+      })
+      return killing
     },
     [Symbol.dispose]() {
       gone.abort()
