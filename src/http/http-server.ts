@@ -6,9 +6,8 @@ import {
   type ServerResponse,
 } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { Readable } from 'node:stream'
 import fastify, { type FastifyReply, type FastifyRequest } from 'fastify'
-import type { Access, AccessWatch } from '../access/access-watch.ts'
+import type { AccessWatch } from '../access/access-watch.ts'
 import type { Principal } from '../access/principal.ts'
 import type { Clock } from '../base/clock.ts'
 import { newId } from '../base/ids.ts'
@@ -25,12 +24,11 @@ import {
   createOpenRequests,
   discardArrived,
   discardRest,
-  expectsContinue,
   isUnread,
   mustClose,
 } from './connections.ts'
 import { commonHeaders } from './headers.ts'
-import { assertDeclared, readJsonBody } from './json-body.ts'
+import { createJsonRoutes } from './json-routes.ts'
 import { methodProblem, methodsAt } from './methods.ts'
 import { inSequence } from './pipelining.ts'
 import {
@@ -40,11 +38,10 @@ import {
   toProblemDocument,
 } from './problem-response.ts'
 import { type CompletedRequest, createRequestLog } from './request-log.ts'
-import { type JsonRoute, jsonContentType, type PublicRoute, type Route } from './route.ts'
+import type { JsonRoute, PublicRoute, Route } from './route.ts'
 import { patternOf, precedes } from './route-pattern.ts'
 import { createStreams } from './streams.ts'
-import { assertParameters, checkBody, checkQuery } from './validation.ts'
-import { ResponseWatch } from './watch-response.ts'
+import { assertParameters, queryOf } from './validation.ts'
 
 type Options = {
   settings: Settings
@@ -62,8 +59,6 @@ type Options = {
   log: Log
 }
 
-// A DELETE frees space, so it needs none.
-const writing = new Set(['POST', 'PUT', 'PATCH'])
 const headersTimeoutMs = 15_000
 const keepAliveMs = 65_000
 const checkEveryMs = 5000
@@ -73,16 +68,20 @@ const pathMaxLength = headersMaxBytes
 export function createHttpServer(options: Options) {
   const { settings, routes, authenticate, accessWatch, requireSpace, clock } = options
   const admit = createAdmission({ settings, authenticate, clock })
-  const bodyLimits = {
-    maxBytes: settings.jsonBodyMaxBytes,
-    timeoutMs: settings.bodySeconds * 1000,
-  }
   const openRequests = createOpenRequests()
   const stopping = new AbortController()
   const requestLog = createRequestLog(options)
   const connectionErrors = createConnectionErrors(routes)
   const clientAddress = createClientAddress(settings.trustedProxies)
   const callers = new WeakMap<IncomingMessage, Caller>()
+  const serveJson = createJsonRoutes({
+    settings,
+    admit,
+    openRequests,
+    accessWatch,
+    requireSpace,
+    stopping: stopping.signal,
+  })
   const serveStream = createStreams({
     routes,
     admit,
@@ -158,63 +157,9 @@ export function createHttpServer(options: Options) {
       const path = request.url.split('?', 1)[0] ?? ''
       if (before.some((pattern) => pattern.test(path))) return respondToUnknown(request, reply)
       return route.kind === 'json'
-        ? serveJson(route, request, reply)
+        ? serveJson(route, { request, reply, caller: callerOf(request) })
         : servePublic(route, request, reply)
     }
-  }
-
-  async function serveJson(route: JsonRoute, request: FastifyRequest, reply: FastifyReply) {
-    const { permission, find } = route
-    const params = paramsOf(route, request)
-    const admitted = await admit(request.raw, callerOf(request), {
-      scheme: 'bearer',
-      permission: () => permission,
-      find,
-      params,
-      isRateLimited: true,
-    })
-    const { principal, found } = admitted
-    // The results of runs are accepted even when the disk is nearly full.
-    if (writing.has(route.method) && permission !== 'run') await requireSpace()
-    const query = checkQuery(route.query, queryOf(request))
-    const body = checkBody(route.body, await readBody(request, reply))
-    reply.status(route.status).type(route.produces)
-    let created: AbortController | undefined
-    const abortController = () => {
-      created ??= openRequests.controllerOf(reply.raw)
-      return created
-    }
-    // `find` of a long-lived route returns a repository or nothing.
-    const repository = found as { id: string } | undefined
-    const watch = route.isLongLived
-      ? new ResponseWatch(reply.raw, {
-          accessWatch,
-          access: { principal, permission: admitted.permission, repository },
-          abortController: abortController(),
-        })
-      : undefined
-    const context = {
-      principal,
-      params,
-      query,
-      body,
-      found,
-      url: request.url,
-      header: (name: string) => request.headers[name]?.toString(),
-      setHeader: (name: string, value: string) => void reply.header(name, value),
-      setStatus: (status: number) => void reply.status(status),
-      setType: (type: string) => void reply.type(type),
-      clientSignal: () => abortController().signal,
-      waitSignal: () => {
-        assertLongLived(route)
-        return AbortSignal.any([stopping.signal, abortController().signal])
-      },
-      requireAccess: (access: Access) => void watch?.access.push(access),
-    } satisfies Parameters<JsonRoute['handle']>[0]
-    const handled = route.handle(context)
-    const result = await (watch ? watch.guard(handled) : handled)
-    if (result instanceof Readable) assertLongLived(route)
-    return sendResult(route, { request, reply, result })
   }
 
   function callerOf({ raw }: FastifyRequest): Caller {
@@ -223,14 +168,6 @@ export function createHttpServer(options: Options) {
     const caller = { address: clientAddress(raw), principal: undefined }
     callers.set(raw, caller)
     return caller
-  }
-
-  async function readBody(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
-    // Before `100 Continue`, so that a body that is too large is never sent.
-    assertDeclared(request.raw, bodyLimits)
-    if (request.method === 'GET' || request.method === 'HEAD') return undefined
-    if (expectsContinue(request.raw)) reply.raw.writeContinue()
-    return readJsonBody(request.raw, bodyLimits)
   }
 
   async function servePublic(route: PublicRoute, request: FastifyRequest, reply: FastifyReply) {
@@ -309,44 +246,13 @@ function toServer(listener: RequestListener): Server {
   return server.on('checkContinue', handle).on('checkExpectation', handle)
 }
 
-function sendResult(
-  route: JsonRoute,
-  { request, reply, result }: { request: FastifyRequest; reply: FastifyReply; result: unknown },
-) {
-  if (route.reply === undefined || reply.statusCode === 204)
-    return reply.removeHeader('content-type').send()
-  if (result instanceof Readable && request.method === 'HEAD') {
-    // The stream would not be read, and may be endless.
-    result.destroy()
-    return reply.send()
-  }
-  const isJson = route.produces === jsonContentType && !(result instanceof Readable)
-  return reply.send(isJson ? `${JSON.stringify(result)}\n` : result)
-}
-
-function assertLongLived({ method, path, isLongLived }: JsonRoute): void {
-  if (!isLongLived) throw new Error(`${method} ${path} is not declared as long-lived`)
-}
-
 function routeOf(request: FastifyRequest): Route | undefined {
   // Unset for unknown addresses.
   return (request.routeOptions.config as { route?: Route } | undefined)?.route
 }
 
-function queryOf(request: FastifyRequest): URLSearchParams {
-  const start = request.url.indexOf('?')
-  return new URLSearchParams(start === -1 ? '' : request.url.slice(start + 1))
-}
-
 function toFastifyPath(path: string): string {
   return path.replace(/:\w+\*$/, '*')
-}
-
-function paramsOf(route: Route, request: FastifyRequest): Record<string, string> {
-  // The router sets each parameter to a string.
-  const { '*': rest, ...params } = request.params as Record<string, string>
-  const [, name] = /:(\w+)\*$/.exec(route.path) ?? []
-  return name === undefined ? params : { ...params, [name]: rest ?? '' }
 }
 
 function fromFastify(error: unknown): unknown {

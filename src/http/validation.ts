@@ -171,3 +171,9 @@ function list(schema: { properties?: unknown } | undefined): string {
 function escapePointer(key: string): string {
   return key.replaceAll('~', '~0').replaceAll('/', '~1').slice(0, 200)
 }
+
+/** The query of a request. */
+export function queryOf({ url }: { url: string }): URLSearchParams {
+  const start = url.indexOf('?')
+  return new URLSearchParams(start === -1 ? '' : url.slice(start + 1))
+}

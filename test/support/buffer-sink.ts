@@ -1,11 +1,12 @@
 import { Writable } from 'node:stream'
+import { finished } from 'node:stream/promises'
 import type { ResponseSink } from '../../src/git/protocol/pipe-process.ts'
 import type { createRandom } from './random.ts'
 
 /** Collects a response; with `random`, at an uneven speed. */
 export function createBufferSink(
   random?: ReturnType<typeof createRandom>,
-): ResponseSink & { bytes: () => Buffer } {
+): ResponseSink & { bytes: () => Promise<Buffer> } {
   const pieces: Buffer[] = []
   const output = new Writable({
     write(bytes: Buffer, _encoding, done) {
@@ -20,6 +21,9 @@ export function createBufferSink(
     signal: new AbortController().signal,
     onBegin() {},
     onProgress() {},
-    bytes: () => Buffer.concat(pieces),
+    async bytes() {
+      await finished(output.end())
+      return Buffer.concat(pieces)
+    },
   }
 }

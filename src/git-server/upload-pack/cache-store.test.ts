@@ -154,5 +154,5 @@ async function readAll(pipe: ReturnType<typeof createResponsePipe>): Promise<Buf
   using reader = pipe.read()
   const sink = createBufferSink()
   await reader.copyTo(sink)
-  return sink.bytes()
+  return await sink.bytes()
 }

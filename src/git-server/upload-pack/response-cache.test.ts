@@ -83,7 +83,7 @@ async function createFixture() {
       const sink = createBufferSink()
       const key = id === undefined ? undefined : { id, directory: folder.path }
       await cache.fetch(key, { ...sink, ...(signal && { signal }) }, producer)
-      return sink.bytes().toString()
+      return (await sink.bytes()).toString()
     },
     async [Symbol.asyncDispose]() {
       cache[Symbol.dispose]()

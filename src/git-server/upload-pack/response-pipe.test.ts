@@ -132,7 +132,7 @@ async function readAll(reading: ResponseReader, random?: ReturnType<typeof creat
   using reader = reading
   const sink = createBufferSink(random)
   await reader.copyTo(sink)
-  return sink.bytes()
+  return await sink.bytes()
 }
 
 function refuse(): Promise<never> {
