@@ -7,7 +7,10 @@ export function print(line: string): void {
 
 /** Prints all rows as a table, and then the exceeded bounds and the targets that are not reached. */
 export function printRows(rows: Row[]): void {
-  print(`\n${toTable(rows)}\n`)
+  print(
+    `\nIn parentheses: the ratio of svc to it. A bound or target without a unit is such a ratio.\n`,
+  )
+  print(`${toTable(rows)}\n`)
   for (const [verdict, title] of lists) {
     const names = rows.filter((row) => verdictOf(row) === verdict).map(({ name }) => `- ${name}`)
     if (names.length > 0) print(`${title}:\n${names.join('\n')}\n`)
@@ -23,7 +26,7 @@ const columns = [
   { title: '', of: ({ name }: Row) => name },
   { title: 'svc', of: ({ values, unit }: Row) => format(values.svc, unit) },
   ...Object.entries(others).map(([server, title]) => ({
-    title: `${title} (ratio)`,
+    title,
     of({ values, unit }: Row) {
       // `Object.entries` loses the type of the keys.
       const value = values[server as keyof typeof others]
@@ -55,8 +58,9 @@ function formatLimit(limit: Limit | undefined, unit: Unit): string {
   if (!limit) return ''
   const { is, of, value, enough } = limit
   const sign = is === 'at most' ? '<=' : '>='
-  const amount = of === 'svc' ? format(value, unit) : `${value.toFixed(2)} of ${of}`
-  return `${sign} ${amount}${enough === undefined ? '' : ` or ${format(enough, unit)}`}`
+  const amount = of === 'svc' ? format(value, unit) : value.toFixed(2)
+  const other = of === 'svc' || of === 'peer' ? '' : ` of ${of}`
+  return `${sign} ${amount}${other}${enough === undefined ? '' : ` or ${format(enough, unit)}`}`
 }
 
 function format(value: number, unit: Unit): string {
