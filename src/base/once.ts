@@ -6,3 +6,13 @@ export function once<T>(make: () => T): () => T {
     return made.result
   }
 }
+
+/** The same for each key. */
+export function createOncePerKey<T>() {
+  const made = new Map<string, { result: T }>()
+  return (key: string, make: () => T): T => {
+    const known = made.get(key) ?? { result: make() }
+    made.set(key, known)
+    return known.result
+  }
+}

@@ -1,4 +1,5 @@
 import type { Principal } from '../access/principal.ts'
+import { createOncePerKey } from '../base/once.ts'
 import { createSingleFlight } from '../concurrency/single-flight.ts'
 import type { Database } from '../database/database.ts'
 import type { EventNotifier } from '../events/event-notifier.ts'
@@ -79,14 +80,13 @@ export function createTailCache({ db, notifier, refresh }: Dependencies) {
 
   function createAccessCache() {
     const createdAt = performance.now()
-    const principals = new Map<string, Promise<Principal | undefined>>()
-    const audiences = new Map<string, Promise<RepositoryAudience | undefined>>()
+    const principals = createOncePerKey<Promise<Principal | undefined>>()
+    const audiences = createOncePerKey<Promise<RepositoryAudience | undefined>>()
     return {
       isExpired: () => performance.now() - createdAt > maxAgeMs,
-      refresh: (principal: Principal) =>
-        getOrCreate(principals, principal.id, () => refresh(principal)),
+      refresh: (principal: Principal) => principals(principal.id, () => refresh(principal)),
       audienceOf: (repositoryId: string) =>
-        getOrCreate(audiences, repositoryId, () => findRepositoryAudience(db, repositoryId)),
+        audiences(repositoryId, () => findRepositoryAudience(db, repositoryId)),
     }
   }
 
@@ -101,10 +101,4 @@ export function createTailCache({ db, notifier, refresh }: Dependencies) {
       return { entries: entries.slice(seq - start), end, accessCache }
     },
   }
-}
-
-function getOrCreate<T>(all: Map<string, T>, key: string, create: () => T): T {
-  const found = all.get(key) ?? create()
-  all.set(key, found)
-  return found
 }

@@ -1,6 +1,7 @@
 import type { Clock } from '../base/clock.ts'
 import type { FaultPoint } from '../base/fault-points.ts'
 import type { Log } from '../base/log.ts'
+import { createOncePerKey } from '../base/once.ts'
 import { Problem } from '../base/problem.ts'
 import { orAborted, within } from '../base/timeouts.ts'
 import { createPoller } from '../concurrency/poller.ts'
@@ -92,8 +93,9 @@ export function createDeliveryLoop(dependencies: Dependencies) {
       const jobs = await claiming
       if (jobs.length === 0) return
       faultPoint('delivery.claimed')
-      const openOnce = oncePerWebhook(signing.open)
-      for (const job of jobs) start(job, openOnce)
+      const secrets = createOncePerKey<ReturnType<SigningSecrets['open']>>()
+      for (const job of jobs)
+        start(job, (webhook) => secrets(webhook.id, () => signing.open(webhook)))
     }
   }
 
@@ -266,16 +268,6 @@ export function createDeliveryLoop(dependencies: Dependencies) {
       await deliveries.settled()
       await connections[Symbol.asyncDispose]()
     },
-  }
-}
-
-/** Opens the secrets of each webhook once. */
-function oncePerWebhook(open: SigningSecrets['open']): SigningSecrets['open'] {
-  const opened = new Map<string, ReturnType<SigningSecrets['open']>>()
-  return (webhook) => {
-    const secrets = opened.get(webhook.id) ?? open(webhook)
-    opened.set(webhook.id, secrets)
-    return secrets
   }
 }
 
