@@ -13,38 +13,45 @@ import {
   assertWhole,
   contentOf,
   mustRun,
+  mustRunInProcess,
   refsOf,
+  verified,
 } from '../support/backups.ts'
 import { runSvc, startSvc } from '../support/command.ts'
+import { runInProcess } from '../support/command-in-process.ts'
 import { until } from '../support/condition.ts'
 import { createPostgresDatabase } from '../support/databases.ts'
 import { without } from '../support/programs.ts'
 import { createRandom } from '../support/random.ts'
+import { toRounds } from '../support/rounds.ts'
 import { startService } from '../support/service.ts'
 import { smallDisk, withoutMounts } from '../support/small-disk.ts'
 
 const seed = Number(process.env.SVC_CRASH_SEED ?? Date.now() % 1_000_000)
-const kills = Number(process.env.SVC_BACKUP_KILLS ?? 8)
+const kills = toRounds(3)
 const mib = 1024 * 1024
 const skip = await withoutMounts()
 const stepsOf = (work: string) => faultSteps.filter((step) => step.startsWith(`${work}.`))
 
 test('a backup killed at any step leaves the previous or the new one, complete', async (t) => {
+  await using site = await createBackupSite()
   for (const step of stepsOf('backup')) {
     await t.test(step, async () => {
-      await using site = await createBackupSite()
-      const { id } = await site.backUp()
+      await site.service.admin.post('/repos', { name: step })
+      await site.push(step)
+      const { id, repositories } = await site.backUp()
       await site.push('site')
-      await site.service.admin.delete('/repos/page')
+      await site.service.admin.delete(`/repos/${step}`)
       const env = { ...site.env, SVC_FAULT_POINT: step }
       assert.equal((await runSvc(['backup', site.backup], env)).signal, 'SIGKILL')
-      const found = JSON.parse(await mustRun(['backup', 'verify', site.backup, '--json']))
+      const found = await verified(site.backup)
       assert.deepEqual(found.faults, [])
       const isNew = ['backup.named', 'backup.cleared'].includes(step)
       assert.equal(found.id !== id, isNew)
       await site.restored(async (again) => {
         await assertAgrees(again)
-        assert.equal((await again.admin.get('/repos')).body.length, isNew ? 2 : 3)
+        const expected = isNew ? repositories - 1 : repositories
+        assert.equal((await again.admin.get('/repos')).body.length, expected)
       })
 
       // Nothing of the one that was killed is left by the next, and its locks stand in nobody's way.
@@ -56,8 +63,7 @@ test('a backup killed at any step leaves the previous or the new one, complete',
         named.filesCopied + named.filesKept,
       )
       await assertWhole(site.backup)
-      const before = await site.refs()
-      await site.restored(async (again) => assert.deepEqual(await refsOf(again), before))
+      assert.deepEqual(await refsOf({ dataDir: await site.restore() }), await site.refs())
     })
   }
 })
@@ -72,7 +78,7 @@ test('a first backup killed at any step can be repeated', async (t) => {
       assert.equal((await runSvc(['backup', site.backup], env)).signal, 'SIGKILL')
       await site.backUp()
       await assertWhole(site.backup)
-      await site.restored(async (again) => assert.deepEqual(await refsOf(again), before))
+      assert.deepEqual(await refsOf({ dataDir: await site.restore() }), before)
     })
   }
 })
@@ -94,11 +100,11 @@ test('a restore killed at any step leaves no usable data directory', async (t) =
           await runSvc(['serve'], { ...env, SVC_PORT: '0', SVC_SSH_PORT: '0' }),
           sentence,
         )
-        assertRefused(await runSvc(['tokens', 'list'], env), sentence)
-        assertRefused(await runSvc(['backup', `${site.backup}-2`], env), sentence)
-        assertRefused(await runSvc(['restore', site.backup], env), sentence)
+        assertRefused(await runInProcess(['tokens', 'list'], env), sentence)
+        assertRefused(await runInProcess(['backup', `${site.backup}-2`], env), sentence)
+        assertRefused(await runInProcess(['restore', site.backup], env), sentence)
         await rm(dataDir, { recursive: true })
-        await mustRun(['restore', site.backup], env)
+        await mustRunInProcess(['restore', site.backup], env)
       }
       const token = { SVC_ADMIN_TOKEN: site.service.adminToken }
       await using again = await startService({ dataDir, env: token })
@@ -132,7 +138,7 @@ test(`backups and restores survive kill -9 at any moment (SVC_CRASH_SEED=${seed}
   await site.project.git('add', '.')
   await site.push('page')
   await site.backUp()
-  const length = await lengthOf(() => site.backUp('--recheck'))
+  const length = await lengthOf(() => mustRun(['backup', site.backup, '--recheck'], site.env))
   for (let round = 0; round < kills; round++) {
     await site.push('site', `round-${round}`)
     if (random.chance(0.3)) await site.service.admin.post('/repos', { name: `new-${round}` })
@@ -195,7 +201,7 @@ test('a backup to a full disk fails with a message, and the previous one stays v
   for (const free of [0, 4096, mib, 3 * mib]) {
     await disk.fill(free)
     assertRefused(
-      await runSvc(['backup', to], site.env),
+      await runInProcess(['backup', to], site.env),
       /The disk of .*\/backup is full\. The backup of .* in it was not changed/,
     )
     await assertWhole(to)
@@ -220,7 +226,7 @@ test('a restore to a full disk fails with a message, and leaves nothing', {
   const dataDir = join(disk.path, 'data')
   for (const free of [0, 64 * 1024, mib, 4 * mib]) {
     await disk.fill(free)
-    const refused = await runSvc(['restore', site.backup], { SVC_DATA_DIR: dataDir })
+    const refused = await runInProcess(['restore', site.backup], { SVC_DATA_DIR: dataDir })
     assertRefused(
       refused,
       /is full; nothing was restored\. Free some space and try again|no space left/i,

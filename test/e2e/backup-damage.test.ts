@@ -11,6 +11,7 @@ import { migrations } from '../../src/database/migrations/migrations.ts'
 import { createBackupSite } from '../support/backup-site.ts'
 import { assertAgrees, assertRefused, contentOf, mustRun, refsOf } from '../support/backups.ts'
 import { runSvc, startSvc } from '../support/command.ts'
+import { runInProcess } from '../support/command-in-process.ts'
 import { until } from '../support/condition.ts'
 import { temporaryFolder } from '../support/git.ts'
 import { startService } from '../support/service.ts'
@@ -44,7 +45,7 @@ test('every changed, truncated or missing file of a backup is reported by name',
     await rm(file)
     if (path === 'manifest.json') {
       assertRefused(
-        await runSvc(['backup', 'verify', copy.path]),
+        await runInProcess(['backup', 'verify', copy.path]),
         /there is no manifest.json in it/,
       )
     } else await assertTold(copy.path, path)
@@ -152,7 +153,7 @@ test('inconsistent rows are reported', async () => {
     assert.equal(code, 1)
     assert.match(faults.map(({ fault }) => fault).join('\n'), sentence)
     const to = join(site.folder, 'none')
-    assertRefused(await runSvc(['restore', copy.path], { SVC_DATA_DIR: to }), sentence)
+    assertRefused(await runInProcess(['restore', copy.path], { SVC_DATA_DIR: to }), sentence)
     await assert.rejects(stat(to), { code: 'ENOENT' })
   }
 })
@@ -176,7 +177,7 @@ test('an import in a backup with a path as its name is rejected', async () => {
   assert.match(faults.map(({ fault }) => fault).join('\n'), /with the id "\.\.\/\.\.\/\.\.\/x"/)
   const to = join(site.folder, 'none')
   assertRefused(
-    await runSvc(['restore', copy.path], { SVC_DATA_DIR: to }),
+    await runInProcess(['restore', copy.path], { SVC_DATA_DIR: to }),
     /have a repository with the id/,
   )
 })
@@ -209,10 +210,10 @@ test('a manifest with foreign paths, of another version or with contradictions i
   ]
   for (const [manifest, sentence] of cases) {
     await writeManifest(copy.path, manifest)
-    const told = await runSvc(['backup', 'verify', copy.path])
+    const told = await runInProcess(['backup', 'verify', copy.path])
     assert.equal(told.code, 1)
     assert.match(told.out, sentence)
-    assertRefused(await runSvc(['restore', copy.path], { SVC_DATA_DIR: outside }), sentence)
+    assertRefused(await runInProcess(['restore', copy.path], { SVC_DATA_DIR: outside }), sentence)
     await assert.rejects(stat(outside), { code: 'ENOENT' })
   }
   const last = await runSvc(['backup', copy.path], site.env)
@@ -270,11 +271,11 @@ test('links in the folder of a backup are rejected, and their targets are neithe
     await rm(at, { recursive: true, force: true })
     await symlink(place === 'rows' ? elsewhere.path : treasure, at)
     assertRefused(
-      await runSvc(['backup', again.path], site.env),
+      await runInProcess(['backup', again.path], site.env),
       /neither a file nor a folder|is not the empty file/,
     )
     await assertNothingRestored(again.path)
-    const { code, out, err } = await runSvc(['backup', 'verify', again.path])
+    const { code, out, err } = await runInProcess(['backup', 'verify', again.path])
     assert.equal(code, 1)
     assert.ok(`${out}${err}`.includes(place), `${out}${err}`)
     assert.equal(await readFile(treasure, 'utf8'), 'gold')
@@ -388,7 +389,7 @@ async function kindsOf(folder: string): Promise<string[]> {
 }
 
 async function verify(folder: string) {
-  const { code, out } = await runSvc(['backup', 'verify', folder, '--json'])
+  const { code, out } = await runInProcess(['backup', 'verify', folder, '--json'])
   const { faults, unknown }: { faults: Fault[]; unknown: string[] } = JSON.parse(out)
   return { code, faults, unknown }
 }
@@ -403,7 +404,7 @@ async function assertTold(folder: string, path: string): Promise<void> {
 
 async function assertNothingRestored(folder: string): Promise<void> {
   const to = join(site.folder, 'none')
-  const { code, err } = await runSvc(['restore', folder], { SVC_DATA_DIR: to })
+  const { code, err } = await runInProcess(['restore', folder], { SVC_DATA_DIR: to })
   assert.equal(code, 1)
   assert.doesNotMatch(err, /\n\s+at /)
   await assert.rejects(stat(to), { code: 'ENOENT' })

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { mustRun, refsOf } from './backups.ts'
+import { mustRunInProcess, refsOf } from './backups.ts'
 import { createProject, temporaryFolder } from './git.ts'
 import { startService } from './service.ts'
 
@@ -20,6 +20,13 @@ export async function createBackupSite(env: Record<string, string> = {}) {
   const here = { SVC_DATA_DIR: dataDir, ...env }
   let restores = 0
 
+  /** Restores the backup; the new data directory. */
+  async function restore(): Promise<string> {
+    const to = join(folder.path, `restored-${restores++}`)
+    await mustRunInProcess(['restore', join(folder.path, 'backup')], { SVC_DATA_DIR: to })
+    return to
+  }
+
   return {
     service,
     project,
@@ -31,13 +38,14 @@ export async function createBackupSite(env: Record<string, string> = {}) {
 
     backUp: async (...options: string[]) =>
       JSON.parse(
-        await mustRun(['backup', join(folder.path, 'backup'), '--json', ...options], here),
+        await mustRunInProcess(['backup', join(folder.path, 'backup'), '--json', ...options], here),
       ),
+
+    restore,
 
     /** Restores the backup to a new data directory, starts a server on it and gives it to `look`. */
     async restored<T>(look: (again: Awaited<ReturnType<typeof startService>>) => Promise<T>) {
-      const to = join(folder.path, `restored-${restores++}`)
-      await mustRun(['restore', join(folder.path, 'backup')], { SVC_DATA_DIR: to })
+      const to = await restore()
       const { SVC_DATABASE_URL: _, ...plain } = env
       const token = { SVC_ADMIN_TOKEN: service.adminToken }
       await using again = await startService({ dataDir: to, env: { ...plain, ...token } })

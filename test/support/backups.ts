@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Ran, runSvc } from './command.ts'
+import { runInProcess } from './command-in-process.ts'
 import { git } from './git.ts'
 import { repositoryFolders } from './leftovers.ts'
 import { copyPrefix } from './load.ts'
@@ -23,10 +24,24 @@ export async function mustRun(
   return out
 }
 
+/** Runs a command as `mustRun` does, but in this process. */
+export async function mustRunInProcess(
+  args: string[],
+  env?: Record<string, string>,
+): Promise<string> {
+  const { code, out, err } = await runInProcess(args, env)
+  assert.equal(code, 0, `svc ${args.join(' ')}: ${err}${out}`)
+  return out
+}
+
+/** What the verification of an intact backup finds. */
+export async function verified(folder: string) {
+  return JSON.parse(await mustRunInProcess(['backup', 'verify', folder, '--json']))
+}
+
 /** Asserts that a backup passes its verification. */
 export async function assertWhole(folder: string): Promise<void> {
-  const found = JSON.parse(await mustRun(['backup', 'verify', folder, '--json']))
-  assert.deepEqual(found.faults, [])
+  assert.deepEqual((await verified(folder)).faults, [])
 }
 
 /** Asserts that a command failed with a sentence for people. */
