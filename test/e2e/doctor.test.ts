@@ -21,8 +21,10 @@ import {
 import { createProject, git, temporaryFolder } from '../support/git.ts'
 import { signal } from '../support/processes.ts'
 import { without } from '../support/programs.ts'
+import { toRounds } from '../support/rounds.ts'
 import { launcher, type Service, startService } from '../support/service.ts'
 
+const rounds = toRounds(2)
 let patient: Patient
 
 before(async () => {
@@ -185,12 +187,13 @@ describe('svc doctor beside a running server', () => {
   })
 
   test('finds no fault while repositories are created, pushed to and deleted', async () => {
-    await using commits = await createCommitPool(3000)
+    await using pool = await createCommitPool(100)
+    const commits = Array.from({ length: 100 }, () => pool.next())
     let isOver = false
     let pushes = 0
     const push = async (name: string) => {
       const remote = service.admin.remote(name)
-      await git(commits.path, ['push', '--quiet', remote, `+${commits.next()}:refs/heads/main`])
+      await git(pool.path, ['push', '--quiet', remote, `+${commits[pushes % 100]}:refs/heads/main`])
       pushes += 1
     }
     const work = async (number: number) => {
@@ -206,7 +209,7 @@ describe('svc doctor beside a running server', () => {
     const working = Promise.all([1, 2, 3].map(work))
     await Promise.race([working, until('pushes are under way', () => pushes > 3)])
     const before = pushes
-    for (let hold = 0; hold < 4; hold++) {
+    for (let hold = 0; hold < rounds; hold++) {
       const { results } = await examine({ dataDir: service.dataDir, env: transports() })
       const bad = results.filter(({ level, check }) => level !== 'ok' && !ofMachine.has(check))
       assert.deepEqual(bad, [])

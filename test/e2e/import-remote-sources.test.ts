@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { readFile } from 'node:fs/promises'
+import { readFile, writeFile } from 'node:fs/promises'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { basename, join } from 'node:path'
@@ -59,18 +59,24 @@ after(async () => {
 
 /** Adds commits, each with a branch of its own. */
 async function addCommits(path: string, count: number): Promise<void> {
-  const child = spawnGit(path, ['fast-import', '--quiet'])
+  const marks = join(path, 'marks')
+  const child = spawnGit(path, ['fast-import', '--quiet', `--export-marks=${marks}`])
   const end = once(child, 'close')
-  for (let number = 0; number < count; number++) {
+  for (let number = 1; number <= count; number++) {
     const message = `Commit ${number}`
     child.stdin.write(
-      `commit refs/heads/many/${number}\ncommitter Ada <ada@example.com> 1700000000 +0000\n` +
+      `commit refs/heads/many\nmark :${number}\ncommitter Ada <ada@example.com> 1700000000 +0000\n` +
         `data ${message.length}\n${message}\n`,
     )
   }
   child.stdin.end()
   const [exitCode] = await end
   assert.equal(exitCode, 0)
+  // A file for each ref would cost more than all the rest.
+  const file = join(path, 'packed-refs')
+  const packed = (await readFile(file, 'utf8')).replace(/^#.*\n/, '')
+  const refs = (await readFile(marks, 'utf8')).replace(/^:(\d+) (.*)$/gm, '$2 refs/heads/some/$1')
+  await writeFile(file, packed + refs)
 }
 
 function smart(response: ServerResponse): ServerResponse {
@@ -204,8 +210,10 @@ const httpCases: HttpCase[] = [
     detail: /too much memory|The source sent no data/,
     answer: (_request, response) => {
       smart(response).setHeader('content-encoding', 'gzip')
-      const line = packet(`${id} refs/heads/${'x'.repeat(99)}\n`)
-      response.end(gzipSync(Buffer.concat([smartStart, ...Array<Buffer>(1_200_000).fill(line)])))
+      const lines = packet(`${id} refs/heads/${'x'.repeat(99)}\n`)
+        .toString()
+        .repeat(1_200_000)
+      response.end(gzipSync(Buffer.concat([smartStart, Buffer.from(lines)]), { level: 1 }))
     },
   },
   {
@@ -345,10 +353,11 @@ describe('hostile hosts of HTTP as sources of imports', () => {
       repeat(response, lines)
     })
     await ample.refused(`http://127.0.0.1:${plain.port}/x.git`, { detail })
+    const all = Buffer.concat([smartStart, first, ...Array<Buffer>(1_200).fill(lines)])
+    const small = gzipSync(all, { level: 1 })
     using compressed = await startHttpHost((_request, response) => {
       smart(response).setHeader('content-encoding', 'gzip')
-      const all = Buffer.concat([smartStart, first, ...Array<Buffer>(1_200).fill(lines)])
-      response.end(gzipSync(all))
+      response.end(small)
     })
     await ample.refused(`http://127.0.0.1:${compressed.port}/x.git`, { detail })
     using versionTwo = await startHttpHost((request, response) => {
@@ -492,7 +501,9 @@ const briefCases: TcpCase[] = [
     speak: (socket) =>
       afterWants(socket, () => {
         socket.write(packet('NAK\n'))
-        repeat(socket, packet('\u0002Counting objects: 1% (1/100)\r'))
+        const progress = packet('\u0002Counting objects: 1% (1/100)\r')
+        const timer = setInterval(() => socket.write(progress), 10)
+        socket.on('close', () => clearInterval(timer))
       }),
   },
   {
