@@ -181,13 +181,13 @@ onEachDatabase((fresh, engine) => {
     const webhook = await webhookOf(db, webhookId)
     assert.deepEqual([webhook.isEnabled, webhook.disabledAt], [0, clock.now()])
     assert.match(webhook.disabledReason, /five days/)
-    const told = await db
+    const published = await db
       .selectFrom('events')
       .select('data')
       .where('kind', '=', 'webhook.disabled')
       .execute()
-    assert.equal(told.length, 1)
-    assert.equal(JSON.parse(told[0]?.data ?? '').webhookId, webhookId)
+    assert.equal(published.length, 1)
+    assert.equal(JSON.parse(published[0]?.data ?? '').webhookId, webhookId)
 
     const before = receiver.received.length
     receiver.answerWith((_received, response) => response.writeHead(204).end())

@@ -31,8 +31,8 @@ test('docs/events.md lists every kind of event, in order, with its audience', ()
 
 test('docs/events.md names every field of the data of each kind', () => {
   for (const kind of eventKinds) {
-    const [, , told = ''] = rows.find(([name]) => name === kind) ?? []
+    const [, , documented = ''] = rows.find(([name]) => name === kind) ?? []
     for (const field of Object.keys(sampleData[kind]))
-      assert.ok(told.includes(`\`${field}\``), `${kind}: ${field}`)
+      assert.ok(documented.includes(`\`${field}\``), `${kind}: ${field}`)
   }
 })

@@ -353,18 +353,18 @@ for (const [code, scenario] of Object.entries(scenarios)) {
   test(`${code} is returned to the client`, async () => {
     // Object.entries forgets that the keys are those of the table.
     const { kind, title } = problems[code as ProblemCode]
-    const told = await scenario()
-    if (typeof told === 'string') return assert.ok(told.length > 0)
-    assert.equal(told.status, statuses[kind], told.text)
-    assert.doesNotMatch(told.text, /node_modules|\.ts:|at \w+ \(/)
-    if (told.headers.get('content-type')?.startsWith('text/plain')) return
+    const response = await scenario()
+    if (typeof response === 'string') return assert.ok(response.length > 0)
+    assert.equal(response.status, statuses[kind], response.text)
+    assert.doesNotMatch(response.text, /node_modules|\.ts:|at \w+ \(/)
+    if (response.headers.get('content-type')?.startsWith('text/plain')) return
     const isOfLfs = code === 'lfs_not_supported'
     const type = isOfLfs ? 'application/vnd.git-lfs+json' : 'application/problem+json'
-    assert.equal(told.headers.get('content-type'), type)
-    assert.deepEqual([told.body.code, told.body.title], [code, title])
-    assert.equal(told.body.status, told.status)
-    assert.match(told.body.detail, /\w.*\.$/s)
-    assert.equal(told.body.type, `/docs#${code}`)
+    assert.equal(response.headers.get('content-type'), type)
+    assert.deepEqual([response.body.code, response.body.title], [code, title])
+    assert.equal(response.body.status, response.status)
+    assert.match(response.body.detail, /\w.*\.$/s)
+    assert.equal(response.body.type, `/docs#${code}`)
   })
 }
 

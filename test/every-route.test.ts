@@ -530,7 +530,7 @@ test('a value that violates several rules is reported once', () => {
     {},
     { a: [] },
   ]
-  let told = 0
+  let count = 0
   for (const route of routes) {
     if (route.kind !== 'json') continue
     for (const place of ['body', 'query'] as const) {
@@ -544,13 +544,13 @@ test('a value that violates several rules is reported once', () => {
           const pointers = errors.map(({ pointer }) => pointer)
           assert.deepEqual(pointers, [...new Set(pointers)], `${nameOf(route)}: ${name}`)
           const details = errors.filter(({ pointer }) => pointer.startsWith(`/${name}`))
-          told += details.length
+          count += details.length
           for (const { detail } of details) assert.match(detail, /\.$/)
         }
       }
     }
   }
-  assert.ok(told > 100, String(told))
+  assert.ok(count > 100, String(count))
   const union = define('POST', '/x', {
     operationId: 'x',
     tag: 'x',

@@ -185,13 +185,13 @@ onEachDatabase((fresh) => {
     const before = await Promise.all(all.map((one) => serve(db, next, old).list(one, wholeList)))
     assert.deepEqual(await keysIn(db), [`90 ${idOf(vaultOf(old))}`, `45 ${idOf(vaultOf(next))}`])
     assert.equal((await findUnknownKeys(db, vaultOf(next))).length, 1)
-    let told = 0
+    let reported = 0
     const rotated = await serve(db, next, old).rotate({
       ...quiet,
-      report: (count) => (told = count),
+      report: (count) => (reported = count),
     })
     assert.deepEqual(rotated, { resealed: 90, unreadable: 0, named: [], discarded: 0 })
-    assert.equal(told, 90)
+    assert.equal(reported, 90)
     assert.deepEqual(await keysIn(db), [`135 ${idOf(vaultOf(next))}`])
     const server = serve(db, next)
     assert.deepEqual(await Promise.all(all.map((one) => server.list(one, wholeList))), before)

@@ -52,15 +52,15 @@ test('a push has its commits and head; files only if they are known', () => {
 })
 
 test('a push says whether its ref was created, deleted or forced', () => {
-  const told = (before: string, after: string, forced: boolean) => {
+  const payloadOf = (before: string, after: string, forced: boolean) => {
     const change = { ref: update.ref, before, after, forced }
     const payload = pushPayload(change, { commits: [], head: undefined }, about)
     return [payload.created, payload.deleted, payload.forced, payload.head_commit, payload.base_ref]
   }
   const [one, two] = ['1'.repeat(40), '2'.repeat(40)]
-  assert.deepEqual(told(zero, one, false), [true, false, false, null, null])
-  assert.deepEqual(told(one, two, true), [false, false, true, null, null])
-  assert.deepEqual(told(one, zero, false), [false, true, false, null, null])
+  assert.deepEqual(payloadOf(zero, one, false), [true, false, false, null, null])
+  assert.deepEqual(payloadOf(one, two, true), [false, false, true, null, null])
+  assert.deepEqual(payloadOf(one, zero, false), [false, true, false, null, null])
 })
 
 test('a repository has a stable numeric id for clients that require one', () => {
@@ -94,11 +94,11 @@ test("a run has its state in GitHub's terms", () => {
     queuedAt: 2000,
     startedAt: null,
   }
-  const told = (action: 'queued' | 'running' | 'completed', more: object = {}) => {
+  const payloadOf = (action: 'queued' | 'running' | 'completed', more: object = {}) => {
     const payload = workflowRunPayload({ action, run: { ...run, ...more }, head, at: 4000 }, about)
     return { action: payload.action, ...Object(payload.workflow_run) }
   }
-  const queued = told('queued')
+  const queued = payloadOf('queued')
   assert.deepEqual([queued.action, queued.status, queued.conclusion], ['requested', 'queued', null])
   assert.deepEqual([queued.node_id, queued.run_number, queued.run_attempt], ['n1', 7, 2])
   const times = [queued.created_at, queued.run_started_at, queued.updated_at]
@@ -114,10 +114,10 @@ test("a run has its state in GitHub's terms", () => {
     author: commit.author,
     committer: commit.committer,
   })
-  const running = told('running', { startedAt: 3000 })
+  const running = payloadOf('running', { startedAt: 3000 })
   assert.deepEqual([running.action, running.status], ['in_progress', 'in_progress'])
   assert.equal(running.run_started_at, '1970-01-01T00:00:03.000Z')
-  const completed = told('completed', { startedAt: 3000, conclusion: 'timed_out' })
+  const completed = payloadOf('completed', { startedAt: 3000, conclusion: 'timed_out' })
   assert.deepEqual([completed.status, completed.conclusion], ['completed', 'timed_out'])
 })
 

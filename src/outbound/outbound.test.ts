@@ -281,12 +281,12 @@ test('the entry that a rejection suggests is accepted and sufficient', async () 
 
 test('an unknown host and an invalid one have different errors', async () => {
   const { outbound } = open('external', { 'empty.example': [] })
-  const tell = (host: string) => refusal(outbound.resolve(host), 'outbound_unresolved')
-  assert.match(await tell('nowhere.example'), /^The host "nowhere.example" is unknown/)
-  assert.match(await tell('empty.example'), /^The host "empty.example" has no address/)
-  assert.match(await tell('fe80::1%eth0'), /^"fe80::1%eth0" is no host name or address/)
-  assert.match(await tell('a b\n'), /^"a b\\n" is no host name or address/)
-  assert.match(await tell('x'.repeat(9999)), /^"x{100}" is no host name or address/)
+  const rejectionOf = (host: string) => refusal(outbound.resolve(host), 'outbound_unresolved')
+  assert.match(await rejectionOf('nowhere.example'), /^The host "nowhere.example" is unknown/)
+  assert.match(await rejectionOf('empty.example'), /^The host "empty.example" has no address/)
+  assert.match(await rejectionOf('fe80::1%eth0'), /^"fe80::1%eth0" is no host name or address/)
+  assert.match(await rejectionOf('a b\n'), /^"a b\\n" is no host name or address/)
+  assert.match(await rejectionOf('x'.repeat(9999)), /^"x{100}" is no host name or address/)
 })
 
 test('finished lookups admit others', async () => {

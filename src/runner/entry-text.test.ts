@@ -38,7 +38,7 @@ test('outputs are kept whole or not at all', () => {
     outputs,
     fault: '',
   }
-  const told = JSON.parse(toEntryText(entry, 2000))
-  assert.deepEqual(told.outputs, {})
-  assert.match(told.fault, /too long to be kept/)
+  const shortened = JSON.parse(toEntryText(entry, 2000))
+  assert.deepEqual(shortened.outputs, {})
+  assert.match(shortened.fault, /too long to be kept/)
 })

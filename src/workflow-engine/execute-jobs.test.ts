@@ -11,7 +11,7 @@ before(async () => {
 after(() => engine[Symbol.asyncDispose]())
 
 test('a failure skips dependent jobs, except those with a status function', async () => {
-  const told = await engine.run({
+  const result = await engine.run({
     workflows: `
 on: push
 jobs:
@@ -30,8 +30,8 @@ jobs:
   cleanup: { needs: test, if: "!cancelled()", runs-on: ubuntu-latest, steps: [{ run: echo clean }] }
 `,
   })
-  assert.equal(told.conclusion, 'failure', told.log)
-  assert.deepEqual(told.jobConclusions, {
+  assert.equal(result.conclusion, 'failure', result.log)
+  assert.deepEqual(result.jobConclusions, {
     test: 'failure',
     build: 'skipped',
     release: 'skipped',
@@ -40,11 +40,11 @@ jobs:
     usual: 'success',
     cleanup: 'success',
   })
-  assert.equal(told.outputOf('report'), 'failure skipped {}\n')
+  assert.equal(result.outputOf('report'), 'failure skipped {}\n')
 })
 
 test('the matrix and the name of a skipped job are not evaluated', async () => {
-  const told = await engine.run({
+  const result = await engine.run({
     workflows: `
 on: push
 jobs:
@@ -66,8 +66,8 @@ jobs:
   after: { needs: build, if: always(), runs-on: ubuntu-latest, steps: [{ name: after, run: 'echo \${{ needs.build.result }}' }] }
 `,
   })
-  assert.equal(told.conclusion, 'success', told.log)
-  assert.deepEqual(told.jobConclusions, {
+  assert.equal(result.conclusion, 'success', result.log)
+  assert.deepEqual(result.jobConclusions, {
     list: 'skipped',
     'never at all': 'skipped',
     known: 'skipped',
@@ -75,11 +75,11 @@ jobs:
     build: 'skipped',
     many: 'skipped',
   })
-  assert.equal(told.outputOf('after'), 'skipped\n')
+  assert.equal(result.outputOf('after'), 'skipped\n')
 })
 
 test('a matrix runs its combinations, with include, and passes on the outputs of the last', async () => {
-  const told = await engine.run({
+  const result = await engine.run({
     workflows: `
 on: push
 jobs:
@@ -103,9 +103,9 @@ jobs:
     steps: [{ run: true }]
 `,
   })
-  assert.equal(told.conclusion, 'success', told.log)
+  assert.equal(result.conclusion, 'success', result.log)
   assert.deepEqual(
-    told.jobs.map(({ name }) => name),
+    result.jobs.map(({ name }) => name),
     [
       'build (18, linux)',
       'build (20, linux)',
@@ -115,7 +115,7 @@ jobs:
       'named success',
     ],
   )
-  const shown = told.outputOf('show').split('\n').sort().slice(1)
+  const shown = result.outputOf('show').split('\n').sort().slice(1)
   assert.deepEqual(shown, ['18-linux- 0/4', '20-linux-yes 1/4', '20-mac-yes 2/4', '22-linux- 3/4'])
 })
 
@@ -137,7 +137,7 @@ jobs:
 })
 
 test('a job with continue-on-error does not fail the run, and dependent jobs run', async () => {
-  const told = await engine.run({
+  const result = await engine.run({
     workflows: `
 on: push
 jobs:
@@ -149,14 +149,14 @@ jobs:
   after: { needs: try, runs-on: ubuntu-latest, steps: [{ name: after, run: 'echo \${{ needs.try.result }}' }] }
 `,
   })
-  assert.equal(told.conclusion, 'success', told.log)
-  assert.deepEqual(told.jobConclusions, { 'try (true)': 'failure', after: 'success' })
-  assert.equal(told.outputOf('after'), 'success\n')
+  assert.equal(result.conclusion, 'success', result.log)
+  assert.deepEqual(result.jobConclusions, { 'try (true)': 'failure', after: 'success' })
+  assert.equal(result.outputOf('after'), 'success\n')
 })
 
 test('a cancellation ends running steps, and always() steps still run', async () => {
   const cancel = new AbortController()
-  const told = await engine.run({
+  const result = await engine.run({
     signal: cancel.signal,
     onEntry(entry) {
       if (entry.kind === 'output' && entry.text.includes('begun')) cancel.abort('Ada cancelled it.')
@@ -174,23 +174,27 @@ jobs:
   report: { needs: long, if: always(), runs-on: ubuntu-latest, steps: [{ name: report, run: 'echo \${{ needs.long.result }}' }] }
 `,
   })
-  assert.equal(told.conclusion, 'cancelled', told.log)
-  assert.equal(told.fault, 'Ada cancelled it.')
-  assert.deepEqual(told.stepConclusions, {
+  assert.equal(result.conclusion, 'cancelled', result.log)
+  assert.equal(result.fault, 'Ada cancelled it.')
+  assert.deepEqual(result.stepConclusions, {
     long: 'cancelled',
     usual: 'skipped',
     cleanup: 'success',
     'Run echo no': 'skipped',
     report: 'success',
   })
-  assert.equal(told.outputOf('cleanup'), 'cleaned, cancelled\n')
-  assert.equal(told.outputOf('report'), 'cancelled\n')
-  assert.deepEqual(told.jobConclusions, { long: 'cancelled', after: 'skipped', report: 'success' })
+  assert.equal(result.outputOf('cleanup'), 'cleaned, cancelled\n')
+  assert.equal(result.outputOf('report'), 'cancelled\n')
+  assert.deepEqual(result.jobConclusions, {
+    long: 'cancelled',
+    after: 'skipped',
+    report: 'success',
+  })
 })
 
 test('a second cancellation ends everything at once', async () => {
   const [cancel, kill] = [new AbortController(), new AbortController()]
-  const told = await engine.run({
+  const result = await engine.run({
     signal: cancel.signal,
     kill: kill.signal,
     onEntry(entry) {
@@ -205,8 +209,8 @@ steps:
   - { name: third, if: always(), run: echo no }
 `,
   })
-  assert.equal(told.conclusion, 'cancelled', told.log)
-  assert.deepEqual(told.stepConclusions, {
+  assert.equal(result.conclusion, 'cancelled', result.log)
+  assert.deepEqual(result.stepConclusions, {
     first: 'cancelled',
     second: 'cancelled',
     third: 'skipped',
@@ -215,18 +219,18 @@ steps:
 
 test('a run that takes too long is timed out', async () => {
   const limits = { runTimeoutMs: 400, stepTimeoutMs: 60_000, outputMaxBytes: 10_000 }
-  const told = await engine.run({
+  const result = await engine.run({
     plan: { limits },
     workflows: 'steps:\n  - { name: long, run: sleep 100 }\n',
   })
-  assert.equal(told.conclusion, 'timed_out', told.log)
-  assert.equal(told.fault, 'The run exceeded its time limit of 0.4 seconds.')
+  assert.equal(result.conclusion, 'timed_out', result.log)
+  assert.equal(result.fault, 'The run exceeded its time limit of 0.4 seconds.')
 })
 
 test('jobs of an earlier attempt are reused with their outputs', async () => {
   const file = '.svc/workflows/ci.yml'
   const matrix = (n: number) => JSON.stringify({ n }, null, 2)
-  const told = await engine.run({
+  const result = await engine.run({
     plan: {
       kept: [
         { file, id: 'a', name: 'a', conclusion: 'success', outputs: { x: '1' }, matrix: '' },
@@ -241,17 +245,17 @@ jobs:
   c: { needs: [a, b], runs-on: ubuntu-latest, steps: [{ name: c, run: 'echo \${{ needs.a.outputs.x }}' }] }
 `,
   })
-  assert.equal(told.conclusion, 'success', told.log)
-  assert.equal(told.outputOf('c'), '1\n')
-  const started = told.entries.filter(({ kind }) => kind === 'job-started')
+  assert.equal(result.conclusion, 'success', result.log)
+  assert.equal(result.outputOf('c'), '1\n')
+  const started = result.entries.filter(({ kind }) => kind === 'job-started')
   assert.equal(started.length, 2)
 })
 
 test('several files run concurrently, and an invalid one prevents all from running', async () => {
   const good = 'steps:\n  - run: echo fine\n'
-  const told = await engine.run({ workflows: { 'a.yml': good, 'b.yml': good } })
-  assert.equal(told.conclusion, 'success')
-  assert.equal(told.jobs.length, 2)
+  const result = await engine.run({ workflows: { 'a.yml': good, 'b.yml': good } })
+  assert.equal(result.conclusion, 'success')
+  assert.equal(result.jobs.length, 2)
   const bad = await engine.run({ workflows: { 'a.yml': good, 'b.yml': 'step: []\n' } })
   assert.equal(bad.conclusion, 'failure')
   assert.match(bad.fault ?? '', /^\.svc\/workflows\/b\.yml:1:1: /)
@@ -264,16 +268,16 @@ on: push
 jobs:
   a: { runs-on: [self-hosted, "${label}"], steps: [{ run: true }] }
 `
-  const told = await engine.run({ workflows: jobs('windows-latest'), labels: ['gpu'] })
-  assert.equal(told.conclusion, 'failure')
-  assert.match(told.jobs[0]?.fault ?? '', /does not have the label windows-latest; it has gpu/)
+  const result = await engine.run({ workflows: jobs('windows-latest'), labels: ['gpu'] })
+  assert.equal(result.conclusion, 'failure')
+  assert.match(result.jobs[0]?.fault ?? '', /does not have the label windows-latest; it has gpu/)
   const fine = await engine.run({ workflows: jobs('GPU'), labels: ['gpu'] })
   assert.equal(fine.conclusion, 'success', fine.log)
 })
 
 test('no more jobs run concurrently than are allowed', async () => {
   let [running, most] = [0, 0]
-  const told = await engine.run({
+  const result = await engine.run({
     maxJobs: 2,
     onEntry({ kind }) {
       if (kind === 'job-started') most = Math.max(most, ++running)
@@ -285,7 +289,7 @@ jobs:
   a: { runs-on: ubuntu-latest, strategy: { matrix: { n: [1, 2, 3, 4, 5] } }, steps: [{ run: sleep 0.1 }] }
 `,
   })
-  assert.equal(told.conclusion, 'success', told.log)
+  assert.equal(result.conclusion, 'success', result.log)
   assert.equal(most, 2)
 })
 

@@ -13,12 +13,12 @@ after(() => engine[Symbol.asyncDispose]())
 const entryMaxBytes = 64 * 1024
 
 test('the head and the tail of a large output are reported, in whole lines', async () => {
-  const told = await engine.run({
+  const result = await engine.run({
     plan: { limits: { runTimeoutMs: 60_000, stepTimeoutMs: 60_000, outputMaxBytes: 40_000 } },
     workflows: 'steps:\n  - { name: much, run: seq 1 3000000 }\n',
   })
-  assert.equal(told.conclusion, 'success', told.log)
-  const output = told.outputOf('much')
+  assert.equal(result.conclusion, 'success', result.log)
+  const output = result.outputOf('much')
   assert.match(output, /^1\n2\n3\n/)
   assert.match(output, /\n2999999\n3000000\n$/)
   const all = 22_888_896
@@ -30,7 +30,7 @@ test('the head and the tail of a large output are reported, in whole lines', asy
 })
 
 test('invalid bytes and endless lines are reported as text, in pieces', async () => {
-  const told = await engine.run({
+  const result = await engine.run({
     workflows: `
 steps:
   - { name: bytes, run: "printf 'a\\\\0b\\\\377c'" }
@@ -39,12 +39,12 @@ steps:
   - { name: letters, run: "printf 'ä%.0s' $(seq 50000)" }
 `,
   })
-  assert.equal(told.conclusion, 'success', told.log)
-  assert.equal(told.outputOf('bytes'), 'a\u{fffd}b\u{fffd}c\n')
-  assert.equal(told.outputOf('long').replaceAll('\n', ''), 'x'.repeat(200_000))
-  assert.equal(told.outputOf('wide').replaceAll('\n', ''), '\u{fffd}'.repeat(100_000))
-  assert.equal(told.outputOf('letters').replaceAll('\n', ''), 'ä'.repeat(50_000))
-  for (const entry of told.entries) {
+  assert.equal(result.conclusion, 'success', result.log)
+  assert.equal(result.outputOf('bytes'), 'a\u{fffd}b\u{fffd}c\n')
+  assert.equal(result.outputOf('long').replaceAll('\n', ''), 'x'.repeat(200_000))
+  assert.equal(result.outputOf('wide').replaceAll('\n', ''), '\u{fffd}'.repeat(100_000))
+  assert.equal(result.outputOf('letters').replaceAll('\n', ''), 'ä'.repeat(50_000))
+  for (const entry of result.entries) {
     if (entry.kind !== 'output') continue
     assert.ok(Buffer.byteLength(entry.text) <= entryMaxBytes)
     assert.ok(entry.text.endsWith('\n'))
@@ -63,14 +63,14 @@ test('a line is reported while its step still runs', async () => {
   })
   await seen.promise
   cancel.abort('Seen.')
-  const told = await running
-  assert.match(told.log, /early\n/)
+  const result = await running
+  assert.match(result.log, /early\n/)
 })
 
 test('the output of a step waits for the report', async () => {
   let held = 0
   let release = () => {}
-  const told = await engine.run({
+  const result = await engine.run({
     plan: { limits: { runTimeoutMs: 60_000, stepTimeoutMs: 60_000, outputMaxBytes: 8_000_000 } },
     async onEntry(entry) {
       if (entry.kind !== 'output') return
@@ -84,13 +84,13 @@ test('the output of a step waits for the report', async () => {
     },
     workflows: 'steps:\n  - { name: much, run: seq 1 500000 }\n',
   })
-  assert.equal(told.conclusion, 'success')
-  assert.equal(told.outputOf('much').split('\n').length, 500_001)
+  assert.equal(result.conclusion, 'success')
+  assert.equal(result.outputOf('much').split('\n').length, 500_001)
 })
 
 test('a secret is reported nowhere: not in output, names, faults, summaries, outputs or matrices', async () => {
   const secret = 'hunter2-hunter2'
-  const told = await engine.run({
+  const result = await engine.run({
     plan: {
       secrets: { PASSWORD: secret, LINES: 'first-line-x\nsecond-line-y' },
       inputs: { word: secret },
@@ -129,7 +129,7 @@ jobs:
     steps: [{ name: b, run: 'echo "[\${{ needs.a.outputs.leaked }}][\${{ needs.a.outputs.fine }}]"' }]
 `,
   })
-  const text = JSON.stringify(told.entries)
+  const text = JSON.stringify(result.entries)
   for (const part of [
     secret,
     'first-line',
@@ -139,12 +139,12 @@ jobs:
   ]) {
     assert.equal(text.includes(part), false, part)
   }
-  assert.equal(told.outputOf('b'), '[][1]\n', told.log)
-  assert.match(told.ownWords, /the output leaked is omitted/)
+  assert.equal(result.outputOf('b'), '[][1]\n', result.log)
+  assert.match(result.ownWords, /the output leaked is omitted/)
 })
 
 test("secrets are variables, limited by the workflow's list", async () => {
-  const told = await engine.run({
+  const result = await engine.run({
     plan: { secrets: { A: 'value-of-a', B: 'value-of-b', PATH: '/nowhere', GITHUB_SHA: 'wrong' } },
     workflows: `
 secrets: [A, PATH, GITHUB_SHA]
@@ -156,17 +156,17 @@ jobs:
       - { name: show, run: 'echo "\${#A} \${#B} \${#GITHUB_SHA} [\${{ secrets.B }}]"' }
 `,
   })
-  assert.equal(told.outputOf('show'), '10 0 40 []\n', told.log)
+  assert.equal(result.outputOf('show'), '10 0 40 []\n', result.log)
 })
 
 test('unsupported commands are explained once', async () => {
-  const told = await engine.run({
+  const result = await engine.run({
     workflows: `
 steps:
   - { name: old, run: 'echo "::set-output name=a::1"; echo "::set-output name=b::2"; echo "::group::x"' }
 `,
   })
-  const output = told.outputOf('old')
+  const output = result.outputOf('old')
   assert.match(output, /name=a::1\n::set-output:: is not supported; .*GITHUB_OUTPUT/)
   assert.equal(output.match(/is not supported/g)?.length, 1)
   assert.match(output, /\n::group::x\n$/)

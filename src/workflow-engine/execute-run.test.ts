@@ -11,13 +11,13 @@ before(async () => {
 after(() => engine[Symbol.asyncDispose]())
 
 test('a step runs, and its output and end are reported in order', async () => {
-  const told = await engine.run({
+  const result = await engine.run({
     workflows: 'steps:\n  - name: Hello\n    run: echo "hello $SVC_BRANCH"\n',
   })
-  assert.equal(told.conclusion, 'success', told.log)
-  assert.deepEqual(told.stepConclusions, { Hello: 'success' })
-  assert.equal(told.outputOf('Hello'), 'hello main\n')
-  const kinds = told.entries.map(({ kind }) => kind)
+  assert.equal(result.conclusion, 'success', result.log)
+  assert.deepEqual(result.stepConclusions, { Hello: 'success' })
+  assert.equal(result.outputOf('Hello'), 'hello main\n')
+  const kinds = result.entries.map(({ kind }) => kind)
   assert.deepEqual(kinds, [
     'isolation',
     'job-planned',
@@ -32,7 +32,7 @@ test('a step runs, and its output and end are reported in order', async () => {
 })
 
 test('outputs are passed between steps and jobs', async () => {
-  const told = await engine.run({
+  const result = await engine.run({
     workflows: `
 on: push
 jobs:
@@ -50,6 +50,6 @@ jobs:
         run: echo version=1.2 >> "$GITHUB_OUTPUT"
 `,
   })
-  assert.equal(told.conclusion, 'success', told.log)
-  assert.match(told.log, /got 1.2-success from success/)
+  assert.equal(result.conclusion, 'success', result.log)
+  assert.match(result.log, /got 1.2-success from success/)
 })

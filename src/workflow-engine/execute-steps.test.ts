@@ -18,7 +18,7 @@ function job(steps: string, more = ''): string {
 }
 
 test('after a failure only steps with a status function run, and the job fails', async () => {
-  const told = await engine.run({
+  const result = await engine.run({
     workflows: job(`
       - name: fails
         run: exit 3
@@ -35,21 +35,21 @@ test('after a failure only steps with a status function run, and the job fails',
         run: echo no
 `),
   })
-  assert.equal(told.conclusion, 'failure')
-  assert.deepEqual(told.stepConclusions, {
+  assert.equal(result.conclusion, 'failure')
+  assert.deepEqual(result.stepConclusions, {
     fails: 'failure',
     usual: 'skipped',
     always: 'success',
     'on failure': 'success',
     'on success': 'skipped',
   })
-  assert.equal(told.outputOf('always'), 'status failure\n')
-  assert.equal(told.steps[0]?.exitCode, 3)
-  assert.match(told.log, /✗ exit code 3\n/)
+  assert.equal(result.outputOf('always'), 'status failure\n')
+  assert.equal(result.steps[0]?.exitCode, 3)
+  assert.match(result.log, /✗ exit code 3\n/)
 })
 
 test('a failure with continue-on-error does not fail the job, and is visible in outcome', async () => {
-  const told = await engine.run({
+  const result = await engine.run({
     workflows: job(`
       - name: flaky
         id: flaky
@@ -59,14 +59,14 @@ test('a failure with continue-on-error does not fail the job, and is visible in 
         run: echo \${{ steps.flaky.outcome }} \${{ steps.flaky.conclusion }}
 `),
   })
-  assert.equal(told.conclusion, 'success', told.log)
-  assert.equal(told.outputOf('after'), 'failure success\n')
-  assert.equal(told.steps[0]?.conclusion, 'success')
-  assert.equal(told.steps[0]?.exitCode, 1)
+  assert.equal(result.conclusion, 'success', result.log)
+  assert.equal(result.outputOf('after'), 'failure success\n')
+  assert.equal(result.steps[0]?.conclusion, 'success')
+  assert.equal(result.steps[0]?.exitCode, 1)
 })
 
 test('variables, PATH directories and outputs are passed between steps', async () => {
-  const told = await engine.run({
+  const result = await engine.run({
     workflows: `
 env:
   A: workflow
@@ -98,19 +98,19 @@ jobs:
 on: push
 `,
   })
-  assert.equal(told.conclusion, 'success', told.log)
-  assert.match(told.outputOf('first'), /^workflow job step ada-job\n/)
-  assert.match(told.outputOf('first'), /GITHUB_SHA cannot be changed/)
+  assert.equal(result.conclusion, 'success', result.log)
+  assert.match(result.outputOf('first'), /^workflow job step ada-job\n/)
+  assert.match(result.outputOf('first'), /GITHUB_SHA cannot be changed/)
   const commit = 'c'.repeat(40)
   assert.equal(
-    told.outputOf('second'),
+    result.outputOf('second'),
     `workflow file again one\ntwo file\ntool runs\n${commit} true true ada/site Linux ${commit} build\n`,
   )
-  assert.equal(told.steps[0]?.summary, '# Done\n')
+  assert.equal(result.steps[0]?.summary, '# Done\n')
 })
 
 test('an invalid environment file fails its step with the line', async () => {
-  const told = await engine.run({
+  const result = await engine.run({
     workflows: job(`
       - name: bad
         run: echo word >> "$GITHUB_OUTPUT"
@@ -131,8 +131,8 @@ test('an invalid environment file fails its step with the line', async () => {
         run: rm "$GITHUB_ENV" "$GITHUB_OUTPUT"
 `),
   })
-  assert.equal(told.conclusion, 'failure')
-  const faults = Object.fromEntries(told.steps.map(({ name, fault }) => [name, fault]))
+  assert.equal(result.conclusion, 'failure')
+  const faults = Object.fromEntries(result.steps.map(({ name, fault }) => [name, fault]))
   assert.match(faults.bad ?? '', /^\$GITHUB_OUTPUT, line 1: `word` is neither/)
   assert.match(faults.options ?? '', /^NODE_OPTIONS cannot be set/)
   assert.match(faults.linked ?? '', /no longer a regular file/)
@@ -142,7 +142,7 @@ test('an invalid environment file fails its step with the line', async () => {
 })
 
 test('a variable that is too long is named', async () => {
-  const told = await engine.run({
+  const result = await engine.run({
     workflows: job(`
       - name: set
         run: printf 'BIG=%s\\n' "$(head -c 200000 /dev/zero | tr '\\0' x)" >> "$GITHUB_ENV"
@@ -150,12 +150,12 @@ test('a variable that is too long is named', async () => {
         run: echo no
 `),
   })
-  assert.equal(told.conclusion, 'failure', told.log)
-  assert.match(told.steps[1]?.fault ?? '', /^The variable BIG exceeds 128 KiB/)
+  assert.equal(result.conclusion, 'failure', result.log)
+  assert.match(result.steps[1]?.fault ?? '', /^The variable BIG exceeds 128 KiB/)
 })
 
 test('shells and working directories are those requested', { skip }, async () => {
-  const told = await engine.run({
+  const result = await engine.run({
     files: { 'sub/x.txt': 'x' },
     workflows: job(
       `
@@ -191,21 +191,21 @@ test('shells and working directories are those requested', { skip }, async () =>
       '    defaults: { run: { working-directory: sub } }\n',
     ),
   })
-  assert.equal(told.conclusion, 'failure', told.log)
-  assert.equal(told.outputOf('defaults'), 'x.txt\nbash\n')
+  assert.equal(result.conclusion, 'failure', result.log)
+  assert.equal(result.outputOf('defaults'), 'x.txt\nbash\n')
   assert.deepEqual(
-    told.steps.slice(1, 3).map(({ exitCode }) => exitCode),
+    result.steps.slice(1, 3).map(({ exitCode }) => exitCode),
     [0, 1],
   )
-  assert.equal(told.outputOf('plain'), '/\n')
-  assert.equal(told.outputOf('python'), '/home/runner\n')
-  assert.equal(told.outputOf('custom'), '42\n')
-  assert.match(told.steps[6]?.fault ?? '', /^The working directory \S+\/none is not there/)
-  assert.match(told.steps[7]?.fault ?? '', /no-such-shell is not there/)
+  assert.equal(result.outputOf('plain'), '/\n')
+  assert.equal(result.outputOf('python'), '/home/runner\n')
+  assert.equal(result.outputOf('custom'), '42\n')
+  assert.match(result.steps[6]?.fault ?? '', /^The working directory \S+\/none is not there/)
+  assert.match(result.steps[7]?.fault ?? '', /no-such-shell is not there/)
 })
 
 test('a composite action has its own inputs, outputs and steps', { skip }, async () => {
-  const told = await engine.run({
+  const result = await engine.run({
     actions: {
       '.github/actions/greet': `
 name: Greet
@@ -248,16 +248,16 @@ runs:
         run: echo "\${{ steps.greet.outputs.said }} $FROM_INNER \${{ steps.greet.outcome }}"
 `),
   })
-  assert.equal(told.conclusion, 'success', told.log)
-  assert.deepEqual(Object.keys(told.stepConclusions), [
+  assert.equal(result.conclusion, 'success', result.log)
+  assert.deepEqual(Object.keys(result.stepConclusions), [
     'Run actions/checkout',
     'Greet / say',
     'Greet / Run ./.github/actions/inner / count',
     'after',
   ])
-  assert.equal(told.outputOf('Greet / say'), '/workspace/.github/actions/greet\n')
-  assert.equal(told.outputOf('Greet / Run ./.github/actions/inner / count'), 'n is 2\n')
-  assert.equal(told.outputOf('after'), 'hello from main, Ada (outer) yes success\n')
+  assert.equal(result.outputOf('Greet / say'), '/workspace/.github/actions/greet\n')
+  assert.equal(result.outputOf('Greet / Run ./.github/actions/inner / count'), 'n is 2\n')
+  assert.equal(result.outputOf('after'), 'hello from main, Ada (outer) yes success\n')
 })
 
 test('a failure in an action skips the rest of it, and fails the step that uses it', async () => {
@@ -270,7 +270,7 @@ runs:
     - { name: two, shell: bash, run: echo no }
     - { name: three, if: failure(), shell: bash, run: echo cleaned }
 `
-  const told = await engine.run({
+  const result = await engine.run({
     actions: { act: action },
     workflows: job(`
       - { name: passed, id: passed, uses: ./act, continue-on-error: true }
@@ -279,8 +279,8 @@ runs:
       - { name: late, if: "always()", uses: ./act, continue-on-error: true }
 `),
   })
-  assert.equal(told.conclusion, 'failure')
-  assert.deepEqual(told.stepConclusions, {
+  assert.equal(result.conclusion, 'failure')
+  assert.deepEqual(result.stepConclusions, {
     'passed / one': 'success',
     'passed / two': 'skipped',
     'passed / three': 'success',
@@ -295,7 +295,7 @@ runs:
 })
 
 test('a step that exceeds its time limit is ended, and the run is timed out', async () => {
-  const told = await engine.run({
+  const result = await engine.run({
     workflows: job(`
       - name: long
         timeout-minutes: 0.005
@@ -305,13 +305,13 @@ test('a step that exceeds its time limit is ended, and the run is timed out', as
         run: echo cleaned
 `),
   })
-  assert.equal(told.conclusion, 'timed_out', told.log)
-  assert.match(told.steps[0]?.fault ?? '', /time limit of 0.3 seconds/)
-  assert.equal(told.outputOf('after'), 'cleaned\n')
+  assert.equal(result.conclusion, 'timed_out', result.log)
+  assert.match(result.steps[0]?.fault ?? '', /time limit of 0.3 seconds/)
+  assert.equal(result.outputOf('after'), 'cleaned\n')
 })
 
 test('a job that exceeds its time limit is ended, except for always() steps', async () => {
-  const told = await engine.run({
+  const result = await engine.run({
     workflows: job(
       `
       - { name: long, run: sleep 100 }
@@ -321,17 +321,17 @@ test('a job that exceeds its time limit is ended, except for always() steps', as
       '    timeout-minutes: 0.01\n',
     ),
   })
-  assert.equal(told.conclusion, 'timed_out', told.log)
-  assert.deepEqual(told.stepConclusions, {
+  assert.equal(result.conclusion, 'timed_out', result.log)
+  assert.deepEqual(result.stepConclusions, {
     long: 'timed_out',
     usual: 'skipped',
     always: 'success',
   })
-  assert.match(told.jobs[0]?.fault ?? '', /The job exceeded its time limit/)
+  assert.match(result.jobs[0]?.fault ?? '', /The job exceeded its time limit/)
 })
 
 test('hashFiles reads the current workspace', async () => {
-  const told = await engine.run({
+  const result = await engine.run({
     files: { 'a/package-lock.json': '{}', 'b/package-lock.json': '{}' },
     workflows: job(`
       - { name: first, run: 'echo "\${{ hashFiles(''**/package-lock.json'') }}"' }
@@ -340,19 +340,19 @@ test('hashFiles reads the current workspace', async () => {
       - { name: changed, run: 'echo "\${{ hashFiles(''**/package-lock.json'') }}"' }
 `),
   })
-  assert.equal(told.conclusion, 'success', told.log)
-  assert.match(told.outputOf('first'), /^[0-9a-f]{64}\n$/)
-  assert.equal(told.outputOf('none'), '[]\n')
-  assert.notEqual(told.outputOf('changed'), told.outputOf('first'))
+  assert.equal(result.conclusion, 'success', result.log)
+  assert.match(result.outputOf('first'), /^[0-9a-f]{64}\n$/)
+  assert.equal(result.outputOf('none'), '[]\n')
+  assert.notEqual(result.outputOf('changed'), result.outputOf('first'))
 })
 
 test('an expression that fails is reported with its position', async () => {
-  const told = await engine.run({
+  const result = await engine.run({
     workflows: job(`
       - name: bad
         run: echo \${{ fromJSON('{') }}
 `),
   })
-  assert.equal(told.conclusion, 'failure')
-  assert.match(told.steps[0]?.fault ?? '', /^\.svc\/workflows\/ci\.yml:7:22: fromJSON/)
+  assert.equal(result.conclusion, 'failure')
+  assert.match(result.steps[0]?.fault ?? '', /^\.svc\/workflows\/ci\.yml:7:22: fromJSON/)
 })

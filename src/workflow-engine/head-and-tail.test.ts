@@ -3,16 +3,16 @@ import { test } from 'node:test'
 import { createHeadAndTail } from './head-and-tail.ts'
 
 async function keep(maxBytes: number, chunks: string[]): Promise<string> {
-  let told = ''
+  let output = ''
   const kept = createHeadAndTail({
     maxBytes,
     emit: async (text) => {
-      told += text
+      output += text
     },
   })
   for (const chunk of chunks) await kept.push(Buffer.from(chunk))
   await kept.end()
-  return told
+  return output
 }
 
 test('output within the limit is unchanged', async () => {
@@ -21,15 +21,15 @@ test('output within the limit is unchanged', async () => {
 
 test('output beyond the limit is omitted between the head and the last whole lines', async () => {
   const lines = Array.from({ length: 50 }, (_, index) => `${String(index).padStart(3, '0')}\n`)
-  const told = await keep(40, lines)
+  const output = await keep(40, lines)
   assert.equal(
-    told,
+    output,
     `${lines.slice(0, 7).join('')}007\n`.slice(0, 30) +
       `\n… ${200 - 30 - 8} bytes omitted …\n048\n049\n`,
   )
 })
 
 test('one huge chunk keeps its start and its end', async () => {
-  const told = await keep(16, [`start\n${'x'.repeat(1000)}\nend\n`])
-  assert.match(told, /^start\nxxxxxx\n… 995 bytes omitted …\nend\n$/)
+  const output = await keep(16, [`start\n${'x'.repeat(1000)}\nend\n`])
+  assert.match(output, /^start\nxxxxxx\n… 995 bytes omitted …\nend\n$/)
 })

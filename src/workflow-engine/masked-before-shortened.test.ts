@@ -75,7 +75,7 @@ test('no part of a secret appears in a report, wherever texts are truncated', as
       fc.integer({ min: 65_400, max: 65_540 }),
       async (secret, near, far, edge) => {
         const texts = { near: `${'~'.repeat(near)}${secret}`, far: `${'~'.repeat(far)}${secret}` }
-        const told = await engine.run({
+        const result = await engine.run({
           plan: {
             secrets: { KEY: secret, NEAR: texts.near, FAR: texts.far, EDGE: `${edge}` },
             inputs: texts,
@@ -84,8 +84,8 @@ test('no part of a secret appears in a report, wherever texts are truncated', as
           workflows,
           actions,
         })
-        assert.ok(told.steps.length > 15, told.log)
-        const said = [told.log, ...told.entries.flatMap(textsOf)].join('\n')
+        assert.ok(result.steps.length > 15, result.log)
+        const said = [result.log, ...result.entries.flatMap(textsOf)].join('\n')
         assert.equal(shownPart(said, secret), undefined, said)
       },
     ),
@@ -105,7 +105,7 @@ function textsOf(entry: object): string[] {
 
 test('a value that a step masks is masked completely, however long its line is', async () => {
   const value = Array.from({ length: 30_000 }, (_, at) => `v${at}`).join('-')
-  const told = await engine.run({
+  const result = await engine.run({
     files: { value },
     workflows: `
 steps:
@@ -115,6 +115,6 @@ steps:
       cat value
 `,
   })
-  assert.equal(told.conclusion, 'success', told.log)
-  assert.equal(told.outputOf('mask'), '::add-mask::***\n***\n')
+  assert.equal(result.conclusion, 'success', result.log)
+  assert.equal(result.outputOf('mask'), '::add-mask::***\n***\n')
 })

@@ -11,7 +11,7 @@ before(async () => {
 after(() => engine[Symbol.asyncDispose]())
 
 test('steps are named by the values at their start, in an action by its inputs', async () => {
-  const told = await engine.run({
+  const result = await engine.run({
     plan: { inputs: { who: 'of the workflow' }, secrets: { KEY: 'hush-hush' } },
     actions: {
       greet: `
@@ -33,8 +33,8 @@ steps:
   - { name: "use \${{ secrets.KEY }} \${{ env.V }}", uses: ./greet, with: { who: "Ada \${{ env.V }}" } }
 `,
   })
-  assert.equal(told.conclusion, 'success', told.log)
-  assert.deepEqual(Object.keys(told.stepConclusions), [
+  assert.equal(result.conclusion, 'success', result.log)
+  assert.deepEqual(Object.keys(result.stepConclusions), [
     'for of the workflow',
     'release 1.2 own',
     'Run echo 1.2',
@@ -42,5 +42,5 @@ steps:
     'use *** 1.2 / Run echo Ada 1.2',
     'use ${{ secrets.KEY }} ${{ env.V }} / never ${{ inputs.who }}',
   ])
-  assert.match(told.log, /› use \*\*\* 1\.2 \/ greet Ada 1\.2\n/)
+  assert.match(result.log, /› use \*\*\* 1\.2 \/ greet Ada 1\.2\n/)
 })

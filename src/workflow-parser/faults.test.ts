@@ -38,8 +38,8 @@ test('a formatted fault is one line, for any file name', () => {
 })
 
 function assertFaults(text: string, faults: Fault[], expected: string[]): void {
-  const told = faults.map(({ line, column, message }) => `${line}:${column} ${message}`)
-  assert.deepEqual(told, expected, text)
+  const found = faults.map(({ line, column, message }) => `${line}:${column} ${message}`)
+  assert.deepEqual(found, expected, text)
   for (const fault of faults) {
     assert.equal(fault.file, 'ci.yml')
     assert.match(fault.message, /^[A-Z"`=].*\.$/)

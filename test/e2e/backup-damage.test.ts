@@ -210,9 +210,9 @@ test('a manifest with foreign paths, of another version or with contradictions i
   ]
   for (const [manifest, sentence] of cases) {
     await writeManifest(copy.path, manifest)
-    const told = await runInProcess(['backup', 'verify', copy.path])
-    assert.equal(told.code, 1)
-    assert.match(told.out, sentence)
+    const result = await runInProcess(['backup', 'verify', copy.path])
+    assert.equal(result.code, 1)
+    assert.match(result.out, sentence)
     assertRefused(await runInProcess(['restore', copy.path], { SVC_DATA_DIR: outside }), sentence)
     await assert.rejects(stat(outside), { code: 'ENOENT' })
   }

@@ -123,8 +123,8 @@ test('keys are included only on request, and restored if included', async () => 
     assert.ok(!(await readFile(join(site.backup, path))).includes(secret), path)
   }
   const bare = join(site.folder, 'bare')
-  const told = await mustRun(['restore', site.backup], { SVC_DATA_DIR: bare })
-  assert.match(told, /Copy your encryption.key to .*\/bare with mode 0600 before you start/)
+  const result = await mustRun(['restore', site.backup], { SVC_DATA_DIR: bare })
+  assert.match(result, /Copy your encryption.key to .*\/bare with mode 0600 before you start/)
   assert.deepEqual(
     (await readdir(bare)).filter((name) => keys.includes(name)),
     [],

@@ -95,9 +95,9 @@ test('a git that outlives its server moves no ref under the next one', async () 
 
   await using again = await startService(kept)
   assert.deepEqual(leftBehind(again), [])
-  const told = records.eventsAfter(0).pushes.map(({ ref, after }) => `${after}\t${ref}`)
+  const recorded = records.eventsAfter(0).pushes.map(({ ref, after }) => `${after}\t${ref}`)
   const { stdout } = await git('/', ['ls-remote', again.admin.remote('site'), 'refs/*'])
-  assert.equal(stdout.split('\n').sort().join('\n'), told.sort().join('\n'))
+  assert.equal(stdout.split('\n').sort().join('\n'), recorded.sort().join('\n'))
 })
 
 test('a start ends the git processes that a killed server left in the middle of a push', async () => {
@@ -148,8 +148,8 @@ test('the start finalizes each push that a killed server had authorized', async 
 
   await using _again = await startService(kept)
   const { pushes } = records.eventsAfter(numbers.length)
-  const told = pushes.map(({ ref, before, after }) => ({ ref, before, after }))
-  assert.deepEqual(told, allowed.slice(0, 4))
+  const recorded = pushes.map(({ ref, before, after }) => ({ ref, before, after }))
+  assert.deepEqual(recorded, allowed.slice(0, 4))
   assert.deepEqual(records.unfinished(), [])
 })
 

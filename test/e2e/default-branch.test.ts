@@ -247,8 +247,8 @@ async function crash(step: string, act: (service: Service) => Promise<unknown>):
   const { body } = await service.admin.get('/repos/site')
   assert.equal(body.defaultBranch, 'trunk')
   const events = await service.admin.get('/events?kind=repository.default_branch')
-  const told = events.body.map(({ data }: { data: object }) => data)
-  assert.deepEqual(told, [{ branch: 'trunk', formerBranch: 'main' }])
+  const published = events.body.map(({ data }: { data: object }) => data)
+  assert.deepEqual(published, [{ branch: 'trunk', formerBranch: 'main' }])
   using records = openPushRecords(place.dataDir)
   assert.deepEqual(records.unfinished(), [])
 }

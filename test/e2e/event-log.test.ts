@@ -16,7 +16,12 @@ import { type Answer, type Client, launcher, startService } from '../support/ser
 
 const execute = promisify(execFile)
 
-type Told = { seq: number; kind: string; repoName: string; data: { ref: string; after: string } }
+type ReceivedEvent = {
+  seq: number
+  kind: string
+  repoName: string
+  data: { ref: string; after: string }
+}
 
 let service: InProcess
 let project: Project
@@ -54,19 +59,19 @@ async function follow(client: Client, query = '', headers: Record<string, string
 type Stream = Awaited<ReturnType<typeof follow>>
 
 /** The next event of a stream; fails when it ends. */
-async function tellNext(stream: Stream): Promise<Told> {
+async function nextEvent(stream: Stream): Promise<ReceivedEvent> {
   for (;;) {
-    const told = await stream.next()
-    assert.ok(told, 'the stream has ended')
-    if (told.data !== '') return JSON.parse(told.data)
+    const received = await stream.next()
+    assert.ok(received, 'the stream has ended')
+    if (received.data !== '') return JSON.parse(received.data)
   }
 }
 
 /** What a stream still tells until it ends. */
-async function rest(stream: Stream): Promise<Told[]> {
-  const events: Told[] = []
-  for (let told = await stream.next(); told; told = await stream.next())
-    if (told.data !== '') events.push(JSON.parse(told.data))
+async function rest(stream: Stream): Promise<ReceivedEvent[]> {
+  const events: ReceivedEvent[] = []
+  for (let received = await stream.next(); received; received = await stream.next())
+    if (received.data !== '') events.push(JSON.parse(received.data))
   return events
 }
 
@@ -88,7 +93,7 @@ test('a reader that follows the links gets every event once, in order', async ()
   for (let next = '/events?limit=2'; ; ) {
     const answer = await service.admin.get(next)
     if (answer.body.length === 0) break
-    seqs.push(...answer.body.map(({ seq }: Told) => seq))
+    seqs.push(...answer.body.map(({ seq }: ReceivedEvent) => seq))
     next = nextOf(answer)
     assert.match(next, /^\/events\?limit=2&after=\d+$/)
   }
@@ -130,7 +135,10 @@ test('events are filtered by repository and by kind', async () => {
   await service.admin.delete('/repos/picked/protections/branches/a')
   const kindsOf = async (query: string) =>
     (await service.admin.get(`/events?after=${after}&${query}`)).body.map(
-      ({ kind, repositoryId }: Told & { repositoryId: string }) => [kind, repositoryId === id],
+      ({ kind, repositoryId }: ReceivedEvent & { repositoryId: string }) => [
+        kind,
+        repositoryId === id,
+      ],
     )
   assert.deepEqual(await kindsOf('repository=picked'), [
     ['repository.created', true],
@@ -177,7 +185,7 @@ test('a waiting request gets new events, and the link to continue', async () => 
   await project.git('push', '--quiet', service.admin.remote('waited'), 'main')
   for (const answer of await answers) {
     assert.deepEqual(
-      answer.body.map(({ kind, repoName }: Told) => [kind, repoName]),
+      answer.body.map(({ kind, repoName }: ReceivedEvent) => [kind, repoName]),
       [['push', 'waited']],
     )
     const [{ seq }] = answer.body
@@ -211,9 +219,9 @@ test('a reader that sees nothing makes the server scan only a part of the log at
   const waiting = stranger.get(`/events?after=${start}&wait=60`)
   await service.admin.post('/repos/own/collaborators', { username: 'mallory' })
   await publishMany(1, (await service.admin.get('/repos/own')).body.id)
-  const told = (await waiting).body[0]
-  assert.equal(told.repoName, 'own')
-  assert.equal((await tellNext(stream)).seq, told.seq)
+  const received = (await waiting).body[0]
+  assert.equal(received.repoName, 'own')
+  assert.equal((await nextEvent(stream)).seq, received.seq)
 })
 
 test('a stream has all new events, in order', async () => {
@@ -228,10 +236,10 @@ test('a stream has all new events, in order', async () => {
     project.git('push', '--quiet', service.admin.remote('streamed'), `main:${ref}`),
   )
   await Promise.all(pushes)
-  const told: Told[] = []
-  while (told.length < branches.length) told.push(await tellNext(stream))
-  assert.deepEqual(told.map(({ data }) => data.ref).sort(), branches.sort())
-  const seqs = told.map(({ seq }) => seq)
+  const received: ReceivedEvent[] = []
+  while (received.length < branches.length) received.push(await nextEvent(stream))
+  assert.deepEqual(received.map(({ data }) => data.ref).sort(), branches.sort())
+  const seqs = received.map(({ seq }) => seq)
   assert.deepEqual(
     seqs,
     seqs.map((_, index) => (seqs[0] ?? 0) + index),
@@ -277,7 +285,7 @@ test('a removed collaborator gets no later events', async () => {
   await using everywhere = await follow(grace)
   await using here = await follow(grace, '?repository=left')
   await publishMany(1, id)
-  const [first, same] = [await tellNext(everywhere), await tellNext(here)]
+  const [first, same] = [await nextEvent(everywhere), await nextEvent(here)]
   assert.deepEqual(first, same)
   const waiting = grace.get(`/events?repository=left&after=${first.seq}&wait=60`)
   await service.admin.delete('/repos/left/collaborators/grace')
@@ -285,7 +293,7 @@ test('a removed collaborator gets no later events', async () => {
   // One of a repository of hers is the next that she is told of.
   const owner = await service.client({ username: 'grace', permissions: ['repo:write'] })
   await newRepository('hers', owner)
-  assert.equal((await tellNext(everywhere)).repoName, 'hers')
+  assert.equal((await nextEvent(everywhere)).repoName, 'hers')
   assert.deepEqual(await rest(here), [])
   assert.equal((await waiting).body.code, 'repository_not_found')
 })
@@ -378,7 +386,7 @@ test('pruned events are reported, and the others have no gap', async () => {
   await pruneEvents({ db, clock, keptDays: 90, signal: new AbortController().signal })
   const kept = (await admin.get('/events')).body
   assert.deepEqual(
-    kept.map(({ seq }: Told) => seq),
+    kept.map(({ seq }: ReceivedEvent) => seq),
     [old + 1, old + 2],
   )
   assert.deepEqual((await admin.get('/events?after=0')).body, kept)
@@ -396,8 +404,8 @@ test('events of commands on the server reach streams, too', async () => {
   const { PATH = '' } = process.env
   const env = { PATH, SVC_DATA_DIR: running.dataDir }
   await execute(launcher, ['tokens', 'create', '--name', 'ci'], { env })
-  const told = await tellNext(stream)
-  assert.deepEqual([told.kind, told.seq], ['token.created', stream.from + 1])
+  const received = await nextEvent(stream)
+  assert.deepEqual([received.kind, received.seq], ['token.created', stream.from + 1])
 })
 
 test('events are the same on PostgreSQL', { skip: without('postgres') }, async () => {
@@ -415,9 +423,9 @@ test('events are the same on PostgreSQL', { skip: without('postgres') }, async (
     for (const ref of refs)
       await project.git('push', '--quiet', admin.remote('site'), `main:${ref}`)
     for (const ref of refs) {
-      const told = await tellNext(all)
-      assert.equal(told.data.ref, ref)
-      assert.deepEqual(await tellNext(hers), told)
+      const received = await nextEvent(all)
+      assert.equal(received.data.ref, ref)
+      assert.deepEqual(await nextEvent(hers), received)
     }
     assert.equal((await waiting).body[0].kind, 'push')
     await admin.delete('/repos/site/collaborators/grace')
@@ -449,12 +457,12 @@ test('a client that resumes from its last id gets each push once, however often 
   await running.admin.post('/repos', { name: 'site' })
   let stream = await follow(running.admin, '?kind=push')
   let lastId = String(stream.from)
-  const told: string[] = []
+  const received: string[] = []
   const read = async (count: number) => {
     for (let read = 0; read < count; read++) {
-      const event = await tellNext(stream)
+      const event = await nextEvent(stream)
       lastId = String(event.seq)
-      told.push(event.data.ref)
+      received.push(event.data.ref)
     }
   }
   const pushed: string[] = []
@@ -472,8 +480,8 @@ test('a client that resumes from its last id gets each push once, however often 
     stream = await follow(running.admin, '?kind=push', { 'last-event-id': lastId })
     assert.equal(String(stream.from), lastId)
   }
-  await read(pushed.length - told.length)
+  await read(pushed.length - received.length)
   await running.end('SIGTERM')
   assert.deepEqual(await rest(stream), [])
-  assert.deepEqual(told, pushed)
+  assert.deepEqual(received, pushed)
 })

@@ -69,11 +69,11 @@ async function seenBy(clients: Client[], repositoryId: string): Promise<Kind[][]
     const looked = answer.body.filter((event: never) => !isEnd(event))
     const followed: typeof looked = []
     for (;;) {
-      const told = await streams[index]?.next()
-      if (!told) assert.fail('the stream has ended')
-      if (told.data === '') continue
-      const event = JSON.parse(told.data)
-      assert.deepEqual([told.id, told.name], [String(event.seq), event.kind])
+      const received = await streams[index]?.next()
+      if (!received) assert.fail('the stream has ended')
+      if (received.data === '') continue
+      const event = JSON.parse(received.data)
+      assert.deepEqual([received.id, received.name], [String(event.seq), event.kind])
       if (!isEnd(event)) followed.push(event)
       else if (event.data.username === client.username) break
     }

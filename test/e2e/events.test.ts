@@ -55,7 +55,7 @@ test('every change is an event, numbered in order, with its actor', async () => 
   await until('the push is finished', isFinished)
   await owner.patch('/repos/page', { defaultBranch: 'flows' })
   const { body: run } = await owner.post('/repos/page/workflows', { branch: 'flows' })
-  await (await mustClaim(service.admin)).tell(...wholeRun())
+  await (await mustClaim(service.admin)).report(...wholeRun())
   await owner.post(`/repos/page/workflows/${run.id}/rerun`, {})
   await owner.post(`/repos/page/workflows/${run.id}/cancel`)
   await owner.delete('/repos/page')

@@ -178,9 +178,9 @@ async function crash(
   await using service = await startService(place)
   const { names, events } = scenario.outcome
   assert.deepEqual(await namesIn(service), names, service.log())
-  const told = await eventsOf(place)
+  const published = await eventsOf(place)
   const before = scenario.hasSite ? ['repository.created'] : []
-  assert.deepEqual(told, [...before, ...events], service.log())
+  assert.deepEqual(published, [...before, ...events], service.log())
   await assertWhole(service)
   await repeat(service, scenario)
   await assertWhole(service)

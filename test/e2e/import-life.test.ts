@@ -137,9 +137,9 @@ test('over SSH an import is listed and described, and Git is rejected', {
   assert.deepEqual(JSON.parse(list.stdout)[0].state, 'importing')
   assert.match((await user.ssh('repos')).stdout, /^busy\b/)
   for (const line of ['info busy', 'info busy --json']) {
-    const told = await user.ssh(line)
-    assert.equal(told.exitCode, 1)
-    assert.match(told.stderr, /^svc: "busy" is still being imported/)
+    const result = await user.ssh(line)
+    assert.equal(result.exitCode, 1)
+    assert.match(result.stderr, /^svc: "busy" is still being imported/)
   }
   const cloned = await user.tryGit('/', 'ls-remote', user.remote('busy'))
   assert.equal(cloned.exitCode, 128)
@@ -250,12 +250,12 @@ test('a failed import is shown to its owner and admins, until it is deleted or r
       return body.state === 'failed' && body
     })
   }
-  const told = await fail(ada)
-  assert.deepEqual(told.import.fault, {
+  const result = await fail(ada)
+  assert.deepEqual(result.import.fault, {
     code: 'import_failed',
     detail: 'The source cannot be reached: the connection was refused.',
   })
-  assert.equal(told.import.source, 'http://127.0.0.1:9/x.git')
+  assert.equal(result.import.source, 'http://127.0.0.1:9/x.git')
   assert.equal((await service.admin.get('/repos/failed')).body.state, 'failed')
   assert.equal((await bob.get('/repos/failed')).status, 404)
   assert.deepEqual((await service.admin.get('/repos')).body, [])

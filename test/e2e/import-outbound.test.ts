@@ -190,8 +190,8 @@ describe('credentials of sources', () => {
       detail: /does not accept these credentials/,
     })
     const { text } = await site.service.admin.get(`/repos/${name}`)
-    const told = [...commands, site.service.log(), text].join('\n')
-    for (const secret of [...secrets, username]) assert.ok(!told.includes(secret), secret)
+    const output = [...commands, site.service.log(), text].join('\n')
+    for (const secret of [...secrets, username]) assert.ok(!output.includes(secret), secret)
     for (const secret of [password, username]) await assertAbsent(site.service.dataDir, secret)
   })
 

@@ -132,7 +132,7 @@ test('workflow runs are counted while they wait and run', async () => {
   for (let n = 0; n < 3; n++) await service.admin.post('/repos/site/workflows', {})
   const run = await mustClaim(service.admin)
   assert.deepEqual(await counts(), ['queued 2', 'running 1'])
-  await run.tell(...wholeRun())
+  await run.report(...wholeRun())
   assert.deepEqual(await counts(), ['queued 2', 'running 0'])
 })
 

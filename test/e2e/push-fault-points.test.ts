@@ -106,15 +106,15 @@ async function dieAt(step: string, place: Place, { act }: Scenario): Promise<voi
 async function assertAgree({ dataDir, admin }: Service, pushes: ListedPush[], value: string) {
   using records = openPushRecords(dataDir)
   assert.deepEqual(records.unfinished(), [])
-  const told = records.eventsAfter(0).pushes
+  const recorded = records.eventsAfter(0).pushes
   assert.deepEqual(
-    told.map(({ pushId, forced }) => [pushId, forced]),
+    recorded.map(({ pushId, forced }) => [pushId, forced]),
     pushes.map(({ id, refs }) => [id, refs[0]?.forced]).reverse(),
   )
   const { path } = (await admin.get('/repos/site')).body
   const { visible, kept } = partRefs(await refsIn(path))
   assert.deepEqual([...visible], [[main, value]])
-  assert.deepEqual(keptFaults(kept, told), [])
+  assert.deepEqual(keptFaults(kept, recorded), [])
 }
 
 function send(remote: string, value: string): Promise<string> {

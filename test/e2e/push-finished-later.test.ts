@@ -38,12 +38,12 @@ test('an acknowledged push that could not be finalized is finalized as soon as p
   assert.match(service.log(), later)
   assert.deepEqual(records.eventsAfter(0).pushes, [])
   allow(service.dataDir)
-  const told = await until('the push is told of', () => {
+  const recorded = await until('the push is told of', () => {
     const { pushes } = records.eventsAfter(0)
     return pushes.length > 0 && pushes
   })
   assert.deepEqual(
-    told.map(({ ref }) => ref),
+    recorded.map(({ ref }) => ref),
     ['refs/heads/main'],
   )
   assert.deepEqual(records.unfinished(), [])

@@ -51,13 +51,13 @@ test('the journal shows who changed which refs, when, from what to what, and whe
     { ref: 'refs/tags/v1', before: none, after: first, ...plain, created: true },
   ])
   assert.equal(created.keptUntil, null)
-  const told = await service.db
+  const recorded = await service.db
     .selectFrom('events')
     .select('data')
     .where('kind', '=', 'push')
     .execute()
   assert.deepEqual(
-    told.map(({ data }) => JSON.parse(data)).map(({ pushId, via }) => [pushId, via]),
+    recorded.map(({ data }) => JSON.parse(data)).map(({ pushId, via }) => [pushId, via]),
     [
       [created.id, 'http'],
       [created.id, 'http'],
@@ -184,9 +184,9 @@ test('of concurrent equal pushes to a ref, one is recorded', async () => {
     const ends = await Promise.allSettled(sent)
     assert.ok(ends.some(({ status }) => status === 'fulfilled'))
     const pushes = await finishedPushes(service, owner, 'same')
-    const told = pushes.flatMap(({ refs }) => refs.map((moved) => moved.ref))
-    assert.equal(told.filter((name) => name === ref).length, 1)
-    assert.equal(told.filter((name) => name === `${ref}-too`).length, 1)
+    const recorded = pushes.flatMap(({ refs }) => refs.map((moved) => moved.ref))
+    assert.equal(recorded.filter((name) => name === ref).length, 1)
+    assert.equal(recorded.filter((name) => name === `${ref}-too`).length, 1)
     assert.ok(pushes.every(({ refs }) => refs.length > 0))
   }
   const rows = await service.db

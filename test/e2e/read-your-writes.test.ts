@@ -90,9 +90,9 @@ test('a client without side-band finds the event when it reads the first byte of
     })
     const reader = response.body?.getReader() ?? assert.fail('no answer')
     const { value } = await reader.read()
-    const told = records.eventsAfter(0).pushes.map(({ ref }) => ref)
+    const recorded = records.eventsAfter(0).pushes.map(({ ref }) => ref)
     assert.match(Buffer.from(value ?? []).toString(), /unpack ok/)
-    assert.ok(told.includes(`refs/heads/branch-${number}`), told.join())
+    assert.ok(recorded.includes(`refs/heads/branch-${number}`), recorded.join())
     await reader.cancel()
   }
 })

@@ -80,9 +80,9 @@ test('requests of runners for work are logged at debug level, unless they fail',
     await service.admin.get('/health')
     const lines = await linesOf(service, '/health', '/runner/claim')
     const claims = lines.filter(({ path }) => path === '/runner/claim')
-    const told = claims.map(({ status, level: at }) => [status, at])
+    const result = claims.map(({ status, level: at }) => [status, at])
     const refused = [403, 'info']
-    assert.deepEqual(told, level === 'info' ? [refused] : [[204, 'debug'], refused])
+    assert.deepEqual(result, level === 'info' ? [refused] : [[204, 'debug'], refused])
   }
 })
 

@@ -37,14 +37,17 @@ test('a queued run is cancelled at once, and not claimed', async () => {
 test('the runner of a cancelled run is notified, and reports its end', async () => {
   const path = await start()
   const held = await mustClaim(service.admin)
-  await held.tell(...begun())
+  await held.report(...begun())
   const orders = held.own.get(`${held.path}/orders?wait=30`)
   const { status, body } = await service.admin.post(`${path}/cancel`)
   assert.deepEqual([status, body.status], [202, 'running'])
   assert.deepEqual((await orders).body, { cancel: 'Cancelled by admin.', kill: false })
   // Asking again changes nothing.
   assert.equal((await service.admin.post(`${path}/cancel`)).status, 202)
-  const { cancel } = await held.tell(...jobEnded('cancelled'), runEnded('cancelled', 'Cancelled.'))
+  const { cancel } = await held.report(
+    ...jobEnded('cancelled'),
+    runEnded('cancelled', 'Cancelled.'),
+  )
   assert.equal(cancel, 'Cancelled by admin.')
   const run = (await service.admin.get(path)).body
   assert.deepEqual([run.conclusion, run.result.steps[0].conclusion], ['cancelled', 'cancelled'])
@@ -53,7 +56,7 @@ test('the runner of a cancelled run is notified, and reports its end', async () 
 test('a completed run cannot be cancelled', async () => {
   const path = await start()
   const held = await mustClaim(service.admin)
-  await held.tell(...wholeRun())
+  await held.report(...wholeRun())
   const { status, body } = await service.admin.post(`${path}/cancel`)
   assert.deepEqual([status, body.code], [409, 'run_completed'])
   assert.equal((await service.admin.get(path)).body.conclusion, 'success')
@@ -67,7 +70,7 @@ test('concurrent cancelling and claiming are consistent', async () => {
       service.admin.post(`${path}/cancel`),
     ])
     assert.equal(cancelled.status, 202)
-    if (held) await held.tell(runEnded('cancelled', 'Cancelled.'))
+    if (held) await held.report(runEnded('cancelled', 'Cancelled.'))
     const run = (await service.admin.get(path)).body
     assert.deepEqual([run.status, run.conclusion], ['completed', 'cancelled'])
   }
@@ -76,7 +79,7 @@ test('concurrent cancelling and claiming are consistent', async () => {
 test('a run that is cancelled and then lost is not queued again', async () => {
   const path = await start()
   const held = await mustClaim(service.admin)
-  await held.tell(...begun())
+  await held.report(...begun())
   await service.admin.post(`${path}/cancel`)
   const body = { reason: 'The runner is stopping.', isLoss: false }
   assert.equal((await held.own.post(`${held.path}/release`, body)).status, 204)
@@ -89,7 +92,7 @@ test('a run whose runner is lost is queued again, and fails the second time', as
   const path = await start()
   for (const isLast of [false, true]) {
     const held = await mustClaim(service.admin)
-    await held.tell(...begun())
+    await held.report(...begun())
     const loss = { reason: 'The runner broke.', isLoss: true }
     assert.equal((await held.own.post(`${held.path}/release`, loss)).status, 204)
     const run = (await service.admin.get(path)).body

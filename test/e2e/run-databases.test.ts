@@ -106,7 +106,7 @@ test('on PostgreSQL concurrent claims get each run once', needed, async () => {
       const groups = runs.filter(({ plan }) => plan.files[0]?.path.endsWith('group.yml'))
       assert.ok(groups.length <= 1)
       ids.push(...runs.map(({ plan }) => plan.runId))
-      await Promise.all(runs.map((run) => run.tell(...wholeRun())))
+      await Promise.all(runs.map((run) => run.report(...wholeRun())))
     }
     // Of the group, all but one that waited gave way.
     assert.equal(new Set(ids).size, ids.length)
@@ -120,25 +120,25 @@ test('a backup has the runs with their attempts and logs, running ones included'
   const { admin } = site.service
   await pushFiles(admin, 'site', oneStep('echo again'))
   const { body: ended } = await admin.post('/repos/site/workflows', {})
-  await (await mustClaim(admin)).tell(...wholeRun('failure', 'many words\n'))
+  await (await mustClaim(admin)).report(...wholeRun('failure', 'many words\n'))
   await admin.post(`/repos/site/workflows/${ended.id}/rerun`, {})
-  await (await mustClaim(admin)).tell(...wholeRun('success', 'other words\n'))
+  await (await mustClaim(admin)).report(...wholeRun('success', 'other words\n'))
   const { body: running } = await admin.post('/repos/site/workflows', {})
   const held = await mustClaim(admin)
-  await held.tell(...begun(), wrote('so far\n'))
+  await held.report(...begun(), wrote('so far\n'))
   const paths = [
     `/repos/site/workflows/${ended.id}`,
     `/repos/site/workflows/${ended.id}/logs`,
     `/repos/site/workflows/${ended.id}/logs?attempt=1`,
   ]
-  const told = await Promise.all(paths.map((path) => admin.get(path)))
+  const responses = await Promise.all(paths.map((path) => admin.get(path)))
   await site.backUp()
   await assertWhole(site.backup)
   await site.restored(async (again) => {
     const restored = await Promise.all(paths.map((path) => again.admin.get(path)))
     assert.deepEqual(
       restored.map(({ text }) => text),
-      told.map(({ text }) => text),
+      responses.map(({ text }) => text),
     )
     const path = `/repos/site/workflows/${running.id}`
     // Its token was for the runner of the other server, which does not know this one.

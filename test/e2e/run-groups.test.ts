@@ -52,10 +52,10 @@ test('one run of a group runs and one is queued; a newer one replaces the queued
     ['running', 'cancelled', 'queued'],
   )
   assert.match(await faultOf(second), /newer run of the same concurrency group/)
-  await held.tell(...wholeRun())
+  await held.report(...wholeRun())
   const next = await mustClaim(service.admin)
   assert.equal(next.plan.runId, third)
-  await next.tell(...wholeRun())
+  await next.report(...wholeRun())
 })
 
 test('with cancel-in-progress, the running run is cancelled', async () => {
@@ -64,16 +64,16 @@ test('with cancel-in-progress, the running run is cancelled', async () => {
   })
   await start()
   const held = await mustClaim(service.admin)
-  await held.tell(...begun())
+  await held.report(...begun())
   const second = await start()
   const { body } = await held.own.get(`${held.path}/orders?wait=10`)
   assert.match(body.cancel, /newer run/)
   assert.equal(await claim(service.admin, none), undefined)
-  await held.tell(runEnded('cancelled', body.cancel))
+  await held.report(runEnded('cancelled', body.cancel))
   const next = await mustClaim(service.admin)
   assert.equal(next.plan.runId, second)
   assert.equal(await stateOf(held.plan.runId), 'cancelled')
-  await next.tell(...wholeRun())
+  await next.report(...wholeRun())
 })
 
 test('a group spans all files of a repository, case-insensitively, and no other repository', async () => {
@@ -92,26 +92,26 @@ test('a group spans all files of a repository, case-insensitively, and no other 
   const taken = [await mustClaim(service.admin, none), await mustClaim(service.admin, none)]
   assert.deepEqual(taken.map(({ plan }) => plan.runId).sort(), [free, other].sort())
   assert.equal(await claim(service.admin, none), undefined)
-  for (const run of [held, ...taken]) await run.tell(...wholeRun())
+  for (const run of [held, ...taken]) await run.report(...wholeRun())
   const last = await mustClaim(service.admin)
   assert.equal(last.plan.runId, waiting)
-  await last.tell(...wholeRun())
+  await last.report(...wholeRun())
 })
 
 test('a rerun waits for its group, and replaces the queued run', async () => {
   const { start, stateOf, rerun } = await site('again', { 'ci.yml': 'deploy' })
   const first = await start()
-  await (await mustClaim(service.admin)).tell(...wholeRun())
+  await (await mustClaim(service.admin)).report(...wholeRun())
   const second = await start()
   const held = await mustClaim(service.admin)
   const third = await start()
   assert.equal((await rerun(first)).status, 202)
   assert.deepEqual([await stateOf(second), await stateOf(third)], ['running', 'cancelled'])
   assert.equal(await claim(service.admin, none), undefined)
-  await held.tell(...wholeRun())
+  await held.report(...wholeRun())
   const again = await mustClaim(service.admin)
   assert.deepEqual([again.plan.runId, again.plan.attempt], [first, 2])
-  await again.tell(...wholeRun())
+  await again.report(...wholeRun())
 })
 
 test('concurrently claimed runs of one group do not run at the same time', async () => {
@@ -125,8 +125,8 @@ test('concurrently claimed runs of one group do not run at the same time', async
   const taken = await Promise.all(Array.from({ length: 5 }, () => claim(service.admin, none)))
   const runs = taken.filter((one) => one !== undefined)
   assert.equal(runs.length, 1)
-  await runs[0]?.tell(...wholeRun())
-  await (await mustClaim(service.admin)).tell(...wholeRun())
+  await runs[0]?.report(...wholeRun())
+  await (await mustClaim(service.admin)).report(...wholeRun())
   assert.deepEqual(await Promise.all(ids.map(stateOf)), ['success', 'success'])
 })
 
@@ -142,7 +142,7 @@ jobs: { one: { runs-on: ${labels}, steps: [{ run: true }] } }
   assert.equal(await claim(service.admin, { ...none, labels: ['big'] }), undefined)
   const held = await mustClaim(service.admin, { labels: ['big', 'gpu'] })
   assert.equal(held.plan.runId, body.id)
-  await held.tell(...wholeRun())
+  await held.report(...wholeRun())
   await pushFiles(service.admin, 'busy', { '.svc/workflows/ci.yml': labelled('ubuntu-latest') })
   await pushFiles(service.admin, 'calm', { '.svc/workflows/ci.yml': labelled('ubuntu-latest') })
   for (const name of ['busy', 'busy', 'busy', 'calm'])
@@ -153,5 +153,5 @@ jobs: { one: { runs-on: ${labels}, steps: [{ run: true }] } }
     ['busy', 'calm'],
   )
   runs.push(await mustClaim(service.admin), await mustClaim(service.admin))
-  for (const run of runs) await run.tell(...wholeRun())
+  for (const run of runs) await run.report(...wholeRun())
 })

@@ -22,12 +22,12 @@ test('a completed run has the documented fields', async () => {
   await pushFiles(server.admin, 'site', oneStep('echo one; echo two >&2; exit 3'))
   const run = await runToEnd(server.admin, 'site', { branch: 'main' })
   const [listed] = (await server.admin.get('/repos/site/workflows')).body
-  for (const told of [run, listed]) {
-    assert.deepEqual([told.repoName, told.branch, told.status], ['site', 'main', 'completed'])
-    assert.ok(Number.isInteger(told.startedAt) && told.completedAt >= told.startedAt)
-    assert.ok(told.createdAt <= told.startedAt)
-    const { success, duration, steps } = told.result
-    assert.deepEqual([success, duration], [false, told.completedAt - told.startedAt])
+  for (const shown of [run, listed]) {
+    assert.deepEqual([shown.repoName, shown.branch, shown.status], ['site', 'main', 'completed'])
+    assert.ok(Number.isInteger(shown.startedAt) && shown.completedAt >= shown.startedAt)
+    assert.ok(shown.createdAt <= shown.startedAt)
+    const { success, duration, steps } = shown.result
+    assert.deepEqual([success, duration], [false, shown.completedAt - shown.startedAt])
     const [step] = steps
     assert.equal(steps.length, 1)
     assert.deepEqual([step.name, step.success, step.exitCode], ['Only', false, 3])
@@ -43,7 +43,7 @@ test('runs are listed newest first, in pages of a hundred, filtered by branch or
   for (let n = 0; n < 105; n++) {
     made.unshift(await start('many', n % 2 === 0 ? {} : { branch: 'dev' }))
     const held = await mustClaim(service.admin)
-    if (n < 100) await held.tell(...wholeRun())
+    if (n < 100) await held.report(...wholeRun())
   }
   const idsAt = async (path: string) => {
     const { body, headers } = await service.admin.get(path)
@@ -69,7 +69,7 @@ test('a waiting request gets the run when it completes', async () => {
   const path = `/repos/patience/workflows/${await start('patience')}`
   const waiting = Array.from({ length: 5 }, () => service.admin.get(`${path}?wait=300`))
   const held = (await claimOf('patience')) ?? assert.fail()
-  await held.tell(...wholeRun())
+  await held.report(...wholeRun())
   for (const { body } of await Promise.all(waiting)) assert.equal(body.status, 'completed')
   assert.equal((await service.admin.get(`${path}?wait=300`)).body.status, 'completed')
   assert.equal((await service.admin.get(`${path}?wait=301`)).status, 400)
@@ -82,19 +82,19 @@ test('a running run shows its progress', async () => {
   await pushFiles(service.admin, 'way', oneStep('true'))
   const path = `/repos/way/workflows/${await start('way')}`
   const held = (await claimOf('way')) ?? assert.fail()
-  await held.tell(...begun(), wrote('so far\n'))
+  await held.report(...begun(), wrote('so far\n'))
   const run = (await service.admin.get(path)).body
   assert.deepEqual([run.status, run.result, run.completedAt], ['running', null, null])
   const [step] = run.steps
   assert.deepEqual([step.status, step.output, step.completedAt], ['running', 'so far\n', null])
-  await held.tell(...jobEnded(), runEnded())
+  await held.report(...jobEnded(), runEnded())
 })
 
 test('a failure is described in one object: step, exit code, last lines, and commits since', async () => {
   const { admin } = service
   const green = await pushFiles(admin, 'failing', oneStep('true'))
   const greenId = await start('failing')
-  await (await claimOf('failing'))?.tell(...wholeRun())
+  await (await claimOf('failing'))?.report(...wholeRun())
   await pushFiles(admin, 'failing', { 'a.txt': 'a' }, { message: 'First change' })
   const last = await pushFiles(
     admin,
@@ -105,8 +105,8 @@ test('a failure is described in one object: step, exit code, last lines, and com
   const path = `/repos/failing/workflows/${await start('failing')}`
   const held = (await claimOf('failing')) ?? assert.fail()
   const lines = Array.from({ length: 80 }, (_, n) => `line ${n}\n`)
-  await held.tell(...begun(), ...lines.map((line) => wrote(line)))
-  await held.tell(...jobEnded('failure', { exitCode: 7 }), runEnded('failure'))
+  await held.report(...begun(), ...lines.map((line) => wrote(line)))
+  await held.report(...jobEnded('failure', { exitCode: 7 }), runEnded('failure'))
   const { failure } = (await admin.get(path)).body
   assert.deepEqual(
     [failure.workflow, failure.job, failure.step, failure.exitCode, failure.reason],
@@ -132,8 +132,8 @@ test('responses for runs with very many steps, outputs and summaries are limited
   for (let n = 0; n < 3; n++) {
     ids.unshift(await start('huge'))
     const held = (await claimOf('huge')) ?? assert.fail()
-    await held.tell(...begun(), wrote('first\n'), wrote('x'.repeat(60_000)), wrote('last\n'))
-    await held.tell(...jobEnded(), runEnded())
+    await held.report(...begun(), wrote('first\n'), wrote('x'.repeat(60_000)), wrote('last\n'))
+    await held.report(...jobEnded(), runEnded())
   }
   const id = ids[0] ?? ''
   const more = Array.from({ length: 6000 }, (_, n) => ({ step: n + 1, summary: 's'.repeat(5000) }))
@@ -173,6 +173,6 @@ async function claimOf(name: string) {
   for (;;) {
     const held = await mustClaim(service.admin)
     if (held.plan.repository.name === name) return held
-    await held.tell(runEnded())
+    await held.report(runEnded())
   }
 }

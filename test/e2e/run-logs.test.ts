@@ -24,11 +24,11 @@ before(async () => {
 after(() => service[Symbol.asyncDispose]())
 
 /** A run that has begun, and the address of its log. */
-async function beginRun(...entries: Parameters<HeldRun['tell']>) {
+async function beginRun(...entries: Parameters<HeldRun['report']>) {
   const { body } = await service.admin.post('/repos/site/workflows', {})
   const held = await mustClaim(service.admin)
   assert.equal(held.plan.runId, body.id)
-  if (entries.length > 0) await held.tell(...entries)
+  if (entries.length > 0) await held.report(...entries)
   const path = `/repos/site/workflows/${body.id}`
   return { held, path, log: `${path}/logs` }
 }
@@ -43,7 +43,7 @@ async function bytesOf(path: string): Promise<Buffer> {
 
 test('a log is read completely, or from any byte', async () => {
   const { held, log } = await beginRun(...begun(), wrote('größer\n'), wrote('😀 fine\n'))
-  await held.tell(...jobEnded(), runEnded())
+  await held.report(...jobEnded(), runEnded())
   const whole = await bytesOf(log)
   assert.match(whole.toString(), /^▶ steps › Only\ngrößer\n😀 fine\n✓ success\n$/)
   for (let offset = 0; offset <= whole.length + 1; offset++) {
@@ -53,8 +53,8 @@ test('a log is read completely, or from any byte', async () => {
 
 test('a step that is named at its start has that name', async () => {
   const { held, path, log } = await beginRun(...begun({ name: 'Release ${{ env.V }}' }).slice(0, 3))
-  await held.tell({ kind: 'step-started', step: 0, at: 2000, name: 'Release 1.2' })
-  await held.tell(wrote('out\n'), ...jobEnded('failure'), runEnded('failure'))
+  await held.report({ kind: 'step-started', step: 0, at: 2000, name: 'Release 1.2' })
+  await held.report(wrote('out\n'), ...jobEnded('failure'), runEnded('failure'))
   const { result, failure } = (await service.admin.get(path)).body
   assert.deepEqual([result.steps[0].name, failure.step], ['Release 1.2', 'Release 1.2'])
   assert.match((await bytesOf(log)).toString(), /^▶ steps › Release 1\.2\nout\n/)
@@ -62,7 +62,7 @@ test('a step that is named at its start has that name', async () => {
 
 test('an unknown step is a problem, and a step without output has an empty log', async () => {
   const { held, path, log } = await beginRun(...begun())
-  await held.tell(...jobEnded('failure'), runEnded('failure'))
+  await held.report(...jobEnded('failure'), runEnded('failure'))
   const { status, body } = await service.admin.get(`${log}?step=77`)
   assert.deepEqual([status, body.code], [404, 'run_not_found'])
   assert.match(body.detail, /has no step 77/)
@@ -81,7 +81,7 @@ test('the output of one step can be read', async () => {
   assert.equal(String(await bytesOf(`${log}?step=0`)), 'one\nthree\n')
   assert.equal(String(await bytesOf(`${log}?step=0&offset=5`)), 'hree\n')
   assert.equal(String(await bytesOf(`${log}?step=1`)), 'two\n')
-  await held.tell(...jobEnded(), ...jobEnded('success', { job: 1 }), runEnded())
+  await held.report(...jobEnded(), ...jobEnded('success', { job: 1 }), runEnded())
 })
 
 test('an unknown attempt has no log', async () => {
@@ -97,9 +97,9 @@ test('a followed log gets each piece as it is written, and the end', async () =>
   const { held, log } = await beginRun(...begun())
   await using follower = await followLog(service.admin, log)
   assert.equal(await follower.next(), '▶ steps › Only\n')
-  await held.tell(wrote('one\n\n'))
+  await held.report(wrote('one\n\n'))
   assert.equal(await follower.next(), 'one\n\n')
-  await held.tell(wrote('two\n'), ...jobEnded('failure'), runEnded('failure'))
+  await held.report(wrote('two\n'), ...jobEnded('failure'), runEnded('failure'))
   assert.match(await follower.rest(), /^two\n✗ .*\n✗ failure\n$/)
   assert.deepEqual(follower.end(), { conclusion: 'failure' })
 })
@@ -112,8 +112,8 @@ test('broken connections lose nothing of a followed log', async () => {
   let connections = 0
   const writing = (async () => {
     for (let n = 0; n < 60; n++)
-      await held.tell(wrote(`line ${n} ${'ä'.repeat(random.below(40))}\n`))
-    await held.tell(...jobEnded(), runEnded())
+      await held.report(wrote(`line ${n} ${'ä'.repeat(random.below(40))}\n`))
+    await held.report(...jobEnded(), runEnded())
   })()
   for (let isOver = false; !isOver; connections++) {
     assert.ok(connections < 1000)
@@ -131,7 +131,7 @@ test('broken connections lose nothing of a followed log', async () => {
 
 test('in a followed log, carriage returns end lines', async () => {
   const { held, log } = await beginRun(...begun(), wrote('10%\r50%\r100%\r\n'), ...jobEnded())
-  await held.tell(runEnded())
+  await held.report(runEnded())
   await using follower = await followLog(service.admin, log)
   assert.match(await follower.rest(), /\n10%\n50%\n100%\n✓/)
   assert.equal(follower.lastId(), String((await bytesOf(log)).length))
@@ -153,7 +153,7 @@ test('a stopping server ends followed logs and waiting requests at once', async 
   await pushFiles(admin, 'site', oneStep('true'))
   const { body } = await admin.post('/repos/site/workflows', {})
   const held = await mustClaim(admin)
-  await held.tell(...begun())
+  await held.report(...begun())
   const path = `/repos/site/workflows/${body.id}`
   await using follower = await followLog(admin, `${path}/logs`)
   await follower.next()

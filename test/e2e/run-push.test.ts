@@ -63,8 +63,8 @@ test('a push starts a run of each matching file, at its commit', async () => {
   assert.deepEqual([held.plan.event, held.plan.commit], ['push', commit])
   assert.equal(held.plan.payload.after, commit)
   assert.equal(held.plan.payload.created, true)
-  await held.tell(...wholeRun())
-  await (await mustClaim(service.admin)).tell(...wholeRun())
+  await held.report(...wholeRun())
+  await (await mustClaim(service.admin)).report(...wholeRun())
 })
 
 test('filters of branches and tags apply', async () => {
@@ -164,18 +164,18 @@ test('a run has events in order when it is queued, running and completed', async
   await service.db.updateTable('runs').set({ status: 'completed' }).execute()
   const { runs } = await push('told', { '.svc/workflows/ci.yml': on('push') })
   assert.equal(runs.length, 1)
-  await (await mustClaim(service.admin)).tell(...wholeRun('failure'))
+  await (await mustClaim(service.admin)).report(...wholeRun('failure'))
   const events = await service.db
     .selectFrom('events')
     .selectAll()
     .where('kind', '=', 'workflow')
     .orderBy('seq')
     .execute()
-  const told = events
+  const published = events
     .map(({ data, actorUsername }) => ({ ...JSON.parse(data), actorUsername }))
     .filter(({ repositoryName }) => repositoryName === 'told')
   assert.deepEqual(
-    told.map(({ action, conclusion, attempt, branch, event, actorUsername }) =>
+    published.map(({ action, conclusion, attempt, branch, event, actorUsername }) =>
       [action, conclusion, attempt, branch, event, actorUsername].join(' '),
     ),
     [

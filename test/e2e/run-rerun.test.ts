@@ -27,7 +27,7 @@ test('a completed run is rerun as its next attempt, and the earlier one is kept'
   const { admin } = service
   const path = await start()
   const first = await mustClaim(admin)
-  await first.tell(...wholeRun('failure', 'first try\n'))
+  await first.report(...wholeRun('failure', 'first try\n'))
   const grace = await service.client({ username: 'grace', permissions: ['workflow:trigger'] })
   await admin.post('/repos/site/collaborators', { username: 'grace' })
   const { status, body } = await grace.post(`${path}/rerun`, {})
@@ -40,7 +40,7 @@ test('a completed run is rerun as its next attempt, and the earlier one is kept'
     [2, 'admin', 'grace'],
   )
   assert.deepEqual(second.plan.kept, [])
-  await second.tell(...wholeRun('success', 'second try\n'))
+  await second.report(...wholeRun('success', 'second try\n'))
   const run = (await admin.get(path)).body
   assert.deepEqual([run.conclusion, run.number, run.failure], ['success', 1, null])
   const [attempt] = run.attempts
@@ -56,7 +56,7 @@ test('rerunning failed jobs reuses the successful ones, with their outputs', asy
   const { admin } = service
   const path = await start()
   const first = await mustClaim(admin)
-  await first.tell(
+  await first.report(
     ...begun({ id: 'good' }),
     ...begun({ job: 1, id: 'bad' }),
     ...jobEnded('success', { outputs: { version: '7' } }),
@@ -71,7 +71,7 @@ test('rerunning failed jobs reuses the successful ones, with their outputs', asy
   )
   const [planned, ended] = [begun({ id: 'good' })[0], jobEnded('success')[1]]
   assert.ok(planned && ended)
-  await second.tell(
+  await second.report(
     planned,
     ...begun({ job: 1, id: 'bad' }),
     ended,
@@ -93,7 +93,7 @@ test('rerunning failed jobs reuses the successful ones, with their outputs', asy
   await admin.post(`${path}/rerun`, {})
   const third = await mustClaim(admin)
   assert.deepEqual(third.plan.kept, [])
-  await third.tell(...wholeRun())
+  await third.report(...wholeRun())
   assert.deepEqual(
     (await admin.get(path)).body.attempts.map(
       ({ conclusion }: { conclusion: string }) => conclusion,
@@ -112,7 +112,7 @@ test('a successful job that depends on a failed one runs again with it', async (
   })
   const path = await start('chain')
   const ids = ['good', 'bad', 'after', 'last', 'calm']
-  await (await mustClaim(admin)).tell(
+  await (await mustClaim(admin)).report(
     ...ids.flatMap((id, job) => begun({ job, id })),
     ...ids.flatMap((id, job) => jobEnded(id === 'bad' ? 'failure' : 'success', { job })),
     runEnded('failure'),
@@ -123,7 +123,7 @@ test('a successful job that depends on a failed one runs again with it', async (
     second.plan.kept.map(({ id }) => id),
     ['good', 'calm'],
   )
-  await second.tell(runEnded())
+  await second.report(runEnded())
 })
 
 test('a queued or running run cannot be rerun', async () => {
@@ -132,13 +132,13 @@ test('a queued or running run cannot be rerun', async () => {
   assert.equal((await admin.post(`${path}/rerun`, {})).body.code, 'run_not_completed')
   const held = await mustClaim(admin)
   assert.equal((await admin.post(`${path}/rerun`, {})).body.code, 'run_not_completed')
-  await held.tell(...wholeRun())
+  await held.report(...wholeRun())
   const answers = await Promise.all([
     admin.post(`${path}/rerun`, {}),
     admin.post(`${path}/rerun`, {}),
   ])
   assert.deepEqual(answers.map(({ status }) => status).sort(), [202, 409])
-  await (await mustClaim(admin)).tell(runEnded())
+  await (await mustClaim(admin)).report(runEnded())
 })
 
 test('a run that could not start cannot be rerun', async () => {
@@ -157,12 +157,12 @@ test('a run that could not start cannot be rerun', async () => {
 test('the pieces of a log stay in their attempt', async () => {
   const { admin } = service
   const path = await start()
-  await (await mustClaim(admin)).tell(...begun(), wrote('a\n'), ...jobEnded(), runEnded())
+  await (await mustClaim(admin)).report(...begun(), wrote('a\n'), ...jobEnded(), runEnded())
   const log = (await admin.get(`${path}/logs`)).text
   await admin.post(`${path}/rerun`, {})
   assert.equal((await admin.get(`${path}/logs`)).text, '')
   assert.equal((await admin.get(`${path}/logs?attempt=1`)).text, log)
-  await (await mustClaim(admin)).tell(runEnded())
+  await (await mustClaim(admin)).report(runEnded())
 })
 
 const twoJobs = `

@@ -106,7 +106,7 @@ test('a due schedule starts once, at the tip of the default branch, however late
   const claimed = [await mustClaim(service.admin), await mustClaim(service.admin)]
   const held = claimed.find(({ plan }) => plan.runId === run.id)
   assert.equal(held?.plan.payload.schedule, '17 3 * * *')
-  for (const one of claimed) await one.tell(...wholeRun())
+  for (const one of claimed) await one.report(...wholeRun())
   const [failed] = await until('it has failed', async () => {
     const runs = await runsOf('broken')
     return runs.length > 0 && runs
@@ -129,7 +129,7 @@ test('old runs are pruned with all their data, others are not', async () => {
     for (let n = 0; n < 3; n++) {
       ids.push((await server.admin.post('/repos/site/workflows', {})).body.id)
       const held = await mustClaim(server.admin)
-      if (n < 2) await held.tell(...wholeRun('success', 'words\n'))
+      if (n < 2) await held.report(...wholeRun('success', 'words\n'))
     }
     await server.end('SIGTERM')
   }

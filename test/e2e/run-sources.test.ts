@@ -84,7 +84,7 @@ test('an executable file is a workflow file', async () => {
   assert.equal(status, 202)
   const held = await mustClaim(service.admin)
   assert.equal(held.plan.runId, body.id)
-  await held.tell(...wholeRun())
+  await held.report(...wholeRun())
 })
 
 test('a file that is not text, not YAML, or has a duplicate key is reported', async () => {

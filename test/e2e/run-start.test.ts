@@ -151,7 +151,7 @@ test('a run uses the commit at the time of its request', async () => {
   assert.equal(held.plan.runId, body.id)
   assert.equal(held.plan.commit, before)
   assert.match(held.plan.files[0]?.text ?? '', /echo before/)
-  await held.tell(...wholeRun())
+  await held.report(...wholeRun())
 })
 
 test('inputs have types and defaults, and invalid ones are reported', async () => {

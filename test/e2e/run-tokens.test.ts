@@ -41,12 +41,12 @@ test('the token of a run is valid only for that run', async () => {
   const claiming = { name: 'x', version: '1', labels: [], isolation: 'none', waitSeconds: 0 }
   assert.equal((await first.own.post('/runner/claim', claiming)).status, 403)
   await assert.rejects(git('/', ['ls-remote', first.own.remote('site')]), /valid only for that run/)
-  for (const run of [first, second]) await run.tell(...wholeRun())
+  for (const run of [first, second]) await run.report(...wholeRun())
 })
 
 test('the token of a run expires with the run', async () => {
   const run = await held()
-  await run.tell(...wholeRun())
+  await run.report(...wholeRun())
   for (const path of [`${run.path}/orders`, `${run.path}/source`, '/repos'])
     assert.equal((await run.own.get(path)).status, 401, path)
 })
@@ -63,13 +63,13 @@ test('other tokens cannot report for a run, and only those of runners can claim'
   for (const path of ['/repos', '/repos/site', '/repos/site/workflows'])
     assert.equal((await runner.get(path)).status, 403, path)
   assert.equal(await claim(runner, { waitSeconds: 0 }), undefined)
-  await run.tell(...wholeRun())
+  await run.report(...wholeRun())
 })
 
 test('entries are accepted once and in order, even if repeated', async () => {
   const run = await held()
   const path = `/repos/site/workflows/${run.plan.runId}`
-  await run.tell(...begun(), wrote('one\n'))
+  await run.report(...begun(), wrote('one\n'))
   const report = (first: number, entries: unknown[]) =>
     run.own.post(`${run.path}/report`, { first, entries })
   assert.equal((await report(4, [wrote('one\n'), wrote('two\n')])).body.next, 6)
@@ -86,19 +86,19 @@ test('a run continues when its repository is renamed, and ends when it is delete
   await pushFiles(service.admin, 'before', oneStep('true'))
   await service.admin.post('/repos/before/workflows', {})
   const run = await mustClaim(service.admin)
-  await run.tell(...begun())
+  await run.report(...begun())
   await service.admin.patch('/repos/before', { name: 'after' })
   const source = await fetch(`${service.url}${run.path}/source`, {
     headers: { authorization: `Bearer ${run.own.token}` },
   })
   assert.equal(String(Buffer.from(await source.arrayBuffer()).subarray(0, 4)), 'PACK')
-  await run.tell(wrote('still there\n'))
+  await run.report(wrote('still there\n'))
   const path = `/repos/after/workflows/${run.plan.runId}`
   assert.equal((await service.admin.get(path)).body.repoName, 'after')
   const orders = run.own.get(`${run.path}/orders?wait=30`)
   const deleted = service.admin.delete('/repos/after')
   assert.deepEqual((await orders).body, { cancel: 'The repository was deleted.', kill: true })
-  await run.tell(runEnded('cancelled', 'The repository was deleted.'))
+  await run.report(runEnded('cancelled', 'The repository was deleted.'))
   assert.equal((await deleted).status, 204)
   assert.equal((await run.own.get(`${run.path}/orders`)).status, 401)
 })

@@ -95,8 +95,8 @@ async function startRunner(folder: string, path: string) {
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   for await (const line of createInterface(runner.stdout)) {
-    const told: { isolation: string; outside: Folders } = JSON.parse(line)
-    return { runner, ...told }
+    const started: { isolation: string; outside: Folders } = JSON.parse(line)
+    return { runner, ...started }
   }
   throw new Error('The runner ended before it had a room.')
 }

@@ -51,9 +51,9 @@ for (const client of sshClients) {
   describe(`with ${client}`, { skip: without('openssh') || without(client) }, () => {
     test(`keys are exchanged by ${exchanges[client]}, strictly, without warnings`, async () => {
       await using user = await createSshUser(service, ada, { client })
-      const told = await user.ssh('whoami', '-vvv')
-      assert.match(told.stderr, new RegExp(`debug1: kex: algorithm: ${exchanges[client]}\r?\n`))
-      assert.match(told.stderr, /debug3: kex_choose_conf: will use strict KEX ordering/)
+      const result = await user.ssh('whoami', '-vvv')
+      assert.match(result.stderr, new RegExp(`debug1: kex: algorithm: ${exchanges[client]}\r?\n`))
+      assert.match(result.stderr, /debug3: kex_choose_conf: will use strict KEX ordering/)
       const quiet = await user.ssh('whoami')
       assert.deepEqual([quiet.exitCode, quiet.stderr], [0, ''])
       assert.match(quiet.stdout, /^Username: ada\n/)

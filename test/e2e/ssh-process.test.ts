@@ -46,8 +46,8 @@ test('a killed SSH process is started again, and its pushes are finalized', {
   for (const ref of acknowledged) assert.ok(refs.includes(ref), ref)
   using records = openPushRecords(service.dataDir)
   await until('every push is settled', () => records.unfinished().length === 0)
-  const told = records.eventsAfter(0).pushes.map(({ ref }) => ref)
-  assert.deepEqual(told.sort(), [...refs].sort())
+  const recorded = records.eventsAfter(0).pushes.map(({ ref }) => ref)
+  assert.deepEqual(recorded.sort(), [...refs].sort())
   for (const { after } of records.eventsAfter(0).pushes) assert.equal(after, head)
 })
 

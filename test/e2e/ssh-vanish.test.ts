@@ -50,14 +50,14 @@ test(`a client that disconnects at any byte of a push has pushed all or nothing 
 
   assert.ok(fates.includes('broken'))
   const refs = (await site.refs()).map((line) => line.split('\t'))
-  const told = eventsOf(site)
+  const recorded = eventsOf(site)
   for (let name = 0; name < pushes; name++) {
     const mine = refs.filter(([, ref]) => ref?.startsWith(`refs/heads/${name}/`))
     assert.ok([0, 2].includes(mine.length), `${name} was pushed in part: ${mine}`)
     if (fates[name] === 'whole') assert.equal(mine.length, 2, `${name} was acknowledged`)
   }
   for (const [id] of refs) assert.equal(id, head)
-  assert.deepEqual(told.sort(), refs.map(([, ref]) => ref).sort())
+  assert.deepEqual(recorded.sort(), refs.map(([, ref]) => ref).sort())
   await push(site.service.sshPort)
   assertNoFault(site)
 })

@@ -145,12 +145,12 @@ async function assertTold(service: Service, expected: Map<string, string>): Prom
   assert.deepEqual(records.unfinished(), [], service.log())
   const [last] = (await service.admin.get('/repos/site/pushes?limit=1')).body
   assert.equal(last.via, 'undo')
-  const told = records.eventsAfter(0).pushes
-  const ofUndo = told.filter(({ pushId }) => pushId === last.id)
+  const recorded = records.eventsAfter(0).pushes
+  const ofUndo = recorded.filter(({ pushId }) => pushId === last.id)
   assert.equal(ofUndo.length, expected.size)
   assert.deepEqual(new Map(ofUndo.map(({ ref, after }) => [ref, after])), expected)
   const { kept } = partRefs(await refsIn(await pathOf(service)))
-  assert.deepEqual(keptFaults(kept, told), [])
+  assert.deepEqual(keptFaults(kept, recorded), [])
 }
 
 async function pathOf({ admin }: Service): Promise<string> {

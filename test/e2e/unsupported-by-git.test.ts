@@ -43,11 +43,11 @@ describe('push options', () => {
         ...['push', ...options, remotes[transport], `HEAD:options-${transport}`],
       )
       assert.equal(exitCode, 0, stderr)
-      const told = [...stderr.matchAll(/^remote: (The push option .*?)\s*$/gm)].map(
+      const named = [...stderr.matchAll(/^remote: (The push option .*?)\s*$/gm)].map(
         ([, line]) => line,
       )
       assert.deepEqual(
-        told,
+        named,
         ['ci.skip', 'merge_request.title=Ä "quoted"', ''].map(
           (option) => `The push option "${option}" has no effect: push options are not supported.`,
         ),

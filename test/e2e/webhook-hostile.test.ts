@@ -22,7 +22,7 @@ import { startWebhookSite } from '../support/webhook-site.ts'
 const forever = { stopMs: 1, attemptTimeoutMs: 3_600_000 }
 
 /** What is told of a delivery to each of them; nothing when it is taken. */
-const told: Record<keyof typeof behaviours, string> = {
+const messages: Record<keyof typeof behaviours, string> = {
   resets: 'The receiver reset the connection.',
   hangsUp: 'The receiver closed the connection without a response.',
   isSilent: 'The receiver did not respond within 15 s.',
@@ -56,7 +56,7 @@ test('whatever receivers do, each delivery ends with its reason, and memory stay
   const expected = new Map<string, string>()
   for (const [name, behaviour] of Object.entries(behaviours)) {
     const { url } = stack.use(await startHostile(behaviour))
-    expected.set(await site.subscribe(url), told[name as keyof typeof behaviours])
+    expected.set(await site.subscribe(url), messages[name as keyof typeof behaviours])
   }
   const closed = await startHostile(behaviours.isSilent)
   await closed[Symbol.asyncDispose]()
@@ -172,7 +172,7 @@ onEachDatabase((fresh) => {
         else response.writeHead(204).end()
       }),
     )
-    const told = () => host.received.filter(({ path }) => path === '/hook').length
+    const receivedCount = () => host.received.filter(({ path }) => path === '/hook').length
     const own = await addRepository(db)
     const stranger = await addRepository(db)
     await addWebhook(db, own, host.url)
@@ -181,11 +181,11 @@ onEachDatabase((fresh) => {
       await publishPushes(db, repositoryId, 50, Date.now())
     }
     const loop = stack.use(startDelivering(db, forever))
-    await until('both hang, and all else has come', () => hanging === 2 && told() === 50)
+    await until('both hang, and all else has come', () => hanging === 2 && receivedCount() === 50)
     for (let number = 1; number <= 10; number++) {
       await publishPushes(db, own, 1, Date.now())
       loop.wake()
-      await until('it has come', () => told() === 50 + number)
+      await until('it has come', () => receivedCount() === 50 + number)
     }
     assert.equal(hanging, 2)
   })

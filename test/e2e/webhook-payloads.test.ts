@@ -45,8 +45,11 @@ test("every documented field of GitHub's push event is there, except unsupported
   const [body] = await site.push(['main'])
   const fields = ['ref', 'before', 'after', 'created', 'deleted', 'forced', 'base_ref'] as const
   const others = ['compare', 'commits', 'head_commit', 'repository', 'pusher', 'sender'] as const
-  type Told = (typeof fields)[number] | (typeof others)[number]
-  type Missing = Exclude<keyof PushEvent, Told | 'organization' | 'installation' | 'enterprise'>
+  type SentField = (typeof fields)[number] | (typeof others)[number]
+  type Missing = Exclude<
+    keyof PushEvent,
+    SentField | 'organization' | 'installation' | 'enterprise'
+  >
   const none: Missing[] = []
   assert.deepEqual(
     Object.keys(body).sort(),
@@ -273,7 +276,7 @@ test('a run is described in its state at each event', async () => {
   const started = await admin.post('/repos/site/workflows', { branch: 'main' })
   const held = await mustClaim(admin)
   const isolation = { kind: 'isolation', isolation: 'none', description: 'open' } as const
-  await held.tell(isolation, ...wholeRun('failure', 'out\n'))
+  await held.report(isolation, ...wholeRun('failure', 'out\n'))
   const listed = (await admin.get('/repos/site/workflows')).body[0]
   await admin.post(`/repos/site/workflows/${started.body.id}/rerun`, {})
   const rows = await site.events('workflow', { count: 4 })
@@ -281,8 +284,8 @@ test('a run is described in its state at each event', async () => {
     rows.map(async ({ seq }) => (await site.compose(seq, 'workflow')).body),
   )
   assert.deepEqual(
-    bodies.map(({ action, svc, run, workflow_run: told }) => [
-      [action, told.status, told.conclusion, told.run_attempt],
+    bodies.map(({ action, svc, run, workflow_run: sent }) => [
+      [action, sent.status, sent.conclusion, sent.run_attempt],
       [svc.action, run.status, run.conclusion, run.attempt],
     ]),
     [
@@ -312,12 +315,12 @@ test('a run is described in its state at each event', async () => {
   assert.deepEqual(queued, before)
   assert.deepEqual(running, { ...before, status: 'running', startedAt: listed.startedAt })
   assert.deepEqual(again, { ...before, attempt: 2, queuedAt: again.queuedAt })
-  const [{ workflow_run: told, workflow, svc }] = bodies
+  const [{ workflow_run: sent, workflow, svc }] = bodies
   assert.deepEqual(
-    [told.node_id, told.head_sha, told.head_commit.message, told.head_branch, told.path],
+    [sent.node_id, sent.head_sha, sent.head_commit.message, sent.head_branch, sent.path],
     [started.body.id, commit, 'Build it', 'main', '.svc/workflows/ci.yml'],
   )
-  assert.deepEqual([workflow.path, svc.createdAt], [told.path, rows[0]?.createdAt])
+  assert.deepEqual([workflow.path, svc.createdAt], [sent.path, rows[0]?.createdAt])
 })
 
 test("every supported field of a run has GitHub's format", async () => {
@@ -375,10 +378,10 @@ test('steps of a run that do not fit lose their output, and secrets are masked i
   await pushFiles(admin, 'site', oneStep('true'))
   await admin.post('/repos/site/workflows', { branch: 'main' })
   const held = await mustClaim(admin)
-  await held.tell(...begun(), wrote('the word is hunter22\n'))
+  await held.report(...begun(), wrote('the word is hunter22\n'))
   for (let step = 1; step <= 4000; step += 500) {
     const steps = Array.from({ length: 500 }, (_, index) => step + index)
-    await held.tell(
+    await held.report(
       ...steps.map((number) => ({
         kind: 'step-planned' as const,
         job: 0,
@@ -387,7 +390,7 @@ test('steps of a run that do not fit lose their output, and secrets are masked i
       })),
     )
   }
-  await held.tell(...jobEnded('failure'), runEnded('failure', 'no hunter22 any more'))
+  await held.report(...jobEnded('failure'), runEnded('failure', 'no hunter22 any more'))
   // A secret that is saved later was not masked by the runner.
   await admin.put('/repos/site/secrets/PASSWORD', { value: 'hunter22' })
   const events = await site.events('workflow', { count: 3 })
@@ -469,8 +472,8 @@ test('every URL in a payload exists', async () => {
   await admin.post(`/repos/site/workflows/${run.id}/cancel`)
   await admin.post(`/repos/site/webhooks/${hook.id}/ping`)
   await receiver.untilReceived(5)
-  const told = receiver.received.map(({ json }) => json.svc.event)
-  assert.deepEqual([...new Set(told)].sort(), ['ping', 'push', 'workflow'])
+  const sent = receiver.received.map(({ json }) => json.svc.event)
+  assert.deepEqual([...new Set(sent)].sort(), ['ping', 'push', 'workflow'])
   const addresses = new Map(receiver.received.flatMap(({ json }) => addressesIn(json)))
   addresses.delete(receiver.url)
   const headers = { authorization: `Bearer ${service.adminToken}` }

@@ -54,14 +54,14 @@ test('events while a webhook was disabled, or before it was created, are replaye
   const at = await addHook('site')
   await push('site', 2)
   await untilPushed('site', 2)
-  const [told] = await settled(at)
+  const [first] = await settled(at)
   const since = Date.now()
   await owner.patch(at, { enabled: false })
   await push('site', 3)
   await untilPushed('site', 3)
   await push('site', 4)
   await untilPushed('site', 4)
-  assert.deepEqual(await settled(at), [told])
+  assert.deepEqual(await settled(at), [first])
   // Also while it is disabled: somebody asks for it.
   const replayed = await owner.post(`${at}/replay`, { since })
   assert.deepEqual(
@@ -76,7 +76,7 @@ test('events while a webhook was disabled, or before it was created, are replaye
   const chain = deliveries.map(({ seq }) => seq)
   assert.deepEqual(
     deliveries.map(({ previousSeq }) => previousSeq),
-    [told?.previousSeq, ...chain.slice(0, -1)],
+    [first?.previousSeq, ...chain.slice(0, -1)],
   )
   await owner.patch(at, { enabled: true })
   const { body } = await owner.post(`${at}/replay`, { since: 0 })

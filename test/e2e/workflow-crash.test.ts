@@ -162,11 +162,11 @@ test('a run that is cancelled during a step ends, except for always() steps', op
   assert.equal((await site.admin().post(`/repos/site/workflows/${id}/cancel`)).status, 202)
   const run = await endOf(site.admin(), 'site', id)
   assert.deepEqual([run.conclusion, run.fault], ['cancelled', 'Cancelled by admin.'])
-  const told = run.result.steps.map(({ conclusion, output }: Record<string, string>) => [
+  const shown = run.result.steps.map(({ conclusion, output }: Record<string, string>) => [
     conclusion,
     output,
   ])
-  assert.deepEqual(told, [
+  assert.deepEqual(shown, [
     ['cancelled', 'begun\n'],
     ['success', 'last words\n'],
     ['skipped', ''],

@@ -17,7 +17,7 @@ const options = { skip: without('bubblewrap'), timeout: 600_000 }
 const steps = faultSteps.filter((step) => step.startsWith('run.'))
 
 /** What is told of a run of which the server died after a step: with its own runner, and with one elsewhere. */
-const told: Record<string, { own: string; elsewhere?: string }> = {
+const endings: Record<string, { own: string; elsewhere?: string }> = {
   'run.queued': { own: 'queued running completed', elsewhere: 'queued running completed' },
   // A runner elsewhere has not heard of the run, which waits for the end of the lease.
   'run.claimed': { own: 'queued running queued running completed' },
@@ -35,7 +35,7 @@ const told: Record<string, { own: string; elsewhere?: string }> = {
 
 describe('a server that is killed', { ...options, concurrency: 2 }, () => {
   for (const step of steps) {
-    const { own, elsewhere } = told[step] ?? {}
+    const { own, elsewhere } = endings[step] ?? {}
     assert.ok(own, `nobody knows what is told of ${step}`)
     test(`at ${step} completes the run after its restart`, async () => {
       await using site = await prepare()

@@ -132,14 +132,14 @@ describe('a step', options, () => {
     test(`that ${what} has the right conclusion, and leaves nothing`, async () => {
       const run = script.replace(/^/gm, '      ')
       const text = `steps:\n  - run: |\n${run}\n    timeout-minutes: ${minutes}\n`
-      const { run: told, step, log } = await site.attack(nameOf(what), text)
+      const { run: shown, step, log } = await site.attack(nameOf(what), text)
       const { conclusion, exitCode } = step
       assert.deepEqual(
         { conclusion, exitCode },
         { conclusion: expected.conclusion, exitCode: expected.exitCode },
         log,
       )
-      assert.equal(told.conclusion, expected.conclusion)
+      assert.equal(shown.conclusion, expected.conclusion)
       if (expected.fault) assert.match(step.fault, expected.fault)
       if (expected.output) assert.match(step.output, expected.output)
       assert.deepEqual(processesNaming('4715001'), [])

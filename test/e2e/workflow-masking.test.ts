@@ -67,7 +67,7 @@ test('a secret that a run prints in many forms appears nowhere', options, async 
   const { body } = await admin.post('/repos/site/workflows', {})
   const followed = await admin.get(`/repos/site/workflows/${body.id}/logs?follow=true`)
   const run = await endOf(admin, 'site', body.id)
-  const told = [
+  const responses = [
     run,
     await logOf(admin, 'site', body.id),
     followed.text,
@@ -81,7 +81,8 @@ test('a secret that a run prints in many forms appears nowhere', options, async 
   assert.equal(first.name, 'The first ***')
   assert.equal(first.summary, '# *** and ***\n')
   assert.deepEqual([second.exitCode, second.output], [3, '***\n'])
-  for (const [index, one] of told.entries()) assertClean(`answer ${index}`, JSON.stringify(one))
+  for (const [index, one] of responses.entries())
+    assertClean(`answer ${index}`, JSON.stringify(one))
   assert.equal(await site.service().end('SIGTERM'), 0)
   for (const path of filesIn(site.dataDir)) assertClean(path, readFileSync(path, 'latin1'))
 })

@@ -98,12 +98,13 @@ export async function assertAgrees(
   assert.doesNotMatch(log(), /have lost|does not know/)
   const faults: string[] = []
   for (const { id, name, path } of repositories) {
-    const told = pushes.filter(({ repositoryId }) => repositoryId === id)
+    const recorded = pushes.filter(({ repositoryId }) => repositoryId === id)
     const { visible: refs, kept } = partRefs(await refsIn(path))
     if (name.startsWith(copyPrefix)) assert.deepEqual(refs, refsOfCopies, name)
     // What was imported began with refs of which no event tells.
-    if (!imported.has(id)) faults.push(...faultsOf(refs, told).map((fault) => `${id}: ${fault}`))
-    faults.push(...keptFaults(kept, told).map((fault) => `${id}: ${fault}`))
+    if (!imported.has(id))
+      faults.push(...faultsOf(refs, recorded).map((fault) => `${id}: ${fault}`))
+    faults.push(...keptFaults(kept, recorded).map((fault) => `${id}: ${fault}`))
     const fsck = ['fsck', '--full', '--strict', '--connectivity-only']
     await git('/', ['-c', 'safe.directory=*', '--git-dir', path, ...fsck])
   }

@@ -95,8 +95,8 @@ export async function startImportSite({ env = {}, ...options }: Options = {}) {
       const name = `hostile-${count++}`
       const before = await repositoryFolders(service.dataDir)
       const answer = await post(client, { source, name })
-      const told = answer.status === 500 ? service.log().slice(-3000) : answer.text
-      assert.deepEqual([answer.status, answer.body?.code], [status, code], told)
+      const detail = answer.status === 500 ? service.log().slice(-3000) : answer.text
+      assert.deepEqual([answer.status, answer.body?.code], [status, code], detail)
       assertSentence(answer.body.detail, refusal)
       assert.equal((await service.admin.get(`/repos/${name}`)).status, 404)
       await assertUntouched(name, before)

@@ -41,7 +41,9 @@ export function createLedger() {
     events: PushEvent[],
   ): string[] {
     const faults: string[] = []
-    const told = events.filter((event) => event.repositoryId === repositoryId && event.ref === ref)
+    const recorded = events.filter(
+      (event) => event.repositoryId === repositoryId && event.ref === ref,
+    )
     const possible = possibleValues(repositoryId, ref)
     if (!possible.includes(value)) {
       faults.push(`${ref} is ${value}, not one of ${possible.join(', ')}`)
@@ -50,12 +52,12 @@ export function createLedger() {
     const answered = changes.filter(({ ended }) => ended < Number.POSITIVE_INFINITY)
     for (const { after } of answered) {
       const isSame = (change: { after: string }) => change.after === after
-      if (told.filter(isSame).length >= answered.filter(isSame).length) continue
+      if (recorded.filter(isSame).length >= answered.filter(isSame).length) continue
       faults.push(`${ref} became ${after}, which was acknowledged and has no event`)
     }
     const explained = changes.some(({ isShared }) => isShared)
-      ? [settledValue(repositoryId, ref), ...told.map(({ after }) => after)]
-      : [told.at(-1)?.after ?? settledValue(repositoryId, ref)]
+      ? [settledValue(repositoryId, ref), ...recorded.map(({ after }) => after)]
+      : [recorded.at(-1)?.after ?? settledValue(repositoryId, ref)]
     if (!explained.includes(value)) {
       faults.push(`${ref} is ${value}, but the events say ${explained.join(', ')}`)
     }

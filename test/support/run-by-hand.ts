@@ -24,7 +24,7 @@ export async function claim(
     own,
 
     /** Reports what comes next; the answer. */
-    async tell(...entries: RunEntry[]) {
+    async report(...entries: RunEntry[]) {
       const { status, body, text } = await own.post(`${path}/report`, { first: next, entries })
       if (status !== 200) throw new Error(text)
       next = body.next

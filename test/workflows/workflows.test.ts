@@ -22,20 +22,20 @@ after(() => engine[Symbol.asyncDispose]())
 for (const { project, plan = {}, conclusion, jobs, lines } of expectations) {
   const { event = 'push', ref = 'refs/heads/main' } = plan
   test(`the workflows of ${project} run unchanged (${event}, ${ref})`, { skip }, async () => {
-    const told = await engine.run({
+    const result = await engine.run({
       project: join(root, project),
       workflows: await textsIn(join(root, project, '.svc/workflows')),
       actions: await actionsOf(join(root, project)),
       plan,
     })
-    assert.equal(told.conclusion, conclusion, told.log)
-    assert.deepEqual(told.jobConclusions, jobs)
+    assert.equal(result.conclusion, conclusion, result.log)
+    assert.deepEqual(result.jobConclusions, jobs)
     for (const [job, wanted] of Object.entries(lines)) {
       const prefix = Object.keys(jobs).length > 1 ? `${job} | ` : ''
       let at = 0
       for (const line of wanted) {
-        const found = told.log.indexOf(`\n${prefix}${line}`, at)
-        assert.notEqual(found, -1, `${line} is missing in\n${told.log}`)
+        const found = result.log.indexOf(`\n${prefix}${line}`, at)
+        assert.notEqual(found, -1, `${line} is missing in\n${result.log}`)
         at = found + 1
       }
     }
