@@ -126,7 +126,7 @@ const entryPoints: Record<string, string[]> = {
     'requests',
   ],
   'git/import': ['import-error', 'import-refs', 'local-source', 'progress', 'remote-source'],
-  'git/maintenance': ['expired-packs', 'maintain'],
+  'git/maintenance': ['leftovers', 'maintain'],
   'git-server/requests': ['git-limiters', 'git-request', 'operations', 'respond'],
   'git-server/upload-pack': ['upload-pack'],
   // In any process, and with the database.

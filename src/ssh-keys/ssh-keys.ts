@@ -27,54 +27,11 @@ export type SshKeys = {
    * Registers a key. Unless the caller is an admin, it has at most the permissions and the lifetime of the caller.
    * Throws `permission_missing`, `invalid_request`, `ssh_key_taken` and `too_many_ssh_keys`.
    */
-  add: (
-    principal: Principal,
-    wanted: NewSshKey,
-  ) => Promise<{
-    permissions: ('repo:read' | 'repo:write')[]
-    id: string
-    username: string
-    name: string
-    publicKey: string
-    keyType: string
-    fingerprint: string
-    createdAt: number
-    expiresAt: number | null
-    lastUsedAt: number | null
-  }>
+  add: (principal: Principal, wanted: NewSshKey) => Promise<SshKey>
   /** Lists the keys of a username after an id, oldest first; only admins may list those of other users. */
-  list: (
-    principal: Principal,
-    options: ListOptions,
-  ) => Promise<
-    {
-      permissions: ('repo:read' | 'repo:write')[]
-      id: string
-      username: string
-      name: string
-      publicKey: string
-      keyType: string
-      fingerprint: string
-      createdAt: number
-      expiresAt: number | null
-      lastUsedAt: number | null
-    }[]
-  >
+  list: (principal: Principal, options: ListOptions) => Promise<SshKey[]>
   /** Lists all keys after an id, oldest first. */
-  listAll: (page: Page) => Promise<
-    {
-      permissions: ('repo:read' | 'repo:write')[]
-      id: string
-      username: string
-      name: string
-      publicKey: string
-      keyType: string
-      fingerprint: string
-      createdAt: number
-      expiresAt: number | null
-      lastUsedAt: number | null
-    }[]
-  >
+  listAll: (page: Page) => Promise<SshKey[]>
   /** Deletes a key of the caller's username; an admin may delete any. */
   remove: (principal: Principal, id: string) => Promise<void>
   /** Finds a public key that a client presents, which proves nothing yet. */
