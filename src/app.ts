@@ -4,46 +4,47 @@ import { join } from 'node:path'
 import type { Access } from './access/access-watch.ts'
 import { requirePermission } from './access/may.ts'
 import type { Principal } from './access/principal.ts'
-import { systemClock } from './base/clock.ts'
-import { createFaultPoint } from './base/fault-points.ts'
+import { type Clock, systemClock } from './base/clock.ts'
+import { createFaultPoint, type FaultPoint } from './base/fault-points.ts'
 import { holdLock } from './base/lock-file.ts'
 import type { Log } from './base/log.ts'
 import { Problem } from './base/problem.ts'
 import { createNotifier } from './concurrency/notifier.ts'
 import { assertDataDirectory, isLocked, lock, lockServer } from './config/data-directory.ts'
-import { createFreeSpace } from './config/free-space.ts'
+import { createFreeSpace, type FreeSpace } from './config/free-space.ts'
 import type { Settings } from './config/settings.ts'
 import { type Database, openDatabase } from './database/database.ts'
-import { createEventNotifier } from './events/event-notifier.ts'
-import { createPublish } from './events/events.ts'
-import { createGit } from './git/process/git-process.ts'
+import { createEventNotifier, type EventNotifier } from './events/event-notifier.ts'
+import { createPublish, type Publish } from './events/events.ts'
+import { createGit, type Git } from './git/process/git-process.ts'
 import { endOrphans } from './git/process/orphans.ts'
 import type { SpawnHelper } from './git/process/spawn-helper.ts'
 import { sshOwner, toSshUrl } from './git-server/ssh/ssh-process.ts'
 import { createMaintenance } from './maintenance/maintenance.ts'
-import { createMaintenanceRequests } from './maintenance/maintenance-requests.ts'
+import {
+  createMaintenanceRequests,
+  type MaintenanceRequests,
+} from './maintenance/maintenance-requests.ts'
 import { maintainImported } from './maintenance/maintenance-store.ts'
 import { defaultAllowed } from './outbound/allowed-ranges.ts'
-import { createOutbound } from './outbound/outbound.ts'
-import { createCollaborators } from './repositories/collaborators.ts'
-import { createDirectories } from './repositories/directories.ts'
+import { createOutbound, type Outbound } from './outbound/outbound.ts'
+import { type Collaborators, createCollaborators } from './repositories/collaborators.ts'
+import { createDirectories, type Directories } from './repositories/directories.ts'
 import { createImportSources } from './repositories/import-sources.ts'
-import { createImports } from './repositories/imports.ts'
-import { createProtections } from './repositories/protections.ts'
-import { createRepositories } from './repositories/repositories.ts'
+import { createImports, type Imports } from './repositories/imports.ts'
+import { createProtections, type Protections } from './repositories/protections.ts'
+import { createRepositories, type Repositories } from './repositories/repositories.ts'
 import { createRepositoryHolds } from './repositories/repository-holds.ts'
 import { assertKeysOpen } from './secrets/key-check.ts'
-import { createRotation } from './secrets/rotation.ts'
-import { createSecrets } from './secrets/secrets.ts'
-import { createSshKeys } from './ssh-keys/ssh-keys.ts'
-import { createTokens } from './tokens/tokens.ts'
+import { createRotation, type Rotation } from './secrets/rotation.ts'
+import { createSecrets, type Secrets } from './secrets/secrets.ts'
+import { createSshKeys, type SshKeys } from './ssh-keys/ssh-keys.ts'
+import { createTokens, type Tokens } from './tokens/tokens.ts'
 import { openVaultLater } from './vault/open-vault.ts'
 import { createDisableWebhook } from './webhooks/disabling.ts'
 import { enqueueDeliveries } from './webhooks/enqueue-store.ts'
-import { createWebhooks } from './webhooks/webhooks.ts'
-import { createWorkflows } from './workflows/workflows.ts'
-
-export type App = Awaited<ReturnType<typeof openApp>>
+import { createWebhooks, type Webhooks } from './webhooks/webhooks.ts'
+import { createWorkflows, type Workflows } from './workflows/workflows.ts'
 
 export type Options = {
   settings: Settings
@@ -57,34 +58,76 @@ export type Options = {
   spawnHelper?: SpawnHelper
 }
 
+/** The parts that need no database, for commands that create a data directory or have none. */
+export type AppTools = {
+  git: Git
+  directories: Directories
+  faultPoint: FaultPoint
+  database: DatabaseOptions
+  log: Log
+  version: string
+}
+
+/** Everything but the servers. Commands use it whether a server runs or not. */
+export type App = AsyncDisposable &
+  AppTools & {
+    db: Database
+    publish: Publish
+    notifier: EventNotifier
+    clock: Clock
+    /** The public addresses, which the server corrects when it listens; `ssh` is null when SSH is off. */
+    address: { http: string; ssh: string | null }
+    tokens: Tokens
+    sshKeys: SshKeys
+    repositories: Repositories
+    protections: Protections
+    collaborators: Collaborators
+    secrets: Secrets
+    rotation: Rotation
+    workflows: Workflows
+    webhooks: Webhooks
+    imports: Imports
+    outbound: Outbound
+    freeSpace: FreeSpace
+    maintenanceRequests: MaintenanceRequests
+    /** The unique name of this server, which owns its leases, also those from before a restart. */
+    leaseOwner: string
+    /** Reads a principal again; undefined when its token or key was deleted or has expired. */
+    refresh: (principal: Principal) => Promise<Principal | undefined>
+    /** Throws the Problem that a new request would get now. */
+    recheckAccess: (access: Access) => Promise<void>
+    /** Throws unless the encryption keys can decrypt every secret. */
+    assertKeysOpen: () => Promise<void>
+    /** Whether a server is running now. */
+    isServed: () => boolean
+    /** Prevents servers from starting; throws when one is running. */
+    holdServer: () => Promise<Disposable>
+    /** Prevents a starting server from removing repositories that are being created or deleted here. */
+    changeRepositories: () => Promise<Disposable>
+    /** Does requested maintenance in place of a server. Returns false when a server is running, or nothing is left. */
+    maintainHere: () => Promise<boolean>
+  }
+
+type DatabaseOptions = Pick<Parameters<typeof openDatabase>[0], 'dataDir' | 'url' | 'log'>
+
 const lockWaitMs = 5000
 
-/** Creates the parts that need no database, for commands that create a data directory or have none. */
-export function createTools({ settings, log, path, version, spawnHelper }: Options) {
+export function createTools({ settings, log, path, version, spawnHelper }: Options): AppTools {
   const { dataDir, databaseUrl } = settings
-  const git = createGit({ ...settings, owner: dataDir, path, spawnHelper })
+  const git = createGit({ settings, owner: dataDir, path, spawnHelper })
   const faultPoint = createFaultPoint(settings.faultPoint)
   const directories = createDirectories({ dataDir, git, faultPoint })
   const database = { dataDir, url: databaseUrl?.reveal(), log }
   return { git, directories, faultPoint, database, log, version }
 }
 
-export type AppTools = ReturnType<typeof createTools>
-
-/** Creates everything but the servers. Commands use it whether a server runs or not. */
-export async function openApp(options: Options) {
+export async function openApp(options: Options): Promise<App> {
   const { settings, log } = options
-  const { dataDir, databaseUrl } = settings
+  const { dataDir } = settings
   const tools = createTools(options)
   const { git, directories, faultPoint } = tools
   const notifier = createEventNotifier({ db: () => db, changes: createNotifier() })
-  const db: Database = await openDatabase({
-    ...tools.database,
-    onCommit: notifier.committed,
-  }).catch((error) => {
-    const which = databaseUrl ? 'SVC_DATABASE_URL: the database' : `The database ${dataDir}/svc.db`
-    throw new Error(`${which} cannot be opened: ${error.message}`, { cause: error })
-  })
+  const db = await openAppDatabase(tools.database, notifier.committed)
   const clock = systemClock
   const { sshHost, sshPort } = settings
   const address = {
@@ -168,30 +211,7 @@ export async function openApp(options: Options) {
   const refresh = (principal: Principal) =>
     (principal.kind === 'ssh-key' ? sshKeys : tokens).refresh(principal)
 
-  /** Throws the Problem that a new request would get now. */
-  async function recheckAccess({ principal, permission, repository }: Access): Promise<void> {
-    const current = await currentPrincipal(principal)
-    if (repository && permission) await repositories.reopen(current, repository, permission)
-    else if (permission) requirePermission(current, permission)
-  }
-
-  async function currentPrincipal(principal: Principal): Promise<Principal> {
-    switch (principal.kind) {
-      case 'token':
-      case 'ssh-key': {
-        const current = await refresh(principal)
-        if (current) return current
-        const what = principal.kind === 'token' ? 'token' : 'SSH key'
-        throw new Problem('token_invalid', `The ${what} was deleted or has expired.`)
-      }
-      case 'run':
-        if (await workflows.isRunning(principal)) return principal
-        throw new Problem('token_invalid', "The run's token is no longer valid.")
-      default:
-        return principal
-    }
-  }
-
+  const recheckAccess = createAccessCheck({ refresh, workflows, repositories })
   const sources = createImportSources({
     git,
     dataDir,
@@ -237,20 +257,15 @@ export async function openApp(options: Options) {
     maintenanceRequests,
     leaseOwner,
 
-    /** Throws unless the encryption keys can decrypt every secret. */
     assertKeysOpen: async () => assertKeysOpen(db, { vault: await vault(), settings, log }),
 
-    /** Whether a server is running now. */
     isServed: () => isLocked(dataDir, 'server'),
 
-    /** Prevents servers from starting; throws when one is running. */
     holdServer: () => lockServer(dataDir),
 
-    /** Prevents a starting server from removing repositories that are being created or deleted here. */
     changeRepositories: () => lock(dataDir, 'repositories', lockWaitMs),
 
-    /** Does requested maintenance in place of a server. Returns false when a server is running, or nothing is left. */
-    async maintainHere(): Promise<boolean> {
+    async maintainHere() {
       using server = await holdLock(join(dataDir, 'server.lock'))
       if (!server) return false
       {
@@ -283,4 +298,39 @@ export async function openApp(options: Options) {
 export async function openExistingApp(options: Options): Promise<App> {
   await assertDataDirectory(options.settings.dataDir)
   return openApp(options)
+}
+
+async function openAppDatabase(options: DatabaseOptions, onCommit: () => void): Promise<Database> {
+  const { dataDir, url, log } = options
+  return openDatabase({ dataDir, url, log, onCommit }).catch((error) => {
+    const which = url ? 'SVC_DATABASE_URL: the database' : `The database ${dataDir}/svc.db`
+    throw new Error(`${which} cannot be opened: ${error.message}`, { cause: error })
+  })
+}
+
+type AccessParts = Pick<App, 'refresh' | 'workflows' | 'repositories'>
+
+function createAccessCheck({ refresh, workflows, repositories }: AccessParts) {
+  async function currentPrincipal(principal: Principal): Promise<Principal> {
+    switch (principal.kind) {
+      case 'token':
+      case 'ssh-key': {
+        const current = await refresh(principal)
+        if (current) return current
+        const what = principal.kind === 'token' ? 'token' : 'SSH key'
+        throw new Problem('token_invalid', `The ${what} was deleted or has expired.`)
+      }
+      case 'run':
+        if (await workflows.isRunning(principal)) return principal
+        throw new Problem('token_invalid', "The run's token is no longer valid.")
+      default:
+        return principal
+    }
+  }
+
+  return async ({ principal, permission, repository }: Access): Promise<void> => {
+    const current = await currentPrincipal(principal)
+    if (repository && permission) await repositories.reopen(current, repository, permission)
+    else if (permission) requirePermission(current, permission)
+  }
 }

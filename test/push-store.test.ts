@@ -137,7 +137,7 @@ async function createSite(db: Database) {
   const folder = stack.use(await temporaryFolder())
   const project = stack.use(await createProject())
   const dataDir = join(folder.path, 'data')
-  const git = createGit({ owner: dataDir, path: process.env.PATH ?? '', ...gitLimits })
+  const git = createGit({ owner: dataDir, path: process.env.PATH ?? '', settings: gitLimits })
   const directories = createDirectories({ dataDir, git, faultPoint: () => {} })
   await directories.prepare(async () => {})
   const id = newId()

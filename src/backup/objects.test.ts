@@ -12,7 +12,7 @@ import { createBackupFolder } from './backup-folder.ts'
 import { addObjects } from './objects.ts'
 import { readTree } from './tree.ts'
 
-const git = createGit({ owner: '/nonexistent', path: process.env.PATH ?? '', ...gitLimits })
+const git = createGit({ owner: '/nonexistent', path: process.env.PATH ?? '', settings: gitLimits })
 
 test('objects of a repository that is deleted at any moment of their copying are in the backup', async () => {
   for (let moveAt = 1; moveAt <= 4; moveAt++) {

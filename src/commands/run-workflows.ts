@@ -56,7 +56,7 @@ export async function runWorkflows(
   options: Options,
 ): Promise<number> {
   const { settings, path, folder, terminal } = options
-  const git = createGit({ ...settings, owner: folder, path })
+  const git = createGit({ settings, owner: folder, path })
   const tree = await findWorkingTree(git, folder)
   const { event } = flags
   const found = await readLocalFiles(tree.folder, { names, from: folder, event })

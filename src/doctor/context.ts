@@ -35,7 +35,7 @@ export function createDoctorContext(options: DoctorOptions) {
   const accepted = readAccepted(environment)
   // With its own owner mark: a starting server kills processes with that of its data directory.
   const git = createGit({
-    ...accepted.settings,
+    settings: accepted.settings,
     owner: `svc doctor ${accepted.settings.dataDir}`,
     path,
   })

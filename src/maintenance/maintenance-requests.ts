@@ -6,14 +6,25 @@ import { findMaintenance, requestMaintenance } from './maintenance-store.ts'
 export type MaintenanceResult = { report: Report } | { fault: string }
 
 /** Requests maintenance from the server that will run it, and reports the result. */
-export function createMaintenanceRequests({ db, clock }: { db: Database; clock: Clock }) {
+export type MaintenanceRequests = {
+  /** Requests maintenance of a repository, whether or not it is due. */
+  request: (repositoryId: string, wanted: 'quick' | 'full') => Promise<void>
+  /** The result; undefined until the maintenance has ended. */
+  findResult: (repositoryId: string) => Promise<MaintenanceResult | undefined>
+}
+
+export function createMaintenanceRequests({
+  db,
+  clock,
+}: {
+  db: Database
+  clock: Clock
+}): MaintenanceRequests {
   return {
-    /** Requests maintenance of a repository, whether or not it is due. */
-    request: (repositoryId: string, wanted: 'quick' | 'full') =>
+    request: (repositoryId, wanted) =>
       requestMaintenance(db, { repositoryId, wanted, now: clock.now() }),
 
-    /** The result; undefined until the maintenance has ended. */
-    async findResult(repositoryId: string): Promise<MaintenanceResult | undefined> {
+    async findResult(repositoryId) {
       const row = await findMaintenance(db, repositoryId)
       if (!row) return { fault: 'The repository was deleted.' }
       if (row.wanted !== '') return undefined

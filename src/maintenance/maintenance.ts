@@ -185,7 +185,8 @@ export function createMaintenance(dependencies: Dependencies): Maintenance {
   ): Promise<void> {
     try {
       await maintain(directory, {
-        ...dependencies,
+        git: dependencies.git,
+        faultPoint,
         extent,
         expireBefore: clock.now() - pruneAfterMs,
         memoryMaxBytes: settings.maintenanceMemoryMaxBytes,

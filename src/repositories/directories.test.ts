@@ -8,7 +8,7 @@ import { newId } from '../base/ids.ts'
 import { createGit } from '../git/process/git-process.ts'
 import { createDirectories } from './directories.ts'
 
-const git = createGit({ owner: '/nonexistent', path: process.env.PATH ?? '', ...gitLimits })
+const git = createGit({ owner: '/nonexistent', path: process.env.PATH ?? '', settings: gitLimits })
 
 test('leftovers of a killed git are removed, and files of the repository are not', async () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'svc-test-'))

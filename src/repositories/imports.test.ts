@@ -78,7 +78,7 @@ onEachDatabase((fresh) => {
 async function createWorld(db: Database) {
   const dataDir = await mkdtemp(join(tmpdir(), 'svc-test-'))
   const settings = readSettings({ SVC_DATA_DIR: dataDir })
-  const git = createGit({ ...settings, owner: dataDir, path: process.env.PATH ?? '' })
+  const git = createGit({ settings, owner: dataDir, path: process.env.PATH ?? '' })
   const faultPoint = () => {}
   const directories = createDirectories({ dataDir, git, faultPoint })
   await directories.prepare(async () => {})

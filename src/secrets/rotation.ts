@@ -24,6 +24,15 @@ export type Rotated = {
   discarded: number
 }
 
+/** Reseals all secrets, of workflows and of webhooks, with the first key, so that the others can be removed. */
+export type Rotation = {
+  /**
+   * Reseals every secret of another key. Each row is a transaction and is updated only if unchanged, so a kill loses
+   * nothing, and concurrent changes are not overwritten. Throws `encryption_key_missing`.
+   */
+  rotate: (options: Options) => Promise<Rotated>
+}
+
 type Dependencies = {
   db: Database
   publish: Publish
@@ -54,14 +63,9 @@ const maxNamed = 10
 const lostSecret =
   'Its signing secret could not be opened any more and was deleted. Set a new one, and enable it.'
 
-/** Reseals all secrets, of workflows and of webhooks, with the first key, so that the others can be removed. */
-export function createRotation(dependencies: Dependencies) {
+export function createRotation(dependencies: Dependencies): Rotation {
   const { db, publish, clock, vault, faultPoint, disableWebhook } = dependencies
 
-  /**
-   * Reseals every secret of another key. Each row is a transaction and is updated only if unchanged, so a kill loses
-   * nothing, and concurrent changes are not overwritten. Throws `encryption_key_missing`.
-   */
   async function rotate({ discardsAs, report, signal }: Options): Promise<Rotated> {
     const opened = await vault()
     const [first] = opened.keyIds

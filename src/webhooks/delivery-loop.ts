@@ -22,6 +22,15 @@ import { type AttemptOutcome, createSender } from './sender.ts'
 import type { SigningSecrets } from './signing-secrets.ts'
 import { createWebhookRotation } from './webhook-rotation.ts'
 
+/** Delivers webhooks until disposed: claims, composes, sends and records what is due. */
+export type DeliveryLoop = AsyncDisposable & {
+  /** Claims at once, since something has become due. */
+  wake: () => void
+  /** Aborts the deliveries of a webhook that are in flight; nothing is sent to it after this returns. */
+  cutOff: (webhookId: string) => Promise<void>
+  countInFlight: () => number
+}
+
 type Dependencies = {
   db: Database
   publish: Publish
@@ -59,8 +68,7 @@ const recordRetryMs = 500
 // A slower response holds up other deliveries as much as none.
 const slowAfterMs = 2000
 
-/** Delivers webhooks until disposed: claims, composes, sends and records what is due. */
-export function createDeliveryLoop(dependencies: Dependencies) {
+export function createDeliveryLoop(dependencies: Dependencies): DeliveryLoop {
   const { db, publish, notifier, composer, signing, outbound, clock, log, faultPoint } =
     dependencies
   const { schedule, version, leaseOwner, stopMs, attemptTimeoutMs, onAttempt } = dependencies
@@ -122,7 +130,6 @@ export function createDeliveryLoop(dependencies: Dependencies) {
     void deliveries.add(work)
   }
 
-  /** Aborts the deliveries of a webhook that are in flight; nothing is sent to it after this returns. */
   async function cutOff(webhookId: string): Promise<void> {
     ended.add(webhookId)
     // A claim made before the webhook was deleted may start its jobs only now.
@@ -253,14 +260,13 @@ export function createDeliveryLoop(dependencies: Dependencies) {
   poller.wake()
 
   return {
-    /** Claims at once, since something has become due. */
     wake: poller.wake,
 
     cutOff,
 
     countInFlight: deliveryLimits.countInFlight,
 
-    /** Starts nothing more, waits up to `stopMs` for attempts in flight, and releases the rest. */
+    // Starts nothing more, waits up to `stopMs` for attempts in flight, and releases the rest.
     async [Symbol.asyncDispose]() {
       listening[Symbol.dispose]()
       await poller[Symbol.asyncDispose]()

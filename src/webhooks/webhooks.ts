@@ -6,17 +6,31 @@ import type { Database } from '../database/database.ts'
 import type { EventNotifier } from '../events/event-notifier.ts'
 import type { Publish } from '../events/events.ts'
 import type { Git } from '../git/process/git-process.ts'
+import type { JsonRoute } from '../http/route.ts'
 import type { Outbound } from '../outbound/outbound.ts'
 import type { Repositories } from '../repositories/repositories.ts'
 import type { Vault } from '../vault/vault.ts'
 import { type ComposerSources, createComposer } from './composer.ts'
 import { createDeliveries } from './deliveries.ts'
-import { createDeliveryLoop, type OnAttempt } from './delivery-loop.ts'
+import { createDeliveryLoop, type DeliveryLoop, type OnAttempt } from './delivery-loop.ts'
 import { pruneDeliveries } from './delivery-retention.ts'
 import { deliveryRoutes } from './delivery-routes.ts'
 import { createSigningSecrets } from './signing-secrets.ts'
 import { webhookRoutes } from './webhook-routes.ts'
 import { createWebhookService } from './webhook-service.ts'
+
+/** Webhooks: subscriptions to the events of a repository, and their deliveries. */
+export type Webhooks = {
+  routes: JsonRoute[]
+  /** Removes the rest of deleted webhooks. */
+  purge: () => Promise<void>
+  /** Removes the webhooks of a repository that is about to be deleted. */
+  purgeRepository: (repositoryId: string) => Promise<void>
+  /** Deletes deliveries older than the retention period of the settings. */
+  prune: (signal: AbortSignal) => Promise<void>
+  /** Starts delivering, until the result is disposed. */
+  start: (options: { onAttempt: OnAttempt; stopMs: number }) => AsyncDisposable
+}
 
 type Dependencies = ComposerSources & {
   db: Database
@@ -35,17 +49,35 @@ type Dependencies = ComposerSources & {
   leaseOwner: string
 }
 
-/** Webhooks: subscriptions to the events of a repository, and their deliveries. */
-export function createWebhooks({ settings, ...dependencies }: Dependencies) {
-  const { repositories } = dependencies
+export function createWebhooks(dependencies: Dependencies): Webhooks {
+  const { db, publish, git, notifier, vault, outbound, repositories, settings } = dependencies
+  const { pathOf, describeRun, openSecrets, baseUrl } = dependencies
+  const { clock, faultPoint, log, version, leaseOwner } = dependencies
   const schedule = settings.webhookRetrySchedule
-  let loop: ReturnType<typeof createDeliveryLoop> | undefined
+  let loop: DeliveryLoop | undefined
   const wake = () => loop?.wake()
   const cutOff = async (webhookId: string) => loop?.cutOff(webhookId)
-  const signing = createSigningSecrets(dependencies)
-  const composer = createComposer(dependencies)
-  const webhookService = createWebhookService({ ...dependencies, signing, wake, cutOff })
-  const deliveries = createDeliveries({ ...dependencies, schedule, wake })
+  const signing = createSigningSecrets({ db, clock, vault })
+  const composer = createComposer({
+    db,
+    git,
+    pathOf,
+    describeRun,
+    openSecrets,
+    baseUrl,
+    clock,
+    log,
+  })
+  const webhookService = createWebhookService({
+    db,
+    publish,
+    clock,
+    outbound,
+    signing,
+    wake,
+    cutOff,
+  })
+  const deliveries = createDeliveries({ db, clock, schedule, wake })
 
   return {
     routes: [
@@ -53,20 +85,30 @@ export function createWebhooks({ settings, ...dependencies }: Dependencies) {
       ...deliveryRoutes({ repositories, webhookService, deliveries }),
     ],
 
-    /** Removes the rest of deleted webhooks. */
     purge: webhookService.purge,
 
-    /** Removes the webhooks of a repository that is about to be deleted. */
     purgeRepository: webhookService.purgeRepository,
 
-    /** Deletes deliveries older than the retention period of the settings. */
-    prune: (signal: AbortSignal) =>
-      pruneDeliveries({ ...dependencies, keptDays: settings.deliveriesKeptDays, signal }),
+    prune: (signal) =>
+      pruneDeliveries({ db, clock, keptDays: settings.deliveriesKeptDays, signal }),
 
-    /** Starts delivering, until the result is disposed. */
-    start({ onAttempt, stopMs }: { onAttempt: OnAttempt; stopMs: number }): AsyncDisposable {
-      const needed = { ...dependencies, composer, signing, schedule }
-      loop = createDeliveryLoop({ ...needed, onAttempt, stopMs })
+    start({ onAttempt, stopMs }) {
+      loop = createDeliveryLoop({
+        db,
+        publish,
+        notifier,
+        composer,
+        signing,
+        outbound,
+        schedule,
+        clock,
+        log,
+        faultPoint,
+        version,
+        leaseOwner,
+        stopMs,
+        onAttempt,
+      })
       return loop
     },
   }

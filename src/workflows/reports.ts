@@ -24,6 +24,12 @@ import { type Claimant, leaseSeconds, type Queue, running } from './run-queue.ts
 import { type ListedRun, updateRun } from './run-store.ts'
 import { stepTailLength } from './run-view.ts'
 
+/** Applies the report entries of runners, each exactly once. */
+export type Reports = {
+  /** Applies entries of a run; `first` is the number of the first one. Throws `run_not_found`. */
+  take: (by: Claimant, report: { first: number; entries: RunEntry[] }) => Promise<Reported>
+}
+
 type Dependencies = {
   db: Database
   publishRuns: PublishRuns
@@ -33,7 +39,6 @@ type Dependencies = {
   faultPoint: FaultPoint
 }
 
-/** Creates the service that applies the report entries of runners, each exactly once. */
 export function createReports({
   db,
   publishRuns,
@@ -41,7 +46,7 @@ export function createReports({
   changes,
   clock,
   faultPoint,
-}: Dependencies) {
+}: Dependencies): Reports {
   async function applyFresh(tx: Db, run: ListedRun, entries: RunEntry[]): Promise<Reported> {
     const held = await updateRun(
       tx,
@@ -146,11 +151,7 @@ export function createReports({
   }
 
   return {
-    /** Applies entries of a run; `first` is the number of the first one. Throws `run_not_found`. */
-    async take(
-      by: Claimant,
-      { first, entries }: { first: number; entries: RunEntry[] },
-    ): Promise<Reported> {
+    async take(by, { first, entries }) {
       const run = await queue.held(by)
       // Entries after a gap are dropped, as are those applied before; `next` in the response requests the right ones.
       const fresh = first > run.entries ? [] : entries.slice(run.entries - first)

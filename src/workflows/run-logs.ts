@@ -10,6 +10,14 @@ import { insertLog, listLog } from './run-log-store.ts'
 import { pieces } from './run-outputs.ts'
 import { findRunById, listAttempts, updateRun } from './run-store.ts'
 
+/** Streams logs from an offset on, and can follow them while they grow. */
+export type LogReader = {
+  whole: (log: Log, from: number) => Readable
+  followed: (log: Log, from: number, signal: AbortSignal) => Readable
+  /** Streams the output of one step from an offset on, without log prefixes. Throws `run_not_found`. */
+  step: (log: Log, step: number, from: number) => Promise<Readable>
+}
+
 /** A piece to be added to a log; each of its lines is shown after `prefix`. */
 export type Piece = Pick<RunLogRow, 'step' | 'prefix' | 'text'>
 
@@ -41,8 +49,7 @@ export async function addLog(
   return start
 }
 
-/** Creates a reader that streams logs from an offset on, and can follow them while they grow. */
-export function createLogReader({ db, changes }: { db: Database; changes: Notifier }) {
+export function createLogReader({ db, changes }: { db: Database; changes: Notifier }): LogReader {
   async function* read(log: Log, from: number): AsyncGenerator<Buffer, number, undefined> {
     let offset = from
     for (;;) {
@@ -108,11 +115,9 @@ export function createLogReader({ db, changes }: { db: Database; changes: Notifi
   }
 
   return {
-    whole: (log: Log, from: number) => Readable.from(read(log, from)),
-    followed: (log: Log, from: number, signal: AbortSignal) =>
-      Readable.from(follow(log, from, signal)),
-    /** Streams the output of one step from an offset on, without log prefixes. Throws `run_not_found`. */
-    async step(log: Log, step: number, from: number) {
+    whole: (log, from) => Readable.from(read(log, from)),
+    followed: (log, from, signal) => Readable.from(follow(log, from, signal)),
+    async step(log, step, from) {
       if (!(await hasStep(db, { ...log, step }))) {
         const detail = `Attempt ${log.attempt} of the run has no step ${step} yet; use the \`number\` of a step of the run.`
         throw new Problem('run_not_found', detail)

@@ -5,7 +5,7 @@ import { linkToNext, PageQuery } from '../http/pages.ts'
 import { closed, type FindRequest, route } from '../http/route.ts'
 import { eventStreamType, wantsEventStream } from '../http/server-sent-events.ts'
 import type { Repositories } from '../repositories/repositories.ts'
-import type { createLogReader } from './run-logs.ts'
+import type { LogReader } from './run-logs.ts'
 import { FaultSchema, ListedRun, Run, RunState } from './run-schemas.ts'
 import { type createRunViews, toState } from './run-view.ts'
 import type { Runs } from './runs.ts'
@@ -15,7 +15,7 @@ type Dependencies = {
   repositories: Repositories
   runs: Runs
   views: ReturnType<typeof createRunViews>
-  logs: ReturnType<typeof createLogReader>
+  logs: LogReader
 }
 
 const defaultLimit = 100

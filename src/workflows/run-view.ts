@@ -110,7 +110,7 @@ export function createRunViews({ db, git }: Dependencies) {
     },
 
     /** Describes a run in the state at the time of an event. */
-    async atEvent({ repositoryId, repositoryName, actor, data }: AtEvent): Promise<RunSummary> {
+    async atEvent({ repositoryId, repositoryName, actor, data }: RunAtEvent): Promise<RunSummary> {
       const { action: status, runId: id, attempt, commit: commitId } = data
       const row = await findRun(db, repositoryId, id)
       const run = {
@@ -156,7 +156,7 @@ export function createRunViews({ db, git }: Dependencies) {
   }
 }
 
-type AtEvent = {
+export type RunAtEvent = {
   repositoryId: string
   repositoryName: string
   actor: string

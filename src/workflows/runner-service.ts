@@ -7,7 +7,7 @@ import { readDefaultBranch } from '../git/refs/refs.ts'
 import { findRepositorySummary } from '../repositories/repository-summary-store.ts'
 import type { Claim, ClaimBody, Orders, ReleaseBody, Reported } from '../runner-api/runner-api.ts'
 import type { Plan, PlanLimits, RunEntry } from '../workflow-engine/plan.ts'
-import type { createReports } from './reports.ts'
+import type { Reports } from './reports.ts'
 import { type Claimant, leaseSeconds, type Queue } from './run-queue.ts'
 import { findWholeRun, type ListedRun, listAttempts } from './run-store.ts'
 
@@ -27,7 +27,7 @@ type Dependencies = {
   db: Database
   git: Git
   queue: Queue
-  reports: ReturnType<typeof createReports>
+  reports: Reports
   changes: Notifier
   /** Opens all or some secrets of a repository for a run. */
   openSecrets: (

@@ -11,6 +11,8 @@ import type { Database } from '../database/database.ts'
 import type { EventNotifier } from '../events/event-notifier.ts'
 import type { Publish } from '../events/events.ts'
 import type { Git } from '../git/process/git-process.ts'
+import type { RunSummary } from '../github-payloads/reported-run.ts'
+import type { JsonRoute } from '../http/route.ts'
 import type { Repositories } from '../repositories/repositories.ts'
 import { createChecker } from '../workflow-parser/checker.ts'
 import { createReports } from './reports.ts'
@@ -19,7 +21,7 @@ import { createLogReader } from './run-logs.ts'
 import { createQueue, isRunToken } from './run-queue.ts'
 import { runRoutes } from './run-routes.ts'
 import { countUnfinished, findRunByToken } from './run-store.ts'
-import { createRunViews } from './run-view.ts'
+import { createRunViews, type RunAtEvent } from './run-view.ts'
 import type { RunnerProcess } from './runner-process.ts'
 import { runnerRoutes } from './runner-routes.ts'
 import { createRunnerService } from './runner-service.ts'
@@ -28,6 +30,29 @@ import { createTriggers } from './triggers.ts'
 import { startWorkflowLoop } from './workflow-loop.ts'
 
 const runnerPrefix = 'svcrunner_'
+
+/** Workflows: their routes, their triggers, and the queue for runners. */
+export type Workflows = {
+  routes: JsonRoute[]
+  /** Authenticates the server's own runner. */
+  runnerSecret: Sensitive<string>
+  /** Returns the principal of the server's own runner or of a run; undefined for any other token. */
+  authenticate: (token: string) => Promise<Principal | undefined>
+  /** Whether the token of a run's principal is still valid. */
+  isRunning: (principal: Principal) => Promise<boolean>
+  /** Describes a run in the state at the time of an event. */
+  describeRun: (run: RunAtEvent) => Promise<RunSummary>
+  /** Ends the runs of a repository that is about to be deleted. */
+  endRuns: (repositoryId: string) => Promise<void>
+  /** Whether a run is queued. */
+  hasWork: () => Promise<boolean>
+  /** Counts queued and running runs. */
+  count: () => ReturnType<typeof countUnfinished>
+  /** Takes back the runs of the server's own runner after it, or the server, has exited. */
+  recover: () => Promise<void>
+  /** Starts handling pushes and schedules; wakes the runner whenever a run is queued. */
+  start: (runner: Pick<RunnerProcess, 'wake'>) => AsyncDisposable
+}
 
 type Dependencies = {
   db: Database
@@ -48,23 +73,48 @@ type Dependencies = {
   leaseOwner: string
 }
 
-/** Creates the workflow service: its routes, its triggers, and the queue for runners. */
-export function createWorkflows(dependencies: Dependencies) {
-  const { db, publish, git, notifier, repositories, settings, clock, faultPoint, log, leaseOwner } =
-    dependencies
+export function createWorkflows(dependencies: Dependencies): Workflows {
+  const { db, publish, git, notifier, repositories, openSecrets, pathOf, baseUrl } = dependencies
+  const { settings, clock, faultPoint, log, leaseOwner } = dependencies
   const changes = createNotifier()
   const checker = createChecker()
   const { runSeconds } = settings
   const publishRuns = createPublishRuns(publish)
   const queue = createQueue({ db, publishRuns, changes, clock, log, faultPoint, runSeconds })
   const reports = createReports({ db, publishRuns, queue, changes, clock, faultPoint })
-  const runs = createRuns({ ...dependencies, publishRuns, checker, queue, changes })
-  const triggers = createTriggers({ ...dependencies, publishRuns, checker, changes })
+  const runs = createRuns({
+    db,
+    publishRuns,
+    git,
+    checker,
+    queue,
+    changes,
+    clock,
+    faultPoint,
+    openSecrets,
+    baseUrl,
+  })
+  const triggers = createTriggers({
+    db,
+    publishRuns,
+    git,
+    checker,
+    changes,
+    pathOf,
+    openSecrets,
+    baseUrl,
+    clock,
+    log,
+  })
   const runnerService = createRunnerService({
-    ...dependencies,
+    db,
+    git,
     queue,
     reports,
     changes,
+    openSecrets,
+    pathOf,
+    baseUrl,
     limits: {
       runTimeoutMs: runSeconds * 1000,
       stepTimeoutMs: settings.stepSeconds * 1000,
@@ -84,11 +134,9 @@ export function createWorkflows(dependencies: Dependencies) {
       ...runnerRoutes(runnerService, ownRunner),
     ],
 
-    /** Authenticates the server's own runner. */
     runnerSecret: secret,
 
-    /** Returns the principal of the server's own runner or of a run; undefined for any other token. */
-    async authenticate(token: string): Promise<Principal | undefined> {
+    async authenticate(token) {
       if (isRunToken(token)) {
         const claim = hashToken(token)
         const run = await findRunByToken(db, claim)
@@ -98,26 +146,19 @@ export function createWorkflows(dependencies: Dependencies) {
       return { kind: 'runner', id: 'runner', username: '', permissions: new Set(['runner']) }
     },
 
-    /** Whether the token of a run's principal is still valid. */
-    isRunning: async ({ claim = '' }: Principal) => (await findRunByToken(db, claim)) !== undefined,
+    isRunning: async ({ claim = '' }) => (await findRunByToken(db, claim)) !== undefined,
 
-    /** Describes a run in the state at the time of an event. */
     describeRun: views.atEvent,
 
-    /** Ends the runs of a repository that is about to be deleted. */
     endRuns: runs.endAll,
 
-    /** Whether a run is queued. */
     hasWork: async () => (await countUnfinished(db)).some(({ status }) => status === 'queued'),
 
-    /** Counts queued and running runs. */
     count: () => countUnfinished(db),
 
-    /** Takes back the runs of the server's own runner after it, or the server, has exited. */
     recover: () => queue.sweep(ownRunner),
 
-    /** Starts handling pushes and schedules; wakes the runner whenever a run is queued. */
-    start(runner: Pick<RunnerProcess, 'wake'>) {
+    start(runner) {
       const started = startWorkflowLoop({
         db,
         triggers,

@@ -155,5 +155,5 @@ async function objectsIn(project: Project, answer: Buffer): Promise<string[]> {
 }
 
 function createOwnGit() {
-  return createGit({ ...gitLimits, owner: 'test', path: process.env.PATH ?? '' })
+  return createGit({ settings: gitLimits, owner: 'test', path: process.env.PATH ?? '' })
 }

@@ -368,7 +368,7 @@ function maintainAt(
   expireBefore: number,
 ): Promise<void> {
   return maintain(site.directory, {
-    git: createGit({ ...gitLimits, owner: site.folder, path: process.env.PATH ?? '' }),
+    git: createGit({ settings: gitLimits, owner: site.folder, path: process.env.PATH ?? '' }),
     extent,
     expireBefore,
     memoryMaxBytes: 2 ** 30,

@@ -201,7 +201,11 @@ test('clones, pushes, forced pushes and deletions work during maintenance', asyn
     await svc(service, 'repos', 'maintain', 'site', '--full')
     for (let round = 0; round < 16; round++) {
       await maintain(site.path, {
-        git: createGit({ ...gitLimits, owner: service.dataDir, path: process.env.PATH ?? '' }),
+        git: createGit({
+          settings: gitLimits,
+          owner: service.dataDir,
+          path: process.env.PATH ?? '',
+        }),
         extent: round % 4 === 0 ? 'full' : 'quick',
         expireBefore: Date.now() - 14 * dayMs,
         memoryMaxBytes: gitLimits.gitMemoryMaxBytes,

@@ -93,7 +93,7 @@ export async function startComposingSite() {
 
 function composerOf(service: InProcess) {
   const { db, dataDir } = service
-  const git = createGit({ owner: dataDir, path: process.env.PATH ?? '', ...gitLimits })
+  const git = createGit({ owner: dataDir, path: process.env.PATH ?? '', settings: gitLimits })
   let gits = 0
   const counting: Git = {
     ...git,

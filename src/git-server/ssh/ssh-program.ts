@@ -48,7 +48,7 @@ export function createSshProgram(options: Options): { killAll: () => void } {
     const log = createLog(settings)
     const owner = sshOwner(settings.dataDir)
     const spawnHelper = createSpawnHelper({ owner, path, environment, log })
-    const git = createGit({ ...settings, owner, path, spawnHelper })
+    const git = createGit({ settings, owner, path, spawnHelper })
     const freeSpace = createFreeSpace({
       folder: settings.dataDir,
       minBytes: settings.freeSpaceMinBytes,

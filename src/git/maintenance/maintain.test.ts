@@ -211,7 +211,7 @@ function maintainAt(
 ): Promise<void> {
   const program = {
     owner: path,
-    ...gitLimits,
+    settings: gitLimits,
     path: process.env.PATH ?? '',
   }
   return maintain(path, {

@@ -10,7 +10,7 @@ import { createGit, type Git } from '../process/git-process.ts'
 import { readHead, readPushedCommits } from './pushed-commits.ts'
 
 const zero = '0'.repeat(40)
-const options = { ...gitLimits, owner: 'test' }
+const options = { settings: gitLimits, owner: 'test' }
 const path = process.env.PATH ?? ''
 
 /** A project, and what a push would bring to a ref of it; `count` is how many gits were started. */

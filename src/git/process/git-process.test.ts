@@ -18,8 +18,7 @@ async function createSite() {
   await chmod(program, 0o700)
   const limits = { gitMemoryMaxBytes: 300 * mib, gitCpuMaxSeconds: 70 }
   const git = createGit({
-    ...gitLimits,
-    ...limits,
+    settings: { ...gitLimits, ...limits },
     owner: 'test',
     path: `${folder.path}:/usr/bin:/bin`,
   })

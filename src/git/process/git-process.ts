@@ -1,6 +1,7 @@
 import type { Duplex, Readable, Writable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import type { Problem } from '../../base/problem.ts'
+import type { PlainSettings } from '../../config/settings.ts'
 import { gitCommands, gitConfig } from './commands.ts'
 import { type GitLimits, limitExceeded } from './limit-exceeded.ts'
 import { ownerVariable } from './orphans.ts'
@@ -93,16 +94,16 @@ export const backgroundCpuSeconds = 86_400
 const errorOutputMaxLength = 16_384
 const killAfterMs = 5000
 
+/** Limits of git processes: see the settings of the same names. */
+type GitSettings = Pick<
+  PlainSettings,
+  'pushMaxBytes' | 'pushMemoryMaxBytes' | 'gitMemoryMaxBytes' | 'gitCpuMaxSeconds'
+>
+
 type Options = {
   /** Marks the processes, for endOrphans. */
   owner: string
-  pushMaxBytes: number
-  /** Memory limit of each process of a push: setrlimit(2), RLIMIT_DATA. */
-  pushMemoryMaxBytes: number
-  /** Memory limit of each process of any other command, unless the command has its own. */
-  gitMemoryMaxBytes: number
-  /** Limit of each process's processor time, unless the command has its own. */
-  gitCpuMaxSeconds: number
+  settings: GitSettings
   /** The search path for programs, in the form of PATH. */
   path: string
   /** Starts processes in place of this one. */
@@ -133,15 +134,14 @@ type RunOptions = StartOptions & { input?: string }
 // The shell's exit status when there is no such program: POSIX, exec.
 const notFound = 127
 
-export function createGit(options: Options): Git {
-  const { owner, pushMaxBytes, pushMemoryMaxBytes, path, spawnHelper } = options
+export function createGit({ owner, settings, path, spawnHelper }: Options): Git {
   // Every command has limits: repositories are untrusted input.
   const commonLimits = {
-    memoryMaxBytes: options.gitMemoryMaxBytes,
-    cpuMaxSeconds: options.gitCpuMaxSeconds,
+    memoryMaxBytes: settings.gitMemoryMaxBytes,
+    cpuMaxSeconds: settings.gitCpuMaxSeconds,
   }
   const running = new Set<number>()
-  const configuration = gitConfig({ hooksPath, pushMaxBytes })
+  const configuration = gitConfig({ hooksPath, pushMaxBytes: settings.pushMaxBytes })
   const environment = {
     PATH: path,
     HOME: '/nonexistent',
@@ -224,7 +224,7 @@ export function createGit(options: Options): Git {
       start(gitCommands.push(directory), {
         protocol,
         config,
-        limits: { memoryMaxBytes: pushMemoryMaxBytes },
+        limits: { memoryMaxBytes: settings.pushMemoryMaxBytes },
       }),
 
     prepare: preforker.prepare,

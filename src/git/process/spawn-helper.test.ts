@@ -16,7 +16,7 @@ async function createSite() {
   await using resources = new AsyncDisposableStack()
   const { path: owner } = resources.use(await temporaryFolder())
   const helper = resources.use(createSpawnHelper({ owner, path, environment: {}, log: silent }))
-  const git = createGit({ ...gitLimits, owner, path, spawnHelper: helper })
+  const git = createGit({ settings: gitLimits, owner, path, spawnHelper: helper })
   const directory = `${owner}/site.git`
   await git.run(gitCommands.init(directory))
   const all = resources.move()

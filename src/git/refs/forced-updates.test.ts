@@ -19,7 +19,7 @@ let commits: { id: string; ancestors: Set<number> }[]
 
 before(async () => {
   folder = await temporaryFolder()
-  git = createGit({ owner: folder.path, path: process.env.PATH ?? '', ...gitLimits })
+  git = createGit({ owner: folder.path, path: process.env.PATH ?? '', settings: gitLimits })
   await git.run(gitCommands.init(folder.path))
   commits = await makeHistory()
 })

@@ -22,7 +22,7 @@ import { createRefCache } from './ref-cache.ts'
 const git = createGit({
   owner: '/nonexistent',
   path: process.env.PATH ?? '',
-  ...gitLimits,
+  settings: gitLimits,
 })
 const delimiter = Buffer.from('0001')
 
