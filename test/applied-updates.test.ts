@@ -123,7 +123,7 @@ onEachDatabase((fresh) => {
   }
 })
 
-// They were judged before the push itself, so that only the times of their ends tell.
+// They were authorized before the push, so only the times of their ends decide.
 async function record(db: Database, others: Other[]): Promise<void> {
   for (const other of others) await insertPush(db, row(other, newId()))
 }

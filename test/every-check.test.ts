@@ -95,7 +95,7 @@ const examples: Record<string, Example[]> = {
       fix: /svc serve --help/,
     },
     {
-      when: 'both doors have the same port',
+      when: 'both ports are the same',
       arrange: async () => ({ env: { SVC_PORT: '4321', SVC_SSH_PORT: '4321' } }),
       level: 'warning',
       found: /both 4321/,
@@ -547,7 +547,7 @@ const examples: Record<string, Example[]> = {
     },
     {
       when: 'the address is none of this machine',
-      // TEST-NET-1 of RFC 5737: nobody has it.
+      // TEST-NET-1 of RFC 5737, which is never assigned.
       arrange: async () => ({ env: { SVC_HOST: '192.0.2.1', SVC_PORT: '8080' } }),
       level: 'fault',
       found: /^Listening at 192\.0\.2\.1:8080 fails \(EADDRNOTAVAIL\)/,
@@ -645,7 +645,7 @@ const examples: Record<string, Example[]> = {
       isMended: true,
     },
     {
-      when: 'it has settings of somebody else',
+      when: 'it has settings of another program',
       async arrange({ repository }) {
         await appendFile(join(repository, 'config'), '\thooksPath = /tmp/evil\n')
         return undefined

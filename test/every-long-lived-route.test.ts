@@ -230,7 +230,7 @@ async function createScene(needed: Pick<Case, 'isLarge' | 'hasRun'>): Promise<Sc
   return { ...scene, run: await mustClaim(member) }
 }
 
-/** Starts a run that nobody executes, unless it is claimed; its path. */
+/** Starts a run that stays queued until it is claimed; returns its path. */
 async function startRun({ owner, name }: Scene): Promise<string> {
   const { status, body, text } = await owner.post(`/repos/${name}/workflows`, {})
   assert.equal(status, 202, text)

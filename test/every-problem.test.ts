@@ -307,7 +307,7 @@ const scenarios: Record<ProblemCode, () => Promise<Answer | string>> = {
   database_unavailable: async () => {
     await using locked = await startInProcess()
     const other = new DatabaseSync(`${locked.dataDir}/svc.db`)
-    await until('nobody else writes', () => isBegun(other))
+    await until('no other transaction writes', () => isBegun(other))
     const answer = await locked.admin.post('/repos', { name: 'site' })
     other.close()
     assertRetryAfter(answer)
@@ -329,7 +329,7 @@ const scenarios: Record<ProblemCode, () => Promise<Answer | string>> = {
     const followed = Array.from({ length: 100 }, () =>
       fetch(`${service.url}/events?follow=true`, init),
     )
-    // The body of a response that is let go of is cancelled.
+    // The body of an abandoned response is cancelled.
     const held = await Promise.all(followed)
     const answer = await client.get('/events?wait=1')
     assert.ok(held.every(({ status }) => status === 200))

@@ -54,7 +54,7 @@ async function claimRun(owner: Client): Promise<Record<string, string>> {
   return { id, token: body.runToken }
 }
 
-// Nobody listens at this address.
+// No server listens at this address.
 const webhookBody = { url: 'http://127.0.0.1:9/', events: ['push', 'workflow'], secret: 'hush' }
 
 async function addWebhook(owner: Client): Promise<Record<string, string>> {
@@ -612,7 +612,7 @@ test('errors for a body that is not an object, and for an unknown enum value, sa
 type Field = { description?: string; enum?: string[]; items?: { enum?: string[] } }
 
 function propertiesOf(schema: TSchema | undefined): Record<string, Field> {
-  // What a schema is by JSON Schema, whatever TypeBox knows of it.
+  // The schema as plain JSON Schema.
   return (schema as { properties?: Record<string, Field> } | undefined)?.properties ?? {}
 }
 

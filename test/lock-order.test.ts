@@ -90,7 +90,7 @@ const cases = [
     waits: '',
     after: `select 1 from run_numbers where repository_id = ${theSite} for update`,
   }),
-  // Whoever starts what is due has its schedule first.
+  // Starting a due schedule locks the schedule first.
   of({
     name: 'looks at a push for workflows while a schedule is due',
     arrange: async (site) => {
@@ -105,9 +105,9 @@ const cases = [
     waits: 'delete from "schedules"',
     after: counter,
   }),
-  // Whoever makes a repository has its name, and then what is known of imports that failed.
+  // Creating a repository locks its name, and then failed imports.
   of({
-    name: 'imports a repository whose name somebody is just taking',
+    name: 'imports a repository whose name is just being taken',
     arrange: async ({ db, repositoryId }) => {
       const about = {
         phase: 'counting',
@@ -148,7 +148,7 @@ for (const { name, arrange, act, locks, waits, after } of cases) {
     const other = new pg.Client(url)
     await other.connect()
     stack.defer(() => other.end())
-    // Of two that wait for each other it is the one that is told so: it is the first to ask.
+    // Of two that wait for each other it gets the error, because it detects the deadlock first.
     await other.query(`begin; set local deadlock_timeout = '10ms'`)
     await other.query(locks(arranged))
     const acting = act(site, arranged)
@@ -163,7 +163,7 @@ for (const { name, arrange, act, locks, waits, after } of cases) {
   })
 }
 
-// The kinds of what the cases have arranged differ; whoever walks them need not know.
+// The cases arrange different values, which the loop need not know.
 function of<T = undefined>({ arrange, ...rest }: Case<T>): Required<Case<unknown>> {
   return { arrange: arrange ?? (async () => undefined), ...rest } as Required<Case<unknown>>
 }

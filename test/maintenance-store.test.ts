@@ -175,10 +175,10 @@ onEachDatabase((fresh) => {
     const db = await database.open()
     const id = await add(db)
     await addPushes(db, { repositoryId: id, pushes: 50, now: start })
-    const failure = { fault: 'no room', notBefore: start + 100 }
+    const failure = { fault: 'no space', notBefore: start + 100 }
     assert.equal(await recordFailure(db, await claim(db, start), failure), true)
     const failed = await find(db, id)
-    assert.deepEqual([failed.failures, failed.fault, failed.pushes], [1, 'no room', 50])
+    assert.deepEqual([failed.failures, failed.fault, failed.pushes], [1, 'no space', 50])
     assert.equal(await countDue(db, rulesAt(start + 99)), 0)
     assert.equal(await countDue(db, rulesAt(start + 100)), 1)
     await requestMaintenance(db, { repositoryId: id, wanted: 'quick', now: start })

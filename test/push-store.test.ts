@@ -173,7 +173,7 @@ async function createSite(db: Database) {
     ...{ db, id, path, first, second, clock, retainedCommits },
     journal: createPushJournal({ db, settings, clock }),
 
-    /** Records a push that has come to pass; its id. */
+    /** Records a finalized push; returns its id. */
     async push(updates: PushedUpdate[]): Promise<string> {
       const push = await insert(db, id, updates, clock.time)
       const keptUntil = await retainedCommits.retain(push, updates)

@@ -49,7 +49,7 @@ async function addRepository(db: Database, name = newId()): Promise<Repository> 
     state: 'ready',
   } as const
   await insertRepository(db, row)
-  // Only the service makes one as a proof of access; here nobody asks for one.
+  // Only the service creates one as a proof of access; the tests need none.
   return { ...row, path: '', asOwner: true } as unknown as Repository
 }
 
@@ -215,7 +215,7 @@ onEachDatabase((fresh) => {
       await writer.put(actor, site, `S${at}`, new Sensitive('first'))
       await writer.put(actor, doomed, `S${at}`, hush)
     }
-    // It saves with the old key still, and whatever it saves is sealed anew in the end.
+    // It still saves with the old key, and everything is resealed in the end.
     const writing = (async () => {
       for (let at = 0; at < 60; at += 2) {
         await writer.put(actor, site, `S${at}`, new Sensitive('second'))

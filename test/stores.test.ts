@@ -199,7 +199,7 @@ onEachDatabase((fresh) => {
     assert.equal(await keys.principalOf(key.id), undefined)
     assert.equal(await keys.refresh(found.principal), undefined)
 
-    // Whoever holds it now may register it again.
+    // Its current holder may register it again.
     const grace = { ...admin, username: 'grace', expiresAt: null }
     const again = await keys.add(grace, { publicKey: key.publicKey })
     assert.equal((await keys.identify(blob))?.username, 'grace')

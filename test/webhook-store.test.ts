@@ -59,11 +59,11 @@ async function addRepository(db: Database, name = newId()): Promise<Repository> 
   const nameKey = name.toLowerCase()
   const row = { id, name, nameKey, ...owner, createdAt, state: 'ready' } as const
   await insertRepository(db, row)
-  // Only the service makes one as a proof of access; here nobody asks for one.
+  // Only the service creates one as a proof of access; the tests need none.
   return { ...row, path: '', asOwner: true } as unknown as Repository
 }
 
-/** So many refs are pushed at a time. */
+/** The number of refs per push. */
 function happen(db: Database, { id }: Repository, now: number, count = 1): Promise<void> {
   const ref = { ref: 'refs/heads/main', before: '', after: '', forced: false }
   const data = { ...ref, pushId: newId(), via: 'http', repositoryName: 'site' }
@@ -77,7 +77,7 @@ function happen(db: Database, { id }: Repository, now: number, count = 1): Promi
   )
 }
 
-/** Ends what waits, as whoever sends it does. */
+/** Ends pending deliveries, as the sender does. */
 async function settle(db: Database, status: 'success' | 'failed', seqs?: number[]): Promise<void> {
   const end = { status, attempts: 3, dueAt: null, isWanted: 0, completedAt: 1 }
   const query = db.updateTable('deliveries').set(end).where('status', '=', 'pending')

@@ -27,10 +27,11 @@ test('the limit counts the JSON in UTF-8', () => {
   const texts = fc.string({ unit: 'binary', maxLength: 40 })
   const lists = fc.array(fc.record({ text: texts, files: fc.array(texts, { maxLength: 5 }) }))
   fc.assert(
-    fc.property(lists, fc.nat(2000), (list, room) => {
+    fc.property(lists, fc.nat(2000), (list, maxBytes) => {
       const items = list.map((whole) => ({ whole, short: { ...whole, files: [] } }))
-      const fitted = fitNewest(items, room)
-      if (fitted.items.length > 0) assert.ok(Buffer.byteLength(toText(fitted.items)) - 1 <= room)
+      const fitted = fitNewest(items, maxBytes)
+      if (fitted.items.length > 0)
+        assert.ok(Buffer.byteLength(toText(fitted.items)) - 1 <= maxBytes)
       assert.equal(fitted.isWhole, toText(fitted.items) === toText(list))
     }),
   )

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import ipaddr from 'ipaddr.js'
 import { type AddressClass, classOf } from './address-class.ts'
 
-// The registries of 2025-10, every block; those within another that are of the same class are told by it, too.
+// The registries of 2025-10, every block; nested ones of the same class are covered by the outer one.
 const registry: [block: string, AddressClass][] = [
   ['0.0.0.0/8', 'unspecified'],
   ['0.0.0.0/32', 'unspecified'],
@@ -55,7 +55,7 @@ const registry: [block: string, AddressClass][] = [
   ['ff00::/8', 'multicast'],
 ]
 
-// What IANA has assigned to nobody, or has taken back: https://www.iana.org/assignments/ipv6-address-space
+// Unassigned and deprecated blocks of IANA: https://www.iana.org/assignments/ipv6-address-space
 const unassigned = [
   ...['0:1::/32', '200::/7', '400::/6', '800::/5', '1000::/4', '4000::/3', '6000::/3', '8000::/3'],
   ...['a000::/3', 'c000::/3', 'e000::/4', 'f000::/5', 'f800::/6', 'fe00::/9', 'fec0::/10'],

@@ -81,7 +81,7 @@ test('a class allows its addresses and no others', async () => {
     const all = 'external,private,loopback'
     assert.equal(await isAllowed(all, address), allowedBy !== undefined, `${all} ${address}`)
     assert.equal(await isAllowed('none', address), false, address)
-    // Whatever it is, who names it allows it.
+    // Any class can be listed.
     assert.equal(await isAllowed(address, address), true, address)
   }
 })

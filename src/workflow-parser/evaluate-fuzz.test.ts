@@ -88,10 +88,13 @@ test('checking and evaluating accept the same expressions', () => {
       const faults = checkTemplate(template, at)
       const thrown = onlyFaults(() => evaluateText(template, scope))
       const isMalformed = thrown?.cause instanceof MalformedExpressionError
-      assert.ok(!isMalformed || faults.length > 0, 'what cannot be read is told beforehand')
+      assert.ok(!isMalformed || faults.length > 0, 'malformed expressions have faults')
       // What means nothing at one place may mean something at another.
       const isMisplaced = ({ message }: Fault) => /cannot be used|number of arguments/.test(message)
-      assert.ok(thrown !== undefined || faults.every(isMisplaced), 'what was told is so')
+      assert.ok(
+        thrown !== undefined || faults.every(isMisplaced),
+        'faults are confirmed by evaluation',
+      )
     }),
     { numRuns: 5000, ...fuzzing() },
   )

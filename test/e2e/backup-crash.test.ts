@@ -54,7 +54,7 @@ test('a backup killed at any step leaves the previous or the new one, complete',
         assert.equal((await again.admin.get('/repos')).body.length, expected)
       })
 
-      // Nothing of the one that was killed is left by the next, and its locks stand in nobody's way.
+      // The next one removes the leftovers of the killed one, whose locks do not block.
       await site.push('site', 'later')
       const named = await site.backUp()
       const files = [...(await contentOf(site.backup)).keys()]

@@ -85,7 +85,7 @@ test('an incremental backup copies only new data, and removes obsolete data', as
   for (const path of before.keys()) {
     if (path !== 'manifest.json' && after.has(path)) assert.equal(after.get(path), before.get(path))
   }
-  // A server that nobody uses still writes down which pushes it has counted.
+  // An idle server still records which pushes it has counted.
   await site.service.end('SIGTERM')
   const last = await site.backUp()
   const idle = await site.backUp()

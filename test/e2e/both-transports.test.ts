@@ -6,7 +6,7 @@ import { type Client, createClient, type Service, startService } from '../suppor
 import { createSshUser, type SshUser } from '../support/ssh-user.ts'
 import { actions, type Outcome, overHttp, overSsh, tryAll } from '../support/transports.ts'
 
-/** Somebody who tries both doors. */
+/** A user of both transports. */
 type Pair = { http: Client; ssh: SshUser }
 
 type Row = {
@@ -16,7 +16,7 @@ type Row = {
   /** What was done to the principal since its token and key were made. */
   since?: (pair: Pair) => Promise<unknown>
   isCollaborator?: boolean
-  /** In the order of the actions, over both doors. */
+  /** In the order of the actions, over both transports. */
   outcomes: Outcome[]
   /** Where SSH differs, and only there. */
   overSsh?: Outcome[]
@@ -132,7 +132,7 @@ describe('over HTTP and over SSH', { skip: without('openssh') }, () => {
     owner = await service.client({ username: 'ada', permissions: [...both, 'collaborator:write'] })
     await owner.post('/repos', { name: 'site' })
     await owner.put('/repos/site/protections/branches/release')
-    // The first branch becomes the default one, which nobody may delete.
+    // The first branch becomes the default one, which cannot be deleted.
     await project.git('push', '--quiet', owner.remote('site'), 'HEAD:refs/heads/main')
   })
 

@@ -188,7 +188,7 @@ test('the first start without a terminal names the file of its admin token, with
   const key = join(folder.path, '.ssh/id_ed25519')
   await mkdir(join(folder.path, '.ssh'))
   await generateKey(key, '-t', 'ed25519')
-  // OpenSSH looks for keys where the system says that the user lives, whatever HOME says.
+  // OpenSSH finds keys in the home directory of the password database, not in HOME.
   const ssh = sshCommand({ key, knownHosts: join(folder.path, 'known') })
   const env = { ...process.env, HOME: folder.path, GIT_SSH_COMMAND: ssh }
   for (const line of lines) {

@@ -95,7 +95,7 @@ test('a check that fails does not prevent the others', async () => {
   await writeFile(database, 'no database at all, but long enough to be taken for one'.repeat(100))
   const { of } = await examine({ dataDir })
   assert.equal(of('database')[0]?.level, 'fault')
-  // Which repositories there are, the folders tell, too.
+  // The folders show which repositories exist, too.
   assert.match(of('objects')[0]?.found ?? '', /^1 repository: every object is present/)
   assert.deepEqual([of('keys')[0]?.level, of('repositories')[0]?.level], ['ok', 'skipped'])
 })
@@ -207,7 +207,7 @@ describe('svc doctor beside a running server', () => {
       }
     }
     const working = Promise.all([1, 2, 3].map(work))
-    await Promise.race([working, until('pushes are under way', () => pushes > 3)])
+    await Promise.race([working, until('pushes are running', () => pushes > 3)])
     const before = pushes
     for (let hold = 0; hold < rounds; hold++) {
       const { results } = await examine({ dataDir: service.dataDir, env: transports() })
@@ -370,7 +370,7 @@ async function assertUnchanged(dataDir: string) {
   return examined
 }
 
-/** All that can be told of a folder without changing it: names, modes, times and contents. */
+/** The state of a folder: names, modes, times and contents. */
 async function snapshot(folder: string): Promise<string[]> {
   const names = await readdir(folder, { recursive: true })
   const paths = [folder, ...names.sort().map((name) => join(folder, name))]

@@ -48,7 +48,7 @@ async function latest(client: Client): Promise<number> {
   return Number(seq)
 }
 
-/** Begins to follow; resolves when all that comes from now on will be told. */
+/** Opens a stream; resolves when it gets all further events. */
 async function follow(client: Client, query = '', headers: Record<string, string> = {}) {
   const stream = await followStream(client, `/events${query}`, headers)
   const first = await stream.next()
@@ -67,7 +67,7 @@ async function nextEvent(stream: Stream): Promise<ReceivedEvent> {
   }
 }
 
-/** What a stream still tells until it ends. */
+/** The remaining events of a stream. */
 async function rest(stream: Stream): Promise<ReceivedEvent[]> {
   const events: ReceivedEvent[] = []
   for (let received = await stream.next(); received; received = await stream.next())
@@ -290,7 +290,7 @@ test('a removed collaborator gets no later events', async () => {
   const waiting = grace.get(`/events?repository=left&after=${first.seq}&wait=60`)
   await service.admin.delete('/repos/left/collaborators/grace')
   await publishMany(1, id)
-  // One of a repository of hers is the next that she is told of.
+  // The next event that she gets is of a repository of hers.
   const owner = await service.client({ username: 'grace', permissions: ['repo:write'] })
   await newRepository('hers', owner)
   assert.equal((await nextEvent(everywhere)).repoName, 'hers')

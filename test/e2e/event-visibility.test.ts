@@ -47,7 +47,7 @@ before(async () => {
 
 after(() => service[Symbol.asyncDispose]())
 
-/** What clients are told of events of every kind, by a look back and by a stream that was there before. */
+/** The events of every kind that clients get, from the log and from an open stream. */
 async function seenBy(clients: Client[], repositoryId: string): Promise<Kind[][]> {
   const open = clients.map((client) => followStream(client, '/events'))
   const streams = await Promise.all(open)

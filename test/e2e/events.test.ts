@@ -138,7 +138,7 @@ test('each changed ref of a push is an event, with its old and new value', async
 })
 
 async function changeWebhooks(): Promise<void> {
-  // Nobody listens there.
+  // No one listens on this port.
   const url = 'http://127.0.0.1:9/'
   const { body } = await owner.post('/repos/site/webhooks', { url, events: ['push', 'workflow'] })
   const at = `/repos/site/webhooks/${body.id}`

@@ -40,7 +40,7 @@ test('a storm of clones does not prevent others from cloning and pushing, over e
   })
 
   for (const remote of [service.admin.remote('site'), site.remote()]) {
-    await until('the storm fills the room', async () => {
+    await until('the storm fills the queue', async () => {
       const { text } = await service.admin.get('/metrics')
       return text.includes(`svc_git_limiter_waiting{kind="fetch"} ${waiting}\n`)
     })

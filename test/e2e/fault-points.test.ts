@@ -49,7 +49,7 @@ type Scenario = {
 type Outcome = {
   /** The names that there are. */
   names: string[]
-  /** The events that tell of it. */
+  /** Its events. */
   events: string[]
 }
 
@@ -122,7 +122,7 @@ test('every fault point is reached by a test', () => {
   for (const step of faultSteps) {
     const [work = ''] = step.split('.')
     const walker = walkers[work]
-    assert.ok(walker !== undefined, `nobody walks the steps of ${work}`)
+    assert.ok(walker !== undefined, `no test reaches the fault points of ${work}`)
     assert.ok(existsSync(join(folder, walker)), walker)
     if (walker === 'fault-points.test.ts') assert.ok(scenarios[step], `no scenario for ${step}`)
     else assert.ok(readFileSync(join(folder, walker), 'utf8').includes('faultSteps'), walker)
@@ -228,7 +228,7 @@ async function namesIn({ admin }: Service): Promise<string[]> {
   return (await admin.get('/repos')).body.map(({ name }: { name: string }) => name)
 }
 
-/** What the event log tells of repositories, beside pushes, without gaps. */
+/** The events of repositories except pushes; checks that there are no gaps. */
 async function eventsOf({ dataDir, env }: Place): Promise<string[]> {
   const url = env.SVC_DATABASE_URL
   const rows = url ? await eventsOn(url) : eventsIn(dataDir)
@@ -252,7 +252,7 @@ async function eventsOn(url: string) {
   return rows
 }
 
-/** Rows agree with directories, each of which is sound; nothing is on its way in or out, and nobody at work. */
+/** Rows match directories, which are valid; staging, trash and processes are gone. */
 async function assertWhole(service: Service): Promise<void> {
   const { admin, dataDir } = service
   await untilTidy(dataDir)

@@ -30,7 +30,7 @@ test(`random fetches get the response of git, however often they are made (SVC_F
   let others = 0
   for (let round = 0; round < rounds; round++) {
     if (random.chance(0.5)) await change(site, random, ids, round)
-    // Nobody is to be told what was true before, be it a moment after a change or later.
+    // No response may be stale, right after a change or later.
     if (random.chance(0.7)) await site.settle()
     asked.push(randomFetch(random, ids))
     const old = Array.from({ length: 2 }, () => asked[random.below(asked.length)])

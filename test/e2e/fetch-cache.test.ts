@@ -337,7 +337,7 @@ async function readAll({ answered }: Asked): Promise<Fetched> {
   return readWhole(await answered)
 }
 
-/** Pushes a commit with files of so many bytes; what a clone of it asks for. */
+/** Pushes a commit with files of a size; returns the request of a clone. */
 async function pushLarge(site: FetchSite, bytes: number): Promise<Buffer> {
   await using project = await createLargeProject(bytes)
   await project.git('push', '--quiet', site.remote, '+HEAD:main')

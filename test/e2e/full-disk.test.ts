@@ -42,7 +42,7 @@ test('with too little free space, writes are rejected over either transport, and
   await user.git(project.path, 'clone', '--quiet', user.remote('site'), 'over-ssh')
   await project.git('clone', '--quiet', service.admin.remote('site'), 'over-http')
 
-  // What deletes makes room, and so may always be done.
+  // Deletions free space, so they are always possible.
   assert.equal((await service.admin.delete(`/keys/${user.keyId}`)).status, 204)
   await disk.empty()
   await untilHealthIs(service, 'ok')
@@ -76,7 +76,7 @@ test('maintenance without space only packs refs, and leaves nothing behind', {
   assert.match(await maintain(), /repacking \d+ bytes of packs may need as many/)
   assert.deepEqual([await packs(), await readdir(join(body.path, 'refs/heads'))], [present, []])
 
-  // Nobody knows beforehand that the room will not do.
+  // The lack of space is not known beforehand.
   await disk.empty()
   await service.end('SIGTERM')
   await using careless = await start(disk.path, '0', service.adminToken)

@@ -9,7 +9,7 @@ import { without } from '../support/programs.ts'
 import { cloneBody, gitHeaders } from '../support/raw-git.ts'
 import { type SshSite, startSshSite } from '../support/ssh-site.ts'
 
-// Each folder of one level lists the same folder of the next one so many times.
+// Each folder lists the same folder of the next level many times.
 const levels = 12
 const copies = 10
 

@@ -435,7 +435,7 @@ test('pushes of one token beyond its share get Retry-After', async () => {
   using held = await connectRaw(service.url)
   held.request(`POST ${pushPath}`, gitHeaders('git-receive-pack', service.adminToken, body.length))
   held.socket.write(body.subarray(0, -10))
-  await until('the push is under way', () => processesIn(service.dataDir).length > 0)
+  await until('the push is running', () => processesIn(service.dataDir).length > 0)
   assert.equal((await post(service, pushPath, body)).status, 503)
   held.socket.write(body.subarray(-10))
   assert.equal((await held.answer()).status, 200)

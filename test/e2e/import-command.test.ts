@@ -179,7 +179,7 @@ test('without a server an import works, and leftovers of a killed one are remove
   await gate.untilHeld()
   const gits = importingGits(dataDir)
   assert.notDeepEqual(gits, [])
-  // Otherwise they would notice by themselves that nobody listens to them any more.
+  // Otherwise they would end by themselves when their pipes are closed.
   for (const pid of gits) signal(pid, 'SIGSTOP')
   signal(command.pid, 'SIGKILL')
   await until(

@@ -45,7 +45,7 @@ test('a source larger than the disk fails without leftovers, and is imported onc
     const refused = await service.admin.post('/repos/import', { source })
     await assertRefused(service, refused, /no space left; nothing was changed/)
   }
-  // A copy has room by itself, but not beside what git makes of it.
+  // A copy fits, but not together with the pack that git creates.
   await disk.empty()
   await disk.fill(36 * mib)
   const source = join(folder.path, 'large.git')

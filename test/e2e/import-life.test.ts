@@ -32,7 +32,7 @@ after(async () => {
   await source[Symbol.asyncDispose]()
 })
 
-/** A way to the source that stops after so many bytes of an answer. */
+/** A proxy to the source that stops after a number of bytes of a response. */
 async function gated(bytes: number) {
   const { port } = new URL(source.url)
   const gate = await startGate(Number(port), bytes)
@@ -266,7 +266,7 @@ test('a failed import is shown to its owner and admins, until it is deleted or r
   assert.equal((await ada.get('/repos/failed')).status, 404)
 
   await fail(ada)
-  // The name is anybody's; who takes it is not told of the failure, and neither is anybody later.
+  // The name is free; its next owner does not learn of the failure.
   assert.equal((await bob.post('/repos', { name: 'Failed' })).status, 201)
   assert.equal((await ada.get('/repos/failed')).status, 404)
   await service.admin.delete('/repos/Failed')
@@ -324,7 +324,7 @@ test('a stop fails synchronous imports, and records asynchronous ones as failed'
   const { admin, dataDir, adminToken, url } = stopping
   await importAsync(admin, { source: way.address, name: 'unwatched' })
   const waited = requestImport(url, admin, { source: way.address, name: 'waited' })
-  await until('both are under way', () => way.gate.connections() >= 2)
+  await until('both are running', () => way.gate.connections() >= 2)
   assert.equal(await stopping.end('SIGTERM'), 0)
   const answer = await waited
   assert.deepEqual([answer.status, answer.body.code], [422, 'import_failed'])
@@ -365,7 +365,7 @@ async function untilReady(name: string, { admin }: Service = service) {
 }
 
 async function untilNothingIsLeft(gate: { connections: () => number }): Promise<void> {
-  await until('nobody fetches any more', () => gate.connections() === 0)
+  await until('all fetches have ended', () => gate.connections() === 0)
   await until('no git is left', () => importingGits(service.dataDir).length === 0)
   await untilTidy(service.dataDir)
 }

@@ -119,7 +119,7 @@ describe('paths of the server that cannot be imported', () => {
     await symlink(inside, join(roots.path, 'git/data'))
     await symlink('/etc/no-such-thing', join(roots.path, 'git/dangling'))
     const names = ['git-evil', 'git/out', 'git/up/git-evil', 'git/data', 'GIT/open.git', 'Git']
-    // Whether there is something is not told, either.
+    // Existence is not revealed, either.
     const unseen = ['git/up/nothing', 'git/dangling', 'git/dangling/x', 'git/up/git-evil/HEAD/x']
     for (const name of [...names, ...unseen, 'nowhere/x', 'nowhere-else', '']) {
       await site.refused(join(roots.path, name), forbidden, member)

@@ -481,7 +481,7 @@ describe('hostile folders as sources of imports', () => {
   })
 
   test('an unreadable file is rejected by name', { skip: withoutDevices }, async () => {
-    // Root may read everything, so the service is somebody else here.
+    // Root can read everything, so the service runs as another user.
     await using folder = await temporaryFolder()
     const program = join(folder.path, 'as-nobody')
     const dataDir = join(folder.path, 'data')

@@ -496,7 +496,7 @@ const storedBlock = Buffer.from([0, 0, 0x40, 0xff, 0xbf])
 
 const briefCases: TcpCase[] = [
   {
-    what: 'tells of its progress without end',
+    what: 'sends endless progress',
     detail: /took longer than 10 seconds/,
     speak: (socket) =>
       afterWants(socket, () => {

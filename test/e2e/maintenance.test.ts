@@ -256,7 +256,7 @@ test('a repository deleted during maintenance causes no error', async () => {
   await using project = await createLongProject(2000)
   const site = await pushSome(service, project, 2)
   const working = svc(service, 'repos', 'maintain', 'site', '--full')
-  working.catch(() => {}) // It tells that the repository is gone.
+  working.catch(() => {}) // It fails because the repository was deleted.
   await until('git repacks', () => gitsOf(service, 'pack-objects').length > 0)
   for (const pid of gitsOf(service, 'pack-objects')) signal(pid, 'SIGSTOP')
   await service.admin.delete('/repos/site')
@@ -297,7 +297,7 @@ function keepIn(folder: string, env: Record<string, string> = {}) {
   return { dataDir: join(folder, 'data'), env: { SVC_ADMIN_TOKEN: newTokenString(), ...env } }
 }
 
-/** Makes the repository `site` and pushes to it: `main`, and a branch for each of so many pushes. */
+/** Makes the repository `site` and pushes to it: `main`, and a branch for each of a number of pushes. */
 async function pushSome(service: Service, project: Project, pushes: number) {
   const { body } = await service.admin.post('/repos', { name: 'site' })
   const path: string = body.path

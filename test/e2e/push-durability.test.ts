@@ -58,7 +58,7 @@ test('objects are on disk before the intended updates, and these before a ref mo
   assert.ok(Math.max(last('tmp_pack'), last('tmp_idx')) < last('svc.db-wal'))
 })
 
-/** A service with the repository `site`, whose gits tell what they sync: `GIT_TRACE2_EVENT`. */
+/** A service with the repository `site`, whose git processes report what they sync: `GIT_TRACE2_EVENT`. */
 async function startTracedSite() {
   await using starting = new AsyncDisposableStack()
   const folder = starting.use(await temporaryFolder())
@@ -97,7 +97,7 @@ async function startTracedSite() {
   }
 }
 
-// The events of a git, one a line. Git 2.39 tells of syncs with `data`, later ones with `counter`: api-trace2.
+// The events of a git, one a line. Git 2.39 reports syncs with `data`, later ones with `counter`: api-trace2.
 async function countSyncs(path: string): Promise<number> {
   const text = await until('git has ended', async () => {
     const text = await readText(path)

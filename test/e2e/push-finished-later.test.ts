@@ -27,7 +27,7 @@ test('an acknowledged push that could not be finalized is finalized as soon as p
   await service.admin.post('/repos', { name: 'site' })
   using records = openPushRecords(service.dataDir)
   refuse(service.dataDir)
-  // Its refs have moved, so it is no failure: the client's user is told what is missing yet.
+  // Its refs have moved, so it is not a failure: the client gets a note.
   assert.match(
     await push(service),
     /^remote: The push is stored\. Its events and deliveries follow/m,
@@ -38,7 +38,7 @@ test('an acknowledged push that could not be finalized is finalized as soon as p
   assert.match(service.log(), later)
   assert.deepEqual(records.eventsAfter(0).pushes, [])
   allow(service.dataDir)
-  const recorded = await until('the push is told of', () => {
+  const recorded = await until('the push has its events', () => {
     const { pushes } = records.eventsAfter(0)
     return pushes.length > 0 && pushes
   })
@@ -108,7 +108,7 @@ test('a push whose database connections broke during finalization is finalized a
     assert.match(await pushed, /^remote: The push is stored\./m)
     await blocker.query('commit')
     await until(
-      'the push is told of',
+      'the push has its events',
       async () => (await count(`select count(*) from events where kind = 'push'`)) === 1,
     )
     assert.equal(await count('select count(*) from pushes where finished_at is null'), 0)

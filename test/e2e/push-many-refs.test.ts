@@ -62,7 +62,7 @@ test('missing objects of a push are detected among many refs, too, and hidden re
   assert.equal(await site.wasNarrow(), false)
 })
 
-/** A service whose repository `site` has so many packed refs that git takes its time to read them. */
+/** A service whose repository `site` has many packed refs, which git reads slowly. */
 async function startSite() {
   await using starting = new AsyncDisposableStack()
   const real = findProgram('git', process.env.PATH ?? '')
@@ -109,7 +109,7 @@ async function startSite() {
       return response.text()
     },
 
-    /** Adds objects, whatever they lead to. */
+    /** Adds objects without checking what they reference. */
     async unpack(pack: Buffer): Promise<void> {
       const child = spawnGit(String(directory), ['unpack-objects', '-q'])
       child.stdin.end(pack)

@@ -119,7 +119,7 @@ test('a deleted webhook gets no further requests, not even those in flight', asy
   await admin.get('/health')
   assert.ok(isCut)
   const { length } = receiver.received
-  // Whatever the delivery loop does after these has been done when they have been delivered.
+  // Once these are delivered, the delivery loop has handled everything before them.
   await using other = await startReceiver()
   await admin.post('/repos/site/webhooks', { url: other.url, events: ['push'] })
   for (let number = 0; number < pushes; number++) {

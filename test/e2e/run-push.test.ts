@@ -162,7 +162,7 @@ test('an invalid file creates a failed run with the reason; the others run', asy
 
 test('a run has events in order when it is queued, running and completed', async () => {
   await service.db.updateTable('runs').set({ status: 'completed' }).execute()
-  const { runs } = await push('told', { '.svc/workflows/ci.yml': on('push') })
+  const { runs } = await push('published', { '.svc/workflows/ci.yml': on('push') })
   assert.equal(runs.length, 1)
   await (await mustClaim(service.admin)).report(...wholeRun('failure'))
   const events = await service.db
@@ -173,7 +173,7 @@ test('a run has events in order when it is queued, running and completed', async
     .execute()
   const published = events
     .map(({ data, actorUsername }) => ({ ...JSON.parse(data), actorUsername }))
-    .filter(({ repositoryName }) => repositoryName === 'told')
+    .filter(({ repositoryName }) => repositoryName === 'published')
   assert.deepEqual(
     published.map(({ action, conclusion, attempt, branch, event, actorUsername }) =>
       [action, conclusion, attempt, branch, event, actorUsername].join(' '),

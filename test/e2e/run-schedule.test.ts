@@ -138,7 +138,7 @@ test('old runs are pruned with all their data, others are not', async () => {
     const old = Date.now() - 8 * 24 * 60 * 60 * 1000
     const [first = '', , third = ''] = ids
     database.run('update runs set completed_at = ? where id = ?', old, first)
-    // One that has not ended is not forgotten, whatever its times are.
+    // A run that has not completed is not pruned, regardless of its times.
     database.run('update runs set created_at = ?, queued_at = ? where id = ?', old, old, third)
   }
   await using server = await startService(kept)

@@ -19,7 +19,7 @@ before(async () => {
 
 after(() => service[Symbol.asyncDispose]())
 
-/** Starts a run, gives it to nobody, and removes it from the queue. */
+/** Starts a run and removes it from the queue unclaimed. */
 async function started(name: string, body: object) {
   const answer = await ada.post(`/repos/${name}/workflows`, body)
   assert.equal(answer.status, 202, answer.text)

@@ -182,7 +182,7 @@ test('the token is visible neither in the process list, nor in logs, nor to step
   }
 })
 
-// Well-formed, and known to nobody.
+// Well-formed, but unknown.
 const refusedToken = `svc_${'a'.repeat(30)}1yLcDB`
 
 function hasBegun(run: ServedRun) {

@@ -156,7 +156,7 @@ test('a reader that fails ends the step', options, async () => {
 })
 
 const spoilers = {
-  'with folders that nobody may enter': 'mkdir -p a/b/c; touch a/b/c/d; chmod 000 a/b/c a/b a . ..',
+  'with inaccessible folders': 'mkdir -p a/b/c; touch a/b/c/d; chmod 000 a/b/c a/b a . ..',
   'without its files': 'rm -rf /workspace /home/runner /tmp /svc /workspace/.* 2>/dev/null; true',
   'with a tree deeper than the longest path':
     'perl -e \'for (1..3000) { mkdir "deeeeeeep"; chdir "deeeeeeep" or die }\'',

@@ -29,7 +29,7 @@ test('if a sandbox is required, it says that no step will run', async () => {
 
 async function toldIsolation(env: Record<string, string>): Promise<{ level: string; msg: string }> {
   await using service = await startService({ env: { SVC_RUNNER: 'on', ...env } })
-  const line = await until('the log tells of the isolation', () =>
+  const line = await until('the log has the isolation', () =>
     service
       .log()
       .split('\n')

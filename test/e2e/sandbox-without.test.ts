@@ -132,7 +132,7 @@ test(
 
 test('without bubblewrap, steps of root are not root, and can neither access another workspace nor become root', {
   ...options,
-  skip: !isRoot && 'root alone can be somebody else',
+  skip: !isRoot && 'only root can run as another user',
 }, async () => {
   await using place = await withoutBubblewrap()
   await using other = await place.sandbox.sandbox.openRoom()
@@ -182,7 +182,7 @@ async function withoutBubblewrap(program?: string) {
   const sandbox: TestSandbox = await openTestSandbox({ path, mode: 'auto', ownUserAllowed: true })
   return {
     sandbox,
-    // Root's rooms are where their users can get to, and a link tells where.
+    // Root's workspaces are in an accessible place, to which a link points.
     files: isRoot ? ['rooms-elsewhere'] : [],
     async [Symbol.asyncDispose]() {
       const { outside } = sandbox.room

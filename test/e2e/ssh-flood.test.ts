@@ -11,7 +11,7 @@ import { execRequest, type SshSite, startSshSite } from '../support/ssh-site.ts'
 
 const skip = without('openssh')
 const enough = 400_000
-// Most of it is garbage that nobody has collected yet; what is kept of so many messages would be more.
+// Most of it is uncollected garbage; keeping all messages would take more.
 const mayGrow = 100 * 1024 * 1024
 
 let site: SshSite

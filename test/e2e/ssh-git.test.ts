@@ -185,7 +185,7 @@ describe('Git over SSH', { skip: without('openssh') }, () => {
     const wrong = await ada.tryGit(work.path, 'archive', `--remote=${remote}`, 'nowhere')
     assert.equal(wrong.exitCode, 1)
     assert.match(wrong.stderr, /no such ref: nowhere/)
-    // Git would tell in which folder of the server it looked.
+    // Git would print the path on the server.
     for (const path of [
       '/etc',
       '../..',

@@ -60,7 +60,7 @@ test('the unauthenticated connections of an address are limited; others wait', a
   const second = await open(service)
   assert.match(await text(connect(service.sshPort, '127.0.0.1')), refusal)
   const elsewhere = await open(service, '127.0.0.2')
-  // Whoever has authenticated makes room, and so does who leaves.
+  // Authenticated and closed connections no longer count.
   const third = open(service)
   const fourth = open(service)
   await attempt(first, message(messages.userauthRequest, 'anonymous', 'ssh-connection', 'none'))

@@ -33,7 +33,7 @@ test('a killed SSH process is started again, and its pushes are finalized', {
   })
   const isUnderWay = async () =>
     acknowledged.size > 0 || (await leftoversIn(service.dataDir)).length > 0
-  await until('pushes are under way', isUnderWay)
+  await until('pushes are running', isUnderWay)
   signal(before, 'SIGKILL')
   await Promise.all(pushing)
   await until('there is another', async () => (await user.ssh('whoami')).exitCode === 0)
@@ -106,7 +106,7 @@ test('an SSH process that hangs does not keep the service from stopping', { skip
   const refs = Array.from({ length: 8 }, (_, index) => `HEAD:refs/heads/${index}`)
   const push = (ref: string) => user.tryGit(project.path, 'push', user.remote('site'), ref)
   const pushing = refs.map(push)
-  await until('a push is under way', async () => (await leftoversIn(service.dataDir)).length > 0)
+  await until('a push is running', async () => (await leftoversIn(service.dataDir)).length > 0)
   signal(sshProcessOf(service), 'SIGSTOP')
   assert.equal(await service.end('SIGTERM'), 0)
   await Promise.all(pushing)

@@ -105,7 +105,7 @@ test('after a kill in the middle of pushes over SSH, the next start repairs ever
   await git('/', ['-c', 'safe.directory=*', '--git-dir', body.path, 'fsck', '--full', '--strict'])
 })
 
-/** Begins a clone whose client has no room for its pack. */
+/** Starts a clone whose client does not read its pack. */
 async function startClone(site: SshSite) {
   await using project = await createLargeProject(mib)
   await project.git('push', '--quiet', site.service.admin.remote('site'), 'HEAD:main')

@@ -14,7 +14,7 @@ const seed = Number(process.env.SVC_TEST_SEED ?? 20_261_121)
 const cuts = toRounds(16)
 const atOnce = 8
 const skip = without('openssh')
-// The identification, the exchange of keys, authentication and what git says first take about so many bytes.
+// The identification, the exchange of keys, authentication and the first data of git take about this number of bytes.
 const preludeBytes = 6000
 
 test(`a client that disconnects at any byte of a clone leaves nothing behind (seed ${seed})`, {
@@ -132,7 +132,7 @@ async function createProjectOf(bytes: number): Promise<Project> {
   return project
 }
 
-/** The refs of which an event tells. */
+/** The refs with events. */
 function eventsOf({ service }: SshSite): string[] {
   using records = openPushRecords(service.dataDir)
   return records.eventsAfter(0).pushes.map(({ ref }) => ref)

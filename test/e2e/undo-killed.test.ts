@@ -162,7 +162,7 @@ async function valuesIn(path: string): Promise<(string | undefined)[]> {
   return names.map((ref) => refs.get(ref))
 }
 
-// As whoever looks after such a repository by hand would do.
+// As an administrator would do by hand.
 async function removeLocks(path: string): Promise<void> {
   const files = await readdir(path, { recursive: true })
   const locks = files.filter((name) => name.endsWith('.lock'))

@@ -166,7 +166,7 @@ test('of a concurrent push and undo of the same ref one succeeds, as recorded in
     const { 'refs/heads/main': value } = await refsOf('race')
     assert.equal(last?.refs[0]?.after, value)
     assert.ok(status === 200 || status === 409)
-    // A push goes by what it was told the ref is, so both can come to pass only one after the other.
+    // A push compares with the advertised value, so only one of the two can succeed.
     if (status === 409) assert.deepEqual([isPushed, value], [true, first])
     else assert.equal(value, isPushed ? first : second)
   }

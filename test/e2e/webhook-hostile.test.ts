@@ -18,10 +18,10 @@ import { without } from '../support/programs.ts'
 import { startReceiver } from '../support/receiver.ts'
 import { startWebhookSite } from '../support/webhook-site.ts'
 
-// Receivers that hang do so until the test ends: whatever waits for one of them never comes.
+// Receivers that hang do so until the test ends.
 const forever = { stopMs: 1, attemptTimeoutMs: 3_600_000 }
 
-/** What is told of a delivery to each of them; nothing when it is taken. */
+/** The error of a delivery to each of them; empty if it succeeds. */
 const messages: Record<keyof typeof behaviours, string> = {
   resets: 'The receiver reset the connection.',
   hangsUp: 'The receiver closed the connection without a response.',

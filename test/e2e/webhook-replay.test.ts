@@ -37,7 +37,7 @@ const push = (name: string, count: number) => pushFiles(owner, name, { 'a.txt': 
 
 /** How many pushes a repository's log has. */
 const untilPushed = (name: string, count: number) =>
-  until(`${count} pushes are told of`, async () => {
+  until(`${count} pushes have events`, async () => {
     const { body } = await owner.get(`/events?repository=${name}&kind=push`)
     return body.length === count
   })
@@ -62,7 +62,7 @@ test('events while a webhook was disabled, or before it was created, are replaye
   await push('site', 4)
   await untilPushed('site', 4)
   assert.deepEqual(await settled(at), [first])
-  // Also while it is disabled: somebody asks for it.
+  // Also while it is disabled, because it is requested.
   const replayed = await owner.post(`${at}/replay`, { since })
   assert.deepEqual(
     [replayed.status, replayed.body],

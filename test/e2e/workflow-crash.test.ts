@@ -135,10 +135,10 @@ test('deleting a repository ends its runs first', options, async () => {
   await begin(site, 'site', 'begun')
   assert.equal((await site.admin().delete('/repos/site')).status, 204)
   assert.deepEqual(processesNaming('4716002'), [])
-  // The room itself may still be on its way out.
-  await until('its room is gone', () => processesOfRooms(site.dataDir).length === 0)
+  // The workspace itself may still be removed later.
+  await until('its processes have ended', () => processesOfRooms(site.dataDir).length === 0)
   assert.equal((await site.admin().get('/repos/site/workflows')).status, 404)
-  // The runner has told of the end itself, before the server would not wait any longer.
+  // The runner has reported the end before the timeout of the server.
   assert.doesNotMatch(site.service().log(), /report","status":401/)
   await assertRecovered(site)
 })
@@ -216,7 +216,7 @@ test(`runs complete whatever is killed at any time (SVC_CRASH_SEED=${seed})`, {
     } else {
       assert.match(run.fault, /^The runner local-\w+ was lost\. This was the second time\.$/)
     }
-    // Each state of a run is told in an order in which runs have them.
+    // The states of a run are in a possible order.
     assert.match(runEventsOf(site, id), /^(queued running ){1,4}completed$/)
   }
   await untilEnded(site)

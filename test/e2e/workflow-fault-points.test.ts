@@ -16,7 +16,7 @@ import { endOf, pushFiles } from '../support/workflow-site.ts'
 const options = { skip: without('bubblewrap'), timeout: 600_000 }
 const steps = faultSteps.filter((step) => step.startsWith('run.'))
 
-/** What is told of a run of which the server died after a step: with its own runner, and with one elsewhere. */
+/** The outcome of a run whose server was killed at a fault point: with its own runner, and with one on another machine. */
 const endings: Record<string, { own: string; elsewhere?: string }> = {
   'run.queued': { own: 'queued running completed', elsewhere: 'queued running completed' },
   // A runner elsewhere has not heard of the run, which waits for the end of the lease.
@@ -36,7 +36,7 @@ const endings: Record<string, { own: string; elsewhere?: string }> = {
 describe('a server that is killed', { ...options, concurrency: 2 }, () => {
   for (const step of steps) {
     const { own, elsewhere } = endings[step] ?? {}
-    assert.ok(own, `nobody knows what is told of ${step}`)
+    assert.ok(own, `no expectation for ${step}`)
     test(`at ${step} completes the run after its restart`, async () => {
       await using site = await prepare()
       await dieAt(site, step)

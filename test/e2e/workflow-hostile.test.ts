@@ -53,7 +53,7 @@ const cases: Record<string, Case> = {
     ...tookTooLong,
   },
   'stops itself': { run: 'kill -STOP $$; echo woken', minutes: short, ...tookTooLong },
-  'stops all of its room': {
+  'stops all of its workspace': {
     run: 'sleep 4715001 & kill -STOP -1; wait',
     minutes: short,
     ...tookTooLong,

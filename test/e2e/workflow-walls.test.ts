@@ -78,7 +78,7 @@ test('a step without network cannot reach the server by any address', options, a
   await assertRecovered(site)
 })
 
-/** What a step does with a file by which it tells something, and what becomes of that. */
+/** What a step does with an environment file, and the expected fault. */
 const files: Record<string, { script: string; fault: RegExp }> = {
   'a link to a file of the host': {
     script: 'ln -sf /etc/passwd "$GITHUB_ENV"',

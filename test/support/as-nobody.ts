@@ -4,7 +4,7 @@ import { promisify } from 'node:util'
 const execute = promisify(execFile)
 const asNobody = ['--reuid=65534', '--regid=65534', '--clear-groups', '--', process.execPath]
 
-/** For a test's `skip`: root alone can become somebody else, who may not reach the files of these tests. */
+/** For a test's `skip`: only root can become another user, who cannot access the files of these tests. */
 export async function withoutNobody(file: string): Promise<string | false> {
   if (process.getuid?.() !== 0) return 'these tests run as an ordinary user already'
   try {

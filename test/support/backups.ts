@@ -101,7 +101,7 @@ export async function assertAgrees(
     const recorded = pushes.filter(({ repositoryId }) => repositoryId === id)
     const { visible: refs, kept } = partRefs(await refsIn(path))
     if (name.startsWith(copyPrefix)) assert.deepEqual(refs, refsOfCopies, name)
-    // What was imported began with refs of which no event tells.
+    // Imported repositories start with refs without events.
     if (!imported.has(id))
       faults.push(...faultsOf(refs, recorded).map((fault) => `${id}: ${fault}`))
     faults.push(...keptFaults(kept, recorded).map((fault) => `${id}: ${fault}`))

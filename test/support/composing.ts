@@ -11,7 +11,7 @@ import { publish } from './publish.ts'
 
 const log = createLog({ level: 'silent', output: process.stderr })
 
-/** What a service tells webhooks of, as far as it is composed; with a repository `site`, and a project that pushes to it. */
+/** Composes the webhook payloads of a service; with a repository `site`, and a project that pushes to it. */
 export async function startComposingSite() {
   await using started = new AsyncDisposableStack()
   const service = started.use(await startInProcess())
@@ -30,7 +30,7 @@ export async function startComposingSite() {
   async function compose(seq: number, event = 'push') {
     const own = { id: 'd1', webhookId: 'w1', previousSeq: seq - 1 }
     const text = await composer.compose({ ...own, repositoryId, event, seq })
-    if (text === undefined) throw new Error(`there is nothing to tell of ${seq}`)
+    if (text === undefined) throw new Error(`there is no payload for ${seq}`)
     return { text, body: JSON.parse(text) }
   }
 
@@ -69,7 +69,7 @@ export async function startComposingSite() {
     events,
     lastSeq,
 
-    /** Publishes an event of a push as if it had come to pass; its number. */
+    /** Publishes a push event without a push; returns its number. */
     async publishPush(update: PushedUpdate): Promise<number> {
       const data = { ...update, pushId: 'p1', via: 'http', repositoryName: 'site' }
       const actor = { id: 'a', username: 'admin' }

@@ -55,7 +55,7 @@ export function startDelivering(db: Database, options: Options = {}) {
   return loop
 }
 
-/** What a delivery tells of, and no more. */
+/** The subject of a delivery. */
 export async function composePlainly({
   id,
   webhookId,

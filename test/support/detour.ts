@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 
-/** Where a conversation is cut: after so many bytes that the client, or the server, sent; and how. */
+/** Where a connection is cut: after a number of bytes of the client or the server; and how. */
 export type Cut = { side: 'client' | 'server'; after: number; how: 'reset' | 'end' }
 
 /** A detour to a port, for one connection, which may be cut at any byte. */

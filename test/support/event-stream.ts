@@ -16,7 +16,7 @@ export async function followStream(
   if (!response.ok || !response.body) throw new Error(await response.text())
   const events = readEvents(response.body)
   return {
-    // While it is held: the body of a response that is let go of is cancelled.
+    // While it is held: the body of an abandoned response is cancelled.
     response,
     /** The next event; undefined when the stream has ended. */
     next: async (): Promise<Event | undefined> => (await events.next()).value ?? undefined,

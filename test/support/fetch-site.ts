@@ -64,7 +64,7 @@ git "$@" | {
     async settle(): Promise<void> {
       const stamps = createRepositoryVersions()
       const everything = { objects: true, tags: true }
-      await until('the state can be told', () => stamps.stamp(directory, everything) !== undefined)
+      await until('the version is settled', () => stamps.stamp(directory, everything) !== undefined)
     },
 
     /** Starts a fetch. */
@@ -87,12 +87,12 @@ git "$@" | {
       return readWhole(await this.ask(body, by).answered)
     },
 
-    /** Has every git that is started from now on say so many bytes and no more. */
+    /** Limits the output of every git that is started from now on. */
     hold: (bytes: number) => writeFile(gate, String(bytes)),
     /** Has them all say the rest. */
     release: () => rm(gate),
 
-    /** The gits that answer somebody. */
+    /** The git processes that serve requests. */
     gits: () => processesIn(service.dataDir).filter((pid) => /upload-pack/.test(commandOf(pid))),
 
     /** How many packs were made for clients so far. */

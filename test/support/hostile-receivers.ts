@@ -4,7 +4,7 @@ import { createServer as createTlsServer } from 'node:tls'
 import { gzipSync } from 'node:zlib'
 import type { Certificate } from './certificates.ts'
 
-/** Does something to whoever has connected and has begun to send. */
+/** Handles a client that has connected and started to send. */
 export type Behaviour = (socket: Socket) => void
 
 const dripEveryMs = 100

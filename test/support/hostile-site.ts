@@ -81,12 +81,12 @@ export async function untilWritten(site: HostileSite, name: string, id: string, 
   )
 }
 
-/** A run as the API tells of it. */
+/** A run as the API returns it. */
 export async function runOf(site: HostileSite, name: string, id: string) {
   return (await site.admin().get(`/repos/${name}/workflows/${id}`)).body
 }
 
-/** The states of a run that the event log tells of, in order. */
+/** The states of a run in the event log, in order. */
 export function runEventsOf({ dataDir }: HostileSite, id: string): string {
   using tables = openTables(dataDir)
   const events = tables.rows('events').map(({ data }) => JSON.parse(String(data)))

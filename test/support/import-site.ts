@@ -72,7 +72,7 @@ export async function startImportSite({ env = {}, ...options }: Options = {}) {
     /** A path that is free. */
     path: (name = 'source') => join(folder.path, `${name}-${count++}`),
 
-    /** What a shell would run to tell that it was run: nothing is to run it. */
+    /** A command that leaves a trace; it must never run. */
     canary: (name: string) => `touch ${join(canaries, name)}`,
 
     /** Imports what must come in whole; its name. */

@@ -107,7 +107,7 @@ export async function startGitDaemon(folder: string) {
 }
 
 /**
- * A way to a port on which each connection gets so many bytes of what the server says, and the rest when the
+ * A proxy to a port on which each connection gets a number of bytes of the server, and the rest when the
  * gate is opened: what is in the middle of something stays there.
  */
 export async function startGate(port: number, bytes = Number.POSITIVE_INFINITY) {
@@ -156,7 +156,7 @@ export async function startGate(port: number, bytes = Number.POSITIVE_INFINITY) 
     passed: () => passed,
     /** Waits until a connection has got all that it gets for now. */
     untilHeld: () => until('something is held', () => waiting.size > 0),
-    /** Lets everything through from now on, or up to so many bytes. */
+    /** Forwards everything from now on, or up to a number of bytes. */
     open(until = Number.POSITIVE_INFINITY): void {
       allowed = until
       for (const goOn of waiting) goOn()

@@ -8,7 +8,7 @@ export type RefChange = { ref: string; after: string; isShared?: boolean }
 type Entry = RefChange & {
   repositoryId: string
   begun: number
-  /** When the answer came; infinity for a push of which nobody knows whether it happened. */
+  /** When the response came; infinity for a push with an unknown outcome. */
   ended: number
 }
 

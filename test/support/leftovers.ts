@@ -8,7 +8,7 @@ import { until } from './condition.ts'
 const passing =
   /\.lock$|\.git\/(packed-refs\.new|shallow_\w+|svc-expired)$|\/objects\/(tmp_|incoming-|info\/(.*\/)?tmp_)|\/pack\/(\.?tmp[_-]|.*\.keep$)/
 
-/** What is only passing in a data directory, be it that somebody is at work or that it was left behind. */
+/** Temporary files in a data directory, in use or left behind. */
 export async function leftoversIn(dataDir: string): Promise<string[]> {
   const [drafts, graves, files] = await Promise.all(
     ['staging', 'trash', 'repositories'].map((folder) => allIn(join(dataDir, folder))),

@@ -20,14 +20,14 @@ export type Session = { service: Service; isDying: boolean; answers: number }
 
 type KnownRepository = {
   id: string
-  /** Two, while nobody knows whether a rename happened. */
+  /** Two while the outcome of a rename is unknown. */
   names: [string, ...string[]]
   /** The client that alone works in it; undefined for those that all share and keep. */
   owner: number | undefined
   mayBeGone: boolean
 }
 
-/** What repositories are called that were imported from the folder, and into which nobody pushes. */
+/** The names of imported repositories without pushes. */
 export const copyPrefix = 'copy-'
 
 const zeroId = '0'.repeat(40)
@@ -203,7 +203,8 @@ export function createLoad({ random, ledger, commits, sshCommand, source }: Depe
         if (deleted.has(id)) faults.push(`${name} (${id}) was deleted and is there`)
         else if (repository && !repository.names.includes(name)) {
           faults.push(`${id} is called ${name}, not ${repository.names.join(' or ')}`)
-        } else if (!repository && !wanted.has(name)) faults.push(`nobody asked for ${name} (${id})`)
+        } else if (!repository && !wanted.has(name))
+          faults.push(`${name} (${id}) was not created by the load`)
         const owner = repository ? repository.owner : wanted.get(name)
         // An import that came to its end without an answer has what its source had.
         if (!repository && owner !== undefined && importers.includes(owner)) ledger.forget(id)

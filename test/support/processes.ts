@@ -11,7 +11,7 @@ export function processesIn(folder: string): number[] {
   })
 }
 
-/** Processes with a word in their command line that nobody else has there: what steps run. */
+/** Processes of steps, found by a unique word in their command line. */
 export function processesNaming(word: string): number[] {
   return allProcesses().filter((pid) => read(`/proc/${pid}/cmdline`).split('\0').includes(word))
 }
@@ -45,7 +45,7 @@ export function orphansOf({ dataDir, pid: server }: { dataDir: string; pid: numb
 export function leftBehind({ dataDir, pid: server }: { dataDir: string; pid: number }): number[] {
   const all = processesIn(dataDir)
   const family = new Set(familyOf(server))
-  // One that has ended since was nobody's, or the server's.
+  // A process that has ended since does not count.
   return all.filter((pid) => !family.has(pid) && commandOf(pid) !== '')
 }
 
@@ -53,7 +53,7 @@ export function leftBehind({ dataDir, pid: server }: { dataDir: string; pid: num
 function gitsOf(dataDir: string, owner: string): number[] {
   return allProcesses().filter((pid) => {
     const environment = read(`/proc/${pid}/environ`)
-    // What an import starts has the directory in its command line or in what git tells it, as GIT_DIR.
+    // Processes of an import have the directory in their command line or in GIT_DIR.
     return (
       environment.includes(`${ownerVariable}=${owner}`) &&
       (environment + read(`/proc/${pid}/cmdline`)).includes(dataDir)
@@ -80,7 +80,7 @@ export function familyOf(pid: number): number[] {
 export function killTree(pid: number): void {
   const stopped = new Set([pid])
   signal(pid, 'SIGSTOP')
-  // Whoever is stopped starts no more children, so this comes to an end.
+  // Stopped processes start no children, so this terminates.
   for (;;) {
     const further = allProcesses().filter((one) => !stopped.has(one) && stopped.has(parentOf(one)))
     if (further.length === 0) break

@@ -5,7 +5,7 @@ import type { PushedUpdate, RefUpdate } from '../../src/git/refs/refs.ts'
 
 export type PushEvent = PushedUpdate & { pushId: string; seq: number; repositoryId: string }
 
-/** What a data directory's database tells of pushes, read beside the server. */
+/** Reads the pushes in the database of a data directory, beside the server. */
 export function openPushRecords(dataDir: string) {
   const database = new DatabaseSync(join(dataDir, 'svc.db'), { readOnly: true, timeout: 5000 })
   const unfinished = database.prepare(

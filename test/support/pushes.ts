@@ -23,7 +23,7 @@ export type ListedPush = {
   undoes: string | null
 }
 
-/** The journal of a repository once no push is under way, newest first. */
+/** The journal of a repository once no push is running, newest first. */
 export async function finishedPushes(
   { db }: Pick<InProcess, 'db'>,
   client: Client,

@@ -43,7 +43,7 @@ export async function connectRaw(url: string) {
     /** What has come so far, a character for each byte. */
     received: () => received,
 
-    /** Waits for so many bytes; fails when the connection closes before. */
+    /** Waits for a number of bytes; fails when the connection closes before. */
     atLeast: (bytes: number) => until((text) => text.length >= bytes || undefined),
 
     /** Waits for a whole answer to the first request; fails when the connection closes before. */

@@ -55,7 +55,7 @@ export async function startReceiver(
       current = next
     },
 
-    /** Waits until it has been sent so many requests. */
+    /** Waits until it has received a number of requests. */
     untilReceived: (count: number) =>
       until(`the receiver has been sent ${count} requests`, () =>
         received.length >= count ? received : false,

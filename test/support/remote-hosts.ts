@@ -20,7 +20,7 @@ export type RemoteHost = { port: number; [Symbol.dispose]: () => void }
 
 const type = 'application/x-git-upload-pack'
 
-/** Serves whatever a test wants to answer over HTTP, or over HTTPS with a key and a certificate. */
+/** Serves the responses of a test over HTTP, or over HTTPS with a key and a certificate. */
 export async function startHttpHost(
   answer: (request: IncomingMessage, response: ServerResponse) => void,
   tls?: { key: string; cert: string },

@@ -9,7 +9,7 @@ export function partRefs(all: Map<string, string>) {
   return { visible: new Map([...all].filter((entry) => !isKept(entry))), kept }
 }
 
-/** How what is kept differs from what all events of a repository tell that pushes have overwritten. */
+/** The differences between the retained commits and those that pushes overwrote, by the events. */
 export function keptFaults(kept: Map<string, string>, events: PushEvent[]): string[] {
   const overwritten = events.filter(isOverwriting)
   const expected = new Map(

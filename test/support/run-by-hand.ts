@@ -3,7 +3,7 @@ import { type Client, createClient } from './service.ts'
 
 export type HeldRun = Exclude<Awaited<ReturnType<typeof claim>>, undefined>
 
-/** Claims a run as a runner does, so that a test can tell of it what it likes; undefined when there is none in time. */
+/** Claims a run as a runner does, so that a test can report entries; undefined when there is none in time. */
 export async function claim(
   client: Client,
   { name = 'hand', labels = [] as string[], waitSeconds = 10 } = {},

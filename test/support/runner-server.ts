@@ -16,7 +16,7 @@ export type RunnerServer = Awaited<ReturnType<typeof startRunnerServer>>
 export type ServedRun = {
   plan: Plan
   state: 'queued' | 'running' | 'completed'
-  /** Of the attempt that is under way, or of the last one. */
+  /** Of the current or the last attempt. */
   entries: RunEntry[]
   /** How often it was claimed. */
   claims: number
@@ -133,7 +133,7 @@ export async function startRunnerServer({ leaseSeconds = 60, mishap, port = 0 }:
   }
 
   function take(run: ServedRun, { first, entries }: { first: number; entries: RunEntry[] }) {
-    if (run.state !== 'running') throw new Error('A run is told of that is not under way.')
+    if (run.state !== 'running') throw new Error('A report for a run that is not running.')
     if (first > run.entries.length) throw new Error('Entries were left out.')
     run.entries.push(...entries.slice(run.entries.length - first))
     if (run.entries.some(({ kind }) => kind === 'run-ended')) run.state = 'completed'

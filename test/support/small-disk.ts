@@ -33,7 +33,7 @@ export async function smallDisk(size: string) {
     async fill(free: number): Promise<void> {
       const { bavail, bsize } = await statfs(folder.path)
       await writeFile(filler, Buffer.alloc(Math.max(0, bavail * bsize - free))).catch((error) => {
-        // Somebody else has taken the rest meanwhile.
+        // Another process has used the rest meanwhile.
         if (error.code !== 'ENOSPC') throw error
       })
     },

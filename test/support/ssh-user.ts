@@ -5,7 +5,7 @@ import { git, temporaryFolder } from './git.ts'
 import { newSshKey, type SshClient, sshCommand } from './openssh.ts'
 import type { Client, Service } from './service.ts'
 
-/** How a program ended, whatever it was. */
+/** How a program ended. */
 export type Ended = { exitCode: number; stdout: string; stderr: string }
 
 export type SshUser = Awaited<ReturnType<typeof createSshUser>>
@@ -18,7 +18,7 @@ type Options = {
   user?: string
 }
 
-/** Somebody with a key pair of ssh-keygen's, registered with a client's token unless there is none. */
+/** A user with a key pair of ssh-keygen, registered with a client's token if given. */
 export async function createSshUser(service: Service, by?: Client, options: Options = {}) {
   const { kind = 'ed25519', client = 'openssh', user = 'svc' } = options
   const folder = await temporaryFolder()

@@ -37,7 +37,7 @@ type Place = {
   restore: () => Promise<unknown>
 }
 
-/** Tries everything through a door, one after the other. */
+/** Tries all actions over a transport, one after the other. */
 export async function tryAll(via: Via, { restore }: Place): Promise<Outcomes> {
   const { remote } = via
   await restore()
@@ -51,7 +51,7 @@ export async function tryAll(via: Via, { restore }: Place): Promise<Outcomes> {
   }
 }
 
-/** The door of HTTP, for a token. */
+/** HTTP with a token. */
 export function overHttp(client: Client, { name, folder }: Place): Via {
   return {
     list: async () => toOutcome(await client.get('/repos'), name),
@@ -61,7 +61,7 @@ export function overHttp(client: Client, { name, folder }: Place): Via {
   }
 }
 
-/** The door of SSH, for a key. */
+/** SSH with a key. */
 export function overSsh(user: SshUser, { name, folder }: Place): Via {
   return {
     list: async () => afterCommand(await user.ssh('repos --json'), name),

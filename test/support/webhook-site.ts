@@ -34,7 +34,7 @@ export async function startWebhookSite(env: Record<string, string> = {}) {
       return answer.body.id
     },
 
-    /** Waits until so many deliveries of a webhook are there, and none waits; they, oldest first. */
+    /** Waits until a webhook has a number of deliveries, none pending; returns them, oldest first. */
     async untilDelivered(webhookId: string, count = 1) {
       return until(`${count} deliveries are done`, async () => {
         const deliveries = await listDeliveries(service.admin, webhookId)

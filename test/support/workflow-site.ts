@@ -38,7 +38,7 @@ export async function pushFiles(
   return await run('rev-parse', 'HEAD')
 }
 
-/** Starts a run and waits for its end; the run as the API tells of it. */
+/** Starts a run and waits for its end; returns the run as the API does. */
 export async function runToEnd(client: Client, name: string, body: object = {}) {
   const started = await client.post(`/repos/${name}/workflows`, body)
   if (started.status !== 202) throw new Error(`${started.status}: ${started.text}`)

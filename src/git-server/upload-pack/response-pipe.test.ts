@@ -50,7 +50,7 @@ test('a response that is not to be stored waits for its only reader, and no othe
     }
   })()
   await until('it is too long for memory', () => !pipe.isWhole())
-  assert.ok(given < 4 * mib, `${given} bytes were taken that nobody has read`)
+  assert.ok(given < 4 * mib, `${given} bytes were accepted before any was read`)
   assert.equal(pipe.hasFile(), false)
   const read = readAll(reading)
   await writing
@@ -136,5 +136,5 @@ async function readAll(reading: ResponseReader, random?: ReturnType<typeof creat
 }
 
 function refuse(): Promise<never> {
-  return Promise.reject(new Error('There is no room.'))
+  return Promise.reject(new Error('There is no space.'))
 }

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { flushPacket, packet } from './pkt-line.ts'
 import { createResponsePackets } from './response-packets.ts'
 
-/** What is sent of a response that arrives in pieces of one size, what is held back, and what tells a reason in its place. */
+/** For a response in chunks of one size: the sent and the held bytes, and the reason in its place. */
 function follow(response: Buffer, pieceBytes: number) {
   const packets = createResponsePackets()
   const sent: Buffer[] = []

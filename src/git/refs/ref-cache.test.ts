@@ -267,7 +267,7 @@ async function newSite() {
   return {
     directory,
 
-    /** Refs that nobody has looked at before. */
+    /** Refs that were not read before. */
     async snapshot(maxBytes: number) {
       const fresh = createRefCache({ git, maxBytes })
       const first = await fresh.of(directory)
