@@ -35,6 +35,7 @@ import { secretRoutes } from './secrets/secret-routes.ts'
 import type { Secrets } from './secrets/secrets.ts'
 import { sshKeyRoutes } from './ssh-keys/ssh-key-routes.ts'
 import { tokenRoutes } from './tokens/token-routes.ts'
+import { oldestUncomposed } from './webhooks/delivery-store.ts'
 import { reportIsolation } from './workflows/report-isolation.ts'
 import { createRunnerProcess } from './workflows/runner-process.ts'
 
@@ -329,7 +330,14 @@ async function startWork(parts: WorkParts) {
     'deleted webhook clean-up': webhooks.purge,
     'delivery pruning': () => webhooks.prune(signal),
     'trash clean-up': directories.emptyTrash,
-    'event pruning': () => pruneEvents({ db, clock, keptDays: settings.eventsKeptDays, signal }),
+    'event pruning': () =>
+      pruneEvents({
+        db,
+        clock,
+        keptDays: settings.eventsKeptDays,
+        oldestUndelivered: oldestUncomposed,
+        signal,
+      }),
   }
   starting.use(startSweeping(sweeps, log))
   return { runner, loops: [maintaining, working, delivering] }

@@ -14,6 +14,7 @@ import { kindsWithoutRepository } from '../src/event-log/event-visibility.ts'
 import { type Event, eventKinds } from '../src/events/events.ts'
 import { insertCollaborator } from '../src/repositories/collaborator-store.ts'
 import { insertRepository } from '../src/repositories/repository-store.ts'
+import { oldestUncomposed } from '../src/webhooks/delivery-store.ts'
 import { onEachDatabase } from './support/databases.ts'
 import { sampleEvent } from './support/event-kinds.ts'
 import { publish } from './support/publish.ts'
@@ -50,7 +51,7 @@ async function readUpTo(db: Db, seq: number): Promise<void> {
 }
 
 async function keptAfterForgetting(db: Db): Promise<[number, number]> {
-  await pruneEvents({ db, clock, keptDays, signal })
+  await pruneEvents({ db, clock, keptDays, oldestUndelivered: oldestUncomposed, signal })
   const { oldest, last } = await readExtent(db)
   const rows = await db.selectFrom('events').select('seq').orderBy('seq').execute()
   const kept = Array.from({ length: last - oldest + 1 }, (_, index) => oldest + index)

@@ -119,15 +119,3 @@ export async function findRepositoryAudience(
 export function listOldest(db: Db, limit: number): Promise<{ seq: number; createdAt: number }[]> {
   return db.selectFrom('events').select(['seq', 'createdAt']).orderBy('seq').limit(limit).execute()
 }
-
-/** The sequence number of the oldest event with a pending delivery that is not composed; infinite when there is none. */
-export async function oldestUnsent(db: Db): Promise<number> {
-  const row = await db
-    .selectFrom('deliveries')
-    .leftJoin('deliveryBodies', 'deliveryBodies.deliveryId', 'deliveries.id')
-    .select(({ fn }) => fn.min('seq').as('seq'))
-    .where('status', '=', 'pending')
-    .where('deliveryBodies.deliveryId', 'is', null)
-    .executeTakeFirst()
-  return row?.seq ?? Number.POSITIVE_INFINITY
-}

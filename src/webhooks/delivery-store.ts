@@ -134,3 +134,15 @@ export async function deleteDeliveries(db: Db, webhookId: string, limit: number)
     .executeTakeFirstOrThrow()
   return Number(numDeletedRows)
 }
+
+/** The sequence number of the oldest event with a pending delivery that is not composed; infinite without one. */
+export async function oldestUncomposed(db: Db): Promise<number> {
+  const row = await db
+    .selectFrom('deliveries')
+    .leftJoin('deliveryBodies', 'deliveryBodies.deliveryId', 'deliveries.id')
+    .select(({ fn }) => fn.min('seq').as('seq'))
+    .where('status', '=', 'pending')
+    .where('deliveryBodies.deliveryId', 'is', null)
+    .executeTakeFirst()
+  return row?.seq ?? Number.POSITIVE_INFINITY
+}

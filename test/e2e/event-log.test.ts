@@ -4,6 +4,7 @@ import { connect } from 'node:net'
 import { after, before, test } from 'node:test'
 import { promisify } from 'node:util'
 import { pruneEvents } from '../../src/event-log/event-retention.ts'
+import { oldestUncomposed } from '../../src/webhooks/delivery-store.ts'
 import { until } from '../support/condition.ts'
 import { createPostgresDatabase } from '../support/databases.ts'
 import { sampleEvent } from '../support/event-kinds.ts'
@@ -383,7 +384,8 @@ test('pruned events are reported, and the others have no gap', async () => {
     .where('name', '!=', 'events')
     .execute()
   const clock = { now: () => Date.now() }
-  await pruneEvents({ db, clock, keptDays: 90, signal: new AbortController().signal })
+  const { signal } = new AbortController()
+  await pruneEvents({ db, clock, keptDays: 90, oldestUndelivered: oldestUncomposed, signal })
   const kept = (await admin.get('/events')).body
   assert.deepEqual(
     kept.map(({ seq }: ReceivedEvent) => seq),
