@@ -3,11 +3,11 @@ import { isBusy } from '../base/sqlite-busy.ts'
 import type { Database, DatabaseOptions } from '../database/database.ts'
 import type { Db } from '../database/schema.ts'
 import { openRowSnapshot } from '../database/snapshot.ts'
+import { readLastSeq } from '../events/event-store.ts'
 import { type RawRefs, readRawRefs, readRawRefsNamed, toRawName } from '../git/refs/raw-refs.ts'
 import type { Directories } from '../repositories/directories.ts'
 import type { BackupFolder } from './backup-folder.ts'
 import {
-  lastEvent,
   listChangedRefs,
   listChangingRefs,
   listRepositoryNames,
@@ -60,7 +60,7 @@ export function createSnapshotFinder({ db, database, directories, folder, read }
 
   async function readCursor(): Promise<Cursor> {
     // In this order, a push that ends in between is in at least one of the two.
-    const event = await lastEvent(db)
+    const event = await readLastSeq(db)
     return { event, changing: await listChangingRefs(db) }
   }
 

@@ -1,28 +1,14 @@
 import type { Db } from '../database/schema.ts'
+import { listRefChangesAfter } from '../events/event-store.ts'
 import { retainedRef } from '../git/refs/ref-name.ts'
 import { isOverwriting, type PushedUpdate, type RefUpdate } from '../git/refs/refs.ts'
 
 /** A ref that a push has or may have changed. */
 export type TouchedRef = { repositoryId: string; ref: string }
 
-/** Returns the sequence number of the newest event; 0 without events. */
-export async function lastEvent(db: Db): Promise<number> {
-  const row = await db
-    .selectFrom('marks')
-    .select('value')
-    .where('name', '=', 'events')
-    .executeTakeFirst()
-  return row?.value ?? 0
-}
-
 /** Lists the refs that pushes have changed since an event, with the refs of their retained commits. */
 export async function listChangedRefs(db: Db, sinceEvent: number): Promise<TouchedRef[]> {
-  const rows = await db
-    .selectFrom('events')
-    .select(['kind', 'repositoryId', 'data'])
-    .where('seq', '>', sinceEvent)
-    .where('kind', 'in', ['push', 'repository.default_branch'])
-    .execute()
+  const rows = await listRefChangesAfter(db, sinceEvent)
   return rows.flatMap(({ kind, repositoryId, data }) => {
     if (kind !== 'push') return [{ repositoryId: repositoryId ?? '', ref: 'HEAD' }]
     const update: PushedUpdate & { pushId: string } = JSON.parse(data)

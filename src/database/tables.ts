@@ -15,7 +15,7 @@ export type Table = {
  */
 export const tables: readonly Table[] = [
   { name: 'instance', key: ['id'], owner: 'repositories' },
-  { name: 'marks', key: ['name'], owner: 'events', readers: ['backup', 'event-log', 'webhooks'] },
+  { name: 'marks', key: ['name'], owner: 'events' },
   { name: 'tokens', key: ['id'], owner: 'tokens' },
   { name: 'ssh_keys', key: ['id'], owner: 'ssh-keys' },
   {
@@ -48,5 +48,5 @@ export const tables: readonly Table[] = [
   { name: 'delivery_bodies', key: ['delivery_id'], owner: 'webhooks' },
   { name: 'delivery_attempts', key: ['delivery_id', 'attempt'], owner: 'webhooks' },
   { name: 'pushes', key: ['id'], owner: 'git-server', readers: ['backup', 'doctor', 'metrics'] },
-  { name: 'events', key: ['seq'], owner: 'events', readers: ['backup', 'event-log', 'webhooks'] },
+  { name: 'events', key: ['seq'], owner: 'events', readers: ['event-log', 'webhooks'] },
 ]

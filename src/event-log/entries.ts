@@ -1,8 +1,9 @@
 import type { Standing } from '../access/may.ts'
-import type { listAllAfter, RepositoryAudience } from './event-log-store.ts'
+import type { listEventsAfter } from '../events/event-store.ts'
+import type { RepositoryAudience } from './event-log-store.ts'
 import type { VisibleEventKind } from './event-visibility.ts'
 
-type Row = Awaited<ReturnType<typeof listAllAfter>>[number]
+type Row = Awaited<ReturnType<typeof listEventsAfter>>[number]
 
 /** An event of the log, with its data parsed. */
 export type EventEntry = Omit<Row, 'kind' | 'data'> & {

@@ -1,39 +1,6 @@
 import type { Db } from '../database/schema.ts'
 import type { VisibleEventKind } from './event-visibility.ts'
 
-/** The sequence numbers of the oldest and the last event; when all were pruned, `oldest` is `last + 1`. */
-export async function readExtent(db: Db): Promise<{ oldest: number; last: number }> {
-  const { last, oldest } = await db
-    .selectFrom('marks')
-    .select((is) => [
-      'value as last',
-      is
-        .selectFrom('events')
-        .select(({ fn }) => fn.min('seq').as('oldest'))
-        .as('oldest'),
-    ])
-    .where('name', '=', 'events')
-    .executeTakeFirstOrThrow()
-  return { last, oldest: oldest ?? last + 1 }
-}
-
-/** The sequence number of a repository's nth event after another; undefined when there are fewer. */
-export async function findNth(
-  db: Db,
-  { repositoryId, after, nth }: { repositoryId: string; after: number; nth: number },
-): Promise<number | undefined> {
-  const row = await db
-    .selectFrom('events')
-    .select('seq')
-    .where('repositoryId', '=', repositoryId)
-    .where('seq', '>', after)
-    .orderBy('seq')
-    .offset(nth - 1)
-    .limit(1)
-    .executeTakeFirst()
-  return row?.seq
-}
-
 type EventQuery = {
   /** The range of sequence numbers, exclusive and inclusive. */
   after: number
@@ -81,17 +48,6 @@ export async function listEvents(db: Db, eventQuery: EventQuery) {
   return query.execute()
 }
 
-/** Lists all events after a sequence number. */
-export function listAllAfter(db: Db, { after, limit }: { after: number; limit: number }) {
-  return db
-    .selectFrom('events')
-    .select(['seq', 'kind', 'repositoryId', 'actorId', 'actorUsername', 'createdAt', 'data'])
-    .where('seq', '>', after)
-    .orderBy('seq')
-    .limit(limit)
-    .execute()
-}
-
 /** The name of a repository, and the users who can see it. */
 export type RepositoryAudience = {
   name: string
@@ -114,8 +70,4 @@ export async function findRepositoryAudience(
   if (!first) return undefined
   const collaborators = new Set(rows.flatMap(({ username }) => username ?? []))
   return { name: first.name, ownerUsername: first.ownerUsername, collaborators }
-}
-
-export function listOldest(db: Db, limit: number): Promise<{ seq: number; createdAt: number }[]> {
-  return db.selectFrom('events').select(['seq', 'createdAt']).orderBy('seq').limit(limit).execute()
 }

@@ -6,16 +6,11 @@ import { Problem } from '../base/problem.ts'
 import { createKeyedMutex } from '../concurrency/keyed-mutex.ts'
 import type { Database } from '../database/database.ts'
 import type { EventNotifier } from '../events/event-notifier.ts'
+import { findNth, readExtent } from '../events/event-store.ts'
 import { eventKinds } from '../events/events.ts'
 import type { Repositories } from '../repositories/repositories.ts'
 import { type LoggedEvent, standingIn, toEntry, toLoggedEvent } from './entries.ts'
-import {
-  findNth,
-  findRepositoryAudience,
-  listEvents,
-  type RepositoryAudience,
-  readExtent,
-} from './event-log-store.ts'
+import { findRepositoryAudience, listEvents, type RepositoryAudience } from './event-log-store.ts'
 import {
   kindsWithoutRepository,
   maySeeEvent,

@@ -2,8 +2,8 @@ import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { type Clock, dayMs } from '../base/clock.ts'
 import type { Database } from '../database/database.ts'
 import type { Db } from '../database/schema.ts'
-import { deleteEventsUpTo, oldestUnread } from '../events/cursors.ts'
-import { listOldest } from './event-log-store.ts'
+import { oldestUnread } from '../events/cursors.ts'
+import { deleteEventsUpTo, listOldest } from '../events/event-store.ts'
 
 type Dependencies = {
   db: Database

@@ -3,8 +3,9 @@ import { createOncePerKey } from '../base/once.ts'
 import { createSingleFlight } from '../concurrency/single-flight.ts'
 import type { Database } from '../database/database.ts'
 import type { EventNotifier } from '../events/event-notifier.ts'
+import { listEventsAfter } from '../events/event-store.ts'
 import { type EventEntry, toEntry } from './entries.ts'
-import { findRepositoryAudience, listAllAfter, type RepositoryAudience } from './event-log-store.ts'
+import { findRepositoryAudience, type RepositoryAudience } from './event-log-store.ts'
 import type { VisibleEventKind } from './event-visibility.ts'
 
 type Dependencies = {
@@ -47,7 +48,7 @@ export function createTailCache({ db, notifier, refresh }: Dependencies) {
     readAt = Number.NEGATIVE_INFINITY
     // After a time without subscribers.
     if (maxRequested > end + maxEntries) restart(maxRequested)
-    const rows = await listAllAfter(db, { after: end, limit: maxEntries })
+    const rows = await listEventsAfter(db, end, maxEntries)
     readAt = performance.now()
     append(rows.map(toEntry))
     if (rows.length === maxEntries) isStale = true

@@ -5,8 +5,6 @@ const readers = ['maintenance', 'workflows'] as const
 
 export type CursorName = (typeof readers)[number]
 
-const batchSize = 1000
-
 /** Reads a cursor, and locks it until the transaction ends. */
 export async function lockCursor(tx: Db, reader: CursorName): Promise<number> {
   const row = await tx
@@ -63,19 +61,4 @@ export async function hasUnreadPush(
 export async function oldestUnread(db: Db): Promise<number> {
   const rows = await db.selectFrom('marks').select('value').where('name', 'in', readers).execute()
   return Math.min(...rows.map(({ value }) => value)) + 1
-}
-
-/** A batch of the events after a sequence number. */
-export function listEventsAfter(db: Db, seq: number) {
-  return db
-    .selectFrom('events')
-    .select(['seq', 'kind', 'repositoryId', 'actorId', 'actorUsername', 'data'])
-    .where('seq', '>', seq)
-    .orderBy('seq')
-    .limit(batchSize)
-    .execute()
-}
-
-export async function deleteEventsUpTo(db: Db, seq: number): Promise<void> {
-  await db.deleteFrom('events').where('seq', '<=', seq).execute()
 }

@@ -1,6 +1,7 @@
 import type { Notifier } from '../concurrency/notifier.ts'
 import { createPoller } from '../concurrency/poller.ts'
 import type { Db } from '../database/schema.ts'
+import { readLastSeq } from './event-store.ts'
 
 /**
  * Notifies listeners of new events as soon as this process commits them. Events of other processes are found only by
@@ -36,13 +37,9 @@ export function createEventNotifier({
   })
 
   async function readLast(): Promise<void> {
-    const row = await db()
-      .selectFrom('marks')
-      .select('value')
-      .where('name', '=', 'events')
-      .executeTakeFirst()
-    if (!row || row.value <= known) return
-    known = row.value
+    const last = await readLastSeq(db())
+    if (last <= known) return
+    known = last
     changes.notify(name)
   }
 

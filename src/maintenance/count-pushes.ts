@@ -1,6 +1,7 @@
 import type { Clock } from '../base/clock.ts'
 import type { Database } from '../database/database.ts'
-import { hasUnread, listEventsAfter, lockCursor, updateCursor } from '../events/cursors.ts'
+import { hasUnread, lockCursor, updateCursor } from '../events/cursors.ts'
+import { listEventsAfter } from '../events/event-store.ts'
 import { countNewObjects } from '../git/maintenance/maintain.ts'
 import { addPushes, presentAmong, requestAtLeastQuick } from './maintenance-store.ts'
 import { weighPushes } from './push-weights.ts'

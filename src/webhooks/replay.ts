@@ -2,16 +2,16 @@ import type { Clock } from '../base/clock.ts'
 import { newId } from '../base/ids.ts'
 import type { Database } from '../database/database.ts'
 import type { Db, WebhookRow } from '../database/schema.ts'
-import { invalid } from '../http/validation.ts'
-import { asGone } from '../repositories/repository-errors.ts'
-import { insertDeliveries, requestAttempts } from './delivery-store.ts'
 import {
-  listDeliveriesBetween,
   listEventsBetween,
   readEventFrom,
   readLastSeq,
   readSeqBefore,
-} from './replay-store.ts'
+} from '../events/event-store.ts'
+import { invalid } from '../http/validation.ts'
+import { asGone } from '../repositories/repository-errors.ts'
+import { insertDeliveries, requestAttempts } from './delivery-store.ts'
+import { listDeliveriesBetween } from './replay-store.ts'
 import { webhookNotFound } from './webhook-service.ts'
 import { bringForward } from './webhook-store.ts'
 

@@ -133,3 +133,18 @@ export async function listDeletedWebhooks(db: Db, repositoryId?: string): Promis
 export async function removeWebhook(db: Db, id: string): Promise<void> {
   await db.deleteFrom('webhooks').where('id', '=', id).where('deletedAt', 'is not', null).execute()
 }
+
+/** A webhook as its ping describes it; undefined when it was deleted. */
+export function findPinged(
+  db: Db,
+  id: string,
+): Promise<
+  Pick<WebhookRow, 'id' | 'url' | 'events' | 'isEnabled' | 'createdAt' | 'updatedAt'> | undefined
+> {
+  return db
+    .selectFrom('webhooks')
+    .select(['id', 'url', 'events', 'isEnabled', 'createdAt', 'updatedAt'])
+    .where('id', '=', id)
+    .where('deletedAt', 'is', null)
+    .executeTakeFirst()
+}

@@ -5,13 +5,8 @@ import { Problem, type ProblemCode, toProblem } from '../base/problem.ts'
 import type { Notifier } from '../concurrency/notifier.ts'
 import type { Database } from '../database/database.ts'
 import type { Db, ScheduleRow } from '../database/schema.ts'
-import {
-  hasUnread,
-  listEventsAfter,
-  lockCursor,
-  readCursor,
-  updateCursor,
-} from '../events/cursors.ts'
+import { hasUnread, lockCursor, readCursor, updateCursor } from '../events/cursors.ts'
+import { listEventsAfter } from '../events/event-store.ts'
 import { type KeptObjects, keepObjects, openObjects } from '../git/objects/object-reader.ts'
 import { gitCommands } from '../git/process/commands.ts'
 import { type Git, GitError } from '../git/process/git-process.ts'
