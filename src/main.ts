@@ -19,7 +19,7 @@ import { toWelcome } from './commands/welcome.ts'
 import { DataDirectoryError, writeAdminToken } from './config/data-directory.ts'
 import { readSettings, SettingsError } from './config/settings.ts'
 import { unknownVariables } from './config/unknown-variables.ts'
-import { RunnerError } from './runner/runner-fault.ts'
+import { RunnerError } from './runner/runner-error.ts'
 
 const version: string = JSON.parse(
   readFileSync(new URL('../package.json', import.meta.url), 'utf8'),

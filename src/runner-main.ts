@@ -4,8 +4,8 @@ import { createLog } from './base/log.ts'
 import { Sensitive } from './base/sensitive.ts'
 import { dropStartupGarbage } from './base/startup-garbage.ts'
 import { runRunner } from './runner/runner.ts'
-import { RunnerError } from './runner/runner-fault.ts'
-import type { RunnerOrders } from './runner/runner-orders.ts'
+import type { RunnerConfiguration } from './runner/runner-configuration.ts'
+import { RunnerError } from './runner/runner-error.ts'
 
 // The program of the built-in runner. The server starts it and passes the configuration, with the token, as a line of
 // JSON on standard input, which other users cannot see. When standard input ends, it exits.
@@ -21,8 +21,8 @@ process.on('SIGTERM', () => stop.abort())
 const lines = createInterface({ input: process.stdin })
 lines.once('line', (line) => {
   // Trusted: from the server, which is the same version.
-  const orders: RunnerOrders = JSON.parse(line)
-  void run(orders)
+  const configuration: RunnerConfiguration = JSON.parse(line)
+  void run(configuration)
 })
 lines.once('close', () => {
   stop.abort()
@@ -30,12 +30,17 @@ lines.once('close', () => {
   setTimeout(() => process.exit(1), exitTimeoutMs).unref()
 })
 
-async function run({ server, token, logLevel, ...orders }: RunnerOrders): Promise<void> {
+async function run({
+  server,
+  token,
+  logLevel,
+  ...configuration
+}: RunnerConfiguration): Promise<void> {
   const log = createLog({ level: logLevel, output: process.stderr })
   dropStartupGarbage()
   try {
     await runRunner({
-      ...orders,
+      ...configuration,
       server: new URL(server),
       token: new Sensitive(token),
       log,

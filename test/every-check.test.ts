@@ -176,7 +176,7 @@ const examples: Record<string, Example[]> = {
       skip: withoutProgram('bubblewrap'),
       arrange: async () => ({ env: { SVC_SANDBOX_PATHS: '/nowhere' } }),
       level: 'warning',
-      found: /^What steps are to read cannot be shown: .*nowhere/,
+      found: /^SVC_SANDBOX_PATHS cannot be mounted: .*nowhere/,
       fix: /SVC_SANDBOX_PATHS/,
     },
   ],

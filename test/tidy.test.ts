@@ -284,7 +284,7 @@ test('names of exported types and of files are unique', () => {
 const banned =
   /\b(tells?|telling|told|whoever|whatever|somebody|nobody|doors?|seats?|(?<!(in|single)[- ])flights?|lanes?|tellers?|bells?|desks?|rooms?|so many|under way|let go|comes? to pass)\b/i
 /** Folders of src/ whose words are still to be revised. */
-const unrevised = new Set(['commands', 'runner', 'runner-api', 'sandbox'])
+const unrevised = new Set(['commands'])
 
 test('banned words appear in no page and no source', () => {
   const pages = files.filter((path) => path.endsWith('.md') && path !== 'docs/glossary.md')

@@ -119,7 +119,7 @@ async function execute({ git, tree, plan, workFolder, flags, options }: Executio
     jobLimit: createSemaphore(settings.runnerJobs ?? availableParallelism()),
     async checkOut(workspace, stop) {
       if (tree.commit !== undefined) {
-        await checkOut({ room: workspace, plan, pack, path, signal: stop })
+        await checkOut({ workspace: workspace, plan, pack, path, signal: stop })
         await emptyWorkspace(workspace, path, stop)
       }
       await copyTree(tree.folder, files, workspace)

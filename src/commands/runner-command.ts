@@ -6,7 +6,7 @@ import { isTokenString } from '../base/token-string.ts'
 import { parseBaseUrl } from '../config/setting-values.ts'
 import type { Settings } from '../config/settings.ts'
 import { runRunner } from '../runner/runner.ts'
-import { RunnerError } from '../runner/runner-fault.ts'
+import { RunnerError } from '../runner/runner-error.ts'
 import { toSandboxOptions } from '../runner/sandbox-options.ts'
 
 /** The options of the command line. */

@@ -5,7 +5,7 @@ const closed = { additionalProperties: false } as const
 
 const conclusions = ['success', 'failure', 'cancelled', 'timed_out', 'skipped'] as const
 const text = Type.String()
-// Of jobs and steps: more than the engine makes of any plan.
+// Of a job or step: more than a plan can have.
 const number = Type.Integer({ minimum: 0, maximum: 99_999 })
 const time = Type.Integer({ minimum: 0, maximum: 2 ** 45 })
 const conclusion = Type.Unsafe<Conclusion>({ type: 'string', enum: conclusions })
@@ -89,8 +89,7 @@ const byKind = {
   ),
 } satisfies Record<RunEntry['kind'], TSchema>
 
-/** What the schemas let through, which is an Entry and nothing else: see the test. */
+/** Equal to `RunEntry`: see the test. */
 export type CheckedEntry = Static<(typeof byKind)[RunEntry['kind']]>
 
-/** One Entry of a report. */
 export const EntrySchema = Type.Unsafe<RunEntry>({ anyOf: Object.values(byKind) })

@@ -1,8 +1,8 @@
-// By themselves: a runner needs no more of the schemas than these.
+// Separate from the schemas, which a runner need not load.
 
-/** Bytes that the body of a report has at most, as it is sent. */
+/** Maximum size of the body of a report. */
 export const reportMaxBytes = 512 * 1024
-/** Entries that a report has at most. */
+/** Maximum number of entries of a report. */
 export const reportMaxEntries = 500
-/** The longest that a claim or a look for orders may ask to wait. */
+/** Maximum wait of a long poll. */
 export const waitMaxSeconds = 30

@@ -3,17 +3,17 @@ import type { Plan } from '../workflow-engine/plan.ts'
 import { EntrySchema } from './entry-schema.ts'
 import { reportMaxEntries, waitMaxSeconds } from './report-limits.ts'
 
-// What a runner and the server say to each other, as JSON over HTTP. A runner claims with a token that has the
-// permission `runner`; all that follows it asks with the run's own token, which is good for this attempt alone,
-// and for as long as it lasts. To such a request 401, 404 and 409 say that the run is not the runner's any more.
+// The protocol between runners and the server: JSON over HTTP. A runner claims with a token that has the permission
+// `runner`. Other requests use the token of the run, which is valid for this attempt only; for those, 401, 404 and 409
+// mean that the run no longer belongs to the runner.
 
 const closed = { additionalProperties: false } as const
 
-/** `POST /runner/claim`: asks for a run, and waits for one. Answers 200 with a Claim, or 204 when none came. */
+/** `POST /runner/claim`: waits for a run. Responds with 200 and a Claim, or with 204. */
 export const ClaimBody = Type.Object(
   {
-    name: Type.String({ description: 'what the runner is called', minLength: 1, maxLength: 200 }),
-    version: Type.String({ description: 'the version of its program', maxLength: 100 }),
+    name: Type.String({ description: 'name of the runner', minLength: 1, maxLength: 200 }),
+    version: Type.String({ description: 'version of svc that the runner uses', maxLength: 100 }),
     labels: Type.Array(Type.String({ description: 'a label', minLength: 1, maxLength: 100 }), {
       description: 'up to 100 labels for `runs-on`',
       maxItems: 100,
@@ -21,7 +21,7 @@ export const ClaimBody = Type.Object(
     isolation: Type.Unsafe<'bubblewrap' | 'none'>({
       type: 'string',
       enum: ['bubblewrap', 'none'],
-      description: '`bubblewrap` or `none`: what its steps are kept in',
+      description: 'sandbox of its steps: `bubblewrap` or `none`',
     }),
     waitSeconds: Type.Integer({
       description: `how long to wait, 0 to ${waitMaxSeconds} seconds`,
@@ -32,20 +32,20 @@ export const ClaimBody = Type.Object(
   closed,
 )
 
-/** A run that the runner has until its lease is over; each report and each look for orders renews that. */
+/** A run with a lease, which each report and each poll for orders renews. */
 export const Claim = Type.Object({
   runToken: Type.String({ description: "the run's own token" }),
   leaseSeconds: Type.Integer({
     description: 'seconds without a request after which the run is given to another runner',
   }),
-  plan: Type.Unsafe<Plan>({ type: 'object', description: 'all that is needed to execute it' }),
+  plan: Type.Unsafe<Plan>({ type: 'object', description: 'everything needed to execute the run' }),
 })
 
-/** `POST /runner/runs/:id/report`: tells what happened, in order. */
+/** `POST /runner/runs/:id/report`: reports entries in order. */
 export const ReportBody = Type.Object(
   {
     first: Type.Integer({
-      description: 'the number of the first entry, counted over the attempt from 0',
+      description: 'number of the first entry, counted from 0 within the attempt',
       minimum: 0,
     }),
     entries: Type.Array(EntrySchema, {
@@ -61,13 +61,13 @@ const cancel = Type.Unsafe<string | null>({
   description: 'why the run is to be cancelled, null while it is not',
 })
 
-/** The answer to a report. Entries that the server has already are not taken again. */
+/** The response to a report. Entries that the server already has are ignored. */
 export const Reported = Type.Object({
-  next: Type.Integer({ description: 'the number of the entry that is expected next' }),
+  next: Type.Integer({ description: 'number of the next entry that the server expects' }),
   cancel,
 })
 
-/** `GET /runner/runs/:id/orders`: the heartbeat. Answers as soon as there is an order, else when the time is over. */
+/** `GET /runner/runs/:id/orders`: the heartbeat. Responds when the run is to be cancelled, or after `wait`. */
 export const OrdersQuery = Type.Object({
   wait: Type.Optional(
     Type.Integer({
@@ -82,22 +82,22 @@ export const Orders = Type.Object({
   cancel,
   kill: Type.Boolean({
     description:
-      'whether it is to end at once, without the steps that would still run after a cancellation',
+      'whether to kill the run, without the steps that would still run after a cancellation',
   }),
 })
 
-/** `POST /runner/runs/:id/release`: hands the run back to the queue. Answers 204. */
+/** `POST /runner/runs/:id/release`: returns the run to the queue. Responds with 204. */
 export const ReleaseBody = Type.Object(
   {
     reason: Type.String({ description: 'a sentence that says why', maxLength: 1000 }),
     isLoss: Type.Boolean({
-      description: 'whether the runner could not go on with it, which is not tried for ever',
+      description: 'whether the runner failed; such a run is retried a limited number of times',
     }),
   },
   closed,
 )
 
-/** `GET /runner/runs/:id/source`: the commit with its trees and blobs, nothing more, as a pack. 422 when it is gone. */
+/** `GET /runner/runs/:id/source`: the commit with its trees and blobs, as a pack. 422 when it no longer exists. */
 export const sourceContentType = 'application/x-git-packed-objects'
 
 export type ClaimBody = Static<typeof ClaimBody>

@@ -3,42 +3,47 @@ import type { RunConnection } from './run-connection.ts'
 
 const waitSeconds = 20
 const graceMs = 10_000
-// What was ordered once needs no hurry to be heard again; the lease does want to be renewed.
-const calmMs = 10_000
-const leastMs = 1000
-// A short run is over by then; what is ordered meanwhile it hears by the answers to its reports.
-const firstAfterMs = 300
+// After a cancellation, polls only renew the lease and wait for a kill.
+const cancelledIntervalMs = 10_000
+const minIntervalMs = 1000
+// A short run needs no poll: responses to its reports say whether it is cancelled.
+const firstDelayMs = 300
 
-/** What the server wants of a run. */
-export type RunOrder = { cancel: string | null; kill: boolean }
+/** Whether the server wants a run to be cancelled or killed. */
+export type RequestedCancellation = { cancel: string | null; kill: boolean }
 
 type Options = {
-  connection: Pick<RunConnection, 'ask'>
+  connection: Pick<RunConnection, 'request'>
   leaseSeconds: number
-  onOrder: (order: RunOrder) => void
+  onCancellation: (order: RequestedCancellation) => void
   signal: AbortSignal
 }
 
-/** Listens to what the server wants of a run, which tells it that the runner lives. Ends by rejecting. */
-export async function pollOrders({ connection, leaseSeconds, onOrder, signal }: Options) {
+/** Polls for cancellation, which also renews the lease. Never resolves. */
+export async function pollCancellation({
+  connection,
+  leaseSeconds,
+  onCancellation,
+  signal,
+}: Options) {
   const wait = Math.max(1, Math.min(waitSeconds, Math.floor(leaseSeconds / 4)))
-  const calm = Math.min(calmMs, (leaseSeconds * 1000) / 4)
-  await pause(firstAfterMs, signal)
+  const cancelledMs = Math.min(cancelledIntervalMs, (leaseSeconds * 1000) / 4)
+  await pause(firstDelayMs, signal)
   for (;;) {
-    const askedAt = performance.now()
-    const answer = await connection.ask({
+    const sentAt = performance.now()
+    const response = await connection.request({
       method: 'GET',
       path: `/orders?wait=${wait}`,
       timeoutMs: wait * 1000 + graceMs,
       signal,
     })
-    const { cancel, kill } = Object(answer)
+    const { cancel, kill } = Object(response)
     if (typeof cancel === 'string') {
-      onOrder({ cancel, kill: kill === true })
-      await pause(calm, signal)
+      onCancellation({ cancel, kill: kill === true })
+      await pause(cancelledMs, signal)
     } else {
-      // A server that does not wait is not asked without end.
-      await pause(askedAt + leastMs - performance.now(), signal)
+      // In case the server does not wait.
+      await pause(sentAt + minIntervalMs - performance.now(), signal)
     }
   }
 }

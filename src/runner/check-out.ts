@@ -3,13 +3,12 @@ import { Readable } from 'node:stream'
 import type { Workspace } from '../sandbox/sandbox.ts'
 import type { Plan } from '../workflow-engine/plan.ts'
 
-/** The files of a commit could not be put into a workspace. */
 class CheckOutError extends Error {
-  override readonly name = 'CheckOutFault'
+  override readonly name = 'CheckOutError'
 }
 
-// All in one command, for each takes its time. The folder .git is written rather than made by `git init`, so that
-// no setting, template or hook of the machine gets in: gitrepository-layout(5).
+// One command, because each start takes time. The script writes .git itself instead of calling `git init`, so that no
+// setting, template or hook of the machine has an effect: gitrepository-layout(5).
 const script = `
 mkdir -p .git/objects .git/refs &&
 printf %s "$1" >.git/config &&
@@ -19,31 +18,30 @@ printf '%s\\n' "$4" >.git/shallow &&
 git index-pack --stdin >/dev/null &&
 exec git read-tree --reset -u HEAD`
 
-// Much more than is shown: the message is masked and shortened later, and must hold secrets whole until then.
-const outputMaxLength = 256 * 1024
+// Much more than is shown, because secrets must be whole until the message is masked and shortened.
+const maxOutputLength = 256 * 1024
 
 type Options = {
-  room: Workspace
+  workspace: Workspace
   plan: Pick<Plan, 'repository' | 'serverUrl' | 'ref' | 'commit' | 'limits'>
-  /** The file with the pack of the commit, or the promise of it. */
+  /** The path of the commit's pack. */
   pack: string | Promise<string>
-  /** Where git is looked for. */
+  /** PATH for finding git. */
   path: string
   signal: AbortSignal
 }
 
 /**
- * Puts the files of a commit into the workspace of a room, with a repository of that commit alone. Git runs
- * in the room like any step: what the commit holds is as much a stranger's. Rejects as the pack does, or with a
- * CheckOutFault.
+ * Checks out a commit in a workspace, in a repository with that commit only. Git runs in the sandbox like any step,
+ * because the commit is untrusted. Rejects as the pack does, or with a CheckOutError.
  */
-export async function checkOut({ room, plan, pack, path, signal }: Options): Promise<void> {
-  let said = ''
-  const end = await room.run({
+export async function checkOut({ workspace, plan, pack, path, signal }: Options): Promise<void> {
+  let output = ''
+  const end = await workspace.run({
     command: ['sh', '-c', script, 'sh', ...Object.values(toRepository(plan))],
     env: {
       PATH: path,
-      HOME: room.inside.home,
+      HOME: workspace.inside.home,
       LANG: 'C.UTF-8',
       GIT_CONFIG_NOSYSTEM: '1',
       GIT_CONFIG_GLOBAL: '/dev/null',
@@ -52,25 +50,25 @@ export async function checkOut({ room, plan, pack, path, signal }: Options): Pro
       GIT_CONFIG_COUNT: '2',
       GIT_CONFIG_KEY_0: 'safe.directory',
       GIT_CONFIG_VALUE_0: '*',
-      // It is gone with the run: nothing has to reach the disk.
+      // The workspace is removed after the run, so it need not be durable.
       GIT_CONFIG_KEY_1: 'core.fsync',
       GIT_CONFIG_VALUE_1: 'none',
     },
-    cwd: room.inside.workspace,
-    // To start a command in a room takes as long as to fetch a small pack, so that both are done at once.
+    cwd: workspace.inside.workspace,
+    // Starting a command takes as long as fetching a small pack, so both happen concurrently.
     stdin: Readable.from(readPack(pack), { objectMode: false }),
     timeoutMs: plan.limits.stepTimeoutMs,
     signal,
     onOutput: (bytes) => {
-      if (said.length < outputMaxLength) said += bytes.toString('utf8')
+      if (output.length < maxOutputLength) output += bytes.toString('utf8')
     },
   })
   if (end.reason === 'exited' && end.exitCode === 0) return
   signal.throwIfAborted()
   await pack
-  const why = [end.detail, said.trim()].filter(Boolean).join(' ')
+  const why = [end.detail, output.trim()].filter(Boolean).join(' ')
   throw new CheckOutError(
-    `The files of ${plan.commit} could not be put into the workspace: ${why || describe(end)}`,
+    `The commit ${plan.commit} could not be checked out: ${why || describe(end)}`,
   )
 }
 
@@ -79,12 +77,14 @@ async function* readPack(pack: Options['pack']) {
 }
 
 function describe({ reason, exitCode }: { reason: string; exitCode: number | null }): string {
-  return reason === 'exited' ? `git ended with ${exitCode}.` : `the command was ended: ${reason}.`
+  return reason === 'exited'
+    ? `git exited with ${exitCode}.`
+    : `the command was stopped: ${reason}.`
 }
 
 /**
- * What a repository has that holds one commit, as after actions/checkout: on its branch, or detached at the
- * commit of a tag, with the clone address as its origin.
+ * The files of a repository with one commit, as after actions/checkout: on its branch, or detached for a tag, with the
+ * clone URL as `origin`.
  */
 export function toRepository({ repository, serverUrl, ref, commit }: Options['plan']) {
   const url = `${serverUrl}/repos/${repository.name}.git`

@@ -1,25 +1,25 @@
 import type { RunEntry } from '../workflow-engine/plan.ts'
 
-const cutMark = ' … (the rest was too long to report)'
-const leastLength = 64
+const truncationNote = ' … (the rest was too long to report)'
+const minLength = 64
 
 /**
- * An entry as JSON of at most so many bytes. Output comes in small pieces; what else is longer, the summary of
- * a step most of all, is cut. A job's outputs are kept whole or not at all.
+ * An entry as JSON of at most `maxBytes`. Long texts, such as the summary of a step, are truncated. A job's outputs
+ * are kept whole or not at all.
  */
 export function toEntryText(entry: RunEntry, maxBytes: number): string {
   const whole = JSON.stringify(entry)
   if (fits(whole, maxBytes)) return whole
   const plain = entry.kind === 'job-ended' ? withoutOutputs(entry) : entry
-  for (let length = maxBytes; length >= leastLength; length /= 2) {
-    const text = JSON.stringify(plain, (_, value) => cut(value, length))
+  for (let length = maxBytes; length >= minLength; length /= 2) {
+    const text = JSON.stringify(plain, (_, value) => truncate(value, length))
     if (fits(text, maxBytes)) return text
   }
-  throw new Error(`An entry of the kind ${entry.kind} cannot be cut to ${maxBytes} bytes.`)
+  throw new Error(`An entry of the kind ${entry.kind} cannot be truncated to ${maxBytes} bytes.`)
 }
 
 function fits(text: string, maxBytes: number): boolean {
-  // In UTF-8 none takes more than 3 bytes: the usual case needs no counting.
+  // A UTF-16 code unit takes at most 3 bytes in UTF-8, so the usual case needs no counting.
   return text.length * 3 <= maxBytes || Buffer.byteLength(text) <= maxBytes
 }
 
@@ -28,7 +28,7 @@ function withoutOutputs(entry: RunEntry & { kind: 'job-ended' }): RunEntry {
   return { ...entry, outputs: {}, fault: entry.fault ? `${entry.fault} ${note}` : note }
 }
 
-function cut(value: unknown, length: number): unknown {
+function truncate(value: unknown, length: number): unknown {
   if (typeof value !== 'string' || value.length <= length) return value
-  return value.slice(0, length).toWellFormed() + cutMark
+  return value.slice(0, length).toWellFormed() + truncationNote
 }

@@ -12,17 +12,17 @@ import { fetchSource } from './run-source.ts'
 import type { RunnerFolder } from './runner-folder.ts'
 import type { ServerClient } from './server-client.ts'
 
-/** What a run needs of its runner. */
+/** What the runner provides to each run. */
 export type RunTools = {
   client: ServerClient
   folder: RunnerFolder
   sandbox: Sandbox
   jobLimit: Semaphore
-  /** What the engine is told of it. */
+  /** For the `runner` context. */
   runner: RunnerContext
-  /** Bytes of a commit's pack at most. */
+  /** Maximum size of a commit's pack. */
   sourceMaxBytes: number
-  /** Bytes that are to stay free on the disk. */
+  /** Bytes that must stay free on the disk. */
   freeSpaceMinBytes: number
   log: Log
 }
@@ -31,11 +31,11 @@ type Execution = {
   connection: RunConnection
   report: (entry: RunEntry) => void | Promise<void>
   cancel: AbortSignal
-  /** Ends it at once. */
+  /** Kills all steps at once. */
   kill: AbortSignal
 }
 
-/** Fetches the commit of a claimed run and executes the run; when it returns, nothing of it remains. */
+/** Fetches the commit of a claimed run and executes the run. Its files are removed at the end. */
 export async function execute(claim: Claim, tools: RunTools, execution: Execution): Promise<void> {
   const { plan } = claim
   const { folder, sandbox, jobLimit, runner, sourceMaxBytes, freeSpaceMinBytes } = tools
@@ -50,7 +50,7 @@ export async function execute(claim: Claim, tools: RunTools, execution: Executio
     freeSpaceMinBytes,
     signal: AbortSignal.any([kill, done.signal]),
   })
-  // Whoever needs the files learns of a failure; it may be nobody.
+  // Jobs that check out report a failure; there may be none.
   pack.catch(() => {})
   try {
     await executeRun({
@@ -61,7 +61,8 @@ export async function execute(claim: Claim, tools: RunTools, execution: Executio
       report,
       signal: cancel,
       kill,
-      checkOut: (room, signal) => checkOut({ room, plan, pack, path: runner.path, signal }),
+      checkOut: (workspace, signal) =>
+        checkOut({ workspace, plan, pack, path: runner.path, signal }),
     })
   } finally {
     done.abort()

@@ -8,16 +8,16 @@ type Report = { first: number; entries: RunEntry[] }
 const never = new AbortController().signal
 
 test('entries are reported in order, each once, and new ones are added to the next report', async () => {
-  const { reporter, reports, answer } = start()
+  const { reporter, reports, response } = start()
   await reporter.report(line('a'))
   await reporter.report(line('b'))
   await settle()
   await reporter.report(line('c'))
   await reporter.report(line('d'))
   assert.deepEqual(toTexts(reports), [['a', 'b']])
-  answer({ next: 2, cancel: null })
+  response({ next: 2, cancel: null })
   await settle()
-  answer({ next: 4, cancel: null })
+  response({ next: 4, cancel: null })
   await reporter.flush(never)
   assert.deepEqual(toTexts(reports), [
     ['a', 'b'],
@@ -30,16 +30,16 @@ test('entries are reported in order, each once, and new ones are added to the ne
 })
 
 test('a failed report is sent again', async () => {
-  const { reporter, reports, answer } = start()
+  const { reporter, reports, response } = start()
   for (const text of ['a', 'b', 'c']) await reporter.report(line(text))
   await settle()
-  answer({ next: 1, cancel: null })
+  response({ next: 1, cancel: null })
   await settle()
   assert.deepEqual(reports[1], { first: 1, entries: [line('b'), line('c')] })
 })
 
 test('emitting waits while many entries are unreported', async () => {
-  const { reporter, answer } = start()
+  const { reporter, response } = start()
   const long = line('x'.repeat(60_000))
   let count = 0
   let wait: Promise<void> | undefined
@@ -54,12 +54,12 @@ test('emitting waits while many entries are unreported', async () => {
   })
   await settle()
   assert.equal(isOver, false)
-  answer({ next: 8, cancel: null })
+  response({ next: 8, cancel: null })
   await wait
 })
 
 test('a report stays within its limits', async () => {
-  const { reporter, reports, answer } = start()
+  const { reporter, reports, response } = start()
   for (let n = 0; n < 1200; n++) void reporter.report(line(`${n}`))
   for (let n = 0; n < 20; n++) void reporter.report(line('\u0001'.repeat(60_000)))
   let next = 0
@@ -69,28 +69,28 @@ test('a report stays within its limits', async () => {
     assert.ok(last && last.entries.length <= 500)
     assert.ok(Buffer.byteLength(JSON.stringify(last)) <= 512 * 1024)
     next = last.first + last.entries.length
-    answer({ next, cancel: null })
+    response({ next, cancel: null })
   }
   assert.equal(next, 1220)
 })
 
 test('a server that has lost entries, or sends an invalid response, ends the reporting', async () => {
   for (const wrong of [{ next: 0, cancel: null }, { next: 7, cancel: null }, {}, undefined]) {
-    const { reporter, answer, faults } = start()
+    const { reporter, response, errors } = start()
     await reporter.report(line('a'))
     await settle()
-    answer(wrong)
+    response(wrong)
     await reporter.flush(never)
-    assert.equal(faults.length, 1)
+    assert.equal(errors.length, 1)
     assert.equal(reporter.report(line('b')), undefined)
   }
 })
 
 test('the orders of the server are passed on', async () => {
-  const { reporter, answer, cancels } = start()
+  const { reporter, response, cancels } = start()
   await reporter.report(line('a'))
   await settle()
-  answer({ next: 1, cancel: 'Cancelled by ada.' })
+  response({ next: 1, cancel: 'Cancelled by ada.' })
   await reporter.flush(never)
   assert.deepEqual(cancels, ['Cancelled by ada.'])
 })
@@ -98,21 +98,27 @@ test('the orders of the server are passed on', async () => {
 /** A reporter, and the server's side of its connection. */
 function start() {
   const reports: Report[] = []
-  const faults: unknown[] = []
+  const errors: unknown[] = []
   const cancels: (string | null)[] = []
-  const answers: ((answer: unknown) => void)[] = []
+  const responses: ((response: unknown) => void)[] = []
   const reporter = createReporter({
     connection: {
-      ask({ body = '' }) {
+      request({ body = '' }) {
         reports.push(JSON.parse(body))
-        return new Promise((resolve) => answers.push(resolve))
+        return new Promise((resolve) => responses.push(resolve))
       },
     },
-    onAnswer: (cancel) => cancels.push(cancel),
-    onFault: (error) => faults.push(error),
-    gatherMs: 0,
+    onResponse: (cancel) => cancels.push(cancel),
+    onError: (error) => errors.push(error),
+    batchDelayMs: 0,
   })
-  return { reporter, reports, faults, cancels, answer: (said: unknown) => answers.shift()?.(said) }
+  return {
+    reporter,
+    reports,
+    errors,
+    cancels,
+    response: (value: unknown) => responses.shift()?.(value),
+  }
 }
 
 function line(text: string): RunEntry {

@@ -5,29 +5,28 @@ import { toEntryText } from './entry-text.ts'
 import type { RunConnection } from './run-connection.ts'
 import { UnexpectedResponseError } from './server-client.ts'
 
-/** Bytes that wait before whoever reports is made to wait. */
-const waitingMaxBytes = 1024 * 1024
+/** With more bytes waiting, callers of `report` have to wait. */
+const maxWaitingBytes = 1024 * 1024
 const reportTimeoutMs = 30_000
-const usualGatherMs = 40
-// What a report has around its entries.
-const frameMaxBytes = 100
+const defaultBatchDelayMs = 40
+// The JSON around the entries of a report.
+const maxFrameBytes = 100
 
 type Options = {
-  connection: Pick<RunConnection, 'ask'>
-  /** Called with what the server answers. */
-  onAnswer: (cancel: string | null) => void
-  /** Called when nothing more can be reported, and why. */
-  onFault: (error: unknown) => void
-  /** How long what is told first waits for more; but for the end of a run, for which somebody waits. */
-  gatherMs?: number
+  connection: Pick<RunConnection, 'request'>
+  onResponse: (cancel: string | null) => void
+  /** Called when nothing more can be reported. */
+  onError: (error: unknown) => void
+  /** How long an entry waits for others before it is sent; the end of a run never waits. */
+  batchDelayMs?: number
 }
 
 /**
- * Tells the server the entries of a run in their order, each once: one report at a time, which takes along
- * all that came while the one before was under way.
+ * Reports the entries of a run to the server in order, each once. One report is sent at a time; the next has all entries
+ * that have arrived meanwhile.
  */
 export function createReporter(options: Options) {
-  const { connection, onAnswer, onFault, gatherMs = usualGatherMs } = options
+  const { connection, onResponse, onError, batchDelayMs = defaultBatchDelayMs } = options
   let waiting: { text: string; bytes: number }[] = []
   let waitingBytes = 0
   // The number of the first entry that the server does not have.
@@ -35,20 +34,20 @@ export function createReporter(options: Options) {
   let sending: Promise<void> | undefined
   let hasEnded = false
   let isUrgent = false
-  let hurry = () => {}
-  let room = Promise.withResolvers<void>()
+  let sendNow = () => {}
+  let workspace = Promise.withResolvers<void>()
 
   async function sendAll(): Promise<void> {
-    await gather()
+    await waitForMore()
     while (waiting.length > 0) await sendSome()
   }
 
-  // A report costs both sides the same for one entry and for many: what is told at nearly one moment goes together.
-  async function gather(): Promise<void> {
-    if (gatherMs > 0 && !isUrgent) {
+  // A report costs the same for one entry and for many, so entries of nearly the same moment share one.
+  async function waitForMore(): Promise<void> {
+    if (batchDelayMs > 0 && !isUrgent) {
       const { promise, resolve } = Promise.withResolvers<void>()
-      hurry = resolve
-      const timer = setTimeout(resolve, gatherMs)
+      sendNow = resolve
+      const timer = setTimeout(resolve, batchDelayMs)
       await promise
       clearTimeout(timer)
     }
@@ -58,36 +57,36 @@ export function createReporter(options: Options) {
   async function sendSome(): Promise<void> {
     const count = countForReport(waiting)
     const texts = waiting.slice(0, count).map(({ text }) => text)
-    const answer = await connection.ask({
+    const response = await connection.request({
       method: 'POST',
       path: '/report',
       body: `{"first":${next},"entries":[${texts.join(',')}]}`,
       timeoutMs: reportTimeoutMs,
     })
     if (hasEnded) return
-    const { next: wanted, cancel } = toReported(answer)
-    const taken = wanted - next
-    if (taken < 1 || taken > count) {
+    const { next: nextWanted, cancel } = toReported(response)
+    const accepted = nextWanted - next
+    if (accepted < 1 || accepted > count) {
       throw new UnexpectedResponseError(
-        `The server expects entry ${wanted} of the run, and was told ${next} to ${next + count - 1}.`,
+        `The server expects entry ${nextWanted} of the run, but was sent ${next} to ${next + count - 1}.`,
       )
     }
-    next = wanted
-    for (const { bytes } of waiting.splice(0, taken)) waitingBytes -= bytes
-    if (waitingBytes <= waitingMaxBytes) makeWorkspace()
-    onAnswer(cancel)
+    next = nextWanted
+    for (const { bytes } of waiting.splice(0, accepted)) waitingBytes -= bytes
+    if (waitingBytes <= maxWaitingBytes) releaseSpace()
+    onResponse(cancel)
   }
 
-  function makeWorkspace(): void {
-    room.resolve()
-    room = Promise.withResolvers()
+  function releaseSpace(): void {
+    workspace.resolve()
+    workspace = Promise.withResolvers()
   }
 
   function start(): void {
     sending ??= sendAll()
       .catch((error) => {
         drop()
-        onFault(error)
+        onError(error)
       })
       .finally(() => {
         sending = undefined
@@ -99,37 +98,37 @@ export function createReporter(options: Options) {
     hasEnded = true
     waiting = []
     waitingBytes = 0
-    makeWorkspace()
-    hurry()
+    releaseSpace()
+    sendNow()
   }
 
   return {
-    /** Reports an entry; a promise asks to wait, because much has not been told yet. */
+    /** Reports an entry. Callers must await a returned promise, because many entries are waiting. */
     report(entry: RunEntry): void | Promise<void> {
       if (hasEnded) return
-      const text = toEntryText(entry, reportMaxBytes - frameMaxBytes)
+      const text = toEntryText(entry, reportMaxBytes - maxFrameBytes)
       const bytes = Buffer.byteLength(text)
       waiting.push({ text, bytes })
       waitingBytes += bytes
       isUrgent ||= entry.kind === 'run-ended'
       start()
-      if (isUrgent || waitingBytes > reportMaxBytes) hurry()
-      if (waitingBytes > waitingMaxBytes) return room.promise
+      if (isUrgent || waitingBytes > reportMaxBytes) sendNow()
+      if (waitingBytes > maxWaitingBytes) return workspace.promise
     },
 
-    /** Waits until the server has all of it, or nothing more can be reported. */
+    /** Waits until the server has all entries, or nothing more can be reported. */
     async flush(signal: AbortSignal): Promise<void> {
       while (sending !== undefined) await orAborted(sending, signal)
     },
 
-    /** Reports nothing more, not even what waits. */
+    /** Discards waiting entries and reports nothing more. */
     drop,
   }
 }
 
-/** How many of the first entries go into one report. */
+/** How many of the first entries fit into one report. */
 function countForReport(entries: { bytes: number }[]): number {
-  let bytes = frameMaxBytes
+  let bytes = maxFrameBytes
   let count = 0
   for (const entry of entries) {
     bytes += entry.bytes + 1
@@ -139,10 +138,10 @@ function countForReport(entries: { bytes: number }[]): number {
   return count
 }
 
-function toReported(answer: unknown): { next: number; cancel: string | null } {
-  const { next, cancel } = Object(answer)
+function toReported(response: unknown): { next: number; cancel: string | null } {
+  const { next, cancel } = Object(response)
   if (!Number.isSafeInteger(next)) {
-    throw new UnexpectedResponseError('The server does not say which entry it expects next.')
+    throw new UnexpectedResponseError('The response to a report has no number of the next entry.')
   }
   return { next, cancel: typeof cancel === 'string' ? cancel : null }
 }

@@ -3,59 +3,58 @@ import { Sensitive } from '../base/sensitive.ts'
 import { createBackoff } from '../concurrency/backoff.ts'
 import type { Claim, ReleaseBody } from '../runner-api/runner-api.ts'
 import {
-  describeFault,
-  isPassing,
+  describeError,
+  isTransient,
   RefusedRequestError,
-  type Request,
   requestBackoff,
   type ServerClient,
+  type ServerRequest,
 } from './server-client.ts'
 
 export type RunConnection = ReturnType<typeof connectRun>
 
-/** The run is not this runner's any more: the server says so, or has not been reached for too long. */
+/** The run no longer belongs to this runner: the server says so, or the lease has expired. */
 export class RunLostError extends Error {
-  override readonly name = 'RunLost'
+  override readonly name = 'RunLostError'
 }
 
-type RunRequest = Pick<Request, 'method' | 'body' | 'timeoutMs'> & {
-  /** What follows the address of the run. */
+type RunRequest = Pick<ServerRequest, 'method' | 'body' | 'timeoutMs'> & {
+  /** Relative to the URL of the run. */
   path: string
   signal?: AbortSignal
 }
 
-// By these the server says that the run is not the runner's any more.
 const lostStatuses = new Set([401, 404, 409])
-// A server that is reached, but has no space left, say, is asked for no longer than this.
-const patienceMs = 10 * 60_000
+// For a server that responds with errors, for instance because its disk is full.
+const retryTimeoutMs = 10 * 60_000
 const releaseTimeoutMs = 5000
 
 /**
- * Speaks to the server of one run. What fails in passing is tried again until the lease is surely over; then,
- * and when the server says so, the run is lost, which ends everything that has to do with it.
+ * The connection to the server for one run. Transient errors are retried until the lease has expired. Then, or when the
+ * server says so, the run is lost, which aborts everything for it.
  */
 export function connectRun({ client, claim }: { client: ServerClient; claim: Claim }) {
   const token = new Sensitive(claim.runToken)
   const base = `/runner/runs/${encodeURIComponent(claim.plan.runId)}`
   const lost = new AbortController()
   let timer: NodeJS.Timeout | undefined
-  let lastFault = ''
+  let lastError = ''
   renew(performance.now())
 
-  // The server counts from when it was asked, which was later than the request was made: here it is over first.
-  function renew(askedAt: number): void {
+  // Counted from before the request, so the lease expires here before it does on the server.
+  function renew(sentAt: number): void {
     clearTimeout(timer)
     if (lost.signal.aborted) return
-    const restMs = askedAt + claim.leaseSeconds * 1000 - performance.now()
+    const restMs = sentAt + claim.leaseSeconds * 1000 - performance.now()
     timer = setTimeout(() => {
-      const why = lastFault && ` The last fault: ${lastFault}`
+      const why = lastError && ` The last error: ${lastError}`
       lost.abort(new RunLostError(`The server was not reached for ${claim.leaseSeconds} s.${why}`))
     }, restMs)
   }
 
-  /** Returns when another try may go better. */
-  function judge(error: unknown): void {
-    lastFault = describeFault(error)
+  /** Throws errors that a retry cannot solve. */
+  function assertRetryable(error: unknown): void {
+    lastError = describeError(error)
     if (
       error instanceof RefusedRequestError &&
       error.isOfService &&
@@ -64,47 +63,47 @@ export function connectRun({ client, claim }: { client: ServerClient; claim: Cla
       lost.abort(new RunLostError(`The server took the run away: ${error.message}`))
       throw lost.signal.reason
     }
-    // Something on the way to the server may refuse, too, while the server is away.
+    // A proxy may reject requests while the server is down.
     if (error instanceof RefusedRequestError && !error.isOfService) return
-    if (!isPassing(error)) throw error
+    if (!isTransient(error)) throw error
   }
 
-  async function persistently<T>(
-    asked: RunRequest,
-    ask: (request: Request) => Promise<T>,
+  async function withRetries<T>(
+    request: RunRequest,
+    send: (request: ServerRequest) => Promise<T>,
   ): Promise<T> {
     const backoff = createBackoff(requestBackoff)
-    const signal = asked.signal ? AbortSignal.any([asked.signal, lost.signal]) : lost.signal
-    const deadline = performance.now() + patienceMs
+    const signal = request.signal ? AbortSignal.any([request.signal, lost.signal]) : lost.signal
+    const deadline = performance.now() + retryTimeoutMs
     for (;;) {
       signal.throwIfAborted()
-      const askedAt = performance.now()
+      const sentAt = performance.now()
       try {
-        const answer = await ask({ ...asked, path: base + asked.path, token, signal })
-        renew(askedAt)
-        return answer
+        const response = await send({ ...request, path: base + request.path, token, signal })
+        renew(sentAt)
+        return response
       } catch (error) {
         signal.throwIfAborted()
-        judge(error)
-        if (askedAt > deadline) throw error
+        assertRetryable(error)
+        if (sentAt > deadline) throw error
         await backoff.pause(signal, error instanceof RefusedRequestError ? error.retryAfterMs : 0)
       }
     }
   }
 
   return {
-    /** Aborted, with a RunLost, when the run is not this runner's any more. */
+    /** Aborted with a RunLostError when the run no longer belongs to this runner. */
     lost: lost.signal,
 
-    /** Asks for JSON, as often as it takes. Throws what no other try would mend. */
-    ask: (asked: RunRequest): Promise<unknown> => persistently(asked, client.ask),
+    /** Requests JSON, with retries. */
+    request: (request: RunRequest): Promise<unknown> => withRetries(request, client.request),
 
-    /** Asks for a stream, as often as it takes until one begins. */
-    open: (asked: RunRequest): Promise<IncomingMessage> => persistently(asked, client.open),
+    /** Requests a stream, with retries until one begins. */
+    open: (request: RunRequest): Promise<IncomingMessage> => withRetries(request, client.open),
 
-    /** Hands the run back to the queue; tried once, for the end of the lease does the same. */
+    /** Returns the run to the queue. Tried once, because the end of the lease has the same effect. */
     async release({ reason, isLoss }: ReleaseBody): Promise<void> {
-      await client.ask({
+      await client.request({
         method: 'POST',
         path: `${base}/release`,
         token,
@@ -114,7 +113,6 @@ export function connectRun({ client, claim }: { client: ServerClient; claim: Cla
       })
     },
 
-    /** The run has ended: nobody asks any more. */
     [Symbol.dispose](): void {
       clearTimeout(timer)
       lost.abort(new RunLostError('The run has ended.'))

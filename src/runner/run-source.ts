@@ -6,39 +6,39 @@ import { pipeline } from 'node:stream/promises'
 import { toSize } from '../base/format.ts'
 import { createBackoff } from '../concurrency/backoff.ts'
 import { type RunConnection, RunLostError } from './run-connection.ts'
-import { describeFault, RefusedRequestError, requestBackoff } from './server-client.ts'
+import { describeError, RefusedRequestError, requestBackoff } from './server-client.ts'
 
-/** Why the files of a commit are not to be had; the message is for whoever reads the run. */
+/** The pack of a commit could not be fetched. Readers of the run see the message. */
 class SourceError extends Error {
-  override readonly name = 'SourceFault'
+  override readonly name = 'SourceError'
 }
 
-const beginTimeoutMs = 60_000
-const stallMs = 30_000
-const triesMost = 5
+const responseTimeoutMs = 60_000
+const stallTimeoutMs = 30_000
+const maxAttempts = 5
 const spaceCheckedEveryBytes = 16 * 1024 * 1024
 
 type Options = {
   connection: Pick<RunConnection, 'open'>
   commit: string
-  /** Where the pack goes. */
+  /** The file to write the pack to. */
   path: string
   maxBytes: number
-  /** Bytes that are to stay free on the disk. */
+  /** Bytes that must stay free on the disk. */
   freeSpaceMinBytes: number
   signal: AbortSignal
 }
 
-/** Fetches a commit with its files, as a pack, into a file; its path. Throws a SourceFault, or what ended the run. */
+/** Fetches a commit with its files as a pack, and returns its path. Throws a SourceError or a RunLostError. */
 export async function fetchSource(options: Options): Promise<string> {
   const { connection, commit, signal } = options
   const backoff = createBackoff(requestBackoff)
-  for (let tries = 1; ; tries++) {
+  for (let attempt = 1; ; attempt++) {
     try {
       const response = await connection.open({
         method: 'GET',
         path: '/source',
-        timeoutMs: beginTimeoutMs,
+        timeoutMs: responseTimeoutMs,
         signal,
       })
       await store(response, options)
@@ -48,9 +48,9 @@ export async function fetchSource(options: Options): Promise<string> {
       if (error instanceof RunLostError) throw error
       const isFinal =
         error instanceof SourceError || error instanceof RefusedRequestError || isOfDisk(error)
-      if (isFinal || tries === triesMost) {
+      if (isFinal || attempt === maxAttempts) {
         throw new SourceError(
-          `The commit ${commit} could not be fetched: ${describeFault(error)}`,
+          `The commit ${commit} could not be fetched: ${describeError(error)}`,
           { cause: error },
         )
       }
@@ -61,7 +61,9 @@ export async function fetchSource(options: Options): Promise<string> {
 
 async function store(response: IncomingMessage, options: Options): Promise<void> {
   const { path, maxBytes, freeSpaceMinBytes, signal } = options
-  response.setTimeout(stallMs, () => response.destroy(new Error('The server sends no more of it.')))
+  response.setTimeout(stallTimeoutMs, () =>
+    response.destroy(new Error('The server has stopped sending data.')),
+  )
   async function* bounded(chunks: AsyncIterable<Buffer>) {
     let bytes = 0
     let checkedAt = -Infinity
@@ -69,7 +71,7 @@ async function store(response: IncomingMessage, options: Options): Promise<void>
       bytes += chunk.length
       if (bytes > maxBytes) {
         throw new SourceError(
-          `It has more than ${toSize(maxBytes)}, the most of SVC_STEP_FILE_MAX.`,
+          `It is larger than ${toSize(maxBytes)}, the limit of SVC_STEP_FILE_MAX.`,
         )
       }
       if (bytes - checkedAt > spaceCheckedEveryBytes) {

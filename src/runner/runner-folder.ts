@@ -1,38 +1,36 @@
 import { chmod, lstat, mkdir, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { holdLock } from '../base/lock-file.ts'
-import { RunnerError } from './runner-fault.ts'
+import { RunnerError } from './runner-error.ts'
 
-const ourNames = new Set(['runner.lock', 'rooms', 'runs', 'lost+found'])
+const ourNames = new Set(['runner.lock', 'workspaces', 'runs', 'lost+found'])
 
-/** The folder of a runner, for as long as it is held. */
+/** The locked directory of a runner. */
 export type RunnerFolder = AsyncDisposable & {
-  /** Where the sandbox makes its rooms. */
-  rooms: string
-  /** Makes a folder for one run; disposing of it removes it. */
+  /** The directory for the sandbox. */
+  workspaces: string
+  /** Creates a directory for one run; disposing it removes it. */
   forRun: () => Promise<AsyncDisposable & { path: string }>
 }
 
 /**
- * Takes a folder for a runner alone, and clears away what one before it has left of its runs. Its rooms are
- * the sandbox's to clear. Throws a RunnerFault when another runner has it.
+ * Locks a directory for one runner, and removes what an earlier one has left of its runs; the sandbox cleans up the
+ * workspaces. Throws a RunnerError when another runner uses it.
  */
-export async function takeFolder(path: string): Promise<RunnerFolder> {
-  const [rooms, runs] = [join(path, 'rooms'), join(path, 'runs')]
+export async function acquireRunnerFolder(path: string): Promise<RunnerFolder> {
+  const [workspaces, runs] = [join(path, 'workspaces'), join(path, 'runs')]
   await mkdir(path, { recursive: true, mode: 0o700 })
   await assertOurs(path)
   await chmod(path, 0o700)
   const lock = await holdLock(join(path, 'runner.lock'))
   if (!lock) {
-    throw new RunnerError(
-      `Another runner works in ${path}; give this one another folder with --folder.`,
-    )
+    throw new RunnerError(`Another runner uses ${path}; choose another directory with --folder.`)
   }
   await rm(runs, { recursive: true, force: true })
-  for (const folder of [rooms, runs]) await mkdir(folder, { recursive: true, mode: 0o700 })
+  for (const folder of [workspaces, runs]) await mkdir(folder, { recursive: true, mode: 0o700 })
   let count = 0
   return {
-    rooms,
+    workspaces,
 
     async forRun() {
       const folder = join(runs, String(++count))
@@ -49,15 +47,17 @@ export async function takeFolder(path: string): Promise<RunnerFolder> {
   }
 }
 
-// It is cleared and closed to others: that must not befall a folder that was named by mistake.
+// Its contents are removed and its mode is changed, which must not happen to a directory given by mistake.
 async function assertOurs(path: string): Promise<void> {
   const { uid } = await lstat(path)
   if (uid !== process.getuid?.()) {
-    throw new RunnerError(`${path} belongs to another user; name another folder with --folder.`)
+    throw new RunnerError(
+      `${path} belongs to another user; choose another directory with --folder.`,
+    )
   }
   const names = await readdir(path)
   if (names.every((name) => ourNames.has(name))) return
   throw new RunnerError(
-    `${path} is not empty and is no folder of a runner; name another one with --folder.`,
+    `${path} is neither empty nor the directory of a runner; choose another one with --folder.`,
   )
 }

@@ -8,7 +8,7 @@ import { readSpace } from '../config/free-space.ts'
 import { openSandbox } from '../sandbox/open-sandbox.ts'
 import { createClaims } from './claims.ts'
 import { executeClaim, StoppingError } from './execute-claim.ts'
-import { takeFolder } from './runner-folder.ts'
+import { acquireRunnerFolder } from './runner-folder.ts'
 import type { RunnerSandboxOptions } from './sandbox-options.ts'
 import { createServerClient } from './server-client.ts'
 import { toStepPath } from './step-path.ts'
@@ -19,32 +19,32 @@ export type RunnerOptions = {
   /** A token with the permission `runner`. */
   token: Sensitive<string>
   name: string
-  /** Labels for `runs-on`, besides those that every runner has. */
+  /** Labels for `runs-on`, in addition to those that every runner has. */
   labels: string[]
-  /** A folder for this runner alone. */
+  /** A directory that only this runner uses. */
   folder: string
-  /** Jobs that are worked on at once. */
+  /** The maximum number of concurrent jobs. */
   jobs: number
   sandbox: RunnerSandboxOptions
-  /** Time without a run after which the runner ends; undefined for never. */
+  /** The runner exits after this time without a run; undefined for never. */
   idleMs: number | undefined
-  /** Where programs are looked for. */
+  /** Directories of programs, in the format of PATH. */
   path: string
   version: string
   log: Log
-  /** Ends the runner: runs that are under way are handed back to the queue. */
+  /** Stops the runner: its current runs return to the queue. */
   signal: AbortSignal
 }
 
 const recoveryBackoff = { firstMs: 200, maxMs: 60_000 }
 
 /**
- * Claims runs from a server and executes them, until it is told to stop or has had nothing to do for long.
- * Throws a RunnerFault when somebody has to mend something first.
+ * Claims runs from a server and executes them, until it is stopped or has been idle for too long. Throws a RunnerError
+ * for a problem that retries cannot solve.
  */
 export async function runRunner(options: RunnerOptions): Promise<void> {
   const { server, token, name, labels, jobs, path, version, log, idleMs, signal } = options
-  await using folder = await takeFolder(options.folder)
+  await using folder = await acquireRunnerFolder(options.folder)
   const { mode, network, readOnlyPaths, hiddenPaths } = options.sandbox
   const { minFreeBytes: freeSpaceMinBytes } = await readSpace({
     folder: options.folder,
@@ -52,7 +52,7 @@ export async function runRunner(options: RunnerOptions): Promise<void> {
   })
   const limits = { ...options.sandbox.limits, freeSpaceMinBytes }
   const sandbox = await openSandbox({
-    folder: folder.rooms,
+    folder: folder.workspaces,
     path,
     mode,
     network,
@@ -64,8 +64,8 @@ export async function runRunner(options: RunnerOptions): Promise<void> {
   log[isolation === 'none' ? 'warn' : 'info']({ isolation, memoryLimit }, description)
   const stepPath = toStepPath({ path, isolation, readOnlyPaths })
   const client = createServerClient(server)
-  const asked = { name, version, labels, isolation }
-  const claims = createClaims({ client, server, token, runner: asked, log })
+  const runner = { name, version, labels, isolation }
+  const claims = createClaims({ client, server, token, runner, log })
   const tools = {
     client,
     folder,
@@ -83,7 +83,7 @@ export async function runRunner(options: RunnerOptions): Promise<void> {
   const idle = watchIdleness(idleMs)
   const ending = AbortSignal.any([stop.signal, idle.signal])
   const running = createTaskGroup()
-  // With a full disk, say, run after run would be claimed in vain.
+  // With a full disk, for instance, it would claim and fail one run after another.
   const recovery = createBackoff(recoveryBackoff)
   let isFit = true
   try {
@@ -110,14 +110,14 @@ export async function runRunner(options: RunnerOptions): Promise<void> {
   }
 }
 
-/** A signal that is aborted when nothing was to do for so long. */
+/** A signal that is aborted after a period without runs. */
 function watchIdleness(idleMs: number | undefined) {
   const idle = new AbortController()
   let timer: NodeJS.Timeout | undefined
   const watch = {
     signal: idle.signal,
     begin(): void {
-      const onTime = () => idle.abort(new StoppingError('Nothing was to do.'))
+      const onTime = () => idle.abort(new StoppingError('The runner was idle.'))
       if (idleMs !== undefined) timer = setTimeout(onTime, idleMs)
     },
     end: () => clearTimeout(timer),
@@ -126,7 +126,7 @@ function watchIdleness(idleMs: number | undefined) {
   return watch
 }
 
-// As GitHub's runners call it.
+// In GitHub's spelling.
 function toArchitecture(): string {
   const names: Record<string, string> = { x64: 'X64', arm64: 'ARM64', arm: 'ARM', ia32: 'X86' }
   return names[process.arch] ?? process.arch

@@ -2,14 +2,14 @@ import type { Settings } from '../config/settings.ts'
 import type { SandboxMode } from '../sandbox/isolation.ts'
 import type { SandboxLimits } from '../sandbox/sandbox.ts'
 
-/** How the sandbox of a runner is to be. */
+/** Configuration of a runner's sandbox. */
 export type RunnerSandboxOptions = {
   mode: SandboxMode
   network: 'none' | 'full'
   readOnlyPaths: string[]
   hiddenPaths: string[]
   limits: Omit<SandboxLimits, 'freeSpaceMinBytes'>
-  /** Bytes that are to stay free; undefined for as many as the server keeps free. */
+  /** Bytes of disk space that must stay free; undefined for the server's default. */
   freeSpaceMinBytes: number | undefined
 }
 
@@ -26,7 +26,7 @@ type Needed = Pick<
   | 'encryptionKeyFile'
 >
 
-/** The sandbox as the settings want it: what a server keeps on this machine is hidden from steps. */
+/** Derives the sandbox's options from the settings. The data and keys of a server on this machine are hidden. */
 export function toSandboxOptions(settings: Needed): RunnerSandboxOptions {
   const { dataDir, encryptionKeyFile: keyFile } = settings
   return {

@@ -7,23 +7,23 @@ import { trimEndOf } from '../base/trim-end.ts'
 
 export type ServerClient = ReturnType<typeof createServerClient>
 
-/** A request to the server; `path` is what follows the address of the service. */
-export type Request = {
+/** A request to the server; `path` is relative to its URL. */
+export type ServerRequest = {
   method: 'GET' | 'POST'
   path: string
   token: Sensitive<string>
-  /** JSON, as it is sent. */
+  /** Serialized JSON. */
   body?: string
-  /** For all of it, the answer included. */
+  /** For the whole request including the response. */
   timeoutMs: number
   signal: AbortSignal
 }
 
-/** An answer that is no success. */
+/** The response has an error status. */
 export class RefusedRequestError extends Error {
-  override readonly name = 'Refusal'
+  override readonly name = 'RefusedRequestError'
   readonly status: number
-  /** Whether svc itself says so, and not something on the way to it. */
+  /** Whether svc sent the response, and not a proxy. */
   readonly isOfService: boolean
   readonly retryAfterMs: number
 
@@ -35,32 +35,32 @@ export class RefusedRequestError extends Error {
   }
 }
 
-/** An answer that nobody who speaks this protocol would give. */
+/** The response does not conform to the protocol. */
 export class UnexpectedResponseError extends Error {
-  override readonly name = 'Misunderstanding'
+  override readonly name = 'UnexpectedResponseError'
 }
 
 /** The pauses between attempts of a request. */
 export const requestBackoff = { firstMs: 200, maxMs: 5000 }
 
-const answerMaxBytes = 64 * 1024 * 1024
-const faultMaxBytes = 16_384
-const faultWaitMs = 5000
-// A server may ask for more patience than the backoff has, within reason.
+const maxResponseBytes = 64 * 1024 * 1024
+const maxErrorBytes = 16_384
+const errorTimeoutMs = 5000
+// Limits a server's Retry-After.
 const maxRetryAfterMs = 30_000
-const detailMaxLength = 1000
-// The server must not close a connection just when it is used again.
+const maxDetailLength = 1000
+// Shorter than the server's timeout, so that it does not close a connection that is about to be reused.
 const idleMs = 4000
-const passingStatuses = new Set([408, 425, 429])
+const transientStatuses = new Set([408, 425, 429])
 
-/** Talks to the server: JSON over HTTP on connections that are kept, without redirects and proxies. */
+/** Sends requests to the server: JSON over HTTP with keep-alive, without redirects and proxies. */
 export function createServerClient(server: URL) {
   const isSecure = server.protocol === 'https:'
   const options = { keepAlive: true, timeout: idleMs }
   const agent = isSecure ? new https.Agent(options) : new http.Agent(options)
   const base = trimEndOf(server.href, '/')
 
-  async function send(request: Request): Promise<http.IncomingMessage> {
+  async function send(request: ServerRequest): Promise<http.IncomingMessage> {
     const { method, path, token, body, signal } = request
     const { promise, resolve, reject } = Promise.withResolvers<http.IncomingMessage>()
     const start = isSecure ? https.request : http.request
@@ -82,69 +82,69 @@ export function createServerClient(server: URL) {
   }
 
   return {
-    /** Asks for JSON; undefined for an answer without a body. Throws a Refusal, or what the connection has. */
-    async ask(request: Request): Promise<unknown> {
+    /** Requests JSON; undefined for an empty response. Throws a RefusedRequestError or a network error. */
+    async request(request: ServerRequest): Promise<unknown> {
       const signal = AbortSignal.any([request.signal, AbortSignal.timeout(request.timeoutMs)])
       const response = await send({ ...request, signal })
       const status = response.statusCode ?? 0
-      if (status < 200 || status > 299) throw await toRefusal(response)
-      const text = await collect(response, answerMaxBytes)
+      if (status < 200 || status > 299) throw await toRefusedRequestError(response)
+      const text = await collect(response, maxResponseBytes)
       if (text === '') return undefined
       try {
         return JSON.parse(text)
       } catch {
-        throw new UnexpectedResponseError('The answer is not JSON.')
+        throw new UnexpectedResponseError('The response is not JSON.')
       }
     },
 
-    /** Asks for a stream. Who reads it sees to it that it goes on. */
-    async open(request: Request): Promise<http.IncomingMessage> {
+    /** Requests a stream. The timeout covers only the response headers. */
+    async open(request: ServerRequest): Promise<http.IncomingMessage> {
       const late = new AbortController()
-      const timer = setTimeout(() => late.abort(new Error(silence)), request.timeoutMs)
+      const timer = setTimeout(() => late.abort(new Error(noResponse)), request.timeoutMs)
       const signal = AbortSignal.any([request.signal, late.signal])
       const response = await send({ ...request, signal }).finally(() => clearTimeout(timer))
       if (response.statusCode === 200) return response
-      throw await toRefusal(response)
+      throw await toRefusedRequestError(response)
     },
 
     close: () => agent.destroy(),
   }
 }
 
-const silence = 'The server does not answer.'
+const noResponse = 'The server does not respond.'
 
-/** Whether another try may go better: the fault is of the connection, or one of a server that says so. */
-export function isPassing(error: unknown): boolean {
+/** Whether a retry may succeed. */
+export function isTransient(error: unknown): boolean {
   if (error instanceof UnexpectedResponseError) return false
   if (!(error instanceof RefusedRequestError)) return true
-  return error.status >= 500 || passingStatuses.has(error.status)
+  return error.status >= 500 || transientStatuses.has(error.status)
 }
 
 /** What a connection's fault is called. */
-export function describeFault(error: unknown): string {
+export function describeError(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
-  if (error.name === 'TimeoutError') return silence
-  // Where a name has several addresses, none of them answered; only the parts say why.
+  if (error.name === 'TimeoutError') return noResponse
+  // An AggregateError for a name with several addresses has no message; its parts do.
   const parts = error instanceof AggregateError ? error.errors : []
   const [first] = parts
   const text = pathlessMessage(error) || (first instanceof Error ? first.message : error.name)
-  return printable(text).slice(0, detailMaxLength)
+  return printable(text).slice(0, maxDetailLength)
 }
 
-async function toRefusal(response: http.IncomingMessage): Promise<RefusedRequestError> {
+async function toRefusedRequestError(response: http.IncomingMessage): Promise<RefusedRequestError> {
   const { statusCode: status = 0, headers } = response
   const isOfService = /^application\/problem\+json/i.test(headers['content-type'] ?? '')
-  using _timer = setTimeout(() => response.destroy(), faultWaitMs)
-  const text = await collect(response, faultMaxBytes).catch(() => '')
+  using _timer = setTimeout(() => response.destroy(), errorTimeoutMs)
+  const text = await collect(response, maxErrorBytes).catch(() => '')
   const seconds = Number(headers['retry-after'])
   const detail =
     (isOfService && detailOf(text)) ||
     (headers.location === undefined
-      ? `It answers with the status ${status}.`
-      : `It sends elsewhere, to ${headers.location}.`)
+      ? `It responds with the status ${status}.`
+      : `It redirects to ${headers.location}.`)
   return new RefusedRequestError(
     status,
-    printable(detail).slice(0, detailMaxLength),
+    printable(detail).slice(0, maxDetailLength),
     isOfService,
     seconds > 0 ? Math.min(seconds * 1000, maxRetryAfterMs) : 0,
   )
@@ -163,7 +163,7 @@ async function collect(response: http.IncomingMessage, maxBytes: number): Promis
   let size = 0
   for await (const chunk of response) {
     size += chunk.length
-    if (size > maxBytes) throw new UnexpectedResponseError('The answer is too large.')
+    if (size > maxBytes) throw new UnexpectedResponseError('The response is too large.')
     chunks.push(chunk)
   }
   return Buffer.concat(chunks).toString('utf8')

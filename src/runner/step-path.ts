@@ -5,13 +5,13 @@ const usual = ['/usr/local/sbin', '/usr/local/bin', '/usr/sbin', '/usr/bin', '/s
 const system = ['/usr', '/opt', '/bin', '/sbin']
 
 type Options = {
-  /** Where the runner looks for programs, in the form of PATH. */
+  /** The runner's own PATH. */
   path: string
   isolation: Isolation['kind']
   readOnlyPaths: readonly string[]
 }
 
-/** PATH of steps: as the runner's, as far as they see what is there, and the usual folders. */
+/** PATH of steps: the directories of the runner's PATH that steps can read, and the usual ones. */
 export function toStepPath({ path, isolation, readOnlyPaths }: Options): string {
   const seen = [...system, ...readOnlyPaths]
   const isSeen = (folder: string) => seen.some((root) => `${folder}/`.startsWith(`${root}/`))

@@ -5,7 +5,7 @@ import { argumentFault, bubblewrapArguments, bubblewrapCommand } from './bubblew
 const bubble = {
   hasOwnIpc: false,
   network: 'none',
-  room: '/rooms/1',
+  directory: '/workspaces/1',
   system: ['--ro-bind', '/usr', '/usr'],
   readOnlyPaths: ['/tools'],
   env: { TOKEN: 'secret' },
@@ -38,12 +38,12 @@ test('only the directories of the workspace are writable', () => {
     arg === '--bind' ? [`${args[index + 1]} ${args[index + 2]}`] : [],
   )
   assert.deepEqual(writable, [
-    '/rooms/1/shm /dev/shm',
-    '/rooms/1/workspace /workspace',
-    '/rooms/1/home /home/runner',
-    '/rooms/1/temp /tmp',
-    '/rooms/1/files /svc',
-    '/rooms/1/temp /var/tmp',
+    '/workspaces/1/shm /dev/shm',
+    '/workspaces/1/workspace /workspace',
+    '/workspaces/1/home /home/runner',
+    '/workspaces/1/temp /tmp',
+    '/workspaces/1/files /svc',
+    '/workspaces/1/temp /var/tmp',
   ])
   assert.ok(!args.some((arg) => /^--(dev-)?bind-(try|data|fd)$|^--dev-bind/.test(arg)))
   const remounts = args.flatMap((arg, index) => (arg === '--remount-ro' ? [args[index + 1]] : []))
@@ -63,7 +63,7 @@ test('the environment is passed by a pipe, not on the command line', () => {
 })
 
 test('as root, the workspace is mounted at another path and the user is changed before bubblewrap', () => {
-  const move = { from: '/rooms/1', to: '/mnt' }
+  const move = { from: '/workspaces/1', to: '/mnt' }
   const command = bubblewrapCommand(tools, {
     ...start,
     move,
@@ -73,7 +73,7 @@ test('as root, the workspace is mounted at another path and the user is changed 
   assert.deepEqual(command.slice(0, 5), ['/bin/unshare', '--mount', '--ipc', '--', '/bin/sh'])
   assert.match(
     command.join(' '),
-    / sh \/group\/cgroup\.procs \/bin\/mount \/rooms\/1 \/mnt \/bin\/choom /,
+    / sh \/group\/cgroup\.procs \/bin\/mount \/workspaces\/1 \/mnt \/bin\/choom /,
   )
   assert.match(command.join(' '), /--reuid=2000000001 --regid=2000000001 --clear-groups/)
 })

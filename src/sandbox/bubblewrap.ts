@@ -1,7 +1,7 @@
 import type { Folders } from './sandbox.ts'
 import { watchdogScript } from './watchdog.ts'
 
-/** Where steps find the folders of their room. */
+/** The directories of the workspace as steps see them. */
 export const insideFolders: Folders = {
   workspace: '/workspace',
   home: '/home/runner',
@@ -9,81 +9,78 @@ export const insideFolders: Folders = {
   files: '/svc',
 }
 
-/** The one user that there is inside; its number outside is another. */
+/** The only user inside; outside it has another id. */
 const runnerId = 1001
 
-type Bubble = {
-  /** Whether the namespace of System V's memory and queues is another already. */
+type BubblewrapOptions = {
+  /** Whether the IPC namespace is already unshared. */
   hasOwnIpc: boolean
   network: 'none' | 'full'
-  /** The folder of the room as bubblewrap sees it when it starts. */
-  room: string
-  /** What systemMounts and hidingMounts gave. */
+  /** The directory of the workspace as bubblewrap sees it when it starts. */
+  directory: string
+  /** Arguments from `systemMounts` and `hidingMounts`. */
   system: readonly string[]
   readOnlyPaths: readonly string[]
   env: Record<string, string>
   cwd: string
 }
 
-/**
- * What bubblewrap is told by a pipe: bwrap(1), `--args`. Everything is here, for its environment and its
- * command line can be read by others, and what is here cannot.
- */
-export function bubblewrapArguments(bubble: Bubble): string[] {
-  const { hasOwnIpc, network, room, system, readOnlyPaths, env, cwd } = bubble
+/** Arguments that bubblewrap reads from a pipe (bwrap(1), `--args`): other users can read its command line. */
+export function bubblewrapArguments(options: BubblewrapOptions): string[] {
+  const { hasOwnIpc, network, directory, system, readOnlyPaths, env, cwd } = options
   return [
-    // --unshare-all would do without a user namespace, and without one for control groups.
+    // Not --unshare-all, which tolerates a missing user namespace.
     ...['--unshare-user', '--disable-userns', '--unshare-pid', '--unshare-uts'],
     ...['--unshare-cgroup-try', ...(hasOwnIpc ? [] : ['--unshare-ipc'])],
     ...(network === 'full' ? [] : ['--unshare-net']),
     ...['--uid', `${runnerId}`, '--gid', `${runnerId}`, '--hostname', 'svc'],
-    // Without --new-session: bubblewrap stays in the group that the guard ends. The step gets a session inside.
+    // Not --new-session: bubblewrap stays in the process group that the watchdog kills. setsid makes a session inside.
     ...['--die-with-parent', '--cap-drop', 'ALL'],
     ...['/etc', '/home', '/var'].flatMap((path) => ['--perms', '0755', '--dir', path]),
     ...system,
     ...Object.keys(etcFiles).flatMap((name) => [
       '--ro-bind',
-      `${room}/etc/${name}`,
+      `${directory}/etc/${name}`,
       `/etc/${name}`,
     ]),
     ...(network === 'full' ? ['--ro-bind-try', '/etc/hosts', '/etc/hosts'] : []),
     ...['--proc', '/proc', '--dev', '/dev'],
-    // On the disk, as memory that belongs to no process is counted by nobody.
-    ...['--bind', `${room}/shm`, '/dev/shm', '--remount-ro', '/dev'],
+    // On disk, because memory of a tmpfs is not counted for any process.
+    ...['--bind', `${directory}/shm`, '/dev/shm', '--remount-ro', '/dev'],
     ...Object.entries(insideFolders).flatMap(([name, inside]) => [
       '--bind',
-      `${room}/${name}`,
+      `${directory}/${name}`,
       inside,
     ]),
-    ...['--bind', `${room}/temp`, '/var/tmp'],
+    ...['--bind', `${directory}/temp`, '/var/tmp'],
     ...readOnlyPaths.flatMap((path) => ['--ro-bind', path, path]),
     ...['--remount-ro', '/', '--chdir', cwd],
     ...Object.entries(env).flatMap(([name, value]) => ['--setenv', name, value]),
   ]
 }
 
-/** What a room has in place of the machine's files of the same names in /etc. */
+/** Files that replace those of the machine in /etc. */
 export const etcFiles = {
   passwd: `runner:x:${runnerId}:${runnerId}:runner:${insideFolders.home}:/bin/bash\n`,
   group: `runner:x:${runnerId}:\n`,
   hosts: '127.0.0.1 localhost svc\n::1 localhost ip6-localhost\n',
 }
 
-// bubblewrap 0.8 takes no more (bubblewrap.c, MAX_ARGS); what is not of the environment needs some hundreds.
-const argumentsMax = 9000
+// The limit of bubblewrap 0.8 (bubblewrap.c, MAX_ARGS). Arguments besides the environment are a few hundred.
+const maxArguments = 9000
 
-/** Why bubblewrap could not take these arguments; undefined when it can. */
+/** Why bubblewrap cannot take these arguments, or undefined. */
 export function argumentFault(args: readonly string[]): string | undefined {
   if (args.some((arg) => arg.includes('\0'))) {
-    return 'A variable of the environment has a NUL byte, which no program can be given.'
+    return 'An environment variable contains a NUL byte.'
   }
-  if (args.length > argumentsMax) {
-    return `The environment has too many variables: there can be some ${Math.floor(argumentsMax / 3) - 100}.`
+  if (args.length > maxArguments) {
+    return `The environment has too many variables; the limit is about ${Math.floor(maxArguments / 3) - 100}.`
   }
   return undefined
 }
 
-/** The programs between the runner and bubblewrap, each of which becomes the next. The first leaves a guard behind. */
+/** The chain of programs that ends in bubblewrap; each execs the next. The first starts the watchdog. */
 export function bubblewrapCommand(
   tools: {
     sh: string
@@ -96,42 +93,42 @@ export function bubblewrapCommand(
   },
   options: {
     bwrap: string
-    /** The folder of the room and the empty place at which bubblewrap is to see it, as somebody who may not pass the folders above. */
+    /** Where to bind the workspace, for a user who may not search the directories above it. */
     move: { from: string; to: string } | undefined
     user: number | undefined
-    /** The file by which to join a control group. */
+    /** The `cgroup.procs` of the control group to join. */
     procsFile: string | undefined
     limits: readonly string[]
     command: readonly string[]
   },
 ): [string, ...string[]] {
   const { bwrap, move, user, procsFile, limits, command } = options
-  const mountAndGo =
+  const mountScript =
     'mount=$1 from=$2 to=$3; shift 3; "$mount" -n --bind -- "$from" "$to" && exec env -i "$@"'
-  // After the guard, which must not be ended with the group.
+  // After the start of the watchdog, which must not be killed with the control group.
   const join = procsFile === undefined ? '' : 'echo 0 >"$1" || exit; shift; '
   const shell = (script: string) => [
     ...[tools.sh, '-c', watchdogScript + join + script, 'sh'],
     ...(procsFile === undefined ? [] : [procsFile]),
   ]
-  const guarded = move
+  const withWatchdog = move
     ? [
         ...[tools.unshare, '--mount', '--ipc', '--'],
-        ...shell(mountAndGo),
+        ...shell(mountScript),
         ...[tools.mount, move.from, move.to],
       ]
     : shell('exec env -i "$@"')
   const identity =
     user === undefined ? [] : [`--reuid=${user}`, `--regid=${user}`, '--clear-groups']
-  // When memory is short, the kernel is to end a step, not the runner: proc(5), oom_score_adj.
-  const [first = tools.sh, ...rest] = guarded
+  // When memory is short, the kernel should kill a step, not the runner: proc(5), oom_score_adj.
+  const [first = tools.sh, ...rest] = withWatchdog
   return [
     first,
     ...rest,
     ...[tools.choom, '-n', '1000', '--'],
     ...[tools.setpriv, ...identity, '--no-new-privs', '--pdeathsig', 'KILL', '--'],
     ...[bwrap, '--args', '3', '--json-status-fd', '4', '--'],
-    // Inside, so that only the processes of this room count.
+    // Inside the user namespace, so that only processes of this workspace count.
     ...[tools.setsid, tools.prlimit, ...limits, '--', ...command],
   ]
 }

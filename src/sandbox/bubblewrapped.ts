@@ -19,8 +19,8 @@ import {
   feed,
   notStarted,
   openInput,
+  pollUntil,
   type RunningProcess,
-  untilOver,
 } from './running-process.ts'
 import type { SandboxLimits, WorkspaceCommand } from './sandbox.ts'
 import type { SandboxTools } from './tools.ts'
@@ -32,30 +32,30 @@ export type BubblewrapSetup = {
   bwrap: string
   network: 'none' | 'full'
   limits: SandboxLimits
-  /** What systemMounts and hidingMounts gave. */
+  /** Arguments from `systemMounts` and `hidingMounts`. */
   system: readonly string[]
   readOnlyPaths: readonly string[]
-  /** An empty folder that anybody may pass, at which rooms are shown to bubblewrap of another user. */
-  stage: string
+  /** A directory that every user may search; workspaces are mounted there when bubblewrap runs as another user. */
+  mountPoint: string
 }
 
-/** How often, among looks at the memory of a room, that is looked for which no process has mapped. */
-const looksBetween = 5
+/** Unmapped memory is measured once in this many samples, because that takes longer. */
+const samplesPerFullSample = 5
 
-/** Starts a command in a room, with bubblewrap around it. */
+/** Starts a command in bubblewrap. */
 export function startBubblewrapped(
   setup: BubblewrapSetup,
   { folder, user, pipes, memoryGroup }: WorkspaceFolder,
   command: WorkspaceCommand,
   writer: number,
 ): RunningProcess {
-  const { tools, bwrap, limits, stage } = setup
-  const room = user === undefined ? folder : stage
+  const { tools, bwrap, limits, mountPoint } = setup
+  const directory = user === undefined ? folder : mountPoint
   const hasOwnIpc = user !== undefined
   const args = bubblewrapArguments({
     ...setup,
     hasOwnIpc,
-    room,
+    directory,
     env: command.env,
     cwd: command.cwd,
   })
@@ -65,7 +65,7 @@ export function startBubblewrapped(
   const child = launch({
     command: bubblewrapCommand(tools, {
       bwrap,
-      move: user === undefined ? undefined : { from: folder, to: stage },
+      move: user === undefined ? undefined : { from: folder, to: mountPoint },
       user,
       procsFile: memoryGroup?.procsFile,
       limits: limitArguments(limits),
@@ -76,17 +76,17 @@ export function startBubblewrapped(
     stdio: [input.stdio, writer, writer, 'pipe', 'pipe', 'pipe'],
   })
   feed(child, command)
-  // Three pipes beyond the third were asked for, so they are there.
-  const [argsPipe, statusPipe, guardPipe] = child.stdio.slice(3) as [Writable, Readable, Duplex]
-  const watchdog = toWatchdog(guardPipe)
+  // Node creates the three pipes that `stdio` requests.
+  const [argsPipe, statusPipe, watchdogPipe] = child.stdio.slice(3) as [Writable, Readable, Duplex]
+  const watchdog = toWatchdog(watchdogPipe)
   argsPipe.on('error', () => {})
   argsPipe.end(args.map((arg) => `${arg}\0`).join(''))
   const status = readStatus(statusPipe)
   const ended = exitOf(child)
-  let looks = 0
-  let kept = 0
+  let samples = 0
+  let unmappedBytes = 0
   return {
-    exited: ended.then((exit) => status.judge(exit)),
+    exited: ended.then((exit) => status.toStepExit(exit)),
 
     processes() {
       return status.first ? descendantsOf(status.first.pid) : []
@@ -96,35 +96,35 @@ export function startBubblewrapped(
       const proc = status.first && innerProc(status.first)
       if (!proc) return 0
       const pids = processIds(proc)
-      if (looks++ % looksBetween === 0) kept = watchdog.sharedBytes() + memfdBytes(proc, pids)
-      return memoryOf({ proc, pids, limit, kept })
+      if (samples++ % samplesPerFullSample === 0)
+        unmappedBytes = watchdog.sharedBytes() + memfdBytes(proc, pids)
+      return memoryOf({ proc, pids, limit, unmappedBytes })
     },
 
     async endAll() {
-      // Whether or not it has told by now which its first process is.
       child.kill('SIGKILL')
       await Promise.all([ended, watchdog.end()])
       await status.closed
       const { first } = status
-      // With its first process the kernel ends all of a process namespace, and then lets go of the first.
-      await untilOver(() => {
-        const isOver = first === undefined || !stillRuns(first)
-        if (!isOver) signal(first.pid, 'SIGKILL')
-        return isOver
+      // The kernel kills a whole process namespace with its first process, and reaps that one last.
+      await pollUntil(() => {
+        const hasEnded = first === undefined || !stillRuns(first)
+        if (!hasEnded) signal(first.pid, 'SIGKILL')
+        return hasEnded
       })
     },
   }
 }
 
-/** What bubblewrap tells of itself: bwrap(1), `--json-status-fd`. */
+/** Parses bubblewrap's status: bwrap(1), `--json-status-fd`. */
 function readStatus(pipe: Readable) {
   let text = ''
   const status = {
-    /** The first process inside, which is bubblewrap's own. */
+    /** The first process inside, which belongs to bubblewrap. */
     first: undefined as Process | undefined,
     closed: new Promise<void>((resolve) => pipe.on('close', resolve)),
-    /** An end without an exit code told is one of bubblewrap before the step had begun, or by force. */
-    async judge(exit: Exit): Promise<Exit> {
+    /** Without an exit code in the status, bubblewrap failed before the step began, or was killed. */
+    async toStepExit(exit: Exit): Promise<Exit> {
       await status.closed
       const isStep = exit.exitCode === null || exit.exitCode > 128 || text.includes('"exit-code"')
       return isStep ? exit : { exitCode: null, fault: '' }
@@ -139,7 +139,7 @@ function readStatus(pipe: Readable) {
   return status
 }
 
-// Before it has changed its root, a process of bubblewrap shows the machine's processes there.
+// Until bubblewrap has changed its root, this is the /proc of the machine.
 function innerProc(first: Process): string | undefined {
   const proc = join('/proc', `${first.pid}`, 'root', 'proc')
   return findProcess(1, proc)?.startedAt === first.startedAt ? proc : undefined

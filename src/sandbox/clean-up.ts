@@ -2,42 +2,39 @@ import { chmod, lstat, mkdtemp, readdir, readlink, symlink, unlink } from 'node:
 import { join } from 'node:path'
 import { ignoreAbsence } from '../base/absence.ts'
 import { processesOfWorkspace, signal } from './processes.ts'
-import { removeTree } from './removal.ts'
-import { untilOver } from './running-process.ts'
+import { removeTree } from './remove-tree.ts'
+import { pollUntil } from './running-process.ts'
 import type { SandboxTools } from './tools.ts'
 import { endProcesses } from './unsandboxed.ts'
-import { isWorkspaceName, isWorkspaceUser, leftMemoryGroup } from './workspace-folder.ts'
+import { findMemoryGroup, isWorkspaceName, isWorkspaceUser } from './workspace-folder.ts'
 
-/**
- * Ends what runs in the rooms that a killed runner has left behind in a folder, and removes them. Only one
- * runner may use the folder.
- */
+/** Removes the workspaces of a killed runner and kills their processes. No other runner may use the directory. */
 export async function cleanUp(folder: string, tools: SandboxTools): Promise<void> {
   const link = join(folder, linkName)
   const elsewhere = await readlink(link).catch(ignoreAbsence)
   if (elsewhere !== undefined && (await isOurs(elsewhere))) {
-    await clearRooms(elsewhere, tools)
+    await clearWorkspaces(elsewhere, tools)
     await removeTree(elsewhere, tools)
   }
   if (elsewhere !== undefined) await unlink(link)
-  await clearRooms(folder, tools)
+  await clearWorkspaces(folder, tools)
 }
 
-const linkName = 'rooms-elsewhere'
-const elsewherePrefix = '/var/tmp/svc-rooms-'
+const linkName = 'workspaces-elsewhere'
+const elsewherePrefix = '/var/tmp/svc-workspaces-'
 
 /**
- * A folder for rooms that every user can pass through, for rooms of users of their own: the runner's own
- * folder may be beneath one that they cannot. A link in the runner's folder leads there, for clearLeftovers.
+ * Creates a directory for workspaces that every user can reach, for when the runner's own directory is below a private
+ * one. A link in the runner's directory leads there, for `cleanUp`.
  */
-export async function workspacesElsewhere(folder: string): Promise<string> {
+export async function createFolderElsewhere(folder: string): Promise<string> {
   const elsewhere = await mkdtemp(elsewherePrefix)
   await symlink(elsewhere, join(folder, linkName))
   await chmod(elsewhere, 0o711)
   return elsewhere
 }
 
-// Others may make what they like in /var/tmp.
+// Any user can create files in /var/tmp.
 async function isOurs(path: string): Promise<boolean> {
   const stat = await lstat(path).catch(ignoreAbsence)
   const isThere = stat?.isDirectory() === true && stat.uid === process.getuid?.()
@@ -46,18 +43,18 @@ async function isOurs(path: string): Promise<boolean> {
   )
 }
 
-async function clearRooms(folder: string, tools: SandboxTools): Promise<void> {
+async function clearWorkspaces(folder: string, tools: SandboxTools): Promise<void> {
   for (const name of (await readdir(folder)).filter(isWorkspaceName)) {
-    const room = join(folder, name)
-    const { uid } = await lstat(join(room, 'workspace')).catch(() => ({ uid: -1 }))
+    const directory = join(folder, name)
+    const { uid } = await lstat(join(directory, 'workspace')).catch(() => ({ uid: -1 }))
     const user = isWorkspaceUser(uid) ? uid : undefined
-    await untilOver(async () => {
-      // bubblewrap itself can be of another user than its steps for a moment.
-      const strays = processesOfWorkspace(room)
+    await pollUntil(async () => {
+      // bubblewrap may briefly run as another user than its steps.
+      const strays = processesOfWorkspace(directory)
       for (const { pid } of strays) signal(pid, 'SIGKILL')
-      return strays.length + (await endProcesses({ folder: room, user }, tools)) === 0
+      return strays.length + (await endProcesses({ folder: directory, user }, tools)) === 0
     })
-    await (await leftMemoryGroup(room))?.remove()
-    await removeTree(room, tools)
+    await (await findMemoryGroup(directory))?.remove()
+    await removeTree(directory, tools)
   }
 }

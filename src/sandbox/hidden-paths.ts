@@ -1,12 +1,12 @@
 import { realpathSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 
-// A page, the least that there is.
+// One page, the minimum.
 const emptyBytes = 4096
 
 /**
- * Arguments of bubblewrap that cover what steps must not see, where it lies beneath what they can read. Paths
- * that are not there hide nothing. `isOther` says that bubblewrap runs as a user who owns none of them.
+ * Arguments of bubblewrap that cover hidden paths below shown ones. Missing paths are ignored. With `isOther`,
+ * bubblewrap runs as a user who owns none of them.
  */
 export function hidingMounts(
   hiddenPaths: readonly string[],
@@ -23,19 +23,19 @@ export function hidingMounts(
     })
   })
   const insides = new Map(places.map(({ covered, inside }) => [inside, covered]))
-  // What is above comes first and hides what is below, of which there is no place to cover any more.
+  // Only outermost paths: covering one removes the mount points below it.
   const above = [...insides.keys()].filter(
     (path) => ![...insides.keys()].some((other) => other !== path && isWithin(path, other)),
   )
   return above.flatMap((inside) => cover(inside, insides.get(inside) ?? inside))
 }
 
-/** A folder as arguments of bubblewrap: empty, closed and not to be written. */
+/** Arguments of bubblewrap for an empty, private, read-only directory. */
 export function emptyFolder(path: string): string[] {
   return ['--size', `${emptyBytes}`, '--perms', '0700', '--tmpfs', path, '--remount-ro', path]
 }
 
-/** Throws when what steps are to read shows what is hidden from them, or is a part of it. */
+/** Throws when a readable path contains a hidden one, or is within one. */
 export function assertHidden(
   hiddenPaths: readonly string[],
   readOnlyPaths: readonly string[],
@@ -48,18 +48,18 @@ export function assertHidden(
       (isWithin(hidden, real) || isWithin(real, hidden))
     if (!hiddenPaths.map(realPathOf).some(isShown)) continue
     throw new Error(
-      `What steps are to read cannot be shown: ${path} would let them read the data directory, the keys or the folder of a runner. Name other paths in SVC_SANDBOX_PATHS.`,
+      `SVC_SANDBOX_PATHS must not contain ${path}: steps could read the data directory, the keys or the directory of a runner.`,
     )
   }
 }
 
 function cover(inside: string, covered: string): string[] {
   if (statSync(covered).isDirectory()) return emptyFolder(inside)
-  // Devices do not open there.
+  // Bind mounts of bubblewrap are nodev, so that even /dev/null cannot be opened.
   return ['--ro-bind', '/dev/null', inside]
 }
 
-/** The outermost folder between a root and a path that other users cannot pass: there is no way to what is in it. */
+/** The outermost directory between a root and a path that other users cannot search. */
 function firstClosed(path: string, root: string): string | undefined {
   const parent = path === root ? undefined : firstClosed(dirname(path), root)
   if (parent !== undefined) return parent
@@ -71,7 +71,7 @@ function realPathOf(path: string): string | undefined {
   try {
     return realpathSync(path)
   } catch {
-    // It is not there, or this user cannot get there, and so no step can.
+    // Missing, or out of reach for this user and so for its steps.
     return undefined
   }
 }

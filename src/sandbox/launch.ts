@@ -1,39 +1,39 @@
 import { type ChildProcess, type StdioOptions, spawn } from 'node:child_process'
 
-export type Launched = ChildProcess
+export type LaunchedProcess = ChildProcess
 
-/** All that a process starts with. Nothing of the runner's own environment is handed on. */
+/** How to start a process. It inherits nothing of the runner's environment. */
 export type Launch = {
   command: readonly [string, ...string[]]
   env: Record<string, string>
   cwd: string
   stdio: StdioOptions
-  /** Becomes this user, with the group of the same number and no others, before the program is loaded. */
+  /** The user to run as, with the group of the same id and no other groups. */
   user?: number | undefined
 }
 
-/** Starts a process in a session of its own, so that no key of a terminal reaches it: the one place of the sandbox that does. */
-export function launch({ command, env, cwd, stdio, user }: Launch): Launched {
+/** Starts a process in its own session, out of reach of a terminal's keys. The only place in the sandbox that does. */
+export function launch({ command, env, cwd, stdio, user }: Launch): LaunchedProcess {
   const [program, ...args] = command
   const identity = user === undefined ? {} : { uid: user, gid: user }
   return spawn(program, args, { env, cwd, stdio, detached: true, ...identity })
 }
 
-const complaintMaxLength = 2000
+const maxErrorOutputLength = 2000
 
-/** Runs one of the system's own tools to its end: its exit code and the start of what it complained about. */
+/** Runs a system tool: its exit code, and the start of its standard error. */
 export function runTool(
   command: readonly [string, ...string[]],
   { user }: { user?: number | undefined } = {},
-): Promise<{ exitCode: number; complaint: string }> {
+): Promise<{ exitCode: number; errorOutput: string }> {
   const stdio: StdioOptions = ['ignore', 'ignore', 'pipe']
   const child = launch({ command, env: { LC_ALL: 'C' }, cwd: '/', stdio, user })
   return new Promise((resolve) => {
-    let complaint = ''
+    let errorOutput = ''
     child.stderr?.setEncoding('utf8').on('data', (text: string) => {
-      complaint = (complaint + text).slice(0, complaintMaxLength)
+      errorOutput = (errorOutput + text).slice(0, maxErrorOutputLength)
     })
-    child.on('error', (error) => resolve({ exitCode: 126, complaint: error.message }))
-    child.on('close', (code) => resolve({ exitCode: code ?? 128, complaint: complaint.trim() }))
+    child.on('error', (error) => resolve({ exitCode: 126, errorOutput: error.message }))
+    child.on('close', (code) => resolve({ exitCode: code ?? 128, errorOutput: errorOutput.trim() }))
   })
 }

@@ -5,13 +5,13 @@ import { limitArguments } from './limit-arguments.ts'
 const limits = { memoryMaxBytes: 5000, processesMax: 20, fileMaxBytes: 300, freeSpaceMinBytes: 0 }
 
 test('limits become arguments of prlimit, and lower existing ones stay', () => {
-  const ours = [
+  const ownLimits = [
     'Limit                     Soft Limit           Hard Limit           Units',
     'Max file size             unlimited            unlimited            bytes',
     'Max processes             10                   96363                processes',
     'Max open files            1024                 2048                 files',
   ].join('\n')
-  assert.deepEqual(limitArguments(limits, { ours, others: 3 }), [
+  assert.deepEqual(limitArguments(limits, { ownLimits, otherProcesses: 3 }), [
     '--nproc=23',
     '--fsize=300',
     '--data=5000',

@@ -1,25 +1,25 @@
 import { readFileSync } from 'node:fs'
 import type { SandboxLimits } from './sandbox.ts'
 
-const openFilesMax = 4096
+const maxOpenFiles = 4096
 
 /**
- * The limits of each process as arguments of prlimit(1). A limit that is lower already stays, since only root
- * may raise it. `others` is how many processes of the same user count but are none of the room's.
+ * Arguments of prlimit(1). Lower limits of this process stay, because only root can raise them. `otherProcesses` run
+ * as the same user outside the workspace.
  */
 export function limitArguments(
   limits: SandboxLimits,
-  { others = 0, ours = readFileSync('/proc/self/limits', 'utf8') } = {},
+  { otherProcesses = 0, ownLimits = readFileSync('/proc/self/limits', 'utf8') } = {},
 ): string[] {
   const wanted = {
-    nproc: ['Max processes', limits.processesMax + others],
+    nproc: ['Max processes', limits.processesMax + otherProcesses],
     fsize: ['Max file size', limits.fileMaxBytes],
     data: ['Max data size', limits.memoryMaxBytes],
-    nofile: ['Max open files', openFilesMax],
+    nofile: ['Max open files', maxOpenFiles],
     core: ['Max core file size', 0],
   } as const
   return Object.entries(wanted).map(
-    ([name, [title, value]]) => `--${name}=${Math.min(value, hardLimit(ours, title))}`,
+    ([name, [title, value]]) => `--${name}=${Math.min(value, hardLimit(ownLimits, title))}`,
   )
 }
 

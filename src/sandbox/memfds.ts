@@ -2,7 +2,7 @@ import { readdirSync, readlinkSync, statSync } from 'node:fs'
 
 const blockBytes = 512
 
-/** Bytes of the files in memory, memfd_create(2), that processes hold open, each counted once. */
+/** Bytes of the memory files, memfd_create(2), that processes hold open; each file counts once. */
 export function memfdBytes(proc: string, pids: readonly number[]): number {
   const blocks = new Map<string, number>()
   for (const pid of pids) {

@@ -5,11 +5,15 @@ import { type MemoryController, readProcessIds } from './memory-group.ts'
 import { descendantsOf, findProcess } from './processes.ts'
 
 /**
- * Finds where this process may make control groups with a limit of memory. In version 2 a group has either processes
- * or limited groups below it, so that with `mayChange` the processes of this program are moved to a group of their own
- * first. Throws an error that says why there can be none.
+ * Finds where this process can create control groups with a memory limit. In version 2 a group has either processes or
+ * limited subgroups, so with `canMoveProcesses` the processes of this program are moved to a subgroup first. Throws an
+ * error with the reason when no group can be created.
  */
-export function findMemoryController({ mayChange }: { mayChange: boolean }): MemoryController {
+export function findMemoryController({
+  canMoveProcesses,
+}: {
+  canMoveProcesses: boolean
+}): MemoryController {
   const own = locateMemoryGroup(
     readFileSync('/proc/self/cgroup', 'utf8'),
     readFileSync('/proc/self/mountinfo', 'utf8'),
@@ -17,13 +21,13 @@ export function findMemoryController({ mayChange }: { mayChange: boolean }): Mem
   if (own === undefined) throw new Error('no control group with memory is mounted')
   const { version, folder } = own
   if (version === 'cgroup v1') return { version, parent: folder }
-  const parent = basename(folder) === ownName ? dirname(folder) : folder
-  if (mayChange) enableMemory(parent)
+  const parent = basename(folder) === ownGroupName ? dirname(folder) : folder
+  if (canMoveProcesses) enableMemory(parent)
   else if (!limitsBelow(parent)) throw new Error('no server has prepared the control group')
   return { version, parent }
 }
 
-/** The control group by which the memory of this process is counted. Both texts are described in proc(5). */
+/** The control group that accounts for this process's memory. proc(5) describes both texts. */
 export function locateMemoryGroup(
   groups: string,
   mounts: string,
@@ -63,18 +67,18 @@ function unescapePath(text: string): string {
   )
 }
 
-/** What of a path lies below the root of a mount; undefined when the mount does not show it. */
+/** The part of a path below the root of a mount; undefined when the mount does not contain it. */
 function pathBelow(path: string, root: string): string | undefined {
   if (path.startsWith('/..')) return undefined
   if (root === '/') return path
   return `${path}/`.startsWith(`${root}/`) ? path.slice(root.length) : undefined
 }
 
-/** The group to which a server moves its own processes. */
-const ownName = 'svc-processes'
-const movesMax = 100
+/** The subgroup for the server's own processes. */
+const ownGroupName = 'svc-processes'
+const maxMoves = 100
 
-/** Makes the groups below one of version 2 have the memory controller. */
+/** Enables the memory controller for subgroups of a version 2 group. */
 function enableMemory(parent: string): void {
   if (!wordsOf(join(parent, 'cgroup.controllers')).includes('memory')) {
     throw new Error('the memory controller is not delegated to this service')
@@ -84,8 +88,8 @@ function enableMemory(parent: string): void {
       writeFileSync(join(parent, 'cgroup.subtree_control'), '+memory', { flag: 'r+' })
     } catch (error) {
       const code = codeOf(error)
-      // What is started meanwhile starts in the group that its parent had.
-      if (code !== 'EBUSY' || moves === movesMax) throw error
+      // A process started meanwhile is in its parent's old group.
+      if (code !== 'EBUSY' || moves === maxMoves) throw error
       moveOwnProcesses(parent)
     }
   }
@@ -98,16 +102,16 @@ function limitsBelow(parent: string): boolean {
 function moveOwnProcesses(parent: string): void {
   const procsFile = join(parent, 'cgroup.procs')
   const pids = readProcessIds(procsFile)
-  if (!pids.every(areOurs(parent))) {
+  if (!pids.every(relatedProcesses(parent))) {
     throw new Error('other processes are in the control group of this service')
   }
-  const own = join(parent, ownName)
+  const own = join(parent, ownGroupName)
   mkdirSync(own, { recursive: true })
   for (const pid of pids) move(pid, join(own, 'cgroup.procs'))
 }
 
-/** Whether a process was started by this one, or started it: a shell or an init of a container. */
-function areOurs(parent: string): (pid: number) => boolean {
+/** Whether a process is a descendant of this one, or an ancestor such as a shell or a container's init. */
+function relatedProcesses(parent: string): (pid: number) => boolean {
   const below = new Set(descendantsOf(process.pid).map(({ pid }) => pid))
   const above = new Set<number>()
   // The shell of a login session is not moved: systemd.scope(5).

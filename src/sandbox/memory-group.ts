@@ -2,36 +2,36 @@ import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'n
 import { basename, isAbsolute, join } from 'node:path'
 import { codeOf } from '../base/error-code.ts'
 import { signal } from './processes.ts'
-import { untilOver } from './running-process.ts'
+import { pollUntil } from './running-process.ts'
 
-/** Where control groups that limit memory can be made: cgroups(7). */
+/** Where control groups with a memory limit can be created: cgroups(7). */
 export type MemoryController = {
   version: 'cgroup v1' | 'cgroup v2'
-  /** The group below which the groups of jobs are made. */
+  /** The parent of the jobs' groups. */
   parent: string
 }
 
 /**
- * A control group for the processes of a job. The kernel counts all memory that they cause, whether or not a process
- * has it mapped: files in memory that are on their way through a socket, buffers of sockets and pipes.
+ * A control group for the processes of a job. The kernel counts all their memory, even what no process has mapped:
+ * buffers of sockets and pipes, and memory files in transit through a socket.
  */
 export type MemoryGroup = {
   folder: string
-  /** A process joins the group by writing 0 to this file, or is moved there by its id. */
+  /** A process joins the group by writing 0 to this file; writing another process's id moves that process. */
   procsFile: string
-  /** How many of its processes the kernel has ended because the limit was reached. Throws when the group is gone. */
+  /** How many of its processes the kernel has killed for the limit. Throws when the group no longer exists. */
   countKills: () => number
   processIds: () => number[]
-  /** Ends all of its processes. */
+  /** Kills all its processes, without waiting for their end. */
   kill: () => void
-  /** Ends all of its processes, waits until they are gone, and removes the group. */
+  /** Kills all its processes, waits for their end, and removes the group. */
   remove: () => Promise<void>
 }
 
-// Kernel memory of TCP has a limit of its own in version 1; it is allowed this part of the whole.
-const shareOfTcp = 1 / 8
+// In version 1, kernel memory of TCP has its own limit: this part of the whole.
+const tcpShare = 1 / 8
 
-/** Makes a group with a limit of bytes, swap included. Throws when it cannot be made. */
+/** Creates a group that limits memory including swap. */
 export function makeMemoryGroup(
   { version, parent }: MemoryController,
   name: string,
@@ -44,13 +44,13 @@ export function makeMemoryGroup(
   try {
     if (version === 'cgroup v2') {
       set('memory.max', maxBytes)
-      // A step whose processes end one by one would go on as something that its author never tested.
+      // A step must not continue with some of its processes killed.
       set('memory.oom.group', 1)
       ignoreMissing(() => set('memory.swap.max', 0))
     } else {
       set('memory.limit_in_bytes', maxBytes)
       ignoreMissing(() => set('memory.memsw.limit_in_bytes', maxBytes))
-      ignoreMissing(() => set('memory.kmem.tcp.limit_in_bytes', Math.floor(maxBytes * shareOfTcp)))
+      ignoreMissing(() => set('memory.kmem.tcp.limit_in_bytes', Math.floor(maxBytes * tcpShare)))
     }
     return openMemoryGroup(folder)
   } catch (error) {
@@ -59,7 +59,7 @@ export function makeMemoryGroup(
   }
 }
 
-/** A group that was made before, perhaps by a runner that was killed. */
+/** Opens an existing group. */
 export function openMemoryGroup(folder: string): MemoryGroup {
   const procsFile = join(folder, 'cgroup.procs')
   const group: MemoryGroup = {
@@ -68,12 +68,12 @@ export function openMemoryGroup(folder: string): MemoryGroup {
     countKills: () => killsIn(readEvents(folder)),
     processIds: () => readProcessIds(procsFile),
     kill() {
-      // Version 2 since Linux 5.14 ends all at once.
-      if (endAtOnce(join(folder, 'cgroup.kill'))) return
+      // Version 2 since Linux 5.14 kills all processes with one write.
+      if (killAll(join(folder, 'cgroup.kill'))) return
       for (const pid of group.processIds()) signal(pid, 'SIGKILL')
     },
     remove: () =>
-      untilOver(() => {
+      pollUntil(() => {
         group.kill()
         return isRemoved(folder)
       }),
@@ -81,18 +81,17 @@ export function openMemoryGroup(folder: string): MemoryGroup {
   return group
 }
 
-/** Whether a path is that of a group with this name. */
 export function isGroupNamed(path: string, name: string): boolean {
   return isAbsolute(path) && basename(path) === name && existsSync(join(path, 'cgroup.procs'))
 }
 
-/** The processes of a group that this process can see; others have the number 0. */
+/** The processes of a group, except those outside this process's PID namespace, which are listed as 0. */
 export function readProcessIds(procsFile: string): number[] {
   try {
     const lines = readFileSync(procsFile, 'utf8').split('\n')
     return lines.map(Number).filter((pid) => pid > 0)
   } catch {
-    // The group is gone.
+    // The group has been removed.
     return []
   }
 }
@@ -110,7 +109,7 @@ function killsIn(events: string): number {
   return Number(/^oom_kill (\d+)$/m.exec(events)?.[1] ?? 0)
 }
 
-function endAtOnce(file: string): boolean {
+function killAll(file: string): boolean {
   try {
     writeFileSync(file, '1', { flag: 'r+' })
     return true
@@ -126,7 +125,7 @@ function isRemoved(folder: string): boolean {
   } catch (error) {
     const code = codeOf(error)
     if (code === 'ENOENT') return true
-    // Processes that have ended are counted for a moment longer.
+    // Dead processes still count for a moment.
     if (code === 'EBUSY') return false
     throw error
   }
@@ -137,7 +136,7 @@ function ignoreMissing(write: () => void): void {
     write()
   } catch (error) {
     const code = codeOf(error)
-    // A kernel without accounting of swap or of TCP has no such file, or does not support it.
+    // The kernel does not account for swap or TCP memory.
     if (code !== 'ENOENT' && code !== 'EOPNOTSUPP' && code !== 'ENOTSUP') throw error
   }
 }

@@ -5,7 +5,7 @@ import { findMemoryController } from './memory-controller.ts'
 import { type MemoryController, makeMemoryGroup } from './memory-group.ts'
 import type { SandboxTools } from './tools.ts'
 
-/** Where control groups can be made for steps, or why there can be none. */
+/** Where control groups for steps can be created, or why not. */
 export type MemoryTrial =
   | { controller: MemoryController; fault: undefined }
   | { controller: undefined; fault: string }
@@ -13,14 +13,18 @@ export type MemoryTrial =
 type Options = {
   tools: Pick<SandboxTools, 'sh'>
   maxBytes: number
-  /** Whether processes of this program may be moved for it: see findMemoryController. */
-  mayChange: boolean
+  /** See `findMemoryController`. */
+  canMoveProcesses: boolean
 }
 
-/** Finds out by making a group that a process joins. Never rejects. */
-export async function tryMemory({ tools, maxBytes, mayChange }: Options): Promise<MemoryTrial> {
+/** Creates a group that a process joins, as a trial. Never rejects. */
+export async function tryMemory({
+  tools,
+  maxBytes,
+  canMoveProcesses,
+}: Options): Promise<MemoryTrial> {
   try {
-    const controller = findMemoryController({ mayChange })
+    const controller = findMemoryController({ canMoveProcesses })
     const group = makeMemoryGroup(controller, `svc-trial-${newId()}`, maxBytes)
     const join = ['-c', 'echo 0 >"$1"', 'sh', group.procsFile]
     const { exitCode } = await runTool([tools.sh, ...join]).finally(group.remove)
@@ -31,22 +35,21 @@ export async function tryMemory({ tools, maxBytes, mayChange }: Options): Promis
   }
 }
 
-/** Moves a server's processes, while there are few, so that its runner can limit the memory of steps. */
+/** Moves the server's processes to a subgroup while there are few, so that its runner can create groups. */
 export function prepareMemoryLimits(): void {
   try {
-    findMemoryController({ mayChange: true })
+    findMemoryController({ canMoveProcesses: true })
   } catch {
-    // The log says later which limit holds, and why.
+    // The runner logs later which limit is in force, and why.
   }
 }
 
-/** What limits the memory of steps, in one sentence. */
 export function describeMemory({ controller, fault }: MemoryTrial): string {
   if (controller) return `The kernel limits their memory (${controller.version}).`
   return `Their memory is measured every 100 ms, without the buffers of sockets, since no control group can be made: ${fault}.`
 }
 
-// Without the path of the error, which readers of a run must not see.
+// Omits the error's path, which readers of a run must not see.
 function toReason(error: unknown): string {
   const code = codeOf(error)
   if (code === 'EACCES' || code === 'EPERM') return 'this user may not make one'

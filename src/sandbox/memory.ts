@@ -5,30 +5,34 @@ type MemoryOptions = {
   proc: string
   pids: readonly number[]
   limit: number
-  /** Bytes of shared memory that are there whether or not a process has them mapped. */
-  kept: number
+  /** Bytes of shared memory that exist whether or not a process has mapped them. */
+  unmappedBytes: number
 }
 
 /**
- * Bytes of memory that processes take together, apart from what they have of files, which can be read again.
- * Memory that several share is counted for each of them, unless that comes to more than `limit`: then it is
- * counted exactly, which takes longer.
+ * Bytes of memory that processes use together, without the page cache of files. An estimate that counts shared memory
+ * once per process; only if it exceeds `limit` is the exact value computed, which takes longer.
  */
-export async function memoryOf({ proc, pids, limit, kept }: MemoryOptions): Promise<number> {
+export async function memoryOf({
+  proc,
+  pids,
+  limit,
+  unmappedBytes,
+}: MemoryOptions): Promise<number> {
   const statuses = pids.map((pid) => readOrNothing(`${proc}/${pid}/status`))
   const own = sum(statuses.map((text) => kibOf(text, /^(?:RssAnon|VmSwap|VmPTE):/))) * 1024
   const shared = sum(statuses.map((text) => kibOf(text, /^RssShmem:/))) * 1024
-  const rough = own + Math.max(shared, kept)
-  if (rough <= limit) return rough
+  const estimate = own + Math.max(shared, unmappedBytes)
+  if (estimate <= limit) return estimate
   let exactOwn = 0
   let exactShared = 0
   for (const pid of pids) {
     const text = await readFile(`${proc}/${pid}/smaps_rollup`, 'utf8').catch(() => '')
     exactOwn += kibOf(text, /^(?:Pss_Anon|SwapPss):/) * 1024
     exactShared += kibOf(text, /^Pss_Shmem:/) * 1024
-    if (exactOwn + Math.max(exactShared, kept) > limit) break
+    if (exactOwn + Math.max(exactShared, unmappedBytes) > limit) break
   }
-  return exactOwn + Math.max(exactShared, kept)
+  return exactOwn + Math.max(exactShared, unmappedBytes)
 }
 
 // proc(5): `RssAnon:      1234 kB`.

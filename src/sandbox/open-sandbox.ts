@@ -6,40 +6,39 @@ import { findProgram } from '../base/find-program.ts'
 import { closeInheritedDescriptors } from '../base/inherited-descriptors.ts'
 import { insideFolders } from './bubblewrap.ts'
 import { startBubblewrapped } from './bubblewrapped.ts'
-import { cleanUp, workspacesElsewhere } from './clean-up.ts'
+import { cleanUp, createFolderElsewhere } from './clean-up.ts'
 import { assertHidden, hidingMounts } from './hidden-paths.ts'
 import { type Choice, chooseIsolation, describeIsolation, type SandboxMode } from './isolation.ts'
 import type { MemoryController } from './memory-group.ts'
 import { type MemoryTrial, tryMemory } from './memory-trial.ts'
-import { removeTree } from './removal.ts'
+import { removeTree } from './remove-tree.ts'
 import type { Isolation, Sandbox, SandboxLimits, Workspace } from './sandbox.ts'
 import { systemMounts } from './system-mounts.ts'
 import { findTools } from './tools.ts'
 import { startUnsandboxed } from './unsandboxed.ts'
 import { createWorkspace } from './workspace.ts'
-import { makeWorkspace } from './workspace-folder.ts'
+import { createWorkspaceFolder } from './workspace-folder.ts'
 
 export type SandboxOptions = {
-  /** A folder of this runner alone, on the disk, in which rooms are made. */
+  /** A directory on disk, used by this runner only, for the workspaces. */
   folder: string
-  /** Where programs are looked for, in the form of PATH. */
+  /** Directories of programs, in the format of PATH. */
   path: string
   network: 'none' | 'full'
-  /** With `auto` and `require` steps run in bubblewrap where it works; chooseIsolation says what follows elsewhere. */
+  /** With `auto` and `require`, steps run in bubblewrap if it works; otherwise see `chooseIsolation`. */
   mode: SandboxMode
-  /** Whether steps may run as this very user without saying so by `none`: they are that user's own. */
+  /** Whether `auto` may run steps as the current user, because they are that user's own. */
   ownUserAllowed?: boolean
   limits: SandboxLimits
-  /** Further paths of the machine that steps can read at the same place. */
+  /** Additional paths of the machine that steps can read. */
   readOnlyPaths: readonly string[]
-  /** Paths of the machine that steps must not see, even where they could read what is around them. */
+  /** Paths of the machine that are hidden from steps, even within readable paths. */
   hiddenPaths: readonly string[]
 }
 
 /**
- * Finds out what isolation this machine can give, and clears away what an earlier runner has left in the
- * folder. Throws when the folder or the system's own programs are not there, and when the paths to read show what
- * is hidden.
+ * Probes the isolation that this machine supports, and removes what an earlier runner has left in the directory. Throws
+ * when the directory or a system tool is missing, and when readable paths overlap with hidden ones.
  */
 export async function openSandbox(options: SandboxOptions): Promise<Sandbox> {
   assertHidden(options.hiddenPaths, options.readOnlyPaths)
@@ -48,121 +47,124 @@ export async function openSandbox(options: SandboxOptions): Promise<Sandbox> {
   const memory = await tryMemory({
     tools,
     maxBytes: options.limits.memoryMaxBytes,
-    mayChange: true,
+    canMoveProcesses: true,
   })
-  const { isolation, choice } = await tryOut(options, memory)
-  const limited = { ...options, controller: memory.controller }
-  if (choice === 'bubblewrap') return { isolation, openRoom: bubblewrapRooms(limited) }
-  if (choice === 'refused') return { isolation, openRoom: refuse(isolation.description) }
-  return { isolation, openRoom: await workingPlainRooms(limited) }
+  const { isolation, choice } = await probeIsolation(options, memory)
+  const withController = { ...options, controller: memory.controller }
+  if (choice === 'bubblewrap') return { isolation, openWorkspace: bubblewrapOpener(withController) }
+  if (choice === 'refused') return { isolation, openWorkspace: rejectWith(isolation.description) }
+  return { isolation, openWorkspace: await workingUnsandboxedOpener(withController) }
 }
 
-/** What isolation steps have, and why bubblewrap does not work where it does not. */
+/** The isolation of steps; `fault` says why bubblewrap does not work. */
 type Probed = { isolation: Isolation; choice: Choice; fault: string | undefined }
 
-/** Finds out the same and leaves nothing behind. Throws as `openSandbox` does. */
+/** Probes the isolation like `openSandbox`, and leaves nothing behind. */
 export async function probeSandbox(options: Omit<SandboxOptions, 'folder'>): Promise<Probed> {
   assertHidden(options.hiddenPaths, options.readOnlyPaths)
   const tools = findTools(options.path)
   const folder = await mkdtemp(join(tmpdir(), 'svc-sandbox-'))
   try {
     const { memoryMaxBytes: maxBytes } = options.limits
-    const memory = await tryMemory({ tools, maxBytes, mayChange: false })
-    return await tryOut({ ...options, folder }, memory)
+    const memory = await tryMemory({ tools, maxBytes, canMoveProcesses: false })
+    return await probeIsolation({ ...options, folder }, memory)
   } finally {
     await removeTree(folder, tools)
   }
 }
 
-async function tryOut(asked: SandboxOptions, memory: MemoryTrial): Promise<Probed> {
+async function probeIsolation(requested: SandboxOptions, memory: MemoryTrial): Promise<Probed> {
   closeInheritedDescriptors()
-  const options = { ...asked, controller: memory.controller }
+  const options = { ...requested, controller: memory.controller }
   const fault =
-    options.mode === 'none' ? 'SVC_SANDBOX is none' : await trialFault(bubblewrapRooms(options))
+    options.mode === 'none' ? 'SVC_SANDBOX is none' : await findFault(bubblewrapOpener(options))
   if (options.mode !== 'none' && fault !== undefined && options.readOnlyPaths.length > 0) {
-    // A setting that is wrong must not cost the sandbox.
-    const without = await trialFault(bubblewrapRooms({ ...options, readOnlyPaths: [] }))
-    if (without === undefined) throw new Error(`What steps are to read cannot be shown: ${fault}`)
+    // A wrong setting must not silently disable the sandbox.
+    const without = await findFault(bubblewrapOpener({ ...options, readOnlyPaths: [] }))
+    if (without === undefined) throw new Error(`SVC_SANDBOX_PATHS cannot be mounted: ${fault}`)
   }
   const found = { ...options, memory, fault, isRoot: isRoot() }
   return { isolation: describeIsolation(found), choice: chooseIsolation(found), fault }
 }
 
-type Rooms = () => Promise<Workspace>
-type RoomOptions = Omit<SandboxOptions, 'mode'> & { controller: MemoryController | undefined }
+type OpenWorkspace = () => Promise<Workspace>
+type OpenerOptions = Omit<SandboxOptions, 'mode'> & { controller: MemoryController | undefined }
 
-function bubblewrapRooms(options: RoomOptions): Rooms {
+function bubblewrapOpener(options: OpenerOptions): OpenWorkspace {
   const { folder, path, network, limits, readOnlyPaths, hiddenPaths, controller } = options
   const memory = controller && { controller, maxBytes: limits.memoryMaxBytes }
   const tools = findTools(path)
   const { args, shown } = systemMounts(network)
-  const stage = findStage([folder, ...readOnlyPaths])
+  const mountPoint = findMountPoint([folder, ...readOnlyPaths])
   return async () => {
     const bwrap = findProgram('bwrap', path)
     if (!bwrap) throw new Error('bubblewrap is not installed: apt-get install bubblewrap')
-    // Looked for each time: some are made only later.
+    // Computed for each workspace, because some paths are created later.
     const hiding = hidingMounts(hiddenPaths, { shown, isOther: isRoot() })
     const system = [...args, ...hiding]
-    const setup = { tools, bwrap, network, limits, system, readOnlyPaths, stage }
-    const place = await makeWorkspace(folder, { ownUser: isRoot(), tools, memory })
+    const setup = { tools, bwrap, network, limits, system, readOnlyPaths, mountPoint }
+    const directory = await createWorkspaceFolder(folder, { ownUser: isRoot(), tools, memory })
     const start = startBubblewrapped.bind(undefined, setup)
-    return createWorkspace({ place, inside: insideFolders, limits, tools, start })
+    return createWorkspace({ directory, inside: insideFolders, limits, tools, start })
   }
 }
 
-function plainRooms({ folder, path, limits, controller }: RoomOptions): Rooms {
+function unsandboxedOpener({ folder, path, limits, controller }: OpenerOptions): OpenWorkspace {
   const memory = controller && { controller, maxBytes: limits.memoryMaxBytes }
   const tools = findTools(path)
   return async () => {
-    const place = await makeWorkspace(folder, { ownUser: isRoot(), tools, memory })
+    const directory = await createWorkspaceFolder(folder, { ownUser: isRoot(), tools, memory })
     const start = startUnsandboxed.bind(undefined, { tools, limits })
-    return createWorkspace({ place, inside: place.outside, limits, tools, start })
+    return createWorkspace({ directory, inside: directory.outside, limits, tools, start })
   }
 }
 
-/** Rooms without bubblewrap, in the runner's folder if their users can get there. */
-async function workingPlainRooms(options: RoomOptions): Promise<Rooms> {
-  const rooms = plainRooms(options)
-  if ((await trialFault(rooms)) === undefined) return rooms
-  const folder = isRoot() ? await workspacesElsewhere(options.folder) : options.folder
-  const others = plainRooms({ ...options, folder })
-  const fault = await trialFault(others)
-  return fault === undefined ? others : refuse(`Steps cannot run on this machine: ${fault}`)
+/** Workspaces without bubblewrap, in the runner's directory if their users can reach it. */
+async function workingUnsandboxedOpener(options: OpenerOptions): Promise<OpenWorkspace> {
+  const open = unsandboxedOpener(options)
+  if ((await findFault(open)) === undefined) return open
+  const folder = isRoot() ? await createFolderElsewhere(options.folder) : options.folder
+  const openElsewhere = unsandboxedOpener({ ...options, folder })
+  const fault = await findFault(openElsewhere)
+  return fault === undefined
+    ? openElsewhere
+    : rejectWith(`Steps cannot run on this machine: ${fault}`)
 }
 
-function refuse(reason: string): Rooms {
+function rejectWith(reason: string): OpenWorkspace {
   return () => Promise.reject(new Error(reason))
 }
 
-const trialMs = 10_000
+const trialTimeoutMs = 10_000
 
-/** Why steps cannot run in such rooms; undefined when one did. */
-async function trialFault(openRoom: Rooms): Promise<string | undefined> {
+/** Runs a trial step: why it failed, or undefined. */
+async function findFault(openWorkspace: OpenWorkspace): Promise<string | undefined> {
   try {
-    await using room = await openRoom()
+    await using workspace = await openWorkspace()
     let output = ''
-    const { exitCode, reason, detail } = await room.run({
+    const { exitCode, reason, detail } = await workspace.run({
       command: ['/bin/sh', '-c', 'echo works >"$HOME/trial" && cat "$HOME/trial"'],
-      env: { PATH: '/usr/bin:/bin', HOME: room.inside.home },
-      cwd: room.inside.workspace,
-      timeoutMs: trialMs,
+      env: { PATH: '/usr/bin:/bin', HOME: workspace.inside.home },
+      cwd: workspace.inside.workspace,
+      timeoutMs: trialTimeoutMs,
       signal: new AbortController().signal,
       onOutput(bytes) {
         output = (output + bytes).slice(0, 1000)
       },
     })
     if (exitCode === 0 && output === 'works\n') return undefined
-    return detail || output.trim() || `A trial ended with ${exitCode ?? reason}.`
+    return detail || output.trim() || `A trial step ended with ${exitCode ?? reason}.`
   } catch (error) {
     return error instanceof Error ? error.message : String(error)
   }
 }
 
-// In the mount namespace of one bubblewrap alone, the room takes the place of one of these.
-function findStage(needed: readonly string[]): string {
-  const stages = ['/mnt', '/media', '/srv', '/tmp'].filter((path) => existsSync(path))
-  const isFree = (stage: string) => !needed.some((path) => `${path}/`.startsWith(`${stage}/`))
-  return stages.find(isFree) ?? '/mnt'
+// The workspace is mounted over one of these, in the mount namespace of bubblewrap only.
+function findMountPoint(needed: readonly string[]): string {
+  const candidates = ['/mnt', '/media', '/srv', '/tmp'].filter((path) => existsSync(path))
+  const isFree = (mountPoint: string) =>
+    !needed.some((path) => `${path}/`.startsWith(`${mountPoint}/`))
+  return candidates.find(isFree) ?? '/mnt'
 }
 
 function isRoot(): boolean {

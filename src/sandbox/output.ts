@@ -3,43 +3,43 @@ import { Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { StepPipe } from './pipes.ts'
 
-/** One pipe for standard output and standard error, so that both stay in order. */
+/** One pipe for standard output and standard error, so that their order is kept. */
 export type Output = {
-  /** What a process is given as descriptors 1 and 2. */
+  /** For descriptors 1 and 2 of a process. */
   writer: number
-  /** To be called when the process has it. */
+  /** To be called once the process has been started. */
   closeWriter: () => void
-  /** Resolves when all has been taken that was written until every writer had closed. */
-  read: (take: (bytes: Buffer) => void | Promise<void>) => Promise<void>
-  /** When the processes are gone: what is in the pipe is read, and no more. */
+  /** Resolves at the end of the pipe, when all writers have closed it and `onBytes` has had everything. */
+  read: (onBytes: (bytes: Buffer) => void | Promise<void>) => Promise<void>
+  /** Called when the processes have ended: what is in the pipe is still read, and no more. */
   finish: () => void
 }
 
-// As much as an unprivileged process may have in a pipe: pipe(7), pipe-max-size.
-const leftMaxBytes = 1_048_576
-const quietMs = 250
+// The maximum capacity of a pipe for an unprivileged process: pipe(7), pipe-max-size.
+const maxRemainingBytes = 1_048_576
+const quietPeriodMs = 250
 
 /** Opens the pipe of a job for one command. */
-export function openOutput(ofJob: StepPipe): Output {
-  ofJob.drain()
-  const reader = ofJob.openReader()
-  const writer = ofJob.openOutput()
+export function openOutput(jobPipe: StepPipe): Output {
+  jobPipe.drain()
+  const reader = jobPipe.openReader()
+  const writer = jobPipe.openOutput()
   const pipe = new Socket({ fd: reader, readable: true, writable: false })
-  // It is read by the loop below, which sees the error.
+  // The loop below gets the error, too.
   pipe.on('error', () => {})
   let writerIsOpen = true
-  let isTaking = false
-  let left = Number.POSITIVE_INFINITY
+  let isConsuming = false
+  let remainingBytes = Number.POSITIVE_INFINITY
 
-  // Who had sent the pipe to somebody outside could keep it open for ever.
+  // A process outside that was sent the descriptor could keep the pipe open for ever.
   async function closeWhenQuiet(): Promise<void> {
     for (let before = -1; !pipe.destroyed && before !== pipe.bytesRead; ) {
       before = pipe.bytesRead
-      await sleep(quietMs, undefined, { ref: false })
-      // A busy program may have had no time to look: by then it has looked into the pipe.
+      await sleep(quietPeriodMs, undefined, { ref: false })
+      // Even a busy event loop has polled the pipe after two turns.
       for (let turn = 0; turn < 2; turn++) await new Promise(setImmediate)
-      // Whoever takes it can take his time.
-      if (isTaking || pipe.readableLength > 0) before = -1
+      // The consumer may be slow.
+      if (isConsuming || pipe.readableLength > 0) before = -1
     }
     pipe.destroy()
   }
@@ -50,24 +50,25 @@ export function openOutput(ofJob: StepPipe): Output {
       if (writerIsOpen) closeSync(writer)
       writerIsOpen = false
     },
-    async read(take) {
+    async read(onBytes) {
       try {
         for await (const chunk of pipe) {
-          isTaking = true
-          await take(chunk)
-          isTaking = false
-          left -= chunk.length
-          if (left < 0) break
+          isConsuming = true
+          await onBytes(chunk)
+          isConsuming = false
+          remainingBytes -= chunk.length
+          if (remainingBytes < 0) break
         }
       } catch (error) {
-        const wasClosed = pipe.destroyed && !isTaking && left < Number.POSITIVE_INFINITY
+        const wasClosed =
+          pipe.destroyed && !isConsuming && remainingBytes < Number.POSITIVE_INFINITY
         if (!wasClosed) throw error
       } finally {
         pipe.destroy()
       }
     },
     finish() {
-      left = leftMaxBytes
+      remainingBytes = maxRemainingBytes
       void closeWhenQuiet()
     },
   }

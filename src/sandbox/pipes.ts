@@ -5,26 +5,26 @@ import { launch } from './launch.ts'
 import type { SandboxTools } from './tools.ts'
 
 /**
- * An anonymous pipe, held open. Unlike a named pipe it has no path that /proc/self/fd could show to a step, and unlike
- * a socket it can be opened again as /dev/stdout, as shell scripts do.
+ * An anonymous pipe that is kept open. Unlike a named pipe it has no path that /proc/self/fd would show to a step, and
+ * unlike a socket it can be reopened as /dev/stdout, as shell scripts do.
  */
 export type StepPipe = Disposable & {
-  /** Opens the end from which this process reads, without waiting; returns its descriptor. */
+  /** Opens the end from which this process reads, non-blocking; returns its descriptor. */
   openReader: () => number
   /** Opens the end from which a step reads. */
   openInput: () => number
   /** Opens the end to which a step writes. */
   openOutput: () => number
-  /** Discards what a step before has left in it. */
+  /** Discards what an earlier step has left in it. */
   drain: () => void
 }
 
-/** Two pipes for the steps of one job: what they read, and what they write. */
+/** The pipes for the steps of one job. */
 export type StepPipes = Disposable & { input: StepPipe; output: StepPipe }
 
-// Node has no pipe(2). A shell opens two for reading, says its process id on descriptor 3, and waits there until they
-// are opened here. Dash, busybox and bash since 5.1 make pipes of short here-documents, which takes one process; in
-// any shell a pipeline does, which takes three.
+// Node has no pipe(2). A shell opens two for reading, writes its process id to descriptor 3, and waits until they have
+// been opened here. Dash, busybox and bash since 5.1 use pipes for short here-documents, which takes one process; the
+// pipeline works in any shell, but takes three.
 const waiting = 'echo $$ >&3; read -r _ <&3'
 const scripts = [
   `exec 4<<A 5<<B\nA\nB\n${waiting}`,
@@ -32,7 +32,7 @@ const scripts = [
 ]
 const shellDescriptors = [4, 5]
 
-/** Makes the pipes of a job. They belong to `user`, who may open them again, if there is one. */
+/** Creates the pipes of a job. They belong to `user`, if given, who may reopen them. */
 export async function makePipes(
   tools: Pick<SandboxTools, 'sh'>,
   user: number | undefined,
@@ -41,10 +41,10 @@ export async function makePipes(
     const pipes = await pipesOfShell(tools, script, user)
     if (pipes) return pipes
   }
-  throw new Error('The shell made no pipes for a job.')
+  throw new Error('The shell created no pipes for the job.')
 }
 
-/** The pipes that a shell opens by a script; undefined when they are something else. */
+/** The pipes that a script opens in a shell; undefined when this shell uses something else. */
 async function pipesOfShell(
   tools: Pick<SandboxTools, 'sh'>,
   script: string,
@@ -60,12 +60,12 @@ async function pipesOfShell(
     child.once('exit', () => resolve())
     child.once('error', () => resolve())
   })
-  // Four were asked for; Node makes those beyond the third sockets. There are none when too many files are open.
+  // A socket, as `stdio` requests; there is none when too many files are open.
   const channel = child.stdio?.[3] as Duplex | undefined
   channel?.on('error', () => {})
   try {
     const pid = channel && (await Promise.race([firstLine(channel), ended]))
-    if (!pid) throw new Error('The pipes of a job could not be made.')
+    if (!pid) throw new Error('The pipes of the job could not be created.')
     const opened: StepPipe[] = []
     try {
       const paths = shellDescriptors.map((number) => `/proc/${pid}/fd/${number}`)
@@ -75,7 +75,7 @@ async function pipesOfShell(
       for (const pipe of opened) pipe[Symbol.dispose]()
       throw error
     }
-    // One for each number.
+    // One for each of shellDescriptors.
     const [input, output] = opened as [StepPipe, StepPipe]
     return {
       input,
@@ -95,28 +95,28 @@ async function firstLine(channel: Duplex): Promise<string> {
   return String(bytes).trim()
 }
 
-// As much as an unprivileged process may have in a pipe: pipe(7), pipe-max-size.
+// The maximum capacity of a pipe for an unprivileged process: pipe(7), pipe-max-size.
 const pipeMaxBytes = 1_048_576
 const pieceBytes = 65_536
 
 function toPipe(path: string, user: number | undefined): StepPipe {
   const { O_RDONLY, O_WRONLY, O_NONBLOCK } = constants
-  const held = openSync(path, O_RDONLY | O_NONBLOCK)
+  const descriptor = openSync(path, O_RDONLY | O_NONBLOCK)
   let isOpen = true
-  const again = (flags: number) => openSync(`/proc/self/fd/${held}`, flags)
+  const reopen = (flags: number) => openSync(`/proc/self/fd/${descriptor}`, flags)
   const pipe: StepPipe = {
-    openReader: () => again(O_RDONLY | O_NONBLOCK),
-    openInput: () => again(O_RDONLY),
-    openOutput: () => again(O_WRONLY),
-    drain: () => drain(held),
+    openReader: () => reopen(O_RDONLY | O_NONBLOCK),
+    openInput: () => reopen(O_RDONLY),
+    openOutput: () => reopen(O_WRONLY),
+    drain: () => drain(descriptor),
     [Symbol.dispose]() {
-      // Once: the number may be another file's by now.
-      if (isOpen) closeSync(held)
+      // Only once: the number may have been reused.
+      if (isOpen) closeSync(descriptor)
       isOpen = false
     },
   }
   try {
-    if (user !== undefined) fchownSync(held, user, user)
+    if (user !== undefined) fchownSync(descriptor, user, user)
     return pipe
   } catch (error) {
     pipe[Symbol.dispose]()
@@ -132,7 +132,7 @@ function drain(descriptor: number): void {
       if (length === 0) return
       left -= length
     } catch {
-      // EAGAIN: it is empty, and a writer still has it open.
+      // EAGAIN: empty, but open for writing elsewhere.
       return
     }
   }

@@ -1,9 +1,9 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 
-/** A process of which the number may belong to another one by now: proc(5). */
-export type Process = { pid: number; parent: number; startedAt: string; isGone: boolean }
+/** A process; the start time distinguishes it from a later one with the same id: proc(5). */
+export type Process = { pid: number; parent: number; startedAt: string; hasEnded: boolean }
 
-/** All processes that can be seen. `proc` is where a proc(5) file system is mounted; none when it has gone with its room. */
+/** All visible processes; `proc` is the mount point of a proc(5) file system. Empty when that no longer exists. */
 export function processIds(proc = '/proc'): number[] {
   return namesIn(proc)
     .filter((name) => /^\d+$/.test(name))
@@ -12,21 +12,20 @@ export function processIds(proc = '/proc'): number[] {
 
 export function findProcess(pid: number, proc = '/proc'): Process | undefined {
   const text = readOrNothing(`${proc}/${pid}/stat`)
-  // The name before may hold anything, brackets and spaces too.
+  // The command name before may contain brackets and spaces.
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
   const [state = '', parent = ''] = fields
   if (text === '') return undefined
-  // One that waits to be collected does nothing any more, and with it all whose first process it was.
-  return { pid, parent: Number(parent), startedAt: fields[19] ?? '', isGone: /[ZX]/.test(state) }
+  // A zombie no longer runs, and neither does the PID namespace whose first process it was.
+  return { pid, parent: Number(parent), startedAt: fields[19] ?? '', hasEnded: /[ZX]/.test(state) }
 }
 
-/** Whether a process that was found once is still there and does something. */
+/** Whether a process found earlier still runs. */
 export function stillRuns({ pid, startedAt }: Process): boolean {
   const now = findProcess(pid)
-  return now !== undefined && now.startedAt === startedAt && !now.isGone
+  return now !== undefined && now.startedAt === startedAt && !now.hasEnded
 }
 
-/** The processes that descend from one, without it. */
 export function descendantsOf(ancestor: number): Process[] {
   const all = processIds().flatMap((pid) => findProcess(pid) ?? [])
   const children = Map.groupBy(all, ({ parent }) => parent)
@@ -41,36 +40,35 @@ export function descendantsOf(ancestor: number): Process[] {
   return found
 }
 
-/** The processes of a user. */
 export function processesOfUser(user: number): Process[] {
   return processIds()
     .filter((pid) => readOrNothing(`/proc/${pid}/status`).includes(`\nUid:\t${user}\t`))
     .flatMap((pid) => findProcess(pid) ?? [])
-    .filter(({ isGone }) => !isGone)
+    .filter(({ hasEnded }) => !hasEnded)
 }
 
-/** The processes that stand in a folder of a room, have it mounted, or bear its mark. */
-export function processesOfWorkspace(room: string): Process[] {
-  const name = room.slice(room.lastIndexOf('/') + 1)
-  const isOfRoom = (pid: number) =>
+/** The processes that work in a workspace's directory, have it mounted, or have its name in their environment. */
+export function processesOfWorkspace(path: string): Process[] {
+  const name = path.slice(path.lastIndexOf('/') + 1)
+  const belongsToWorkspace = (pid: number) =>
     linkOrNothing(`/proc/${pid}/cwd`).includes(`/${name}`) ||
     readOrNothing(`/proc/${pid}/mountinfo`).includes(`/${name}/`) ||
     `\0${readOrNothing(`/proc/${pid}/environ`)}\0`.includes(`\0${workspaceVariable}=${name}\0`)
   return processIds()
-    .filter(isOfRoom)
+    .filter(belongsToWorkspace)
     .flatMap((pid) => findProcess(pid) ?? [])
-    .filter(({ isGone }) => !isGone)
+    .filter(({ hasEnded }) => !hasEnded)
 }
 
-/** The variable that tells of steps without a sandbox whose they are. */
-export const workspaceVariable = 'SVC_ROOM'
+/** The environment variable with the workspace's name, by which steps without a sandbox are found. */
+export const workspaceVariable = 'SVC_WORKSPACE'
 
-/** Sends a signal to a process, if it is there. */
+/** Sends a signal to a process, if it still exists. */
 export function signal(pid: number, name: NodeJS.Signals): void {
   try {
     process.kill(pid, name)
   } catch {
-    // ESRCH: it has ended. EPERM: it is another's by now.
+    // ESRCH: it has ended. EPERM: its id now belongs to another user's process.
   }
 }
 
@@ -78,7 +76,7 @@ function readOrNothing(path: string): string {
   try {
     return readFileSync(path, 'utf8')
   } catch {
-    // It has ended, or is somebody else's.
+    // It has ended, or belongs to another user.
     return ''
   }
 }

@@ -4,12 +4,12 @@ import type { MemoryGroup } from './memory-group.ts'
 import type { RunningProcess } from './running-process.ts'
 import type { SandboxLimits } from './sandbox.ts'
 
-export type LimitMet = { reason: 'out-of-memory' | 'out-of-disk'; detail: string }
+export type LimitReached = { reason: 'out-of-memory' | 'out-of-disk'; detail: string }
 
-const betweenMs = 100
-// Of the time, a part this small at most goes into looking.
-const share = 1 / 20
-const filesLeast = 2000
+const minIntervalMs = 100
+// Checks take at most this part of the time.
+const maxTimeShare = 1 / 20
+const minFreeFiles = 2000
 
 type WatchOptions = {
   limits: SandboxLimits
@@ -18,46 +18,47 @@ type WatchOptions = {
   signal: AbortSignal
 }
 
-/** Looks at a running command from time to time, until it meets a limit or the signal is aborted. */
-export async function watch(
+/** Checks a running command periodically, until it reaches a limit or the signal is aborted. */
+export async function watchLimits(
   started: RunningProcess,
   { limits, memory, disk, signal }: WatchOptions,
-): Promise<LimitMet | undefined> {
+): Promise<LimitReached | undefined> {
   while (!signal.aborted) {
     const before = performance.now()
-    const met = (await diskMet(disk, limits)) ?? (await memory.check(started))
-    if (met) return met
+    const reached = (await checkDisk(disk, limits)) ?? (await memory.check(started))
+    if (reached) return reached
     const tookMs = performance.now() - before
-    await sleep(Math.max(betweenMs, tookMs / share), undefined, { signal }).catch(() => {})
+    await sleep(Math.max(minIntervalMs, tookMs / maxTimeShare), undefined, { signal }).catch(
+      () => {},
+    )
   }
   return undefined
 }
 
-/** Whether the disk of the rooms is nearly full. */
-export async function diskMet(
+export async function checkDisk(
   disk: string,
   { freeSpaceMinBytes }: SandboxLimits,
-): Promise<LimitMet | undefined> {
+): Promise<LimitReached | undefined> {
   const { bavail, bsize, files, ffree } = await statfs(disk)
   if (bavail * bsize < freeSpaceMinBytes) {
-    const detail = `The runner's disk is nearly full: ${megabytes(bavail * bsize)} are free, and ${megabytes(freeSpaceMinBytes)} are to stay so.`
+    const detail = `The runner's disk is nearly full: ${megabytes(bavail * bsize)} are free, and ${megabytes(freeSpaceMinBytes)} must stay free.`
     return { reason: 'out-of-disk', detail }
   }
-  // Some file systems do not count their files, and say that there are none.
-  if (files > 0 && ffree < filesLeast) {
+  // Some file systems do not count files and report 0.
+  if (files > 0 && ffree < minFreeFiles) {
     return {
       reason: 'out-of-disk',
-      detail: `The runner's disk has room for only ${ffree} more files.`,
+      detail: `The runner's disk has space for only ${ffree} more files.`,
     }
   }
   return undefined
 }
 
 export type MemoryWatch = {
-  /** Whether the kernel has ended a process of the command because of the limit, as far as it says so. */
-  limitMet: () => LimitMet | undefined
-  /** The same, or what is counted where the kernel does not say so. */
-  check: (started: RunningProcess) => Promise<LimitMet | undefined>
+  /** Whether the kernel has killed a process of the command for the limit. */
+  limitReached: () => LimitReached | undefined
+  /** The same; measures the memory where the kernel does not limit it. */
+  check: (started: RunningProcess) => Promise<LimitReached | undefined>
 }
 
 /** Watches the memory of one command, from its start. */
@@ -66,21 +67,21 @@ export function watchMemory(
   group: MemoryGroup | undefined,
 ): MemoryWatch {
   const before = killsOf(group)
-  const met: LimitMet = {
+  const reached: LimitReached = {
     reason: 'out-of-memory',
-    detail: `The step took more than the ${megabytes(memoryMaxBytes)} of memory that it may.`,
+    detail: `The step exceeded its memory limit of ${megabytes(memoryMaxBytes)}.`,
   }
-  const limitMet = () => ((killsOf(group) ?? 0) > (before ?? 0) ? met : undefined)
+  const limitReached = () => ((killsOf(group) ?? 0) > (before ?? 0) ? reached : undefined)
   return {
-    limitMet,
+    limitReached,
     async check(started) {
-      if (killsOf(group) !== undefined) return limitMet()
-      return (await started.memory(memoryMaxBytes)) > memoryMaxBytes ? met : undefined
+      if (killsOf(group) !== undefined) return limitReached()
+      return (await started.memory(memoryMaxBytes)) > memoryMaxBytes ? reached : undefined
     },
   }
 }
 
-/** Undefined where there is no group, or where it was taken away. */
+/** Undefined without a group, or when it has been removed. */
 function killsOf(group: MemoryGroup | undefined): number | undefined {
   try {
     return group?.countKills()

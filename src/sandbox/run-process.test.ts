@@ -30,7 +30,7 @@ test('a stopped command returns only when no kill is in progress', async () => {
         },
       }),
       onDiskFull: async () => {},
-      hurry: new AbortController().signal,
+      disposing: new AbortController().signal,
     },
     {
       command: ['true'],

@@ -2,112 +2,112 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { MemoryGroup } from './memory-group.ts'
 import { openOutput } from './output.ts'
 import type { StepPipe } from './pipes.ts'
-import { signal as send } from './processes.ts'
-import { diskMet, watch, watchMemory } from './resource-limits.ts'
+import { signal as sendSignal } from './processes.ts'
+import { checkDisk, watchLimits, watchMemory } from './resource-limits.ts'
 import { folderFault, type RunningProcess } from './running-process.ts'
 import type { CommandEnd, SandboxLimits, WorkspaceCommand } from './sandbox.ts'
 
 type Reason = CommandEnd['reason']
 
-/** How long a step has to end by itself when it is asked to: the longest wait of the two. */
+/** How long a step has to end after SIGTERM. */
 const graceMs = { 'timed-out': 2000, cancelled: 5000 }
-// More than a path has, so that the one in a complaint is whole and a secret in it is masked.
-const complaintMaxLength = 16_384
+// More than the longest path, so that a path in an error message stays whole and secrets in it are masked.
+const maxHeadLength = 16_384
 
 type Options = {
-  /** Where the command writes. */
+  /** Of the job, for output. */
   pipe: StepPipe
   limits: SandboxLimits
   memoryGroup: MemoryGroup | undefined
-  /** A folder on the disk of the rooms. */
+  /** A directory on the workspaces' disk. */
   disk: string
   start: (writer: number) => RunningProcess
-  /** Called when a command has filled the disk and none of its processes runs any more, to make space. */
+  /** Frees disk space. Called when a command has filled the disk and all its processes have ended. */
   onDiskFull: () => Promise<void>
-  /** Aborted when the room is being removed: nobody waits any longer for a step to end by itself. */
-  hurry: AbortSignal
+  /** Aborted when the workspace is being removed: from then on, no grace period is given. */
+  disposing: AbortSignal
 }
 
-/** Runs a command from its start until the last of its processes has ended and all that it wrote was taken. */
+/** Runs a command until all its processes have ended and all its output has been consumed. */
 export async function runProcess(
-  { pipe, limits, memoryGroup, disk, start, onDiskFull, hurry }: Options,
+  { pipe, limits, memoryGroup, disk, start, onDiskFull, disposing }: Options,
   { timeoutMs, signal, onOutput }: WorkspaceCommand,
 ): Promise<CommandEnd> {
   if (signal.aborted) return { exitCode: null, reason: 'cancelled', detail: '' }
-  const full = await diskMet(disk, limits)
+  const full = await checkDisk(disk, limits)
   if (full) return { exitCode: null, ...full }
   const memory = watchMemory(limits, memoryGroup)
   const output = openOutput(pipe)
   let head = ''
   const started = start(output.writer)
   output.closeWriter()
-  using stopping = stopper(started)
+  using stopping = createStopper(started)
   const timer = setTimeout(() => stopping.stop('timed-out', graceMs['timed-out']), timeoutMs)
-  const onAbort = () => stopping.stop('cancelled', hurry.aborted ? 0 : graceMs.cancelled)
+  const onAbort = () => stopping.stop('cancelled', disposing.aborted ? 0 : graceMs.cancelled)
   signal.addEventListener('abort', onAbort)
-  // It may have been cancelled before, and still have time to end.
-  hurry.addEventListener('abort', onAbort)
-  const over = new AbortController()
-  const watching = watch(started, { limits, memory, disk, signal: over.signal }).then(
-    (met) => met && stopping.stop(met.reason, 0, met.detail),
+  // Ends the grace period of an earlier cancellation.
+  disposing.addEventListener('abort', onAbort)
+  const end = new AbortController()
+  const watching = watchLimits(started, { limits, memory, disk, signal: end.signal }).then(
+    (reached) => reached && stopping.stop(reached.reason, 0, reached.detail),
   )
   const reading = output.read((bytes) => {
-    if (head.length < complaintMaxLength) head += bytes.toString('utf8')
+    if (head.length < maxHeadLength) head += bytes.toString('utf8')
     return onOutput(bytes)
   })
   try {
-    // Whoever takes the output can fail, and the step must not go on for nobody.
+    // When the consumer of the output fails, the step must not continue.
     const failed = Promise.withResolvers<never>()
     reading.catch(failed.reject)
     watching.catch(failed.reject)
     const exit = await Promise.race([started.exited, failed.promise])
-    // What comes now comes too late to be the reason.
+    // A stop from now on is not the reason for the end.
     stopping[Symbol.dispose]()
     await stopping.endAll()
     output.finish()
-    // However it ended; whoever takes the output may be waiting for space on this very disk.
-    const full = await diskMet(disk, limits)
+    // Before the output is consumed, which may itself wait for space on this disk.
+    const full = await checkDisk(disk, limits)
     if (full || stopping.reason === 'out-of-disk') await onDiskFull()
     await reading
     if (full && !stopping.reason) return { exitCode: null, ...full }
-    // The kernel may have ended it since the last check.
-    const met = stopping.reason ? undefined : memory.limitMet()
-    if (met) return { exitCode: null, ...met }
+    // The kernel may have killed it since the last check.
+    const reached = stopping.reason ? undefined : memory.limitReached()
+    if (reached) return { exitCode: null, ...reached }
     if (stopping.reason) return { exitCode: null, reason: stopping.reason, detail: stopping.detail }
     if (exit.exitCode !== null) return { exitCode: exit.exitCode, reason: 'exited', detail: '' }
-    const detail = exit.fault || toDetail(head.slice(0, complaintMaxLength).trim())
+    const detail = exit.fault || toDetail(head.slice(0, maxHeadLength).trim())
     return { exitCode: null, reason: 'not-started', detail }
   } finally {
     clearTimeout(timer)
     signal.removeEventListener('abort', onAbort)
-    hurry.removeEventListener('abort', onAbort)
-    over.abort()
+    disposing.removeEventListener('abort', onAbort)
+    end.abort()
     await stopping.endAll()
     output.finish()
     await Promise.allSettled([reading, watching])
   }
 }
 
-// What bubblewrap says is of itself, but for the folder that the step asked for.
-function toDetail(complaint: string): string {
-  const [, folder, why = ''] = /^bwrap: Can't chdir to (.*): ([^:]*)$/s.exec(complaint) ?? []
-  if (folder === undefined) return `The sandbox could not be made: ${complaint}`
+// Errors of bubblewrap are about the sandbox, except for the working directory, which the step chooses.
+function toDetail(errorOutput: string): string {
+  const [, folder, why = ''] = /^bwrap: Can't chdir to (.*): ([^:]*)$/s.exec(errorOutput) ?? []
+  if (folder === undefined) return `The sandbox could not be created: ${errorOutput}`
   return folderFault(folder, why)
 }
 
-/** Asks a command to end, and ends it; the first reason is the one that counts. */
-function stopper(started: RunningProcess) {
-  const gone = new AbortController()
+/** Stops a command, after a grace period if there is one. The first reason counts. */
+function createStopper(started: RunningProcess) {
+  const ended = new AbortController()
   let killing: Promise<void> | undefined
   const stopping = {
     reason: undefined as Reason | undefined,
     detail: '',
     stop(reason: Reason, graceMs: number, detail = ''): void {
-      if (gone.signal.aborted) return
+      if (ended.signal.aborted) return
       if (stopping.reason === undefined) Object.assign(stopping, { reason, detail })
-      const isAsked = graceMs > 0 && askToEnd(started)
-      // A failure to end it is told by the end that the command's life waits for.
-      void sleep(isAsked ? graceMs : 0, undefined, { signal: gone.signal }).then(
+      const isRequested = graceMs > 0 && requestEnd(started)
+      // `runProcess` calls `endAll` as well and reports its failure.
+      void sleep(isRequested ? graceMs : 0, undefined, { signal: ended.signal }).then(
         () => stopping.endAll().catch(() => {}),
         () => {},
       )
@@ -120,19 +120,19 @@ function stopper(started: RunningProcess) {
       return killing
     },
     [Symbol.dispose]() {
-      gone.abort()
+      ended.abort()
     },
   }
   return stopping
 }
 
-/** Whether there was anybody to ask. */
-function askToEnd(started: RunningProcess): boolean {
+/** Sends SIGTERM to all processes; false when there are none. */
+function requestEnd(started: RunningProcess): boolean {
   const processes = started.processes()
   for (const { pid } of processes) {
-    send(pid, 'SIGTERM')
-    // One that has been stopped hears it only when it goes on.
-    send(pid, 'SIGCONT')
+    sendSignal(pid, 'SIGTERM')
+    // A stopped process handles SIGTERM only once it continues.
+    sendSignal(pid, 'SIGCONT')
   }
   return processes.length > 0
 }

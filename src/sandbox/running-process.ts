@@ -2,28 +2,28 @@ import { closeSync } from 'node:fs'
 import { constants } from 'node:os'
 import { pipeline } from 'node:stream/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Launched } from './launch.ts'
+import type { LaunchedProcess } from './launch.ts'
 import type { StepPipes } from './pipes.ts'
 import type { Process } from './processes.ts'
 import type { WorkspaceCommand } from './sandbox.ts'
 
-/** A command that has been started, in whatever kind of room. */
+/** A command that has been started, in bubblewrap or without. */
 export type RunningProcess = {
-  /** The end of its first process. Never rejects. */
+  /** The exit of its first process. Never rejects. */
   exited: Promise<Exit>
-  /** All of its processes that can be found, for signals. */
+  /** All its processes that can be found, for signals. */
   processes: () => Process[]
-  /** Their bytes of memory; exact only beyond `limit`. */
+  /** Bytes of memory of its processes; exact only above `limit`. */
   memory: (limit: number) => Promise<number>
-  /** Ends all of its processes, and waits until none is left. */
+  /** Kills all its processes, and waits until none is left. */
   endAll: () => Promise<void>
 }
 
-/** `fault` tells why there is no exit code: the command did not start. An empty one is told by its output. */
+/** `fault` says why the command did not start; when it is empty, the output does. */
 export type Exit = { exitCode: number; fault: undefined } | { exitCode: null; fault: string }
 
-/** The end of a process that was started; its code as shells count, 128 and the number of a signal. */
-export function exitOf(child: Launched): Promise<Exit> {
+/** The exit of a process; as in shells, a signal counts as 128 plus its number. */
+export function exitOf(child: LaunchedProcess): Promise<Exit> {
   return new Promise((resolve) => {
     child.on('error', (error) => {
       resolve({ exitCode: null, fault: `The step could not be started: ${error.message}.` })
@@ -35,7 +35,7 @@ export function exitOf(child: Launched): Promise<Exit> {
   })
 }
 
-/** A command that cannot be started, and why. */
+/** A command that could not be started. */
 export function notStarted(fault: string): RunningProcess {
   return {
     exited: Promise.resolve({ exitCode: null, fault }),
@@ -45,14 +45,14 @@ export function notStarted(fault: string): RunningProcess {
   }
 }
 
-/** Why a command cannot be started in its folder; `why` in the words of the system. */
+/** Why a working directory cannot be used; `why` is the system's error message. */
 export function folderFault(folder: string, why: string): string {
   return why === 'No such file or directory'
-    ? `The working directory ${folder} is not there; make it in a step before this one.`
+    ? `The working directory ${folder} does not exist; create it in an earlier step.`
     : `The working directory ${folder} cannot be entered: ${why}.`
 }
 
-/** What a command reads, as Node's spawn takes it: by default the job's own pipe, which is at its end. */
+/** Standard input for Node's `spawn`: by default the job's own pipe, which is empty. */
 export function openInput(
   { stdin }: WorkspaceCommand,
   { input }: StepPipes,
@@ -63,20 +63,20 @@ export function openInput(
   return { stdio: descriptor, [Symbol.dispose]: () => closeSync(descriptor) }
 }
 
-/** Hands on what a command is to read, for as long as it reads. */
-export function feed(child: Launched, { stdin }: WorkspaceCommand): void {
+/** Pipes standard input to a command for as long as it reads. */
+export function feed(child: LaunchedProcess, { stdin }: WorkspaceCommand): void {
   if (!stdin || !child.stdin) return
-  // Who ends before it has read all breaks the pipe; its exit code tells how it went.
+  // A command that exits early breaks the pipe; its exit code says whether it failed.
   pipeline(stdin, child.stdin).catch(() => {})
 }
 
-const pauseMs = 2
-const patienceMs = 30_000
+const pollIntervalMs = 2
+const pollTimeoutMs = 30_000
 
-/** Waits until `isOver` says so. Throws when that takes too long: only the kernel can be to blame. */
-export async function untilOver(isOver: () => boolean | Promise<boolean>): Promise<void> {
-  for (let waitedMs = 0; !(await isOver()); waitedMs += pauseMs) {
-    if (waitedMs > patienceMs) throw new Error('Processes of a step do not end, though killed.')
-    await sleep(pauseMs)
+/** Polls until `isDone` returns true. Throws after 30 s, which only a fault of the kernel can cause. */
+export async function pollUntil(isDone: () => boolean | Promise<boolean>): Promise<void> {
+  for (let waitedMs = 0; !(await isDone()); waitedMs += pollIntervalMs) {
+    if (waitedMs > pollTimeoutMs) throw new Error('Killed processes of a step do not end.')
+    await sleep(pollIntervalMs)
   }
 }

@@ -3,13 +3,13 @@ import { join } from 'node:path'
 import { ignoreAbsence } from '../base/absence.ts'
 import { emptyFolder } from './hidden-paths.ts'
 
-// What programs read of /etc to work at all; the rest tells of the machine and its people.
+// The files in /etc that programs need; others reveal details of the machine and its users.
 const etcFiles =
   /^(ld\.so\..*|alternatives|ssl|ca-certificates|ca-certificates\.conf|pki|nsswitch\.conf|localtime|timezone|os-release|debian_version|mime\.types|services|protocols|terminfo|perl|python3.*|java.*|fonts|bash\.bashrc|profile|inputrc|gitconfig)$/
 const etcNetworkFiles = /^(resolv\.conf|host\.conf|gai\.conf)$/
 const topFolders = ['bin', 'sbin', 'lib', 'lib32', 'lib64', 'libx32']
 
-/** What steps see of the machine: read only, as arguments of bubblewrap, and the paths alone. */
+/** The paths of the machine that steps can read, and the arguments of bubblewrap that mount them. */
 export function systemMounts(network: 'none' | 'full'): { args: string[]; shown: string[] } {
   const inEtc = readdirSync('/etc')
     .filter((name) => etcFiles.test(name) || (network === 'full' && etcNetworkFiles.test(name)))
@@ -18,9 +18,9 @@ export function systemMounts(network: 'none' | 'full'): { args: string[]; shown:
   const args = [
     ...folders.flatMap((path) => readOnly(path)),
     ...topFolders.flatMap(sameAsOutside),
-    // Some are links to what is not there.
+    // Some are dangling links.
     ...inEtc.flatMap((path) => readOnly(path, '--ro-bind-try')),
-    // The keys of the machine's certificates, which a group of its users may read.
+    // Private keys of the machine's certificates, which a group of its users may read.
     ...(existsSync('/etc/ssl/private') ? emptyFolder('/etc/ssl/private') : []),
   ]
   return { args, shown: [...folders, ...topFolders.map((name) => `/${name}`), ...inEtc] }
@@ -30,7 +30,7 @@ function readOnly(path: string, option = '--ro-bind'): string[] {
   return [option, path, path]
 }
 
-// With most systems of today these are links into /usr.
+// On most current systems these are links into /usr.
 function sameAsOutside(name: string): string[] {
   const path = join('/', name)
   try {

@@ -1,6 +1,6 @@
 import { findProgram } from '../base/find-program.ts'
 
-/** Programs of the system, each with the package of Debian that has it. */
+/** The system tools that the sandbox needs, with their Debian packages. */
 const packages = {
   sh: 'dash',
   rm: 'coreutils',
@@ -15,10 +15,10 @@ const packages = {
 
 type Name = keyof typeof packages
 
-/** Where the system's programs are that rooms are made with. */
+/** The paths of the system tools. */
 export type SandboxTools = Record<Name, string>
 
-/** Finds them on a PATH. Throws an error that names the missing one. */
+/** Finds the tools on a PATH. Throws an error that names the first missing one. */
 export function findTools(path: string): SandboxTools {
   const [missing] = missingTools(path)
   if (missing) {
@@ -31,7 +31,7 @@ export function findTools(path: string): SandboxTools {
   return Object.fromEntries(names().map((name) => [name, findProgram(name, path)])) as SandboxTools
 }
 
-/** Those that are not on a PATH. */
+/** The tools that are not on a PATH. */
 export function missingTools(path: string): { name: string; package: string }[] {
   return names()
     .filter((name) => findProgram(name, path) === undefined)

@@ -1,6 +1,6 @@
 import { statSync, writeFileSync } from 'node:fs'
 import type { Writable } from 'node:stream'
-import { type Launched, launch, runTool } from './launch.ts'
+import { type LaunchedProcess, launch, runTool } from './launch.ts'
 import { limitArguments } from './limit-arguments.ts'
 import { memfdBytes } from './memfds.ts'
 import { memoryOf } from './memory.ts'
@@ -23,8 +23,8 @@ import {
   folderFault,
   notStarted,
   openInput,
+  pollUntil,
   type RunningProcess,
-  untilOver,
 } from './running-process.ts'
 import type { SandboxLimits, WorkspaceCommand } from './sandbox.ts'
 import type { SandboxTools } from './tools.ts'
@@ -32,43 +32,44 @@ import type { WorkspaceFolder } from './workspace-folder.ts'
 
 export type UnsandboxedSetup = { tools: SandboxTools; limits: SandboxLimits }
 
-/** Starts a command as a process like any other, with limits: what is left where bubblewrap does not work. */
+/** Starts a command without a sandbox, with limits only, for machines where bubblewrap does not work. */
 export function startUnsandboxed(
   { tools, limits }: UnsandboxedSetup,
-  place: WorkspaceFolder,
+  directory: WorkspaceFolder,
   command: WorkspaceCommand,
   writer: number,
 ): RunningProcess {
   const texts = [...Object.entries(command.env).flat(), ...command.command]
-  if (texts.some((text) => text.includes('\0'))) return notStarted('The step has a NUL byte in it.')
+  if (texts.some((text) => text.includes('\0')))
+    return notStarted('The command or environment of the step contains a NUL byte.')
   if (!isFolder(command.cwd)) {
     return notStarted(folderFault(command.cwd, 'No such file or directory'))
   }
-  const others = place.user === undefined ? processIds().length : 0
-  using input = openInput(command, place.pipes)
+  const otherProcesses = directory.user === undefined ? processIds().length : 0
+  using input = openInput(command, directory.pipes)
   const child = launch({
     command: [
-      // It waits until it is in its control group: the user of the room may not join one by itself.
+      // Waits until the runner has moved it into its control group, which its user may not join.
       ...([tools.sh, '-c', 'read -r _ <&3; exec 3<&-; exec "$@"', 'sh'] as const),
-      ...[tools.prlimit, ...limitArguments(limits, { others }), '--'],
+      ...[tools.prlimit, ...limitArguments(limits, { otherProcesses }), '--'],
       ...[tools.setpriv, '--no-new-privs', '--pdeathsig', 'KILL', '--', ...command.command],
     ],
-    // From its first instruction on it is the user of the room, so that no variable can turn against root.
-    env: { ...command.env, [workspaceVariable]: nameOf(place) },
-    user: place.user,
+    // Runs as the user of the workspace from its first instruction, so that no variable affects a process of root.
+    env: { ...command.env, [workspaceVariable]: nameOf(directory) },
+    user: directory.user,
     cwd: command.cwd,
     stdio: [input.stdio, writer, writer, 'pipe'],
   })
-  const fault = release(child, place.memoryGroup)
+  const fault = startInGroup(child, directory.memoryGroup)
   feed(child, command)
   const first = child.pid === undefined ? undefined : findProcess(child.pid)
   const exited = exitOf(child).then((exit): Exit => (fault ? { exitCode: null, fault } : exit))
-  // Descendants whose parents end are nobody's; those that were seen once are not forgotten.
+  // Orphans are reparented and cannot be found again, so every descendant found once is remembered.
   const seen = new Map<string, Process>()
   function processes(): Process[] {
     if (!first) return []
-    if (place.user !== undefined) return processesOfUser(place.user)
-    if (place.memoryGroup) return processesOfGroup(place.memoryGroup)
+    if (directory.user !== undefined) return processesOfUser(directory.user)
+    if (directory.memoryGroup) return processesOfGroup(directory.memoryGroup)
     for (const known of [first, ...seen.values()].filter(stillRuns)) {
       for (const found of descendantsOf(known.pid)) {
         seen.set(`${found.pid} ${found.startedAt}`, found)
@@ -81,22 +82,22 @@ export function startUnsandboxed(
     processes,
     memory(limit) {
       const pids = processes().map(({ pid }) => pid)
-      // There, memory of System V is everybody's.
-      return memoryOf({ proc: '/proc', pids, limit, kept: memfdBytes('/proc', pids) })
+      // System V shared memory is not counted: without a namespace it may belong to other processes.
+      return memoryOf({ proc: '/proc', pids, limit, unmappedBytes: memfdBytes('/proc', pids) })
     },
     async endAll() {
       if (!first) return
-      await untilOver(async () => {
-        place.memoryGroup?.kill()
-        return (await endProcesses(place, tools, processes())) === 0
+      await pollUntil(async () => {
+        directory.memoryGroup?.kill()
+        return (await endProcesses(directory, tools, processes())) === 0
       })
       await exited
     },
   }
 }
 
-/** Moves a command that waits into its control group, and has it begin; why that could not be. */
-function release(child: Launched, group: MemoryGroup | undefined): string | undefined {
+/** Moves a waiting command into its control group and starts it; the reason if that failed. */
+function startInGroup(child: LaunchedProcess, group: MemoryGroup | undefined): string | undefined {
   const channel = child.stdio?.[3] as Writable | undefined
   channel?.on('error', () => {})
   try {
@@ -113,20 +114,20 @@ function processesOfGroup(group: MemoryGroup): Process[] {
   return group
     .processIds()
     .flatMap((pid) => findProcess(pid) ?? [])
-    .filter(({ isGone }) => !isGone)
+    .filter(({ hasEnded }) => !hasEnded)
 }
 
-/** Sends SIGKILL to all processes of a room that can be found; how many there were. */
+/** Sends SIGKILL to all processes of a workspace that can be found, and returns their number. */
 export async function endProcesses(
-  place: Pick<WorkspaceFolder, 'folder' | 'user'>,
+  directory: Pick<WorkspaceFolder, 'folder' | 'user'>,
   tools: SandboxTools,
   known: readonly Process[] = [],
 ): Promise<number> {
-  const { user, folder } = place
+  const { user, folder } = directory
   const found =
     user === undefined ? [...known, ...processesOfWorkspace(folder)] : processesOfUser(user)
   if (found.length === 0) return 0
-  // At once, so that none can start another while it is looked for.
+  // One kill(2) for all, so that none can fork in between.
   if (user !== undefined) await runTool([tools.sh, '-c', 'kill -9 -1'], { user })
   else for (const { pid } of found) signal(pid, 'SIGKILL')
   return found.length
@@ -136,7 +137,6 @@ function isFolder(path: string): boolean {
   try {
     return statSync(path).isDirectory()
   } catch {
-    // Whatever is wrong with it, nothing can be started there.
     return false
   }
 }

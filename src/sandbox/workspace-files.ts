@@ -10,13 +10,12 @@ import {
 import { open } from 'node:fs/promises'
 import { dirname } from 'node:path'
 
-/** What is not a file of a room that can be read, and why. */
+/** Why a file of a workspace cannot be read. */
 export type Unreadable = 'absent' | 'not-a-file' | 'too-large'
 
 /**
- * Reads a file that a step may have put there: never through a link at its place, never from a pipe or a
- * device, and no more than `maxBytes`. Nothing of the step may run any more, and the folder must be one that
- * steps cannot replace: those of a room are.
+ * Reads an untrusted file: never through a link, never from a pipe or device, and at most `maxBytes`. No process of
+ * the step may run, and its directory must be one of the workspace's own, which steps cannot replace.
  */
 export async function readSafely(path: string, maxBytes: number): Promise<Buffer | Unreadable> {
   const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
@@ -26,7 +25,7 @@ export async function readSafely(path: string, maxBytes: number): Promise<Buffer
   const stat = await handle.stat()
   if (!stat.isFile()) return 'not-a-file'
   if (stat.size > maxBytes) return 'too-large'
-  // One more, to see whether it is longer than it said.
+  // One more byte, to notice that the file has grown.
   const bytes = Buffer.alloc(stat.size + 1)
   let length = 0
   for (let read = -1; read !== 0 && length < bytes.length; length += read) {
@@ -35,7 +34,7 @@ export async function readSafely(path: string, maxBytes: number): Promise<Buffer
   return length > stat.size ? 'too-large' : bytes.subarray(0, length)
 }
 
-// ELOOP: a link. ENXIO: a socket. EACCES: one that its owner has locked, for a runner who is not root.
+// ELOOP: a link. ENXIO: a socket. EACCES: a file without read permission, when the runner is not root.
 function toUnreadable(error: unknown): Unreadable {
   const code = error instanceof Error && 'code' in error ? error.code : undefined
   if (code === 'ENOENT') return 'absent'
@@ -44,8 +43,8 @@ function toUnreadable(error: unknown): Unreadable {
 }
 
 /**
- * Writes a file for a step in one of the folders of its room, in place of whatever is there, so that it is the
- * step's own. Throws when a folder is in its place. At once: a step waits for several small ones.
+ * Replaces a file in one of the directories of a workspace; it belongs to the directory's owner. Throws when a
+ * directory has its name. Synchronous, because a step waits for several small files.
  */
 export function writeFresh(path: string, bytes: string | Uint8Array): void {
   rmSync(path, { force: true })

@@ -13,125 +13,127 @@ import {
   openMemoryGroup,
 } from './memory-group.ts'
 import { makePipes, type StepPipes } from './pipes.ts'
-import { removeTree } from './removal.ts'
+import { removeTree } from './remove-tree.ts'
 import type { Folders } from './sandbox.ts'
 import type { SandboxTools } from './tools.ts'
 
-/** Where a room is on the disk, and whose it is. */
+/** The directory of a workspace on disk, and its owner. */
 export type WorkspaceFolder = {
-  /** The runner's alone, but to pass through. */
+  /** Owned by the runner; others can only search it. */
   folder: string
-  /** The user who owns what is inside; undefined for the runner's own. */
+  /** The owner of its contents; undefined for the runner's user. */
   user: number | undefined
   outside: Folders
-  /** What the kernel counts the memory of its commands by, where that is possible. */
+  /** Undefined where control groups are not available. */
   memoryGroup: MemoryGroup | undefined
-  /** What its commands read and write. */
   pipes: StepPipes
 }
 
-const roomPrefix = 'svc-room-'
+const namePrefix = 'svc-workspace-'
 
 type MemoryLimit = { controller: MemoryController; maxBytes: number }
 
-type PlaceOptions = {
+type CreateOptions = {
   ownUser: boolean
   tools: SandboxTools
-  /** The limit that a control group is to have; undefined for no group. */
+  /** The limit of the control group; undefined for no group. */
   memory: MemoryLimit | undefined
 }
 
-/** Whether a name in the folder of rooms is one of a room. */
 export function isWorkspaceName(name: string): boolean {
-  return name.startsWith(roomPrefix)
+  return name.startsWith(namePrefix)
 }
 
 /**
- * Makes the folders of a room: at once, for a run waits for them, and to wait for each would take longer than to make
- * all. With `ownUser` they belong to a user whom nobody else has: for root alone.
+ * Creates the directories of a workspace, synchronously because that is faster for so few. With `ownUser` they belong
+ * to a new user id, which requires root.
  */
-export async function makeWorkspace(
+export async function createWorkspaceFolder(
   folder: string,
-  { ownUser, tools, memory }: PlaceOptions,
+  { ownUser, tools, memory }: CreateOptions,
 ): Promise<WorkspaceFolder> {
-  const name = roomPrefix + newId()
-  const room = join(folder, name)
+  const name = namePrefix + newId()
+  const path = join(folder, name)
   const user = ownUser ? newUser() : undefined
-  const inRoom = (name: string) => join(room, name)
-  mkdirSync(room, { mode: 0o711 })
-  chmodSync(room, 0o711)
+  const below = (name: string) => join(path, name)
+  mkdirSync(path, { mode: 0o711 })
+  chmodSync(path, 0o711)
   const outside = {
-    workspace: inRoom('workspace'),
-    home: inRoom('home'),
-    temp: inRoom('temp'),
-    files: inRoom('files'),
+    workspace: below('workspace'),
+    home: below('home'),
+    temp: below('temp'),
+    files: below('files'),
   }
-  for (const path of foldersOf({ folder: room, outside })) makeFolder(path, user)
-  mkdirSync(inRoom('etc'))
+  for (const folder of writableFolders({ folder: path, outside })) makeFolder(folder, user)
+  mkdirSync(below('etc'))
   for (const [name, text] of Object.entries(etcFiles)) {
-    writeFileSync(join(room, 'etc', name), text)
-    chmodSync(join(room, 'etc', name), 0o644)
+    writeFileSync(join(path, 'etc', name), text)
+    chmodSync(join(path, 'etc', name), 0o644)
   }
-  chmodSync(inRoom('etc'), 0o755)
+  chmodSync(below('etc'), 0o755)
   const pipes = await makePipes(tools, user)
   try {
-    const memoryGroup = memory && limitMemory(room, memory)
-    return { folder: room, user, outside, memoryGroup, pipes }
+    const memoryGroup = memory && limitMemory(path, memory)
+    return { folder: path, user, outside, memoryGroup, pipes }
   } catch (error) {
     pipes[Symbol.dispose]()
     throw error
   }
 }
 
-// Written down first: the start after a runner that was killed must find the group.
-function limitMemory(room: string, { controller, maxBytes }: MemoryLimit): MemoryGroup {
-  const name = basename(room)
-  symlinkSync(join(controller.parent, name), join(room, groupLink))
+// The link is created first, so that clean-up after a crash finds the group.
+function limitMemory(path: string, { controller, maxBytes }: MemoryLimit): MemoryGroup {
+  const name = basename(path)
+  symlinkSync(join(controller.parent, name), join(path, groupLinkName))
   return makeMemoryGroup(controller, name, maxBytes)
 }
 
-const groupLink = 'memory-group'
+const groupLinkName = 'memory-group'
 
-/** The control group of a room that a killed runner has left behind, if there is one. */
-export async function leftMemoryGroup(room: string): Promise<MemoryGroup | undefined> {
-  const path = await readlink(join(room, groupLink)).catch(ignoreAbsence)
-  return path !== undefined && isGroupNamed(path, basename(room))
-    ? openMemoryGroup(path)
+/** The control group of a workspace that a killed runner has left behind. */
+export async function findMemoryGroup(path: string): Promise<MemoryGroup | undefined> {
+  const group = await readlink(join(path, groupLinkName)).catch(ignoreAbsence)
+  return group !== undefined && isGroupNamed(group, basename(path))
+    ? openMemoryGroup(group)
     : undefined
 }
 
-/** Removes all that steps have made in a room, in which nothing may run any more. */
-export async function emptyWorkspace(place: WorkspaceFolder, tools: SandboxTools): Promise<void> {
-  for (const path of foldersOf(place)) {
+/** Removes everything that steps have created. No process of the workspace may run. */
+export async function emptyWorkspaceFolder(
+  directory: WorkspaceFolder,
+  tools: SandboxTools,
+): Promise<void> {
+  for (const path of writableFolders(directory)) {
     await removeTree(path, tools)
-    makeFolder(path, place.user)
+    makeFolder(path, directory.user)
   }
 }
 
-/** Where steps can write. */
-function foldersOf({ folder, outside }: Pick<WorkspaceFolder, 'folder' | 'outside'>): string[] {
+/** The directories that steps can write to. */
+function writableFolders({
+  folder,
+  outside,
+}: Pick<WorkspaceFolder, 'folder' | 'outside'>): string[] {
   return [...Object.values(outside), join(folder, 'shm')]
 }
 
 function makeFolder(path: string, user: number | undefined): void {
   mkdirSync(path, { mode: 0o700 })
-  giveTo(user, path)
+  changeOwner(user, path)
 }
 
-function giveTo(user: number | undefined, path: string): void {
+function changeOwner(user: number | undefined, path: string): void {
   if (user !== undefined) chownSync(path, user, user)
 }
 
-// Numbers above those that systems give out: systemd's, Debian's and containers' end below. Two of the same at
-// a time are not to be feared among so many.
-const usersFrom = 2_000_000_000
-const usersTo = 2_147_483_640
+// Above the ids that systemd, Debian and containers assign. Collisions are unlikely in so large a range.
+const minUser = 2_000_000_000
+const userEnd = 2_147_483_640
 
 function newUser(): number {
-  return randomInt(usersFrom, usersTo)
+  return randomInt(minUser, userEnd)
 }
 
-/** Whether a user is one of those that rooms get. */
 export function isWorkspaceUser(user: number): boolean {
-  return user >= usersFrom && user < usersTo
+  return user >= minUser && user < userEnd
 }

@@ -1,33 +1,33 @@
 import { findProgram } from '../base/find-program.ts'
-import { removeTree } from './removal.ts'
+import { removeTree } from './remove-tree.ts'
 import { runProcess } from './run-process.ts'
 import type { RunningProcess } from './running-process.ts'
 import type { CommandEnd, Folders, SandboxLimits, Workspace, WorkspaceCommand } from './sandbox.ts'
 import type { SandboxTools } from './tools.ts'
 import { endProcesses } from './unsandboxed.ts'
-import { emptyWorkspace, type WorkspaceFolder } from './workspace-folder.ts'
+import { emptyWorkspaceFolder, type WorkspaceFolder } from './workspace-folder.ts'
 
 type Options = {
-  place: WorkspaceFolder
+  directory: WorkspaceFolder
   inside: Folders
   limits: SandboxLimits
   tools: SandboxTools
-  start: (place: WorkspaceFolder, command: WorkspaceCommand, writer: number) => RunningProcess
+  start: (directory: WorkspaceFolder, command: WorkspaceCommand, writer: number) => RunningProcess
 }
 
-const givenUp =
-  "The files of the job were removed when the runner's disk was nearly full; nothing more can run in it."
+const emptiedDetail =
+  "The files of the job were removed because the runner's disk was nearly full; no more steps can run."
 
-/** A room in a place that has been made for it. One command runs in it at a time. */
-export function createWorkspace({ place, inside, limits, tools, start }: Options): Workspace {
-  const { folder, pipes, outside, memoryGroup } = place
-  const closed = new AbortController()
+/** Creates a workspace in its directory. It runs one command at a time. */
+export function createWorkspace({ directory, inside, limits, tools, start }: Options): Workspace {
+  const { folder, pipes, outside, memoryGroup } = directory
+  const disposing = new AbortController()
   let running: Promise<unknown> | undefined
-  let isGivenUp = false
+  let isEmptied = false
 
-  async function giveUpFiles(): Promise<void> {
-    isGivenUp = true
-    await emptyWorkspace(place, tools)
+  async function emptyFiles(): Promise<void> {
+    isEmptied = true
+    await emptyWorkspaceFolder(directory, tools)
   }
 
   return {
@@ -35,39 +35,40 @@ export function createWorkspace({ place, inside, limits, tools, start }: Options
     inside,
 
     async run(command): Promise<CommandEnd> {
-      if (running || closed.signal.aborted) throw new Error('A room runs one command at a time.')
-      if (isGivenUp) return { exitCode: null, reason: 'out-of-disk', detail: givenUp }
+      if (running || disposing.signal.aborted)
+        throw new Error('A workspace runs one command at a time.')
+      if (isEmptied) return { exitCode: null, reason: 'out-of-disk', detail: emptiedDetail }
       const fault = programFault(command, { inside, outside })
       if (fault) return { exitCode: null, reason: 'not-started', detail: fault }
-      const signal = AbortSignal.any([command.signal, closed.signal])
-      const life = runProcess(
+      const signal = AbortSignal.any([command.signal, disposing.signal])
+      const execution = runProcess(
         {
           ...{ pipe: pipes.output, limits, memoryGroup, disk: folder },
-          start: (writer) => start(place, command, writer),
-          onDiskFull: giveUpFiles,
-          hurry: closed.signal,
+          start: (writer) => start(directory, command, writer),
+          onDiskFull: emptyFiles,
+          disposing: disposing.signal,
         },
         { ...command, signal },
       )
-      running = life
-      return life.finally(() => {
+      running = execution
+      return execution.finally(() => {
         running = undefined
       })
     },
 
     async [Symbol.asyncDispose]() {
-      closed.abort()
+      disposing.abort()
       await running?.catch(() => {})
-      await endProcesses(place, tools)
+      await endProcesses(directory, tools)
       pipes[Symbol.dispose]()
-      // Before its folder, which says where it is; the cache of the files that are removed goes with it.
+      // Before the directory, whose link leads to the group.
       await memoryGroup?.remove()
       await removeTree(folder, tools)
     },
   }
 }
 
-/** Why a command's program cannot be found; the system's programs are the same inside and outside. */
+/** Why a program cannot be found, or undefined. Programs of the system are the same inside and outside. */
 function programFault(
   { command: [program], env }: WorkspaceCommand,
   { inside, outside }: { inside: Folders; outside: Folders },
@@ -81,5 +82,5 @@ function programFault(
     return name ? outside[name] + entry.slice(inside[name].length) : entry
   })
   if (findProgram(program, folders.join(':'))) return undefined
-  return `The program ${program} is not there; it was looked for in ${path || 'an empty PATH'}.`
+  return `The program ${program} was not found in ${path || 'an empty PATH'}.`
 }

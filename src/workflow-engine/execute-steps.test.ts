@@ -200,8 +200,8 @@ test('shells and working directories are those requested', { skip }, async () =>
   assert.equal(result.outputOf('plain'), '/\n')
   assert.equal(result.outputOf('python'), '/home/runner\n')
   assert.equal(result.outputOf('custom'), '42\n')
-  assert.match(result.steps[6]?.fault ?? '', /^The working directory \S+\/none is not there/)
-  assert.match(result.steps[7]?.fault ?? '', /no-such-shell is not there/)
+  assert.match(result.steps[6]?.fault ?? '', /^The working directory \S+\/none does not exist/)
+  assert.match(result.steps[7]?.fault ?? '', /no-such-shell was not found/)
 })
 
 test('a composite action has its own inputs, outputs and steps', { skip }, async () => {

@@ -46,7 +46,7 @@ export async function runJob(options: RunOptions): Promise<JobEnd> {
             const text = `The job exceeded its time limit of ${toDuration(minutes * minuteMs)}.`
             cancellation.cancel({ conclusion: 'timed_out', text })
           })
-    await using workspace = disposeOnce(await run.sandbox.openRoom())
+    await using workspace = disposeOnce(await run.sandbox.openWorkspace())
     // Disposing the workspace kills the processes in it.
     using _killListener = onAbort(cancellation.killSignal, () => void disposeQuietly(workspace))
     return await runInWorkspace(options, workspace)

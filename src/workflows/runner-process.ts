@@ -7,7 +7,7 @@ import type { Log } from '../base/log.ts'
 import type { Sensitive } from '../base/sensitive.ts'
 import { createBackoff } from '../concurrency/backoff.ts'
 import type { Settings } from '../config/settings.ts'
-import type { RunnerOrders } from '../runner/runner-orders.ts'
+import type { RunnerConfiguration } from '../runner/runner-configuration.ts'
 import { toSandboxOptions } from '../runner/sandbox-options.ts'
 
 /**
@@ -121,7 +121,7 @@ export function createRunnerProcess(options: Options): RunnerProcess {
 }
 
 /** The configuration that the process reads from its standard input. */
-export function toOrders({ url, token, settings, path, version }: Options): RunnerOrders {
+export function toOrders({ url, token, settings, path, version }: Options): RunnerConfiguration {
   return {
     server: url,
     token: token.reveal(),

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { until } from '../support/condition.ts'
 import { type InProcess, startInProcess } from '../support/in-process.ts'
-import { processesOfRooms } from '../support/processes.ts'
+import { processesInWorkspaces } from '../support/processes.ts'
 import { begun, claim, jobEnded, mustClaim, runEnded, wholeRun } from '../support/run-by-hand.ts'
 import { startService } from '../support/service.ts'
 import { endOf, logOf, oneStep, pushFiles } from '../support/workflow-site.ts'
@@ -118,5 +118,5 @@ test('a run that ignores SIGTERM is cancelled with all its processes', async () 
   const run = await endOf(admin, 'site', body.id)
   assert.equal(run.conclusion, 'cancelled')
   assert.match(run.fault ?? '', /Cancelled by admin/)
-  assert.deepEqual(processesOfRooms(server.dataDir), [])
+  assert.deepEqual(processesInWorkspaces(server.dataDir), [])
 })

@@ -30,7 +30,9 @@ test('a second signal ends a runner at once, and its steps with it', async () =>
   // Handing back takes a while.
   site.server.setMishap(({ path }) => (path.endsWith('/release') ? 'silence' : undefined))
   site.runner.kill('SIGINT')
-  await until('it hands the run back', () => site.runner.log().includes('is handed back'))
+  await until('it hands the run back', () =>
+    site.runner.log().includes('run returned to the queue'),
+  )
   site.runner.kill('SIGINT')
   assert.equal(await site.runner.ended(), 130)
   assert.deepEqual(processesNaming('4712002'), [])
@@ -92,7 +94,7 @@ test('a runner waits for its server to start', async () => {
   await using server = await startRunnerServer()
   await server.vanish()
   await using runner = await startRunner({ server: server.url, token: server.token })
-  await until('it says so', () => /cannot be reached.*tried again/.test(runner.log()))
+  await until('it says so', () => /cannot be reached; will retry/.test(runner.log()))
   await server.comeBack()
   await until('it has claimed', () => server.claims.length > 0)
 })
@@ -125,7 +127,7 @@ test('two runners cannot share a folder', async () => {
   const wanted = { server: server.url, token: server.token, folder: first.folder }
   await using second = await startRunner(wanted)
   assert.equal(await second.ended(), 1)
-  assert.match(second.log(), /^svc: Another runner works in .*; give .* --folder\.\n$/)
+  assert.match(second.log(), /^svc: Another runner uses .*; choose .* --folder\.\n$/)
 })
 
 test('a foreign folder is not changed', async () => {
@@ -136,7 +138,7 @@ test('a foreign folder is not changed', async () => {
   assert.equal(await runner.ended(), 1)
   assert.match(
     runner.log(),
-    /^svc: .* is no folder of a runner; name another one with --folder\.\n$/,
+    /^svc: .* is neither empty nor the directory of a runner; choose another one with --folder\.\n$/,
   )
   assert.deepEqual(await readdir(folder.path), ['letter.txt'])
 })
@@ -192,7 +194,7 @@ function hasBegun(run: ServedRun) {
 /** What runs have left in a runner's folder. */
 async function leftIn(folder: string): Promise<string[]> {
   const all = await Promise.all(
-    ['rooms', 'runs'].map((name) => readdir(join(folder, name)).catch(() => [])),
+    ['workspaces', 'runs'].map((name) => readdir(join(folder, name)).catch(() => [])),
   )
   return all.flat()
 }

@@ -60,7 +60,7 @@ test('a run that is taken back is ended, and the runner continues with the next'
   assert.equal((await ended(next)).conclusion, 'success')
   assert.equal(endOf(run.entries), undefined)
   assert.deepEqual(run.releases, [])
-  assert.match(site.runner.log(), /a run is lost/)
+  assert.match(site.runner.log(), /"run lost"/)
 })
 
 test('a run is cancelled when the server says so', async () => {
@@ -107,7 +107,7 @@ test('an invalid pack is reported', async () => {
   const run = await site.queue('steps: [{ run: echo never }]')
   await ended(run)
   const faults = run.entries.map((entry) => ('fault' in entry ? entry.fault : '')).join('\n')
-  assert.match(faults, /could not be put into the workspace: .*pack/)
+  assert.match(faults, /could not be checked out: .*pack/)
 })
 
 test("files are checked out as committed, whatever the machine's git configuration", async () => {

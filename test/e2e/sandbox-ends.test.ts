@@ -54,7 +54,7 @@ test('a missing program is named, and a missing folder, too', options, async () 
   await using sandbox = await openTestSandbox()
   const absent = await sandbox.run('', { command: ['pwsh', '-c', 'x'] })
   assert.deepEqual([absent.reason, absent.exitCode], ['not-started', null])
-  assert.match(absent.detail, /pwsh is not there; it was looked for in \/usr\/bin:\/bin/)
+  assert.match(absent.detail, /pwsh was not found in \/usr\/bin:\/bin/)
   const lost = await sandbox.run('true', { cwd: '/workspace/nowhere' })
   assert.equal(lost.reason, 'not-started')
   assert.match(lost.detail, /nowhere/)
@@ -81,7 +81,7 @@ for (const [what, script] of Object.entries(holders)) {
     await using sandbox = await openTestSandbox()
     const { reason, exitCode } = await sandbox.run(script, { timeoutMs: 300 })
     assert.deepEqual([reason, exitCode], ['timed-out', null])
-    assert.deepEqual(runningIn(sandbox.room), [])
+    assert.deepEqual(runningIn(sandbox.workspace), [])
     assert.equal((await sandbox.run('echo next')).output, 'next\n')
     assert.deepEqual(await sandbox.close(), nothing)
   })
@@ -106,7 +106,7 @@ test('a cancelled step can clean up', options, async () => {
 test('removing a workspace ends its processes', options, async () => {
   await using sandbox = await openTestSandbox()
   const run = sandbox.run('trap "" TERM; echo ready; sleep 1000; sleep 1000')
-  await until(() => runningIn(sandbox.room).length > 3)
+  await until(() => runningIn(sandbox.workspace).length > 3)
   assert.deepEqual(await sandbox.close(), nothing)
   assert.equal((await run).reason, 'cancelled')
   await assert.rejects(sandbox.run('true'), /one command at a time/)
@@ -122,7 +122,7 @@ for (const [what, script] of Object.entries(leavers)) {
     await using sandbox = await openTestSandbox()
     const { exitCode, output } = await sandbox.run(script)
     assert.deepEqual([exitCode, output], [0, 'done\n'])
-    assert.deepEqual(runningIn(sandbox.room), [])
+    assert.deepEqual(runningIn(sandbox.workspace), [])
     assert.deepEqual(await sandbox.close(), nothing)
   })
 }
@@ -133,7 +133,7 @@ test('a step that closes its output runs on', options, async () => {
     'echo a; exec >&- 2>&-; sleep 0.2; touch b; exit 5',
   )
   assert.deepEqual([exitCode, output], [5, 'a\n'])
-  assert.deepEqual(await readdir(sandbox.room.outside.workspace), ['b'])
+  assert.deepEqual(await readdir(sandbox.workspace.outside.workspace), ['b'])
 })
 
 test('a slow reader gets all of the output, and makes the step wait', options, async () => {
@@ -152,7 +152,7 @@ test('a reader that fails ends the step', options, async () => {
   await using sandbox = await openTestSandbox()
   const onOutput = () => Promise.reject(new Error('the log is full'))
   await assert.rejects(sandbox.run('yes', { onOutput }), /the log is full/)
-  assert.deepEqual(runningIn(sandbox.room), [])
+  assert.deepEqual(runningIn(sandbox.workspace), [])
 })
 
 const spoilers = {
@@ -167,16 +167,16 @@ for (const [how, script] of Object.entries(spoilers)) {
   test(`a workspace that a step left ${how} is removed`, options, async () => {
     await using sandbox = await openTestSandbox()
     await writeFile(join(sandbox.folder, '..', 'outside'), 'stays')
-    await symlink('/usr', join(sandbox.room.outside.workspace, 'usr'))
+    await symlink('/usr', join(sandbox.workspace.outside.workspace, 'usr'))
     await sandbox.run(script)
     assert.deepEqual(await sandbox.close(), nothing)
-    assert.deepEqual((await readdir(join(sandbox.folder, '..'))).sort(), ['outside', 'rooms'])
+    assert.deepEqual((await readdir(join(sandbox.folder, '..'))).sort(), ['outside', 'workspaces'])
   })
 }
 
 test('workspaces run concurrently', options, async () => {
   await using sandbox = await openTestSandbox()
-  await using other = await sandbox.sandbox.openRoom()
+  await using other = await sandbox.sandbox.openWorkspace()
   const ends = await Promise.all([sandbox.run('sleep 0.1; echo a'), runScript(other, 'echo b')])
   assert.deepEqual(
     ends.map(({ output }) => output),

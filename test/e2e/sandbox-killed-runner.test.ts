@@ -98,7 +98,7 @@ async function startRunner(folder: string, path: string) {
     const started: { isolation: string; outside: Folders } = JSON.parse(line)
     return { runner, ...started }
   }
-  throw new Error('The runner ended before it had a room.')
+  throw new Error('The runner ended before it had a workspace.')
 }
 
 async function assertCleared(folder: string, outside: Folders): Promise<void> {

@@ -57,16 +57,18 @@ test('memory that no process has mapped is counted', options, async () => {
 test('/dev/shm is on disk', options, async () => {
   await using sandbox = await openTestSandbox()
   await sandbox.run('head -c 40000000 /dev/zero >/dev/shm/hog')
-  const shm = join(sandbox.room.outside.workspace, '..', 'shm')
+  const shm = join(sandbox.workspace.outside.workspace, '..', 'shm')
   assert.deepEqual(await readdir(shm), ['hog'])
   assert.deepEqual(await sandbox.close(), nothing)
 })
 
 test('each workspace has its own limit of processes', options, async () => {
   await using sandbox = await openTestSandbox({ limits: { processesMax: 40 } })
-  await using other = await sandbox.sandbox.openRoom()
+  await using other = await sandbox.sandbox.openWorkspace()
   const script = 'for i in $(seq 60); do sleep 0.5 & done 2>/dev/null; jobs -r | wc -l; wait'
-  const outputs = [sandbox.room, other].map((room) => runScript(room, `(${script}) 2>/dev/null`))
+  const outputs = [sandbox.workspace, other].map((workspace) =>
+    runScript(workspace, `(${script}) 2>/dev/null`),
+  )
   for (const { output } of await Promise.all(outputs)) {
     const count = Number(output.trim() || 0)
     assert.ok(count <= 40, output)
@@ -88,7 +90,7 @@ test('a step that leaves too little of the disk is ended', {
 }, async () => {
   await using disk = await smallDisk('64m')
   const limits = { freeSpaceMinBytes: 24 * megabytes }
-  await using sandbox = await openTestSandbox({ folder: join(disk.path, 'rooms'), limits })
+  await using sandbox = await openTestSandbox({ folder: join(disk.path, 'workspaces'), limits })
   const fill = 'head -c 45000000 /dev/zero >full; sleep 1000'
   const { exitCode, reason, detail } = await sandbox.run(fill)
   assert.deepEqual([exitCode, reason], [null, 'out-of-disk'])

@@ -46,12 +46,12 @@ test('workspaces within hidden and readable paths work', {
   try {
     await chmod(data, 0o755)
     await writeFile(join(data, 'encryption.key'), 'hidden')
-    const folder = join(data, 'runner', 'rooms')
+    const folder = join(data, 'runner', 'workspaces')
     await using sandbox = await openTestSandbox({ folder, hiddenPaths: [data] })
     const { output } = await sandbox.run(`cat ${data}/*; echo works >a; cat a`)
     assert.ok(!output.includes('hidden') && output.endsWith('works\n'), output)
     await chmod(data, 0o700)
-    await using closed = await sandbox.sandbox.openRoom()
+    await using closed = await sandbox.sandbox.openWorkspace()
     assert.equal((await runScript(closed, 'echo works')).output, 'works\n')
   } finally {
     await rm(data, { recursive: true })
@@ -62,7 +62,7 @@ test('readable paths that contain or are in hidden ones are rejected', options, 
   const hiddenPaths = ['/usr/share/doc']
   for (const path of ['/usr', '/usr/share/doc', '/usr/share/doc/bash']) {
     const refused = openTestSandbox({ hiddenPaths, readOnlyPaths: [path] })
-    await assert.rejects(refused, /would let them read the data directory.*SVC_SANDBOX_PATHS/)
+    await assert.rejects(refused, /SVC_SANDBOX_PATHS must not contain .*the data directory/)
   }
 })
 
@@ -74,10 +74,10 @@ test('nothing of the system is writable', options, async () => {
 
 test('a step cannot access another workspace', options, async () => {
   await using sandbox = await openTestSandbox()
-  await using other = await sandbox.sandbox.openRoom()
+  await using other = await sandbox.sandbox.openWorkspace()
   await runScript(other, 'echo hidden >a')
   assert.equal(await readFile(join(other.outside.workspace, 'a'), 'utf8'), 'hidden\n')
-  const { output } = await sandbox.run(`cat ${other.outside.workspace}/a; ls -d /*room*`)
+  const { output } = await sandbox.run(`cat ${other.outside.workspace}/a; ls -d /*svc-workspace*`)
   assert.ok(!output.includes('hidden') && /No such file/.test(output))
 })
 
@@ -86,11 +86,11 @@ test('as root, each workspace belongs to its own user', {
   skip: options.skip || (process.getuid?.() !== 0 && 'root alone can give a file away'),
 }, async () => {
   await using sandbox = await openTestSandbox()
-  await using other = await sandbox.sandbox.openRoom()
-  const users = [sandbox.room, other].map(async (room) => {
-    const { output } = await runScript(room, 'touch a; id -u')
+  await using other = await sandbox.sandbox.openWorkspace()
+  const users = [sandbox.workspace, other].map(async (workspace) => {
+    const { output } = await runScript(workspace, 'touch a; id -u')
     assert.equal(output, '1001\n')
-    return (await stat(join(room.outside.workspace, 'a'))).uid
+    return (await stat(join(workspace.outside.workspace, 'a'))).uid
   })
   const [first, second] = await Promise.all(users)
   assert.notEqual(first, second)
@@ -110,7 +110,7 @@ test('a step sees no processes but its own, and no environment but its own', opt
     [...names].sort(),
     ['HOME', 'OLDPWD', 'PATH', 'PWD', 'SHLVL', '_'].filter((name) => names.has(name)),
   )
-  assert.ok(!/of-the-runner|svc-room/.test(output))
+  assert.ok(!/of-the-runner|svc-workspace/.test(output))
 })
 
 test('no outside process shows the environment of a step', options, async () => {
@@ -118,7 +118,7 @@ test('no outside process shows the environment of a step', options, async () => 
   const run = sandbox.run('touch /svc/started; until test -e /svc/go; do sleep 0.01; done', {
     env: { PATH: '/usr/bin', SECRET: 'of-the-step' },
   })
-  const { files } = sandbox.room.outside
+  const { files } = sandbox.workspace.outside
   await until(async () => (await readdir(files)).includes('started'))
   const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name))
   const shown = pids.filter((pid) => readOrNothing(`/proc/${pid}/cmdline`).includes('of-the-step'))
@@ -161,7 +161,7 @@ test('a step has no privileges and cannot gain any', options, async () => {
 
 test('signals of a step reach no other processes', options, async () => {
   await using sandbox = await openTestSandbox()
-  await using other = await sandbox.sandbox.openRoom()
+  await using other = await sandbox.sandbox.openWorkspace()
   const run = runScript(other, 'touch /svc/started; sleep 0.5; echo alive')
   await until(async () => (await readdir(other.outside.files)).includes('started'))
   await sandbox.run(`kill -9 -1; kill -9 1 ${process.pid} ${process.ppid}`)
@@ -192,7 +192,7 @@ test(
     assert.equal((await sandbox.run(`ls ${tool} >/dev/null && ! touch ${tool}/x`)).exitCode, 0)
     await mkdir(join(folder.path, 'a'))
     const wrong = openTestSandbox({ readOnlyPaths: [join(folder.path, 'absent')], mode: 'auto' })
-    await assert.rejects(wrong, /What steps are to read cannot be shown: .*absent/)
+    await assert.rejects(wrong, /SVC_SANDBOX_PATHS cannot be mounted: .*absent/)
   },
 )
 

@@ -27,14 +27,14 @@ test(
     assert.deepEqual([isolation.kind, isolation.network], ['none', 'full'])
     assert.match(isolation.description, /bubblewrap is not installed: apt-get install bubblewrap/)
     const { exitCode, output } = await place.sandbox.run('pwd; touch a; echo b >&2; exit 4')
-    const { inside } = place.sandbox.room
+    const { inside } = place.sandbox.workspace
     assert.deepEqual([exitCode, output], [4, `${inside.workspace}\nb\n`])
     const nowhere = await place.sandbox.run('ln -s loop loop; true')
     assert.equal(nowhere.exitCode, 0)
     for (const name of ['none', 'loop', 'a']) {
       const end = await place.sandbox.run('pwd', { cwd: `${inside.workspace}/${name}` })
       assert.equal(end.reason, 'not-started')
-      assert.match(end.detail, /^The working directory \S+ is not there/)
+      assert.match(end.detail, /^The working directory \S+ does not exist/)
     }
   },
 )
@@ -47,7 +47,7 @@ test(
     const path = await pathWithoutBubblewrap(programs.path)
     await assert.rejects(
       openTestSandbox({ path, mode: 'require' }),
-      /in a sandbox only, and bubblewrap does not work here: bubblewrap is not installed/,
+      /a sandbox is required, and bubblewrap does not work here: bubblewrap is not installed/,
     )
   },
 )
@@ -85,7 +85,7 @@ test('with the sandbox none, bubblewrap is not used', options, async () => {
   await using sandbox = await openTestSandbox({ mode: 'none' })
   const { isolation } = sandbox.sandbox
   assert.deepEqual([isolation.kind, isolation.network], ['none', 'full'])
-  assert.equal((await sandbox.run('pwd')).output, `${sandbox.room.outside.workspace}\n`)
+  assert.equal((await sandbox.run('pwd')).output, `${sandbox.workspace.outside.workspace}\n`)
 })
 
 test('the probe reports the isolation', options, async () => {
@@ -114,7 +114,7 @@ for (const [what, script] of Object.entries(holders)) {
     const takesMemory = what === 'one that takes memory'
     const { reason } = await place.sandbox.run(script, takesMemory ? {} : { timeoutMs: 1500 })
     assert.equal(reason, takesMemory ? 'out-of-memory' : 'timed-out')
-    assert.deepEqual(runningIn(place.sandbox.room), [])
+    assert.deepEqual(runningIn(place.sandbox.workspace), [])
     assert.deepEqual(await place.sandbox.close(), { processes: [], files: place.files })
   })
 }
@@ -126,7 +126,7 @@ test(
     await using place = await withoutBubblewrap()
     const { exitCode } = await place.sandbox.run('(setsid sleep 1000 &) ; sleep 1000 & exit 3')
     assert.equal(exitCode, 3)
-    assert.deepEqual(runningIn(place.sandbox.room), [])
+    assert.deepEqual(runningIn(place.sandbox.workspace), [])
   },
 )
 
@@ -135,12 +135,12 @@ test('without bubblewrap, steps of root are not root, and can neither access ano
   skip: !isRoot && 'only root can run as another user',
 }, async () => {
   await using place = await withoutBubblewrap()
-  await using other = await place.sandbox.sandbox.openRoom()
+  await using other = await place.sandbox.sandbox.openWorkspace()
   const script = `id -u; id -G; cat ${other.outside.workspace}/a; ls ${other.outside.workspace}; kill -9 -1`
   const { output } = await place.sandbox.run(script)
   assert.match(output, /^2\d{9}\n2\d{9}\n(.*Permission denied\n){2}$/)
   assert.match(await readFile('/proc/self/status', 'utf8'), /\nUid:\t0\t/)
-  const preload = `${place.sandbox.room.inside.files}/absent.so`
+  const preload = `${place.sandbox.workspace.inside.files}/absent.so`
   const env = { PATH: '/usr/bin:/bin', LD_PRELOAD: preload }
   const { output: complaints } = await place.sandbox.run('id -u', { env })
   // Every program that complains has the variable: each is the user's, from the first on.
@@ -183,9 +183,9 @@ async function withoutBubblewrap(program?: string) {
   return {
     sandbox,
     // Root's workspaces are in an accessible place, to which a link points.
-    files: isRoot ? ['rooms-elsewhere'] : [],
+    files: isRoot ? ['workspaces-elsewhere'] : [],
     async [Symbol.asyncDispose]() {
-      const { outside } = sandbox.room
+      const { outside } = sandbox.workspace
       await sandbox[Symbol.asyncDispose]()
       if (isRoot) await rm(join(outside.workspace, '../..'), { recursive: true, force: true })
       await programs[Symbol.asyncDispose]()

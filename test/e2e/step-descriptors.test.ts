@@ -31,7 +31,7 @@ for (const [kind, skip] of [
     const [command, ...args] = inheriting(place.inherited)
     const { stdout } = await execute(command, [
       ...args,
-      ...[process.execPath, program, place.rooms, place.path, list],
+      ...[process.execPath, program, place.workspaces, place.path, list],
     ])
     const [about = '', end = ''] = stdout.split('\n')
     assert.equal(JSON.parse(about).isolation === 'bubblewrap', kind === 'in bubblewrap')
@@ -69,12 +69,12 @@ async function createPlace(hasBubblewrap: boolean) {
   const folder = await temporaryFolder()
   // Steps of another user start with the programs in it.
   await chmod(folder.path, 0o755)
-  const [rooms, programs] = [join(folder.path, 'rooms'), join(folder.path, 'programs')]
-  for (const path of [rooms, programs]) await mkdir(path, { mode: 0o700 })
+  const [workspaces, programs] = [join(folder.path, 'workspaces'), join(folder.path, 'programs')]
+  for (const path of [workspaces, programs]) await mkdir(path, { mode: 0o700 })
   const inherited = join(folder.path, 'inherited')
   await writeFile(inherited, 'of the shell')
   return {
-    rooms,
+    workspaces,
     inherited,
     path: hasBubblewrap ? systemPath : await pathWithoutBubblewrap(programs),
     [Symbol.asyncDispose]: folder[Symbol.asyncDispose],

@@ -59,7 +59,7 @@ for (const kind of ['in bubblewrap', 'without bubblewrap'] as const) {
         })
         assert.deepEqual([end.reason, end.exitCode], ['out-of-memory', null], end.output)
         assert.match(end.detail, /64 MiB/)
-        assert.deepEqual(runningIn(place.sandbox.room), [])
+        assert.deepEqual(runningIn(place.sandbox.workspace), [])
       })
     }
 
@@ -78,7 +78,7 @@ for (const kind of ['in bubblewrap', 'without bubblewrap'] as const) {
       timeout,
     }, async () => {
       await using place = await createPlace(kind)
-      const { room, run } = place.sandbox
+      const { workspace, run } = place.sandbox
       assert.equal(place.sandbox.sandbox.isolation.memoryLimit, place.version)
       const running = run('(setsid sleep 4718001 &); touch "$HOME/ready"; sleep 4718001')
       const steps = await until('the step runs', () => {
@@ -88,11 +88,11 @@ for (const kind of ['in bubblewrap', 'without bubblewrap'] as const) {
       const groups = new Set(steps.map(memoryGroupOf))
       assert.equal(groups.size, 1)
       const [group = ''] = groups
-      assert.match(group, /\/svc-room-\w+$/)
+      assert.match(group, /\/svc-workspace-\w+$/)
       assert.ok(!group.endsWith(memoryGroupOf(process.pid)))
       const file = place.version === 'cgroup v2' ? 'memory.max' : 'memory.limit_in_bytes'
       assert.equal(Number(readFileSync(join(group, file), 'utf8')), limit)
-      await room[Symbol.asyncDispose]()
+      await workspace[Symbol.asyncDispose]()
       assert.equal((await running).reason, 'cancelled')
       assert.ok(!existsSync(group))
     })

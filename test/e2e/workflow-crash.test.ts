@@ -11,7 +11,7 @@ import {
   startHostileSite,
   untilWritten,
 } from '../support/hostile-site.ts'
-import { processesNaming, processesOfRooms, signal } from '../support/processes.ts'
+import { processesInWorkspaces, processesNaming, signal } from '../support/processes.ts'
 import { without } from '../support/programs.ts'
 import { createRandom } from '../support/random.ts'
 import { toRounds } from '../support/rounds.ts'
@@ -100,7 +100,7 @@ test(
     const id = await begin(site, 'site', 'begun')
     for (let round = 0; round < 3; round++) {
       assert.equal(await site.service().end('SIGTERM'), 0)
-      assert.deepEqual(processesOfRooms(site.dataDir), [])
+      assert.deepEqual(processesInWorkspaces(site.dataDir), [])
       assert.deepEqual(rowOf(site, id), { status: 'queued', losses: 0 })
       await site.startAgain()
       await untilStepRuns(site, id)
@@ -136,7 +136,7 @@ test('deleting a repository ends its runs first', options, async () => {
   assert.equal((await site.admin().delete('/repos/site')).status, 204)
   assert.deepEqual(processesNaming('4716002'), [])
   // The workspace itself may still be removed later.
-  await until('its processes have ended', () => processesOfRooms(site.dataDir).length === 0)
+  await until('its processes have ended', () => processesInWorkspaces(site.dataDir).length === 0)
   assert.equal((await site.admin().get('/repos/site/workflows')).status, 404)
   // The runner has reported the end before the timeout of the server.
   assert.doesNotMatch(site.service().log(), /report","status":401/)
@@ -232,7 +232,10 @@ async function startSite(script: string): Promise<HostileSite> {
 }
 
 function untilEnded(site: HostileSite) {
-  return until('no process of a step is left', () => processesOfRooms(site.dataDir).length === 0)
+  return until(
+    'no process of a step is left',
+    () => processesInWorkspaces(site.dataDir).length === 0,
+  )
 }
 
 function untilStepRuns(site: HostileSite, id: string) {

@@ -67,7 +67,7 @@ const cases: Record<string, Case> = {
     run: 'for n in 1 2 3 4 5 6; do perl -e \'$n = 30_000_000; $x = "x" x $n; sleep 4715001\' & done; wait',
     conclusion: 'failure',
     exitCode: null,
-    fault: /^The step took more than the 128 MiB of memory that it may\.$/,
+    fault: /^The step exceeded its memory limit of 128 MiB\.$/,
   },
   'takes more memory than one process may': {
     run: `perl -e '$n = 400_000_000; $x = "x" x $n'`,

@@ -93,7 +93,7 @@ test('a step that fills the disk is ended, with the reason recorded', {
   assert.deepEqual([run.conclusion, step.conclusion, step.exitCode], ['failure', 'failure', null])
   assert.match(
     step.fault,
-    /^The runner's disk is nearly full: \d+ MiB are free, and 16 MiB are to stay so\.$/,
+    /^The runner's disk is nearly full: \d+ MiB are free, and 16 MiB must stay free\.$/,
   )
   assert.match(step.output, /^begun\n/)
   await assertRecovered(site)
@@ -120,7 +120,7 @@ for (const [what, script] of Object.entries(fast)) {
       `steps: [{ run: 'set +e; echo begun; ${script}' }, { if: always(), run: echo next }]`,
     )
     assert.deepEqual([run.conclusion, step.conclusion, step.exitCode], ['failure', 'failure', null])
-    assert.match(step.fault, /^The runner's disk (is nearly full|has room for only)/)
+    assert.match(step.fault, /^The runner's disk (is nearly full|has space for only)/)
     assert.match(run.result.steps[1].fault, /^The files of the job were removed/)
     assert.match(log, /^begun$/m)
     assert.ok(!log.includes('queued again'))

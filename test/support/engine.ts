@@ -60,9 +60,9 @@ export async function startEngine() {
         sandbox,
         runner: { name: 'test', labels: options.labels ?? [], arch: 'x64', path },
         jobLimit: createSemaphore(options.maxJobs ?? 4),
-        async checkOut(room) {
+        async checkOut(workspace) {
           const from = project ?? (await filesFolder(folder.path, files))
-          await copyTree(from, await filesIn(from), room)
+          await copyTree(from, await filesIn(from), workspace)
         },
         async report(entry) {
           await options.onEntry?.(entry)

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { newTokenString } from '../../src/base/token-string.ts'
 import { until } from './condition.ts'
 import { temporaryFolder } from './git.ts'
-import { commandOf, familyOf, processesOfRooms } from './processes.ts'
+import { commandOf, familyOf, processesInWorkspaces } from './processes.ts'
 import { type Client, type Service, startService } from './service.ts'
 import { openTables } from './tables.ts'
 import { logOf, pushFiles, runToEnd } from './workflow-site.ts'
@@ -50,7 +50,7 @@ export async function startHostileSite(env: Record<string, string> = {}, wantedD
 
 /** Fails unless no process and no file of any run is left, the server is well, and it runs the next one. */
 export async function assertRecovered(site: HostileSite): Promise<void> {
-  assert.deepEqual(processesOfRooms(site.dataDir).map(commandOf), [])
+  assert.deepEqual(processesInWorkspaces(site.dataDir).map(commandOf), [])
   await until(
     'the runner has put everything away, or the next one after one that was killed',
     async () => (await filesLeft(site.dataDir)).length === 0,
@@ -61,7 +61,7 @@ export async function assertRecovered(site: HostileSite): Promise<void> {
 }
 
 async function filesLeft(dataDir: string): Promise<string[]> {
-  const folders = ['rooms', 'runs'].map((name) =>
+  const folders = ['workspaces', 'runs'].map((name) =>
     // Before its first run there is no runner.
     readdir(join(dataDir, 'runner', name)).catch(() => []),
   )

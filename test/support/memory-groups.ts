@@ -7,7 +7,7 @@ export async function withoutMemoryGroups(): Promise<string | false> {
   const { fault } = await tryMemory({
     tools: { sh: '/bin/sh' },
     maxBytes: 2 ** 26,
-    mayChange: true,
+    canMoveProcesses: true,
   })
   return fault === undefined ? false : `needs control groups of its own: ${fault}`
 }

@@ -16,15 +16,19 @@ export function processesNaming(word: string): number[] {
   return allProcesses().filter((pid) => read(`/proc/${pid}/cmdline`).split('\0').includes(word))
 }
 
-/** Processes of steps that run in the rooms of a data directory's runner, whoever their parents are by now. */
-export function processesOfRooms(dataDir: string): number[] {
-  const rooms = join(dataDir, 'runner/rooms/svc-room-')
+/** Processes of steps in the workspaces of a data directory's runner, whether or not their parents still run. */
+export function processesInWorkspaces(dataDir: string): number[] {
+  const workspaces = join(dataDir, 'runner/workspaces/svc-workspace-')
   // Seen from its own file system, the directory may begin at the root.
-  const mounted = join(basename(dirname(dataDir)), basename(dataDir), 'runner/rooms/svc-room-')
+  const mounted = join(
+    basename(dirname(dataDir)),
+    basename(dataDir),
+    'runner/workspaces/svc-workspace-',
+  )
   return allProcesses().filter(
     (pid) =>
-      folderOf(pid).startsWith(rooms) ||
-      read(`/proc/${pid}/cmdline`).includes(rooms) ||
+      folderOf(pid).startsWith(workspaces) ||
+      read(`/proc/${pid}/cmdline`).includes(workspaces) ||
       read(`/proc/${pid}/mountinfo`).includes(mounted),
   )
 }

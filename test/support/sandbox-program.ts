@@ -1,7 +1,7 @@
 import { openSandbox } from '../../src/sandbox/open-sandbox.ts'
 import { runScript } from './sandbox.ts'
 
-// A program that runs a script in a room and can be killed: node sandbox-program.ts FOLDER PATH SCRIPT
+// A program that runs a script in a workspace and can be killed: node sandbox-program.ts FOLDER PATH SCRIPT
 const [, , folder = '', path = '', script = ''] = process.argv
 const limits = {
   memoryMaxBytes: 1024 ** 3,
@@ -13,10 +13,10 @@ const sandbox = await openSandbox({
   ...{ folder, path, limits, network: 'none', mode: 'auto', ownUserAllowed: true },
   ...{ readOnlyPaths: [], hiddenPaths: [] },
 })
-const room = await sandbox.openRoom()
+const workspace = await sandbox.openWorkspace()
 process.stdout.write(
-  `${JSON.stringify({ isolation: sandbox.isolation.kind, outside: room.outside })}\n`,
+  `${JSON.stringify({ isolation: sandbox.isolation.kind, outside: workspace.outside })}\n`,
 )
-const { output } = await runScript(room, script)
-await room[Symbol.asyncDispose]()
+const { output } = await runScript(workspace, script)
+await workspace[Symbol.asyncDispose]()
 process.stdout.write(`${JSON.stringify({ output })}\n`)

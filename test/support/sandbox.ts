@@ -22,10 +22,10 @@ type Options = Partial<Omit<SandboxOptions, 'limits'>> & {
   limits?: Partial<SandboxOptions['limits']>
 }
 
-/** A sandbox in a folder of its own, with one room. */
+/** A sandbox in its own directory, with one workspace. */
 export async function openTestSandbox(options: Options = {}) {
   const folder = await temporaryFolder()
-  const path = options.folder ?? join(folder.path, 'rooms')
+  const path = options.folder ?? join(folder.path, 'workspaces')
   await mkdir(path, { recursive: true, mode: 0o700 })
   const sandbox = await openSandbox({
     path: systemPath,
@@ -37,36 +37,37 @@ export async function openTestSandbox(options: Options = {}) {
     folder: path,
     limits: { ...limits, ...options.limits },
   })
-  const room = await sandbox.openRoom()
+  const workspace = await sandbox.openWorkspace()
   return {
     sandbox,
-    room,
+    workspace,
     folder: path,
-    /** Runs a script of bash in the room. */
-    run: (script: string, more: Partial<WorkspaceCommand> = {}) => runScript(room, script, more),
-    /** Removes the room; what is left of its processes and files. */
+    /** Runs a bash script in the workspace. */
+    run: (script: string, more: Partial<WorkspaceCommand> = {}) =>
+      runScript(workspace, script, more),
+    /** Removes the workspace; returns what is left of its processes and files. */
     async close(): Promise<{ processes: number[]; files: string[] }> {
-      await room[Symbol.asyncDispose]()
-      return { processes: runningIn(room), files: await readdir(path) }
+      await workspace[Symbol.asyncDispose]()
+      return { processes: runningIn(workspace), files: await readdir(path) }
     },
     [Symbol.asyncDispose]: async () => {
-      await room[Symbol.asyncDispose]()
+      await workspace[Symbol.asyncDispose]()
       await folder[Symbol.asyncDispose]()
     },
   }
 }
 
-/** Runs a script of bash in a room: how it ended, and what it wrote. */
+/** Runs a bash script in a workspace: its result and output. */
 export async function runScript(
-  room: Workspace,
+  workspace: Workspace,
   script: string,
   more: Partial<WorkspaceCommand> = {},
 ): Promise<CommandEnd & { output: string }> {
   let output = ''
-  const end = await room.run({
+  const end = await workspace.run({
     command: ['bash', '-c', script],
-    env: { PATH: '/usr/bin:/bin', HOME: room.inside.home },
-    cwd: room.inside.workspace,
+    env: { PATH: '/usr/bin:/bin', HOME: workspace.inside.home },
+    cwd: workspace.inside.workspace,
     timeoutMs: 600_000,
     signal: new AbortController().signal,
     onOutput(bytes) {
@@ -77,17 +78,17 @@ export async function runScript(
   return { ...end, output }
 }
 
-/** The processes that belong to a room. */
+/** The processes of a workspace. */
 export function runningIn({ outside }: Pick<Workspace, 'outside'>): number[] {
   return processesOfWorkspace(join(outside.workspace, '..')).map(({ pid }) => pid)
 }
 
-/** Waits until something holds; the time-out of the test is the limit. */
+/** Waits until something holds; the timeout of the test is the limit. */
 export async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
   while (!(await holds())) await sleep(10)
 }
 
-/** A PATH that has all of the system's programs that rooms need, but not bubblewrap. */
+/** A PATH with all the system tools that the sandbox needs, but not bubblewrap. */
 export async function pathWithoutBubblewrap(folder: string): Promise<string> {
   // Steps of another user start with these.
   await chmod(folder, 0o755)

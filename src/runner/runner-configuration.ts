@@ -1,10 +1,10 @@
 import type { RunnerSandboxOptions } from './sandbox-options.ts'
 
-/** What the runner beside a server is told when it starts. */
-export type RunnerOrders = {
-  /** Where the server listens. */
+/** What the server passes to its built-in runner when it starts. */
+export type RunnerConfiguration = {
+  /** The address of the server. */
   server: string
-  /** The secret by which the server knows it. */
+  /** The secret that authenticates the runner. */
   token: string
   name: string
   labels: string[]

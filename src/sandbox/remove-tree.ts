@@ -3,28 +3,28 @@ import { dirname, join } from 'node:path'
 import { runTool } from './launch.ts'
 import type { SandboxTools } from './tools.ts'
 
-// To start a program holds a runner up for longer than to remove so much by itself.
-const fewEntries = 200
+// Removing this many entries in the process is faster than starting a program.
+const maxSmallTreeEntries = 200
 
 /**
- * Removes a folder with all that is in it, whatever its modes and however deep. Nothing may still write
- * there. rm(1) and chmod(1) follow no links on the way down, and know no longest path.
+ * Removes a directory tree of any depth and with any modes. Nothing may still write there. rm(1) and chmod(1) follow
+ * no links and have no limit on path lengths.
  */
 export async function removeTree(path: string, tools: SandboxTools): Promise<void> {
-  if (removeFew(path)) return
+  if (removeSmallTree(path)) return
   const remove = () => runTool([tools.rm, '-rf', '--one-file-system', '--', path])
   if ((await remove()).exitCode === 0) return
-  // Folders that their owner may not enter: only root needs no right to.
+  // A directory may lack its owner's permissions, which only root does not need.
   await runTool([tools.chmod, '-R', 'u+rwX', '--', path])
-  const { exitCode, complaint } = await remove()
+  const { exitCode, errorOutput } = await remove()
   if (exitCode === 0) return
-  const shown = complaint.replaceAll(`${dirname(path)}/`, '')
-  throw new Error(`A room could not be removed: ${shown}`)
+  const shown = errorOutput.replaceAll(`${dirname(path)}/`, '')
+  throw new Error(`A workspace could not be removed: ${shown}`)
 }
 
-/** Removes a folder that holds little and nothing odd; false for any other, of which something may remain. */
-function removeFew(path: string): boolean {
-  let left = fewEntries
+/** Removes a small tree without special cases; returns false for others, of which a part may remain. */
+function removeSmallTree(path: string): boolean {
+  let left = maxSmallTreeEntries
 
   function removeFolder(folder: string, device: number): boolean {
     if (lstatSync(folder).dev !== device) return false
@@ -42,7 +42,7 @@ function removeFew(path: string): boolean {
   try {
     return removeFolder(path, lstatSync(path).dev)
   } catch {
-    // Names that are not UTF-8 are not found by what Node makes of them, among other reasons.
+    // For instance, Node cannot find names that are not UTF-8.
     return false
   }
 }

@@ -7,7 +7,7 @@ import { test } from 'node:test'
 import { promisify } from 'node:util'
 import { temporaryFolder } from '../../test/support/git.ts'
 import { systemPath } from '../../test/support/sandbox.ts'
-import { removeTree } from './removal.ts'
+import { removeTree } from './remove-tree.ts'
 import { findTools } from './tools.ts'
 
 const tools = findTools(systemPath)
@@ -15,7 +15,7 @@ const tools = findTools(systemPath)
 test('a directory is removed with all its contents, few files or many', async () => {
   for (const count of [0, 3, 500]) {
     await using outer = await temporaryFolder()
-    const folder = join(outer.path, 'room')
+    const folder = join(outer.path, 'workspace')
     await mkdir(join(folder, 'deep', 'deeper'), { recursive: true })
     for (let file = 0; file < count; file++) await writeFile(join(folder, 'deep', `${file}`), '')
     await removeTree(folder, tools)
@@ -25,7 +25,7 @@ test('a directory is removed with all its contents, few files or many', async ()
 
 test('targets of links are kept', async () => {
   await using outer = await temporaryFolder()
-  const [folder, kept] = [join(outer.path, 'room'), join(outer.path, 'kept')]
+  const [folder, kept] = [join(outer.path, 'workspace'), join(outer.path, 'kept')]
   for (const path of [folder, kept]) await mkdir(path)
   await writeFile(join(kept, 'file'), 'precious')
   await symlink(kept, join(folder, 'to-a-folder'))
@@ -37,7 +37,7 @@ test('targets of links are kept', async () => {
 
 test('names that are not UTF-8 are removed, and directories deeper than PATH_MAX', async () => {
   await using outer = await temporaryFolder()
-  const folder = join(outer.path, 'room')
+  const folder = join(outer.path, 'workspace')
   await mkdir(folder)
   await writeFile(Buffer.concat([Buffer.from(`${folder}/`), Buffer.from([0xff, 0xfe])]), '')
   await removeTree(folder, tools)
@@ -51,5 +51,5 @@ test('names that are not UTF-8 are removed, and directories deeper than PATH_MAX
 
 test('removing a missing directory is not an error', async () => {
   await using outer = await temporaryFolder()
-  await removeTree(join(outer.path, 'room'), tools)
+  await removeTree(join(outer.path, 'workspace'), tools)
 })
