@@ -49,7 +49,7 @@ onEachDatabase((fresh) => {
     assert.equal(await keys.refresh(principal), undefined)
   })
 
-  test('a key is never an admin, whoever added it', async () => {
+  test('a key is never an admin, even if added by one', async () => {
     await using database = await fresh()
     const { keys } = await open(database)
     const { id } = await keys.add(admin, { publicKey: newKeyLine('of laptop') })

@@ -27,7 +27,7 @@ onEachDatabase((fresh) => {
     const tail = openTail(db)
     assert.deepEqual((await tail.after(0))?.entries, [])
     await publishMany(db, 5)
-    // Whoever has read further than what is known here is told what comes after that.
+    // A reader beyond the cached events gets those that follow.
     const asked = [5, 0, 3].map((seq) => tail.after(seq))
     const found = (await Promise.all(asked)).map((part) => part?.entries.map(({ seq }) => seq))
     assert.deepEqual(found, [[], [1, 2, 3, 4, 5], [4, 5]])

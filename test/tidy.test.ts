@@ -28,13 +28,13 @@ const rows = [
   ['repositories'], // what all features are about
   ['tokens', 'ssh-keys'], // who is calling
   ['events'], // what happens
-  ['github-payloads'], // what webhooks and runs get of an event, in GitHub's shapes
-  ['http', 'database', 'git', 'ssh', 'rpc', 'vault', 'runner'], // kits: technology, no resources; and a program that knows only the runner API
-  ['runner-api'], // how runners and the server talk of runs
-  ['workflow-engine'], // how a run is executed, and what is told of it
+  ['github-payloads'], // event payloads in GitHub's format
+  ['http', 'database', 'git', 'ssh', 'rpc', 'vault', 'runner'], // kits: technology, no resources; runner knows only the runner API
+  ['runner-api'], // the protocol between runners and the server
+  ['workflow-engine'], // execution of a run, and its report
   ['workflow-parser', 'sandbox', 'secret-masking'],
-  ['config', 'access'], // vocabulary: how it is set up, who may do what
-  ['outbound'], // where may be connected to; a setting is said in its words
+  ['config', 'access'], // vocabulary: settings, permissions, principals
+  ['outbound'], // allowed destinations, which a setting lists
   ['concurrency'],
   ['base'],
 ]
@@ -294,6 +294,13 @@ test('banned words appear in no page and no source', () => {
   )
   for (const path of [...pages, ...revised]) {
     assert.ok(!banned.test(read(path)), `${path}: ${banned.exec(read(path))?.[0]}`)
+  }
+})
+
+test('banned words appear in no title of a test', () => {
+  for (const path of sources.filter((source) => source.endsWith('.test.ts'))) {
+    for (const [, , title = ''] of read(path).matchAll(/\b(?:test|describe)\(\s*(['"`])(.*?)\1/gs))
+      assert.ok(!banned.test(title), `${path}: ${title}`)
   }
 })
 

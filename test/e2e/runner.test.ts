@@ -110,7 +110,7 @@ test('an invalid pack is reported', async () => {
   assert.match(faults, /could not be checked out: .*pack/)
 })
 
-test("files are checked out as committed, whatever the machine's git configuration", async () => {
+test("files are checked out as committed, regardless of the machine's git configuration", async () => {
   await using site = await startRunnerSite()
   const { path } = site.project
   await writeFile(join(path, 'run.sh'), '#!/bin/sh\necho it runs\n')

@@ -23,7 +23,7 @@ for (const [kind, skip] of [
   ['in bubblewrap', without('bubblewrap')],
   ['without bubblewrap', false],
 ] as const) {
-  test(`a step ${kind} starts with only three pipes, whatever its runner inherited`, {
+  test(`a step ${kind} starts with only three pipes, regardless of the descriptors of its runner`, {
     ...options,
     skip,
   }, async () => {
@@ -39,7 +39,7 @@ for (const [kind, skip] of [
   })
 }
 
-test('a step has empty input, whatever an earlier one wrote to it', withBubblewrap, async () => {
+test('a step has empty input, even if an earlier one wrote to it', withBubblewrap, async () => {
   await using sandbox = await openTestSandbox()
   await sandbox.run('echo left >/proc/self/fd/0')
   assert.equal((await sandbox.run('cat; echo read')).output, 'read\n')

@@ -63,7 +63,7 @@ for (const kind of ['in bubblewrap', 'without bubblewrap'] as const) {
       })
     }
 
-    test('a step with a process killed for its memory fails, whatever it does then', {
+    test('a step with a process killed for its memory fails, even if it exits with 0', {
       timeout,
     }, async () => {
       await using place = await createPlace(kind)

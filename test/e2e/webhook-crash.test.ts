@@ -48,7 +48,7 @@ describe('a server that is killed', { concurrency: 2 }, () => {
   }
 })
 
-test(`acknowledged pushes are delivered, whatever is killed (SVC_CRASH_SEED=${seed})`, async (t) => {
+test(`acknowledged pushes are delivered despite kills of any process (SVC_CRASH_SEED=${seed})`, async (t) => {
   const random = createRandom(seed)
   await using commits = await createCommitPool(rounds * pushesPerRound)
   await using good = await startReceiver()

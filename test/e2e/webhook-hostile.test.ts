@@ -42,7 +42,7 @@ const messages: Record<keyof typeof behaviours, string> = {
   breaksOff: '',
 }
 
-test('whatever receivers do, each delivery ends with its reason, and memory stays flat', async () => {
+test('for any behaviour of receivers, each delivery ends with its reason, and memory stays flat', async () => {
   await using stack = new AsyncDisposableStack()
   const good = stack.use(await startReceiver())
   const inside = stack.use(await startReceiver())

@@ -189,7 +189,7 @@ test('a run outlives the token that started it', options, async () => {
   assert.deepEqual([run.conclusion, run.actor], ['success', 'brief'])
 })
 
-test(`runs complete whatever is killed at any time (SVC_CRASH_SEED=${seed})`, {
+test(`runs complete despite kills of any process at any time (SVC_CRASH_SEED=${seed})`, {
   ...options,
   timeout: 60_000 + rounds * 20_000,
 }, async (t) => {

@@ -51,7 +51,7 @@ test('an endless line is kept in part, in bounded memory', options, async () => 
   await assertRecovered(site)
 })
 
-test('a step is limited by the setting, whatever its own timeout', options, async () => {
+test('a step is limited by the setting, regardless of its own timeout', options, async () => {
   await using site = await startHostileSite({ SVC_STEP_SECONDS: '1' })
   const { run, step } = await site.attack(
     'site',

@@ -26,7 +26,7 @@ export async function startComposingSite() {
   const { composer, countGits } = composerOf(service)
   const resources = started.move()
 
-  /** Composes what is told of an event; there is something to tell. */
+  /** Composes the payload of an event; fails if there is none. */
   async function compose(seq: number, event = 'push') {
     const own = { id: 'd1', webhookId: 'w1', previousSeq: seq - 1 }
     const text = await composer.compose({ ...own, repositoryId, event, seq })
@@ -79,7 +79,7 @@ export async function startComposingSite() {
       return lastSeq()
     },
 
-    /** Pushes, and composes what is told of each ref that changed. */
+    /** Pushes, and composes the payload of each changed ref. */
     async push(refspecs: string[], options: string[] = []) {
       const after = await lastSeq()
       await project.git('push', '--quiet', ...options, 'origin', ...refspecs)

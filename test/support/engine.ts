@@ -24,7 +24,7 @@ type Options = {
   maxJobs?: number
   signal?: AbortSignal
   kill?: AbortSignal
-  /** Called with each entry, before it counts as told. */
+  /** Called with each entry, before it is collected. */
   onEntry?: (entry: RunEntry) => void | Promise<void>
 }
 
@@ -51,7 +51,7 @@ export async function startEngine() {
   })
   return {
     folder: folder.path,
-    /** Executes workflows; all that was told. */
+    /** Executes workflows; returns the report. */
     async run({ workflows, actions = {}, files = {}, project, ...options }: Options) {
       const entries: RunEntry[] = []
       const byName = typeof workflows === 'string' ? { 'ci.yml': workflows } : workflows
@@ -128,7 +128,7 @@ function toPlan(
   }
 }
 
-/** What was told, by jobs and steps. */
+/** The report, by jobs and steps. */
 function toTold(entries: RunEntry[]) {
   const render = createLogRenderer()
   const ofKind = <K extends RunEntry['kind']>(kind: K) =>

@@ -60,7 +60,7 @@ git "$@" | {
     push: (...args: string[]) =>
       project.git('push', '--quiet', service.admin.remote('site'), ...args),
 
-    /** Waits until the repository has been left alone for long enough that its state can be told from others. */
+    /** Waits until the version of the repository is settled. */
     async settle(): Promise<void> {
       const stamps = createRepositoryVersions()
       const everything = { objects: true, tags: true }

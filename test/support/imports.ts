@@ -24,7 +24,7 @@ export async function requestImport(
   return toAnswer(response)
 }
 
-/** Starts an import that is not waited for; what is told of its repository. */
+/** Starts an asynchronous import; returns its repository. */
 export async function importAsync(client: Caller & { url: string }, wanted: Wanted) {
   const answer = await requestImport(client.url, client, wanted, { prefer: 'respond-async' })
   assert.equal(answer.status, 202, answer.text)

@@ -12,7 +12,7 @@ type Entry = RefChange & {
   ended: number
 }
 
-/** What clients asked refs to become and were told about it, and so what may and must be there. */
+/** The requested and acknowledged values of refs, and so the possible and required ones. */
 export function createLedger() {
   const settled = new Map<string, string>()
   const forgotten = new Set<string>()

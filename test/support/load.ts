@@ -38,7 +38,7 @@ const importers = [7, 8]
 const ownRefs = ['heads/one', 'heads/deep/er/two', 'tags/three', 'notes/four'] as const
 const maxRepositories = 3
 
-/** Clients that push, create, import, rename and delete all at once, and remember what they were told. */
+/** Clients that push, create, import, rename and delete concurrently, and record the responses. */
 export function createLoad({ random, ledger, commits, sshCommand, source }: Dependencies) {
   const known = new Map<string, KnownRepository>()
   const wanted = new Map<string, number | undefined>()

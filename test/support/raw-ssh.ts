@@ -10,7 +10,7 @@ export type RawSsh = Awaited<ReturnType<typeof connectRawSsh>>
 const payloadStart = 5
 const patienceMs = 180_000
 
-/** An SSH client that exchanges keys as it should and then sends whatever it is told to. */
+/** An SSH client that exchanges keys correctly and then sends the given messages. */
 export async function connectRawSsh(port: number, from = '127.0.0.1') {
   const socket = connect({ port, host: '127.0.0.1', localAddress: from })
   await once(socket, 'connect')

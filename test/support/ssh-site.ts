@@ -87,7 +87,7 @@ export function execRequest(channel: number, command: string): Buffer {
   return message(messages.channelRequest, channel, 'exec', true, command)
 }
 
-/** A project with files that compress to no less than their size, which git is told not to try. */
+/** A project with incompressible files, which git is configured not to compress. */
 export async function createLargeProject(bytes: number) {
   const project = await createProject()
   for (const [name, value] of [

@@ -26,7 +26,7 @@ export async function startWebhookSite(env: Record<string, string> = {}) {
       return service
     },
 
-    /** Has a receiver be told of what happens in `site`; the webhook's id. */
+    /** Subscribes a receiver to `site`; returns the id of the webhook. */
     async subscribe(url: string, more: object = {}): Promise<string> {
       const body = { url, events: ['push'], ...more }
       const answer = await service.admin.post('/repos/site/webhooks', body)

@@ -7,7 +7,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { firstPacket, packet } from './pkt-line.ts'
 
-test('an encoded packet is parsed back, whatever bytes follow', () => {
+test('an encoded packet is parsed back, with any bytes after it', () => {
   fc.assert(
     fc.property(
       fc.uint8Array({ maxLength: 300 }),
