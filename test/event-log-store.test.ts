@@ -3,12 +3,15 @@ import { test } from 'node:test'
 import { dayMs } from '../src/base/clock.ts'
 import { newId } from '../src/base/ids.ts'
 import type { Db } from '../src/database/schema.ts'
-import { findRepositoryAudience, listEvents } from '../src/event-log/event-log-store.ts'
+import { listEvents } from '../src/event-log/event-log-store.ts'
 import { pruneEvents } from '../src/event-log/event-retention.ts'
 import { kindsWithoutRepository } from '../src/event-log/event-visibility.ts'
 import { findNth, readExtent } from '../src/events/event-store.ts'
 import { type Event, eventKinds } from '../src/events/events.ts'
-import { insertCollaborator } from '../src/repositories/collaborator-store.ts'
+import {
+  findRepositoryAudience,
+  insertCollaborator,
+} from '../src/repositories/collaborator-store.ts'
 import { insertRepository } from '../src/repositories/repository-store.ts'
 import { oldestUncomposed } from '../src/webhooks/delivery-store.ts'
 import { onEachDatabase } from './support/databases.ts'

@@ -30,20 +30,3 @@ export async function listChangingRefs(db: Db): Promise<TouchedRef[]> {
     return refs.map((ref) => ({ repositoryId, ref }))
   })
 }
-
-/** Lists the repositories that are ready. Those still being imported have no directory. */
-export function listRepositoryNames(db: Db): Promise<{ id: string; name: string }[]> {
-  return db
-    .selectFrom('repositories')
-    .select(['id', 'name'])
-    .where('state', '=', 'ready')
-    .orderBy('id')
-    .execute()
-}
-
-/** Lists all repository ids in the tables of repositories and imports. */
-export async function listRepositoryIds(db: Db): Promise<string[]> {
-  const rows = await db.selectFrom('repositories').select('id').execute()
-  const imports = await db.selectFrom('imports').select('repositoryId as id').execute()
-  return [...rows, ...imports].map(({ id }) => id)
-}

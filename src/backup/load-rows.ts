@@ -5,9 +5,10 @@ import { type Engine, migrateIn } from '../database/migrate.ts'
 import { migrations } from '../database/migrations/migrations.ts'
 import { deleteRows, insertRows, listTables, type Row } from '../database/rows.ts'
 import type { Db } from '../database/schema.ts'
+import { listImportIds } from '../repositories/import-store.ts'
 import { readInstance } from '../repositories/instance-store.ts'
+import { listReadyRepositories, listRepositoryStates } from '../repositories/repository-store.ts'
 import type { BackupSource } from './backup-source.ts'
-import { listRepositoryIds, listRepositoryNames } from './journal-store.ts'
 import { type BackedUpTable, BackupError, type Manifest } from './manifest.ts'
 import { readRowLines } from './row-lines.ts'
 
@@ -67,11 +68,12 @@ async function assertSameAsManifest(tx: Db, manifest: Manifest): Promise<void> {
     throw new BackupError('The rows and the manifest are of different services.')
   }
   // Ids become paths; also those of imports, whose files a start removes.
-  for (const id of await listRepositoryIds(tx)) {
+  const ids = (await listRepositoryStates(tx)).map(({ id }) => id)
+  for (const id of [...ids, ...(await listImportIds(tx))]) {
     if (!isId(id))
       throw new BackupError(`The rows have a repository with the id "${printable(id)}".`)
   }
-  const rows = (await listRepositoryNames(tx)).map(({ id, name }) => `${id} ${name}`)
+  const rows = (await listReadyRepositories(tx)).map(({ id, name }) => `${id} ${name}`)
   const named = new Set(manifest.repositories.map(({ id, name }) => `${id} ${name}`))
   if (rows.length === named.size && rows.every((row) => named.has(row))) return
   throw new BackupError('The rows and the manifest name different repositories.')

@@ -22,9 +22,9 @@ export const tables: readonly Table[] = [
     name: 'repositories',
     key: ['id'],
     owner: 'repositories',
-    readers: ['backup', 'doctor', 'event-log', 'maintenance', 'metrics', 'secrets', 'webhooks'],
+    readers: ['doctor', 'event-log', 'secrets', 'webhooks'],
   },
-  { name: 'imports', key: ['repository_id'], owner: 'repositories', readers: ['backup'] },
+  { name: 'imports', key: ['repository_id'], owner: 'repositories' },
   { name: 'maintenance', key: ['repository_id'], owner: 'maintenance', readers: ['repositories'] },
   { name: 'protections', key: ['repository_id', 'branch'], owner: 'repositories' },
   {

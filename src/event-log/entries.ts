@@ -1,6 +1,6 @@
 import type { Standing } from '../access/may.ts'
 import type { listEventsAfter } from '../events/event-store.ts'
-import type { RepositoryAudience } from './event-log-store.ts'
+import type { RepositoryAudience } from '../repositories/collaborator-store.ts'
 import type { VisibleEventKind } from './event-visibility.ts'
 
 type Row = Awaited<ReturnType<typeof listEventsAfter>>[number]

@@ -47,27 +47,3 @@ export async function listEvents(db: Db, eventQuery: EventQuery) {
   }
   return query.execute()
 }
-
-/** The name of a repository, and the users who can see it. */
-export type RepositoryAudience = {
-  name: string
-  ownerUsername: string
-  collaborators: ReadonlySet<string>
-}
-
-/** The audience of a repository; undefined when it was deleted. */
-export async function findRepositoryAudience(
-  db: Db,
-  repositoryId: string,
-): Promise<RepositoryAudience | undefined> {
-  const rows = await db
-    .selectFrom('repositories')
-    .leftJoin('collaborators', 'collaborators.repositoryId', 'repositories.id')
-    .select(['name', 'ownerUsername', 'username'])
-    .where('id', '=', repositoryId)
-    .execute()
-  const [first] = rows
-  if (!first) return undefined
-  const collaborators = new Set(rows.flatMap(({ username }) => username ?? []))
-  return { name: first.name, ownerUsername: first.ownerUsername, collaborators }
-}

@@ -8,9 +8,13 @@ import type { Database } from '../database/database.ts'
 import type { EventNotifier } from '../events/event-notifier.ts'
 import { findNth, readExtent } from '../events/event-store.ts'
 import { eventKinds } from '../events/events.ts'
+import {
+  findRepositoryAudience,
+  type RepositoryAudience,
+} from '../repositories/collaborator-store.ts'
 import type { Repositories } from '../repositories/repositories.ts'
 import { type LoggedEvent, standingIn, toEntry, toLoggedEvent } from './entries.ts'
-import { findRepositoryAudience, listEvents, type RepositoryAudience } from './event-log-store.ts'
+import { listEvents } from './event-log-store.ts'
 import {
   kindsWithoutRepository,
   maySeeEvent,

@@ -4,8 +4,11 @@ import { createSingleFlight } from '../concurrency/single-flight.ts'
 import type { Database } from '../database/database.ts'
 import type { EventNotifier } from '../events/event-notifier.ts'
 import { listEventsAfter } from '../events/event-store.ts'
+import {
+  findRepositoryAudience,
+  type RepositoryAudience,
+} from '../repositories/collaborator-store.ts'
 import { type EventEntry, toEntry } from './entries.ts'
-import { findRepositoryAudience, type RepositoryAudience } from './event-log-store.ts'
 import type { VisibleEventKind } from './event-visibility.ts'
 
 type Dependencies = {

@@ -3,7 +3,8 @@ import type { Database } from '../database/database.ts'
 import { hasUnread, lockCursor, updateCursor } from '../events/cursors.ts'
 import { listEventsAfter } from '../events/event-store.ts'
 import { countNewObjects } from '../git/maintenance/maintain.ts'
-import { addPushes, presentAmong, requestAtLeastQuick } from './maintenance-store.ts'
+import { presentAmong } from '../repositories/repository-store.ts'
+import { addPushes, requestAtLeastQuick } from './maintenance-store.ts'
 import { weighPushes } from './push-weights.ts'
 
 type Options = {

@@ -18,13 +18,6 @@ export type Maintained = Selectable<MaintenanceRow>
 
 type Where = ExpressionBuilder<Schema, 'maintenance'>
 
-/** Filters ids to those of existing repositories. */
-export async function presentAmong(db: Db, ids: string[]): Promise<Set<string>> {
-  if (ids.length === 0) return new Set()
-  const rows = await db.selectFrom('repositories').select('id').where('id', 'in', ids).execute()
-  return new Set(rows.map(({ id }) => id))
-}
-
 /** Adds to the pushes of a repository since its last maintenance. */
 export async function addPushes(
   db: Db,
@@ -243,16 +236,6 @@ export async function recordFailure(
     .returning('repositoryId')
     .executeTakeFirst()
   return recorded !== undefined
-}
-
-/** The current name of a repository; undefined when it was deleted. */
-export async function nameOf(db: Db, repositoryId: string): Promise<string | undefined> {
-  const row = await db
-    .selectFrom('repositories')
-    .select('name')
-    .where('id', '=', repositoryId)
-    .executeTakeFirst()
-  return row?.name
 }
 
 function isDue(is: Where, { now, pushes, waitMs, pruneIntervalMs }: DueRules) {

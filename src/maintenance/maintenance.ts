@@ -16,6 +16,7 @@ import {
 import type { Git } from '../git/process/git-process.ts'
 import type { Directories } from '../repositories/directories.ts'
 import type { Hold, RepositoryHolds } from '../repositories/repository-holds.ts'
+import { nameOf } from '../repositories/repository-store.ts'
 import { countPushes } from './count-pushes.ts'
 import { affordableExtent, pruneIntervalMs, retryDelayMs, wantedExtent } from './extent.ts'
 import {
@@ -25,7 +26,6 @@ import {
   extendClaim,
   hasRequests,
   type Maintained,
-  nameOf,
   recordFailure,
   recordSuccess,
   releaseLease,

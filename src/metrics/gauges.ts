@@ -1,13 +1,9 @@
 import type { Clock } from '../base/clock.ts'
 import type { FreeSpace } from '../config/free-space.ts'
 import type { Database } from '../database/database.ts'
+import { countRepositories } from '../repositories/repository-store.ts'
 import type { Metrics } from './metrics.ts'
-import {
-  countPendingDeliveries,
-  countRepositories,
-  countUnfinishedPushes,
-  findOldestDue,
-} from './metrics-store.ts'
+import { countPendingDeliveries, countUnfinishedPushes, findOldestDue } from './metrics-store.ts'
 
 type CacheUsage = { entries: number; bytes: number }
 

@@ -1,13 +1,5 @@
 import type { Db } from '../database/schema.ts'
 
-export async function countRepositories(db: Db): Promise<number> {
-  const { count } = await db
-    .selectFrom('repositories')
-    .select((is) => is.fn.countAll<number>().as('count'))
-    .executeTakeFirstOrThrow()
-  return count
-}
-
 /** The number of authorized pushes that are not finalized. */
 export async function countUnfinishedPushes(db: Db): Promise<number> {
   const { count } = await db

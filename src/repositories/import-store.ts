@@ -13,6 +13,12 @@ export function findImport(db: Db, repositoryId: string): Promise<ImportRow | un
     .executeTakeFirst()
 }
 
+/** The repository ids of all imports, running and failed. */
+export async function listImportIds(db: Db): Promise<string[]> {
+  const rows = await db.selectFrom('imports').select('repositoryId').execute()
+  return rows.map(({ repositoryId }) => repositoryId)
+}
+
 /** The last failed import of an exact name. */
 export function findFailedImport(db: Db, name: string): Promise<ImportRow | undefined> {
   return db

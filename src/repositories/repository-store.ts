@@ -91,6 +91,31 @@ export function listRepositoryStates(db: Db): Promise<Pick<RepositoryRow, 'id' |
   return db.selectFrom('repositories').select(['id', 'state']).orderBy('id', 'desc').execute()
 }
 
+/** The repositories that are ready; those still being imported have no directory. */
+export function listReadyRepositories(db: Db): Promise<{ id: string; name: string }[]> {
+  return db
+    .selectFrom('repositories')
+    .select(['id', 'name'])
+    .where('state', '=', 'ready')
+    .orderBy('id')
+    .execute()
+}
+
+/** Filters ids to those of existing repositories. */
+export async function presentAmong(db: Db, ids: string[]): Promise<Set<string>> {
+  if (ids.length === 0) return new Set()
+  const rows = await db.selectFrom('repositories').select('id').where('id', 'in', ids).execute()
+  return new Set(rows.map(({ id }) => id))
+}
+
+export async function countRepositories(db: Db): Promise<number> {
+  const { count } = await db
+    .selectFrom('repositories')
+    .select((is) => is.fn.countAll<number>().as('count'))
+    .executeTakeFirstOrThrow()
+  return count
+}
+
 /** Renames a repository; false when it was deleted. Throws the database's error when the name is taken. */
 export async function updateName(db: Db, id: string, name: string): Promise<boolean> {
   const row = await db
@@ -122,6 +147,16 @@ export async function stateOf(db: Db, id: string): Promise<RepositoryState | und
     .where('id', '=', id)
     .executeTakeFirst()
   return row?.state
+}
+
+/** The name of a repository; undefined when it was deleted. */
+export async function nameOf(db: Db, repositoryId: string): Promise<string | undefined> {
+  const row = await db
+    .selectFrom('repositories')
+    .select('name')
+    .where('id', '=', repositoryId)
+    .executeTakeFirst()
+  return row?.name
 }
 
 export async function deleteRepository(db: Db, id: string): Promise<boolean> {
