@@ -8,13 +8,13 @@ import {
   measureSmallPush,
   publish,
 } from './git-commands.ts'
-import { compare, compareOnWire, interleave, median, mediansOf } from './measure.ts'
+import { compareOnWire, interleave, median, mediansOf } from './measure.ts'
 import { measureIdle } from './memory.ts'
 import { print } from './print.ts'
 import { mapServers, type PerServer, type Row, type RowName, timeRow } from './rows.ts'
 import { createSshClient } from './ssh.ts'
 import { timeToResponse } from './start.ts'
-import { type Svc, startSvc } from './svc.ts'
+import { type Svc, type SvcOptions, startSvc } from './svc.ts'
 import { cloneRequest, listingRequests, pushAdvertisement, type Request } from './wire-client.ts'
 import type { Workspace } from './workspace.ts'
 
@@ -64,18 +64,23 @@ export async function measureAgainst(
 
 async function measureStarts(
   workspace: Workspace,
-  options: PerServer<Parameters<typeof startSvc>[0]>,
+  options: PerServer<SvcOptions>,
   { starts: rounds, seconds }: AgainstEffort,
 ): Promise<Row[]> {
   const effort = { rounds, seconds }
-  const start = (options: Parameters<typeof startSvc>[0]) => () => timeToResponse(options)
-  const times = await compare('start', mapServers(options, start), effort)
+  print('Measuring: start')
+  const start = (one: SvcOptions) => () => timeToResponse(one)
+  const times = await interleave(mapServers(options, start), effort)
+  const medians = (measure: 'elapsedMs' | 'cpuMs') => ({
+    values: mapServers(times.samples, (all) => median(all.map((one) => one[measure]))),
+    rounds: times.rounds,
+  })
   print('Measuring: memory when idle')
-  const idle = (options: Parameters<typeof startSvc>[0]) => async () =>
-    (await measureIdle(workspace, options)).pssAlone
+  const idle = (one: SvcOptions) => async () => (await measureIdle(workspace, one)).pssAlone
   const memory = await interleave(mapServers(options, idle), effort)
   return [
-    timeRow('against: start', times),
+    timeRow('against: start', medians('elapsedMs')),
+    timeRow('  CPU time', medians('cpuMs')),
     {
       name: 'against: memory when idle',
       unit: 'bytes',

@@ -4,7 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { makeBulk, mixedSizes } from './fixtures.ts'
 import { print } from './print.ts'
 import { bytesRow, type Row } from './rows.ts'
-import { startSvc } from './svc.ts'
+import { type SvcOptions, startSvc } from './svc.ts'
 import type { Workspace } from './workspace.ts'
 
 /** Memory in bytes, as proc(5) has it in `smaps_rollup`. */
@@ -50,10 +50,7 @@ export async function measureMemory(
 }
 
 /** The memory of svc after its start, without requests. */
-export async function measureIdle(
-  { signal }: Workspace,
-  options: Parameters<typeof startSvc>[0],
-): Promise<Footprint> {
+export async function measureIdle({ signal }: Workspace, options: SvcOptions): Promise<Footprint> {
   await using svc = await startSvc(options)
   await pause(idleAfterMs, undefined, { signal })
   const footprint = footprintOf(svc.pid)

@@ -2,7 +2,7 @@ import { get } from 'node:http'
 import { join } from 'node:path'
 import { compare } from './measure.ts'
 import { type Row, timeRow } from './rows.ts'
-import { startSvc } from './svc.ts'
+import { type SvcOptions, startSvc } from './svc.ts'
 import type { Workspace } from './workspace.ts'
 
 const maxSeconds = 30
@@ -15,7 +15,7 @@ export async function measureStart(
   const effort = { rounds: starts, seconds: maxSeconds }
   const startOn = async (dataDir: string) => {
     signal.throwIfAborted()
-    return timeToResponse({ dataDir })
+    return (await timeToResponse({ dataDir })).elapsedMs
   }
   return [
     timeRow(
@@ -37,14 +37,14 @@ export async function measureStart(
   ]
 }
 
-/** Starts and stops svc, and returns the time to its first response, in ms. */
-export async function timeToResponse(options: Parameters<typeof startSvc>[0]): Promise<number> {
+/** Starts and stops svc, and returns the time to its first response and its CPU time until then, in ms. */
+export async function timeToResponse(options: SvcOptions) {
   const startedAt = performance.now()
   await using svc = await startSvc(options)
   await assertHealthy(svc.url)
-  const elapsedMs = performance.now() - startedAt
+  const timing = { elapsedMs: performance.now() - startedAt, cpuMs: svc.cpuMs() }
   await svc.stop()
-  return elapsedMs
+  return timing
 }
 
 function assertHealthy(url: string): Promise<void> {

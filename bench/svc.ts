@@ -8,7 +8,7 @@ import type { Host } from './peers.ts'
 import { run } from './processes.ts'
 import type { Target } from './wire-client.ts'
 
-type Options = {
+export type SvcOptions = {
   dataDir: string
   env?: Record<string, string>
   /** The launcher to start, by default the one of this checkout. */
@@ -23,7 +23,7 @@ type Run = { steps: { startedAt: number | null }[] }
 export type Svc = Awaited<ReturnType<typeof startSvc>>
 
 /** Starts svc on a data directory that outlives it. */
-export async function startSvc({ dataDir, env, program = launcher }: Options) {
+export async function startSvc({ dataDir, env, program = launcher }: SvcOptions) {
   await using starting = new AsyncDisposableStack()
   const { prefix, cpuMs } = starting.use(confineServer())
   const service = await startService({ dataDir, env: { ...settings, ...env }, prefix, program })
