@@ -18,7 +18,7 @@ export type Limit = {
   is: 'at most' | 'at least'
   value: number
   of: Other | 'svc'
-  /** A value of svc that is low enough whatever the ratio, in the unit of the row. */
+  /** A value of svc that is low enough with any ratio, in the unit of the row. */
   enough?: number
 }
 

@@ -47,16 +47,16 @@ test('an invalid key is rejected by the name of its variable, and never printed'
   const long = Array(17).fill(hex).join()
   const bad = [hex.slice(1), `${hex}0`, base64.slice(2), `${hex},x`, ',', `${hex}-${hex}`, long]
   for (const text of bad) {
-    const isTold = (variable: string) => (error: unknown) => {
+    const mentions = (variable: string) => (error: unknown) => {
       assert.ok(error instanceof SettingsError)
       assert.match(error.message, new RegExp(`^${variable}: .* 32 bytes in base64 or hex.*\\.$`))
       assert.ok(!error.message.includes(text.slice(0, 20)) || text.length < 20)
       return true
     }
-    await assert.rejects(keysOf({ SVC_ENCRYPTION_KEY: text }), isTold('SVC_ENCRYPTION_KEY'))
+    await assert.rejects(keysOf({ SVC_ENCRYPTION_KEY: text }), mentions('SVC_ENCRYPTION_KEY'))
     await writeFile(file, text)
     const named = keysOf({ SVC_ENCRYPTION_KEY_FILE: file })
-    await assert.rejects(named, isTold('SVC_ENCRYPTION_KEY_FILE'))
+    await assert.rejects(named, mentions('SVC_ENCRYPTION_KEY_FILE'))
   }
 })
 

@@ -61,7 +61,7 @@ test('an invalid entry is rejected', () => {
 
 test('the schemas and the type of an entry say the same', () => {
   // Each line compiles only as long as what it is given fits: that is the test.
-  const asTold: CheckedEntry[] = entries
-  const asChecked: RunEntry[] = asTold
-  assert.equal(asChecked.length, entries.length)
+  const checked: CheckedEntry[] = entries
+  const unchecked: RunEntry[] = checked
+  assert.equal(unchecked.length, entries.length)
 })

@@ -39,7 +39,7 @@ test('every changed, truncated or missing file of a backup is reported by name',
     flipped[whole.length >> 1] = (whole[whole.length >> 1] ?? 0) ^ 1
     for (const damaged of [whole.subarray(0, -1), flipped]) {
       await writeFile(file, damaged)
-      await assertTold(copy.path, path)
+      await assertReported(copy.path, path)
     }
     await assertNothingRestored(copy.path)
     await rm(file)
@@ -48,7 +48,7 @@ test('every changed, truncated or missing file of a backup is reported by name',
         await runInProcess(['backup', 'verify', copy.path]),
         /there is no manifest.json in it/,
       )
-    } else await assertTold(copy.path, path)
+    } else await assertReported(copy.path, path)
     await assertNothingRestored(copy.path)
     await writeFile(file, whole)
   }
@@ -63,7 +63,7 @@ test('a change of any byte of a manifest is detected', async () => {
     const changed = Buffer.from(whole)
     changed[place] = (whole[place] ?? 0) ^ 1
     await writeFile(file, changed)
-    await assertTold(copy.path, 'manifest.json')
+    await assertReported(copy.path, 'manifest.json')
   }
 })
 
@@ -394,7 +394,7 @@ async function verify(folder: string) {
   return { code, faults, unknown }
 }
 
-async function assertTold(folder: string, path: string): Promise<void> {
+async function assertReported(folder: string, path: string): Promise<void> {
   const { code, faults } = await verify(folder)
   assert.equal(code, 1)
   const about = faults.filter(({ file }) => file === path)

@@ -29,8 +29,8 @@ const expected: Record<Kind, string> = {
   'webhook.updated': 'webhook:read owner',
   'webhook.disabled': 'webhook:read owner',
   'webhook.deleted': 'webhook:read owner',
-  'token.created': 'nobody',
-  'token.deleted': 'nobody',
+  'token.created': 'admin',
+  'token.deleted': 'admin',
   'ssh_key.added': 'ada',
   'ssh_key.deleted': 'ada',
 }
@@ -116,7 +116,7 @@ test('an owner, a collaborator and another user see what their permissions allow
     service.client({ username: 'mallory', ...all }),
   ])
   assert.deepEqual(await seenBy([owner, collaborator, stranger], id), [
-    kindsFor((needs) => needs !== 'nobody'),
+    kindsFor((needs) => needs !== 'admin'),
     kindsFor((needs) => needs.endsWith(':read')),
     [],
   ])

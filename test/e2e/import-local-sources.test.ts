@@ -483,19 +483,19 @@ describe('hostile folders as sources of imports', () => {
   test('an unreadable file is rejected by name', { skip: withoutDevices }, async () => {
     // Root can read everything, so the service runs as another user.
     await using folder = await temporaryFolder()
-    const program = join(folder.path, 'as-nobody')
+    const program = join(folder.path, 'as-other-user')
     const dataDir = join(folder.path, 'data')
     await mkdir(dataDir)
     await execute('chown', ['-R', '65534:65534', folder.path])
     const words = 'setpriv --reuid=65534 --regid=65534 --clear-groups'
     await writeFile(program, `#!/bin/sh\nexec ${words} '${launcher}' "$@"\n`, { mode: 0o755 })
-    await using nobody = await startImportSite({ dataDir, program })
-    await chmod(nobody.folder, 0o755)
-    const path = await createSource(nobody.path())
-    await nobody.imported(path)
+    await using site = await startImportSite({ dataDir, program })
+    await chmod(site.folder, 0o755)
+    const path = await createSource(site.path())
+    await site.imported(path)
     const refused = async (part: string, detail: RegExp) => {
       await chmod(join(path, part), 0)
-      await nobody.refused(path, { detail })
+      await site.refused(path, { detail })
       await chmod(join(path, part), 0o755)
     }
     for (const part of ['HEAD', 'config', 'refs/heads', 'objects', await someObject(path)]) {

@@ -70,7 +70,7 @@ for (const [way, { source, skip = false }] of Object.entries(sources)) {
     await assertSameContent(path, odd.path)
     await untilTidy(service.dataDir)
     await assertUsable('copy')
-    await assertTold(id, source())
+    await assertReported(id, source())
     assert.equal((await service.admin.delete('/repos/copy')).status, 204)
   })
 }
@@ -231,7 +231,7 @@ async function assertUsable(name: string): Promise<void> {
 }
 
 /** Nothing that the service keeps or says has the credentials of the source. */
-async function assertTold(id: string, source: string): Promise<void> {
+async function assertReported(id: string, source: string): Promise<void> {
   using database = openTables(service.dataDir)
   const [event, ...more] = database.events(id).filter(({ kind }) => kind === 'repository.imported')
   assert.deepEqual(more, [])

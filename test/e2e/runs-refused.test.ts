@@ -2,15 +2,15 @@ import assert from 'node:assert/strict'
 import { chmod, chown } from 'node:fs/promises'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { withoutNobody } from '../support/as-nobody.ts'
 import { createPathWithout } from '../support/doctor.ts'
 import { temporaryFolder } from '../support/git.ts'
 import { startService } from '../support/service.ts'
+import { withoutUnprivilegedUser } from '../support/unprivileged-user.ts'
 import { logOf, oneStep, pushFiles, runToEnd } from '../support/workflow-site.ts'
 
-const nobody = 65_534
+const unprivilegedId = 65_534
 const isRoot = process.getuid?.() === 0
-const options = { skip: isRoot && (await withoutNobody(fileURLToPath(import.meta.url))) }
+const options = { skip: isRoot && (await withoutUnprivilegedUser(fileURLToPath(import.meta.url))) }
 
 test(
   "without bubblewrap, an ordinary user's server rejects runs with advice",
@@ -44,8 +44,13 @@ async function createPlace() {
   const folder = await temporaryFolder()
   const programs = await createPathWithout('bwrap')
   await chmod(programs.path, 0o755)
-  if (isRoot) await chown(folder.path, nobody, nobody)
-  const identity = [`--reuid=${nobody}`, `--regid=${nobody}`, '--clear-groups', '--']
+  if (isRoot) await chown(folder.path, unprivilegedId, unprivilegedId)
+  const identity = [
+    `--reuid=${unprivilegedId}`,
+    `--regid=${unprivilegedId}`,
+    '--clear-groups',
+    '--',
+  ]
   return {
     serve: (env: Record<string, string>) =>
       startService({

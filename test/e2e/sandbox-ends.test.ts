@@ -5,9 +5,9 @@ import { Readable } from 'node:stream'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { testAsNobody, withoutNobody } from '../support/as-nobody.ts'
 import { without } from '../support/programs.ts'
 import { openTestSandbox, runningIn, runScript, until } from '../support/sandbox.ts'
+import { testAsUnprivilegedUser, withoutUnprivilegedUser } from '../support/unprivileged-user.ts'
 
 const file = fileURLToPath(import.meta.url)
 const options = { skip: without('bubblewrap'), timeout: 600_000 }
@@ -188,7 +188,7 @@ test(
   'all of this holds for an ordinary user',
   {
     ...options,
-    skip: options.skip || (await withoutNobody(file)),
+    skip: options.skip || (await withoutUnprivilegedUser(file)),
   },
-  () => testAsNobody(file),
+  () => testAsUnprivilegedUser(file),
 )

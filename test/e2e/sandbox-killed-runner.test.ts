@@ -10,12 +10,12 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { openSandbox } from '../../src/sandbox/open-sandbox.ts'
 import type { Folders } from '../../src/sandbox/sandbox.ts'
-import { testAsNobody, withoutNobody } from '../support/as-nobody.ts'
 import { fuzzing } from '../support/fuzz.ts'
 import { temporaryFolder } from '../support/git.ts'
 import { without } from '../support/programs.ts'
 import { createRandom } from '../support/random.ts'
 import { pathWithoutBubblewrap, runningIn, systemPath, until } from '../support/sandbox.ts'
+import { testAsUnprivilegedUser, withoutUnprivilegedUser } from '../support/unprivileged-user.ts'
 
 const file = fileURLToPath(import.meta.url)
 const program = fileURLToPath(new URL('../support/sandbox-program.ts', import.meta.url))
@@ -85,9 +85,9 @@ test(
   'all of this holds for an ordinary user',
   {
     ...options,
-    skip: options.skip || (await withoutNobody(file)),
+    skip: options.skip || (await withoutUnprivilegedUser(file)),
   },
-  () => testAsNobody(file),
+  () => testAsUnprivilegedUser(file),
 )
 
 async function startRunner(folder: string, path: string) {

@@ -3,10 +3,10 @@ import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { testAsNobody, withoutNobody } from '../support/as-nobody.ts'
 import { without } from '../support/programs.ts'
 import { openTestSandbox, runScript } from '../support/sandbox.ts'
 import { smallDisk, withoutMounts } from '../support/small-disk.ts'
+import { testAsUnprivilegedUser, withoutUnprivilegedUser } from '../support/unprivileged-user.ts'
 
 const file = fileURLToPath(import.meta.url)
 const options = { skip: without('bubblewrap'), timeout: 600_000 }
@@ -103,7 +103,7 @@ test(
   'all of this holds for an ordinary user',
   {
     ...options,
-    skip: options.skip || (await withoutNobody(file)),
+    skip: options.skip || (await withoutUnprivilegedUser(file)),
   },
-  () => testAsNobody(file),
+  () => testAsUnprivilegedUser(file),
 )

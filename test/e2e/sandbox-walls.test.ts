@@ -5,10 +5,10 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { testAsNobody, withoutNobody } from '../support/as-nobody.ts'
 import { temporaryFolder } from '../support/git.ts'
 import { without } from '../support/programs.ts'
 import { openTestSandbox, runScript, until } from '../support/sandbox.ts'
+import { testAsUnprivilegedUser, withoutUnprivilegedUser } from '../support/unprivileged-user.ts'
 
 const file = fileURLToPath(import.meta.url)
 const options = { skip: without('bubblewrap'), timeout: 600_000 }
@@ -200,9 +200,9 @@ test(
   'all of this holds for an ordinary user',
   {
     ...options,
-    skip: options.skip || (await withoutNobody(file)),
+    skip: options.skip || (await withoutUnprivilegedUser(file)),
   },
-  () => testAsNobody(file),
+  () => testAsUnprivilegedUser(file),
 )
 
 function readOrNothing(path: string): string {

@@ -4,7 +4,6 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { probeSandbox, type SandboxOptions } from '../../src/sandbox/open-sandbox.ts'
-import { testAsNobody, withoutNobody } from '../support/as-nobody.ts'
 import { temporaryFolder } from '../support/git.ts'
 import {
   openTestSandbox,
@@ -13,6 +12,7 @@ import {
   systemPath,
   type TestSandbox,
 } from '../support/sandbox.ts'
+import { testAsUnprivilegedUser, withoutUnprivilegedUser } from '../support/unprivileged-user.ts'
 
 const file = fileURLToPath(import.meta.url)
 const isRoot = process.getuid?.() === 0
@@ -152,9 +152,9 @@ test(
   'all of this holds for an ordinary user',
   {
     ...options,
-    skip: await withoutNobody(file),
+    skip: await withoutUnprivilegedUser(file),
   },
-  () => testAsNobody(file),
+  () => testAsUnprivilegedUser(file),
 )
 
 function probe(more: Pick<SandboxOptions, 'mode'> & Partial<SandboxOptions>) {

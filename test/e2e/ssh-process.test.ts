@@ -31,9 +31,9 @@ test('a killed SSH process is started again, and its pushes are finalized', {
     const { exitCode } = await user.tryGit(project.path, 'push', user.remote('site'), `HEAD:${ref}`)
     if (exitCode === 0) acknowledged.add(ref)
   })
-  const isUnderWay = async () =>
+  const isPushing = async () =>
     acknowledged.size > 0 || (await leftoversIn(service.dataDir)).length > 0
-  await until('pushes are running', isUnderWay)
+  await until('pushes are running', isPushing)
   signal(before, 'SIGKILL')
   await Promise.all(pushing)
   await until('there is another', async () => (await user.ssh('whoami')).exitCode === 0)

@@ -5,11 +5,11 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { testAsNobody, withoutNobody } from '../support/as-nobody.ts'
 import { temporaryFolder } from '../support/git.ts'
 import { inheriting } from '../support/inherited.ts'
 import { without } from '../support/programs.ts'
 import { openTestSandbox, pathWithoutBubblewrap, systemPath } from '../support/sandbox.ts'
+import { testAsUnprivilegedUser, withoutUnprivilegedUser } from '../support/unprivileged-user.ts'
 
 const execute = promisify(execFile)
 const file = fileURLToPath(import.meta.url)
@@ -61,8 +61,8 @@ test('a step can reopen its output and input', withBubblewrap, async () => {
 
 test(
   'all of this holds for an ordinary user',
-  { ...withBubblewrap, skip: withBubblewrap.skip || (await withoutNobody(file)) },
-  () => testAsNobody(file),
+  { ...withBubblewrap, skip: withBubblewrap.skip || (await withoutUnprivilegedUser(file)) },
+  () => testAsUnprivilegedUser(file),
 )
 
 async function createPlace(hasBubblewrap: boolean) {

@@ -33,7 +33,7 @@ test('an undo is complete after the next start if server and git were killed in 
   const place = placeIn(folder.path)
   const { wanted } = await dieHalfway(place)
   await using service = await startService(place)
-  await assertTold(service, new Map(names.map((ref) => [ref, wanted])))
+  await assertReported(service, new Map(names.map((ref) => [ref, wanted])))
   assert.ok((await valuesIn(await pathOf(service))).every((value) => value === wanted))
 })
 
@@ -47,7 +47,7 @@ test('an undo is complete without a restart if git was killed in the middle of i
   await halfway.answer
   using records = openPushRecords(service.dataDir)
   await until('the undo is finished', () => records.unfinished().length === 0)
-  await assertTold(service, new Map(names.map((ref) => [ref, wanted])))
+  await assertReported(service, new Map(names.map((ref) => [ref, wanted])))
   assert.ok((await valuesIn(await pathOf(service))).every((value) => value === wanted))
 })
 
@@ -61,7 +61,7 @@ test('an undo that was killed overwrites no later changes, and its effect is rec
   const changed = names.find((ref) => !moved.includes(ref)) ?? assert.fail()
   await git(path, ['update-ref', '-d', changed])
   await using service = await startService(place)
-  await assertTold(service, new Map(moved.map((ref) => [ref, wanted])))
+  await assertReported(service, new Map(moved.map((ref) => [ref, wanted])))
   const expected = names.map((ref, index) => (ref === changed ? undefined : values[index]))
   assert.deepEqual(await valuesIn(path), expected)
 })
@@ -139,7 +139,7 @@ function hasBegun(path: string, wanted: string): boolean {
   )
 }
 
-async function assertTold(service: Service, expected: Map<string, string>): Promise<void> {
+async function assertReported(service: Service, expected: Map<string, string>): Promise<void> {
   await untilTidy(service.dataDir)
   using records = openPushRecords(service.dataDir)
   assert.deepEqual(records.unfinished(), [], service.log())

@@ -71,7 +71,7 @@ export async function startEngine() {
         signal: options.signal ?? new AbortController().signal,
         ...(options.kill && { kill: options.kill }),
       })
-      return toTold(entries)
+      return toResult(entries)
     },
     [Symbol.asyncDispose]: folder[Symbol.asyncDispose],
   }
@@ -129,7 +129,7 @@ function toPlan(
 }
 
 /** The report, by jobs and steps. */
-function toTold(entries: RunEntry[]) {
+function toResult(entries: RunEntry[]) {
   const render = createLogRenderer()
   const ofKind = <K extends RunEntry['kind']>(kind: K) =>
     entries.filter((entry): entry is Extract<RunEntry, { kind: K }> => entry.kind === kind)

@@ -2,13 +2,19 @@ import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 
 const execute = promisify(execFile)
-const asNobody = ['--reuid=65534', '--regid=65534', '--clear-groups', '--', process.execPath]
+const asUnprivilegedUser = [
+  '--reuid=65534',
+  '--regid=65534',
+  '--clear-groups',
+  '--',
+  process.execPath,
+]
 
 /** For a test's `skip`: only root can become another user, who cannot access the files of these tests. */
-export async function withoutNobody(file: string): Promise<string | false> {
+export async function withoutUnprivilegedUser(file: string): Promise<string | false> {
   if (process.getuid?.() !== 0) return 'these tests run as an ordinary user already'
   try {
-    await execute('setpriv', [...asNobody, '--check', file], { cwd: '/' })
+    await execute('setpriv', [...asUnprivilegedUser, '--check', file], { cwd: '/' })
     return false
   } catch {
     return 'needs a checkout and a Node that every user can read'
@@ -16,9 +22,9 @@ export async function withoutNobody(file: string): Promise<string | false> {
 }
 
 /** Runs the tests of a file as an ordinary user; rejects with their report when one fails. */
-export async function testAsNobody(file: string): Promise<void> {
+export async function testAsUnprivilegedUser(file: string): Promise<void> {
   const { NODE_TEST_CONTEXT: _, ...env } = process.env
-  await execute('setpriv', [...asNobody, '--test', file], {
+  await execute('setpriv', [...asUnprivilegedUser, '--test', file], {
     cwd: '/',
     env,
     timeout: 300_000,
