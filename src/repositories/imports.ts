@@ -5,7 +5,6 @@ import { newId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
 import { Problem, toProblem } from '../base/problem.ts'
 import { createFairLimiter } from '../concurrency/fair-limiter.ts'
-import { createPoller } from '../concurrency/poller.ts'
 import type { Database } from '../database/database.ts'
 import type { ImportRow } from '../database/schema.ts'
 import type { Publish } from '../events/events.ts'
@@ -14,24 +13,11 @@ import type { Progress } from '../git/import/progress.ts'
 import { endOrphans } from '../git/process/orphans.ts'
 import type { RepositoryDescription } from './describe-repository.ts'
 import { importOwner, type JobDependencies, makeDraft, watchImport } from './import-job.ts'
-import {
-  deleteFailedImports,
-  deleteImport,
-  deleteImportsEndedBefore,
-  insertImport,
-  listRunningImports,
-  markFailed,
-  updateProgress,
-} from './import-store.ts'
+import { createImportRecords } from './import-records.ts'
+import { deleteImportsEndedBefore, listRunningImports } from './import-store.ts'
 import type { Repositories } from './repositories.ts'
 import { nameTaken } from './repository-errors.ts'
-import {
-  deleteRepository,
-  insertRepository,
-  isNameTaken,
-  markReady,
-  stateOf,
-} from './repository-store.ts'
+import { isNameTaken } from './repository-store.ts'
 import { parseSource, type Source } from './source-address.ts'
 
 /**
@@ -82,12 +68,20 @@ type ImportOptions = {
   onProgress?: (progress: Progress) => void
 }
 
-const recordIntervalMs = 1000
 const failureRetentionMs = 24 * 60 * 60 * 1000
 
 export function createImports(dependencies: Dependencies): Imports {
   const { db, publish, directories, sources, repositories, refresh } = dependencies
   const { clock, log, settings, faultPoint } = dependencies
+  const records = createImportRecords({
+    db,
+    publish,
+    directories,
+    refresh,
+    clock,
+    faultPoint,
+    log,
+  })
   const limiter = createFairLimiter({
     overall: settings.maxConcurrentImports,
     perKey: settings.maxConcurrentImports,
@@ -98,31 +92,18 @@ export function createImports(dependencies: Dependencies): Imports {
   const stopping = new AbortController()
   const running = new Map<string, Promise<void>>()
 
-  /** Reserves the name of the repository. */
-  async function reserve(row: ImportRow): Promise<void> {
-    const { name, nameKey, ownerTokenId, ownerUsername, startedAt: createdAt } = row
-    const repository = { name, nameKey, ownerTokenId, ownerUsername, createdAt }
-    await db.transaction().execute(async (tx) => {
-      const isFree = await insertRepository(tx, {
-        ...repository,
-        id: row.repositoryId,
-        state: 'importing',
-      })
-      if (!isFree) throw nameTaken(name)
-      // In the order of `repositories.create`: the name is taken before earlier failures are deleted.
-      await deleteFailedImports(tx, name)
-      await insertImport(tx, row)
-    })
-    faultPoint('import.reserved')
-  }
-
   async function run(principal: Principal, row: ImportRow, source: Source, options: ImportOptions) {
     const { repositoryId: id } = row
     const cancelled = new AbortController()
     const signals = [stopping.signal, cancelled.signal]
     if (options.signal) signals.push(options.signal)
     using watched = watchImport(id, signals, dependencies)
-    await using _recording = recordProgress(row, watched.progress, cancelled, options.onProgress)
+    await using _recording = records.watchProgress(
+      row,
+      watched.progress,
+      cancelled,
+      options.onProgress,
+    )
     const open = () =>
       sources.open(principal, source, {
         scratch: directories.scratchOf(id, 'source'),
@@ -135,56 +116,9 @@ export function createImports(dependencies: Dependencies): Imports {
     // Removes the copy of a local source at the same time, to save waiting.
     await Promise.all([directories.place(id), directories.removeScratch(id, 'source')])
     faultPoint('import.placed')
-    await record(options.owner ?? principal, row)
+    await records.complete(options.owner ?? principal, row)
     faultPoint('import.recorded')
     await directories.unmarkForDeletion(id)
-  }
-
-  async function record(owner: Principal, row: ImportRow): Promise<void> {
-    if (!(await refresh(owner))) {
-      throw new Problem('token_invalid', 'The token was deleted or has expired.')
-    }
-    const { repositoryId, source } = row
-    await db.transaction().execute(async (tx) => {
-      if (!(await markReady(tx, repositoryId))) throw cancelledByDeletion()
-      await deleteImport(tx, repositoryId)
-      const data = { name: row.name, source }
-      await publish(tx, clock.now(), [
-        { kind: 'repository.imported', actor: owner, repositoryId, data },
-      ])
-    })
-  }
-
-  /** Records the progress of an import, and cancels it when its repository has been deleted. */
-  function recordProgress(
-    { repositoryId }: ImportRow,
-    progress: () => Progress,
-    cancelled: AbortController,
-    onProgress: ImportOptions['onProgress'],
-  ): AsyncDisposable {
-    return createPoller({
-      intervalMs: recordIntervalMs,
-      async run() {
-        onProgress?.(progress())
-        const isWanted = await updateProgress(db, repositoryId, progress())
-        if (!isWanted) cancelled.abort(cancelledByDeletion())
-      },
-      onError: (error) => log.warn({ err: error }, 'import progress not recorded'),
-    })
-  }
-
-  /** Removes a failed import: its files first, then its name. */
-  async function cleanUp(id: string, fault: Problem | undefined): Promise<void> {
-    await directories.discard(id)
-    // It may have been committed although the connection broke.
-    if ((await stateOf(db, id)) === 'ready') return
-    await directories.remove(id)
-    await db.transaction().execute(async (tx) => {
-      await deleteRepository(tx, id)
-      if (!fault) return deleteImport(tx, id)
-      await markFailed(tx, id, { code: fault.code, detail: fault.message, now: clock.now() })
-    })
-    faultPoint('import.cleared')
   }
 
   async function work(
@@ -205,9 +139,11 @@ export function createImports(dependencies: Dependencies): Imports {
       // An asynchronous import has no response that would show a bug.
       const isBug = problem.code === 'internal_error'
       log[isBug ? 'error' : 'info']({ ...about, ...cause }, 'import failed')
-      await cleanUp(id, options.recordsFailure ? problem : undefined).catch((fault) =>
-        log.error({ err: fault, ...about }, 'import not cleaned up; retrying later'),
-      )
+      await records
+        .remove(id, options.recordsFailure ? problem : undefined)
+        .catch((fault) =>
+          log.error({ err: fault, ...about }, 'import not cleaned up; retrying later'),
+        )
       throw problem
     }
   }
@@ -217,7 +153,7 @@ export function createImports(dependencies: Dependencies): Imports {
     using abandoned = await directories.hold(id)
     if (!abandoned) return
     await endOrphans(importOwner(id))
-    await cleanUp(
+    await records.remove(
       id,
       importFailed('The import was interrupted because its program ended. Start it again.'),
     )
@@ -262,7 +198,7 @@ export function createImports(dependencies: Dependencies): Imports {
       const held = await directories.hold(id)
       if (!held) throw new Error(`The lock of a new import (${id}) is held by another process.`)
       starting.use(held)
-      await reserve(row)
+      await records.reserve(row)
       const resources = starting.move()
       const ended = work(principal, row, source, options).finally(() => resources.dispose())
       // Prevents an unhandled rejection; the caller still sees the error through `ended`.
@@ -300,10 +236,6 @@ export function createImports(dependencies: Dependencies): Imports {
       await Promise.all(running.values())
     },
   }
-}
-
-function cancelledByDeletion(): Problem {
-  return importFailed('The import was cancelled because its repository was deleted.')
 }
 
 function closed(): Problem {
