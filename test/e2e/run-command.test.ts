@@ -102,7 +102,10 @@ test('faults of files are reported by line and column, and nothing runs', async 
     const ran = await svc(project.path, args)
     assert.equal(ran.code, 2)
     assert.equal(ran.out, '')
-    assert.match(ran.err, /^\.svc\/workflows\/ci\.yml:4:5: Unexpected key "step" .* Instead: .*steps/m)
+    assert.match(
+      ran.err,
+      /^\.svc\/workflows\/ci\.yml:4:5: Unexpected key "step" .* Instead: .*steps/m,
+    )
   }
 })
 
