@@ -5,33 +5,53 @@ export type Table = {
   key: readonly [string, ...string[]]
   /** The folder of `src/` whose stores write it. */
   owner: string
-  /** Other folders whose stores read it. */
-  readers?: readonly string[]
+  /** Other folders whose stores read it, and why they do not call the owner's store. */
+  readers?: Readonly<Record<string, string>>
+  /** Other folders whose stores write it, and why. */
+  writers?: Readonly<Record<string, string>>
 }
 
-/**
- * Every table except `schema_version`, referenced tables first. Backups copy the tables in this order. Two tables have
- * another writer: `tokens` has a row of its own in `marks`, and a rotation of keys by `secrets` reseals `webhook_secrets`.
- */
+// Features do not know each other, and a database that the doctor examines may have an older schema.
+const byDoctor = { doctor: 'examines it' }
+const byMetrics = { metrics: 'counts its rows' }
+const byRotation = { secrets: 'reseals the secrets of all tables when keys are rotated' }
+const withRepository = 'joins the repository of its rows'
+
+/** Every table except `schema_version`, referenced tables first. Backups copy the tables in this order. */
 export const tables: readonly Table[] = [
   { name: 'instance', key: ['id'], owner: 'repositories' },
-  { name: 'marks', key: ['name'], owner: 'events' },
-  { name: 'tokens', key: ['id'], owner: 'tokens' },
+  {
+    name: 'marks',
+    key: ['name'],
+    owner: 'events',
+    writers: { tokens: 'has a mark of its own: that the first token was created' },
+  },
+  { name: 'tokens', key: ['id'], owner: 'tokens', readers: byDoctor },
   { name: 'ssh_keys', key: ['id'], owner: 'ssh-keys' },
   {
     name: 'repositories',
     key: ['id'],
     owner: 'repositories',
-    readers: ['doctor', 'event-log', 'secrets', 'webhooks'],
+    readers: {
+      ...byDoctor,
+      'event-log': withRepository,
+      secrets: withRepository,
+      webhooks: withRepository,
+    },
   },
   { name: 'imports', key: ['repository_id'], owner: 'repositories' },
-  { name: 'maintenance', key: ['repository_id'], owner: 'maintenance', readers: ['repositories'] },
+  {
+    name: 'maintenance',
+    key: ['repository_id'],
+    owner: 'maintenance',
+    readers: { repositories: 'shows its state, and is a lower folder' },
+  },
   { name: 'protections', key: ['repository_id', 'branch'], owner: 'repositories' },
   {
     name: 'collaborators',
     key: ['repository_id', 'username'],
     owner: 'repositories',
-    readers: ['event-log'],
+    readers: { 'event-log': 'joins those who may see an event' },
   },
   { name: 'secrets', key: ['id'], owner: 'secrets' },
   { name: 'runs', key: ['id'], owner: 'workflows' },
@@ -42,11 +62,27 @@ export const tables: readonly Table[] = [
   { name: 'run_steps', key: ['run_id', 'attempt', 'step'], owner: 'workflows' },
   { name: 'run_logs', key: ['run_id', 'attempt', 'start'], owner: 'workflows' },
   { name: 'schedules', key: ['repository_id', 'file', 'cron', 'timezone'], owner: 'workflows' },
-  { name: 'webhooks', key: ['id'], owner: 'webhooks', readers: ['doctor', 'metrics'] },
-  { name: 'webhook_secrets', key: ['id'], owner: 'webhooks', readers: ['secrets'] },
-  { name: 'deliveries', key: ['id'], owner: 'webhooks', readers: ['metrics'] },
+  { name: 'webhooks', key: ['id'], owner: 'webhooks', readers: { ...byDoctor, ...byMetrics } },
+  {
+    name: 'webhook_secrets',
+    key: ['id'],
+    owner: 'webhooks',
+    readers: byRotation,
+    writers: byRotation,
+  },
+  { name: 'deliveries', key: ['id'], owner: 'webhooks', readers: byMetrics },
   { name: 'delivery_bodies', key: ['delivery_id'], owner: 'webhooks' },
   { name: 'delivery_attempts', key: ['delivery_id', 'attempt'], owner: 'webhooks' },
-  { name: 'pushes', key: ['id'], owner: 'git-server', readers: ['backup', 'doctor', 'metrics'] },
-  { name: 'events', key: ['seq'], owner: 'events', readers: ['event-log', 'webhooks'] },
+  {
+    name: 'pushes',
+    key: ['id'],
+    owner: 'git-server',
+    readers: { ...byDoctor, ...byMetrics, backup: 'finds refs that change during a backup' },
+  },
+  {
+    name: 'events',
+    key: ['seq'],
+    owner: 'events',
+    readers: { ...byDoctor, 'event-log': 'joins repositories', webhooks: 'joins deliveries' },
+  },
 ]
