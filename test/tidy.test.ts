@@ -301,6 +301,17 @@ test('banned words appear in no page and no source, not even within a name', () 
   }
 })
 
+test('an error class has the name of its class, which ends in Error', () => {
+  for (const path of sources.filter((source) => source.startsWith('src/') && !isTest(source))) {
+    for (const [, name = '', shown] of read(path).matchAll(
+      /class (\w+) extends \w*Error \{\s+override readonly name = '(\w+)'/g,
+    )) {
+      assert.equal(shown, name, path)
+      assert.ok(name === 'Problem' || name.endsWith('Error'), `${path}: ${name}`)
+    }
+  }
+})
+
 test('no file has a catch-all name', () => {
   const drawers = /(^|[-/])(utils?|(?<!spawn-)helpers?|manager|misc|common|info)\.ts$/
   assert.deepEqual(
