@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readFileSync } from 'node:fs'
+import { cp } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
@@ -17,6 +18,7 @@ import { orphansOf } from '../support/processes.ts'
 import { without } from '../support/programs.ts'
 import { type Answer, launcher, type Service, startService } from '../support/service.ts'
 import { openTables } from '../support/tables.ts'
+import { withoutSsh } from '../support/test-settings.ts'
 
 /** The file that walks the steps of each kind of work. */
 const walkers: Record<string, string> = {
@@ -53,13 +55,25 @@ type Outcome = {
   events: string[]
 }
 
+const settings = { SVC_ADMIN_TOKEN: newTokenString(), ...withoutSsh }
 let odd: Awaited<ReturnType<typeof createOddSource>>
+let folder: Awaited<ReturnType<typeof temporaryFolder>>
 
 before(async () => {
   odd = await createOddSource()
+  folder = await temporaryFolder()
+  for (const hasSite of [true, false]) {
+    await prepare({ dataDir: preparedPath(hasSite), env: settings }, hasSite)
+  }
 })
 
-after(() => odd[Symbol.asyncDispose]())
+after(async () => {
+  await odd[Symbol.asyncDispose]()
+  await folder[Symbol.asyncDispose]()
+})
+
+/** A data directory of SQLite to copy, with the repository `site` or without. */
+const preparedPath = (hasSite: boolean) => join(folder.path, hasSite ? 'with-site' : 'without-site')
 
 const nothing: Outcome = { names: [], events: [] }
 const made: Outcome = { names: ['site'], events: ['repository.created'] }
@@ -165,13 +179,15 @@ async function crash(
   step: string,
   scenario: Scenario,
   who: 'server' | 'command',
-  more: Record<string, string> = {},
+  database?: { SVC_DATABASE_URL: string },
 ): Promise<void> {
-  await using folder = await temporaryFolder()
-  const dataDir = join(folder.path, 'data')
-  const env = { SVC_ADMIN_TOKEN: newTokenString(), ...more }
-  const place = { dataDir, env }
-  await prepare(place, scenario)
+  await using own = await temporaryFolder()
+  const place = { dataDir: join(own.path, 'data'), env: { ...settings, ...database } }
+  if (database) await prepare(place, scenario.hasSite)
+  else {
+    const from = preparedPath(scenario.hasSite)
+    await cp(from, place.dataDir, { recursive: true, preserveTimestamps: true })
+  }
   const die = who === 'server' ? dieInServer : dieInCommand
   await die(place, step, scenario)
 
@@ -186,7 +202,7 @@ async function crash(
   await assertWhole(service)
 }
 
-async function prepare(place: Place, { hasSite }: Scenario): Promise<void> {
+async function prepare(place: Place, hasSite: boolean): Promise<void> {
   await using service = await startService(place)
   if (hasSite) {
     assert.equal((await service.admin.post('/repos', { name: 'site' })).status, 201)

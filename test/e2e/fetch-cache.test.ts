@@ -29,11 +29,11 @@ test('a storm of clones costs one pack, and each clone is complete', async () =>
   await using site = await startFetchSite()
   await pushHistory(site)
   const before = await site.packs()
-  await Promise.all(Array.from({ length: 32 }, (_, n) => cloneTo(site.folder, site.remote, n)))
+  await Promise.all(Array.from({ length: 16 }, (_, n) => cloneTo(site.folder, site.remote, n)))
   assert.equal((await site.packs()) - before, 1)
   const { miss, bypassed = 0 } = await site.sources()
   assert.deepEqual([miss, bypassed], [1, 0])
-  for (let n = 0; n < 32; n++) await git(join(site.folder, `copy-${n}`), ['fsck', '--strict'])
+  for (let n = 0; n < 16; n++) await git(join(site.folder, `copy-${n}`), ['fsck', '--strict'])
 })
 
 test('over SSH, too', { skip: without('openssh') }, async () => {
@@ -348,7 +348,7 @@ async function pushLarge(site: FetchSite, bytes: number): Promise<Buffer> {
 async function pushHistory(site: FetchSite): Promise<void> {
   await using folder = await temporaryFolder()
   await git(folder.path, ['init', '--quiet', '--bare'])
-  await importHistory(folder.path, { commits: 1000 })
+  await importHistory(folder.path, { commits: 300 })
   await git(folder.path, ['push', '--quiet', site.remote, 'main'])
   await site.settle()
 }

@@ -14,7 +14,7 @@ let site: HostileSite
 
 before(async () => {
   if (options.skip) return
-  site = await startHostileSite({ MARK_OF_THE_SERVER: mark })
+  site = await startHostileSite({ MARK_OF_THE_SERVER: mark, SVC_SSH_PORT: '0' })
   await pushFiles(site.admin(), 'other', { 'readme.txt': otherSecret })
   await site.admin().put('/repos/other/secrets/OTHER', { value: otherSecret })
 })

@@ -7,6 +7,7 @@ import { temporaryFolder } from './git.ts'
 import { commandOf, familyOf, processesInWorkspaces } from './processes.ts'
 import { type Client, type Service, startService } from './service.ts'
 import { openTables } from './tables.ts'
+import { withoutSsh } from './test-settings.ts'
 import { logOf, pushFiles, runToEnd } from './workflow-site.ts'
 
 export type HostileSite = Awaited<ReturnType<typeof startHostileSite>>
@@ -16,7 +17,12 @@ export async function startHostileSite(env: Record<string, string> = {}, wantedD
   await using stack = new AsyncDisposableStack()
   const folder = stack.use(await temporaryFolder())
   const dataDir = wantedDataDir ?? join(folder.path, 'data')
-  const kept = { SVC_RUNNER: 'on', SVC_SANDBOX: 'require', SVC_ADMIN_TOKEN: newTokenString() }
+  const kept = {
+    ...withoutSsh,
+    SVC_RUNNER: 'on',
+    SVC_SANDBOX: 'require',
+    SVC_ADMIN_TOKEN: newTokenString(),
+  }
   const begin = (more: Record<string, string>) =>
     startService({ dataDir, env: { ...kept, ...env, ...more } })
   let service = stack.use(await begin({}))
