@@ -130,8 +130,9 @@ function refuseLoss(repositories: BackedUpRepository[], had: Set<string>): void 
   if (names.length === 0) return
   const some = names.slice(0, maxNames).map(({ name }) => name)
   const rest = names.length > maxNames ? ' and others' : ''
+  const count = names.length === 1 ? '1 repository' : `${names.length} repositories`
   throw new BackupError(
-    `The files of ${names.length} repositories are lost: ${some.join(', ')}${rest}. The previous backup has them and was not ` +
+    `The files of ${count} are lost: ${some.join(', ')}${rest}. The previous backup has them and was not ` +
       'changed. Restore them, or delete the repositories (svc repos delete NAME), and back up again.',
   )
 }

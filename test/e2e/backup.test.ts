@@ -367,7 +367,7 @@ test('a backup keeps data whose source files were lost since', async () => {
   await rename(path, `${path}-elsewhere`)
   assertRefused(
     await runSvc(['backup', site.backup], site.env),
-    /The files of 1 repositories are lost: site\. The previous backup has them/,
+    /The files of 1 repository are lost: site\. The previous backup has them/,
   )
   assert.deepEqual(await contentOf(site.backup), before)
   await assertWhole(site.backup)
