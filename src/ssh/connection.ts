@@ -1,7 +1,8 @@
-import { type Channel, createChannel, firstWindowBytes, packetMaxBytes } from './channel.ts'
+import type { Channel } from './channel.ts'
+import { createChannelTable, type SessionChannel } from './channel-table.ts'
 import { disconnectReasons, messages } from './messages.ts'
 import type { Transport } from './transport.ts'
-import { createReader, message } from './wire.ts'
+import { createReader, message, type WireReader } from './wire.ts'
 
 /** A command that a client requests, with its streams. */
 export type SshSession<Identity> = Pick<Channel, 'input' | 'output' | 'errors' | 'signal'> & {
@@ -31,25 +32,12 @@ type Options<Identity> = {
   serve: (session: SshSession<Identity>) => Promise<number>
 }
 
-type Entry = {
-  channel: Channel
-  gitProtocol: string
-  hasTerminal: boolean
-  /** A channel runs at most one command. */
-  state: 'open' | 'serving' | 'served'
-  /** Whether the client has closed the channel. */
-  isClosed: boolean
-}
-
-const openFailures = { prohibited: 1, unknownType: 3, shortage: 4 } as const
-// Smaller packets would cost a message for every few bytes.
-const minPacketBytes = 1024
 const variableMaxBytes = 256
 
 /** The connection layer: RFC 4254, limited to sessions with `exec` or `shell`, with or without a terminal. */
 export function createConnection<Identity>(options: Options<Identity>) {
   const { transport } = options
-  const entries = new Map<number, Entry>()
+  const channels = createChannelTable(transport, options.maxChannels)
   let idleTimer: NodeJS.Timeout | undefined
   let serving = 0
   let isAbandoned = false
@@ -63,28 +51,28 @@ export function createConnection<Identity>(options: Options<Identity>) {
         if (reader.boolean()) transport.send(message(messages.requestFailure))
         return
       case messages.channelOpen:
-        open(reader)
+        channels.open(reader)
         return
       case messages.channelData:
-        entryOf(reader).channel.receiveData(reader.string())
+        channels.find(reader).channel.receiveData(reader.string())
         return
       case messages.channelExtendedData: {
-        const { channel } = entryOf(reader)
+        const { channel } = channels.find(reader)
         reader.uint32()
         channel.receiveExtendedData(reader.string())
         return
       }
       case messages.channelWindowAdjust:
-        entryOf(reader).channel.receiveWindow(reader.uint32())
+        channels.find(reader).channel.receiveWindow(reader.uint32())
         return
       case messages.channelEof:
-        entryOf(reader).channel.receiveEnd()
+        channels.find(reader).channel.receiveEnd()
         return
       case messages.channelClose:
-        receiveClose(reader)
+        close(channels.find(reader))
         return
       case messages.channelRequest:
-        request(entryOf(reader), reader)
+        request(channels.find(reader), reader)
         return
       // Ignored after authentication: RFC 4252, section 5.1.
       case messages.userauthRequest:
@@ -98,123 +86,46 @@ export function createConnection<Identity>(options: Options<Identity>) {
     }
   }
 
-  type Fields = ReturnType<typeof createReader>
-
-  function entryOf(reader: Fields): Entry {
-    const entry = entries.get(reader.uint32())
-    if (!entry || entry.isClosed) throw new Error('Unknown channel.')
-    return entry
+  function close(session: SessionChannel): void {
+    session.isClosed = true
+    session.channel.receiveClose()
+    channels.removeIfClosed(session)
   }
 
-  function open(reader: Fields): void {
-    const type = reader.text()
-    const remoteId = reader.uint32()
-    const remoteWindow = reader.uint32()
-    const remotePacketBytes = reader.uint32()
-    const refusal = refusalOf(type, remotePacketBytes)
-    if (refusal) {
-      const [reason, why] = refusal
-      transport.send(message(messages.channelOpenFailure, remoteId, reason, why, ''))
-      return
-    }
-    const id = freeId()
-    const channel = createChannel({ transport, remoteId, remoteWindow, remotePacketBytes })
-    entries.set(id, {
-      channel,
-      gitProtocol: '',
-      hasTerminal: false,
-      state: 'open',
-      isClosed: false,
-    })
-    transport.send(
-      message(messages.channelOpenConfirmation, remoteId, id, firstWindowBytes, packetMaxBytes),
-    )
-  }
-
-  function refusalOf(type: string, packetBytes: number): [number, string] | undefined {
-    if (/^(direct-|forwarded-|x11)/.test(type)) {
-      return [openFailures.prohibited, 'Forwarding is not supported']
-    }
-    if (type !== 'session') return [openFailures.unknownType, 'Only session channels are supported']
-    if (entries.size >= options.maxChannels) {
-      return [openFailures.shortage, 'Too many channels are open']
-    }
-    if (packetBytes < minPacketBytes) {
-      return [openFailures.shortage, `Packets must take ${minPacketBytes} bytes`]
-    }
-    return undefined
-  }
-
-  function freeId(): number {
-    let id = 0
-    while (entries.has(id)) id += 1
-    return id
-  }
-
-  // A closed channel counts towards the limit until its command has ended.
-  function receiveClose(reader: Fields): void {
-    const id = reader.uint32()
-    const entry = entries.get(id)
-    if (!entry || entry.isClosed) throw new Error('Unknown channel.')
-    entry.isClosed = true
-    entry.channel.receiveClose()
-    if (entry.state !== 'serving') entries.delete(id)
-  }
-
-  function request(entry: Entry, reader: Fields): void {
+  function request(session: SessionChannel, reader: WireReader): void {
     const type = reader.text()
     const wantsReply = reader.boolean()
-    const isAccepted = accept(entry, type, reader)
+    const isAccepted = accept(session, type, reader)
     if (!wantsReply) return
-    if (isAccepted) entry.channel.succeed()
-    else entry.channel.fail()
+    if (isAccepted) session.channel.succeed()
+    else session.channel.fail()
   }
 
-  function accept(entry: Entry, type: string, reader: Fields): boolean {
-    switch (type) {
-      case 'env': {
-        const name = reader.text()
-        const value = reader.text()
-        if (name !== 'GIT_PROTOCOL' || value.length > variableMaxBytes) return false
-        entry.gitProtocol = value
-        return true
-      }
-      // Accepted because clients warn about a refusal; no command needs a terminal.
-      case 'pty-req':
-        if (entry.state !== 'open') return false
-        entry.hasTerminal = true
-        return true
-      case 'exec': {
-        const command = reader.string()
-        if (entry.state !== 'open') return false
-        start(entry, command.toString())
-        return true
-      }
-      case 'shell':
-        if (entry.state !== 'open') return false
-        start(entry, undefined)
-        return true
-      default:
-        return false
-    }
+  function accept(session: SessionChannel, type: string, reader: WireReader): boolean {
+    if (type === 'env') return acceptVariable(session, reader)
+    if (!['pty-req', 'exec', 'shell'].includes(type) || session.state !== 'open') return false
+    // Accepted because clients warn about a refusal; no command needs a terminal.
+    if (type === 'pty-req') session.hasTerminal = true
+    else start(session, type === 'exec' ? reader.string().toString() : undefined)
+    return true
   }
 
-  function start(entry: Entry, command: string | undefined): void {
-    const { channel, gitProtocol, hasTerminal } = entry
+  function start(session: SessionChannel, command: string | undefined): void {
+    const { channel, gitProtocol, hasTerminal } = session
     const { input, output, errors, signal } = channel
-    entry.state = 'serving'
+    session.state = 'serving'
     serving += 1
     clearTimeout(idleTimer)
     const { identity, address } = options
     const streams = { input, output, errors, signal }
-    const session = { ...streams, identity, address, command, gitProtocol, hasTerminal }
+    const request = { ...streams, identity, address, command, gitProtocol, hasTerminal }
     // The reply to the request is sent first.
     queueMicrotask(async () => {
-      const code = await options.serve(session)
+      const code = await options.serve(request)
       const isFlushed = await channel.exit(code, options.flushMs)
       if (!isFlushed) transport.end(disconnectReasons.byApplication, 'The client stopped reading')
-      entry.state = 'served'
-      for (const [id, other] of entries) if (other === entry && entry.isClosed) entries.delete(id)
+      session.state = 'served'
+      channels.removeIfClosed(session)
       serving -= 1
       if (serving > 0) return
       watchIdle()
@@ -235,16 +146,24 @@ export function createConnection<Identity>(options: Options<Identity>) {
 
     /** Lets channels send data that waited for the transport. */
     wake(): void {
-      for (const { channel } of entries.values()) channel.wake()
+      for (const { channel } of channels.all()) channel.wake()
     },
 
     /** Ends all commands: the client is gone. */
     abandon(): void {
       isAbandoned = true
       clearTimeout(idleTimer)
-      for (const { channel } of entries.values()) channel.abandon()
+      for (const { channel } of channels.all()) channel.abandon()
     },
 
     isServing: () => serving > 0,
   }
+}
+
+function acceptVariable(session: SessionChannel, reader: WireReader): boolean {
+  const name = reader.text()
+  const value = reader.text()
+  if (name !== 'GIT_PROTOCOL' || value.length > variableMaxBytes) return false
+  session.gitProtocol = value
+  return true
 }

@@ -63,11 +63,12 @@ type Options = {
  */
 export function createTransport(socket: Socket, options: Options) {
   const waiting: Buffer[][] = []
+  const identification = createIdentificationBuffer()
+  const write = createCorkedWriter(socket)
   let isFirstKex = true
   let takesExtInfo = false
   let kexTimer: NodeJS.Timeout | undefined
   let bytesWithKeys = 0
-  let isCorked = false
   let isOver = false
 
   const protocol = new Protocol({
@@ -79,7 +80,9 @@ export function createTransport(socket: Socket, options: Options) {
     onError: close,
     onHeader: () => {
       addHybridKex(protocol, kex)
-      holdBackExtInfo()
+      suppressExtInfo(protocol, (isEnabled) => {
+        takesExtInfo = isEnabled
+      })
     },
     onHandshakeComplete: completeKex,
     messageHandlers: { DISCONNECT: close },
@@ -107,33 +110,15 @@ export function createTransport(socket: Socket, options: Options) {
   protocol.start()
   limitKex()
 
-  let heading: Buffer | undefined = Buffer.alloc(0)
-
   function receive(bytes: Buffer): void {
     try {
-      const whole = heading ? completeHeading(bytes) : bytes
+      const whole = identification(bytes)
       if (whole) protocol.parse(whole, 0, whole.length)
       count(bytes.length)
       if (socket.writableLength > unreadMaxBytes) socket.pause()
     } catch {
       end(disconnectReasons.protocolError, 'Protocol error')
     }
-  }
-
-  // ssh2 needs the identification in one piece.
-  function completeHeading(bytes: Buffer): Buffer | undefined {
-    heading = Buffer.concat([heading ?? Buffer.alloc(0), bytes])
-    const lineEnd = heading.indexOf('\n')
-    if (
-      lineEnd > identificationMaxBytes ||
-      (lineEnd === -1 && heading.length > identificationMaxBytes)
-    ) {
-      throw new Error('The identification is too long.')
-    }
-    if (lineEnd === -1) return undefined
-    const whole = heading
-    heading = undefined
-    return whole
   }
 
   function limitKex(): void {
@@ -149,19 +134,6 @@ export function createTransport(socket: Socket, options: Options) {
     isFirstKex = false
     for (const parts of waiting.splice(0)) encrypt(parts)
     ready()
-  }
-
-  // Suppresses ssh2's own list of signature algorithms, which includes SHA-1 and lacks a comma.
-  function holdBackExtInfo(): void {
-    const next = protocol._decipher._onPayload
-    protocol._decipher._onPayload = (payload) => {
-      const result = next(payload)
-      if (payload[0] === messages.kexInit && protocol._kex) {
-        takesExtInfo = protocol._kex.remoteExtInfoEnabled
-        protocol._kex.remoteExtInfoEnabled = false
-      }
-      return result
-    }
   }
 
   function announceSignatures(): void {
@@ -197,20 +169,6 @@ export function createTransport(socket: Socket, options: Options) {
     if (bytesWithKeys < rekeyAfterBytes || isExchangingKeys() || isOver) return
     limitKex()
     protocol.rekey()
-  }
-
-  // A packet is written in pieces, and messages often follow each other: they are sent together.
-  function write(bytes: Buffer): void {
-    if (socket.destroyed || socket.writableEnded) return
-    if (!isCorked) {
-      isCorked = true
-      socket.cork()
-      process.nextTick(() => {
-        isCorked = false
-        socket.uncork()
-      })
-    }
-    socket.write(bytes)
   }
 
   function ready(): void {
@@ -258,3 +216,49 @@ export function createTransport(socket: Socket, options: Options) {
 // How long data that the kernel has accepted may take to be sent.
 const flushMs = 500
 const lingerMs = 5000
+
+/** Returns a function that passes bytes on once the identification is complete: ssh2 needs it in one piece. */
+function createIdentificationBuffer(): (bytes: Buffer) => Buffer | undefined {
+  let heading: Buffer | undefined = Buffer.alloc(0)
+  return (bytes) => {
+    if (!heading) return bytes
+    heading = Buffer.concat([heading, bytes])
+    const lineEnd = heading.indexOf('\n')
+    const length = lineEnd === -1 ? heading.length : lineEnd
+    if (length > identificationMaxBytes) throw new Error('The identification is too long.')
+    if (lineEnd === -1) return undefined
+    const whole = heading
+    heading = undefined
+    return whole
+  }
+}
+
+/** Returns a function that writes to a socket. A packet is written in pieces, and messages follow each other: they are sent together. */
+function createCorkedWriter(socket: Socket): (bytes: Buffer) => void {
+  let isCorked = false
+  return (bytes) => {
+    if (socket.destroyed || socket.writableEnded) return
+    if (!isCorked) {
+      isCorked = true
+      socket.cork()
+      process.nextTick(() => {
+        isCorked = false
+        socket.uncork()
+      })
+    }
+    socket.write(bytes)
+  }
+}
+
+/** Suppresses ssh2's own list of signature algorithms, which includes SHA-1 and lacks a comma. */
+function suppressExtInfo(protocol: Protocol, onNegotiated: (isEnabled: boolean) => void): void {
+  const next = protocol._decipher._onPayload
+  protocol._decipher._onPayload = (payload) => {
+    const result = next(payload)
+    if (payload[0] === messages.kexInit && protocol._kex) {
+      onNegotiated(protocol._kex.remoteExtInfoEnabled)
+      protocol._kex.remoteExtInfoEnabled = false
+    }
+    return result
+  }
+}

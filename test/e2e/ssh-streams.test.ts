@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { test } from 'node:test'
 import { packet } from '../../src/git/protocol/pkt-line.ts'
+import { firstWindowBytes } from '../../src/ssh/channel.ts'
 import { messages } from '../../src/ssh/messages.ts'
 import { message } from '../../src/ssh/wire.ts'
 import { until } from '../support/condition.ts'
@@ -68,11 +69,9 @@ for (const version of ['version=0', 'version=2']) {
     client.send(message(messages.channelRequest, channel, 'env', false, 'GIT_PROTOCOL', version))
     client.send(execRequest(channel, "git-upload-pack '/site.git'"))
     const want = packet(`want ${await project.git('rev-parse', 'HEAD')}\n`)
-    // The window is small until the first of it has been read.
-    await send(client, channel, version === 'version=2' ? packet('command=fetch\n') : want)
-    await client.next(messages.channelWindowAdjust)
-    if (version === 'version=2') await send(client, channel, Buffer.from('0001'))
-    const whole = Buffer.concat(Array.from({ length: 40_000 }, () => want))
+    const heading = [packet('command=fetch\n'), Buffer.from('0001')]
+    const wants = Array.from({ length: 40_000 }, () => want)
+    const whole = Buffer.concat([...(version === 'version=2' ? heading : []), ...wants])
     void send(client, channel, whole).catch(() => {})
     const { text, code } = await ending(client)
     assert.match(text, /at most 1048576 bytes/)
@@ -180,15 +179,21 @@ async function startPush(site: SshSite) {
   return { client, channel }
 }
 
+/** How much more each client may send. */
+const windows = new WeakMap<RawSsh, number>()
+
 /** Sends data as far as the window goes, and the rest as it opens. */
 async function send(client: RawSsh, channel: number, bytes: Buffer): Promise<void> {
-  const most = 2 * mib
-  for (let sent = 0; sent < bytes.length; sent += 32_768) {
-    if (sent >= most / 2 && sent % (most / 2) === 0) {
-      if (!(await client.next(messages.channelWindowAdjust, messages.channelClose))) return
-    }
-    const piece = bytes.subarray(sent, sent + 32_768)
-    client.send(message(messages.channelData, channel, piece))
+  for (let sent = 0; sent < bytes.length; ) {
+    const window = windows.get(client) ?? firstWindowBytes
+    const piece = bytes.subarray(sent, sent + Math.min(window, 32_768))
+    if (piece.length > 0) client.send(message(messages.channelData, channel, piece))
+    sent += piece.length
+    windows.set(client, window - piece.length)
+    if (window > piece.length) continue
+    const adjust = await client.next(messages.channelWindowAdjust, messages.channelClose)
+    if (adjust?.[0] !== messages.channelWindowAdjust) return
+    windows.set(client, window - piece.length + adjust.readUInt32BE(5))
   }
 }
 
