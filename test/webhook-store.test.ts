@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { test } from 'node:test'
 import { CompiledQuery, type RootOperationNode } from 'kysely'
 import { newId } from '../src/base/ids.ts'
+import { createLog } from '../src/base/log.ts'
 import { Sensitive } from '../src/base/sensitive.ts'
 import type { Database } from '../src/database/database.ts'
 import type { Event } from '../src/events/events.ts'
@@ -28,6 +29,7 @@ const url = 'http://hooks.example/in'
 const start = 1_000_000_000
 const hourMs = 3_600_000
 const schedule = [0, 5, 10] as const
+const log = createLog({ level: 'silent', output: process.stderr })
 const vaultOf = (...keys: Buffer[]) => createVault(new Sensitive(keys))
 
 /** Webhooks as a server with these keys has them, at a time that only the test moves. */
@@ -453,6 +455,7 @@ onEachDatabase((fresh, engine) => {
       db: one.db,
       publish,
       clock: { now: () => start },
+      log,
       schedule,
       leaseOwner: 'a',
     })
@@ -486,7 +489,14 @@ onEachDatabase((fresh, engine) => {
     await happen(one.db, one.repository, start, 4)
     const [first, second, third] = await one.list(webhook)
     const clock = { now: () => start }
-    const queue = createDeliveryQueue({ db: one.db, publish, clock, schedule, leaseOwner: 'a' })
+    const queue = createDeliveryQueue({
+      db: one.db,
+      publish,
+      clock,
+      log,
+      schedule,
+      leaseOwner: 'a',
+    })
     const jobs = await queue.claim(new Map([[webhook.id, 4]]))
     for (const job of jobs.slice(0, 3)) await queue.release(job)
     await one.db

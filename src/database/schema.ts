@@ -119,11 +119,11 @@ export type PushRow = {
   repositoryId: string
   actorId: string
   actorUsername: string
-  /** JSON of RefUpdate[]; once the push is finalized, of the updates that took effect, as PushedUpdate[]. */
+  /** JSON of IntendedUpdate[]; once the push is finalized, of the updates that took effect, as PushedUpdate[]. */
   updates: string
   judgedAt: number
   finishedAt: number | null
-  /** Its transport; empty for rows from before this was recorded. */
+  /** Its transport; empty for a default branch that was set through the API, and for rows from before it was recorded. */
   via: Via | ''
   /** Until when the commits that it overwrote are retained; null when there are none. */
   keptUntil: number | null

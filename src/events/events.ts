@@ -98,8 +98,8 @@ export type Event = {
 export type PublishedEvent = Pick<Event, 'kind' | 'repositoryId'> & { seq: number }
 
 /**
- * Appends events to the log, in the transaction that caused them. Call it last in the transaction: it takes a lock that
- * every publisher needs, so rows must be locked before it, never after.
+ * Appends events to the log, in the transaction that caused them. It locks the event counter, which every publisher
+ * needs. To avoid deadlocks, lock deliveries and webhooks after it, in the order of their ids, and all other rows before.
  */
 export type Publish = (tx: Db, now: number, events: Event[]) => Promise<void>
 

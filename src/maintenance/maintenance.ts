@@ -104,7 +104,15 @@ export function createMaintenance(dependencies: Dependencies): Maintenance {
   async function work(row: Maintained, signal: AbortSignal): Promise<MaintenanceOutcome> {
     const { repositoryId } = row
     try {
-      const report = await withLease(row, signal, (held) => maintainOne(row, held))
+      const report = await withLease(
+        signal,
+        {
+          extend: () => extendClaim(db, repositoryId, lease()),
+          onError: (error) =>
+            log.warn({ err: error, repositoryId }, 'maintenance lease not extended'),
+        },
+        (held) => maintainOne(row, held),
+      )
       const isFull = report.extent === 'full'
       const { hasCruft } = await readStorage(directories.pathOf(repositoryId))
       const done = {
@@ -139,23 +147,6 @@ export function createMaintenance(dependencies: Dependencies): Maintenance {
     const name = await nameOf(db, repositoryId)
     log.error({ repositoryId, name, fault, retryAfterMs: waitMs }, 'maintenance failed')
     return 'failed'
-  }
-
-  /** Extends a lease while `act` runs, whose signal is aborted when the lease is lost. */
-  async function withLease<T>(
-    { repositoryId }: Maintained,
-    signal: AbortSignal,
-    act: (signal: AbortSignal) => Promise<T>,
-  ): Promise<T> {
-    const lost = new AbortController()
-    await using _extending = createPoller({
-      intervalMs: extendIntervalMs,
-      async run() {
-        if (!(await extendClaim(db, repositoryId, lease()))) lost.abort(leaseLost())
-      },
-      onError: (error) => log.warn({ err: error, repositoryId }, 'maintenance lease not extended'),
-    })
-    return await act(AbortSignal.any([signal, lost.signal]))
   }
 
   async function maintainOne(row: Maintained, signal: AbortSignal): Promise<Report> {
@@ -243,4 +234,21 @@ async function waitWithTimeout(promise: Promise<void>, signal: AbortSignal): Pro
     () => false,
   )
   return await orAborted(arrived, signal)
+}
+
+/** Extends a lease while `act` runs, whose signal is aborted when the lease is lost. */
+async function withLease<T>(
+  signal: AbortSignal,
+  lease: { extend: () => Promise<boolean>; onError: (error: unknown) => void },
+  act: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const lost = new AbortController()
+  await using _extending = createPoller({
+    intervalMs: extendIntervalMs,
+    async run() {
+      if (!(await lease.extend())) lost.abort(leaseLost())
+    },
+    onError: lease.onError,
+  })
+  return await act(AbortSignal.any([signal, lost.signal]))
 }

@@ -1,5 +1,5 @@
 import type { Sensitive } from '../base/sensitive.ts'
-import type { DeliveryJob } from './delivery-queue.ts'
+import type { DeliveryJob } from './delivery-job.ts'
 import { signatureHeaders } from './signatures.ts'
 
 type Options = {

@@ -2,19 +2,17 @@ import type { Clock } from '../base/clock.ts'
 import type { FaultPoint } from '../base/fault-points.ts'
 import type { Log } from '../base/log.ts'
 import { createOncePerKey } from '../base/once.ts'
-import { Problem } from '../base/problem.ts'
-import { orAborted, within } from '../base/timeouts.ts'
 import { createPoller } from '../concurrency/poller.ts'
-import { createSemaphore } from '../concurrency/semaphore.ts'
 import { createTaskGroup } from '../concurrency/task-group.ts'
 import type { Database } from '../database/database.ts'
 import type { EventNotifier } from '../events/event-notifier.ts'
 import type { Publish } from '../events/events.ts'
 import type { Outbound } from '../outbound/outbound.ts'
 import type { Composer } from './composer.ts'
-import { deliveryHeaders } from './delivery-headers.ts'
+import type { DeliveryJob } from './delivery-job.ts'
 import { createDeliveryLimits, type DeliveryTarget } from './delivery-limits.ts'
-import { createDeliveryQueue, type DeliveryJob, type Settled } from './delivery-queue.ts'
+import { createDeliveryQueue } from './delivery-queue.ts'
+import { createDeliveryWorker, type OnAttempt } from './delivery-worker.ts'
 import { findNextDue, listDueWebhooks } from './queue-store.ts'
 import { createConnections } from './receiver-connections.ts'
 import type { Schedule } from './retry-schedule.ts'
@@ -52,19 +50,9 @@ type Dependencies = {
   onAttempt?: OnAttempt
 }
 
-/** The outcome of an attempt, and how long it took. */
-export type OnAttempt = (attempt: {
-  event: string
-  outcome: 'success' | 'failed'
-  seconds: number
-}) => void
-
 // Deliveries that other servers of the same database queue are found by polling.
 const pollIntervalMs = 2000
 const webhooksPerQuery = 64
-const maxComposing = 8
-const composeTimeoutMs = 30_000
-const recordRetryMs = 500
 // A slower response holds up other deliveries as much as none.
 const slowAfterMs = 2000
 
@@ -72,13 +60,22 @@ export function createDeliveryLoop(dependencies: Dependencies): DeliveryLoop {
   const { db, publish, notifier, composer, signing, outbound, clock, log, faultPoint } =
     dependencies
   const { schedule, version, leaseOwner, stopMs, attemptTimeoutMs, onAttempt } = dependencies
-  const queue = createDeliveryQueue({ db, publish, clock, schedule, leaseOwner })
+  const queue = createDeliveryQueue({ db, publish, clock, log, schedule, leaseOwner })
   const connections = createConnections({ outbound })
   const sender = createSender({ connections, clock, ...(attemptTimeoutMs && { attemptTimeoutMs }) })
   const deliveryLimits = createDeliveryLimits()
   const rotation = createWebhookRotation()
-  const composing = createSemaphore(maxComposing)
   const stopping = new AbortController()
+  const worker = createDeliveryWorker({
+    queue,
+    composer,
+    sender,
+    clock,
+    log,
+    version,
+    onAttempt,
+    stopping: stopping.signal,
+  })
   const deliveries = createTaskGroup()
   // Deliveries in flight, by webhook; and the webhooks that were cut off.
   const working = new Map<string, Set<{ end: AbortController; work: Promise<void> }>>()
@@ -148,98 +145,27 @@ export function createDeliveryLoop(dependencies: Dependencies): DeliveryLoop {
       signal,
     }: { target: DeliveryTarget; open: SigningSecrets['open']; signal: AbortSignal },
   ): Promise<void> {
-    const composed = claimed.body === undefined ? await compose(claimed, signal) : claimed
+    const composed = claimed.body === undefined ? await worker.compose(claimed, signal) : claimed
     if (composed === undefined) return deliveryLimits.end(target, 'none')
     if ('job' in composed) {
-      await recordResult(composed)
+      await worker.record(composed)
       return deliveryLimits.end(target, 'none')
     }
     faultPoint('delivery.composed')
     const slow = setTimeout(() => deliveryLimits.slow(target), slowAfterMs)
-    const outcome = await attempt(composed, { open, signal }).finally(() => clearTimeout(slow))
+    const outcome = await worker
+      .attempt(composed, { open, signal })
+      .finally(() => clearTimeout(slow))
     if (!outcome) {
       await queue.release(composed)
       return deliveryLimits.end(target, 'none')
     }
     faultPoint('delivery.answered')
-    // The webhook's next delivery is claimed in the transaction that records this one.
+    // Freed first, so that the webhook's next delivery is claimed in the transaction that records this one.
     deliveryLimits.end(target, resultOf(outcome))
     poller.wake()
-    await recordResult({ job: composed, outcome })
+    await worker.record({ job: composed, outcome })
     faultPoint('delivery.recorded')
-  }
-
-  /** The job with its body, now stored; or its result when it has none. Undefined when the lease was lost. */
-  async function compose(
-    job: DeliveryJob,
-    signal: AbortSignal,
-  ): Promise<DeliveryJob | Settled | undefined> {
-    const { delivery } = job
-    const startedAt = clock.now()
-    try {
-      using _permit = await composing.acquire(signal)
-      const body = await orAborted(within(composeTimeoutMs, composer.compose(delivery)), signal)
-      if (body === undefined) return { job, end: 'The event or webhook no longer exists.' }
-      return await queue.keepBody(job, body)
-    } catch (error) {
-      if (signal.aborted) {
-        await queue.release(job)
-        return undefined
-      }
-      return { job, outcome: internalFault(error, startedAt, delivery.id) }
-    }
-  }
-
-  /** Makes one attempt; undefined when it was aborted because the server stops or the webhook is deleted. */
-  async function attempt(
-    job: DeliveryJob,
-    { open, signal }: { open: SigningSecrets['open']; signal: AbortSignal },
-  ): Promise<AttemptOutcome | undefined> {
-    const { delivery, target } = job
-    const startedAt = clock.now()
-    try {
-      const body = Buffer.from(job.body ?? '')
-      const secrets = await orAborted(open(target), signal)
-      const headers = deliveryHeaders(job, { body, secrets, now: startedAt, version })
-      return await sender.send({ url: target.url, headers, body, signal })
-    } catch (error) {
-      return signal.aborted ? undefined : internalFault(error, startedAt, delivery.id)
-    }
-  }
-
-  function internalFault(error: unknown, startedAt: number, delivery: string): AttemptOutcome {
-    log.error({ err: error, delivery }, 'webhook delivery could not be prepared')
-    return {
-      startedAt,
-      duration: Math.max(0, clock.now() - startedAt),
-      requestHeaders: {},
-      responseStatus: null,
-      responseHeaders: {},
-      responseBody: '',
-      fault:
-        error instanceof Problem ? error.message : 'The server could not prepare the delivery.',
-      isOwnFault: true,
-      retryAfterMs: undefined,
-    }
-  }
-
-  /** Records the result of a job, retrying while its lease lasts; after that the delivery is attempted again. */
-  async function recordResult(settled: Settled): Promise<void> {
-    for (;;) {
-      try {
-        await queue.record(settled)
-        break
-      } catch (error) {
-        const isOver = clock.now() + recordRetryMs >= settled.job.lease.leaseUntil
-        if (isOver || stopping.signal.aborted) throw error
-        log.warn({ err: error }, 'webhook attempt not recorded, trying again')
-        await new Promise((resolve) => setTimeout(resolve, recordRetryMs))
-      }
-    }
-    if (!('outcome' in settled)) return
-    const { fault, duration } = settled.outcome
-    const { event } = settled.job.delivery
-    onAttempt?.({ event, outcome: fault === '' ? 'success' : 'failed', seconds: duration / 1000 })
   }
 
   async function untilNextDue(): Promise<number> {

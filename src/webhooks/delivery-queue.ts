@@ -1,8 +1,11 @@
 import { type Clock, dayMs } from '../base/clock.ts'
+import type { Log } from '../base/log.ts'
 import { createBatcher } from '../concurrency/batcher.ts'
 import type { Database } from '../database/database.ts'
-import type { Db, DeliveryAttemptRow, DeliveryRow } from '../database/schema.ts'
+import type { Db, DeliveryAttemptRow } from '../database/schema.ts'
 import type { Publish } from '../events/events.ts'
+import { toDeliveryChange } from './delivery-change.ts'
+import type { DeliveryJob, Settled } from './delivery-job.ts'
 import { createDisableWebhook, failPendingDeliveries } from './disabling.ts'
 import {
   endLeases,
@@ -23,34 +26,18 @@ import {
   type Target,
   updateLeased,
 } from './queue-store.ts'
-import { nextAttemptAt, type Schedule } from './retry-schedule.ts'
+import type { Schedule } from './retry-schedule.ts'
 import type { AttemptOutcome } from './sender.ts'
 
 type Dependencies = {
   db: Database
   publish: Publish
   clock: Clock
+  log: Log
   schedule: Schedule
   /** The unique name of this server, which owns its leases. */
   leaseOwner: string
 }
-
-/** A delivery that this server has leased. */
-export type DeliveryJob = {
-  delivery: DeliveryRow
-  target: Target
-  isManual: boolean
-  /** Undefined until it has been composed. */
-  body: string | undefined
-  lease: Lease
-}
-
-/** The result of a job: the outcome of its attempt, why none can be made, or that it was released. */
-export type Settled = { job: DeliveryJob } & (
-  | { outcome: AttemptOutcome }
-  | { end: string }
-  | { isReleased: true }
-)
 
 type Task =
   | { kind: 'claim'; wanted: Map<string, number> }
@@ -68,15 +55,23 @@ const disabledReason = 'All attempts have failed for five days.'
 const maxTasksPerTransaction = 256
 const batchIntervalMs = 4
 
+export type DeliveryQueue = ReturnType<typeof createDeliveryQueue>
+
 /** The queue of deliveries in the database. A claim is a lease, so a delivery has one worker and a crash releases it. */
-export function createDeliveryQueue({ db, publish, clock, schedule, leaseOwner }: Dependencies) {
+export function createDeliveryQueue(dependencies: Dependencies) {
+  const { db, publish, clock, log, schedule, leaseOwner } = dependencies
   const disableWebhook = createDisableWebhook(publish)
   // Concurrent tasks share one transaction, because each commit costs a write to the disk.
   const write = createBatcher(
     { maxItems: maxTasksPerTransaction, minIntervalMs: batchIntervalMs },
     async (tasks: Task[]) => {
       const { results, failingTooLong } = await db.transaction().execute((tx) => perform(tx, tasks))
-      for (const webhook of failingTooLong) await disable(webhook)
+      for (const webhook of failingTooLong) {
+        // The tasks are committed: a failure here must not repeat them.
+        await disable(webhook).catch((error) =>
+          log.error({ err: error, webhook: webhook.id }, 'failing webhook not disabled'),
+        )
+      }
       return results
     },
   )
@@ -91,7 +86,7 @@ export function createDeliveryQueue({ db, publish, clock, schedule, leaseOwner }
     const composed = tasks.flatMap(toComposed)
     const settledIds = [...settled, ...composed].map(({ job }) => job.delivery.id)
     const leases = await lockLeases(tx, settledIds, leaseOwner)
-    const exhausted = await record(tx, { settled, targets, now })
+    const finallyFailed = await record(tx, { settled, targets, now })
     const stored = await storeBodies(tx, { composed, leases, now })
     const results: Result[] = []
     for (const task of tasks) {
@@ -103,7 +98,8 @@ export function createDeliveryQueue({ db, publish, clock, schedule, leaseOwner }
     const since = now - maxFailingMs
     return {
       results,
-      failingTooLong: exhausted.length > 0 ? await listFailingSince(tx, exhausted, since) : [],
+      failingTooLong:
+        finallyFailed.length > 0 ? await listFailingSince(tx, finallyFailed, since) : [],
     }
   }
 
@@ -132,58 +128,27 @@ export function createDeliveryQueue({ db, publish, clock, schedule, leaseOwner }
     return jobs.map((job) => ({ ...job, body: bodies.get(job.delivery.id) }))
   }
 
-  /** Stores bodies, and returns the updated jobs, without those whose lease was lost. */
-  async function storeBodies(
-    tx: Db,
-    {
-      composed,
-      leases,
-      now,
-    }: { composed: { job: DeliveryJob; body: string }[]; leases: Map<string, number>; now: number },
-  ): Promise<Map<DeliveryJob, DeliveryJob>> {
-    const stored = new Map<DeliveryJob, DeliveryJob>()
-    for (const { job, body } of composed) {
-      const { lease } = job
-      if (leases.get(lease.id) !== lease.leaseUntil) continue
-      stored.set(job, { ...job, body, lease: await extendLease(tx, lease, now) })
-    }
-    const bodies = [...stored.values()].map(({ delivery, body = '' }) => ({
-      deliveryId: delivery.id,
-      body,
-    }))
-    if (bodies.length > 0) await insertBodies(tx, bodies)
-    return stored
-  }
-
-  // Composing may have used up much of the lease.
-  async function extendLease(tx: Db, lease: Lease, now: number): Promise<Lease> {
-    if (lease.leaseUntil - now > leaseMs / 2) return lease
-    const leaseUntil = now + leaseMs
-    await updateLeased(tx, lease, { leaseUntil })
-    return { ...lease, leaseUntil }
-  }
-
   /** Records results, and returns the webhooks of which a delivery has failed for good. */
   async function record(
     tx: Db,
     { settled, targets, now }: { settled: Settled[]; targets: Targets; now: number },
   ): Promise<string[]> {
     const attempts: DeliveryAttemptRow[] = []
-    const exhausted = new Set<string>()
+    const finallyFailed = new Set<string>()
     for (const one of settled) {
       const { job } = one
       const isEnabled = targets.get(job.target.id)?.isEnabled === 1
-      const change = toChange(one, { now, isEnabled })
+      const change = toDeliveryChange(one, { now, isEnabled, schedule, random: Math.random() })
       const updated = await updateLeased(tx, job.lease, change)
       // The lease was lost, or the delivery was deleted.
       if (!updated) continue
       if ('isReleased' in one) continue
       if (updated.isWanted === 1) await makePending(tx, job.delivery.id, now)
       if ('outcome' in one) attempts.push(toAttempt(one))
-      if (change.status === 'failed') exhausted.add(job.target.id)
+      if (change.status === 'failed') finallyFailed.add(job.target.id)
     }
     if (attempts.length > 0) await insertAttempts(tx, attempts)
-    return [...exhausted]
+    return [...finallyFailed]
   }
 
   async function disable(webhook: { id: string; repositoryId: string }): Promise<void> {
@@ -201,39 +166,6 @@ export function createDeliveryQueue({ db, publish, clock, schedule, leaseOwner }
       })
   }
 
-  function toChange(
-    settled: Settled,
-    { now, isEnabled }: { now: number; isEnabled: boolean },
-  ): Partial<DeliveryRow> {
-    const { delivery, target, isManual } = settled.job
-    const free = { leaseUntil: 0, leaseHolder: '' }
-    if ('isReleased' in settled) return isManual ? { ...free, isWanted: 1 } : free
-    if ('end' in settled) {
-      return { ...free, status: 'failed', dueAt: null, completedAt: now, fault: settled.end }
-    }
-    const { outcome } = settled
-    const { responseStatus, duration, fault, retryAfterMs } = outcome
-    const attempts = delivery.attempts + 1
-    const { event } = delivery
-    const mayRetry = fault !== '' && responseStatus !== 410 && isEnabled
-    const random = Math.random()
-    const dueAt = mayRetry
-      ? nextAttemptAt({ schedule, event, attempts, now, retryAfterMs, random })
-      : undefined
-    return {
-      ...free,
-      status: fault === '' ? 'success' : dueAt === undefined ? 'failed' : 'pending',
-      attempts,
-      url: target.url,
-      lastAttemptAt: outcome.startedAt,
-      dueAt: dueAt ?? null,
-      completedAt: dueAt === undefined ? now : null,
-      responseStatus,
-      duration,
-      fault,
-    }
-  }
-
   return {
     /** Claims due deliveries of webhooks, up to a number for each. */
     // The kind of a task determines the type of its result, here and below.
@@ -241,7 +173,7 @@ export function createDeliveryQueue({ db, publish, clock, schedule, leaseOwner }
       write({ kind: 'claim', wanted }) as Promise<DeliveryJob[]>,
 
     /** Stores the body of a job before it is sent, and returns the updated job; undefined when the lease was lost. */
-    keepBody: (job: DeliveryJob, body: string) =>
+    storeBody: (job: DeliveryJob, body: string) =>
       write({ kind: 'storeBodies', job, body }) as Promise<DeliveryJob | undefined>,
 
     async record(settled: Settled): Promise<void> {
@@ -314,4 +246,35 @@ function toSettled(task: Task): Settled[] {
 
 function toComposed(task: Task): { job: DeliveryJob; body: string }[] {
   return task.kind === 'storeBodies' ? [task] : []
+}
+
+/** Stores bodies, and returns the updated jobs, without those whose lease was lost. */
+async function storeBodies(
+  tx: Db,
+  {
+    composed,
+    leases,
+    now,
+  }: { composed: { job: DeliveryJob; body: string }[]; leases: Map<string, number>; now: number },
+): Promise<Map<DeliveryJob, DeliveryJob>> {
+  const stored = new Map<DeliveryJob, DeliveryJob>()
+  for (const { job, body } of composed) {
+    const { lease } = job
+    if (leases.get(lease.id) !== lease.leaseUntil) continue
+    stored.set(job, { ...job, body, lease: await extendLease(tx, lease, now) })
+  }
+  const bodies = [...stored.values()].map(({ delivery, body = '' }) => ({
+    deliveryId: delivery.id,
+    body,
+  }))
+  if (bodies.length > 0) await insertBodies(tx, bodies)
+  return stored
+}
+
+// Composing may have used up much of the lease.
+async function extendLease(tx: Db, lease: Lease, now: number): Promise<Lease> {
+  if (lease.leaseUntil - now > leaseMs / 2) return lease
+  const leaseUntil = now + leaseMs
+  await updateLeased(tx, lease, { leaseUntil })
+  return { ...lease, leaseUntil }
 }

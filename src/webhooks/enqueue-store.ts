@@ -7,8 +7,8 @@ const batchSize = 500
 const subscribable = new Set<string>(subscribableKinds)
 
 /**
- * Subscribes webhooks to the events of their repository: enqueues the deliveries of new events. Each has the sequence
- * number of the previous event for its webhook.
+ * Enqueues the deliveries of new events. Each has the sequence number of the previous event for its webhook. Webhooks are
+ * read without a lock: this transaction holds that of the event counter, which every change of a subscription takes.
  */
 export async function enqueueDeliveries(
   tx: Db,
@@ -57,7 +57,7 @@ function listWebhooks(tx: Db, repositoryId: string) {
       .where('repositoryId', '=', repositoryId)
       .where('isEnabled', '=', 1)
       .where('deletedAt', 'is', null)
-      // Webhooks are always locked in the order of their ids, to avoid deadlocks.
+      // The updates lock them in the order of their ids, as everywhere.
       .orderBy('id')
       .execute()
   )

@@ -183,7 +183,12 @@ export async function insertBodies(
   tx: Db,
   bodies: { deliveryId: string; body: string }[],
 ): Promise<void> {
-  await tx.insertInto('deliveryBodies').values(bodies).execute()
+  // Idempotent: a transaction whose commit was lost is repeated.
+  await tx
+    .insertInto('deliveryBodies')
+    .values(bodies)
+    .onConflict((row) => row.column('deliveryId').doNothing())
+    .execute()
 }
 
 export async function insertAttempts(tx: Db, attempts: DeliveryAttemptRow[]): Promise<void> {

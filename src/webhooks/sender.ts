@@ -39,6 +39,8 @@ type Dependencies = {
 }
 
 /** Makes attempts: one request each, without redirects, within limits of time and size. */
+export type Sender = ReturnType<typeof createSender>
+
 export function createSender(dependencies: Dependencies) {
   const { connections, clock, attemptTimeoutMs = attemptSeconds * 1000 } = dependencies
 

@@ -5,7 +5,6 @@ import { isId } from '../base/ids.ts'
 import { Problem } from '../base/problem.ts'
 import type { Notifier } from '../concurrency/notifier.ts'
 import type { Database } from '../database/database.ts'
-import type { Db } from '../database/schema.ts'
 import { hasUnreadPush } from '../events/cursors.ts'
 import { openObjects } from '../git/objects/object-reader.ts'
 import type { Git } from '../git/process/git-process.ts'
@@ -19,21 +18,16 @@ import { readInputs } from '../workflow-parser/dispatch-inputs.ts'
 import type { Fault, SourceFile } from '../workflow-parser/workflow.ts'
 import { openCommit } from './commit-files.ts'
 import { branchOf, type RunSpec } from './create-run.ts'
-import { completeQueued, enqueueRun, requireQueueSpace, supersede } from './enqueue-run.ts'
+import { completeQueued, enqueueRun } from './enqueue-run.ts'
 import { createNameMask } from './name-mask.ts'
-import { reusedJobs } from './reused-jobs.ts'
+import { createRerun } from './rerun.ts'
 import type { PublishRuns } from './run-events.ts'
-import { listJobs } from './run-job-store.ts'
 import type { Queue } from './run-queue.ts'
 import {
   findRun,
-  findWholeRun,
-  insertAttempt,
   type ListedRun,
-  listGroups,
   listRuns,
   listUnfinished,
-  lockRuns,
   type RunFilter,
   updateRun,
 } from './run-store.ts'
@@ -113,6 +107,8 @@ const inputsMaxLength = 65_535
 export function createRuns(dependencies: Dependencies): Runs {
   const { db, publishRuns, git, checker, queue, changes } = dependencies
   const { clock, openSecrets, faultPoint, baseUrl } = dependencies
+
+  const rerun = createRerun({ db, publishRuns, changes, clock })
 
   async function find(repository: Repository, id: string): Promise<ListedRun> {
     const run = isId(id) ? await findRun(db, repository.id, id) : undefined
@@ -205,56 +201,7 @@ export function createRuns(dependencies: Dependencies): Runs {
     },
 
     async rerun(actor, repository, id, jobs) {
-      const changed = await db.transaction().execute(async (tx) => {
-        await lockRuns(tx, repository.id)
-        const run = await findRun(tx, repository.id, id)
-        if (run?.status !== 'completed') {
-          throw new Problem(
-            'run_not_completed',
-            'The run has not completed; wait for it, or cancel it first.',
-          )
-        }
-        const files = await requireSources(tx, run)
-        await requireQueueSpace(tx, repository.id)
-        const ofFailed = { runId: id, attempt: run.attempt }
-        const kept = jobs === 'failed' ? await reusedJobs(files, await listJobs(tx, ofFailed)) : []
-        const now = clock.now()
-        const { attempt, actorUsername, conclusion, fault, isolation, startedAt, logBytes } = run
-        await insertAttempt(tx, {
-          runId: id,
-          attempt,
-          actorUsername,
-          conclusion: conclusion ?? 'failure',
-          fault,
-          isolation,
-          startedAt,
-          completedAt: run.completedAt ?? now,
-          logBytes,
-        })
-        const newer = { repositoryId: repository.id, groups: await listGroups(tx, id) }
-        const { changed, transitions } = await supersede(
-          tx,
-          { ...newer, cancels: [], name: run.name },
-          now,
-        )
-        const queued = await updateRun(
-          tx,
-          { id, status: 'completed', attempt },
-          {
-            ...unstarted,
-            status: 'queued',
-            attempt: attempt + 1,
-            queuedAt: now,
-            actorId: actor.id,
-            actorUsername: actor.username,
-            kept: JSON.stringify(kept),
-          },
-        )
-        if (queued) transitions.push({ action: 'queued', run: queued })
-        await publishRuns(tx, now, transitions)
-        return changed
-      })
-      for (const name of [...changed, id, 'queue']) changes.notify(name)
+      await rerun(actor, repository, id, jobs)
       return find(repository, id)
     },
 
@@ -299,33 +246,7 @@ export function createRuns(dependencies: Dependencies): Runs {
       }
     },
   }
-
-  // A run that failed before it started has no files.
-  async function requireSources(tx: Db, { id, fault }: ListedRun): Promise<SourceFile[]> {
-    const { sources = '' } = (await findWholeRun(tx, id)) ?? {}
-    const { files }: { files: SourceFile[] } = JSON.parse(sources)
-    if (files.length > 0) return files
-    throw new Problem(
-      'workflow_invalid',
-      `The run cannot be started: ${fault} Fix this and start a new run.`,
-    )
-  }
 }
-
-const unstarted = {
-  conclusion: null,
-  fault: '',
-  startedAt: null,
-  completedAt: null,
-  isolation: '',
-  cancelReason: null,
-  cancelledAt: null,
-  runner: '',
-  tokenHash: null,
-  losses: 0,
-  entries: 0,
-  logBytes: 0,
-} as const
 
 /** Resolves a branch name or a full ref name to the ref and the object it points to. */
 async function resolve({ path }: Repository, branch: string | undefined) {

@@ -73,7 +73,7 @@ type Dependencies = {
   log: Log
 }
 
-// Proxies give up after a minute without a byte.
+// Half of the minute without a byte after which proxies give up.
 const finishMaxMs = 30_000
 const finishedLater =
   'The push is stored. Its events and deliveries follow when the database is available again.'
@@ -90,10 +90,11 @@ export function createReceivePack(dependencies: Dependencies): ReceivePack {
     const { repository, principal, response } = watched
     const { whole, config } = await connectivityShortcut(repository.path, pushRequest)
     await using hold = await repositoryHolds.acquire(repository.id)
-    await using child = await git.startPush(repository.path, { ...watched, config })
+    const { protocol } = watched
+    await using child = await git.startPush(repository.path, { protocol, config })
     hold.watch(child.ended)
     const push: Push = { principal, repository, via }
-    const authorized = answerHook(child.channel, pushRequest.updates, (given) =>
+    const hookAnswered = answerHook(child.channel, pushRequest.updates, (given) =>
       pushes.authorize(push, given),
     ).catch((error) => log.error({ err: error }, 'push authorization failed'))
     // Known before the hook runs: git has read the whole pack by then.
@@ -102,12 +103,13 @@ export function createReceivePack(dependencies: Dependencies): ReceivePack {
     })
     let finalized: Promise<boolean> | undefined
     const finalize = () => {
-      finalized ??= authorized.then(() => pushes.finalize(push))
+      finalized ??= hookAnswered.then(() => pushes.finalize(push))
       return finalized
     }
     try {
-      const hold = holdReport(child, pushRequest, finalize)
-      return await respond(watched, { child, input, onComplete: response.onComplete, hold }, log)
+      const reportHold = holdReport(child, pushRequest, finalize)
+      const { onComplete } = response
+      return await respond(watched, { child, input, onComplete, reportHold }, log)
     } finally {
       // A client that disconnects does not stop an authorized push: git is given time to complete it.
       if (push.id === undefined) await child[Symbol.asyncDispose]()
@@ -176,5 +178,5 @@ async function refuse(
   }
   response.begin()
   response.output.write(Buffer.concat([packet(`\x03${refusal.message}`), flushPacket]))
-  return 1
+  return 'refused'
 }

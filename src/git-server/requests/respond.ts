@@ -24,7 +24,7 @@ type Exchange = {
   /** Precedes git's output. */
   heading?: Buffer | undefined
   onComplete?: () => void
-  hold?: ReportHold
+  reportHold?: ReportHold
   /** When the response itself explains why a limit ended git: see pipeProcess. */
   explains?: 'always' | 'once begun'
 }
@@ -61,7 +61,7 @@ export function sinkOf({ response, signal, onProgress }: WatchedRequest): Respon
 /** Connects a git process to a request and waits for both. */
 export async function respond(
   watched: WatchedRequest,
-  { child, input, heading, onComplete, hold, explains }: Exchange,
+  { child, input, heading, onComplete, reportHold, explains }: Exchange,
   log: Log,
 ): Promise<RequestOutcome> {
   const { response, repository, signal, onProgress, sendsAllFirst } = watched
@@ -77,8 +77,8 @@ export async function respond(
     signal,
     onBegin,
     onProgress,
-    onSaid: onComplete,
-    hold,
+    onTransferred: onComplete,
+    reportHold,
     explains,
   })
   const { exitCode, errorOutput } = ended

@@ -22,7 +22,10 @@ export type Git = {
   /** Starts git in its own process group. Disposing the process ends the group and waits for its end. */
   start: (command: readonly string[], options?: StartOptions) => Promise<GitProcess>
   /** Starts git receive-pack for a push. */
-  startPush: (directory: string, startOptions?: StartOptions) => Promise<GitProcess>
+  startPush: (
+    directory: string,
+    options?: Pick<StartOptions, 'protocol' | 'config'>,
+  ) => Promise<GitProcess>
   /** Starts processes in advance, so that the first request is not slower than the next ones. */
   prepare: () => void
   /** Runs a command and returns its output. Throws a GitError when it fails. */

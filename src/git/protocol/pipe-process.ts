@@ -21,9 +21,9 @@ type Streams = ResponseSink & {
   /** Whether to drain the input after git has ended: some clients read the response only after sending everything. */
   sendsAllFirst: boolean
   /** Called when all input and output is transferred; git may end slightly later. */
-  onSaid?: (() => void) | undefined
+  onTransferred?: (() => void) | undefined
   /** Delays the report at the end of the output. */
-  hold?: ReportHold | undefined
+  reportHold?: ReportHold | undefined
   /** Whether to report an exceeded limit to the client always, or only after other output; never within a report. */
   explains?: 'always' | 'once begun' | undefined
 }
@@ -47,7 +47,7 @@ export async function pipeProcess(child: GitProcess, streams: Streams): Promise<
   const transferred = Promise.all([
     streams.sendsAllFirst ? sent : Promise.race([sent, child.ended]),
     received,
-  ]).then(streams.onSaid)
+  ]).then(streams.onTransferred)
   const [ended, explained] = await Promise.all([child.ended, received, transferred])
   return { ...ended, ...explained }
 }
@@ -65,7 +65,7 @@ async function receive(
   child: GitProcess,
   streams: Streams,
 ): Promise<{ isExplained: boolean; exceeded?: Problem }> {
-  const { output, signal, onBegin, onProgress, hold, explains = 'always' } = streams
+  const { output, signal, onBegin, onProgress, reportHold, explains = 'always' } = streams
   const packets = createResponsePackets()
   let begun = false
   let released: Promise<Buffer> | undefined
@@ -83,16 +83,16 @@ async function receive(
 
   try {
     for await (const chunk of chunksOf(child.stdout, signal)) {
-      if (!hold) await write(packets.pass(chunk))
+      if (!reportHold) await write(packets.pass(chunk))
       else {
-        await write(hold.splitter.pass(chunk))
+        await write(reportHold.splitter.pass(chunk))
         // Awaited below: git ends meanwhile.
-        if (hold.splitter.hasBegun()) released ??= hold.release()
+        if (reportHold.splitter.hasBegun()) released ??= reportHold.release()
       }
     }
-    if (hold) {
-      released ??= hold.release()
-      await write(Buffer.concat([await released, hold.splitter.rest()]))
+    if (reportHold) {
+      released ??= reportHold.release()
+      await write(Buffer.concat([await released, reportHold.splitter.rest()]))
       return { isExplained: false }
     }
     const ended = await child.ended

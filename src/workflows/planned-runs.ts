@@ -1,0 +1,75 @@
+import type { Clock } from '../base/clock.ts'
+import { Problem, type ProblemCode, toProblem } from '../base/problem.ts'
+import type { Db } from '../database/schema.ts'
+import {
+  lockRepositorySummary,
+  type RepositorySummary,
+} from '../repositories/repository-summary-store.ts'
+import { createFailedRunRow, type RunSpec } from './create-run.ts'
+import { enqueueRun } from './enqueue-run.ts'
+import type { RunTransition } from './run-events.ts'
+import { addLog } from './run-logs.ts'
+import { insertRun, takeNumber } from './run-store.ts'
+
+/** A run to create: one to queue, or one that failed before it started. */
+export type PlannedRun = { start: RunSpec } | { failed: FailedRun }
+
+type FailedRun = Omit<RunSpec, 'sources' | 'mask'> & { files: string[]; fault: string }
+
+/** The names to notify in this process, and the events to publish at the end of the transaction. */
+export type CreatedRuns = { changed: string[]; transitions: RunTransition[] }
+
+const transientCodes = new Set<ProblemCode>([
+  'checks_busy',
+  'git_busy',
+  'database_unavailable',
+  'storage_full',
+])
+
+/** Whether an error is expected to pass, so that the trigger is retried without limit. */
+export function isTransient(error: unknown): boolean {
+  return transientCodes.has(toProblem(error).code)
+}
+
+/** The fields that all runs of a trigger have in common. */
+export function toStartFields(
+  { id, name, ownerUsername: owner }: RepositorySummary,
+  ref: string,
+  commit: string,
+  actor: RunSpec['actor'],
+) {
+  return { repository: { id, name, owner }, actor, ref, commit, inputs: {} }
+}
+
+/** Creates a planned run in a transaction; none when the repository was deleted. */
+export async function createPlanned(
+  tx: Db,
+  clock: Clock,
+  planned: PlannedRun,
+): Promise<CreatedRuns> {
+  const fields = 'start' in planned ? planned.start : planned.failed
+  if (!(await lockRepositorySummary(tx, fields.repository.id)))
+    return { changed: [], transitions: [] }
+  if ('failed' in planned) return createFailedRun(tx, clock, planned.failed)
+  try {
+    const { changed, transitions } = await enqueueRun(tx, planned.start, clock.now())
+    return { changed: [...changed, 'queue'], transitions }
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error
+    const { sources, mask: _, ...start } = planned.start
+    return createFailedRun(tx, clock, {
+      ...start,
+      files: sources.files.map(({ path }) => path),
+      fault: error.message,
+    })
+  }
+}
+
+async function createFailedRun(tx: Db, clock: Clock, failed: FailedRun): Promise<CreatedRuns> {
+  const number = await takeNumber(tx, failed.repository.id)
+  const run = await createFailedRunRow(failed, clock.now(), number)
+  await insertRun(tx, run, [])
+  const text = `✗ failure: ${run.fault}\n`
+  await addLog(tx, { ...run, attempt: 1, logBytes: 0 }, [{ step: null, prefix: '', text }])
+  return { changed: [], transitions: [{ action: 'completed', run: { ...run, attempt: 1 } }] }
+}

@@ -1,0 +1,110 @@
+import type { Principal } from '../access/principal.ts'
+import type { Clock } from '../base/clock.ts'
+import { Problem } from '../base/problem.ts'
+import type { Notifier } from '../concurrency/notifier.ts'
+import type { Database } from '../database/database.ts'
+import type { Db } from '../database/schema.ts'
+import type { Repository } from '../repositories/repositories.ts'
+import type { SourceFile } from '../workflow-parser/workflow.ts'
+import { requireQueueSpace, supersede } from './enqueue-run.ts'
+import { reusedJobs } from './reused-jobs.ts'
+import type { PublishRuns } from './run-events.ts'
+import { listJobs } from './run-job-store.ts'
+import {
+  findRun,
+  findWholeRun,
+  insertAttempt,
+  type ListedRun,
+  listGroups,
+  lockRuns,
+  updateRun,
+} from './run-store.ts'
+
+type Dependencies = { db: Database; publishRuns: PublishRuns; changes: Notifier; clock: Clock }
+
+const unstarted = {
+  conclusion: null,
+  fault: '',
+  startedAt: null,
+  completedAt: null,
+  isolation: '',
+  cancelReason: null,
+  cancelledAt: null,
+  runner: '',
+  tokenHash: null,
+  losses: 0,
+  entries: 0,
+  logBytes: 0,
+} as const
+
+/** Returns a function that queues a completed run as its next attempt, with all jobs or only those that did not succeed. */
+export function createRerun({ db, publishRuns, changes, clock }: Dependencies) {
+  return async (
+    actor: Principal,
+    repository: Repository,
+    id: string,
+    jobs: 'all' | 'failed',
+  ): Promise<void> => {
+    const changed = await db.transaction().execute(async (tx) => {
+      await lockRuns(tx, repository.id)
+      const run = await findRun(tx, repository.id, id)
+      if (run?.status !== 'completed') {
+        throw new Problem(
+          'run_not_completed',
+          'The run has not completed; wait for it, or cancel it first.',
+        )
+      }
+      const files = await requireSources(tx, run)
+      await requireQueueSpace(tx, repository.id)
+      const ofFailed = { runId: id, attempt: run.attempt }
+      const kept = jobs === 'failed' ? await reusedJobs(files, await listJobs(tx, ofFailed)) : []
+      const now = clock.now()
+      const { attempt, actorUsername, conclusion, fault, isolation, startedAt, logBytes } = run
+      await insertAttempt(tx, {
+        runId: id,
+        attempt,
+        actorUsername,
+        conclusion: conclusion ?? 'failure',
+        fault,
+        isolation,
+        startedAt,
+        completedAt: run.completedAt ?? now,
+        logBytes,
+      })
+      const newer = { repositoryId: repository.id, groups: await listGroups(tx, id) }
+      const { changed, transitions } = await supersede(
+        tx,
+        { ...newer, cancels: [], name: run.name },
+        now,
+      )
+      const queued = await updateRun(
+        tx,
+        { id, status: 'completed', attempt },
+        {
+          ...unstarted,
+          status: 'queued',
+          attempt: attempt + 1,
+          queuedAt: now,
+          actorId: actor.id,
+          actorUsername: actor.username,
+          kept: JSON.stringify(kept),
+        },
+      )
+      if (queued) transitions.push({ action: 'queued', run: queued })
+      await publishRuns(tx, now, transitions)
+      return changed
+    })
+    for (const name of [...changed, id, 'queue']) changes.notify(name)
+  }
+}
+
+// A run that failed before it started has no files.
+async function requireSources(tx: Db, { id, fault }: ListedRun): Promise<SourceFile[]> {
+  const { sources = '' } = (await findWholeRun(tx, id)) ?? {}
+  const { files }: { files: SourceFile[] } = JSON.parse(sources)
+  if (files.length > 0) return files
+  throw new Problem(
+    'workflow_invalid',
+    `The run cannot be started: ${fault} Fix this and start a new run.`,
+  )
+}

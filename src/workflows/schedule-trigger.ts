@@ -1,0 +1,109 @@
+import { type Clock, dayMs } from '../base/clock.ts'
+import type { Log } from '../base/log.ts'
+import { Problem } from '../base/problem.ts'
+import type { Notifier } from '../concurrency/notifier.ts'
+import type { Database } from '../database/database.ts'
+import type { ScheduleRow } from '../database/schema.ts'
+import { openObjects } from '../git/objects/object-reader.ts'
+import type { Git } from '../git/process/git-process.ts'
+import { zeroId } from '../git/refs/ref-name.ts'
+import { readDefaultBranch, readRefs } from '../git/refs/refs.ts'
+import { schedulePayload } from '../github-payloads/started-payloads.ts'
+import { readPayloadContext } from '../repositories/payload-context.ts'
+import {
+  findRepositorySummary,
+  lockRepositorySummary,
+} from '../repositories/repository-summary-store.ts'
+import type { Checker } from '../workflow-parser/checker.ts'
+import { nextTime } from '../workflow-parser/cron.ts'
+import { type CommitFiles, openCommit } from './commit-files.ts'
+import { createNameMask } from './name-mask.ts'
+import { createPlanned, isTransient, type PlannedRun, toStartFields } from './planned-runs.ts'
+import type { PublishRuns } from './run-events.ts'
+import { listDue, reschedule } from './schedule-store.ts'
+import { describeFaults, readSources } from './workflow-sources.ts'
+
+type Dependencies = {
+  db: Database
+  publishRuns: PublishRuns
+  git: Git
+  checker: Checker
+  changes: Notifier
+  pathOf: (repositoryId: string) => string
+  /** Opens the secrets of a repository. */
+  openSecrets: (repositoryId: string) => Promise<Record<string, string>>
+  baseUrl: () => string
+  clock: Clock
+  log: Log
+}
+
+const maxDueSchedules = 20
+
+/** Starts runs at the times of schedules. */
+export function createScheduleTrigger(dependencies: Dependencies) {
+  const { db, publishRuns, git, checker, changes, pathOf } = dependencies
+  const { openSecrets, baseUrl, clock, log } = dependencies
+
+  async function startDue(): Promise<void> {
+    for (const schedule of await listDue(db, clock.now(), maxDueSchedules)) {
+      await startOne(schedule).catch(async (error) => {
+        if (isTransient(error)) throw error
+        // Postponed by a day, so that it does not block the others.
+        log.error({ err: error, ...schedule }, 'starting a schedule failed')
+        await reschedule(db, schedule, clock.now() + dayMs)
+      })
+    }
+  }
+
+  async function startOne(schedule: ScheduleRow): Promise<void> {
+    const planned = await planScheduled(schedule)
+    const next = nextTime(schedule.cron, schedule.timezone || undefined, clock.now())
+    const changed = await db.transaction().execute(async (tx) => {
+      if (!(await lockRepositorySummary(tx, schedule.repositoryId))) return []
+      if (!(await reschedule(tx, schedule, next)) || !planned) return []
+      const { changed, transitions } = await createPlanned(tx, clock, planned)
+      await publishRuns(tx, clock.now(), transitions)
+      return changed
+    })
+    for (const name of changed) changes.notify(name)
+  }
+
+  async function planScheduled(schedule: ScheduleRow): Promise<PlannedRun | undefined> {
+    const repository = await findRepositorySummary(db, schedule.repositoryId)
+    if (!repository) return undefined
+    const directory = pathOf(repository.id)
+    const defaultBranch = await readDefaultBranch(directory)
+    const ref = `refs/heads/${defaultBranch}`
+    const tip = (await readRefs(directory, [ref])).get(ref) ?? zeroId
+    if (tip === zeroId) return undefined
+    const actor = { id: schedule.actorId, username: schedule.actorUsername }
+    const fields = toStartFields(repository, ref, tip, actor)
+    const context = await readPayloadContext(repository, {
+      directory,
+      sender: actor.username,
+      baseUrl: baseUrl(),
+    })
+    const payload = schedulePayload(schedule.cron, context)
+    await using objects = await openObjects(git, directory)
+    const commit = await openCommit(objects, tip)
+    const sources = await readSourcesOrFault(commit, schedule.file)
+    if ('fault' in sources) {
+      const { fault } = sources
+      return { failed: { ...fields, event: 'schedule', payload, files: [schedule.file], fault } }
+    }
+    const mask = await createNameMask(openSecrets, repository.id, sources.workflows)
+    return { start: { ...fields, event: 'schedule', payload, sources, mask } }
+  }
+
+  async function readSourcesOrFault(commit: CommitFiles, file: string) {
+    try {
+      const sources = await readSources(checker, commit, [file])
+      return sources.faults.length > 0 ? { fault: describeFaults(sources.faults) } : sources
+    } catch (error) {
+      if (error instanceof Problem) return { fault: error.message }
+      throw error
+    }
+  }
+
+  return { startDue }
+}
