@@ -39,6 +39,8 @@ import { assertKeysOpen } from './secrets/key-check.ts'
 import { createRotation, type Rotation } from './secrets/rotation.ts'
 import { createSecrets, type Secrets } from './secrets/secrets.ts'
 import { createSshKeys, type SshKeys } from './ssh-keys/ssh-keys.ts'
+import { createLocalStore } from './store/local-store.ts'
+import type { Store } from './store/store.ts'
 import { createTokens, type Tokens } from './tokens/tokens.ts'
 import { openVaultLater } from './vault/open-vault.ts'
 import { createDisableWebhook } from './webhooks/disabling.ts'
@@ -79,6 +81,7 @@ export type App = AsyncDisposable &
     address: { http: string; ssh: string | null }
     tokens: Tokens
     sshKeys: SshKeys
+    store: Store
     repositories: Repositories
     protections: Protections
     collaborators: Collaborators
@@ -116,7 +119,8 @@ export function createTools({ settings, log, path, version, spawnHelper }: Optio
   const { dataDir, databaseUrl } = settings
   const git = createGit({ settings, owner: dataDir, path, spawnHelper })
   const faultPoint = createFaultPoint(settings.faultPoint)
-  const directories = createDirectories({ dataDir, git, faultPoint })
+  const isCache = settings.store !== undefined
+  const directories = createDirectories({ dataDir, isCache, git, faultPoint })
   const database = { dataDir, url: databaseUrl?.reveal(), log }
   return { git, directories, faultPoint, database, log, version }
 }
@@ -129,6 +133,17 @@ export async function openApp(options: Options): Promise<App> {
   const notifier = createEventNotifier({ db: () => db, changes: createNotifier() })
   const db = await openAppDatabase(tools.database, notifier.committed)
   const clock = systemClock
+  // Only one process at a time does a server's work, so leases under this name from earlier are this server's own.
+  const leaseOwner = `${hostname()}:${dataDir}`
+  const store = await openStore({
+    db,
+    git,
+    directories,
+    node: leaseOwner,
+    faultPoint,
+    settings,
+    log,
+  })
   const { sshHost, sshPort } = settings
   const address = {
     http: settings.baseUrl ?? `http://${settings.host}:${settings.port}`,
@@ -144,6 +159,7 @@ export async function openApp(options: Options): Promise<App> {
     db,
     publish,
     directories,
+    store,
     clock,
     faultPoint,
     beforeRemove: async (id) => {
@@ -155,8 +171,6 @@ export async function openApp(options: Options): Promise<App> {
   })
   const freeSpace = createFreeSpace({ folder: dataDir, minBytes: settings.freeSpaceMinBytes })
   const maintenanceRequests = createMaintenanceRequests({ db, clock })
-  // Only one process at a time does a server's work, so leases under this name from earlier are this server's own.
-  const leaseOwner = `${hostname()}:${dataDir}`
   const protections = createProtections({ db, publish, clock })
   const collaborators = createCollaborators({ db, publish, clock })
   const vault = openVaultLater(settings)
@@ -176,7 +190,7 @@ export async function openApp(options: Options): Promise<App> {
     notifier,
     repositories,
     openSecrets: secrets.open,
-    pathOf: directories.pathOf,
+    directoryOf: store.open,
     baseUrl: () => address.http,
     settings,
     clock,
@@ -198,7 +212,7 @@ export async function openApp(options: Options): Promise<App> {
     repositories,
     openSecrets: secrets.open,
     describeRun: workflows.describeRun,
-    pathOf: directories.pathOf,
+    directoryOf: store.open,
     baseUrl: () => address.http,
     settings,
     clock,
@@ -223,6 +237,7 @@ export async function openApp(options: Options): Promise<App> {
     publish,
     git,
     directories,
+    store,
     sources,
     freeSpace,
     repositories,
@@ -242,6 +257,7 @@ export async function openApp(options: Options): Promise<App> {
     address,
     tokens,
     sshKeys,
+    store,
     repositories,
     protections,
     collaborators,
@@ -277,6 +293,7 @@ export async function openApp(options: Options): Promise<App> {
         db,
         git,
         directories,
+        store,
         repositoryHolds,
         freeSpace,
         settings,
@@ -306,6 +323,18 @@ async function openAppDatabase(options: DatabaseOptions, onCommit: () => void): 
     const which = url ? 'SVC_DATABASE_URL: the database' : `The database ${dataDir}/svc.db`
     throw new Error(`${which} cannot be opened: ${error.message}`, { cause: error })
   })
+}
+
+type StoreParts = Pick<App, 'db' | 'git' | 'directories' | 'faultPoint' | 'log'> & {
+  node: string
+  settings: Settings
+}
+
+async function openStore({ settings, ...parts }: StoreParts): Promise<Store> {
+  if (settings.store === undefined) return createLocalStore(parts.directories)
+  // Loaded on demand to save memory and start-up time.
+  const { openSharedStore } = await import('./store/open-shared-store.ts')
+  return openSharedStore({ ...parts, settings })
 }
 
 type AccessParts = Pick<App, 'refresh' | 'workflows' | 'repositories'>

@@ -85,6 +85,7 @@ export async function startService(options: Options): Promise<RunningService> {
       publish: app.publish,
       git: app.git,
       directories: app.directories,
+      store: app.store,
       repositories: app.repositories,
       repositoryHolds,
       protections: app.protections,
@@ -206,14 +207,16 @@ type Recovery = { app: App; gitServer: GitServer; settings: Settings; log: Log }
 
 /** Repairs what a crash has left: orphaned processes, unfinished pushes, imports and runs, stray directories. */
 async function recover({ app, gitServer, settings, log }: Recovery): Promise<void> {
-  const { db, directories, imports, workflows, repositories } = app
+  const { db, directories, store, imports, workflows, repositories } = app
   const { dataDir } = settings
   using _lock = await app.changeRepositories()
   const orphans = await endOrphans(sshOwner(dataDir), dataDir)
   if (orphans > 0) log.warn({ orphans }, 'orphaned processes of a killed server ended')
+  await store.prepare()
   await directories.prepare((id) => endOrphans(importOwner(id)))
-  const hasData = (await directories.list()).length > 0
-  await assertSameInstance({ db, dataDir, hasData })
+  const isShared = store.shared !== undefined
+  const hasData = !isShared && (await directories.list()).length > 0
+  await assertSameInstance({ db, dataDir, hasData, isShared })
   await gitServer.finalizePushes()
   await imports.sweep()
   await workflows.recover()
@@ -290,12 +293,14 @@ type WorkParts = {
 async function startWork(parts: WorkParts) {
   const { options, app, gitServer, ssh, repositoryHolds, metrics, url, signal, starting } = parts
   const { settings, log, path, environment, version } = options
-  const { db, git, directories, freeSpace, clock, faultPoint, workflows, webhooks, imports } = app
+  const { db, git, directories, store, freeSpace, clock, faultPoint } = app
+  const { workflows, webhooks, imports } = app
   git.prepare()
   const maintenance = createMaintenance({
     db,
     git,
     directories,
+    store,
     repositoryHolds,
     freeSpace,
     settings,

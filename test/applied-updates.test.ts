@@ -142,6 +142,7 @@ function row(push: Other, id: string): PushRow {
     undoes: null,
     formerDefaultBranch: null,
     defaultBranch: null,
+    version: null,
   }
 }
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Database } from '../src/database/database.ts'
-import type { WebhookRow } from '../src/database/schema.ts'
+import type { WebhookRow } from '../src/database/webhook-schema.ts'
 import { leaseMs } from '../src/webhooks/delivery-queue.ts'
 import { pruneDeliveries } from '../src/webhooks/delivery-retention.ts'
 import { until } from './support/condition.ts'

@@ -29,7 +29,7 @@ const rulesAt = (now: number): DueRules => {
 }
 const holdUntil = (until: number, leaseOwner = 'here') => ({ leaseOwner, until })
 const unlimited = 1e9
-const counting = { dueAfter: 50, isAutomatic: true, pathOf: () => '/nonexistent' }
+const counting = { dueAfter: 50, isAutomatic: true, directoryOf: async () => '/nonexistent' }
 
 onEachDatabase((fresh) => {
   test('pushes and imports are counted from the event log, each once', async () => {

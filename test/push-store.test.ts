@@ -126,6 +126,7 @@ async function insert(db: Database, repositoryId: string, updates: PushedUpdate[
     undoes: null,
     formerDefaultBranch: null,
     defaultBranch: null,
+    version: null,
   }
   await insertPush(db, push)
   return push

@@ -7,7 +7,7 @@ import { newId } from '../src/base/ids.ts'
 import { migrate } from '../src/database/migrate.ts'
 import { sshKeyExpiry } from '../src/database/migrations/0012-ssh-key-expiry.ts'
 import { migrations } from '../src/database/migrations/migrations.ts'
-import type { RepositoryRow, SshKeyRow, TokenRow } from '../src/database/schema.ts'
+import type { NewRepository, SshKeyRow, TokenRow } from '../src/database/schema.ts'
 import {
   insertPush,
   listSince,
@@ -319,6 +319,7 @@ onEachDatabase((fresh) => {
       undoes: null,
       formerDefaultBranch: null,
       defaultBranch: null,
+      version: null,
     } as const
     await insertPush(db, push)
     assert.deepEqual(await listUnfinished(db, push.repositoryId), [push])
@@ -412,7 +413,7 @@ function repositoryRow({
 }: {
   name: string
   ownerUsername?: string
-}): RepositoryRow {
+}): NewRepository {
   const owner = { ownerTokenId: 'token', ownerUsername }
   const createdAt = 1_795_184_328_814
   return { id: newId(), name, nameKey: name.toLowerCase(), ...owner, createdAt, state: 'ready' }

@@ -26,6 +26,7 @@ const rows = [
   ], // features: they do not know each other; events join them
   ['secrets'],
   ['repositories'], // what all features are about
+  ['store'], // where repositories are durable
   ['tokens', 'ssh-keys'], // who is calling
   ['events'], // what happens
   ['github-payloads'], // event payloads in GitHub's format

@@ -49,7 +49,7 @@ export async function backUp(dependencies: Dependencies, options: Options) {
   const { to: root, recheck } = options
   const { dataDir } = database
   await refuseNested(root, dataDir)
-  await assertSameInstance({ db, dataDir, hasData: true })
+  await assertSameInstance({ db, dataDir, hasData: true, isShared: false })
   const instanceId = await readOwnInstance(db)
   // While this lock is held, deleted repositories stay in the trash.
   using _whole = await lock(dataDir, 'backup', lockWaitMs)

@@ -22,7 +22,7 @@ export async function prepareDataDirectory(path: string): Promise<void> {
   await mkdir(path, { recursive: true, mode: 0o700 })
   const entries = await readdir(path)
   assertNotRestoring(path, entries)
-  if (entries.some((name) => name === 'svc.db' || name === 'repositories')) return
+  if (entries.some((name) => ['svc.db', 'repositories', 'cache'].includes(name))) return
   await chmod(path, 0o700)
   if (entries.includes(encryptionKeyFile)) return
   // Only for a new directory: a second key could not decrypt what the first encrypted.

@@ -43,6 +43,13 @@ export const settings = {
     parse: (text) => (/^postgres(ql)?:\/\/\S+$/.test(text) ? new Sensitive(text) : undefined),
     sensitive: true,
   } satisfies Setting<Sensitive<string>>,
+  store: {
+    variable: 'SVC_STORE',
+    description: 'Shared store of repositories, for several nodes.',
+    accepts: 'an s3:// address',
+    fallback: '',
+    parse: (text) => (text.startsWith('s3://') ? text : undefined),
+  } satisfies Setting<string>,
   freeSpaceMinBytes: {
     variable: 'SVC_FREE_SPACE_MIN',
     description:

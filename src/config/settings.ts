@@ -7,6 +7,7 @@ type Unset =
   | 'baseUrl'
   | 'freeSpaceMinBytes'
   | 'databaseUrl'
+  | 'store'
   | 'adminToken'
   | 'encryptionKey'
   | 'encryptionKeyFile'

@@ -6,8 +6,13 @@ import type { Db, Schema } from './schema.ts'
 export type Engine = 'sqlite' | 'postgres'
 
 const columnTypes: Record<Engine, ColumnTypes> = {
-  sqlite: { milliseconds: 'integer', sequence: 'integer', bytes: 'blob' },
-  postgres: { milliseconds: 'bigint', sequence: 'bigint', bytes: 'bytea' },
+  sqlite: { milliseconds: 'integer', sequence: 'integer', bytes: 'blob', ordinal: 'text' },
+  postgres: {
+    milliseconds: 'bigint',
+    sequence: 'bigint',
+    bytes: 'bytea',
+    ordinal: 'text collate "C"',
+  },
 }
 
 // An arbitrary number that must never change.

@@ -1,15 +1,27 @@
-import type { Generated, Kysely, Selectable, Transaction } from 'kysely'
+import type { Generated, Insertable, Kysely, Selectable, Transaction } from 'kysely'
+
+import type { NodeRow, PackRow, RefRow, UploadRow } from './shared-store-schema.ts'
+import type {
+  DeliveryAttemptRow,
+  DeliveryTable,
+  WebhookSecretRow,
+  WebhookTable,
+} from './webhook-schema.ts'
 
 /** All tables. Columns are snake_case in SQL and camelCase here; times are milliseconds since the epoch. */
 export type Schema = {
   tokens: TokenRow
   sshKeys: SshKeyRow
-  repositories: RepositoryRow
+  repositories: RepositoryTable
   imports: ImportRow
   protections: ProtectionRow
   collaborators: CollaboratorRow
+  refs: RefRow
+  packs: PackRow
+  uploads: UploadRow
+  nodes: NodeRow
   secrets: SecretRow
-  pushes: PushRow
+  pushes: PushTable
   events: EventRow
   marks: MarkRow
   instance: { id: string }
@@ -60,7 +72,10 @@ export type SshKeyRow = {
   lastUsedAt: number | null
 }
 
-export type RepositoryRow = {
+export type RepositoryRow = Selectable<RepositoryTable>
+export type NewRepository = Insertable<RepositoryTable>
+
+type RepositoryTable = {
   id: string
   name: string
   /** The name in lower case: names are unique without regard to case. */
@@ -70,6 +85,11 @@ export type RepositoryRow = {
   createdAt: number
   /** A repository that is being imported has no directory yet. */
   state: RepositoryState
+  /** In a shared store: counts the changes of its refs and packs, and those that dropped objects. */
+  version: Generated<number>
+  pruneEpoch: Generated<number>
+  /** In a shared store: the default branch. Without one, HEAD in the directory names it. */
+  head: Generated<string | null>
 }
 
 export type RepositoryState = 'importing' | 'ready'
@@ -114,7 +134,10 @@ export type SecretRow = {
 export type Via = 'http' | 'ssh' | 'undo'
 
 /** The journal of pushes: the updates that were authorized and, once finalized, those that took effect. */
-export type PushRow = {
+export type PushRow = Selectable<PushTable>
+export type NewPush = Insertable<PushTable>
+
+type PushTable = {
   id: string
   repositoryId: string
   actorId: string
@@ -133,6 +156,8 @@ export type PushRow = {
   formerDefaultBranch: string | null
   /** The new default branch; null when it does not change. */
   defaultBranch: string | null
+  /** In a shared store: the version of the repository that it made. */
+  version: Generated<number | null>
 }
 
 type EventRow = {
@@ -297,95 +322,6 @@ export type ScheduleRow = {
   actorId: string
   actorUsername: string
   nextAt: number
-}
-
-type WebhookTable = {
-  id: string
-  repositoryId: string
-  url: string
-  /** Kinds of events, separated by spaces. */
-  events: string
-  /** Host and port of its URL; deliveries to one receiver share its limits. */
-  receiver: string
-  createdAt: number
-  updatedAt: number
-  isEnabled: Generated<number>
-  /** Since when all attempts have failed; null after a success. */
-  failingSince: number | null
-  disabledAt: number | null
-  disabledReason: Generated<string>
-  /** The sequence number of the last event with a delivery. */
-  lastSeq: Generated<number>
-  /** The earliest time at which a delivery may be due; null when none is pending. */
-  dueAt: number | null
-  /** Set once it is deleted; its deliveries are removed in the background. */
-  deletedAt: number | null
-}
-
-export type WebhookRow = Selectable<WebhookTable>
-
-/** A signing secret of a webhook, sealed for the binding `{ repositoryId, name: 'webhook ' + webhookId }`. */
-export type WebhookSecretRow = {
-  id: string
-  webhookId: string
-  repositoryId: string
-  sealedValue: Uint8Array
-  /** The id of its key, in hex. */
-  keyId: string
-  createdAt: number
-  /** Until when deliveries are also signed with this replaced secret; null for the current one. */
-  expiresAt: number | null
-}
-
-export type DeliveryStatus = 'pending' | 'success' | 'failed'
-
-/** The delivery of one event to one webhook. */
-type DeliveryTable = {
-  id: string
-  webhookId: string
-  repositoryId: string
-  /** `push`, `workflow` or `ping`. */
-  event: string
-  /** Sequence numbers of the event, and of the previous event for this webhook; null for a ping. */
-  seq: number | null
-  previousSeq: number | null
-  url: string
-  status: DeliveryStatus
-  attempts: Generated<number>
-  createdAt: number
-  /** When the next attempt may be made; null unless it is pending. */
-  dueAt: number | null
-  /** When the lease ends, and its owner. */
-  leaseUntil: Generated<number>
-  leaseHolder: Generated<string>
-  /** 1 when an attempt was requested manually and has not started. */
-  isWanted: Generated<number>
-  lastAttemptAt: number | null
-  completedAt: number | null
-  responseStatus: number | null
-  /** Of the last attempt, in milliseconds. */
-  duration: number | null
-  /** Why the last attempt failed; empty when it did not. */
-  fault: Generated<string>
-}
-
-export type DeliveryRow = Selectable<DeliveryTable>
-
-export type DeliveryAttemptRow = {
-  deliveryId: string
-  attempt: number
-  isManual: number
-  startedAt: number
-  duration: number
-  url: string
-  /** JSON: by name, without signatures. */
-  requestHeaders: string
-  responseStatus: number | null
-  /** JSON: by name. */
-  responseHeaders: string
-  /** The start of the response body. */
-  responseBody: string
-  fault: string
 }
 
 /**

@@ -14,6 +14,7 @@ import type { Protections } from '../repositories/protections.ts'
 import type { Repositories } from '../repositories/repositories.ts'
 import type { RepositoryHolds } from '../repositories/repository-holds.ts'
 import type { SshKeys } from '../ssh-keys/ssh-keys.ts'
+import type { Store } from '../store/store.ts'
 import { createGitEngine, type GitCounts } from './git-engine.ts'
 import { gitRoutes } from './http/git-routes.ts'
 import { createPushes, type Pushes } from './receive-pack/pushes.ts'
@@ -50,6 +51,7 @@ type Dependencies = {
   publish: Publish
   git: Git
   directories: Directories
+  store: Store
   repositories: Repositories
   repositoryHolds: Pick<RepositoryHolds, 'acquire'>
   protections: Protections
@@ -72,7 +74,7 @@ type Dependencies = {
 }
 
 export function createGitServer(dependencies: Dependencies): GitServer {
-  const { db, publish, git, directories, repositories, repositoryHolds } = dependencies
+  const { db, publish, git, directories, store, repositories, repositoryHolds } = dependencies
   const { protections, sshKeys } = dependencies
   const { freeSpace, settings, clock, faultPoint, log } = dependencies
   const { refresh, recheckAccess, requireParts, onOperation, onFetch } = dependencies
@@ -85,6 +87,7 @@ export function createGitServer(dependencies: Dependencies): GitServer {
     repositories,
     protections,
     directories,
+    store,
     repositoryHolds,
     limiters,
     settings,

@@ -15,7 +15,7 @@ type Options = {
   /** Whether maintenance runs without a request by an administrator. */
   isAutomatic: boolean
   /** The directory of a repository. */
-  pathOf: (repositoryId: string) => string
+  directoryOf: (repositoryId: string) => Promise<string>
 }
 
 // Without a bitmap a clone reads every object, which takes about 0.1 s for this many.
@@ -33,8 +33,11 @@ export async function countPushes(options: Options): Promise<boolean> {
   return hadAny
 }
 
-async function requestIfLarge({ db, clock, pathOf }: Options, repositoryId: string): Promise<void> {
-  if ((await countNewObjects(pathOf(repositoryId))) < largeObjects) return
+async function requestIfLarge(
+  { db, clock, directoryOf }: Options,
+  repositoryId: string,
+): Promise<void> {
+  if ((await countNewObjects(await directoryOf(repositoryId))) < largeObjects) return
   await requestAtLeastQuick(db, { repositoryId, now: clock.now() })
 }
 

@@ -17,6 +17,7 @@ import type { Git } from '../git/process/git-process.ts'
 import type { Directories } from '../repositories/directories.ts'
 import type { Hold, RepositoryHolds } from '../repositories/repository-holds.ts'
 import { nameOf } from '../repositories/repository-store.ts'
+import type { Store } from '../store/store.ts'
 import { countPushes } from './count-pushes.ts'
 import { affordableExtent, pruneIntervalMs, retryDelayMs, wantedExtent } from './extent.ts'
 import {
@@ -60,6 +61,7 @@ type Dependencies = {
   db: Database
   git: Git
   directories: Directories
+  store: Store
   repositoryHolds: Pick<RepositoryHolds, 'acquire' | 'waitForOtherHolds'>
   freeSpace: Pick<FreeSpace, 'require' | 'measure'>
   settings: PlainSettings
@@ -78,7 +80,7 @@ const extendIntervalMs = 20_000
 const maxPushWaitMs = 10 * 60_000
 
 export function createMaintenance(dependencies: Dependencies): Maintenance {
-  const { db, directories, repositoryHolds, freeSpace, settings, clock, log, leaseOwner } =
+  const { db, directories, store, repositoryHolds, freeSpace, settings, clock, log, leaseOwner } =
     dependencies
   const { faultPoint, onEnd } = dependencies
 
@@ -212,7 +214,7 @@ export function createMaintenance(dependencies: Dependencies): Maintenance {
         clock,
         dueAfter: rules().pushes ?? 1,
         isAutomatic: rules().pushes !== undefined,
-        pathOf: directories.pathOf,
+        directoryOf: store.open,
       }),
 
     isWanted: () => hasRequests(db),

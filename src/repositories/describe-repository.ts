@@ -3,6 +3,7 @@ import type { Database } from '../database/database.ts'
 import type { ImportRow, RepositoryState } from '../database/schema.ts'
 import { packBytes } from '../git/objects/packs.ts'
 import { assertRepository, hasRefs, readDefaultBranch } from '../git/refs/refs.ts'
+import type { Store } from '../store/store.ts'
 import { findImport } from './import-store.ts'
 import { findMaintenanceState, type MaintenanceState } from './maintenance-state-store.ts'
 import { listProtections } from './protection-store.ts'
@@ -44,6 +45,7 @@ type ImportDescription = {
 
 type Dependencies = {
   db: Database
+  store: Pick<Store, 'open'>
   clock: Clock
   baseUrl: () => string
   sshUrl: () => string | null
@@ -51,10 +53,11 @@ type Dependencies = {
 
 /** Describes a repository. Throws `repository_not_found` when it has been deleted, and `repository_damaged`. */
 export async function describeRepository(
-  { db, clock, baseUrl, sshUrl }: Dependencies,
+  { db, store, clock, baseUrl, sshUrl }: Dependencies,
   repository: RepositoryFields,
 ): Promise<RepositoryDescription> {
-  const { id, path, name } = repository
+  const { id, name } = repository
+  let { path } = repository
   const ssh = sshUrl()
   const cloneUrls = { http: `${baseUrl()}/repos/${name}.git`, ssh: ssh && `${ssh}/${name}.git` }
   if (repository.state !== 'ready') {
@@ -63,6 +66,7 @@ export async function describeRepository(
       return { ...toListed(repository, []), ...emptyDetails, cloneUrls, import: toImport(row) }
     // It has become ready since it was opened, or was deleted.
     if ((await stateOf(db, id)) !== 'ready') throw repositoryGone({ name })
+    path = await store.open(id)
   }
   await assertRepository(path)
   const [protectedBranches, defaultBranch, isUsed, sizeBytes, maintenance] = await Promise.all([

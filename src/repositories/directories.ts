@@ -50,13 +50,24 @@ export type Directories = Drafts & {
   cleanUp: (id: string, before: number) => Promise<string[]>
 }
 
-type Dependencies = { dataDir: string; git: Git; faultPoint: FaultPoint }
+type Dependencies = {
+  dataDir: string
+  /** Whether the directories are caches of a shared store. */
+  isCache?: boolean
+  git: Git
+  faultPoint: FaultPoint
+}
 
 const maxRetries = 5
 const deletionMark = 'svc-deleting'
 
-export function createDirectories({ dataDir, git, faultPoint }: Dependencies): Directories {
-  const root = join(dataDir, 'repositories')
+export function createDirectories({
+  dataDir,
+  isCache,
+  git,
+  faultPoint,
+}: Dependencies): Directories {
+  const root = join(dataDir, isCache ? 'cache' : 'repositories')
   const staging = join(dataDir, 'staging')
   const trash = join(dataDir, 'trash')
   const lost = join(dataDir, 'lost+found')

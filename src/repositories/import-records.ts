@@ -5,7 +5,7 @@ import type { Log } from '../base/log.ts'
 import { Problem } from '../base/problem.ts'
 import { createPoller } from '../concurrency/poller.ts'
 import type { Database } from '../database/database.ts'
-import type { ImportRow } from '../database/schema.ts'
+import type { Db, ImportRow } from '../database/schema.ts'
 import type { Publish } from '../events/events.ts'
 import { importFailed } from '../git/import/import-error.ts'
 import type { Progress } from '../git/import/progress.ts'
@@ -31,8 +31,12 @@ export type ImportRecords = {
     cancelled: AbortController,
     onProgress: ((progress: Progress) => void) | undefined,
   ) => AsyncDisposable
-  /** Makes the repository ready, and publishes its event. */
-  complete: (owner: Principal, row: ImportRow) => Promise<void>
+  /** Makes the repository ready, with what the store adds in the same transaction, and publishes its event. */
+  complete: (
+    owner: Principal,
+    row: ImportRow,
+    completeAdoption: (tx: Db) => Promise<void>,
+  ) => Promise<void>
   /** Removes a failed import: its files first, then its name. */
   remove: (id: string, fault: Problem | undefined) => Promise<void>
 }
@@ -83,13 +87,14 @@ export function createImportRecords(dependencies: Dependencies): ImportRecords {
       })
     },
 
-    async complete(owner, row) {
+    async complete(owner, row, completeAdoption) {
       if (!(await refresh(owner))) {
         throw new Problem('token_invalid', 'The token was deleted or has expired.')
       }
       const { repositoryId, source } = row
       await db.transaction().execute(async (tx) => {
         if (!(await markReady(tx, repositoryId))) throw cancelledByDeletion()
+        await completeAdoption(tx)
         await deleteImport(tx, repositoryId)
         const data = { name: row.name, source }
         await publish(tx, clock.now(), [

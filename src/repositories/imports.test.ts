@@ -12,6 +12,7 @@ import { readSettings } from '../config/settings.ts'
 import type { Database } from '../database/database.ts'
 import { createGit } from '../git/process/git-process.ts'
 import { createOutbound } from '../outbound/outbound.ts'
+import { createLocalStore } from '../store/local-store.ts'
 import { createDirectories } from './directories.ts'
 import { createImportSources } from './import-sources.ts'
 import { findFailedImport, listRunningImports } from './import-store.ts'
@@ -81,6 +82,7 @@ async function createWorld(db: Database) {
   const git = createGit({ settings, owner: dataDir, path: process.env.PATH ?? '' })
   const faultPoint = () => {}
   const directories = createDirectories({ dataDir, git, faultPoint })
+  const store = createLocalStore(directories)
   await directories.prepare(async () => {})
   const answer = Promise.withResolvers<never>()
   const outbound = createOutbound({
@@ -108,12 +110,14 @@ async function createWorld(db: Database) {
         publish,
         git,
         directories,
+        store,
         sources: createImportSources({ git, dataDir, localRoots: [], outbound }),
         freeSpace: createFreeSpace({ folder: dataDir, minBytes: 0 }),
         repositories: createRepositories({
           db,
           publish,
           directories,
+          store,
           clock,
           faultPoint,
           beforeRemove: async () => {},

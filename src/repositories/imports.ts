@@ -11,6 +11,7 @@ import type { Publish } from '../events/events.ts'
 import { importFailed } from '../git/import/import-error.ts'
 import type { Progress } from '../git/import/progress.ts'
 import { endOrphans } from '../git/process/orphans.ts'
+import type { Store } from '../store/store.ts'
 import type { RepositoryDescription } from './describe-repository.ts'
 import { importOwner, type JobDependencies, makeDraft, watchImport } from './import-job.ts'
 import { createImportRecords } from './import-records.ts'
@@ -45,6 +46,7 @@ export type Imports = {
 
 type Dependencies = JobDependencies & {
   db: Database
+  store: Store
   publish: Publish
   repositories: Pick<Repositories, 'describe'>
   /** Reads the principal again; undefined when its token is no longer valid. */
@@ -71,7 +73,7 @@ type ImportOptions = {
 const failureRetentionMs = 24 * 60 * 60 * 1000
 
 export function createImports(dependencies: Dependencies): Imports {
-  const { db, publish, directories, sources, repositories, refresh } = dependencies
+  const { db, publish, directories, store, sources, repositories, refresh } = dependencies
   const { clock, log, settings, faultPoint } = dependencies
   const records = createImportRecords({
     db,
@@ -114,9 +116,12 @@ export function createImports(dependencies: Dependencies): Imports {
     await makeDraft(id, open, watched, dependencies)
     watched.signal.throwIfAborted()
     // Removes the copy of a local source at the same time, to save waiting.
-    await Promise.all([directories.place(id), directories.removeScratch(id, 'source')])
+    const [completeAdoption] = await Promise.all([
+      store.adopt(id),
+      directories.removeScratch(id, 'source'),
+    ])
     faultPoint('import.placed')
-    await records.complete(options.owner ?? principal, row)
+    await records.complete(options.owner ?? principal, row, completeAdoption)
     faultPoint('import.recorded')
     await directories.unmarkForDeletion(id)
   }

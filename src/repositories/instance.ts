@@ -10,22 +10,31 @@ type Options = {
   dataDir: string
   /** Whether repositories are in the data directory. */
   hasData: boolean
+  /** Whether several data directories share the database. */
+  isShared: boolean
 }
 
 /**
  * Refuses a data directory and a database that do not belong together: with the wrong one, every repository would
  * appear deleted or missing.
  */
-export async function assertSameInstance({ db, dataDir, hasData }: Options): Promise<void> {
+export async function assertSameInstance({
+  db,
+  dataDir,
+  hasData,
+  isShared,
+}: Options): Promise<void> {
   const file = join(dataDir, 'instance')
   const ofDirectory = (await readFile(file, 'utf8').catch(() => '')).trim()
   const ofDatabase = await readInstance(db)
+  const record = (id: string) => writeFile(file, `${id}\n`, { mode: 0o600, flush: true })
   if (ofDatabase === undefined && !hasData) {
     const id = ofDirectory || newId()
-    if (!ofDirectory) await writeFile(file, `${id}\n`, { mode: 0o600, flush: true })
+    if (!ofDirectory) await record(id)
     await insertInstance(db, id)
     return
   }
+  if (isShared && ofDatabase !== undefined && ofDirectory === '') return await record(ofDatabase)
   if (ofDatabase !== undefined && ofDatabase === ofDirectory) return
   throw new DataDirectoryError(
     `The data directory ${dataDir} and the database do not belong together` +

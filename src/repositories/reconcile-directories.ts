@@ -1,6 +1,7 @@
 import type { Database } from '../database/database.ts'
 import type { RepositoryState } from '../database/schema.ts'
 import { hasRefs } from '../git/refs/refs.ts'
+import type { Store } from '../store/store.ts'
 import type { Directories } from './directories.ts'
 import { listRepositoryStates } from './repository-store.ts'
 
@@ -28,4 +29,15 @@ export async function reconcileDirectories(
   }
   for (const id of present.intersection(rows)) await directories.unmarkForDeletion(id)
   return { quarantined, missing: [...rows.difference(present)] }
+}
+
+/** Removes directories of repositories that another node has deleted: they are caches. */
+export async function removeUnknown(
+  db: Database,
+  store: Pick<Store, 'remove'>,
+  directories: Pick<Directories, 'list'>,
+): Promise<{ quarantined: string[]; missing: string[] }> {
+  const rows = new Set((await listRepositoryStates(db)).map(({ id }) => id))
+  for (const id of await directories.list()) if (!rows.has(id)) await store.remove(id)
+  return { quarantined: [], missing: [] }
 }

@@ -8,6 +8,7 @@ import { Problem } from '../base/problem.ts'
 import type { Database } from '../database/database.ts'
 import type { RepositoryState } from '../database/schema.ts'
 import type { Actor, Publish } from '../events/events.ts'
+import type { Store } from '../store/store.ts'
 import {
   describeRepository,
   type ListedRepository,
@@ -18,7 +19,7 @@ import {
 import type { Directories } from './directories.ts'
 import { findFailedImport } from './import-store.ts'
 import { listProtectionsBetween } from './protection-store.ts'
-import { reconcileDirectories } from './reconcile-directories.ts'
+import { reconcileDirectories, removeUnknown } from './reconcile-directories.ts'
 import { repositoryGone } from './repository-errors.ts'
 import { createLifeCycle } from './repository-life-cycle.ts'
 import { findRepository, listRepositories, type VisibleRow } from './repository-store.ts'
@@ -95,6 +96,7 @@ type Dependencies = {
   db: Database
   publish: Publish
   directories: Directories
+  store: Store
   clock: Clock
   faultPoint: FaultPoint
   /** Called before a repository is deleted, to stop work on it. */
@@ -106,7 +108,7 @@ type Dependencies = {
 }
 
 export function createRepositories(dependencies: Dependencies): Repositories {
-  const { db, directories } = dependencies
+  const { db, directories, store } = dependencies
   const lifeCycle = createLifeCycle(dependencies)
 
   async function openBy(
@@ -117,15 +119,14 @@ export function createRepositories(dependencies: Dependencies): Repositories {
   ): Promise<Repository> {
     const row = await visibleTo(principal, by, permission)
     if (!row) throw 'name' in by ? repositoryGone(by) : deleted()
-    const repository = toRepository(row, principal)
-    if (need === 'owner' && !repository.asOwner) {
+    if (need === 'owner' && !mayOwn(principal, row)) {
       throw new Problem(
         'owner_required',
         'Only the owner of the repository or an admin may do this.',
       )
     }
     if (row.state === 'importing') throw importing(row.name)
-    return repository
+    return toRepository(row, await store.at(row), principal)
   }
 
   // An invisible repository is treated like a missing one, so a caller cannot learn of it.
@@ -142,10 +143,10 @@ export function createRepositories(dependencies: Dependencies): Repositories {
 
   function toRepository(
     row: Standing & Omit<RepositoryFields, 'path'>,
+    path: string,
     principal: Principal,
   ): Repository {
     const { id, name, createdAt, ownerTokenId, ownerUsername, state } = row
-    const path = directories.pathOf(id)
     const asOwner = mayOwn(principal, row)
     // Access has been checked, so the brand of an opened repository may be asserted here, and only here.
     return { id, name, path, createdAt, ownerTokenId, ownerUsername, asOwner, state } as Repository
@@ -159,6 +160,7 @@ export function createRepositories(dependencies: Dependencies): Repositories {
     if (!maySee(principal, standing)) return undefined
     return toRepository(
       { ...standing, id, name, createdAt, ownerTokenId, state: 'failed' },
+      directories.pathOf(id),
       principal,
     )
   }
@@ -171,7 +173,8 @@ export function createRepositories(dependencies: Dependencies): Repositories {
 
     async find(principal, name, permission) {
       const row = await visibleTo(principal, { name }, permission)
-      if (row) return toRepository(row, principal)
+      if (row?.state === 'ready') return toRepository(row, await store.at(row), principal)
+      if (row) return toRepository(row, directories.pathOf(row.id), principal)
       const failed = await failedImport(principal, name)
       if (!failed) throw repositoryGone({ name })
       return failed
@@ -203,7 +206,8 @@ export function createRepositories(dependencies: Dependencies): Repositories {
 
     remove: lifeCycle.remove,
 
-    reconcile: () => reconcileDirectories(db, directories),
+    reconcile: () =>
+      store.shared ? removeUnknown(db, store, directories) : reconcileDirectories(db, directories),
   }
 }
 

@@ -3,8 +3,8 @@ import type { Clock } from '../base/clock.ts'
 import type { FaultPoint } from '../base/fault-points.ts'
 import { newId } from '../base/ids.ts'
 import type { Database } from '../database/database.ts'
-import type { RepositoryRow } from '../database/schema.ts'
 import type { Actor, Publish } from '../events/events.ts'
+import type { Store } from '../store/store.ts'
 import type { RepositoryFields } from './describe-repository.ts'
 import type { Directories } from './directories.ts'
 import { deleteFailedImports, deleteImport } from './import-store.ts'
@@ -39,6 +39,7 @@ type Dependencies = {
   db: Database
   publish: Publish
   directories: Directories
+  store: Store
   clock: Clock
   faultPoint: FaultPoint
   beforeRemove: (id: string) => Promise<void>
@@ -46,7 +47,7 @@ type Dependencies = {
 
 /** Creates, renames and deletes repositories, each with its event. */
 export function createLifeCycle(dependencies: Dependencies): LifeCycle {
-  const { db, directories, publish, clock, faultPoint, beforeRemove } = dependencies
+  const { db, directories, store, publish, clock, faultPoint, beforeRemove } = dependencies
 
   // A connection that breaks at a commit leaves its outcome unknown.
   async function isKnownAbsent(id: string): Promise<boolean> {
@@ -60,7 +61,7 @@ export function createLifeCycle(dependencies: Dependencies): LifeCycle {
     async create(owner, { name, defaultBranch }) {
       if (await isNameTaken(db, name)) throw nameTaken(name)
       const id = newId(clock.now())
-      const repository: RepositoryRow = {
+      const repository = {
         id,
         name,
         nameKey: name.toLowerCase(),
@@ -68,8 +69,8 @@ export function createLifeCycle(dependencies: Dependencies): LifeCycle {
         ownerUsername: owner.username,
         createdAt: clock.now(),
         state: 'ready',
-      }
-      await directories.create(id, defaultBranch)
+        ...(await store.create(id, defaultBranch)),
+      } as const
       try {
         await db.transaction().execute(async (tx) => {
           if (!(await insertRepository(tx, repository))) throw nameTaken(name)
@@ -78,11 +79,11 @@ export function createLifeCycle(dependencies: Dependencies): LifeCycle {
           await publish(tx, clock.now(), [{ kind: 'repository.created', ...about }])
         })
       } catch (error) {
-        if (await isKnownAbsent(id)) await directories.remove(id)
+        if (await isKnownAbsent(id)) await store.remove(id)
         throw error
       }
       faultPoint('create.recorded')
-      return { ...repository, path: directories.pathOf(id) }
+      return { ...repository, path: await store.at({ id, version: 0 }) }
     },
 
     async rename(actor, repository, name) {
@@ -108,6 +109,7 @@ export function createLifeCycle(dependencies: Dependencies): LifeCycle {
       await directories.markForDeletion(id)
       try {
         await db.transaction().execute(async (tx) => {
+          await store.release(tx, id)
           if (!(await deleteRepository(tx, id))) throw repositoryGone({ name })
           await deleteImport(tx, id)
           const about = { actor, repositoryId: id, data: { name, ownerUsername } }
@@ -118,7 +120,7 @@ export function createLifeCycle(dependencies: Dependencies): LifeCycle {
         throw error
       }
       faultPoint('delete.recorded')
-      await directories.remove(id)
+      await store.remove(id)
     },
   }
 }

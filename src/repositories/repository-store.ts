@@ -1,5 +1,5 @@
 import { prepared } from '../database/prepared.ts'
-import type { Db, RepositoryRow, RepositoryState } from '../database/schema.ts'
+import type { Db, NewRepository, RepositoryRow, RepositoryState } from '../database/schema.ts'
 
 export type VisibleRow = RepositoryRow & { isCollaborator: boolean }
 
@@ -7,7 +7,7 @@ export type VisibleRow = RepositoryRow & { isCollaborator: boolean }
 export type Viewer = 'all' | { username: string }
 
 /** Inserts a repository; false when its name is taken. */
-export async function insertRepository(db: Db, repository: RepositoryRow): Promise<boolean> {
+export async function insertRepository(db: Db, repository: NewRepository): Promise<boolean> {
   const row = await db
     .insertInto('repositories')
     .values(repository)

@@ -41,7 +41,7 @@ export type Composer = {
 
 export type ComposerSources = {
   /** The directory of a repository. */
-  pathOf: (repositoryId: string) => string
+  directoryOf: (repositoryId: string) => Promise<string>
   /** The run as the API describes it, in the state of an event. */
   describeRun: (run: {
     repositoryId: string
@@ -67,7 +67,7 @@ const maxCacheAgeMs = 30_000
 const maxCacheLength = 16 * 1024 * 1024
 
 export function createComposer(dependencies: Dependencies): Composer {
-  const { db, git, pathOf, describeRun, openSecrets, baseUrl, clock, log } = dependencies
+  const { db, git, directoryOf, describeRun, openSecrets, baseUrl, clock, log } = dependencies
   const limits = { maxLength: maxCacheLength, maxAgeMs: maxCacheAgeMs }
   const shareEvent = createResultCache<EventBody>({
     ...limits,
@@ -87,7 +87,7 @@ export function createComposer(dependencies: Dependencies): Composer {
     const repository = row && (await findRepositorySummary(db, repositoryId))
     if (!repository) return undefined
     const { actorUsername: sender, createdAt: at } = row
-    const directory = pathOf(repository.id)
+    const directory = await directoryOf(repository.id)
     const about = await readPayloadContext(repository, { directory, sender, baseUrl: baseUrl() })
     const context = { seq, about, at, mask: await createMask(await openSecrets(repository.id)) }
     const data: unknown = JSON.parse(row.data)
@@ -115,7 +115,7 @@ export function createComposer(dependencies: Dependencies): Composer {
   async function readPushed(update: EventData['push'], about: About): Promise<PushedCommits> {
     const { id, defaultBranch } = about.repository
     const { ref, before, after } = update
-    const directory = pathOf(id)
+    const directory = await directoryOf(id)
     const known = before === zeroId ? await readTip(directory, ref, defaultBranch) : undefined
     const key = [id, before, after, known].join(' ')
     return sharePushed(key, () => readPushedCommits(git, directory, { before, after, known }))
@@ -137,8 +137,8 @@ export function createComposer(dependencies: Dependencies): Composer {
     const { id: repositoryId, name: repositoryName } = about.repository
     const actor = about.sender
     const run = await describeRun({ repositoryId, repositoryName, actor, data })
-    const head = await shareHead(`${repositoryId} ${run.commit}`, () =>
-      readHead(git, pathOf(repositoryId), run.commit),
+    const head = await shareHead(`${repositoryId} ${run.commit}`, async () =>
+      readHead(git, await directoryOf(repositoryId), run.commit),
     )
     const text = toText(workflowBody({ action: data.action, run, head, at }, { about, mask }))
     return { text, svc: { action: data.action, repositoryId, createdAt: at } }
@@ -149,7 +149,7 @@ export function createComposer(dependencies: Dependencies): Composer {
     const repository = hook && (await findRepositorySummary(db, repositoryId))
     if (!repository) return undefined
     const sender = repository.ownerUsername
-    const directory = pathOf(repositoryId)
+    const directory = await directoryOf(repositoryId)
     const about = await readPayloadContext(repository, { directory, sender, baseUrl: baseUrl() })
     const events = hook.events.split(' ')
     const payload = pingPayload({ ...hook, events, isEnabled: hook.isEnabled === 1 }, about)

@@ -2,7 +2,7 @@ import type { Clock } from '../base/clock.ts'
 import { isId } from '../base/ids.ts'
 import { Problem } from '../base/problem.ts'
 import type { Database } from '../database/database.ts'
-import type { DeliveryRow, WebhookRow } from '../database/schema.ts'
+import type { DeliveryRow, WebhookRow } from '../database/webhook-schema.ts'
 import type { Repository } from '../repositories/repositories.ts'
 import {
   type DeliveryFilter,

@@ -1,13 +1,12 @@
 import { type ExpressionBuilder, sql } from 'kysely'
 import { hasRowLocks } from '../database/row-locks.ts'
+import type { Db, Schema } from '../database/schema.ts'
 import type {
-  Db,
   DeliveryAttemptRow,
   DeliveryRow,
   DeliveryStatus,
-  Schema,
   WebhookRow,
-} from '../database/schema.ts'
+} from '../database/webhook-schema.ts'
 import { type DeliveryTarget, type Exhausted, maxWindow } from './delivery-limits.ts'
 
 /** A webhook as a delivery to it needs it. */

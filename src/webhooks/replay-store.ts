@@ -1,4 +1,5 @@
-import type { Db, DeliveryStatus } from '../database/schema.ts'
+import type { Db } from '../database/schema.ts'
+import type { DeliveryStatus } from '../database/webhook-schema.ts'
 
 type Range = { after: number; upTo: number; limit: number }
 

@@ -1,7 +1,8 @@
 import type { Clock } from '../base/clock.ts'
 import { newId } from '../base/ids.ts'
 import type { Database } from '../database/database.ts'
-import type { Db, WebhookRow } from '../database/schema.ts'
+import type { Db } from '../database/schema.ts'
+import type { WebhookRow } from '../database/webhook-schema.ts'
 import {
   listEventsBetween,
   readEventFrom,

@@ -52,7 +52,7 @@ type Dependencies = ComposerSources & {
 
 export function createWebhooks(dependencies: Dependencies): Webhooks {
   const { db, publish, git, notifier, vault, outbound, repositories, settings } = dependencies
-  const { pathOf, describeRun, openSecrets, baseUrl } = dependencies
+  const { directoryOf, describeRun, openSecrets, baseUrl } = dependencies
   const { clock, faultPoint, log, version, leaseOwner } = dependencies
   const schedule = settings.webhookRetrySchedule
   let loop: DeliveryLoop | undefined
@@ -62,7 +62,7 @@ export function createWebhooks(dependencies: Dependencies): Webhooks {
   const composer = createComposer({
     db,
     git,
-    pathOf,
+    directoryOf,
     describeRun,
     openSecrets,
     baseUrl,

@@ -36,7 +36,7 @@ type Dependencies = {
   db: Database
   git: Git
   checker: Checker
-  pathOf: (repositoryId: string) => string
+  directoryOf: (repositoryId: string) => Promise<string>
   /** Opens the secrets of a repository. */
   openSecrets: (repositoryId: string) => Promise<Record<string, string>>
   baseUrl: () => string
@@ -53,7 +53,7 @@ const skipPattern = /\[(skip ci|ci skip|no ci|skip actions|actions skip)\]/i
 
 /** Plans the effects of pushes and of changes of the default branch on runs and schedules. */
 export function createEventPlanner(dependencies: Dependencies) {
-  const { db, git, checker, pathOf, openSecrets, baseUrl, clock } = dependencies
+  const { db, git, checker, directoryOf, openSecrets, baseUrl, clock } = dependencies
 
   async function planPush(
     { repositoryId, data, actorId, actorUsername }: TriggerEvent,
@@ -64,7 +64,7 @@ export function createEventPlanner(dependencies: Dependencies) {
     const repository =
       repositoryId === null ? undefined : await findRepositorySummary(db, repositoryId)
     if (!isWanted || !repository) return { planned: [] }
-    const directory = pathOf(repository.id)
+    const directory = await directoryOf(repository.id)
     const actor = { id: actorId, username: actorUsername }
     const commit = await openCommit(await objects.of(directory), update.after)
     // A tag may point to something other than a commit.
@@ -110,7 +110,7 @@ export function createEventPlanner(dependencies: Dependencies) {
     const repository =
       repositoryId === null ? undefined : await findRepositorySummary(db, repositoryId)
     if (!repository) return { planned: [] }
-    const directory = pathOf(repository.id)
+    const directory = await directoryOf(repository.id)
     const ref = `refs/heads/${await readDefaultBranch(directory)}`
     const tip = (await readRefs(directory, [ref])).get(ref) ?? zeroId
     const schedules = { repositoryId: repository.id, rows: [] as ScheduleRow[] }

@@ -34,13 +34,14 @@ type Dependencies = {
     repositoryId: string,
     names: string[] | undefined,
   ) => Promise<Record<string, string>>
-  pathOf: (repositoryId: string) => string
+  directoryOf: (repositoryId: string) => Promise<string>
   baseUrl: () => string
   limits: PlanLimits
 }
 
 export function createRunnerService(dependencies: Dependencies): RunnerService {
-  const { db, git, queue, reports, changes, openSecrets, pathOf, baseUrl, limits } = dependencies
+  const { db, git, queue, reports, changes, openSecrets, directoryOf, baseUrl, limits } =
+    dependencies
 
   async function toPlan(run: ListedRun): Promise<Plan> {
     const [repository, whole] = [
@@ -60,7 +61,7 @@ export function createRunnerService(dependencies: Dependencies): RunnerService {
       repository: {
         name: repository.name,
         owner: repository.ownerUsername,
-        defaultBranch: await readDefaultBranch(pathOf(run.repositoryId)),
+        defaultBranch: await readDefaultBranch(await directoryOf(run.repositoryId)),
       },
       serverUrl: baseUrl(),
       event: run.event,
@@ -99,7 +100,7 @@ export function createRunnerService(dependencies: Dependencies): RunnerService {
 
     async source(by, signal) {
       const { repositoryId, commitId } = await queue.held(by)
-      const child = await git.start(gitCommands.packCommit(pathOf(repositoryId)))
+      const child = await git.start(gitCommands.packCommit(await directoryOf(repositoryId)))
       signal.addEventListener('abort', () => void child[Symbol.asyncDispose]())
       if (signal.aborted) await child[Symbol.asyncDispose]()
       child.stdin.end(`--shallow ${commitId}\n${commitId}\n`)

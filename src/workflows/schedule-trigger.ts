@@ -29,7 +29,7 @@ type Dependencies = {
   git: Git
   checker: Checker
   changes: Notifier
-  pathOf: (repositoryId: string) => string
+  directoryOf: (repositoryId: string) => Promise<string>
   /** Opens the secrets of a repository. */
   openSecrets: (repositoryId: string) => Promise<Record<string, string>>
   baseUrl: () => string
@@ -41,7 +41,7 @@ const maxDueSchedules = 20
 
 /** Starts runs at the times of schedules. */
 export function createScheduleTrigger(dependencies: Dependencies) {
-  const { db, publishRuns, git, checker, changes, pathOf } = dependencies
+  const { db, publishRuns, git, checker, changes, directoryOf } = dependencies
   const { openSecrets, baseUrl, clock, log } = dependencies
 
   async function startDue(): Promise<void> {
@@ -71,7 +71,7 @@ export function createScheduleTrigger(dependencies: Dependencies) {
   async function planScheduled(schedule: ScheduleRow): Promise<PlannedRun | undefined> {
     const repository = await findRepositorySummary(db, schedule.repositoryId)
     if (!repository) return undefined
-    const directory = pathOf(repository.id)
+    const directory = await directoryOf(repository.id)
     const defaultBranch = await readDefaultBranch(directory)
     const ref = `refs/heads/${defaultBranch}`
     const tip = (await readRefs(directory, [ref])).get(ref) ?? zeroId

@@ -28,7 +28,7 @@ type Dependencies = {
   git: Git
   checker: Checker
   changes: Notifier
-  pathOf: (repositoryId: string) => string
+  directoryOf: (repositoryId: string) => Promise<string>
   /** Opens the secrets of a repository. */
   openSecrets: (repositoryId: string) => Promise<Record<string, string>>
   baseUrl: () => string

@@ -63,7 +63,7 @@ type Dependencies = {
   /** Opens all or some secrets of a repository for a run. */
   openSecrets: (repositoryId: string, names?: readonly string[]) => Promise<Record<string, string>>
   /** The directory of a repository. */
-  pathOf: (repositoryId: string) => string
+  directoryOf: (repositoryId: string) => Promise<string>
   baseUrl: () => string
   settings: Settings
   clock: Clock
@@ -74,7 +74,8 @@ type Dependencies = {
 }
 
 export function createWorkflows(dependencies: Dependencies): Workflows {
-  const { db, publish, git, notifier, repositories, openSecrets, pathOf, baseUrl } = dependencies
+  const { db, publish, git, notifier, repositories, openSecrets, directoryOf, baseUrl } =
+    dependencies
   const { settings, clock, faultPoint, log, leaseOwner } = dependencies
   const changes = createNotifier()
   const checker = createChecker()
@@ -100,7 +101,7 @@ export function createWorkflows(dependencies: Dependencies): Workflows {
     git,
     checker,
     changes,
-    pathOf,
+    directoryOf,
     openSecrets,
     baseUrl,
     clock,
@@ -113,7 +114,7 @@ export function createWorkflows(dependencies: Dependencies): Workflows {
     reports,
     changes,
     openSecrets,
-    pathOf,
+    directoryOf,
     baseUrl,
     limits: {
       runTimeoutMs: runSeconds * 1000,

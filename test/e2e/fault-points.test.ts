@@ -32,6 +32,7 @@ const walkers: Record<string, string> = {
   secrets: 'secret-keys.test.ts',
   run: 'workflow-fault-points.test.ts',
   push: 'push-fault-points.test.ts',
+  'shared-push': 'shared-push-fault-points.test.ts',
   undo: 'push-fault-points.test.ts',
   'default-branch': 'default-branch.test.ts',
   delivery: 'webhook-crash.test.ts',

@@ -181,8 +181,8 @@ test('of concurrent equal pushes to a ref, one is recorded', async () => {
     const sent = Array.from({ length: 4 }, () =>
       project.git('push', '--quiet', owner.remote('same'), `main:${ref}`, `main:${ref}-too`),
     )
-    const ends = await Promise.allSettled(sent)
-    assert.ok(ends.some(({ status }) => status === 'fulfilled'))
+    // Each may win one of the refs, so that all of them fail.
+    await Promise.allSettled(sent)
     const pushes = await finishedPushes(service, owner, 'same')
     const recorded = pushes.flatMap(({ refs }) => refs.map((moved) => moved.ref))
     assert.equal(recorded.filter((name) => name === ref).length, 1)

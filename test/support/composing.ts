@@ -105,7 +105,7 @@ function composerOf(service: InProcess) {
   const composer = createComposer({
     db,
     git: counting,
-    pathOf: (id) => `${dataDir}/repositories/${id.slice(-2)}/${id}.git`,
+    directoryOf: async (id) => `${dataDir}/repositories/${id.slice(-2)}/${id}.git`,
     describeRun: createRunViews({ db, git }).atEvent,
     openSecrets: service.secrets.open,
     baseUrl: () => 'http://svc.test',

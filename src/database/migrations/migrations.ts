@@ -12,6 +12,7 @@ import { webhooksTables } from './0011-webhooks.ts'
 import { sshKeyExpiry } from './0012-ssh-key-expiry.ts'
 import { defaultBranchColumns } from './0013-default-branch.ts'
 import { pushVia } from './0014-push-via.ts'
+import { sharedStoreTables } from './0015-shared-store.ts'
 import type { Migration } from './migration.ts'
 
 /** All migrations. The version of a database is the number of migrations that were applied. */
@@ -30,4 +31,5 @@ export const migrations: Migration[] = [
   sshKeyExpiry,
   defaultBranchColumns,
   pushVia,
+  sharedStoreTables,
 ]

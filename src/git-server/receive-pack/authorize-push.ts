@@ -53,16 +53,21 @@ export async function authorizePush(
 
 /** Throws `default_branch_deletion` when one of the updates deletes the default branch. */
 export async function refuseDefaultDeletion(
-  { path, name }: Repository,
+  repository: Repository,
   updates: RefUpdate[],
   targets: RefTargets,
 ): Promise<void> {
   const deleted = updates.filter(({ after }) => after === zeroId)
   if (deleted.length === 0) return
+  const { path } = repository
   const branch = await readDefaultBranch(path)
   const isDefault = ({ ref }: RefUpdate) => (targets.get(ref) ?? ref) === branchPrefix + branch
   if (!deleted.some(isDefault) || !(await hasBranch(path, branch))) return
-  throw new Problem(
+  throw defaultBranchDeletion(repository, branch)
+}
+
+export function defaultBranchDeletion({ name }: Repository, branch: string): Problem {
+  return new Problem(
     'default_branch_deletion',
     `"${branch}" is the default branch, which cannot be deleted. Change the default branch first: ` +
       `PATCH /repos/${name} with {"defaultBranch": "another branch"}, as the owner or an admin.`,

@@ -2,6 +2,7 @@ import type { Clock } from '../../base/clock.ts'
 import { newId } from '../../base/ids.ts'
 import { Problem } from '../../base/problem.ts'
 import type { Database } from '../../database/database.ts'
+import type { PushRow } from '../../database/schema.ts'
 import type { Actor } from '../../events/events.ts'
 import { zeroId } from '../../git/refs/ref-name.ts'
 import {
@@ -13,7 +14,6 @@ import {
 } from '../../git/refs/refs.ts'
 import type { Repository } from '../../repositories/repositories.ts'
 import { intendedOf } from './applied-updates.ts'
-import type { PushLifecycle } from './push-lifecycle.ts'
 import { listUnfinished } from './push-store.ts'
 
 /** Changes of default branches that are requested without a push. */
@@ -29,11 +29,16 @@ export type DefaultBranches = {
 
 type Dependencies = {
   db: Database
-  lifecycle: Pick<PushLifecycle, 'exclusively' | 'recordAndFinalize'>
+  /** Does work alone among the pushes of a repository, after finalizing those whose git has ended. */
+  exclusively: (repositoryId: string, work: () => Promise<void>) => Promise<void>
+  /** Records a change without a git process of its own and finalizes it; retries when that fails. */
+  recordAndFinalize: (row: PushRow) => Promise<void>
   clock: Clock
 }
 
-export function createDefaultBranches({ db, lifecycle, clock }: Dependencies): DefaultBranches {
+export function createDefaultBranches(dependencies: Dependencies): DefaultBranches {
+  const { db, exclusively, recordAndFinalize, clock } = dependencies
+
   async function requireBranch({ id, path }: Repository, branch: string): Promise<void> {
     const isThere = await hasBranch(path, branch)
     if (!isThere && (await listBranches(path)).length > 0) throw branchNotFound(branch)
@@ -47,12 +52,12 @@ export function createDefaultBranches({ db, lifecycle, clock }: Dependencies): D
     requireBranch,
 
     async changeDefaultBranch(actor, repository, branch) {
-      await lifecycle.exclusively(repository.id, async () => {
+      await exclusively(repository.id, async () => {
         const former = await readDefaultBranch(repository.path)
         if (former === branch) return
         await requireBranch(repository, branch)
         const now = clock.now()
-        await lifecycle.recordAndFinalize({
+        await recordAndFinalize({
           id: newId(now),
           repositoryId: repository.id,
           actorId: actor.id,
@@ -65,13 +70,14 @@ export function createDefaultBranches({ db, lifecycle, clock }: Dependencies): D
           undoes: null,
           formerDefaultBranch: former,
           defaultBranch: branch,
+          version: null,
         })
       })
     },
   }
 }
 
-function branchNotFound(branch: string): Problem {
+export function branchNotFound(branch: string): Problem {
   return new Problem(
     'ref_not_found',
     `There is no branch "${branch}" in this repository. Push it first.`,

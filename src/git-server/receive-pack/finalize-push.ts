@@ -3,7 +3,7 @@ import type { FaultPoint } from '../../base/fault-points.ts'
 import type { Log } from '../../base/log.ts'
 import type { Database } from '../../database/database.ts'
 import type { PushRow } from '../../database/schema.ts'
-import type { Event, Publish } from '../../events/events.ts'
+import type { Publish } from '../../events/events.ts'
 import { type Git, GitError } from '../../git/process/git-process.ts'
 import { findForced } from '../../git/refs/forced-updates.ts'
 import { setDefaultBranch } from '../../git/refs/move-refs.ts'
@@ -20,6 +20,7 @@ import type { RepositoryHolds } from '../../repositories/repository-holds.ts'
 import { findRepositorySummary } from '../../repositories/repository-summary-store.ts'
 import { findApplied, intendedOf } from './applied-updates.ts'
 import { moveHeldRefs } from './move-held-refs.ts'
+import { toDefaultBranchEvent, toPushEvents } from './push-events.ts'
 import {
   type DefaultBranchChange,
   deleteUnfinished,
@@ -107,7 +108,7 @@ export function createFinalizePush(dependencies: Dependencies) {
     }
     await db.transaction().execute(async (tx) => {
       if (!(await deleteUnfinished(tx, push.id))) return
-      await publish(tx, clock.now(), [toDefaultBranchEvent(push, { former, branch })])
+      await publish(tx, clock.now(), [toDefaultBranchEvent(aboutOf(push), { former, branch })])
     })
   }
 
@@ -134,16 +135,13 @@ export function createFinalizePush(dependencies: Dependencies) {
     // Before the events are published: from then on, clients may undo the push.
     const keptUntil = await retainedCommits.retain(push, updates)
     faultPoint('push.kept')
-    const actor = { id: push.actorId, username: push.actorUsername }
     await db.transaction().execute(async (tx) => {
       const now = clock.now()
       if (!(await markFinished(tx, id, { updates, keptUntil, now }))) return
-      const { name: repositoryName = '' } = (await findRepositorySummary(tx, repositoryId)) ?? {}
-      const events = updates.map((update) => {
-        const data = { ...update, pushId: id, via: push.via, repositoryName }
-        return { kind: 'push', actor, repositoryId, data } as const
-      })
-      const more = change ? [toDefaultBranchEvent(push, change)] : []
+      const { name = '' } = (await findRepositorySummary(tx, repositoryId)) ?? {}
+      const about = { ...aboutOf(push), pushId: id, via: push.via, name }
+      const events = toPushEvents(about, updates)
+      const more = change ? [toDefaultBranchEvent(aboutOf(push), change)] : []
       await publish(tx, now, [...events, ...more])
       faultPoint('push.published')
     })
@@ -156,9 +154,6 @@ function recordedDefaultBranch(push: PushRow): DefaultBranchChange | undefined {
   return former !== null && branch !== null ? { former, branch } : undefined
 }
 
-function toDefaultBranchEvent(push: PushRow, { former, branch }: DefaultBranchChange): Event {
-  const { repositoryId, actorId, actorUsername } = push
-  const actor = { id: actorId, username: actorUsername }
-  const data = { branch, formerBranch: former }
-  return { kind: 'repository.default_branch', actor, repositoryId, data }
+function aboutOf({ repositoryId, actorId, actorUsername }: PushRow) {
+  return { actor: { id: actorId, username: actorUsername }, repositoryId }
 }

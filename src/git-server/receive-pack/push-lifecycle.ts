@@ -1,181 +1,37 @@
-import { setTimeout as sleep } from 'node:timers/promises'
-import type { Principal } from '../../access/principal.ts'
-import type { Clock } from '../../base/clock.ts'
-import type { FaultPoint } from '../../base/fault-points.ts'
-import { newId } from '../../base/ids.ts'
-import type { Log } from '../../base/log.ts'
-import { createKeyedMutex } from '../../concurrency/keyed-mutex.ts'
-import type { Database } from '../../database/database.ts'
-import type { PushRow } from '../../database/schema.ts'
-import type { Publish } from '../../events/events.ts'
-import type { Git } from '../../git/process/git-process.ts'
 import type { RefUpdate } from '../../git/refs/refs.ts'
-import type { Directories } from '../../repositories/directories.ts'
-import type { Protections } from '../../repositories/protections.ts'
-import type { Repositories } from '../../repositories/repositories.ts'
-import type { RepositoryHolds } from '../../repositories/repository-holds.ts'
-import { toIntended } from './applied-updates.ts'
-import { authorizePush, refuseDefaultDeletion } from './authorize-push.ts'
-import { createFinalizePush } from './finalize-push.ts'
-import { deleteUnfinished, insertPush, listUnfinished, listWithUnfinished } from './push-store.ts'
+import type { DefaultBranches } from './default-branches.ts'
 import type { Push, PushAuthority } from './receive-pack.ts'
-import type { RetainedCommits } from './retained-commits.ts'
-import { createRetries } from './retries.ts'
 
 /**
- * The life of a push: authorized in git's hook, recorded as an intent, finalized with its events. After a crash
- * between moved refs and their events, the sweep compares intents with refs and finalizes the rest.
+ * The life of a push, from its authorization in git's hook to its events. With a local store it is recorded before git
+ * moves the refs, and finalized afterwards; with a shared store it is one transaction.
  */
 export type PushLifecycle = PushAuthority & {
-  /** Deletes a push that git has refused as a whole. Its refs are not compared: another push may have set the same values. */
-  discard: (push: Push) => Promise<void>
+  /**
+   * Authorizes and makes updates without a client's git, all or none. Returns false when they are made but will be
+   * recorded later. Throws the Problems of a push, and UpdatesRefusedError.
+   */
+  apply: (push: Push, updates: RefUpdate[]) => Promise<boolean>
+  defaultBranches: DefaultBranches
   /** Finalizes or discards every unfinished push whose git has ended, in one repository or in all. */
   sweep: (repositoryId?: string) => Promise<void>
-  /** Does work alone among the pushes of a repository, after finalizing those whose git has ended. */
-  exclusively: (repositoryId: string, work: () => Promise<void>) => Promise<void>
-  /** Records a change without a git process of its own and finalizes it; retries when that fails. */
-  recordAndFinalize: (row: PushRow) => Promise<void>
+  /** Releases retained commits whose period is over. */
+  expire: () => Promise<void>
   /** Waits until all pushes are finalized; one that fails is left to the next start of the server. */
   drain: () => Promise<void>
 }
 
-type Dependencies = {
-  db: Database
-  publish: Publish
-  git: Git
-  refresh: (principal: Principal) => Promise<Principal | undefined>
-  repositories: Pick<Repositories, 'reopen'>
-  protections: Pick<Protections, 'ruleFor'>
-  directories: Pick<Directories, 'pathOf'>
-  retainedCommits: Pick<RetainedCommits, 'retain'>
-  repositoryHolds: Pick<RepositoryHolds, 'acquire'>
-  /** Strictly increasing: times show which pushes may have built on which. */
-  clock: Clock
-  faultPoint: FaultPoint
-  log: Log
-}
+/** Thrown when refs have changed, or cannot be changed; nothing was changed then. */
+export class UpdatesRefusedError extends Error {
+  override readonly name = 'UpdatesRefusedError'
+  /** Whether the name of a ref is a directory of another one. */
+  readonly isNameConflict: boolean
 
-const drainPauseMs = 5
-
-export function createPushLifecycle(dependencies: Dependencies): PushLifecycle {
-  const { db, git, clock, faultPoint, log } = dependencies
-  const finalizePush = createFinalizePush(dependencies)
-  const serialize = createKeyedMutex()
-  const retries = createRetries((repositoryId) => sweep(repositoryId), log)
-  // Pushes whose git process is running: the sweep leaves them alone.
-  const inProgress = new Set<string>()
-  // Those in progress, and those being finalized.
-  const open = new Set<string>()
-  // Open pushes that are known to be fast-forwards.
-  const fastForwards = new Set<string>()
-
-  async function authorize(push: Push, updates: RefUpdate[]): Promise<void> {
-    const { principal, repository, targets } = await authorizePush(dependencies, push, updates)
-    // Earlier intents are compared with the refs before this push can move them.
-    await exclusively(repository.id, async () => {
-      // An undo may delete the default branch that its push created: HEAD follows.
-      if (push.via !== 'undo') await refuseDefaultDeletion(repository, updates, targets)
-      await recordIntent(push, { principal, updates })
-    })
-  }
-
-  async function recordIntent(
-    push: Push,
-    { principal, updates }: { principal: Principal; updates: RefUpdate[] },
-  ): Promise<void> {
-    const { repository } = push
-    const intended = await toIntended(git, repository.path, updates)
-    const judgedAt = clock.now()
-    push.id = newId(judgedAt)
-    inProgress.add(push.id)
-    open.add(push.id)
-    if (push.isFastForward) fastForwards.add(push.id)
-    await insertPush(db, {
-      id: push.id,
-      repositoryId: repository.id,
-      actorId: principal.id,
-      actorUsername: principal.username,
-      updates: JSON.stringify(intended),
-      judgedAt,
-      finishedAt: null,
-      via: push.via,
-      keptUntil: null,
-      undoes: push.undoes ?? null,
-      formerDefaultBranch: null,
-      defaultBranch: null,
-    })
-  }
-
-  async function finalize(push: Push): Promise<boolean> {
-    if (push.id === undefined) return true // Never authorized, or refused.
-    inProgress.delete(push.id)
-    faultPoint('push.moved')
-    const isFinished = await sweep(push.repository.id).then(
-      () => true,
-      (error) => {
-        // The refs have moved and the intent is recorded, so a later attempt can finish it.
-        log.error({ err: error, pushId: push.id }, 'push not finalized; retrying')
-        retries.schedule(push.repository.id)
-        return false
-      },
-    )
-    open.delete(push.id)
-    fastForwards.delete(push.id)
-    return isFinished
-  }
-
-  async function sweep(repositoryId?: string): Promise<void> {
-    if (repositoryId !== undefined)
-      return serialize(repositoryId, () => finalizeEnded(repositoryId))
-    for (const id of await listWithUnfinished(db)) {
-      await sweep(id).catch((error) =>
-        // A damaged repository must not block the others.
-        log.error({ err: error, repositoryId: id }, 'pushes not finalized'),
-      )
-    }
-  }
-
-  async function finalizeEnded(repositoryId: string): Promise<void> {
-    for (const push of await listUnfinished(db, repositoryId)) {
-      if (!inProgress.has(push.id)) await finalizePush(push, fastForwards.has(push.id))
-    }
-  }
-
-  function exclusively(repositoryId: string, work: () => Promise<void>): Promise<void> {
-    return serialize(repositoryId, async () => {
-      await finalizeEnded(repositoryId)
-      await work()
-    })
-  }
-
-  return {
-    authorize,
-    finalize,
-    sweep,
-    exclusively,
-
-    async discard({ id }) {
-      if (id === undefined) return
-      try {
-        await deleteUnfinished(db, id)
-      } finally {
-        inProgress.delete(id)
-        open.delete(id)
-        fastForwards.delete(id)
-      }
-    },
-
-    async recordAndFinalize(row) {
-      await insertPush(db, row)
-      await finalizePush(row).catch((error) => {
-        retries.schedule(row.repositoryId)
-        throw error
-      })
-    },
-
-    async drain() {
-      while (open.size > 0) await sleep(drainPauseMs)
-      await retries.stop()
-    },
+  constructor(
+    message: string,
+    { isNameConflict, cause }: { isNameConflict: boolean; cause?: unknown },
+  ) {
+    super(message, { cause })
+    this.isNameConflict = isNameConflict
   }
 }

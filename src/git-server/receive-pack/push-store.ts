@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import { hasRowLocks } from '../../database/row-locks.ts'
-import type { Db, PushRow } from '../../database/schema.ts'
+import type { Db, NewPush, PushRow } from '../../database/schema.ts'
 import type { PushedUpdate } from '../../git/refs/refs.ts'
 
 /** A finished push. */
@@ -9,7 +9,7 @@ export type FinishedPush = Omit<PushRow, 'updates' | 'finishedAt'> & {
   finishedAt: number
 }
 
-export async function insertPush(db: Db, push: PushRow): Promise<void> {
+export async function insertPush(db: Db, push: NewPush): Promise<void> {
   await db.insertInto('pushes').values(push).execute()
 }
 

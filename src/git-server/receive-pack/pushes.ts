@@ -11,13 +11,14 @@ import type { Directories } from '../../repositories/directories.ts'
 import type { Protections } from '../../repositories/protections.ts'
 import type { Repositories } from '../../repositories/repositories.ts'
 import type { RepositoryHolds } from '../../repositories/repository-holds.ts'
+import type { Store } from '../../store/store.ts'
 import type { GitLimiters } from '../requests/git-limiters.ts'
-import { createDefaultBranches, type DefaultBranches } from './default-branches.ts'
+import type { DefaultBranches } from './default-branches.ts'
+import { createLocalPushLifecycle } from './local-push-lifecycle.ts'
 import { createPushJournal } from './push-journal.ts'
-import { createPushLifecycle } from './push-lifecycle.ts'
 import { pushRoutes } from './push-routes.ts'
 import type { PushAuthority } from './receive-pack.ts'
-import { createRetainedCommits } from './retained-commits.ts'
+import { createSharedPushLifecycle } from './shared-push-lifecycle.ts'
 import { createUndo } from './undo.ts'
 
 /** The parts of receive-pack that need the database, which only the main process has. */
@@ -44,6 +45,7 @@ type Dependencies = {
   repositories: Repositories
   protections: Protections
   directories: Directories
+  store: Store
   repositoryHolds: Pick<RepositoryHolds, 'acquire'>
   limiters: Pick<GitLimiters, 'push'>
   settings: Pick<PlainSettings, 'eventsKeptDays' | 'undoDays'>
@@ -52,62 +54,22 @@ type Dependencies = {
   log: Log
 }
 
-export function createPushes({
-  db,
-  publish,
-  git,
-  refresh,
-  repositories,
-  protections,
-  directories,
-  repositoryHolds,
-  limiters,
-  settings,
-  clock,
-  faultPoint,
-  log,
-}: Dependencies): Pushes {
-  const pushClock = increasing(clock)
-  const retainedCommits = createRetainedCommits({
-    db,
-    git,
-    directories,
-    repositoryHolds,
-    settings,
-    clock,
-    log,
-  })
-  const lifecycle = createPushLifecycle({
-    db,
-    publish,
-    git,
-    refresh,
-    repositories,
-    protections,
-    directories,
-    retainedCommits,
-    repositoryHolds,
-    clock: pushClock,
-    faultPoint,
-    log,
-  })
+export function createPushes(dependencies: Dependencies): Pushes {
+  const { db, git, store, repositories, limiters, settings, clock } = dependencies
   const journal = createPushJournal({ db, settings, clock })
-  const undo = createUndo({
-    db,
-    git,
-    pushes: lifecycle,
-    pushJournal: journal,
-    repositoryHolds,
-    limiters,
-    faultPoint,
-  })
+  const { shared } = store
+  const common = { ...dependencies, clock: increasing(clock) }
+  const lifecycle = shared
+    ? createSharedPushLifecycle({ ...common, shared })
+    : createLocalPushLifecycle(common)
+  const undo = createUndo({ db, git, pushes: lifecycle, pushJournal: journal, limiters })
   return {
     authorize: lifecycle.authorize,
     finalize: lifecycle.finalize,
     routes: pushRoutes({ repositories, pushJournal: journal, undo }),
-    defaultBranches: createDefaultBranches({ db, lifecycle, clock: pushClock }),
+    defaultBranches: lifecycle.defaultBranches,
     sweep: () => lifecycle.sweep(),
-    expire: retainedCommits.expire,
+    expire: lifecycle.expire,
     prune: journal.prune,
     drain: lifecycle.drain,
   }

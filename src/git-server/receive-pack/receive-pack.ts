@@ -7,7 +7,7 @@ import type { FreeSpace } from '../../config/free-space.ts'
 import type { PlainSettings } from '../../config/settings.ts'
 import type { Via } from '../../database/schema.ts'
 import type { Git, GitProcess } from '../../git/process/git-process.ts'
-import { answerHook } from '../../git/protocol/hook-channel.ts'
+import { answerHook, type PushResult } from '../../git/protocol/hook-channel.ts'
 import type { ReportHold } from '../../git/protocol/pipe-process.ts'
 import { flushPacket, packet } from '../../git/protocol/pkt-line.ts'
 import { type PushRequest, readPushRequest } from '../../git/protocol/push-commands.ts'
@@ -38,12 +38,19 @@ export type Push = {
   isFastForward?: boolean | undefined
   /** The id of its record, once it is authorized. */
   id?: string
+  /** Whether its updates are all or none. */
+  isAtomic?: boolean | undefined
+  /** The object directory with its pack, until its hook succeeds; undefined when it has none. */
+  quarantine?: string | undefined
 }
 
 /** Decides about pushes and records them: the main process, also for pushes over SSH. */
 export type PushAuthority = {
-  /** Authorizes a push by the current permissions and branch protections, and records its intent. */
-  authorize: (push: Push, updates: RefUpdate[]) => Promise<void>
+  /**
+   * Authorizes a push by the current permissions and branch protections, and records its intent. With a shared store,
+   * this makes the push, and returns what became of it.
+   */
+  authorize: (push: Push, updates: RefUpdate[]) => Promise<PushResult | undefined>
   /**
    * Marks a push finished and publishes its updates, once git has moved its refs or has ended. False when that failed:
    * it is then retried until it succeeds.
@@ -68,7 +75,7 @@ type Dependencies = {
   repositoryHolds: Pick<RepositoryHolds, 'acquire'>
   limiters: Pick<GitLimiters, 'push'>
   freeSpace: Pick<FreeSpace, 'require'>
-  settings: Pick<PlainSettings, 'pushMaxBytes' | 'pushMaxRefs'>
+  settings: Pick<PlainSettings, 'pushMaxBytes' | 'pushMaxRefs' | 'store'>
   stallMs: number
   log: Log
 }
@@ -78,10 +85,13 @@ const finishMaxMs = 30_000
 const finishedLater =
   'The push is stored. Its events and deliveries follow when the database is available again.'
 const shownOptionMaxLength = 100
+// With a shared store, the server moves the refs, and a directory is a cache that need not survive a power failure.
+const sharedStoreConfig = { 'receive.procReceiveRefs': 'refs', 'core.fsync': 'none' }
 
 export function createReceivePack(dependencies: Dependencies): ReceivePack {
   const { git, pushes, via, repositoryHolds, limiters, freeSpace, settings, stallMs, log } =
     dependencies
+  const hasSharedStore = settings.store !== undefined
 
   async function runGit(
     watched: WatchedRequest,
@@ -89,14 +99,17 @@ export function createReceivePack(dependencies: Dependencies): ReceivePack {
   ): Promise<RequestOutcome> {
     const { repository, principal, response } = watched
     const { whole, config } = await connectivityShortcut(repository.path, pushRequest)
+    const pushConfig = hasSharedStore ? { ...config, ...sharedStoreConfig } : config
     await using hold = await repositoryHolds.acquire(repository.id)
     const { protocol } = watched
-    await using child = await git.startPush(repository.path, { protocol, config })
+    await using child = await git.startPush(repository.path, { protocol, config: pushConfig })
     hold.watch(child.ended)
-    const push: Push = { principal, repository, via }
-    const hookAnswered = answerHook(child.channel, pushRequest.updates, (given) =>
-      pushes.authorize(push, given),
-    ).catch((error) => log.error({ err: error }, 'push authorization failed'))
+    const isAtomic = pushRequest.capabilities.has('atomic')
+    const push: Push = { principal, repository, via, isAtomic }
+    const hookAnswered = answerHook(child.channel, pushRequest.updates, (given, quarantine) => {
+      push.quarantine = quarantine
+      return pushes.authorize(push, given)
+    }).catch((error) => log.error({ err: error }, 'push authorization failed'))
     // Known before the hook runs: git has read the whole pack by then.
     const input = watchFastForward(whole, pushRequest, () => {
       push.isFastForward = true

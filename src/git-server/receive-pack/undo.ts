@@ -1,18 +1,15 @@
 import type { Principal } from '../../access/principal.ts'
-import type { FaultPoint } from '../../base/fault-points.ts'
 import { Problem } from '../../base/problem.ts'
 import type { Database } from '../../database/database.ts'
 import { findObjects } from '../../git/objects/find-objects.ts'
-import { type Git, GitError } from '../../git/process/git-process.ts'
-import { moveRefs } from '../../git/refs/move-refs.ts'
+import type { Git } from '../../git/process/git-process.ts'
 import { zeroId } from '../../git/refs/ref-name.ts'
 import { type RefUpdate, resolveSymbolicRef } from '../../git/refs/refs.ts'
 import type { Repository } from '../../repositories/repositories.ts'
-import type { RepositoryHolds } from '../../repositories/repository-holds.ts'
 import type { GitLimiters } from '../requests/git-limiters.ts'
 import { keysOf } from '../requests/git-request.ts'
 import type { JournalEntry, Obstacle, PushJournal } from './push-journal.ts'
-import type { PushLifecycle } from './push-lifecycle.ts'
+import { type PushLifecycle, UpdatesRefusedError } from './push-lifecycle.ts'
 import { type FinishedPush, isUnfinished } from './push-store.ts'
 import type { Push } from './receive-pack.ts'
 
@@ -30,19 +27,15 @@ export type Undo = (
 type Dependencies = {
   db: Database
   git: Git
-  pushes: Pick<PushLifecycle, 'authorize' | 'finalize' | 'discard' | 'sweep'>
+  pushes: Pick<PushLifecycle, 'apply' | 'sweep'>
   pushJournal: PushJournal
-  repositoryHolds: Pick<RepositoryHolds, 'acquire'>
   limiters: Pick<GitLimiters, 'push'>
-  faultPoint: FaultPoint
 }
 
 const maxNamedRefs = 5
-/** Phrases of git's messages about a ref whose name is the directory of another ref. */
-const nameConflicts = [' exists; cannot create ', ' at the same time', 'there are still refs']
 
 export function createUndo(dependencies: Dependencies): Undo {
-  const { db, git, pushes, pushJournal, repositoryHolds, limiters, faultPoint } = dependencies
+  const { db, git, pushes, pushJournal, limiters } = dependencies
 
   async function findPush(repository: Repository, id: string): Promise<FinishedPush> {
     // Its git may have ended a moment ago.
@@ -71,32 +64,11 @@ export function createUndo(dependencies: Dependencies): Undo {
     return notUndoable(`These refs have changed since: ${all}.`)
   }
 
-  /** Moves refs back; returns the Problem when something prevents it. */
-  async function moveBack(
-    repository: Repository,
-    undone: FinishedPush,
-    updates: RefUpdate[],
-    watch: Parameters<typeof moveRefs>[1]['watch'],
-  ): Promise<Problem | undefined> {
-    const moves = updates.map(({ ref, before, after }) => ({ ref, from: before, to: after }))
-    try {
-      await moveRefs(git, { directory: repository.path, watch }, moves)
-      return undefined
-    } catch (error) {
-      // EEXIST: a ref is locked by another process, which may have moved it by now.
-      const isUntouched = error instanceof GitError && (error.isRefusal || error.code === 'EEXIST')
-      if (!isUntouched) throw error
-      const problem = await explain(repository, undone, updates, error)
-      if (!problem) throw error
-      return problem
-    }
-  }
-
   async function explain(
     repository: Repository,
     undone: FinishedPush,
     updates: RefUpdate[],
-    error: GitError,
+    error: UpdatesRefusedError,
   ): Promise<Problem | undefined> {
     const obstacle = await pushJournal.obstacleTo(undone, repository)
     if (obstacle) return toProblem(obstacle, undone, repository)
@@ -104,7 +76,7 @@ export function createUndo(dependencies: Dependencies): Undo {
     const found = await findObjects(git, repository.path, wanted)
     if (wanted.some((id) => !found.has(id)))
       return notUndoable('The commits that this push overwrote or deleted no longer exist.')
-    if (nameConflicts.some((words) => error.message.includes(words)))
+    if (error.isNameConflict)
       return notUndoable(
         'The name of one of its refs is a directory of another ref. Restore them one after the other.',
       )
@@ -113,24 +85,15 @@ export function createUndo(dependencies: Dependencies): Undo {
 
   return async (principal, repository, id, signal) => {
     using _permit = await limiters.push.acquire(keysOf({ principal, repository }), signal)
-    const push: Push = { principal, repository, via: 'undo', undoes: id }
-    let problem: Problem | undefined
-    let isFinished = true
-    try {
-      await using hold = await repositoryHolds.acquire(repository.id)
-      const undone = await findPush(repository, id)
-      const obstacle = await pushJournal.obstacleTo(undone, repository)
-      if (obstacle) throw await toProblem(obstacle, undone, repository)
-      const updates = await reversed(undone, repository)
-      await pushes.authorize(push, updates)
-      problem = await moveBack(repository, undone, updates, hold.watch)
-      if (!problem) faultPoint('undo.moved')
-    } finally {
-      // After the hold is released: the leftovers of a killed git are then removed.
-      if (problem) await pushes.discard(push)
-      else isFinished = await pushes.finalize(push)
-    }
-    if (problem) throw problem
+    const push: Push = { principal, repository, via: 'undo', undoes: id, isAtomic: true }
+    const undone = await findPush(repository, id)
+    const obstacle = await pushJournal.obstacleTo(undone, repository)
+    if (obstacle) throw await toProblem(obstacle, undone, repository)
+    const updates = await reversed(undone, repository)
+    const isFinished = await pushes.apply(push, updates).catch(async (error) => {
+      if (!(error instanceof UpdatesRefusedError)) throw error
+      throw (await explain(repository, undone, updates, error)) ?? error
+    })
     if (!isFinished) throw finishedLater()
     return pushJournal.find(repository, push.id ?? '')
   }

@@ -54,13 +54,11 @@ export function createSshRpcClient(backend: SshRpcServer): SshRpcClient {
 
   const pushes: PushAuthority = {
     async authorize(push, updates) {
-      const id = await backend.authorize(
-        push.principal,
-        push.repository,
-        updates,
-        push.isFastForward,
-      )
+      const { principal, repository, isFastForward, isAtomic, quarantine } = push
+      const about = { principal, repository, isFastForward, isAtomic, quarantine }
+      const { id, result } = await backend.authorize(about, updates)
       if (id !== undefined) push.id = id
+      return result
     },
     finalize: async ({ id }) => id === undefined || backend.finalize(id),
   }

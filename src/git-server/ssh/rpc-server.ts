@@ -2,6 +2,7 @@ import type { Access } from '../../access/access-watch.ts'
 import type { Permission } from '../../access/permissions.ts'
 import type { Principal } from '../../access/principal.ts'
 import { createTaskGroup } from '../../concurrency/task-group.ts'
+import type { PushResult } from '../../git/protocol/hook-channel.ts'
 import type { RefUpdate } from '../../git/refs/refs.ts'
 import type { Repositories, Repository } from '../../repositories/repositories.ts'
 import type { Hold, RepositoryHolds } from '../../repositories/repository-holds.ts'
@@ -26,13 +27,11 @@ export type SshRpcServer = {
   acquireHold: (id: number, repositoryId: string) => Promise<void>
   /** Releases a hold. `exitCode` is git's: null if it was killed, undefined if it never started. */
   releaseHold: (id: number, exitCode: number | null | undefined) => Promise<void>
-  /** Authorizes a push; returns the id of its record. */
+  /** Authorizes a push; returns the id of its record, and what became of it with a shared store. */
   authorize: (
-    principal: Principal,
-    repository: Repository,
+    push: Pick<Push, 'principal' | 'repository' | 'isFastForward' | 'isAtomic' | 'quarantine'>,
     updates: RefUpdate[],
-    isFastForward: boolean | undefined,
-  ) => Promise<string | undefined>
+  ) => Promise<{ id: string | undefined; result: PushResult | undefined }>
   finalize: (pushId: string) => Promise<boolean>
   observe: (operation: Operation) => Promise<void>
   observeFetch: (source: FetchSource) => Promise<void>
@@ -113,16 +112,17 @@ export function createSshRpcServer(parts: SshRpcParts): SshRpcSide {
       await hold?.[Symbol.asyncDispose]()
     },
 
-    async authorize(principal, repository, updates, isFastForward) {
-      const push: Push = { principal, repository, via: 'ssh', isFastForward }
+    async authorize(about, updates) {
+      const push: Push = { ...about, via: 'ssh' }
+      let result: PushResult | undefined
       try {
-        await pushes.authorize(push, updates)
+        result = await pushes.authorize(push, updates)
       } catch (error) {
         await pushes.finalize(push)
         throw error
       }
       if (push.id !== undefined) openPushes.set(push.id, push)
-      return push.id
+      return { id: push.id, result }
     },
 
     observe: async (operation) => onOperation(operation),

@@ -5,51 +5,92 @@ import type { Duplex } from 'node:stream'
 import { Problem, toProblem } from '../../base/problem.ts'
 import { hooksPath } from '../process/git-process.ts'
 import type { RefUpdate } from '../refs/refs.ts'
+import { flushPacket, packet } from './pkt-line.ts'
 
-/** Throws a Problem when the updates are not allowed. */
-export type Authorize = (updates: RefUpdate[]) => Promise<void>
+/**
+ * Throws a Problem when the updates are not allowed. Returns what became of them when they were made already, and git
+ * must only report that. `quarantine` is the directory with the objects of the push, if it has any.
+ */
+export type Authorize = (
+  updates: RefUpdate[],
+  quarantine: string | undefined,
+) => Promise<PushResult | undefined>
+
+/** What became of a push whose refs git leaves alone. */
+export type PushResult = {
+  /** By ref: why it is refused, or undefined. */
+  results: { ref: string; refusal: string | undefined }[]
+  /** Whether nothing was changed, so that git must drop the objects. */
+  isDeclined: boolean
+}
 
 const lineMaxLength = 2048
 
-/** Throws unless the hook can run: git silently ignores a hook that is missing or not executable. */
+/** Throws unless the hooks can run: git silently ignores a hook that is missing or not executable. */
 export async function assertHooks(): Promise<void> {
-  const hook = join(hooksPath, 'pre-receive')
-  await access(hook, constants.X_OK).catch((error) => {
-    throw new Error(`The hook ${hook} is missing or not executable; reinstall svc.`, {
-      cause: error,
+  for (const name of ['pre-receive', 'proc-receive']) {
+    const hook = join(hooksPath, name)
+    await access(hook, constants.X_OK).catch((error) => {
+      throw new Error(`The hook ${hook} is missing or not executable; reinstall svc.`, {
+        cause: error,
+      })
     })
-  })
+  }
 }
 
 /**
- * Authorizes a push for the pre-receive hook at the other end of a channel. The hook sends its input (githooks(5)):
- * a line `<before> <after> <ref>` for each update, then a NUL, which no ref name contains. An update that is not in
- * the push request fails the push.
+ * Authorizes a push for the hooks at the other end of a channel. The pre-receive hook sends its input (githooks(5)): a
+ * line `<before> <after> <ref>` for each update, then the directory of the new objects between two NULs. An update that
+ * is not in the push request fails the push. When the updates have been made, the proc-receive hook reports that to git.
  */
 export async function answerHook(
   channel: Duplex,
   requested: RefUpdate[],
   authorize: Authorize,
 ): Promise<void> {
-  const lines = await readLines(channel, requested.length).catch((error) => {
+  const question = await readQuestion(channel, requested.length).catch((error) => {
     const isUnexpected = !channel.destroyed
     // To the hook, a closed channel is a rejection.
     channel.destroy()
     if (isUnexpected) throw error
   })
-  if (lines === undefined) return // The push ended before its hook ran.
+  if (question === undefined) return // The push ended before its hook ran.
+  let result: PushResult | undefined
   try {
     const byRef = new Map(requested.map((update) => [update.ref, update]))
-    await authorize(lines.map((line) => toUpdate(line, byRef)))
-    channel.write('ok\n')
+    const updates = question.lines.map((line) => toUpdate(line, byRef))
+    result = await authorize(updates, question.quarantine || undefined)
   } catch (error) {
-    const reason = toProblem(error).message
-    channel.write(`${reason.replace(/^/gm, '! ')}\nno\n`)
+    refuse(channel, toProblem(error).message)
     if (!(error instanceof Problem)) throw error
+    return
   }
+  if (result?.isDeclined) return refuse(channel, toReasons(result))
+  channel.write('ok\n')
+  if (result) await report(channel, result)
 }
 
-async function readLines(channel: Duplex, maxLines: number): Promise<string[] | undefined> {
+function refuse(channel: Duplex, reason: string): void {
+  channel.write(`${reason.replace(/^/gm, '! ')}\nno\n`)
+}
+
+function toReasons({ results }: PushResult): string {
+  return results.map(({ ref, refusal }) => `${ref}: ${refusal ?? 'ok'}`).join('\n')
+}
+
+/** Gives the proc-receive hook its output: "proc-receive" in githooks(5). */
+async function report(channel: Duplex, { results }: PushResult): Promise<void> {
+  for await (const _ of channel.iterator({ destroyOnReturn: false })) break
+  const lines = results.map(({ ref, refusal }) =>
+    packet(refusal === undefined ? `ok ${ref}\n` : `ng ${ref} ${refusal}\n`),
+  )
+  channel.end(Buffer.concat([packet('version=1\n'), flushPacket, ...lines, flushPacket]))
+}
+
+async function readQuestion(
+  channel: Duplex,
+  maxLines: number,
+): Promise<{ lines: string[]; quarantine: string } | undefined> {
   const lines: string[] = []
   let rest = ''
   for await (const chunk of channel.setEncoding('utf8').iterator({ destroyOnReturn: false })) {
@@ -59,7 +100,8 @@ async function readLines(channel: Duplex, maxLines: number): Promise<string[] | 
       if (lines.push(line) > maxLines)
         throw new Error('The hook received more updates than the push requested.')
     }
-    if (rest === '\0') return lines
+    const [before, quarantine = '', after] = rest.split('\0')
+    if (before === '' && after === '') return { lines, quarantine }
     if (rest.length > lineMaxLength) throw new Error('The hook received a line that is too long.')
   }
   return undefined

@@ -5,7 +5,8 @@ export const zeroId = '0'.repeat(40)
 export const hiddenRefs = 'refs/svc'
 
 const maxLength = 1024
-const retainedFolder = `${hiddenRefs}/kept`
+/** The prefix of the hidden refs that retain commits. */
+export const retainedRefs = `${hiddenRefs}/kept/`
 
 /**
  * Whether a full ref name is well formed, by the rules of `git check-ref-format`:
@@ -54,12 +55,10 @@ export function shortNameFault(short: string): string | undefined {
  * is idempotent, and refs of the same value share it.
  */
 export function retainedRef(pushId: string, { before }: { before: string }): string {
-  return `${retainedFolder}/${pushId}/${before}`
+  return `${retainedRefs}${pushId}/${before}`
 }
 
 /** Returns the push that a ref retains commits of; undefined for any other ref. */
 export function retainingPush(ref: string): string | undefined {
-  return ref.startsWith(`${retainedFolder}/`)
-    ? ref.slice(retainedFolder.length + 1).split('/')[0]
-    : undefined
+  return ref.startsWith(retainedRefs) ? ref.slice(retainedRefs.length).split('/')[0] : undefined
 }

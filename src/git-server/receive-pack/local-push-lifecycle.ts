@@ -1,0 +1,212 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Principal } from '../../access/principal.ts'
+import type { Clock } from '../../base/clock.ts'
+import type { FaultPoint } from '../../base/fault-points.ts'
+import { newId } from '../../base/ids.ts'
+import type { Log } from '../../base/log.ts'
+import { createKeyedMutex } from '../../concurrency/keyed-mutex.ts'
+import type { PlainSettings } from '../../config/settings.ts'
+import type { Database } from '../../database/database.ts'
+import type { PushRow } from '../../database/schema.ts'
+import type { Publish } from '../../events/events.ts'
+import { type Git, GitError } from '../../git/process/git-process.ts'
+import { moveRefs } from '../../git/refs/move-refs.ts'
+import type { RefUpdate } from '../../git/refs/refs.ts'
+import type { Directories } from '../../repositories/directories.ts'
+import type { Protections } from '../../repositories/protections.ts'
+import type { Repositories } from '../../repositories/repositories.ts'
+import type { RepositoryHolds } from '../../repositories/repository-holds.ts'
+import { toIntended } from './applied-updates.ts'
+import { authorizePush, refuseDefaultDeletion } from './authorize-push.ts'
+import { createDefaultBranches } from './default-branches.ts'
+import { createFinalizePush } from './finalize-push.ts'
+import { type PushLifecycle, UpdatesRefusedError } from './push-lifecycle.ts'
+import { deleteUnfinished, insertPush, listUnfinished, listWithUnfinished } from './push-store.ts'
+import type { Push } from './receive-pack.ts'
+import { createRetainedCommits } from './retained-commits.ts'
+import { createRetries } from './retries.ts'
+
+type Dependencies = {
+  db: Database
+  publish: Publish
+  git: Git
+  refresh: (principal: Principal) => Promise<Principal | undefined>
+  repositories: Pick<Repositories, 'reopen'>
+  protections: Pick<Protections, 'ruleFor'>
+  directories: Pick<Directories, 'pathOf'>
+  repositoryHolds: Pick<RepositoryHolds, 'acquire'>
+  settings: Pick<PlainSettings, 'undoDays'>
+  /** Strictly increasing: times show which pushes may have built on which. */
+  clock: Clock
+  faultPoint: FaultPoint
+  log: Log
+}
+
+const drainPauseMs = 5
+/** Phrases of git's messages about a ref whose name is the directory of another ref. */
+const nameConflicts = [' exists; cannot create ', ' at the same time', 'there are still refs']
+
+/**
+ * Pushes whose refs git moves: authorized in git's hook, recorded as an intent, finalized with their events. After a
+ * crash between moved refs and their events, the sweep compares intents with refs and finalizes the rest.
+ */
+export function createLocalPushLifecycle(dependencies: Dependencies): PushLifecycle {
+  const { db, git, repositoryHolds, clock, faultPoint, log } = dependencies
+  const retainedCommits = createRetainedCommits(dependencies)
+  const finalizePush = createFinalizePush({ ...dependencies, retainedCommits })
+  const serialize = createKeyedMutex()
+  const retries = createRetries((repositoryId) => sweep(repositoryId), log)
+  // Pushes whose git process is running: the sweep leaves them alone.
+  const inProgress = new Set<string>()
+  // Those in progress, and those being finalized.
+  const open = new Set<string>()
+  // Open pushes that are known to be fast-forwards.
+  const fastForwards = new Set<string>()
+
+  async function authorize(push: Push, updates: RefUpdate[]): Promise<undefined> {
+    const { principal, repository, targets } = await authorizePush(dependencies, push, updates)
+    // Earlier intents are compared with the refs before this push can move them.
+    await exclusively(repository.id, async () => {
+      // An undo may delete the default branch that its push created: HEAD follows.
+      if (push.via !== 'undo') await refuseDefaultDeletion(repository, updates, targets)
+      await recordIntent(push, { principal, updates })
+    })
+  }
+
+  async function recordIntent(
+    push: Push,
+    { principal, updates }: { principal: Principal; updates: RefUpdate[] },
+  ): Promise<void> {
+    const { repository } = push
+    const intended = await toIntended(git, repository.path, updates)
+    const judgedAt = clock.now()
+    push.id = newId(judgedAt)
+    inProgress.add(push.id)
+    open.add(push.id)
+    if (push.isFastForward) fastForwards.add(push.id)
+    await insertPush(db, {
+      id: push.id,
+      repositoryId: repository.id,
+      actorId: principal.id,
+      actorUsername: principal.username,
+      updates: JSON.stringify(intended),
+      judgedAt,
+      finishedAt: null,
+      via: push.via,
+      keptUntil: null,
+      undoes: push.undoes ?? null,
+      formerDefaultBranch: null,
+      defaultBranch: null,
+    })
+  }
+
+  async function finalize(push: Push): Promise<boolean> {
+    if (push.id === undefined) return true // Never authorized, or refused.
+    inProgress.delete(push.id)
+    faultPoint('push.moved')
+    const isFinished = await sweep(push.repository.id).then(
+      () => true,
+      (error) => {
+        // The refs have moved and the intent is recorded, so a later attempt can finish it.
+        log.error({ err: error, pushId: push.id }, 'push not finalized; retrying')
+        retries.schedule(push.repository.id)
+        return false
+      },
+    )
+    open.delete(push.id)
+    fastForwards.delete(push.id)
+    return isFinished
+  }
+
+  async function sweep(repositoryId?: string): Promise<void> {
+    if (repositoryId !== undefined)
+      return serialize(repositoryId, () => finalizeEnded(repositoryId))
+    for (const id of await listWithUnfinished(db)) {
+      await sweep(id).catch((error) =>
+        // A damaged repository must not block the others.
+        log.error({ err: error, repositoryId: id }, 'pushes not finalized'),
+      )
+    }
+  }
+
+  async function finalizeEnded(repositoryId: string): Promise<void> {
+    for (const push of await listUnfinished(db, repositoryId)) {
+      if (!inProgress.has(push.id)) await finalizePush(push, fastForwards.has(push.id))
+    }
+  }
+
+  function exclusively(repositoryId: string, work: () => Promise<void>): Promise<void> {
+    return serialize(repositoryId, async () => {
+      await finalizeEnded(repositoryId)
+      await work()
+    })
+  }
+
+  /** Deletes a push that git has refused as a whole. Its refs are not compared: another push may have set the same values. */
+  async function discard({ id }: Push): Promise<void> {
+    if (id === undefined) return
+    try {
+      await deleteUnfinished(db, id)
+    } finally {
+      inProgress.delete(id)
+      open.delete(id)
+      fastForwards.delete(id)
+    }
+  }
+
+  /** Moves refs together; returns git's error when it has refused that. */
+  async function move(push: Push, updates: RefUpdate[]): Promise<GitError | undefined> {
+    const { id, path } = push.repository
+    await using hold = await repositoryHolds.acquire(id)
+    await authorize(push, updates)
+    const moves = updates.map(({ ref, before, after }) => ({ ref, from: before, to: after }))
+    try {
+      await moveRefs(git, { directory: path, watch: hold.watch }, moves)
+      return undefined
+    } catch (error) {
+      // EEXIST: a ref is locked by another process, which may have moved it by now.
+      const isUntouched = error instanceof GitError && (error.isRefusal || error.code === 'EEXIST')
+      if (!isUntouched) throw error
+      return error
+    }
+  }
+
+  /** Records a change without a git process of its own and finalizes it; retries when that fails. */
+  async function recordAndFinalize(row: PushRow): Promise<void> {
+    await insertPush(db, row)
+    await finalizePush(row).catch((error) => {
+      retries.schedule(row.repositoryId)
+      throw error
+    })
+  }
+
+  return {
+    authorize,
+    finalize,
+    sweep,
+    defaultBranches: createDefaultBranches({ db, exclusively, recordAndFinalize, clock }),
+    expire: retainedCommits.expire,
+
+    async apply(push, updates) {
+      let refusal: GitError | undefined
+      let isFinished = true
+      try {
+        refusal = await move(push, updates)
+        if (!refusal) faultPoint('undo.moved')
+      } finally {
+        // After the hold is released: the leftovers of a killed git are then removed.
+        if (refusal) await discard(push)
+        else isFinished = await finalize(push)
+      }
+      if (!refusal) return isFinished
+      const { message } = refusal
+      const isNameConflict = nameConflicts.some((words) => message.includes(words))
+      throw new UpdatesRefusedError(message, { isNameConflict, cause: refusal })
+    },
+
+    async drain() {
+      while (open.size > 0) await sleep(drainPauseMs)
+      await retries.stop()
+    },
+  }
+}

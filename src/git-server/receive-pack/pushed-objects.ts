@@ -1,0 +1,66 @@
+import { realpath } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { findObjects } from '../../git/objects/find-objects.ts'
+import type { Git } from '../../git/process/git-process.ts'
+import { zeroId } from '../../git/refs/ref-name.ts'
+import { branchPrefix, type RefUpdate } from '../../git/refs/refs.ts'
+import type { Push } from './receive-pack.ts'
+
+type PushedObjects = {
+  /** The kinds of the objects that the updates name, as far as they exist. */
+  objects: Map<string, 'commit' | 'other'>
+  /** By the id of an annotated tag: what it points to at last. */
+  peeled: Map<string, string>
+  /** Starts git processes that see the objects in quarantine. */
+  scopedGit: Git
+}
+
+/** Looks at the objects of a push while they are in quarantine: see tmp_objdir_env in Git's tmp-objdir.c. */
+export async function readPushedObjects(
+  git: Git,
+  { repository, quarantine, isFastForward }: Push,
+  updates: RefUpdate[],
+): Promise<PushedObjects> {
+  if (quarantine !== undefined) await assertWithin(repository.path, quarantine)
+  const scopedGit = quarantine === undefined ? git : withObjects(git, repository.path, quarantine)
+  const [only] = updates
+  // Its pack contains the new commit, whose history leads to the old one.
+  if (isFastForward && only && updates.length === 1 && only.ref.startsWith(branchPrefix)) {
+    const objects = new Map([only.before, only.after].map((id) => [id, 'commit' as const]))
+    return { objects, peeled: new Map(), scopedGit }
+  }
+  const named = updates.flatMap(({ before, after }) => [before, after])
+  const ids = [...new Set(named)].filter((id) => id !== zeroId)
+  const names = ids.flatMap((id) => [id, `${id}^{commit}`, `${id}^{}`])
+  const found = ids.length > 0 ? await findObjects(scopedGit, repository.path, names) : new Map()
+  const objects = new Map<string, 'commit' | 'other'>()
+  const peeled = new Map<string, string>()
+  for (const id of ids) {
+    if (!found.has(id)) continue
+    objects.set(id, found.get(`${id}^{commit}`) === id ? 'commit' : 'other')
+    const target = found.get(`${id}^{}`)
+    if (target !== undefined && target !== id) peeled.set(id, target)
+  }
+  return { objects, peeled, scopedGit }
+}
+
+function withObjects(git: Git, directory: string, quarantine: string): Git {
+  const variables = {
+    GIT_OBJECT_DIRECTORY: quarantine,
+    GIT_ALTERNATE_OBJECT_DIRECTORIES: join(directory, 'objects'),
+  }
+  return {
+    ...git,
+    start: (command, options) => git.start(command, { ...options, variables }),
+    run: (command, options) => git.run(command, { ...options, variables }),
+  }
+}
+
+/** The SSH process, which passes this directory on, may not have other files stored. */
+async function assertWithin(directory: string, quarantine: string): Promise<void> {
+  const [objects, actual] = await Promise.all([
+    realpath(join(directory, 'objects')),
+    realpath(quarantine),
+  ])
+  if (dirname(actual) !== objects) throw new Error(`${quarantine} is not a quarantine directory.`)
+}

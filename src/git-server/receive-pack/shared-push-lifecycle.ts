@@ -1,0 +1,187 @@
+import type { Principal } from '../../access/principal.ts'
+import type { Clock } from '../../base/clock.ts'
+import type { FaultPoint } from '../../base/fault-points.ts'
+import { newId } from '../../base/ids.ts'
+import type { Log } from '../../base/log.ts'
+import type { PlainSettings } from '../../config/settings.ts'
+import type { Db } from '../../database/schema.ts'
+import type { Publish } from '../../events/events.ts'
+import type { Git } from '../../git/process/git-process.ts'
+import type { PushResult } from '../../git/protocol/hook-channel.ts'
+import { findForced } from '../../git/refs/forced-updates.ts'
+import { zeroId } from '../../git/refs/ref-name.ts'
+import { branchPrefix, type PushedUpdate, type RefUpdate } from '../../git/refs/refs.ts'
+import type { Protections } from '../../repositories/protections.ts'
+import type { Repositories, Repository } from '../../repositories/repositories.ts'
+import { findRepositorySummary } from '../../repositories/repository-summary-store.ts'
+import type { ChangeOutcome, CommittedChange } from '../../store/commit-change.ts'
+import { type Decision, refusalTexts } from '../../store/decide-updates.ts'
+import type { SharedChanges, Store } from '../../store/store.ts'
+import { authorizePush, defaultBranchDeletion } from './authorize-push.ts'
+import { toDefaultBranchEvent, toPushEvents } from './push-events.ts'
+import { type PushLifecycle, UpdatesRefusedError } from './push-lifecycle.ts'
+import { insertPush } from './push-store.ts'
+import { readPushedObjects } from './pushed-objects.ts'
+import type { Push } from './receive-pack.ts'
+import { createSharedDefaultBranches } from './shared-default-branches.ts'
+import { createSharedRetention } from './shared-retention.ts'
+import { wasCommitted } from './was-committed.ts'
+
+type Dependencies = {
+  store: Store
+  shared: SharedChanges
+  publish: Publish
+  git: Git
+  refresh: (principal: Principal) => Promise<Principal | undefined>
+  repositories: Pick<Repositories, 'reopen'>
+  protections: Pick<Protections, 'ruleFor'>
+  settings: Pick<PlainSettings, 'undoDays'>
+  /** Strictly increasing: ids of pushes are in the order in which they were authorized. */
+  clock: Clock
+  faultPoint: FaultPoint
+  log: Log
+}
+
+type Authorized = { principal: Principal; repository: Repository }
+
+/**
+ * Pushes into a shared store: authorized, made durable and recorded with their events in git's pre-receive hook, while
+ * their objects are in quarantine. So a cache never contains an object that is not durable.
+ */
+export function createSharedPushLifecycle(dependencies: Dependencies): PushLifecycle {
+  const { store, shared, publish, git, clock, faultPoint } = dependencies
+  const retention = createSharedRetention(dependencies)
+
+  async function commit(
+    push: Push,
+    updates: RefUpdate[],
+    { principal, repository }: Authorized,
+  ): Promise<ChangeOutcome> {
+    const { quarantine } = push
+    const { objects, peeled, scopedGit } = await readPushedObjects(git, push, updates)
+    const forced = push.isFastForward ? [] : await findForced(scopedGit, repository.path, updates)
+    const wasForced = new Map(forced.map((update) => [update.ref, update.forced]))
+    const toPushed = (update: RefUpdate): PushedUpdate => ({
+      ...update,
+      forced: wasForced.get(update.ref) ?? false,
+    })
+    const now = clock.now()
+    const id = newId(now)
+    let recorded: ChangeOutcome | undefined
+    const outcome = await shared
+      .commit(
+        {
+          repositoryId: repository.id,
+          updates,
+          isAtomic: push.isAtomic ?? false,
+          objects,
+          peeled,
+          check(locked, moved) {
+            // An undo may delete the default branch that its push created: HEAD follows.
+            if (push.via !== 'undo') refuseDefaultDeletion(repository, locked.head, moved)
+          },
+          retain: (moved) => retention.refsFor(id, moved.map(toPushed)),
+          async record(tx, change, decisions) {
+            await record(tx, { push, id, now, principal, repository, change, toPushed })
+            recorded = { decisions, committed: change }
+          },
+        },
+        quarantine,
+      )
+      .catch(async (error) => {
+        const about = { id, repositoryId: repository.id }
+        if (recorded && (await wasCommitted(shared.db, about))) return recorded
+        throw error
+      })
+    if (outcome.committed) push.id = id
+    return outcome
+  }
+
+  type PushRecord = Authorized & {
+    push: Push
+    id: string
+    now: number
+    change: CommittedChange
+    toPushed: (update: RefUpdate) => PushedUpdate
+  }
+
+  async function record(tx: Db, entry: PushRecord): Promise<void> {
+    const { push, id, now, principal, repository, change, toPushed } = entry
+    const updates = change.moved.map(toPushed)
+    if (updates.length === 0) return
+    await insertPush(tx, {
+      id,
+      repositoryId: repository.id,
+      actorId: principal.id,
+      actorUsername: principal.username,
+      updates: JSON.stringify(updates),
+      judgedAt: now,
+      finishedAt: now,
+      via: push.via,
+      keptUntil: retention.until(updates, now),
+      undoes: push.undoes ?? null,
+      formerDefaultBranch: change.head?.former ?? null,
+      defaultBranch: change.head?.branch ?? null,
+      version: change.version,
+    })
+    const { name = '' } = (await findRepositorySummary(tx, repository.id)) ?? {}
+    const about = { actor: principal, repositoryId: repository.id }
+    const events = toPushEvents({ ...about, pushId: id, via: push.via, name }, updates)
+    const more = change.head ? [toDefaultBranchEvent(about, change.head)] : []
+    await publish(tx, now, [...events, ...more])
+    faultPoint('shared-push.recorded')
+  }
+
+  async function authorizeAndCommit(push: Push, updates: RefUpdate[]): Promise<ChangeOutcome> {
+    const authorized = await authorizePush(dependencies, push, updates)
+    return commit(push, updates, authorized)
+  }
+
+  return {
+    async authorize(push, updates): Promise<PushResult> {
+      const { decisions, committed } = await authorizeAndCommit(push, updates)
+      faultPoint('shared-push.committed')
+      // Git moves the objects out of the quarantine once the hook has succeeded.
+      const areObjectsDurable = committed !== undefined || push.quarantine === undefined
+      const isDeclined =
+        !areObjectsDurable || decisions.every(({ refusal }) => refusal !== undefined)
+      return { results: decisions.map(toResult), isDeclined }
+    },
+
+    async finalize({ id, repository }) {
+      // Its refs are shown from now on; another request would do the same.
+      if (id !== undefined) await store.open(repository.id)
+      faultPoint('shared-push.shown')
+      return true
+    },
+
+    async apply(push, updates) {
+      const { decisions } = await authorizeAndCommit(push, updates)
+      const refused = decisions.filter(({ refusal }) => refusal !== undefined)
+      await store.open(push.repository.id)
+      const [first] = refused
+      if (!first) return true
+      throw new UpdatesRefusedError(refused.map(describe).join('; '), {
+        isNameConflict: refused.some(({ refusal }) => refusal === 'name-conflict'),
+      })
+    },
+
+    defaultBranches: createSharedDefaultBranches(dependencies),
+    expire: retention.expire,
+    sweep: async () => {},
+    drain: async () => {},
+  }
+}
+
+function refuseDefaultDeletion(repository: Repository, head: string, moved: RefUpdate[]): void {
+  const isDeleted = moved.some(({ ref, after }) => ref === branchPrefix + head && after === zeroId)
+  if (isDeleted) throw defaultBranchDeletion(repository, head)
+}
+
+function toResult({ update, refusal }: Decision) {
+  return { ref: update.ref, refusal: refusal && refusalTexts[refusal] }
+}
+
+function describe({ update, refusal }: Decision): string {
+  return `${update.ref}: ${refusal ? refusalTexts[refusal] : 'ok'}`
+}

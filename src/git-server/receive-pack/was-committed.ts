@@ -1,0 +1,29 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Database } from '../../database/database.ts'
+import { lockRepository } from '../../store/ref-store.ts'
+import { findPushes } from './push-store.ts'
+
+const patienceMs = 10_000
+const pauseMs = 200
+
+/**
+ * Finds out whether a push was recorded by a transaction whose connection broke. The lock of the repository's row waits
+ * for that transaction if it is still running. Throws the database's error when it does not respond in time.
+ */
+export async function wasCommitted(
+  db: Database,
+  { id, repositoryId }: { id: string; repositoryId: string },
+): Promise<boolean> {
+  const deadline = performance.now() + patienceMs
+  for (;;) {
+    try {
+      return await db.transaction().execute(async (tx) => {
+        await lockRepository(tx, repositoryId)
+        return (await findPushes(tx, repositoryId, [id])).length > 0
+      })
+    } catch (error) {
+      if (performance.now() > deadline) throw error
+      await sleep(pauseMs)
+    }
+  }
+}

@@ -1,0 +1,31 @@
+import type { Store } from './store.ts'
+
+type Dependencies = {
+  pathOf: (id: string) => string
+  create: (id: string, defaultBranch?: string) => Promise<void>
+  place: (id: string) => Promise<void>
+  remove: (id: string) => Promise<void>
+}
+
+/** Repositories that are directories of this machine. */
+export function createLocalStore({ pathOf, create, place, remove }: Dependencies): Store {
+  return {
+    prepare: async () => {},
+    at: async ({ id }) => pathOf(id),
+    open: async (id) => pathOf(id),
+
+    async create(id, defaultBranch) {
+      await create(id, defaultBranch)
+      return {}
+    },
+
+    async adopt(id) {
+      await place(id)
+      return async () => {}
+    },
+
+    release: async () => {},
+    remove,
+    shared: undefined,
+  }
+}

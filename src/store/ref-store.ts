@@ -1,0 +1,124 @@
+import { sql } from 'kysely'
+import type { Db } from '../database/schema.ts'
+import type { RefRow } from '../database/shared-store-schema.ts'
+import { zeroId } from '../git/refs/ref-name.ts'
+import type { RefUpdate } from '../git/refs/refs.ts'
+import { directoriesOf } from './decide-updates.ts'
+
+/** What orders the changes of a repository: a change of refs or packs locks its row. */
+export type LockedRepository = { version: number; pruneEpoch: number; head: string }
+
+/** A repository without a row of its own branch has this default branch. */
+const firstHead = 'main'
+// Beyond this, reading all refs is faster than looking for each conflict.
+const maxLookUps = 50
+// PostgreSQL allows 65,535 parameters in a statement.
+const rowsPerStatement = 5000
+
+/** Locks a repository until the end of the transaction; undefined when it is gone or not ready. */
+export async function lockRepository(tx: Db, id: string): Promise<LockedRepository | undefined> {
+  const row = await tx
+    .selectFrom('repositories')
+    .select(['version', 'pruneEpoch', 'head'])
+    .where('id', '=', id)
+    .where('state', '=', 'ready')
+    .forUpdate()
+    .executeTakeFirst()
+  return row && { ...row, head: row.head ?? firstHead }
+}
+
+/** Reads the values of some refs, and of those that their names conflict with. */
+export async function readConcerned(
+  db: Db,
+  repositoryId: string,
+  updates: RefUpdate[],
+): Promise<Map<string, string>> {
+  const created = updates.filter(({ after }) => after !== zeroId).map(({ ref }) => ref)
+  let query = db
+    .selectFrom('refs')
+    .select(['name', 'objectId'])
+    .where('repositoryId', '=', repositoryId)
+  if (updates.length <= maxLookUps) {
+    const names = updates.map(({ ref }) => ref)
+    const exact = [...new Set([...names, ...created.flatMap(directoriesOf)])]
+    query = query.where((is) =>
+      is.or([
+        is('name', 'in', exact),
+        // The names that begin with `<ref>/`: the character after the slash is `0`.
+        ...created.map((ref) => is.and([is('name', '>', `${ref}/`), is('name', '<', `${ref}0`)])),
+      ]),
+    )
+  }
+  const rows = await query.execute()
+  return new Map(rows.map(({ name, objectId }) => [name, objectId]))
+}
+
+/** Reads the values of all refs that begin with a prefix. */
+export async function readRefsUnder(
+  db: Db,
+  repositoryId: string,
+  prefix: string,
+): Promise<Map<string, string>> {
+  const rows = await db
+    .selectFrom('refs')
+    .select(['name', 'objectId'])
+    .where('repositoryId', '=', repositoryId)
+    .where(sql<boolean>`starts_with(name, ${prefix})`)
+    .execute()
+  return new Map(rows.map(({ name, objectId }) => [name, objectId]))
+}
+
+export async function hasRef(db: Db, repositoryId: string, name: string): Promise<boolean> {
+  const row = await db
+    .selectFrom('refs')
+    .select('name')
+    .where('repositoryId', '=', repositoryId)
+    .where('name', '=', name)
+    .executeTakeFirst()
+  return row !== undefined
+}
+
+export async function writeRefs(db: Db, rows: RefRow[]): Promise<void> {
+  for (const some of chunks(rows)) {
+    await db
+      .insertInto('refs')
+      .values(some)
+      .onConflict((conflict) =>
+        conflict.columns(['repositoryId', 'name']).doUpdateSet((is) => ({
+          objectId: is.ref('excluded.objectId'),
+          peeledId: is.ref('excluded.peeledId'),
+        })),
+      )
+      .execute()
+  }
+}
+
+export async function deleteRefs(db: Db, repositoryId: string, names: string[]): Promise<void> {
+  for (const some of chunks(names)) {
+    await db
+      .deleteFrom('refs')
+      .where('repositoryId', '=', repositoryId)
+      .where('name', 'in', some)
+      .execute()
+  }
+}
+
+/** Records that refs, packs or the default branch have changed; returns the new version. */
+export async function raiseVersion(
+  tx: Db,
+  repositoryId: string,
+  { version, head }: Pick<LockedRepository, 'version' | 'head'>,
+): Promise<number> {
+  const next = version + 1
+  await tx
+    .updateTable('repositories')
+    .set({ version: next, head })
+    .where('id', '=', repositoryId)
+    .execute()
+  return next
+}
+
+function* chunks<T>(all: T[]): Generator<T[]> {
+  for (let start = 0; start < all.length; start += rowsPerStatement)
+    yield all.slice(start, start + rowsPerStatement)
+}

@@ -1,0 +1,14 @@
+import { Problem } from '../base/problem.ts'
+
+const retryAfterSeconds = 5
+
+export function repositoryGone(): Problem {
+  return new Problem('repository_not_found', 'The repository was deleted.')
+}
+
+export function storeUnavailable(reason: string, cause?: unknown): Problem {
+  return new Problem('storage_unavailable', `The repository cannot be read: ${reason}.`, {
+    retryAfterSeconds,
+    cause,
+  })
+}

@@ -1,0 +1,33 @@
+import type { Database } from '../database/database.ts'
+import type { Db } from '../database/schema.ts'
+import type { Change, ChangeOutcome } from './commit-change.ts'
+
+/**
+ * Where repositories are durable, and how their files are reached. With a local store a repository is a directory of
+ * this machine; with a shared one it is in the database and the object storage, and directories are caches of it.
+ */
+export type Store = {
+  /** Prepares the data directory of a server that starts. */
+  prepare: () => Promise<void>
+  /** The directory of a repository whose row was just read, in at least the state of that row. */
+  at: (repository: { id: string; version: number }) => Promise<string>
+  /** The directory of a repository in its present state. A shared store throws `repository_not_found`. */
+  open: (id: string) => Promise<string>
+  /** Prepares a new repository whose row does not exist yet. Returns columns of that row. */
+  create: (id: string, defaultBranch?: string) => Promise<{ head?: string | null }>
+  /** Makes an imported draft durable. Returns what completes it in the transaction that makes the repository ready. */
+  adopt: (id: string) => Promise<(tx: Db) => Promise<void>>
+  /** Gives up what a repository has in the store, in the transaction that deletes its row. */
+  release: (tx: Db, id: string) => Promise<void>
+  /** Removes the directory of a deleted repository. */
+  remove: (id: string) => Promise<void>
+  /** Changes refs in the store itself; undefined for a local one, where git changes its files. */
+  shared: SharedChanges | undefined
+}
+
+/** Changes of repositories in a shared store. */
+export type SharedChanges = {
+  db: Database
+  /** Makes the packs of a folder durable, and the change with them. Throws `repository_not_found`. */
+  commit: (change: Omit<Change, 'packs'>, packFolder: string | undefined) => Promise<ChangeOutcome>
+}
