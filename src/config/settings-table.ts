@@ -23,6 +23,7 @@ import {
   size,
   wholeNumber,
 } from './setting-values.ts'
+import { storeSettings } from './store-settings.ts'
 import { workflowSettings } from './workflow-settings.ts'
 
 /** All settings of the program. */
@@ -43,13 +44,7 @@ export const settings = {
     parse: (text) => (/^postgres(ql)?:\/\/\S+$/.test(text) ? new Sensitive(text) : undefined),
     sensitive: true,
   } satisfies Setting<Sensitive<string>>,
-  store: {
-    variable: 'SVC_STORE',
-    description: 'Shared store of repositories, for several nodes.',
-    accepts: 'an s3:// address',
-    fallback: '',
-    parse: (text) => (text.startsWith('s3://') ? text : undefined),
-  } satisfies Setting<string>,
+  ...storeSettings,
   freeSpaceMinBytes: {
     variable: 'SVC_FREE_SPACE_MIN',
     description:

@@ -1,5 +1,6 @@
 import type { Setting } from './setting.ts'
 import { settings } from './settings-table.ts'
+import { storeFaults } from './store-settings.ts'
 import { isServiceAddress, serviceLinkHint, unknownVariables } from './unknown-variables.ts'
 
 type Table = typeof settings
@@ -8,6 +9,8 @@ type Unset =
   | 'freeSpaceMinBytes'
   | 'databaseUrl'
   | 'store'
+  | 's3AccessKeyId'
+  | 's3SecretAccessKey'
   | 'adminToken'
   | 'encryptionKey'
   | 'encryptionKeyFile'
@@ -28,7 +31,14 @@ export type Settings = {
 /** Settings without secrets. */
 export type PlainSettings = Omit<Settings, (typeof secretKeys)[number]>
 
-const secretKeys = ['adminToken', 'databaseUrl', 'encryptionKey', 'encryptionKeyFile'] as const
+const secretKeys = [
+  'adminToken',
+  'databaseUrl',
+  's3AccessKeyId',
+  's3SecretAccessKey',
+  'encryptionKey',
+  'encryptionKeyFile',
+] as const
 
 /** Returns a copy without the secret settings. */
 export function withoutSecrets(settings: PlainSettings): PlainSettings {
@@ -58,9 +68,11 @@ export function readSettings(environment: NodeJS.ProcessEnv): Settings {
   for (const { meant, message } of unknownVariables(environment)) {
     if (meant !== undefined) faults.push(message)
   }
+  // Each parser returns its setting's type, and a value is missing only where the fallback is empty, or has a fault.
+  const read = Object.fromEntries(values) as Settings
+  faults.push(...storeFaults(read))
   if (faults.length > 0) throw new SettingsError(faults.join('\n'))
-  // Each parser returns its setting's type, and a value is missing only where the fallback is empty.
-  return Object.fromEntries(values) as Settings
+  return read
 }
 
 function describeFault(setting: Setting<unknown>, text: string): string {

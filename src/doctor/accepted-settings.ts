@@ -22,10 +22,11 @@ export function readAccepted(environment: Environment): Accepted {
     return { settings: readSettings(environment), refused: new Map(), faults: [] }
   } catch (error) {
     if (!(error instanceof SettingsError)) throw error
-    const refused = table.filter(([, { variable, parse }]) => {
-      const text = environment[variable]
-      return text && parse(text) === undefined
-    })
+    // Each line begins with the variable that it is about.
+    const faults = error.message.split('\n')
+    const refused = table.filter(([, { variable }]) =>
+      faults.some((line) => line.startsWith(`${variable}: `)),
+    )
     const names = unknownVariables(environment).map(({ name }) => name)
     const unset = [...refused.map(([, { variable }]) => variable), ...names]
     const cleared = Object.fromEntries(unset.map((name) => [name, undefined]))
@@ -33,7 +34,7 @@ export function readAccepted(environment: Environment): Accepted {
       settings: readSettings({ ...environment, ...cleared }),
       // The table's keys are those of the settings.
       refused: new Map(refused.map(([key, { variable }]) => [key as keyof Settings, variable])),
-      faults: error.message.split('\n'),
+      faults,
     }
   }
 }

@@ -1,0 +1,112 @@
+import { Sensitive } from '../base/sensitive.ts'
+import { trimEndOf } from '../base/trim-end.ts'
+import type { Setting } from './setting.ts'
+
+/** Where objects are stored: a bucket of an S3 service, and the prefix of all keys in it. */
+type StoreAddress = {
+  /** The origin of the service; the bucket is the first part of each path. */
+  endpoint: string
+  region: string
+  bucket: string
+  /** Without slashes around it; empty when the bucket is not shared. */
+  prefix: string
+}
+
+/** Settings of the store that several servers share. */
+export const storeSettings = {
+  store: {
+    variable: 'SVC_STORE',
+    description:
+      'S3 bucket to store repositories in, instead of the data directory, which is then only a cache. Needs SVC_DATABASE_URL.',
+    accepts:
+      's3://bucket/prefix?endpoint=https://host&region=name, where the prefix may be missing, and either the endpoint (for AWS) or the region (by default us-east-1)',
+    fallback: '',
+    parse: parseStoreAddress,
+    fault: storeAddressFault,
+  } satisfies Setting<StoreAddress>,
+  s3AccessKeyId: {
+    variable: 'SVC_S3_ACCESS_KEY_ID',
+    description: 'Id of the access key for the bucket of SVC_STORE.',
+    accepts: 'up to 128 letters, digits and characters of ._~+=:@-',
+    fallback: '',
+    parse: (text) => (/^[\w.~+=:@-]{1,128}$/.test(text) ? new Sensitive(text) : undefined),
+    sensitive: true,
+  } satisfies Setting<Sensitive<string>>,
+  s3SecretAccessKey: {
+    variable: 'SVC_S3_SECRET_ACCESS_KEY',
+    description: 'Secret of the access key for the bucket of SVC_STORE.',
+    accepts: 'up to 256 printable ASCII characters without spaces',
+    fallback: '',
+    parse: (text) => (/^[\x21-\x7e]{1,256}$/.test(text) ? new Sensitive(text) : undefined),
+    sensitive: true,
+  } satisfies Setting<Sensitive<string>>,
+}
+
+type StoreValues = {
+  store: StoreAddress | undefined
+  databaseUrl: unknown
+  s3AccessKeyId: unknown
+  s3SecretAccessKey: unknown
+}
+
+/** Lists what a store needs and is not set, one line each. */
+export function storeFaults(values: StoreValues): string[] {
+  if (values.store === undefined) return []
+  const needs: [unknown, string][] = [
+    [values.databaseUrl, 'SVC_DATABASE_URL: refs and small pushes are in PostgreSQL'],
+    [values.s3AccessKeyId, 'SVC_S3_ACCESS_KEY_ID'],
+    [values.s3SecretAccessKey, 'SVC_S3_SECRET_ACCESS_KEY'],
+  ]
+  return needs
+    .filter(([value]) => value === undefined)
+    .map(([, need]) => `SVC_STORE: it also needs ${need}.`)
+}
+
+const parameters = ['endpoint', 'region']
+
+function parseStoreAddress(text: string): StoreAddress | undefined {
+  const url = toStoreUrl(text)
+  if (!url || storeAddressFault(text) !== undefined) return undefined
+  const region = url.searchParams.get('region') ?? 'us-east-1'
+  const endpoint = url.searchParams.get('endpoint') ?? `https://s3.${region}.amazonaws.com`
+  return {
+    endpoint: new URL(endpoint).origin,
+    region,
+    bucket: url.hostname,
+    prefix: trimEndOf(url.pathname, '/').slice(1),
+  }
+}
+
+function toStoreUrl(text: string): URL | undefined {
+  const isPlain = /^s3:\/\/[\x21-\x7e]{1,1024}$/.test(text)
+  return (isPlain && URL.parse(text)) || undefined
+}
+
+function storeAddressFault(text: string): string | undefined {
+  // Credentials must not be repeated in the error text, wherever they make the address invalid.
+  if (text.includes('@'))
+    return 'it has credentials, which belong in SVC_S3_ACCESS_KEY_ID and SVC_S3_SECRET_ACCESS_KEY'
+  const url = toStoreUrl(text)
+  if (!url) return undefined
+  const { searchParams: given } = url
+  const unknown = [...given.keys()].find((name) => !parameters.includes(name))
+  const repeated = parameters.find((name) => given.getAll(name).length > 1)
+  const [endpoint, region] = parameters.map((name) => given.get(name))
+  if (!/^[a-z\d][a-z\d.-]{1,61}[a-z\d]$/.test(url.hostname) || url.port)
+    return `${JSON.stringify(url.host)} is not the name of a bucket`
+  if (!/^(\/[\w.-]+)*\/?$/.test(url.pathname) || url.pathname.length > 256)
+    return 'its prefix has other characters than letters, digits and ._-/, or more than 256'
+  if (url.hash) return 'it has a fragment'
+  if (unknown !== undefined) return `${JSON.stringify(unknown)} is not one of its parameters`
+  if (repeated !== undefined) return `it has several values of ${JSON.stringify(repeated)}`
+  if (endpoint == null && region == null) return 'it has neither an endpoint nor a region'
+  if (endpoint != null && !isOrigin(endpoint))
+    return 'its endpoint is not an http or https address without user, path, query and fragment'
+  if (region != null && !/^[\w-]{1,64}$/.test(region)) return 'its region is not a name'
+  return undefined
+}
+
+function isOrigin(text: string): boolean {
+  const url = URL.parse(text)
+  return url !== null && /^https?:$/.test(url.protocol) && url.href === `${url.origin}/`
+}
