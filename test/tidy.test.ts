@@ -168,6 +168,21 @@ test('there are no import cycles', () => {
   for (const path of product) visit(path, [])
 })
 
+test('packages that only some installations need are loaded on demand', () => {
+  const loaded = new Set<string>()
+  const load = (path: string): void => {
+    if (loaded.has(path)) return
+    loaded.add(path)
+    const imports = [...read(path).matchAll(/^(?:import|export) (?!type )[^'"]*? from '([^']+)'/gm)]
+    for (const [, specifier = ''] of imports) {
+      if (specifier.startsWith('.')) load(relative(root, join(root, dirname(path), specifier)))
+      else assert.ok(!['aws4fetch', 'undici'].includes(specifier), `${path} imports ${specifier}`)
+    }
+  }
+  for (const path of programs) load(path)
+  assert.ok(loaded.size > 100)
+})
+
 test('every folder of src/ has its place in the order', () => {
   const folders = new Set(
     sources.filter((path) => path.startsWith('src/') && !isTest(path)).map(folderOf),

@@ -3,7 +3,7 @@ import { trimEndOf } from '../base/trim-end.ts'
 import type { Setting } from './setting.ts'
 
 /** Where objects are stored: a bucket of an S3 service, and the prefix of all keys in it. */
-type StoreAddress = {
+export type StoreAddress = {
   /** The origin of the service; the bucket is the first part of each path. */
   endpoint: string
   region: string

@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import { offerCeph } from './object-store.ts'
 import { type Postgres, startPostgres } from './postgres.ts'
 import { mayNotSkip, missingPrograms } from './programs.ts'
 
@@ -9,6 +10,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url))
 const programs = ['main', 'server', 'ssh-main', 'spawn-helper-main', 'runner-main']
 
 let postgres: Postgres | undefined
+let ceph: Awaited<ReturnType<typeof offerCeph>> | undefined
 
 /** Runs once before all test files: starts what they share. */
 export async function globalSetup(): Promise<void> {
@@ -17,6 +19,7 @@ export async function globalSetup(): Promise<void> {
     const list = missing.map(({ name, install }) => `${name} (${install})`).join(', ')
     throw new Error(`Nothing may be skipped, but these are missing: ${list}`)
   }
+  ceph = await offerCeph()
   const warm = warmCompileCaches()
   postgres = await startPostgres()
   await warm
@@ -40,6 +43,7 @@ async function warmCompileCaches(): Promise<void> {
 /** Runs once after all test files. */
 export async function globalTeardown(): Promise<void> {
   postgres?.stop()
+  await ceph?.stop()
   for (const { name, install } of missingPrograms()) {
     process.stdout.write(`Tests that need ${name} were skipped; to run them: ${install}\n`)
   }

@@ -7,6 +7,7 @@ type Program = { find: () => string | undefined; install: string }
 /** Programs that some tests need, besides git. */
 export const programs = {
   postgres: { find: findPostgres, install: 'apt-get install postgresql' },
+  ceph: { find: findCeph, install: 'apt-get install ceph-mon ceph-osd radosgw' },
   openssh: { find: findOpenSsh, install: 'apt-get install openssh-client' },
   'openssh-10': { find: findOpenSsh10, install: 'scripts/openssh-10.sh' },
   'git-lfs': { find: () => onPath('git-lfs'), install: 'apt-get install git-lfs' },
@@ -42,6 +43,11 @@ function findPostgres(): string | undefined {
   const versions = existsSync(root) ? readdirSync(root).sort() : []
   const folders = versions.map((version) => join(root, version, 'bin'))
   return folders.reverse().find((folder) => existsSync(join(folder, 'initdb')))
+}
+
+function findCeph(): string | undefined {
+  const found = ['ceph-mon', 'ceph-osd', 'radosgw'].map(onPath)
+  return found.every((path) => path !== undefined) ? found[0] : undefined
 }
 
 // Debian's package is for Debian's Python, which need not be the first on the PATH.

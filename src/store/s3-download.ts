@@ -1,0 +1,87 @@
+import { createHash } from 'node:crypto'
+import { type FileHandle, open, rm } from 'node:fs/promises'
+import type { Readable } from 'node:stream'
+import { forEachConcurrently } from '../base/for-each-concurrently.ts'
+import { S3Error } from './s3-error.ts'
+import { type S3Requests, type S3Response, sizeOfBody } from './s3-requests.ts'
+
+type Download = {
+  requests: S3Requests
+  key: string
+  signal: AbortSignal | undefined
+  /** The size that the object must have. */
+  bytes: number
+  /** A new file. */
+  path: string
+  /** Larger objects are read in ranges. */
+  maxGetBytes: number
+  /** The size of a range. */
+  partBytes: number
+}
+
+type ByteRange = { start: number; bytes: number }
+
+const maxConcurrentRanges = 4
+
+/** Writes an object to a new file; returns its SHA-256 in hex. No file is left after an error. */
+export async function getObjectToFile(download: Download): Promise<{ sha256: string }> {
+  const { path, bytes, maxGetBytes, partBytes } = download
+  await using file = await open(path, 'wx+')
+  try {
+    const rangeBytes = bytes > maxGetBytes ? partBytes : bytes
+    await forEachConcurrently(maxConcurrentRanges, rangesOf(bytes, rangeBytes), (range) =>
+      getRange(download, file, range),
+    )
+    return { sha256: await hashOf(file) }
+  } catch (error) {
+    await rm(path, { force: true })
+    throw error
+  }
+}
+
+/** At least one range: an empty object is requested, too. */
+function* rangesOf(bytes: number, rangeBytes: number): Generator<ByteRange, void, undefined> {
+  let start = 0
+  do {
+    yield { start, bytes: Math.min(rangeBytes, bytes - start) }
+    start += rangeBytes
+  } while (start < bytes)
+}
+
+async function getRange(download: Download, file: FileHandle, range: ByteRange): Promise<void> {
+  const { requests, key, signal, bytes: total } = download
+  const isWhole = range.bytes === total
+  const headers = isWhole ? {} : { range: `bytes=${range.start}-${range.start + range.bytes - 1}` }
+  const request = { operation: 'GetObject', method: 'GET', key, headers, signal } as const
+  await requests.send(request, async (response) => {
+    const found = isWhole ? sizeOfBody(response) : totalOf(response)
+    if (found !== total) throw new S3Error('corrupt', `${key} has ${found} bytes, not ${total}.`)
+    const written = await writeAt(file, range, response.body)
+    if (written === range.bytes) return
+    throw new S3Error('corrupt', `${written} bytes came of ${range.bytes} of ${key}.`)
+  })
+}
+
+/** The size of the whole object in a response with a range of it: RFC 9110, section 14.4. */
+function totalOf({ status, headers }: S3Response): number {
+  const [, total] = String(headers['content-range']).split('/')
+  return status === 206 ? Number(total) : Number.NaN
+}
+
+/** Writes a body to its place in a file, and no byte beyond it; returns the number of bytes that came. */
+async function writeAt(file: FileHandle, range: ByteRange, body: Readable): Promise<number> {
+  let written = 0
+  for await (const chunk of body) {
+    if (written + chunk.length > range.bytes) return written + chunk.length
+    await file.writev([chunk], range.start + written)
+    written += chunk.length
+  }
+  return written
+}
+
+async function hashOf(file: FileHandle): Promise<string> {
+  const hash = createHash('sha256')
+  const chunks = file.createReadStream({ start: 0, autoClose: false, highWaterMark: 256 * 1024 })
+  for await (const chunk of chunks) hash.update(chunk)
+  return hash.digest('hex')
+}

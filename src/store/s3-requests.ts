@@ -1,0 +1,195 @@
+import type { Readable } from 'node:stream'
+import { AwsV4Signer } from 'aws4fetch'
+import { type Dispatcher, Pool } from 'undici'
+import type { Log } from '../base/log.ts'
+import type { Sensitive } from '../base/sensitive.ts'
+import { createBackoff } from '../concurrency/backoff.ts'
+import type { StoreAddress } from '../config/store-settings.ts'
+import { connectionError, responseError, S3Error } from './s3-error.ts'
+
+export type S3Credentials = {
+  accessKeyId: Sensitive<string>
+  secretAccessKey: Sensitive<string>
+}
+
+type S3Request = {
+  /** The name of the operation in the S3 API, for errors and the log. */
+  operation: string
+  method: 'GET' | 'HEAD' | 'PUT' | 'POST' | 'DELETE'
+  /** With the prefix of the store; empty for a request about the bucket. */
+  key: string
+  query?: Record<string, string>
+  headers?: Record<string, string>
+  body?: S3Body
+  signal?: AbortSignal | undefined
+  /** Time until the response begins, once the request is sent. */
+  headersTimeoutMs?: number
+}
+
+/** What is sent, with its hashes, by which the store verifies it. */
+export type S3Body = {
+  bytes: number
+  /** In base64. */
+  md5: string
+  /** In hex. */
+  sha256: string
+  /** Opens the bytes, once for each attempt. */
+  open: () => Buffer | Readable
+}
+
+export type S3Response = {
+  headers: Dispatcher.ResponseData['headers']
+  body: Readable
+  status: number
+}
+
+export type S3Requests = AsyncDisposable & {
+  /**
+   * Makes an idempotent request, and repeats it for some seconds when the connection fails or the store asks for it.
+   * `read` reads the response within an attempt. Throws an S3Error.
+   */
+  send: <T>(request: S3Request, read: (response: S3Response) => Promise<T>) => Promise<T>
+}
+
+type Options = {
+  address: StoreAddress
+  credentials: S3Credentials
+  log: Log
+  /** No attempt begins later than this after the first failure. */
+  retryMs: number
+}
+
+const maxConnections = 32
+const connectTimeoutMs = 3000
+const headersTimeoutMs = 15_000
+const bodyTimeoutMs = 15_000
+const keepAliveMs = 10_000
+const firstPauseMs = 50
+const maxPauseMs = 1000
+const maxErrorBytes = 16_384
+const emptySha256 = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'
+
+export function createS3Requests(options: Options): S3Requests {
+  const { address, credentials, log, retryMs } = options
+  const pool = new Pool(address.endpoint, {
+    connections: maxConnections,
+    pipelining: 1,
+    allowH2: false,
+    connect: { timeout: connectTimeoutMs },
+    headersTimeout: headersTimeoutMs,
+    bodyTimeout: bodyTimeoutMs,
+    keepAliveTimeout: keepAliveMs,
+  })
+  // The signer derives a key for each day, and keeps it here.
+  const derivedKeys = new Map<string, ArrayBuffer>()
+
+  async function sign(request: S3Request) {
+    const { method, key, query, headers, body } = request
+    const path = [address.bucket, ...(key === '' ? [] : key.split('/'))]
+    const url = new URL(`/${path.map(encodeURIComponent).join('/')}`, address.endpoint)
+    for (const [name, value] of Object.entries(query ?? {})) url.searchParams.set(name, value)
+    if (derivedKeys.size > 2) derivedKeys.clear()
+    const signer = new AwsV4Signer({
+      method,
+      url: url.href,
+      headers: {
+        ...headers,
+        ...(body && { 'content-md5': body.md5 }),
+        'x-amz-content-sha256': body?.sha256 ?? emptySha256,
+      },
+      accessKeyId: credentials.accessKeyId.reveal(),
+      secretAccessKey: credentials.secretAccessKey.reveal(),
+      service: 's3',
+      region: address.region,
+      cache: derivedKeys,
+    })
+    const signed = await signer.sign()
+    return {
+      path: url.pathname + url.search,
+      headers: {
+        ...Object.fromEntries(signed.headers),
+        ...(body && { 'content-length': String(body.bytes) }),
+      },
+    }
+  }
+
+  async function attempt<T>(request: S3Request, read: (response: S3Response) => Promise<T>) {
+    const { method, body, signal, headersTimeoutMs } = request
+    const { path, headers } = await sign(request)
+    const response = await pool.request({
+      method,
+      path,
+      headers,
+      ...(signal && { signal }),
+      body: body?.open() ?? null,
+      ...(headersTimeoutMs && { headersTimeout: headersTimeoutMs }),
+    })
+    const { statusCode: status } = response
+    try {
+      if (status < 300) return await read({ ...response, status })
+      const text = await startOf(response.body)
+      throw responseError(describe(request), status, text)
+    } finally {
+      // Closes the connection when the body was not read to its end.
+      response.body.on('error', () => {}).destroy()
+    }
+  }
+
+  return {
+    async send(request, read) {
+      const backoff = createBackoff({ firstMs: firstPauseMs, maxMs: maxPauseMs })
+      const signal = request.signal ?? new AbortController().signal
+      let giveUpAt = Number.POSITIVE_INFINITY
+      for (;;) {
+        try {
+          return await attempt(request, read)
+        } catch (thrown) {
+          signal.throwIfAborted()
+          const error = connectionError(describe(request), thrown)
+          giveUpAt = Math.min(giveUpAt, performance.now() + retryMs)
+          const isRetried = error instanceof S3Error && error.code === 'unavailable'
+          if (!isRetried || pool.destroyed || performance.now() > giveUpAt) throw error
+          log.warn({ reason: error.message }, 'request to the object store repeated')
+        }
+        await backoff.pause(signal)
+      }
+    },
+    [Symbol.asyncDispose]: () => pool.destroy(),
+  }
+}
+
+function describe({ operation, key }: S3Request): string {
+  return key === '' ? operation : `${operation} of ${key}`
+}
+
+/** The start of the body of an error response. */
+async function startOf(body: Readable): Promise<string> {
+  let text = ''
+  for await (const chunk of body) {
+    text += String(chunk)
+    if (text.length >= maxErrorBytes) break
+  }
+  return text.slice(0, maxErrorBytes)
+}
+
+/** Reads a whole body of limited size. */
+export async function readBytes(body: Readable, maxBytes: number): Promise<Buffer> {
+  const chunks: Buffer[] = []
+  let bytes = 0
+  for await (const chunk of body) {
+    chunks.push(chunk)
+    bytes += chunk.length
+    if (bytes > maxBytes) throw new S3Error('rejected', `A response has over ${maxBytes} bytes.`)
+  }
+  return Buffer.concat(chunks)
+}
+
+/** The same as text. */
+export async function readText(body: Readable, maxBytes: number): Promise<string> {
+  return (await readBytes(body, maxBytes)).toString('utf8')
+}
+
+/** The size of an object by the headers of its response; not a number when it is unknown. */
+export function sizeOfBody({ headers }: S3Response): number {
+  return Number(headers['content-length'] ?? Number.NaN)
+}
