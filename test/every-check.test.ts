@@ -88,6 +88,19 @@ const examples: Record<string, Example[]> = {
       fix: /Set SVC_DATADIR/,
     },
     {
+      when: 'a setting needs another one',
+      arrange: async () => ({
+        env: {
+          SVC_STORE: 's3://svc-data?region=here',
+          SVC_S3_ACCESS_KEY_ID: 'id',
+          SVC_S3_SECRET_ACCESS_KEY: 'secret',
+        },
+      }),
+      level: 'fault',
+      found: /^SVC_STORE: it also needs SVC_DATABASE_URL/,
+      fix: /Set SVC_STORE .* or unset it/,
+    },
+    {
       when: 'a variable is no setting',
       arrange: async () => ({ env: { SVC_SOMETHING_ELSE: 'x' } }),
       level: 'warning',

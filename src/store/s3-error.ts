@@ -69,8 +69,11 @@ const certificateCodes = /CERT|ERR_TLS|ERR_SSL|UNABLE_TO_/
 export function connectionError(about: string, error: unknown): unknown {
   const code = codeOf(error) ?? ''
   const isCertificate = certificateCodes.test(code)
-  if (!isCertificate && !code.startsWith('UND_ERR_') && !connectionCodes.has(code)) return error
+  const isConnection = code.startsWith('UND_ERR_') || connectionCodes.has(code)
+  // undici gives this error a code only sometimes.
+  const isGarbled = error instanceof Error && error.name === 'HTTPParserError'
+  if (!isCertificate && !isConnection && !isGarbled) return error
   const reason = error instanceof Error && error.message !== '' ? error.message : 'no connection'
-  const message = `${about} failed: ${toLine(reason)} (${code})`
+  const message = `${about} failed: ${toLine(reason)}${code && ` (${code})`}`
   return new S3Error(isCertificate ? 'rejected' : 'unavailable', message, { cause: error })
 }

@@ -57,12 +57,12 @@ type Options = {
   log: Log
   /** No attempt begins later than this after the first failure. */
   retryMs: number
+  /** Time without a byte of the response. */
+  timeoutMs: number
 }
 
 const maxConnections = 32
 const connectTimeoutMs = 3000
-const headersTimeoutMs = 15_000
-const bodyTimeoutMs = 15_000
 const keepAliveMs = 10_000
 const firstPauseMs = 50
 const maxPauseMs = 1000
@@ -70,14 +70,14 @@ const maxErrorBytes = 16_384
 const emptySha256 = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'
 
 export function createS3Requests(options: Options): S3Requests {
-  const { address, credentials, log, retryMs } = options
+  const { address, credentials, log, retryMs, timeoutMs } = options
   const pool = new Pool(address.endpoint, {
     connections: maxConnections,
     pipelining: 1,
     allowH2: false,
     connect: { timeout: connectTimeoutMs },
-    headersTimeout: headersTimeoutMs,
-    bodyTimeout: bodyTimeoutMs,
+    headersTimeout: timeoutMs,
+    bodyTimeout: timeoutMs,
     keepAliveTimeout: keepAliveMs,
   })
   // The signer derives a key for each day, and keeps it here.

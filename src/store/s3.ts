@@ -45,15 +45,18 @@ type Options = {
   partBytes?: number
   /** For how long failed requests are repeated. */
   retryMs?: number
+  /** How long the store may send nothing. */
+  timeoutMs?: number
 }
 
 const mib = 1024 * 1024
 const maxBufferBytes = 64 * mib
 const maxResponseBytes = 65_536
 
-export function createS3({ address, credentials, log, retryMs = 5000, ...sizes }: Options): S3 {
-  const { maxPutBytes = 64 * mib, maxGetBytes = 32 * mib, partBytes = 16 * mib } = sizes
-  const requests = createS3Requests({ address, credentials, log, retryMs })
+export function createS3({ address, credentials, log, ...limits }: Options): S3 {
+  const { maxPutBytes = 64 * mib, maxGetBytes = 32 * mib, partBytes = 16 * mib } = limits
+  const { retryMs = 5000, timeoutMs = 15_000 } = limits
+  const requests = createS3Requests({ address, credentials, log, retryMs, timeoutMs })
   const start = address.prefix === '' ? '' : `${address.prefix}/`
 
   return {

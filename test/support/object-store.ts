@@ -5,11 +5,13 @@ import { connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
+import { AwsClient } from 'aws4fetch'
 import { forEachConcurrently } from '../../src/base/for-each-concurrently.ts'
 import { createLog } from '../../src/base/log.ts'
 import { Sensitive } from '../../src/base/sensitive.ts'
 import { type StoreAddress, storeSettings } from '../../src/config/store-settings.ts'
 import { createS3, type S3 } from '../../src/store/s3.ts'
+import { elementsOf } from '../../src/store/xml-elements.ts'
 import { type Ceph, startCeph } from './ceph.ts'
 import { without } from './programs.ts'
 
@@ -24,14 +26,16 @@ export type ObjectStore = AsyncDisposable & {
   env: Record<string, string>
   address: StoreAddress
   connect: (options?: ClientOptions) => S3
+  /** The ids of uploads in parts that are neither complete nor aborted. */
+  uploads: () => Promise<string[]>
 }
 
 /**
  * Gives a test a prefix of its own in the bucket of Ceph, or of SVC_TEST_S3, an address as in SVC_STORE but with
  * credentials: `s3://key-id:secret@bucket/prefix?endpoint=http://host`.
  */
-export async function openObjectStore(): Promise<ObjectStore> {
-  const url = new URL(process.env.SVC_TEST_S3 ?? (await sharedCeph()))
+export async function openObjectStore(place?: string): Promise<ObjectStore> {
+  const url = new URL(place ?? process.env.SVC_TEST_S3 ?? (await sharedCeph()))
   const [accessKeyId = '', secretAccessKey = ''] = [url.username, url.password].map(
     decodeURIComponent,
   )
@@ -54,6 +58,17 @@ export async function openObjectStore(): Promise<ObjectStore> {
     },
     address,
     connect,
+    async uploads() {
+      const client = new AwsClient({
+        accessKeyId,
+        secretAccessKey,
+        service: 's3',
+        region: address.region,
+      })
+      const { endpoint, bucket, prefix } = address
+      const response = await client.fetch(`${endpoint}/${bucket}?uploads&prefix=${prefix}`)
+      return [...elementsOf(await response.text(), 'UploadId')]
+    },
     async [Symbol.asyncDispose]() {
       await using s3 = connect()
       const keys = await Array.fromAsync(s3.list(''), ({ key }) => key)
