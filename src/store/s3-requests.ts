@@ -146,10 +146,12 @@ export function createS3Requests(options: Options): S3Requests {
         } catch (thrown) {
           signal.throwIfAborted()
           const error = connectionError(describe(request), thrown)
-          giveUpAt = Math.min(giveUpAt, performance.now() + retryMs)
           const isRetried = error instanceof S3Error && error.code === 'unavailable'
           if (!isRetried || pool.destroyed || performance.now() > giveUpAt) throw error
-          log.warn({ reason: error.message }, 'request to the object store repeated')
+          if (giveUpAt === Number.POSITIVE_INFINITY) {
+            giveUpAt = performance.now() + retryMs
+            log.warn({ reason: error.message }, 'request to the object store repeated')
+          }
         }
         await backoff.pause(signal)
       }
