@@ -238,6 +238,9 @@ onEachDatabase((fresh) => {
     assert.equal(await findRepository(db, { name: 'site' }, 'ada'), undefined)
     assert.deepEqual(await findRepository(db, { name: 'Site' }, 'ada'), {
       ...site,
+      version: 0,
+      pruneEpoch: 0,
+      head: null,
       isCollaborator: false,
     })
     assert.equal(await updateName(db, site.id, 'site'), true)

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { createProject, type Project } from '../support/git.ts'
 import { without } from '../support/programs.ts'
-import { type Client, createClient, type Service, startService } from '../support/service.ts'
+import { type Client, createClient, type Service, startServiceWithSsh } from '../support/service.ts'
 import { createSshUser, type SshUser } from '../support/ssh-user.ts'
 import { actions, type Outcome, overHttp, overSsh, tryAll } from '../support/transports.ts'
 
@@ -126,7 +126,7 @@ const site = () => ({
 
 describe('over HTTP and over SSH', { skip: without('openssh') }, () => {
   before(async () => {
-    service = await startService({ env: { SVC_SSH_ANONYMOUS_READ: 'true' } })
+    service = await startServiceWithSsh({ env: { SVC_SSH_ANONYMOUS_READ: 'true' } })
     project = await createProject()
     await project.commit('second.txt')
     owner = await service.client({ username: 'ada', permissions: [...both, 'collaborator:write'] })
@@ -170,7 +170,7 @@ describe('over HTTP and over SSH', { skip: without('openssh') }, () => {
   })
 
   test('anonymous has no access by default', async () => {
-    await using closed = await startService()
+    await using closed = await startServiceWithSsh()
     for (const by of [undefined, await closed.client({ username: 'ada' })]) {
       await using anonymous = await createSshUser(closed, by, { user: 'anonymous' })
       assert.deepEqual(await tryAll(overSsh(anonymous, site()), site()), named(all('unknown')))

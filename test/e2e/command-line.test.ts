@@ -11,7 +11,7 @@ import { until } from '../support/condition.ts'
 import { createProject, temporaryFolder } from '../support/git.ts'
 import { sshCommand } from '../support/openssh.ts'
 import { without } from '../support/programs.ts'
-import { createClient, launcher, type Service, startService } from '../support/service.ts'
+import { createClient, launcher, type Service, startServiceWithSsh } from '../support/service.ts'
 import { generateKey, newKeyLine } from '../support/ssh-keys.ts'
 import { testSettings } from '../support/test-settings.ts'
 
@@ -20,7 +20,7 @@ const execute = promisify(execFile)
 let service: Service
 
 before(async () => {
-  service = await startService()
+  service = await startServiceWithSsh()
 })
 
 after(() => service[Symbol.asyncDispose]())
@@ -175,7 +175,7 @@ test('the first start without a terminal names the file of its admin token, with
   skip,
 }, async () => {
   await using folder = await temporaryFolder()
-  await using fresh = await startService({
+  await using fresh = await startServiceWithSsh({
     dataDir: join(folder.path, 'data'),
     env: { SVC_ADMIN_TOKEN: '' },
   })
@@ -205,7 +205,7 @@ test('the first start without a terminal names the file of its admin token, with
   const token = (await readFile(path, 'utf8')).trimEnd()
   await fresh.end('SIGTERM')
   assert.doesNotMatch(fresh.log(), /svc_/)
-  await using again = await startService({
+  await using again = await startServiceWithSsh({
     dataDir: join(folder.path, 'data'),
     env: { SVC_ADMIN_TOKEN: '' },
   })

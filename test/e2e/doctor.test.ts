@@ -22,7 +22,7 @@ import { createProject, git, temporaryFolder } from '../support/git.ts'
 import { signal } from '../support/processes.ts'
 import { without } from '../support/programs.ts'
 import { toRounds } from '../support/rounds.ts'
-import { launcher, type Service, startService } from '../support/service.ts'
+import { launcher, type Service, startServiceWithSsh } from '../support/service.ts'
 
 const rounds = toRounds(2)
 let patient: Patient
@@ -101,7 +101,7 @@ test('a check that fails does not prevent the others', async () => {
 })
 
 test('objects of all repositories are checked, of one, or of none', async () => {
-  await using service = await startService()
+  await using service = await startServiceWithSsh()
   await using project = await createProject()
   for (const name of ['whole', 'damaged']) {
     await service.admin.post('/repos', { name })
@@ -136,7 +136,7 @@ describe('svc doctor changes nothing', () => {
   })
 
   test('after the service was killed, with the last commit in the write-ahead log', async () => {
-    await using service = await startService()
+    await using service = await startServiceWithSsh()
     await service.admin.post('/repos', { name: 'last' })
     await service.end('SIGKILL')
     assert.ok((await stat(join(service.dataDir, 'svc.db-wal'))).size > 0)
@@ -169,7 +169,7 @@ describe('svc doctor beside a running server', () => {
   let service: Service
 
   before(async () => {
-    service = await startService()
+    service = await startServiceWithSsh()
   })
 
   after(() => service[Symbol.asyncDispose]())
@@ -226,7 +226,7 @@ describe('svc doctor beside a running server', () => {
       while (!isOver) await askDoctor({ dataDir, args: ['--no-fsck'] })
     })()
     for (let round = 0; round < 3; round++) {
-      await using started = await startService({ dataDir })
+      await using started = await startServiceWithSsh({ dataDir })
       assert.equal(await started.end('SIGTERM'), 0)
     }
     isOver = true

@@ -18,7 +18,6 @@ import { orphansOf } from '../support/processes.ts'
 import { without } from '../support/programs.ts'
 import { type Answer, launcher, type Service, startService } from '../support/service.ts'
 import { openTables } from '../support/tables.ts'
-import { withoutSsh } from '../support/test-settings.ts'
 
 /** The file that walks the steps of each kind of work. */
 const walkers: Record<string, string> = {
@@ -56,7 +55,7 @@ type Outcome = {
   events: string[]
 }
 
-const settings = { SVC_ADMIN_TOKEN: newTokenString(), ...withoutSsh }
+const settings = { SVC_ADMIN_TOKEN: newTokenString() }
 let odd: Awaited<ReturnType<typeof createOddSource>>
 let folder: Awaited<ReturnType<typeof temporaryFolder>>
 

@@ -8,7 +8,7 @@ import { untilTidy } from '../support/leftovers.ts'
 import { importingGits, signal } from '../support/processes.ts'
 import { without } from '../support/programs.ts'
 import { connectRaw } from '../support/raw-http.ts'
-import { type Client, type Service, startService } from '../support/service.ts'
+import { type Client, type Service, startServiceWithSsh } from '../support/service.ts'
 import { createSshUser } from '../support/ssh-user.ts'
 import { openTables } from '../support/tables.ts'
 
@@ -19,11 +19,11 @@ let project: Project
 let service: Service
 
 before(async () => {
-  source = await startService()
+  source = await startServiceWithSsh()
   project = await createNoisyProject()
   await source.admin.post('/repos', { name: 'noisy' })
   await project.git('push', '--quiet', source.admin.remote('noisy'), 'main')
-  service = await startService()
+  service = await startServiceWithSsh()
 })
 
 after(async () => {
@@ -183,7 +183,7 @@ test('deleting a repository that is being imported ends the import and frees the
 
 test('the git processes of a deleted import do not survive a crash', async () => {
   using way = await gated(mib)
-  await using dying = await startService()
+  await using dying = await startServiceWithSsh()
   await importAsync(dying.admin, { source: way.address, name: 'given-up' })
   await way.gate.untilHeld()
   const gits = await until('gits import', () => {
@@ -194,7 +194,7 @@ test('the git processes of a deleted import do not survive a crash', async () =>
   assert.equal((await dying.admin.delete('/repos/given-up')).status, 204)
   await dying.end('SIGKILL')
   const { dataDir, adminToken } = dying
-  await using again = await startService({ dataDir, env: { SVC_ADMIN_TOKEN: adminToken } })
+  await using again = await startServiceWithSsh({ dataDir, env: { SVC_ADMIN_TOKEN: adminToken } })
   assert.deepEqual(importingGits(dataDir), [])
   await untilTidy(dataDir)
   assert.equal((await again.admin.get('/repos/given-up')).status, 404)
@@ -293,7 +293,7 @@ test('nothing is created for a token that was deleted during its import', async 
 test('imports beyond the concurrency limit wait, or are rejected', async () => {
   using way = await gated(0)
   const env = { SVC_IMPORTS_AT_ONCE: '1', SVC_GIT_WAITING: '1' }
-  await using small = await startService({ env })
+  await using small = await startServiceWithSsh({ env })
   const post = (name: string) =>
     requestImport(
       small.url,
@@ -320,7 +320,7 @@ test('imports beyond the concurrency limit wait, or are rejected', async () => {
 
 test('a stop fails synchronous imports, and records asynchronous ones as failed', async () => {
   using way = await gated(mib)
-  await using stopping = await startService({ env: { SVC_STOP_SECONDS: '3' } })
+  await using stopping = await startServiceWithSsh({ env: { SVC_STOP_SECONDS: '3' } })
   const { admin, dataDir, adminToken, url } = stopping
   await importAsync(admin, { source: way.address, name: 'unwatched' })
   const waited = requestImport(url, admin, { source: way.address, name: 'waited' })
@@ -329,7 +329,7 @@ test('a stop fails synchronous imports, and records asynchronous ones as failed'
   const answer = await waited
   assert.deepEqual([answer.status, answer.body.code], [422, 'import_failed'])
   assert.match(answer.body.detail, /interrupted because the service stopped\. Start it again/)
-  await using again = await startService({ dataDir, env: { SVC_ADMIN_TOKEN: adminToken } })
+  await using again = await startServiceWithSsh({ dataDir, env: { SVC_ADMIN_TOKEN: adminToken } })
   const { body } = await again.admin.get('/repos/unwatched')
   assert.equal(body.state, 'failed')
   assert.match(body.import.fault.detail, /interrupted because the service stopped\. Start it again/)
@@ -339,7 +339,7 @@ test('a stop fails synchronous imports, and records asynchronous ones as failed'
 
 test('a stop lets an almost complete import finish', async () => {
   using way = await gated(mib)
-  await using stopping = await startService({ env: { SVC_STOP_SECONDS: '3600' } })
+  await using stopping = await startServiceWithSsh({ env: { SVC_STOP_SECONDS: '3600' } })
   const waited = requestImport(stopping.url, stopping.admin, { source: way.address, name: 'last' })
   await way.gate.untilHeld()
   signal(stopping.pid, 'SIGTERM')

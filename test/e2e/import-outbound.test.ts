@@ -14,6 +14,7 @@ import {
 import { commandOf, familyOf } from '../support/processes.ts'
 import { without } from '../support/programs.ts'
 import { serving, startHttpHost, startSshHost, startTcpHost } from '../support/remote-hosts.ts'
+import { withSsh } from '../support/test-settings.ts'
 
 const password = 'pa55-w0rd-found-nowhere'
 const username = 'user-found-nowhere'
@@ -277,7 +278,9 @@ describe('hosts of SSH', { skip: without('openssh') }, () => {
   })
 
   test('a repository is imported from another svc, with anonymous access', async () => {
-    await using other = await startImportSite({ env: { SVC_SSH_ANONYMOUS_READ: 'true' } })
+    await using other = await startImportSite({
+      env: { ...withSsh, SVC_SSH_ANONYMOUS_READ: 'true' },
+    })
     const { admin, sshPort } = other.service
     await admin.post('/repos', { name: 'site' })
     await git(repository, ['push', '--quiet', admin.remote('site'), 'main'])

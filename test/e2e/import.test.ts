@@ -15,7 +15,7 @@ import { untilTidy } from '../support/leftovers.ts'
 import { assertFrugal } from '../support/memory.ts'
 import { importingGits } from '../support/processes.ts'
 import { without } from '../support/programs.ts'
-import { type Service, startService } from '../support/service.ts'
+import { type Service, startServiceWithSsh } from '../support/service.ts'
 import { createLargeProject } from '../support/ssh-site.ts'
 import { openTables } from '../support/tables.ts'
 
@@ -27,8 +27,8 @@ let odd: Awaited<ReturnType<typeof createOddSource>>
 let daemon: Awaited<ReturnType<typeof startGitDaemon>>
 
 before(async () => {
-  service = await startService()
-  other = await startService({ env: { SVC_SSH_ANONYMOUS_READ: 'true' } })
+  service = await startServiceWithSsh()
+  other = await startServiceWithSsh({ env: { SVC_SSH_ANONYMOUS_READ: 'true' } })
   odd = await createOddSource()
   daemon = await startGitDaemon(odd.folder)
   await other.admin.post('/repos', { name: 'private' })

@@ -20,14 +20,13 @@ import { commandOf, killTree, processesIn, signal } from '../support/processes.t
 import { createRandom } from '../support/random.ts'
 import { toRounds } from '../support/rounds.ts'
 import { launcher, type Service, startService } from '../support/service.ts'
-import { withoutSsh } from '../support/test-settings.ts'
 
 const execute = promisify(execFile)
 const seed = Number(process.env.SVC_CRASH_SEED ?? Date.now() % 1_000_000)
 const rounds = toRounds(3)
 
 test('a command makes the running server maintain a repository, and prints the result', async () => {
-  await using service = await startService({ env: withoutSsh })
+  await using service = await startService()
   await using project = await createProject()
   const site = await pushSome(service, project, 4)
   const { report, name } = JSON.parse(await svc(service, 'repos', 'maintain', 'site', '--json'))
@@ -54,7 +53,7 @@ test('without a server the command maintains the repository itself', async () =>
 })
 
 test('a command without a repository, or with too many, is a usage error', async () => {
-  await using service = await startService({ env: withoutSsh })
+  await using service = await startService()
   await assert.rejects(svc(service, 'repos', 'maintain'), /svc: Name one repository, or use --all/)
   await assert.rejects(svc(service, 'repos', 'maintain', 'x', '--all'), /svc: Name one repository/)
   await assert.rejects(svc(service, 'repos', 'maintain', 'x'), /svc: There is no repository "x"/)
@@ -166,7 +165,7 @@ test(`kill -9 at any moment of a maintenance loses nothing (SVC_CRASH_SEED=${see
 })
 
 test('clones, pushes, forced pushes and deletions work during maintenance', async (t) => {
-  await using service = await startService({ env: withoutSsh })
+  await using service = await startService()
   await using project = await createLongProject(500)
   const site = await pushSome(service, project, 10)
   const remote = service.admin.remote('site')
@@ -253,7 +252,7 @@ test('a damaged repository is reported, does not delay others, and is retried la
 })
 
 test('a repository deleted during maintenance causes no error', async () => {
-  await using service = await startService({ env: withoutSsh })
+  await using service = await startService()
   await using project = await createLongProject(2000)
   const site = await pushSome(service, project, 2)
   const working = svc(service, 'repos', 'maintain', 'site', '--full')
@@ -297,7 +296,7 @@ async function createLongProject(commits: number): Promise<Project> {
 function keepIn(folder: string, env: Record<string, string> = {}) {
   return {
     dataDir: join(folder, 'data'),
-    env: { SVC_ADMIN_TOKEN: newTokenString(), ...withoutSsh, ...env },
+    env: { SVC_ADMIN_TOKEN: newTokenString(), ...env },
   }
 }
 

@@ -10,7 +10,6 @@ import { openPushRecords } from '../support/push-records.ts'
 import type { ListedPush } from '../support/pushes.ts'
 import { keptFaults, partRefs } from '../support/retained-commits.ts'
 import { type Service, startService } from '../support/service.ts'
-import { withoutSsh } from '../support/test-settings.ts'
 
 const ofPushes = faultSteps.filter((step) => step.startsWith('push.'))
 const ofUndo = faultSteps.filter((step) => step.startsWith('undo.'))
@@ -72,7 +71,7 @@ async function crash(step: string, scenario: Scenario): Promise<void> {
   await using folder = await temporaryFolder()
   const place = {
     dataDir: join(folder.path, 'data'),
-    env: { SVC_ADMIN_TOKEN: newTokenString(), ...withoutSsh },
+    env: { SVC_ADMIN_TOKEN: newTokenString() },
   }
   await prepare(place, scenario)
   await dieAt(step, place, scenario)

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { freePort } from '../support/free-port.ts'
 import { without } from '../support/programs.ts'
-import { type Service, startService } from '../support/service.ts'
+import { type Service, startServiceWithSsh } from '../support/service.ts'
 
 const execute = promisify(execFile)
 const root = fileURLToPath(new URL('../..', import.meta.url))
@@ -14,7 +14,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url))
 let service: Service
 
 before(async () => {
-  service = await startService({ env: { SVC_RUNNER: 'on' } })
+  service = await startServiceWithSsh({ env: { SVC_RUNNER: 'on' } })
 })
 
 after(() => service[Symbol.asyncDispose]())

@@ -9,7 +9,6 @@ import { createPostgresDatabase } from '../support/databases.ts'
 import { createProject, git, type Project, temporaryFolder } from '../support/git.ts'
 import { without } from '../support/programs.ts'
 import { startService } from '../support/service.ts'
-import { withoutSsh } from '../support/test-settings.ts'
 
 const steps = faultSteps.filter((step) => step.startsWith('shared-push.'))
 const main = 'refs/heads/main'
@@ -47,7 +46,6 @@ describe('with a shared store, a server that is killed', {
       const place = {
         dataDir: join(folder.path, 'data'),
         env: {
-          ...withoutSsh,
           ...store,
           SVC_DATABASE_URL: database.url,
           SVC_ADMIN_TOKEN: newTokenString(),

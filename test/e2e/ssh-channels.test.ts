@@ -5,13 +5,13 @@ import { message } from '../../src/ssh/wire.ts'
 import { until } from '../support/condition.ts'
 import { processesIn } from '../support/processes.ts'
 import type { RawSsh } from '../support/raw-ssh.ts'
-import { type Service, startService } from '../support/service.ts'
+import { type Service, startServiceWithSsh } from '../support/service.ts'
 import { connectAsAnonymous, execute } from '../support/ssh-login.ts'
 
 let service: Service
 
 before(async () => {
-  service = await startService({
+  service = await startServiceWithSsh({
     env: { SVC_SSH_ANONYMOUS_READ: 'true', SVC_SSH_CHANNELS: '3', SVC_SSH_COMMAND_MAX: '256' },
   })
   await service.admin.post('/repos', { name: 'site' })

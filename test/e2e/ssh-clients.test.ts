@@ -5,7 +5,7 @@ import { after, before, describe, test } from 'node:test'
 import { createProject, git, temporaryFolder } from '../support/git.ts'
 import { type SshClient, sshClients } from '../support/openssh.ts'
 import { without } from '../support/programs.ts'
-import { type Client, type Service, startService } from '../support/service.ts'
+import { type Client, type Service, startServiceWithSsh } from '../support/service.ts'
 import { sshKeygen } from '../support/ssh-keys.ts'
 import { createSshUser } from '../support/ssh-user.ts'
 
@@ -41,7 +41,7 @@ let service: Service
 let ada: Client
 
 before(async () => {
-  service = await startService()
+  service = await startServiceWithSsh()
   ada = await service.client({ username: 'ada', permissions: ['repo:read', 'repo:write'] })
 })
 
@@ -141,7 +141,7 @@ test('the host key survives a restart, and is that of its file', {
   await using folder = await temporaryFolder()
   const fingerprints: string[] = []
   for (let start = 0; start < 2; start++) {
-    await using again = await startService({ dataDir: folder.path })
+    await using again = await startServiceWithSsh({ dataDir: folder.path })
     await using user = await createSshUser(again)
     const { stderr } = await user.ssh('whoami', '-v')
     fingerprints.push(/Server host key: ssh-ed25519 (SHA256:\S+)/.exec(stderr)?.[1] ?? '')

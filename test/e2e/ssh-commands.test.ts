@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { without } from '../support/programs.ts'
-import { type Client, type Service, startService } from '../support/service.ts'
+import { type Client, type Service, startServiceWithSsh } from '../support/service.ts'
 import { createSshUser, run, type SshUser } from '../support/ssh-user.ts'
 
 let service: Service
@@ -10,7 +10,7 @@ let ada: SshUser
 
 describe('commands over SSH', { skip: without('openssh') }, () => {
   before(async () => {
-    service = await startService()
+    service = await startServiceWithSsh()
     client = await service.client({ username: 'ada' })
     ada = await createSshUser(service, client)
     await client.post('/repos', { name: 'site' })

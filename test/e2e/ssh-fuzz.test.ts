@@ -11,13 +11,13 @@ import { processesIn } from '../support/processes.ts'
 import { createRandom, type Random } from '../support/random.ts'
 import { connectRawSsh, type RawSsh, toLine, userauthRequest } from '../support/raw-ssh.ts'
 import { toRounds } from '../support/rounds.ts'
-import { type Service, startService } from '../support/service.ts'
+import { type Service, startServiceWithSsh } from '../support/service.ts'
 
 const seed = Number(process.env.SVC_TEST_SEED ?? 20_261_121)
 const rounds = toRounds(40)
 
 test(`random input ends only its own connection (seed ${seed})`, async () => {
-  await using service = await startService({
+  await using service = await startServiceWithSsh({
     env: { SVC_SSH_ANONYMOUS_READ: 'true', SVC_SSH_UNAUTHENTICATED_PER_ADDRESS: '100' },
   })
   await service.admin.post('/repos', { name: 'site' })

@@ -5,7 +5,7 @@ import { after, before, beforeEach, describe, test } from 'node:test'
 import { createProject, git, type Project, temporaryFolder } from '../support/git.ts'
 import { importHistory } from '../support/history.ts'
 import { without } from '../support/programs.ts'
-import { type Client, type Service, startService } from '../support/service.ts'
+import { type Client, type Service, startServiceWithSsh } from '../support/service.ts'
 import { createSshUser, type SshUser } from '../support/ssh-user.ts'
 
 let service: Service
@@ -16,7 +16,7 @@ let remote: string
 
 describe('Git over SSH', { skip: without('openssh') }, () => {
   before(async () => {
-    service = await startService()
+    service = await startServiceWithSsh()
     client = await service.client({
       username: 'ada',
       permissions: ['repo:read', 'repo:write', 'repo:delete'],

@@ -8,7 +8,7 @@ import { until } from '../support/condition.ts'
 import { createProject } from '../support/git.ts'
 import { pushBody } from '../support/raw-git.ts'
 import { type RawSsh, toBlob, toLine, userauthRequest } from '../support/raw-ssh.ts'
-import { type Service, startService } from '../support/service.ts'
+import { type Service, startServiceWithSsh } from '../support/service.ts'
 import { securityKeys, signWithSecurityKey, toLine as toKeyLine } from '../support/ssh-keys.ts'
 import { attempt, connectToLogin, execute, loginRequest, toBeSigned } from '../support/ssh-login.ts'
 
@@ -17,7 +17,7 @@ let ada: KeyObject
 let grace: KeyObject
 
 before(async () => {
-  service = await startService()
+  service = await startServiceWithSsh()
   ada = await register('ada')
   grace = await register('grace')
 })

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { createProject, git, temporaryFolder } from '../support/git.ts'
 import { programs, without } from '../support/programs.ts'
-import { type Client, type Service, startService } from '../support/service.ts'
+import { type Client, type Service, startServiceWithSsh } from '../support/service.ts'
 import { createSshUser, run, type SshUser } from '../support/ssh-user.ts'
 
 // Debian 12's libssh2 (1.10) knows AES-CTR alone, and no encrypt-then-MAC.
@@ -15,7 +15,7 @@ const skip = without('openssh') || without('pygit2') || without('curl')
 
 describe('clients on libssh2', { skip }, () => {
   before(async () => {
-    service = await startService()
+    service = await startServiceWithSsh()
     client = await service.client({ username: 'ada' })
     ada = await createSshUser(service, client)
     await client.post('/repos', { name: 'site' })

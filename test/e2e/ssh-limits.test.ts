@@ -9,11 +9,11 @@ import { message } from '../../src/ssh/wire.ts'
 import { temporaryFolder } from '../support/git.ts'
 import { listenersOf } from '../support/listeners.ts'
 import { userauthRequest } from '../support/raw-ssh.ts'
-import { type Service, startService } from '../support/service.ts'
+import { type Service, startServiceWithSsh } from '../support/service.ts'
 import { attempt, connectAsAnonymous, connectToLogin } from '../support/ssh-login.ts'
 
 const start = (env: Record<string, string>) =>
-  startService({ env: { SVC_SSH_ANONYMOUS_READ: 'true', ...env } })
+  startServiceWithSsh({ env: { SVC_SSH_ANONYMOUS_READ: 'true', ...env } })
 
 test('a client that does not authenticate in time is disconnected', async () => {
   await using service = await start({ SVC_SSH_LOGIN_SECONDS: '5' })
@@ -129,8 +129,8 @@ test('an idle connection is closed, one with a running clone is not', async () =
 })
 
 test('SVC_SSH_PORT=off disables SSH', async () => {
-  await using service = await startService({ env: { SVC_SSH_PORT: 'off' } })
-  await using other = await startService()
+  await using service = await startServiceWithSsh({ env: { SVC_SSH_PORT: 'off' } })
+  await using other = await startServiceWithSsh()
   assert.equal(listenersOf(other.pid), 2)
   assert.equal(service.ssh, '')
   const { body } = await service.admin.post('/repos', { name: 'site' })
@@ -139,13 +139,13 @@ test('SVC_SSH_PORT=off disables SSH', async () => {
 })
 
 test('a port in use stops the start with one line of advice', async () => {
-  await using service = await startService()
+  await using service = await startServiceWithSsh()
   await using folder = await temporaryFolder()
   const env = { SVC_SSH_PORT: String(service.sshPort) }
   const line =
     `svc: SVC_SSH_HOST, SVC_SSH_PORT: cannot listen on 127.0.0.1, port ${service.sshPort}: ` +
     'the port is in use; choose others, or SVC_SSH_PORT=off.'
-  await assert.rejects(startService({ env, dataDir: folder.path }), ({ message: log }) =>
+  await assert.rejects(startServiceWithSsh({ env, dataDir: folder.path }), ({ message: log }) =>
     log.split('\n').includes(line),
   )
 })

@@ -8,7 +8,7 @@ import { after, before, describe, test } from 'node:test'
 import { until } from '../support/condition.ts'
 import { temporaryFolder } from '../support/git.ts'
 import { without } from '../support/programs.ts'
-import { type Client, type Service, startService } from '../support/service.ts'
+import { type Client, type Service, startServiceWithSsh } from '../support/service.ts'
 import { createSshUser, type Ended, run, type SshUser } from '../support/ssh-user.ts'
 
 const kinds = {
@@ -26,7 +26,7 @@ let grace: Client
 
 describe('authentication with OpenSSH', { skip: without('openssh') }, () => {
   before(async () => {
-    service = await startService()
+    service = await startServiceWithSsh()
     ada = await service.client({ username: 'ada' })
     grace = await service.client({ username: 'grace' })
   })
@@ -135,7 +135,7 @@ describe('authentication with OpenSSH', { skip: without('openssh') }, () => {
       await using folder = await temporaryFolder()
       const env = { SVC_SSH_ANONYMOUS_READ: value }
       const line = `svc: SVC_SSH_ANONYMOUS_READ: "${value}" is not accepted; it takes true or false.`
-      await assert.rejects(startService({ env, dataDir: folder.path }), ({ message }) =>
+      await assert.rejects(startServiceWithSsh({ env, dataDir: folder.path }), ({ message }) =>
         message.split('\n').includes(line),
       )
     })

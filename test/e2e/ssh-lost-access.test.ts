@@ -7,7 +7,7 @@ import { text } from 'node:stream/consumers'
 import { after, before, describe, test } from 'node:test'
 import { createProject } from '../support/git.ts'
 import { without } from '../support/programs.ts'
-import { type Client, type Service, startService } from '../support/service.ts'
+import { type Client, type Service, startServiceWithSsh } from '../support/service.ts'
 import { createSshUser, type SshUser } from '../support/ssh-user.ts'
 
 let service: Service
@@ -36,7 +36,7 @@ describe('a reading command over SSH ends when its caller loses access', {
 }, () => {
   before(async () => {
     // Nothing else would end it before the test has long failed.
-    service = await startService({ env: { SVC_GIT_STALL_SECONDS: '3600' } })
+    service = await startServiceWithSsh({ env: { SVC_GIT_STALL_SECONDS: '3600' } })
     owner = await service.client({
       username: 'owner',
       permissions: ['repo:read', 'repo:write', 'collaborator:write'],

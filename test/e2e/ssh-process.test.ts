@@ -10,7 +10,7 @@ import { commandOf, familyOf, processesIn, signal } from '../support/processes.t
 import { without } from '../support/programs.ts'
 import { openPushRecords } from '../support/push-records.ts'
 import { letIn } from '../support/raw-ssh.ts'
-import { type Service, startService } from '../support/service.ts'
+import { type Service, startServiceWithSsh } from '../support/service.ts'
 import { createSshUser } from '../support/ssh-user.ts'
 
 const skip = without('openssh')
@@ -19,7 +19,7 @@ const pushes = 24
 test('a killed SSH process is started again, and its pushes are finalized', {
   skip,
 }, async () => {
-  await using service = await startService()
+  await using service = await startServiceWithSsh()
   await service.admin.post('/repos', { name: 'site' })
   await using user = await createSshUser(service, service.admin)
   await using project = await createProject()
@@ -58,7 +58,7 @@ test('the permits of a killed SSH process are released', async () => {
     SVC_REPOSITORY_FETCHES_AT_ONCE: '1',
     SVC_GIT_WAITING: '0',
   }
-  await using service = await startService({ env })
+  await using service = await startServiceWithSsh({ env })
   await service.admin.post('/repos', { name: 'site' })
   await using project = await createProject()
   await project.git('push', service.admin.remote('site'), 'HEAD:main')
@@ -87,19 +87,19 @@ test('the permits of a killed SSH process are released', async () => {
 test('the SSH process ends with a killed server, and its port is free at once', {
   skip,
 }, async () => {
-  await using first = await startService()
+  await using first = await startServiceWithSsh()
   await using user = await createSshUser(first, first.admin)
   const child = sshProcessOf(first)
   await first.end('SIGKILL')
   const env = { SVC_SSH_PORT: String(first.sshPort), SVC_ADMIN_TOKEN: first.adminToken }
-  await using second = await startService({ dataDir: first.dataDir, env })
+  await using second = await startServiceWithSsh({ dataDir: first.dataDir, env })
   assert.equal(second.sshPort, first.sshPort)
   assert.equal((await user.ssh('whoami')).exitCode, 0)
   await until('the first is gone', () => commandOf(child) === '')
 })
 
 test('an SSH process that hangs does not keep the service from stopping', { skip }, async () => {
-  await using service = await startService({ env: { SVC_STOP_SECONDS: '1' } })
+  await using service = await startServiceWithSsh({ env: { SVC_STOP_SECONDS: '1' } })
   await service.admin.post('/repos', { name: 'site' })
   await using user = await createSshUser(service, service.admin)
   await using project = await createProject()
@@ -118,7 +118,7 @@ test('an SSH process that hangs does not keep the service from stopping', { skip
 test('a signal to all processes of the service stops it as one to the main process does', {
   skip,
 }, async () => {
-  await using service = await startService()
+  await using service = await startServiceWithSsh()
   const child = sshProcessOf(service)
   signal(child, 'SIGTERM')
   signal(child, 'SIGINT')

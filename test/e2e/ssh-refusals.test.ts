@@ -6,7 +6,7 @@ import { after, before, describe, test } from 'node:test'
 import { messages } from '../../src/ssh/messages.ts'
 import { message } from '../../src/ssh/wire.ts'
 import { without } from '../support/programs.ts'
-import { type Service, startService } from '../support/service.ts'
+import { type Service, startServiceWithSsh } from '../support/service.ts'
 import { connectAsAnonymous } from '../support/ssh-login.ts'
 import { createSshUser, run, type SshUser } from '../support/ssh-user.ts'
 
@@ -14,7 +14,7 @@ let service: Service
 let ada: SshUser
 
 before(async () => {
-  service = await startService({ env: { SVC_SSH_ANONYMOUS_READ: 'true' } })
+  service = await startServiceWithSsh({ env: { SVC_SSH_ANONYMOUS_READ: 'true' } })
 })
 
 after(() => service[Symbol.asyncDispose]())

@@ -11,7 +11,7 @@ import { commandOf, nodesOf, processesIn, signal } from '../support/processes.ts
 import { without } from '../support/programs.ts'
 import { openPushRecords } from '../support/push-records.ts'
 import { cloneBody, pushBody } from '../support/raw-git.ts'
-import { startService } from '../support/service.ts'
+import { startServiceWithSsh } from '../support/service.ts'
 import { createLargeProject, execRequest, type SshSite, startSshSite } from '../support/ssh-site.ts'
 
 const mib = 1024 * 1024
@@ -91,7 +91,7 @@ test('after a kill in the middle of pushes over SSH, the next start repairs ever
   await push.client.closed
 
   const env = { SVC_ADMIN_TOKEN: service.adminToken, SVC_SSH_PORT: String(service.sshPort) }
-  await using again = await startService({ dataDir, env })
+  await using again = await startServiceWithSsh({ dataDir, env })
   assert.equal(again.sshPort, service.sshPort)
   assert.deepEqual(processesIn(dataDir), [])
   assert.deepEqual(records.unfinished(), [])

@@ -2,13 +2,13 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { until } from '../support/condition.ts'
 import { without } from '../support/programs.ts'
-import { createClient, startService } from '../support/service.ts'
+import { createClient, startServiceWithSsh } from '../support/service.ts'
 import { createSshUser } from '../support/ssh-user.ts'
 
 test('no token appears in the log, wherever a client puts it', {
   skip: without('openssh'),
 }, async () => {
-  await using service = await startService({ env: { SVC_LOG_LEVEL: 'debug' } })
+  await using service = await startServiceWithSsh({ env: { SVC_LOG_LEVEL: 'debug' } })
   const ada = await service.client({ username: 'ada' })
   const { token } = ada
   const authorized = createClient(service.url, service.adminToken)

@@ -6,7 +6,7 @@ import { flushPacket, packet } from '../../src/git/protocol/pkt-line.ts'
 import { createProject, git, type Project, temporaryFolder } from '../support/git.ts'
 import { without } from '../support/programs.ts'
 import { gitHeaders, pushBody } from '../support/raw-git.ts'
-import { type Client, type Service, startService, toAnswer } from '../support/service.ts'
+import { type Client, type Service, startServiceWithSsh, toAnswer } from '../support/service.ts'
 import { createSshUser, type Ended, type SshUser, toEnded } from '../support/ssh-user.ts'
 
 let service: Service
@@ -16,7 +16,7 @@ let project: Project
 let remotes: Record<'http' | 'ssh', string>
 
 before(async () => {
-  service = await startService()
+  service = await startServiceWithSsh()
   client = await service.client({ username: 'ada', permissions: ['repo:read', 'repo:write'] })
   user = await createSshUser(service, client)
   project = await createProject()

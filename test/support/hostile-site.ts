@@ -7,7 +7,6 @@ import { temporaryFolder } from './git.ts'
 import { commandOf, familyOf, processesInWorkspaces } from './processes.ts'
 import { type Client, type Service, startService } from './service.ts'
 import { openTables } from './tables.ts'
-import { withoutSsh } from './test-settings.ts'
 import { logOf, pushFiles, runToEnd } from './workflow-site.ts'
 
 export type HostileSite = Awaited<ReturnType<typeof startHostileSite>>
@@ -18,7 +17,6 @@ export async function startHostileSite(env: Record<string, string> = {}, wantedD
   const folder = stack.use(await temporaryFolder())
   const dataDir = wantedDataDir ?? join(folder.path, 'data')
   const kept = {
-    ...withoutSsh,
     SVC_RUNNER: 'on',
     SVC_SANDBOX: 'require',
     SVC_ADMIN_TOKEN: newTokenString(),

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { newTokenString } from '../../src/base/token-string.ts'
-import { testSettings } from './test-settings.ts'
+import { testSettings, withSsh } from './test-settings.ts'
 
 export const launcher = fileURLToPath(new URL('../../bin/svc', import.meta.url))
 
@@ -90,6 +90,11 @@ export async function startService({ env = {}, dataDir, ...rest }: Options = {})
       if (dataDir === undefined) await rm(folder, { recursive: true, force: true, maxRetries: 5 })
     },
   }
+}
+
+/** The same, which serves SSH, too. */
+export function startServiceWithSsh(options: Options = {}): Promise<Service> {
+  return startService({ ...options, env: { ...withSsh, ...options.env } })
 }
 
 /** Calls the API with a token. */

@@ -11,7 +11,7 @@ import { newSshKey, sshCommand } from './openssh.ts'
 import { processesIn } from './processes.ts'
 import { openPushRecords } from './push-records.ts'
 import { connectRawSsh, toLine, userauthRequest } from './raw-ssh.ts'
-import { startService } from './service.ts'
+import { startServiceWithSsh } from './service.ts'
 
 export type SshSite = Awaited<ReturnType<typeof startSshSite>>
 
@@ -27,7 +27,9 @@ const attackers = { SVC_SSH_UNAUTHENTICATED_PER_ADDRESS: '200', SVC_SSH_UNAUTHEN
 export async function startSshSite({ env = {}, ...options }: Options = {}) {
   await using starting = new AsyncDisposableStack()
   const folder = starting.use(await temporaryFolder())
-  const service = starting.use(await startService({ ...options, env: { ...attackers, ...env } }))
+  const service = starting.use(
+    await startServiceWithSsh({ ...options, env: { ...attackers, ...env } }),
+  )
   const key = await newSshKey(join(folder.path, 'key'))
   const rawKey = generateKeyPairSync('ed25519')
   for (const publicKey of [key.publicKey, toLine(rawKey.publicKey)]) {

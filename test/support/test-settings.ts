@@ -1,7 +1,7 @@
 /** Settings of every server that a test starts. None of them depends on the machine, as some defaults do on its cores. */
 export const testSettings = {
   SVC_PORT: '0',
-  SVC_SSH_PORT: '0',
+  SVC_SSH_PORT: 'off',
   SVC_FREE_SPACE_MIN: '0',
   SVC_MAINTENANCE_PUSHES: 'off',
   SVC_REQUESTS_PER_SECOND: '100000',
@@ -11,5 +11,5 @@ export const testSettings = {
   SVC_FETCHES_AT_ONCE: '16',
 }
 
-/** For tests that start many servers and none of whose clients uses SSH: it is a third of what a start costs. */
-export const withoutSsh = { SVC_SSH_PORT: 'off' }
+/** For tests whose clients use SSH: it is a third of what a start costs. */
+export const withSsh = { SVC_SSH_PORT: '0' }

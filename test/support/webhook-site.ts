@@ -3,7 +3,6 @@ import { newTokenString } from '../../src/base/token-string.ts'
 import { until } from './condition.ts'
 import { temporaryFolder } from './git.ts'
 import { type Client, type Service, startService } from './service.ts'
-import { withoutSsh } from './test-settings.ts'
 
 /** A server that can be ended and started again on the same data, with a repository `site`. */
 export async function startWebhookSite(env: Record<string, string> = {}) {
@@ -11,7 +10,6 @@ export async function startWebhookSite(env: Record<string, string> = {}) {
   const folder = stack.use(await temporaryFolder())
   const dataDir = join(folder.path, 'data')
   const kept = {
-    ...withoutSsh,
     SVC_ADMIN_TOKEN: newTokenString(),
     SVC_WEBHOOK_RETRY_SCHEDULE: '0,0,1,1,1',
   }
