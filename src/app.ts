@@ -1,31 +1,28 @@
 import { lookup } from 'node:dns/promises'
 import { hostname } from 'node:os'
-import { join } from 'node:path'
 import type { Access } from './access/access-watch.ts'
 import { requirePermission } from './access/may.ts'
 import type { Principal } from './access/principal.ts'
 import { type Clock, systemClock } from './base/clock.ts'
 import { createFaultPoint, type FaultPoint } from './base/fault-points.ts'
-import { holdLock } from './base/lock-file.ts'
 import type { Log } from './base/log.ts'
 import { Problem } from './base/problem.ts'
 import { createNotifier } from './concurrency/notifier.ts'
-import { assertDataDirectory, isLocked, lock, lockServer } from './config/data-directory.ts'
+import { assertDataDirectory } from './config/data-directory.ts'
 import { createFreeSpace, type FreeSpace } from './config/free-space.ts'
 import type { Settings } from './config/settings.ts'
 import { type Database, openDatabase } from './database/database.ts'
 import { createEventNotifier, type EventNotifier } from './events/event-notifier.ts'
 import { createPublish, type Publish } from './events/events.ts'
 import { createGit, type Git } from './git/process/git-process.ts'
-import { endOrphans } from './git/process/orphans.ts'
 import type { SpawnHelper } from './git/process/spawn-helper.ts'
-import { sshOwner, toSshUrl } from './git-server/ssh/ssh-process.ts'
-import { createMaintenance } from './maintenance/maintenance.ts'
+import { toSshUrl } from './git-server/ssh/ssh-process.ts'
 import {
   createMaintenanceRequests,
   type MaintenanceRequests,
 } from './maintenance/maintenance-requests.ts'
 import { maintainImported } from './maintenance/maintenance-store.ts'
+import { createOffline, type Offline } from './offline.ts'
 import { defaultAllowed } from './outbound/allowed-ranges.ts'
 import { createOutbound, type Outbound } from './outbound/outbound.ts'
 import { type Collaborators, createCollaborators } from './repositories/collaborators.ts'
@@ -34,7 +31,6 @@ import { createImportSources } from './repositories/import-sources.ts'
 import { createImports, type Imports } from './repositories/imports.ts'
 import { createProtections, type Protections } from './repositories/protections.ts'
 import { createRepositories, type Repositories } from './repositories/repositories.ts'
-import { createRepositoryHolds } from './repositories/repository-holds.ts'
 import { assertKeysOpen } from './secrets/key-check.ts'
 import { createRotation, type Rotation } from './secrets/rotation.ts'
 import { createSecrets, type Secrets } from './secrets/secrets.ts'
@@ -72,7 +68,8 @@ export type AppTools = {
 
 /** Everything but the servers. Commands use it whether a server runs or not. */
 export type App = AsyncDisposable &
-  AppTools & {
+  AppTools &
+  Offline & {
     db: Database
     publish: Publish
     notifier: EventNotifier
@@ -101,19 +98,9 @@ export type App = AsyncDisposable &
     recheckAccess: (access: Access) => Promise<void>
     /** Throws unless the encryption keys can decrypt every secret. */
     assertKeysOpen: () => Promise<void>
-    /** Whether a server is running now. */
-    isServed: () => boolean
-    /** Prevents servers from starting; throws when one is running. */
-    holdServer: () => Promise<Disposable>
-    /** Prevents a starting server from removing repositories that are being created or deleted here. */
-    changeRepositories: () => Promise<Disposable>
-    /** Does requested maintenance in place of a server. Returns false when a server is running, or nothing is left. */
-    maintainHere: () => Promise<boolean>
   }
 
 type DatabaseOptions = Pick<Parameters<typeof openDatabase>[0], 'dataDir' | 'url' | 'log'>
-
-const lockWaitMs = 5000
 
 export function createTools({ settings, log, path, version, spawnHelper }: Options): AppTools {
   const { dataDir, databaseUrl } = settings
@@ -144,15 +131,8 @@ export async function openApp(options: Options): Promise<App> {
     settings,
     log,
   })
-  const { sshHost, sshPort } = settings
-  const address = {
-    http: settings.baseUrl ?? `http://${settings.host}:${settings.port}`,
-    ssh: sshPort === 'off' ? null : toSshUrl(settings, { host: sshHost, port: sshPort }),
-  }
-  const publish = createPublish([
-    enqueueDeliveries,
-    ...(settings.maintenancePushes === 'off' ? [] : [maintainImported]),
-  ])
+  const address = addressBeforeListening(settings)
+  const publish = createAppPublish(settings)
   const tokens = createTokens({ db, publish, clock, log })
   const sshKeys = createSshKeys({ db, publish, clock, log })
   const repositories = createRepositories({
@@ -248,8 +228,11 @@ export async function openApp(options: Options): Promise<App> {
     faultPoint,
   })
 
+  const offline = createOffline({ ...tools, db, store, freeSpace, settings, clock, leaseOwner })
+
   return {
     ...tools,
+    ...offline,
     db,
     publish,
     notifier,
@@ -275,38 +258,6 @@ export async function openApp(options: Options): Promise<App> {
 
     assertKeysOpen: async () => assertKeysOpen(db, { vault: await vault(), settings, log }),
 
-    isServed: () => isLocked(dataDir, 'server'),
-
-    holdServer: () => lockServer(dataDir),
-
-    changeRepositories: () => lock(dataDir, 'repositories', lockWaitMs),
-
-    async maintainHere() {
-      using server = await holdLock(join(dataDir, 'server.lock'))
-      if (!server) return false
-      {
-        using _lock = await lock(dataDir, 'repositories', lockWaitMs)
-        await endOrphans(sshOwner(dataDir), dataDir)
-      }
-      const repositoryHolds = createRepositoryHolds({ directories, log, startedAt: Date.now() })
-      const maintenance = createMaintenance({
-        db,
-        git,
-        directories,
-        store,
-        repositoryHolds,
-        freeSpace,
-        settings,
-        clock,
-        faultPoint,
-        log,
-        leaseOwner,
-      })
-      return (
-        (await maintenance.isWanted()) && maintenance.runNext(new AbortController().signal, 'due')
-      )
-    },
-
     [Symbol.asyncDispose]: () => db.destroy(),
   }
 }
@@ -323,6 +274,20 @@ async function openAppDatabase(options: DatabaseOptions, onCommit: () => void): 
     const which = url ? 'SVC_DATABASE_URL: the database' : `The database ${dataDir}/svc.db`
     throw new Error(`${which} cannot be opened: ${error.message}`, { cause: error })
   })
+}
+
+/** The public addresses, as far as they are known before the server listens. */
+function addressBeforeListening(settings: Settings): App['address'] {
+  const { host, port, sshHost, sshPort } = settings
+  return {
+    http: settings.baseUrl ?? `http://${host}:${port}`,
+    ssh: sshPort === 'off' ? null : toSshUrl(settings, { host: sshHost, port: sshPort }),
+  }
+}
+
+function createAppPublish({ maintenancePushes }: Settings): Publish {
+  const isAutomatic = maintenancePushes !== 'off'
+  return createPublish([enqueueDeliveries, ...(isAutomatic ? [maintainImported] : [])])
 }
 
 type StoreParts = Pick<App, 'db' | 'git' | 'directories' | 'faultPoint' | 'log'> & {

@@ -5,7 +5,7 @@ import {
   killGroup,
   openPreforkedProcess,
 } from './git/process/preforked-process.ts'
-import type { PipeName, SpawnReport, SpawnRequest } from './git/process/spawn-helper.ts'
+import type { PipeName, SpawnReport, SpawnRequest } from './git/process/spawn-messages.ts'
 
 // The program of the spawn helper, which starts git processes for the main process: see createSpawnHelper.
 // When the main process ends, for any reason, it kills them all and exits.

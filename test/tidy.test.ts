@@ -13,7 +13,7 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 
 /** The folders of src/ in rows: a folder may import from itself and from those of lower rows. */
 const rows = [
-  ['main', 'ssh-main', 'spawn-helper-main', 'runner-main', 'server', 'app', 'commands'],
+  ['main', 'ssh-main', 'spawn-helper-main', 'runner-main', 'server', 'app', 'offline', 'commands'],
   [
     'git-server',
     'maintenance',
@@ -101,6 +101,7 @@ const entryPoints: Record<string, string[]> = {
     'orphans',
     'preforked-process',
     'spawn-helper',
+    'spawn-messages',
     'version',
   ],
   'git/objects': ['commit-summary', 'find-objects', 'object-reader', 'packs', 'pushed-commits'],

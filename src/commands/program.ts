@@ -1,9 +1,17 @@
 import { Command, Option } from 'commander'
 import type { App, AppTools } from '../app.ts'
-import type { Setting } from '../config/setting.ts'
-import { settings } from '../config/settings-table.ts'
 import { backUpTo, restoreFrom, verifyBackup } from './backup-commands.ts'
 import type { DoctorCommandOptions } from './doctor-command.ts'
+import {
+  backupHelp,
+  doctorHelp,
+  restoreHelp,
+  runHelp,
+  runnerHelp,
+  secretsHelp,
+  secretUsage,
+  settingsHelp,
+} from './help-texts.ts'
 import { importRepository } from './import-command.ts'
 import { addKey, listKeys, removeKey } from './key-commands.ts'
 import { maintainRepositories } from './maintenance-commands.ts'
@@ -32,19 +40,10 @@ const json = ['--json', 'print JSON'] as const
 const collect = (value: string, all: string[] = []) => [...all, value]
 
 /** Defines all commands and their options. */
-export function createProgram({
-  version,
-  terminal,
-  serve,
-  withApp,
-  withTools,
-  doctor,
-  runner,
-  run,
-}: Options): Command {
+export function createProgram(options: Options): Command {
   const program = new Command('svc')
     .description('Hosts Git repositories for people, automation and agents.')
-    .version(version)
+    .version(options.version)
     // A private key given by mistake looks like an option, and must not appear in the error.
     .configureOutput({
       outputError: (text, write) => write(withoutKey(text)),
@@ -52,6 +51,16 @@ export function createProgram({
     .showHelpAfterError('(svc --help lists the commands)')
     .addHelpText('after', '\nSettings are environment variables: svc serve --help lists them.')
 
+  addServerCommands(program, options)
+  addWorkflowCommands(program, options)
+  addAccessCommands(program, options)
+  addRepositoryCommands(program, options)
+  addSecretCommands(program, options)
+  addBackupCommands(program, options)
+  return program
+}
+
+function addServerCommands(program: Command, { serve, doctor }: Options): void {
   program
     .command('serve')
     .description('start the service')
@@ -70,7 +79,9 @@ export function createProgram({
     .option('--json', 'print the findings as a JSON array')
     .addHelpText('after', doctorHelp)
     .action(doctor)
+}
 
+function addWorkflowCommands(program: Command, { runner, run }: Options): void {
   program
     .command('runner')
     .description('execute workflow runs of a server, on any machine')
@@ -104,7 +115,9 @@ export function createProgram({
     .addOption(new Option('--network <network>', 'network of the steps').choices(['none', 'full']))
     .addHelpText('after', runHelp)
     .action(run)
+}
 
+function addAccessCommands(program: Command, { terminal, withApp }: Options): void {
   const tokens = program.command('tokens').description('manage API tokens of the data directory')
   tokens
     .command('create')
@@ -151,7 +164,9 @@ export function createProgram({
     .description('delete an SSH key')
     .option(...json)
     .action((id, options) => withApp((app) => removeKey(app, id, options, terminal)))
+}
 
+function addRepositoryCommands(program: Command, { terminal, withApp }: Options): void {
   const repos = program.command('repos').description('manage repositories of the data directory')
   repos
     .command('list')
@@ -192,7 +207,9 @@ export function createProgram({
     .option('--full', 'combine all packs, and delete objects unreachable for two weeks')
     .option(...json)
     .action((name, options) => withApp((app) => maintainRepositories(app, name, options, terminal)))
+}
 
+function addSecretCommands(program: Command, { terminal, withApp }: Options): void {
   const secrets = program
     .command('secrets')
     .description('manage secrets of repositories')
@@ -230,7 +247,9 @@ export function createProgram({
     .option('--yes', 'do not ask for confirmation')
     .option(...json)
     .action((options) => withApp((app) => rotateSecrets(app, options, terminal)))
+}
 
+function addBackupCommands(program: Command, { terminal, withApp, withTools }: Options): void {
   const backup = program
     .command('backup <folder>')
     .description('back up everything to a folder, whether a server runs or not')
@@ -255,60 +274,6 @@ export function createProgram({
     .action((folder, options) =>
       withTools((tools) => restoreFrom(tools, folder, options, terminal)),
     )
-
-  return program
-}
-
-const secretUsage =
-  'this takes a repository, a name, and optionally --json; the value is read from standard input'
-
-const secretsHelp = `
-Workflow steps get the secrets of their repository as environment variables. Stored values cannot be read back.
-
-  svc secrets set site NPM_TOKEN < token.txt
-  printf %s "$TOKEN" | svc secrets set site NPM_TOKEN`
-
-const doctorHelp = `
-Checks git, the settings, the data directory and its keys, the database, the disk, the ports,
-the sandbox and every repository, whether the service runs or not. It changes nothing.
-Run it as the user that runs the service, with the same settings. Exit code: 0 without
-faults, also with warnings; 1 with faults.`
-
-const runnerHelp = `
-A runner needs git on the PATH, but no data directory; with bubblewrap installed, steps run
-in a sandbox. Create a token on the server: svc tokens create --permission runner
-Set it as SVC_RUNNER_TOKEN, or use --token - and standard input: all users of the machine
-can read the command line.
-The settings of the sandbox, from SVC_SANDBOX to SVC_STEP_FILE_MAX in svc serve --help, are
-environment variables here, too. The server sets the limits of output and time.
-The first SIGTERM or Ctrl-C returns the runs to the queue, the second one exits at once.`
-
-const runHelp = `
-Without files, all workflows in .svc/workflows run. Each job gets a copy of your working tree
-with uncommitted changes, but without ignored files; steps do not change your own tree.
-The settings of the sandbox and its limits, from SVC_SANDBOX on in svc serve --help, are
-environment variables. Ctrl-C cancels the run; a second one exits at once.
-Exit code: 0 for success, 1 for a run without success, 2 for invalid files and invalid
-arguments, such as an unknown job, 130 when interrupted.
-
-  svc run --check                                   check all files
-  svc run ci.yml --job test                         run one job of one file
-  svc run deploy.yml --input level=debug --secret API_KEY`
-
-const backupHelp = `
-The first backup copies everything; later backups to the same folder copy only what is new. Until a backup
-is complete, the folder holds the previous one, even after a crash. A folder holds backups of one service only.`
-
-const restoreHelp = `
-SVC_DATA_DIR must not exist, or be an empty directory. With SVC_DATABASE_URL, the rows go into that database,
-which must be empty. A backup of SQLite can be restored into PostgreSQL, and the other way round.`
-
-function settingsHelp(): string {
-  const entries = Object.values<Setting<unknown>>(settings).map(
-    ({ variable, description, accepts, fallback }) =>
-      `  ${variable}${fallback && `=${fallback}`}\n      ${description}\n      Takes ${accepts}.\n`,
-  )
-  return `\nSettings (environment variables) with their defaults:\n\n${entries.join('')}`
 }
 
 function withoutKey(text: string): string {

@@ -1,5 +1,6 @@
 import { Problem } from '../base/problem.ts'
-import { createFairQueue, type KeyState } from './fair-queue.ts'
+import { createFairQueue } from './fair-queue.ts'
+import type { KeyState } from './key-index.ts'
 
 export type FairLimiter = {
   /** How many permits are held, and how many requests wait. */

@@ -6,7 +6,7 @@ import {
   type ServerResponse,
 } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import fastify, { type FastifyReply, type FastifyRequest } from 'fastify'
+import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import type { AccessWatch } from '../access/access-watch.ts'
 import type { Principal } from '../access/principal.ts'
 import type { Clock } from '../base/clock.ts'
@@ -200,19 +200,7 @@ export function createHttpServer(options: Options) {
 
   return {
     /** Starts listening, and returns the address as a URL. */
-    async listen(): Promise<string> {
-      const { host, port: wanted } = settings
-      await app.listen({ host, port: wanted }).catch((error) => {
-        const reason = error.code === 'EADDRINUSE' ? 'the port is in use' : error.message
-        throw new Error(
-          `SVC_HOST, SVC_PORT: cannot listen on ${host}, port ${wanted}: ${reason}; choose others.`,
-          { cause: error },
-        )
-      })
-      // A listening TCP server has an address, which is not a path.
-      const { address, family, port } = app.server.address() as AddressInfo
-      return `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`
-    },
+    listen: () => listenAt(app, settings),
 
     /** Stops accepting connections and waits for running requests, which are cut off after the timeout. */
     async stop(timeoutMs: number): Promise<void> {
@@ -224,6 +212,22 @@ export function createHttpServer(options: Options) {
       await app.close()
     },
   }
+}
+
+async function listenAt(
+  app: FastifyInstance,
+  { host, port: wanted }: Pick<Settings, 'host' | 'port'>,
+): Promise<string> {
+  await app.listen({ host, port: wanted }).catch((error) => {
+    const reason = error.code === 'EADDRINUSE' ? 'the port is in use' : error.message
+    throw new Error(
+      `SVC_HOST, SVC_PORT: cannot listen on ${host}, port ${wanted}: ${reason}; choose others.`,
+      { cause: error },
+    )
+  })
+  // A listening TCP server has an address, which is not a path.
+  const { address, family, port } = app.server.address() as AddressInfo
+  return `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`
 }
 
 function toServer(listener: RequestListener): Server {

@@ -3,23 +3,23 @@ import type { Principal } from '../access/principal.ts'
 import type { Clock } from '../base/clock.ts'
 import { newId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
-import { Problem, toProblem } from '../base/problem.ts'
+import { Problem } from '../base/problem.ts'
 import { createFairLimiter } from '../concurrency/fair-limiter.ts'
 import type { Database } from '../database/database.ts'
 import type { ImportRow } from '../database/schema.ts'
 import type { Publish } from '../events/events.ts'
 import { importFailed } from '../git/import/import-error.ts'
-import type { Progress } from '../git/import/progress.ts'
 import { endOrphans } from '../git/process/orphans.ts'
 import type { Store } from '../store/store.ts'
 import type { RepositoryDescription } from './describe-repository.ts'
-import { importOwner, type JobDependencies, makeDraft, watchImport } from './import-job.ts'
+import { importOwner, type JobDependencies } from './import-job.ts'
 import { createImportRecords } from './import-records.ts'
 import { deleteImportsEndedBefore, listRunningImports } from './import-store.ts'
 import type { Repositories } from './repositories.ts'
 import { nameTaken } from './repository-errors.ts'
 import { isNameTaken } from './repository-store.ts'
-import { parseSource, type Source } from './source-address.ts'
+import { createRunImport, type ImportOptions } from './run-import.ts'
+import { parseSource } from './source-address.ts'
 
 /**
  * Imports repositories: reserves the name, creates a draft from the source in staging, and moves it into place when it
@@ -55,25 +55,10 @@ type Dependencies = JobDependencies & {
   log: Log
 }
 
-type ImportOptions = {
-  /** URL or path; see parseSource. */
-  source: string
-  /** The name of the repository; by default that of the source. */
-  name: string | undefined
-  /** The owner; by default the caller. */
-  owner?: Principal
-  /** Cancels the import, with its reason. */
-  signal?: AbortSignal
-  /** Whether a failure is recorded for later requests. */
-  recordsFailure: boolean
-  /** Called about once a second. */
-  onProgress?: (progress: Progress) => void
-}
-
 const failureRetentionMs = 24 * 60 * 60 * 1000
 
 export function createImports(dependencies: Dependencies): Imports {
-  const { db, publish, directories, store, sources, repositories, refresh } = dependencies
+  const { db, publish, directories, sources, repositories, refresh } = dependencies
   const { clock, log, settings, faultPoint } = dependencies
   const records = createImportRecords({
     db,
@@ -92,66 +77,8 @@ export function createImports(dependencies: Dependencies): Imports {
   })
   const closing = new AbortController()
   const stopping = new AbortController()
+  const runImport = createRunImport({ ...dependencies, records, stopping: stopping.signal })
   const running = new Map<string, Promise<void>>()
-
-  async function run(principal: Principal, row: ImportRow, source: Source, options: ImportOptions) {
-    const { repositoryId: id } = row
-    const cancelled = new AbortController()
-    const signals = [stopping.signal, cancelled.signal]
-    if (options.signal) signals.push(options.signal)
-    using watched = watchImport(id, signals, dependencies)
-    await using _recording = records.watchProgress(
-      row,
-      watched.progress,
-      cancelled,
-      options.onProgress,
-    )
-    const open = () =>
-      sources.open(principal, source, {
-        scratch: directories.scratchOf(id, 'source'),
-        maxBytes: settings.importMaxBytes,
-        signal: watched.signal,
-        onArrival: () => watched.onProgress(''),
-      })
-    await makeDraft(id, open, watched, dependencies)
-    watched.signal.throwIfAborted()
-    // Removes the copy of a local source at the same time, to save waiting.
-    const [completeAdoption] = await Promise.all([
-      store.adopt(id),
-      directories.removeScratch(id, 'source'),
-    ])
-    faultPoint('import.placed')
-    await records.complete(options.owner ?? principal, row, completeAdoption)
-    faultPoint('import.recorded')
-    await directories.unmarkForDeletion(id)
-  }
-
-  async function work(
-    principal: Principal,
-    row: ImportRow,
-    source: Source,
-    options: ImportOptions,
-  ) {
-    const { repositoryId: id } = row
-    try {
-      await run(principal, row, source, options)
-      await directories.discard(id)
-    } catch (error) {
-      const problem = toProblem(error)
-      const { name, source: from } = row
-      const about = { repositoryId: id, name, source: from, reason: problem.message }
-      const cause = problem.cause === undefined ? {} : { err: problem.cause }
-      // An asynchronous import has no response that would show a bug.
-      const isBug = problem.code === 'internal_error'
-      log[isBug ? 'error' : 'info']({ ...about, ...cause }, 'import failed')
-      await records
-        .remove(id, options.recordsFailure ? problem : undefined)
-        .catch((fault) =>
-          log.error({ err: fault, ...about }, 'import not cleaned up; retrying later'),
-        )
-      throw problem
-    }
-  }
 
   /** Ends an import whose program has died; others are left alone. */
   async function end(id: string): Promise<void> {
@@ -205,7 +132,7 @@ export function createImports(dependencies: Dependencies): Imports {
       starting.use(held)
       await records.reserve(row)
       const resources = starting.move()
-      const ended = work(principal, row, source, options).finally(() => resources.dispose())
+      const ended = runImport(principal, row, source, options).finally(() => resources.dispose())
       // Prevents an unhandled rejection; the caller still sees the error through `ended`.
       ended.catch(() => {})
       const path = directories.pathOf(id)

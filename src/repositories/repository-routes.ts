@@ -1,15 +1,16 @@
 import { Type } from 'typebox'
-import { RepositoryName, Username } from '../access/names.ts'
+import { RepositoryName } from '../access/names.ts'
 import { Problem } from '../base/problem.ts'
 import type { Actor } from '../events/events.ts'
-import { named } from '../http/named-schemas.ts'
 import { PageQuery, paged } from '../http/pages.ts'
 import { closed, type FindRequest, nothing, route } from '../http/route.ts'
 import { invalid } from '../http/validation.ts'
 import { toBranchName } from './branch-pattern.ts'
+import { branchProtectionRoutes } from './branch-protection-routes.ts'
+import { collaboratorRoutes } from './collaborator-routes.ts'
 import type { Collaborators } from './collaborators.ts'
 import type { Protections } from './protections.ts'
-import type { Need, Repository as OpenedRepository, Repositories } from './repositories.ts'
+import type { Repository as OpenedRepository, Repositories } from './repositories.ts'
 import { DescribedRepository, Repository } from './repository-schemas.ts'
 
 type Dependencies = {
@@ -28,10 +29,8 @@ type DefaultBranches = {
 /** The routes of repositories, their protected branches and their collaborators. */
 export function repositoryRoutes(dependencies: Dependencies) {
   const { repositories, protections, collaborators, defaultBranches } = dependencies
-  const open =
-    (need: Need = 'member') =>
-    ({ principal, permission, params }: FindRequest<{ name: string }>) =>
-      repositories.open(principal, params.name, permission, need)
+  const open = ({ principal, permission, params }: FindRequest<{ name: string }>) =>
+    repositories.open(principal, params.name, permission)
   const find = ({ principal, permission, params }: FindRequest<{ name: string }>) =>
     repositories.find(principal, params.name, permission)
 
@@ -92,7 +91,7 @@ export function repositoryRoutes(dependencies: Dependencies) {
         'Only the owner and admins can change the default branch: to an existing branch, or to any name while the ' +
         'repository has no branches.',
       permission: 'repo:write',
-      find: open(),
+      find: open,
       body: Type.Object(
         { name: Type.Optional(RepositoryName), defaultBranch: Type.Optional(DefaultBranch) },
         { ...closed, minProperties: 1 },
@@ -129,78 +128,8 @@ export function repositoryRoutes(dependencies: Dependencies) {
       problems: ['repository_not_found'],
       handle: ({ principal, found }) => repositories.remove(principal, found),
     }),
-    route('GET', '/repos/:name/protections/branches', {
-      operationId: 'listBranchProtections',
-      tag: 'branch protections',
-      summary: 'List protected branches',
-      permission: 'repo:read',
-      find: open(),
-      reply: { 200: Branches },
-      problems: ['repository_not_found', 'repository_importing'],
-      handle: ({ found }) => protections.list(found),
-    }),
-    route('PUT', '/repos/:name/protections/branches/:branch*', {
-      operationId: 'addBranchProtection',
-      tag: 'branch protections',
-      summary: 'Protect a branch',
-      description:
-        'Only the owner and admins can create, change or delete a protected branch. `*` in the name matches any ' +
-        'characters, including slashes. Slashes in the name need not be percent-encoded.',
-      permission: 'repo:write',
-      find: open('owner'),
-      reply: { 200: Branches },
-      problems: ['repository_not_found', 'repository_importing', 'owner_required'],
-      handle: ({ principal, found, params }) => protections.add(principal, found, params.branch),
-    }),
-    route('DELETE', '/repos/:name/protections/branches/:branch*', {
-      operationId: 'deleteBranchProtection',
-      tag: 'branch protections',
-      summary: 'Remove branch protection',
-      permission: 'repo:write',
-      find: open('owner'),
-      reply: { 200: Branches },
-      problems: [
-        'repository_not_found',
-        'repository_importing',
-        'owner_required',
-        'protection_not_found',
-      ],
-      handle: ({ principal, found, params }) => protections.remove(principal, found, params.branch),
-    }),
-    route('GET', '/repos/:name/collaborators', {
-      operationId: 'listCollaborators',
-      tag: 'collaborators',
-      summary: 'List collaborators',
-      permission: 'collaborator:read',
-      find: open(),
-      reply: { 200: CollaboratorList },
-      problems: ['repository_not_found', 'repository_importing'],
-      handle: ({ found }) => collaborators.list(found),
-    }),
-    route('POST', '/repos/:name/collaborators', {
-      operationId: 'addCollaborator',
-      tag: 'collaborators',
-      summary: 'Add a collaborator',
-      description:
-        'Gives every token with this username access to the repository, within the permissions of the token.',
-      permission: 'collaborator:write',
-      find: open(),
-      body: Type.Object({ username: Username }, closed),
-      reply: { 201: CollaboratorList },
-      problems: ['repository_not_found', 'repository_importing'],
-      handle: ({ principal, found, body }) => collaborators.add(principal, found, body.username),
-    }),
-    route('DELETE', '/repos/:name/collaborators/:username', {
-      operationId: 'removeCollaborator',
-      tag: 'collaborators',
-      summary: 'Remove a collaborator',
-      permission: 'collaborator:write',
-      find: open(),
-      reply: { 204: nothing },
-      problems: ['repository_not_found', 'repository_importing', 'collaborator_not_found'],
-      handle: ({ principal, found, params }) =>
-        collaborators.remove(principal, found, params.username),
-    }),
+    ...branchProtectionRoutes({ repositories, protections }),
+    ...collaboratorRoutes({ repositories, collaborators }),
   ]
 }
 
@@ -221,18 +150,3 @@ function defaultBranchNeedsOwner(): Problem {
   const detail = 'Only the owner of the repository or an admin may change its default branch.'
   return new Problem('owner_required', detail)
 }
-
-const Branches = named(
-  'BranchProtections',
-  Type.Object({
-    branches: Type.Array(Type.String(), { description: 'Branches and patterns, oldest first' }),
-  }),
-)
-
-const CollaboratorList = named(
-  'Collaborators',
-  Type.Object({
-    repoName: Type.String({ description: 'Name of the repository' }),
-    collaborators: Type.Array(Type.String(), { description: 'Usernames, oldest first' }),
-  }),
-)

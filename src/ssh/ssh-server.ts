@@ -1,4 +1,4 @@
-import { type AddressInfo, createServer, type Socket } from 'node:net'
+import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import type { HostKey } from 'ssh2/lib/protocol/Protocol.js'
 import type { Log } from '../base/log.ts'
 import { networkOf } from '../base/network.ts'
@@ -162,23 +162,7 @@ export function createSshServer<Identity>(options: Options<Identity>) {
 
   return {
     /** Starts to listen; returns the host and port. */
-    async listen(port: number): Promise<{ host: string; port: number }> {
-      const host = settings.sshHost
-      await new Promise<void>((resolve, reject) => {
-        server.once('error', reject)
-        server.listen(port, host, resolve)
-      }).catch((error) => {
-        const reason = error.code === 'EADDRINUSE' ? 'the port is in use' : error.message
-        throw new Error(
-          `SVC_SSH_HOST, SVC_SSH_PORT: cannot listen on ${host}, port ${port}: ${reason}; choose others, or SVC_SSH_PORT=off.`,
-          { cause: error },
-        )
-      })
-      server.on('error', (error) => log.error({ err: error }, 'SSH server error'))
-      // A TCP server's address is neither null nor a path once it listens.
-      const { address, family, port: got } = server.address() as AddressInfo
-      return { host: family === 'IPv6' ? `[${address}]` : address, port: got }
-    },
+    listen: (port: number) => listenAt(server, { host: settings.sshHost, port, log }),
 
     /** Stops accepting clients, and resolves when the last command has ended; after the timeout, commands are cut off. */
     async stop(timeoutMs: number): Promise<void> {
@@ -191,4 +175,26 @@ export function createSshServer<Identity>(options: Options<Identity>) {
       await closed
     },
   }
+}
+
+type Address = { host: string; port: number }
+
+async function listenAt(
+  server: Server,
+  { host, port, log }: Address & { log: Log },
+): Promise<Address> {
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(port, host, resolve)
+  }).catch((error) => {
+    const reason = error.code === 'EADDRINUSE' ? 'the port is in use' : error.message
+    throw new Error(
+      `SVC_SSH_HOST, SVC_SSH_PORT: cannot listen on ${host}, port ${port}: ${reason}; choose others, or SVC_SSH_PORT=off.`,
+      { cause: error },
+    )
+  })
+  server.on('error', (error) => log.error({ err: error }, 'SSH server error'))
+  // A TCP server's address is neither null nor a path once it listens.
+  const { address, family, port: actual } = server.address() as AddressInfo
+  return { host: family === 'IPv6' ? `[${address}]` : address, port: actual }
 }

@@ -190,12 +190,7 @@ export function createTransport(socket: Socket, options: Options) {
     if (isOver) return
     isOver = true
     socket.off('data', receive)
-    // Further input is not read, and a client that does not read is not waited for.
-    socket.end()
-    setTimeout(() => {
-      if (socket.writableLength === 0) socket.destroy()
-    }, flushMs).unref()
-    setTimeout(() => socket.destroy(), lingerMs).unref()
+    endSoon(socket)
   }
 
   return {
@@ -216,6 +211,15 @@ export function createTransport(socket: Socket, options: Options) {
 // How long data that the kernel has accepted may take to be sent.
 const flushMs = 500
 const lingerMs = 5000
+
+/** Sends what is left and closes a socket. Its input is not read, and a client that does not read is not waited for. */
+function endSoon(socket: Socket): void {
+  socket.end()
+  setTimeout(() => {
+    if (socket.writableLength === 0) socket.destroy()
+  }, flushMs).unref()
+  setTimeout(() => socket.destroy(), lingerMs).unref()
+}
 
 /** Returns a function that passes bytes on once the identification is complete: ssh2 needs it in one piece. */
 function createIdentificationBuffer(): (bytes: Buffer) => Buffer | undefined {

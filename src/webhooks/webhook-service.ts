@@ -9,14 +9,9 @@ import { invalid } from '../http/validation.ts'
 import type { Outbound } from '../outbound/outbound.ts'
 import type { Repository } from '../repositories/repositories.ts'
 import { asGone, repositoryGone } from '../repositories/repository-errors.ts'
-import {
-  countPending,
-  deleteDeliveries,
-  findDelivery,
-  insertDeliveries,
-  redirectPending,
-} from './delivery-store.ts'
+import { countPending, findDelivery, insertDeliveries, redirectPending } from './delivery-store.ts'
 import { failPendingDeliveries } from './disabling.ts'
+import { createPurge, type Purge } from './purge.ts'
 import { listSigningSecrets } from './signing-secret-store.ts'
 import { type SigningSecrets, signingSecretError } from './signing-secrets.ts'
 import { readWebhookAddress } from './webhook-address.ts'
@@ -25,16 +20,13 @@ import {
   countWebhooks,
   findWebhook,
   insertWebhook,
-  listDeletedWebhooks,
   listWebhooks,
-  markWebhooksDeleted,
-  removeWebhook,
   updateWebhook,
 } from './webhook-store.ts'
 import { toWebhook, type WebhookView } from './webhook-view.ts'
 
 /** The webhooks of repositories, from creation to the removal of their last delivery. */
-export type WebhookService = {
+export type WebhookService = Purge & {
   /** Lists the webhooks of a repository after an id, oldest first. */
   list: (
     repository: Repository,
@@ -59,10 +51,6 @@ export type WebhookService = {
   remove: (actor: Actor, webhook: WebhookRow) => Promise<void>
   /** Sends a ping to a webhook. Throws `webhook_not_found`. */
   ping: (webhook: WebhookRow) => Promise<DeliveryRow>
-  /** Removes some of the rest of deleted webhooks, and expired secrets. */
-  purge: () => Promise<void>
-  /** Removes the webhooks of a repository that is about to be deleted, in batches, since they may be large. */
-  purgeRepository: (repositoryId: string) => Promise<void>
 }
 
 type Dependencies = {
@@ -92,9 +80,6 @@ type WebhookChange = {
 export const maxWebhooks = 20
 /** How long deliveries are also signed with a replaced secret, by default. */
 export const defaultKeepPreviousSeconds = 86_400
-
-const batchSize = 500
-const maxBatchesPerPurge = 100
 
 export function createWebhookService(dependencies: Dependencies): WebhookService {
   const { db, publish, clock, outbound, signing, wake, cutOff } = dependencies
@@ -127,19 +112,6 @@ export function createWebhookService(dependencies: Dependencies): WebhookService
     const [webhook] = await describe(repository, [row])
     if (!webhook) throw webhookNotFound(row.id)
     return webhook
-  }
-
-  /** Removes the rest of deleted webhooks, in at most `maxBatches` batches, and returns how many batches remain. */
-  async function clear(ids: string[], maxBatches: number): Promise<number> {
-    let left = maxBatches
-    for (const id of ids) {
-      for (let isEmpty = false; !isEmpty; left--) {
-        if (left === 0) return 0
-        isEmpty = (await deleteDeliveries(db, id, batchSize)) < batchSize
-      }
-      await removeWebhook(db, id)
-    }
-    return left
   }
 
   return {
@@ -240,17 +212,7 @@ export function createWebhookService(dependencies: Dependencies): WebhookService
       return row ?? Promise.reject(webhookNotFound(webhookId))
     },
 
-    async purge() {
-      await signing.sweep()
-      await clear(await listDeletedWebhooks(db), maxBatchesPerPurge)
-    },
-
-    async purgeRepository(repositoryId) {
-      await markWebhooksDeleted(db, repositoryId, clock.now())
-      const deleted = await listDeletedWebhooks(db, repositoryId)
-      await Promise.all(deleted.map(cutOff))
-      await clear(deleted, Number.POSITIVE_INFINITY)
-    },
+    ...createPurge({ db, clock, signing, cutOff }),
   }
 }
 

@@ -7,6 +7,7 @@ import type { Db } from '../database/schema.ts'
 import type { Reported } from '../runner-api/runner-api.ts'
 import type { RunEntry } from '../workflow-engine/plan.ts'
 import { createLogRenderer } from '../workflow-engine/render-log.ts'
+import type { Claimant } from './claim-run.ts'
 import { reuseSteps } from './reused-steps.ts'
 import type { PublishRuns } from './run-events.ts'
 import {
@@ -20,7 +21,7 @@ import {
 } from './run-job-store.ts'
 import { addLog, type Piece } from './run-logs.ts'
 import { readTail } from './run-outputs.ts'
-import { type Claimant, leaseSeconds, type Queue, running } from './run-queue.ts'
+import { leaseSeconds, type Queue, running } from './run-queue.ts'
 import { type ListedRun, updateRun } from './run-store.ts'
 import { stepTailLength } from './run-view.ts'
 

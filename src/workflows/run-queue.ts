@@ -1,29 +1,23 @@
-import { randomBytes } from 'node:crypto'
 import type { Clock } from '../base/clock.ts'
 import type { FaultPoint } from '../base/fault-points.ts'
 import type { Log } from '../base/log.ts'
 import { Problem } from '../base/problem.ts'
-import { hashToken } from '../base/token-string.ts'
 import type { Notifier } from '../concurrency/notifier.ts'
 import type { Database } from '../database/database.ts'
-import type { RunConclusion, RunRow } from '../database/schema.ts'
+import type { RunConclusion } from '../database/schema.ts'
+import {
+  type Claimant,
+  type Claimed,
+  createClaimRun,
+  firstLeaseMs,
+  type QueueRunner,
+} from './claim-run.ts'
 import { completeQueued } from './enqueue-run.ts'
 import type { PublishRuns } from './run-events.ts'
 import { deleteJobsAndSteps, endJobsAndSteps } from './run-job-store.ts'
 import { detachLog } from './run-log-store.ts'
 import { addLog } from './run-logs.ts'
-import {
-  findRunById,
-  type ListedRun,
-  listGroups,
-  listInGroups,
-  listOverdue,
-  listRunningOf,
-  listUnfinished,
-  lockRuns,
-  type Unfinished,
-  updateRun,
-} from './run-store.ts'
+import { findRunById, type ListedRun, listOverdue, listRunningOf, updateRun } from './run-store.ts'
 
 /** The queue of runs: leases them to runners, and takes them back from lost runners. */
 export type Queue = {
@@ -58,17 +52,12 @@ type Dependencies = {
 
 /** The duration of a lease, in seconds. */
 export const leaseSeconds = 60
-// The first lease is short: the response to a claim may be lost when its runner has disconnected.
-const firstLeaseMs = 15_000
 // Up to this age, a run is queued again without a loss when its runner never contacted the server.
 const silentLossMaxMs = 10 * 60_000
 const maxLosses = 2
 // Longer than the runner's own timeout for a cancellation.
 const cancelTimeoutMs = 120_000
 const overtimeMs = 120_000
-
-/** A runner that claims a run. */
-type QueueRunner = { name: string; labels: string[] }
 
 /** The state of a run that its current runner still holds. */
 export function running({
@@ -79,75 +68,10 @@ export function running({
   return { id, attempt, status: 'running', ...(tokenHash !== null && { tokenHash }) } as const
 }
 
-/** The runner that holds a run, identified by the run's token. Each claim creates a new token. */
-export type Claimant = { id: string; tokenHash: string }
-
-/** A claimed run with its token. */
-type Claimed = { run: ListedRun; token: string; by: Claimant }
-
 export function createQueue(dependencies: Dependencies): Queue {
   const { db, publishRuns, changes, clock, log, faultPoint, runSeconds } = dependencies
+  const claimRun = createClaimRun(dependencies)
   const leaseUntil = () => clock.now() + leaseSeconds * 1000
-
-  /** Claims the next run for a runner; undefined when there is none for it. */
-  async function claim(runner: QueueRunner): Promise<Claimed | undefined> {
-    for (const candidate of await candidates(runner)) {
-      const claimed = await take(candidate, runner)
-      if (claimed) return claimed
-    }
-    return undefined
-  }
-
-  // Fair share: repositories with the fewest running runs come first, and the oldest run among those.
-  async function candidates({ labels }: QueueRunner): Promise<Unfinished[]> {
-    const unfinished = await listUnfinished(db)
-    const has = new Set(labels)
-    const busy = new Map<string, number>()
-    for (const { repositoryId, status } of unfinished) {
-      if (status === 'running') busy.set(repositoryId, (busy.get(repositoryId) ?? 0) + 1)
-    }
-    const waiting = unfinished.filter(({ status }) => status === 'queued')
-    const eligible = waiting.filter((run) => labelsOf(run).every((label) => has.has(label)))
-    const load = (run: Unfinished) => busy.get(run.repositoryId) ?? 0
-    return eligible.sort((a, b) => load(a) - load(b) || (a.id < b.id ? -1 : 1))
-  }
-
-  async function take(
-    { id, repositoryId }: Unfinished,
-    runner: QueueRunner,
-  ): Promise<Claimed | undefined> {
-    const token = newRunToken()
-    const run = await db.transaction().execute(async (tx) => {
-      const now = clock.now()
-      const groups = await listGroups(tx, id)
-      // Of two concurrent claims in one concurrency group, the second must see the first.
-      if (groups.length > 0) await lockRuns(tx, repositoryId)
-      const claimed = await updateRun(
-        tx,
-        { id, status: 'queued' },
-        {
-          status: 'running',
-          runner: runner.name,
-          leaseUntil: now + firstLeaseMs,
-          tokenHash: hashToken(token),
-          startedAt: now,
-        },
-      )
-      if (!claimed) return undefined
-      const others = await listInGroups(tx, { repositoryId, groups, status: 'running' })
-      if (others.some((other) => other !== id)) {
-        const again = { status: 'queued', tokenHash: null, startedAt: null, runner: '' } as const
-        await updateRun(tx, { id, status: 'running' }, again)
-        return undefined
-      }
-      await publishRuns(tx, now, [{ action: 'running', run: claimed }])
-      return claimed
-    })
-    if (!run) return undefined
-    faultPoint('run.claimed')
-    changes.notify(id)
-    return { run, token, by: { id, tokenHash: hashToken(token) } }
-  }
 
   async function renew({ id, tokenHash }: Claimant): Promise<ListedRun> {
     const held = { id, tokenHash, status: 'running' } as const
@@ -216,7 +140,9 @@ export function createQueue(dependencies: Dependencies): Queue {
 
   return {
     claim: (runner, waitMs, signal) =>
-      changes.until('queue', { deadline: performance.now() + waitMs, signal }, () => claim(runner)),
+      changes.until('queue', { deadline: performance.now() + waitMs, signal }, () =>
+        claimRun(runner),
+      ),
 
     renew,
     complete,
@@ -254,23 +180,6 @@ export function createQueue(dependencies: Dependencies): Queue {
   }
 }
 
-function labelsOf({ labels }: Pick<RunRow, 'labels'>): string[] {
-  return JSON.parse(labels)
-}
-
 function runLost(id: string): Problem {
   return new Problem('run_not_found', `The run ${id} is no longer assigned to this runner.`)
-}
-
-const runTokenPrefix = 'svcrun_'
-const runTokenBytes = 24
-
-/** Creates a token that is valid for one claim of one run. */
-function newRunToken(): string {
-  return runTokenPrefix + randomBytes(runTokenBytes).toString('base64url')
-}
-
-/** Whether a token has the form of a run token. */
-export function isRunToken(text: string): boolean {
-  return text.startsWith(runTokenPrefix)
 }

@@ -14,7 +14,7 @@ import {
   Reported,
   sourceContentType,
 } from '../runner-api/runner-api.ts'
-import type { Claimant } from './run-queue.ts'
+import type { Claimant } from './claim-run.ts'
 import type { RunnerService } from './runner-service.ts'
 
 /** The routes with which runners claim runs and report on them; `ownRunner` names the runner of this server. */

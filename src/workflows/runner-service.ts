@@ -7,8 +7,9 @@ import { readDefaultBranch } from '../git/refs/refs.ts'
 import { findRepositorySummary } from '../repositories/repository-summary-store.ts'
 import type { Claim, ClaimBody, Orders, ReleaseBody, Reported } from '../runner-api/runner-api.ts'
 import type { Plan, PlanLimits, RunEntry } from '../workflow-engine/plan.ts'
+import type { Claimant } from './claim-run.ts'
 import type { Reports } from './reports.ts'
-import { type Claimant, leaseSeconds, type Queue } from './run-queue.ts'
+import { leaseSeconds, type Queue } from './run-queue.ts'
 import { findWholeRun, type ListedRun, listAttempts } from './run-store.ts'
 
 /** The service behind the runner API. */

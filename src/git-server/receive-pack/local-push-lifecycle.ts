@@ -9,18 +9,18 @@ import type { PlainSettings } from '../../config/settings.ts'
 import type { Database } from '../../database/database.ts'
 import type { PushRow } from '../../database/schema.ts'
 import type { Publish } from '../../events/events.ts'
-import { type Git, GitError } from '../../git/process/git-process.ts'
-import { moveRefs } from '../../git/refs/move-refs.ts'
+import type { Git } from '../../git/process/git-process.ts'
 import type { RefUpdate } from '../../git/refs/refs.ts'
 import type { Directories } from '../../repositories/directories.ts'
 import type { Protections } from '../../repositories/protections.ts'
 import type { Repositories } from '../../repositories/repositories.ts'
 import type { RepositoryHolds } from '../../repositories/repository-holds.ts'
 import { toIntended } from './applied-updates.ts'
+import { createApplyUpdates } from './apply-updates.ts'
 import { authorizePush, refuseDefaultDeletion } from './authorize-push.ts'
 import { createDefaultBranches } from './default-branches.ts'
 import { createFinalizePush } from './finalize-push.ts'
-import { type PushLifecycle, UpdatesRefusedError } from './push-lifecycle.ts'
+import type { PushLifecycle } from './push-lifecycle.ts'
 import { deleteUnfinished, insertPush, listUnfinished, listWithUnfinished } from './push-store.ts'
 import type { Push } from './receive-pack.ts'
 import { createRetainedCommits } from './retained-commits.ts'
@@ -43,15 +43,13 @@ type Dependencies = {
 }
 
 const drainPauseMs = 5
-/** Phrases of git's messages about a ref whose name is the directory of another ref. */
-const nameConflicts = [' exists; cannot create ', ' at the same time', 'there are still refs']
 
 /**
  * Pushes whose refs git moves: authorized in git's hook, recorded as an intent, finalized with their events. After a
  * crash between moved refs and their events, the sweep compares intents with refs and finalizes the rest.
  */
 export function createLocalPushLifecycle(dependencies: Dependencies): PushLifecycle {
-  const { db, git, repositoryHolds, clock, faultPoint, log } = dependencies
+  const { db, git, clock, faultPoint, log } = dependencies
   const retainedCommits = createRetainedCommits(dependencies)
   const finalizePush = createFinalizePush({ ...dependencies, retainedCommits })
   const serialize = createKeyedMutex()
@@ -154,23 +152,6 @@ export function createLocalPushLifecycle(dependencies: Dependencies): PushLifecy
     }
   }
 
-  /** Moves refs together; returns git's error when it has refused that. */
-  async function move(push: Push, updates: RefUpdate[]): Promise<GitError | undefined> {
-    const { id, path } = push.repository
-    await using hold = await repositoryHolds.acquire(id)
-    await authorize(push, updates)
-    const moves = updates.map(({ ref, before, after }) => ({ ref, from: before, to: after }))
-    try {
-      await moveRefs(git, { directory: path, watch: hold.watch }, moves)
-      return undefined
-    } catch (error) {
-      // EEXIST: a ref is locked by another process, which may have moved it by now.
-      const isUntouched = error instanceof GitError && (error.isRefusal || error.code === 'EEXIST')
-      if (!isUntouched) throw error
-      return error
-    }
-  }
-
   /** Records a change without a git process of its own and finalizes it; retries when that fails. */
   async function recordAndFinalize(row: PushRow): Promise<void> {
     await insertPush(db, row)
@@ -187,22 +168,7 @@ export function createLocalPushLifecycle(dependencies: Dependencies): PushLifecy
     defaultBranches: createDefaultBranches({ db, exclusively, recordAndFinalize, clock }),
     expire: retainedCommits.expire,
 
-    async apply(push, updates) {
-      let refusal: GitError | undefined
-      let isFinished = true
-      try {
-        refusal = await move(push, updates)
-        if (!refusal) faultPoint('undo.moved')
-      } finally {
-        // After the hold is released: the leftovers of a killed git are then removed.
-        if (refusal) await discard(push)
-        else isFinished = await finalize(push)
-      }
-      if (!refusal) return isFinished
-      const { message } = refusal
-      const isNameConflict = nameConflicts.some((words) => message.includes(words))
-      throw new UpdatesRefusedError(message, { isNameConflict, cause: refusal })
-    },
+    apply: createApplyUpdates({ ...dependencies, authorize, finalize, discard }),
 
     async drain() {
       while (open.size > 0) await sleep(drainPauseMs)

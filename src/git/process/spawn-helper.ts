@@ -4,24 +4,10 @@ import type { Socket } from 'node:net'
 import { extname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Log } from '../../base/log.ts'
+import { createHelperProcesses, type HelperProcesses } from './helper-processes.ts'
 import { endOrphans, ownerVariable } from './orphans.ts'
-import {
-  type ExitStatus,
-  killGroup,
-  type PreforkedProcess,
-  type Preforker,
-} from './preforked-process.ts'
-
-/** A message to the helper: first the variables of all processes, then the id of each process to start. */
-export type SpawnRequest = { variables: Record<string, string> } | { id: number }
-
-/** A message about a process: its pipes one by one, each with a handle, its standard error, and its end. */
-export type SpawnReport =
-  | { id: number; pid: number | undefined; pipe: PipeName }
-  | { id: number; stderr: string }
-  | ({ id: number; error?: string } & ExitStatus)
-
-export type PipeName = 'stdin' | 'stdout' | 'channel'
+import type { PreforkedProcess, Preforker } from './preforked-process.ts'
+import type { SpawnReport, SpawnRequest } from './spawn-messages.ts'
 
 export type SpawnHelper = AsyncDisposable & {
   /** Returns preforked processes with these variables. For a single caller. */
@@ -35,15 +21,6 @@ type Options = {
   /** The environment of the helper. */
   environment: Record<string, string | undefined>
   log: Log
-}
-
-/** A preforked process that has not ended, or whose pipes have not all arrived. */
-type Known = {
-  pid: number | undefined
-  pipes: Partial<Record<PipeName, Socket>>
-  listen: (text: string) => void
-  end: PromiseWithResolvers<ExitStatus>
-  isComplete: boolean
 }
 
 const program = fileURLToPath(
@@ -65,10 +42,9 @@ export function createSpawnHelper({ owner, path, environment, log }: Options): S
   const ready = new Map<number, PreforkedProcess>()
   const waiting: PromiseWithResolvers<PreforkedProcess>[] = []
   let variables: Record<string, string> = {}
-  let known = new Map<number, Known>()
+  let processes: HelperProcesses | undefined
   let current: ChildProcess | undefined
   let starting: Promise<void> | undefined
-  let lastId = 0
   let isDisposed = false
 
   async function startHelper(): Promise<void> {
@@ -83,8 +59,13 @@ export function createSpawnHelper({ owner, path, environment, log }: Options): S
       detached: true,
     })
     current = child
-    const theirs = new Map<number, Known>()
-    known = theirs
+    const started = createHelperProcesses({
+      request: (id) => child.send({ id } satisfies SpawnRequest, () => {}),
+      onReady: deliver,
+      onEnded: (id) => ready.delete(id),
+      onFailed: rejectFirst,
+    })
+    processes = started
     child.on('error', (error) => {
       log.error({ err: error }, 'git spawn helper failed')
       // A process that could not be started emits no `exit`.
@@ -92,7 +73,7 @@ export function createSpawnHelper({ owner, path, environment, log }: Options): S
     })
     child.on('message', (message, handle) => {
       // From spawn-helper-main.ts, which is part of this program and passes only sockets.
-      receive(theirs, message as SpawnReport, handle as Socket | undefined)
+      started.receive(message as SpawnReport, handle as Socket | undefined)
     })
     child.once('exit', (exitCode, signal) => {
       if (!isDisposed) log.error({ exitCode, signal }, 'git spawn helper ended unexpectedly')
@@ -107,73 +88,15 @@ export function createSpawnHelper({ owner, path, environment, log }: Options): S
       current = undefined
       starting = undefined
       ready.clear()
-      for (const [id, preforked] of theirs) {
-        killGroup(preforked.pid, 'SIGKILL')
-        abandon(theirs, id, hasEnded)
-      }
+      started.abandonAll(hasEnded)
       for (const { reject } of waiting.splice(0)) reject(new Error(hasEnded))
     }
   }
 
-  function requestProcess(): void {
-    const id = ++lastId
-    known.set(id, {
-      pid: undefined,
-      pipes: {},
-      listen: () => {},
-      end: Promise.withResolvers(),
-      isComplete: false,
-    })
-    current?.send({ id } satisfies SpawnRequest, () => {})
-  }
-
   function refill(): void {
-    const pending = [...known.values()].filter(({ isComplete }) => !isComplete).length
-    for (
-      let missing = waiting.length + spareProcesses - ready.size - pending;
-      missing > 0;
-      missing--
-    )
-      requestProcess()
-  }
-
-  function receive(theirs: Map<number, Known>, message: SpawnReport, handle?: Socket): void {
-    const preforked = theirs.get(message.id)
-    if (!preforked) handle?.destroy()
-    else if ('stderr' in message) preforked.listen(message.stderr)
-    else if ('pipe' in message) receivePipe(preforked, message, handle)
-    else if (!preforked.isComplete)
-      abandon(theirs, message.id, message.error ?? 'A process was killed.')
-    else {
-      theirs.delete(message.id)
-      ready.delete(message.id)
-      preforked.end.resolve({ exitCode: message.exitCode, signal: message.signal })
-    }
-  }
-
-  function receivePipe(
-    preforked: Known,
-    message: Extract<SpawnReport, { pipe: PipeName }>,
-    handle?: Socket,
-  ): void {
-    preforked.pid = message.pid
-    // There is no handle when the process has ended meanwhile, as the next message says.
-    if (!handle) return
-    handle.on('error', () => {})
-    preforked.pipes[message.pipe] = handle
-    const { stdin, stdout, channel } = preforked.pipes
-    if (!stdin || !stdout || !channel) return
-    preforked.isComplete = true
-    deliver(message.id, {
-      pid: preforked.pid,
-      stdin,
-      stdout,
-      channel,
-      listen: (listener) => {
-        preforked.listen = listener
-      },
-      ended: preforked.end.promise,
-    })
+    const pending = processes?.countPending() ?? 0
+    const missing = waiting.length + spareProcesses - ready.size - pending
+    for (let left = missing; left > 0; left--) processes?.start()
   }
 
   function deliver(id: number, preforked: PreforkedProcess): void {
@@ -182,14 +105,8 @@ export function createSpawnHelper({ owner, path, environment, log }: Options): S
     else ready.set(id, preforked)
   }
 
-  /** Forgets a process that will not report its end. */
-  function abandon(theirs: Map<number, Known>, id: number, reason: string): void {
-    const preforked = theirs.get(id)
-    theirs.delete(id)
-    preforked?.end.resolve({ exitCode: null, signal: null })
-    if (preforked?.isComplete) return
-    for (const pipe of Object.values(preforked?.pipes ?? {})) pipe.destroy()
-    // Where no process can be started, callers would otherwise wait for ever.
+  /** Where no process can be started, callers would otherwise wait for ever. */
+  function rejectFirst(reason: string): void {
     waiting.shift()?.reject(new Error(reason))
   }
 

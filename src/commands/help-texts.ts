@@ -1,0 +1,54 @@
+import type { Setting } from '../config/setting.ts'
+import { settings } from '../config/settings-table.ts'
+
+export const secretUsage =
+  'this takes a repository, a name, and optionally --json; the value is read from standard input'
+
+export const secretsHelp = `
+Workflow steps get the secrets of their repository as environment variables. Stored values cannot be read back.
+
+  svc secrets set site NPM_TOKEN < token.txt
+  printf %s "$TOKEN" | svc secrets set site NPM_TOKEN`
+
+export const doctorHelp = `
+Checks git, the settings, the data directory and its keys, the database, the disk, the ports,
+the sandbox and every repository, whether the service runs or not. It changes nothing.
+Run it as the user that runs the service, with the same settings. Exit code: 0 without
+faults, also with warnings; 1 with faults.`
+
+export const runnerHelp = `
+A runner needs git on the PATH, but no data directory; with bubblewrap installed, steps run
+in a sandbox. Create a token on the server: svc tokens create --permission runner
+Set it as SVC_RUNNER_TOKEN, or use --token - and standard input: all users of the machine
+can read the command line.
+The settings of the sandbox, from SVC_SANDBOX to SVC_STEP_FILE_MAX in svc serve --help, are
+environment variables here, too. The server sets the limits of output and time.
+The first SIGTERM or Ctrl-C returns the runs to the queue, the second one exits at once.`
+
+export const runHelp = `
+Without files, all workflows in .svc/workflows run. Each job gets a copy of your working tree
+with uncommitted changes, but without ignored files; steps do not change your own tree.
+The settings of the sandbox and its limits, from SVC_SANDBOX on in svc serve --help, are
+environment variables. Ctrl-C cancels the run; a second one exits at once.
+Exit code: 0 for success, 1 for a run without success, 2 for invalid files and invalid
+arguments, such as an unknown job, 130 when interrupted.
+
+  svc run --check                                   check all files
+  svc run ci.yml --job test                         run one job of one file
+  svc run deploy.yml --input level=debug --secret API_KEY`
+
+export const backupHelp = `
+The first backup copies everything; later backups to the same folder copy only what is new. Until a backup
+is complete, the folder holds the previous one, even after a crash. A folder holds backups of one service only.`
+
+export const restoreHelp = `
+SVC_DATA_DIR must not exist, or be an empty directory. With SVC_DATABASE_URL, the rows go into that database,
+which must be empty. A backup of SQLite can be restored into PostgreSQL, and the other way round.`
+
+export function settingsHelp(): string {
+  const entries = Object.values<Setting<unknown>>(settings).map(
+    ({ variable, description, accepts, fallback }) =>
+      `  ${variable}${fallback && `=${fallback}`}\n      ${description}\n      Takes ${accepts}.\n`,
+  )
+  return `\nSettings (environment variables) with their defaults:\n\n${entries.join('')}`
+}

@@ -1,0 +1,120 @@
+import { randomBytes } from 'node:crypto'
+import type { Clock } from '../base/clock.ts'
+import type { FaultPoint } from '../base/fault-points.ts'
+import { hashToken } from '../base/token-string.ts'
+import type { Notifier } from '../concurrency/notifier.ts'
+import type { Database } from '../database/database.ts'
+import type { RunRow } from '../database/schema.ts'
+import type { PublishRuns } from './run-events.ts'
+import {
+  type ListedRun,
+  listGroups,
+  listInGroups,
+  listUnfinished,
+  lockRuns,
+  type Unfinished,
+  updateRun,
+} from './run-store.ts'
+
+type Dependencies = {
+  db: Database
+  publishRuns: PublishRuns
+  changes: Notifier
+  clock: Clock
+  faultPoint: FaultPoint
+}
+
+// The first lease is short: the response to a claim may be lost when its runner has disconnected.
+export const firstLeaseMs = 15_000
+
+/** A runner that claims a run. */
+export type QueueRunner = { name: string; labels: string[] }
+
+/** The runner that holds a run, identified by the run's token. Each claim creates a new token. */
+export type Claimant = { id: string; tokenHash: string }
+
+/** A claimed run with its token. */
+export type Claimed = { run: ListedRun; token: string; by: Claimant }
+
+/** Claims the next run for a runner; undefined when there is none for it. */
+export type ClaimRun = (runner: QueueRunner) => Promise<Claimed | undefined>
+
+export function createClaimRun(dependencies: Dependencies): ClaimRun {
+  const { db, publishRuns, changes, clock, faultPoint } = dependencies
+
+  // Fair share: repositories with the fewest running runs come first, and the oldest run among those.
+  async function candidates({ labels }: QueueRunner): Promise<Unfinished[]> {
+    const unfinished = await listUnfinished(db)
+    const has = new Set(labels)
+    const busy = new Map<string, number>()
+    for (const { repositoryId, status } of unfinished) {
+      if (status === 'running') busy.set(repositoryId, (busy.get(repositoryId) ?? 0) + 1)
+    }
+    const waiting = unfinished.filter(({ status }) => status === 'queued')
+    const eligible = waiting.filter((run) => labelsOf(run).every((label) => has.has(label)))
+    const load = (run: Unfinished) => busy.get(run.repositoryId) ?? 0
+    return eligible.sort((a, b) => load(a) - load(b) || (a.id < b.id ? -1 : 1))
+  }
+
+  async function take(
+    { id, repositoryId }: Unfinished,
+    runner: QueueRunner,
+  ): Promise<Claimed | undefined> {
+    const token = newRunToken()
+    const run = await db.transaction().execute(async (tx) => {
+      const now = clock.now()
+      const groups = await listGroups(tx, id)
+      // Of two concurrent claims in one concurrency group, the second must see the first.
+      if (groups.length > 0) await lockRuns(tx, repositoryId)
+      const claimed = await updateRun(
+        tx,
+        { id, status: 'queued' },
+        {
+          status: 'running',
+          runner: runner.name,
+          leaseUntil: now + firstLeaseMs,
+          tokenHash: hashToken(token),
+          startedAt: now,
+        },
+      )
+      if (!claimed) return undefined
+      const others = await listInGroups(tx, { repositoryId, groups, status: 'running' })
+      if (others.some((other) => other !== id)) {
+        const again = { status: 'queued', tokenHash: null, startedAt: null, runner: '' } as const
+        await updateRun(tx, { id, status: 'running' }, again)
+        return undefined
+      }
+      await publishRuns(tx, now, [{ action: 'running', run: claimed }])
+      return claimed
+    })
+    if (!run) return undefined
+    faultPoint('run.claimed')
+    changes.notify(id)
+    return { run, token, by: { id, tokenHash: hashToken(token) } }
+  }
+
+  return async (runner) => {
+    for (const candidate of await candidates(runner)) {
+      const claimed = await take(candidate, runner)
+      if (claimed) return claimed
+    }
+    return undefined
+  }
+}
+
+function labelsOf({ labels }: Pick<RunRow, 'labels'>): string[] {
+  return JSON.parse(labels)
+}
+
+const runTokenPrefix = 'svcrun_'
+const runTokenBytes = 24
+
+/** Creates a token that is valid for one claim of one run. */
+function newRunToken(): string {
+  return runTokenPrefix + randomBytes(runTokenBytes).toString('base64url')
+}
+
+/** Whether a token has the form of a run token. */
+export function isRunToken(text: string): boolean {
+  return text.startsWith(runTokenPrefix)
+}

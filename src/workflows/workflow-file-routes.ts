@@ -1,0 +1,60 @@
+import { Type } from 'typebox'
+import { named } from '../http/named-schemas.ts'
+import { closed, route } from '../http/route.ts'
+import { Branch, FilePath, Files, type OpenRepository } from './run-requests.ts'
+import { FaultSchema } from './run-schemas.ts'
+import type { Runs } from './runs.ts'
+
+type Dependencies = { open: OpenRepository; runs: Pick<Runs, 'validate'> }
+
+/** The routes of workflow files. */
+export function workflowFileRoutes({ open, runs }: Dependencies) {
+  return [
+    route('POST', '/repos/:name/workflows/validate', {
+      operationId: 'validateWorkflows',
+      tag: 'workflow runs',
+      summary: 'Validate workflow files',
+      description:
+        'Checks the files in `contents`, or else those of the branch. Actions of the repository that the files use ' +
+        'are read from the branch. Nothing is run.',
+      permission: 'workflow:read',
+      find: open,
+      body: Type.Object(
+        {
+          branch: Type.Optional(Branch),
+          files: Type.Optional(Files),
+          contents: Type.Optional(
+            Type.Array(
+              Type.Object(
+                { path: FilePath, text: Type.String({ description: 'the content of the file' }) },
+                closed,
+              ),
+              { description: 'files to check; they need not be in the repository', maxItems: 50 },
+            ),
+          ),
+        },
+        closed,
+      ),
+      reply: {
+        200: named(
+          'WorkflowValidation',
+          Type.Object({
+            valid: Type.Boolean(),
+            faults: Type.Array(FaultSchema),
+          }),
+        ),
+      },
+      problems: [
+        'repository_not_found',
+        'repository_importing',
+        'ref_not_found',
+        'workflow_not_found',
+        'checks_busy',
+      ],
+      handle: async ({ found, body }) => {
+        const faults = await runs.validate(found, body)
+        return { valid: faults.length === 0, faults }
+      },
+    }),
+  ]
+}
