@@ -258,7 +258,10 @@ export async function openApp(options: Options): Promise<App> {
 
     assertKeysOpen: async () => assertKeysOpen(db, { vault: await vault(), settings, log }),
 
-    [Symbol.asyncDispose]: () => db.destroy(),
+    async [Symbol.asyncDispose]() {
+      await store[Symbol.asyncDispose]()
+      await db.destroy()
+    },
   }
 }
 

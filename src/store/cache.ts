@@ -8,9 +8,10 @@ import { newId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
 import { createKeyedMutex } from '../concurrency/keyed-mutex.ts'
 import type { Database } from '../database/database.ts'
-import type { ObjectStorage } from './object-storage.ts'
 import { type LivePack, readInline } from './pack-store.ts'
 import { writeHead, writePackedRefs } from './packed-refs-file.ts'
+import type { S3 } from './s3.ts'
+import { S3Error } from './s3-error.ts'
 import { repositoryGone, storeUnavailable } from './store-error.ts'
 import {
   readStoredRepository,
@@ -30,7 +31,7 @@ export type Cache = {
 
 type Dependencies = {
   db: Database
-  storage: ObjectStorage
+  storage: S3
   pathOf: (id: string) => string
   /** Creates an empty repository in place. */
   create: (id: string, defaultBranch: string) => Promise<unknown>
@@ -133,10 +134,15 @@ export function createCache({ db, storage, pathOf, create, log }: Dependencies):
   async function download(key: string, path: string, bytes: number): Promise<string> {
     const deadline = performance.now() + absencePatienceMs
     for (;;) {
-      const found = await storage.getToFile(key, path, bytes)
-      if (found) return found.sha256
-      if (performance.now() > deadline) throw storeUnavailable(`${key} is missing in the store`)
-      await sleep(absencePauseMs)
+      try {
+        const { sha256 } = await storage.getToFile(key, path, bytes)
+        return sha256
+      } catch (error) {
+        if (!(error instanceof S3Error)) throw error
+        const isLate = error.code === 'absent' && performance.now() < deadline
+        if (!isLate) throw storeUnavailable(error.message, error)
+        await sleep(absencePauseMs)
+      }
     }
   }
 

@@ -4,13 +4,15 @@ import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ignoreAbsence } from '../base/absence.ts'
 import { newId } from '../base/ids.ts'
+import { Problem } from '../base/problem.ts'
 import type { Database } from '../database/database.ts'
-import type { ObjectStorage } from './object-storage.ts'
 import { openUpload, type StoredPack } from './pack-store.ts'
+import type { S3 } from './s3.ts'
+import { S3Error } from './s3-error.ts'
 
 type Dependencies = {
   db: Database
-  storage: ObjectStorage
+  storage: S3
   /** The name of this node. */
   node: string
   /** Packs up to this size are stored in the database, which is faster. */
@@ -46,12 +48,21 @@ export async function storePacks(
     const [packSha256, idxSha256] = await Promise.all([
       hashFile(packPath),
       hashFile(idxPath),
-      storage.put(`${key}.pack`, { path: packPath, bytes: packBytes }),
-      storage.put(`${key}.idx`, { path: idxPath, bytes: idxBytes }),
+      upload(storage, `${key}.pack`, { path: packPath, bytes: packBytes }),
+      upload(storage, `${key}.idx`, { path: idxPath, bytes: idxBytes }),
     ])
     packs.push({ key, hash, packBytes, idxBytes, packSha256, idxSha256, pack: null, idx: null })
   }
   return packs
+}
+
+async function upload(storage: S3, key: string, file: { path: string; bytes: number }) {
+  await storage.put(key, file).catch((error) => {
+    if (!(error instanceof S3Error)) throw error
+    throw new Problem('storage_unavailable', `Nothing was changed: ${error.message}.`, {
+      cause: error,
+    })
+  })
 }
 
 async function listPacks(folder: string): Promise<LocalPack[]> {

@@ -27,5 +27,6 @@ export function createLocalStore({ pathOf, create, place, remove }: Dependencies
     release: async () => {},
     remove,
     shared: undefined,
+    [Symbol.asyncDispose]: async () => {},
   }
 }

@@ -7,8 +7,8 @@ import { adoptDraft } from './adopt.ts'
 import { createCache } from './cache.ts'
 import { commitChange } from './commit-change.ts'
 import { storePacks } from './durable-packs.ts'
-import type { ObjectStorage } from './object-storage.ts'
 import { releasePacks } from './pack-store.ts'
+import type { S3 } from './s3.ts'
 import type { Store } from './store.ts'
 import { dropUnsyncedCache } from './unclean-reboot.ts'
 
@@ -25,7 +25,7 @@ type Dependencies = {
   db: Database
   dataDir: string
   git: Git
-  storage: ObjectStorage
+  storage: S3
   /** The name of this node. */
   node: string
   inlineMaxBytes: number
@@ -74,5 +74,7 @@ export function createSharedStore(dependencies: Dependencies): Store {
         return commitChange(db, { ...change, packs })
       },
     },
+
+    [Symbol.asyncDispose]: () => storage[Symbol.asyncDispose](),
   }
 }

@@ -6,7 +6,7 @@ import type { Change, ChangeOutcome } from './commit-change.ts'
  * Where repositories are durable, and how their files are reached. With a local store a repository is a directory of
  * this machine; with a shared one it is in the database and the object storage, and directories are caches of it.
  */
-export type Store = {
+export type Store = AsyncDisposable & {
   /** Prepares the data directory of a server that starts. */
   prepare: () => Promise<void>
   /** The directory of a repository whose row was just read, in at least the state of that row. */

@@ -48,7 +48,7 @@ test('the tour of the README works when pasted', {
   assert.match(stderr, /\[new branch\] +HEAD -> idea/)
   assert.match(stderr, /The branch "main" is protected by the rule "main"/)
   assert.match(stdout, /^received: push$/m)
-  assert.match(stdout, /"event":"push","url":"[^"]+","status":"success","attempts":1/)
+  assert.match(stdout, /"event":"push","url":"[^"]+","status":"success","attempts":\d+/)
   assert.match(stdout, /"via":"undo".*"ref":"refs\/heads\/mistake".*"deleted":true/)
   assert.match(stdout, /"kind":"push".*"ref":"refs\/heads\/mistake"/)
   assert.match(stdout, /"name":"journey"/)
