@@ -24,7 +24,7 @@ import { gitHeaders, pushBody } from '../support/raw-git.ts'
 import { connectRaw } from '../support/raw-http.ts'
 import { keptFaults, partRefs } from '../support/retained-commits.ts'
 import { toRounds } from '../support/rounds.ts'
-import { launcher, type Service, startService } from '../support/service.ts'
+import { launcher, type Service, startServiceWithSsh } from '../support/service.ts'
 
 const seed = Number(process.env.SVC_CRASH_SEED ?? Date.now() % 1_000_000)
 const rounds = toRounds(6)
@@ -47,7 +47,7 @@ test(`acknowledged pushes survive kill -9 (SVC_CRASH_SEED=${seed})`, async (t) =
   const check = createCheck(load, ledger, await refsOf(source.path))
 
   for (let round = 0; round < rounds; round++) {
-    await using service = await startService(kept)
+    await using service = await startServiceWithSsh(kept)
     await check(service)
     const session: Session = { service, isDying: false, answers: 0 }
     if (round === 0) {
@@ -63,7 +63,7 @@ test(`acknowledged pushes survive kill -9 (SVC_CRASH_SEED=${seed})`, async (t) =
     if (random.chance(0.3)) await dieWhileStarting(kept, random)
   }
 
-  await using service = await startService(kept)
+  await using service = await startServiceWithSsh(kept)
   await check(service)
   assert.equal(await service.end('SIGTERM'), 0)
 })
@@ -72,7 +72,7 @@ test('a git that outlives its server moves no ref under the next one', async () 
   await using folder = await temporaryFolder()
   await using commits = await createCommitPool(1)
   const kept = keepIn(folder.path)
-  await using service = await startService(kept)
+  await using service = await startServiceWithSsh(kept)
   await service.admin.post('/repos', { name: 'site' })
   const commit = commits.next()
   using records = openPushRecords(kept.dataDir)
@@ -93,7 +93,7 @@ test('a git that outlives its server moves no ref under the next one', async () 
   })
   await service.end('SIGKILL')
 
-  await using again = await startService(kept)
+  await using again = await startServiceWithSsh(kept)
   assert.deepEqual(leftBehind(again), [])
   const recorded = records.eventsAfter(0).pushes.map(({ ref, after }) => `${after}\t${ref}`)
   const { stdout } = await git('/', ['ls-remote', again.admin.remote('site'), 'refs/*'])
@@ -104,7 +104,7 @@ test('a start ends the git processes that a killed server left in the middle of 
   await using folder = await temporaryFolder()
   await using project = await createProject()
   const kept = keepIn(folder.path)
-  await using service = await startService(kept)
+  await using service = await startServiceWithSsh(kept)
   await service.admin.post('/repos', { name: 'site' })
   const body = await pushBody(project.path, 'main')
   using connection = await connectRaw(service.url)
@@ -117,7 +117,7 @@ test('a start ends the git processes that a killed server left in the middle of 
   for (const pid of orphans) signal(pid, 'SIGSTOP')
   await service.end('SIGKILL')
 
-  await using again = await startService(kept)
+  await using again = await startServiceWithSsh(kept)
   assert.deepEqual(leftBehind(again), [])
   await untilTidy(kept.dataDir)
   assert.equal((await again.admin.get('/repos/site')).body.empty, true)
@@ -128,7 +128,7 @@ test('the start finalizes each push that a killed server had authorized', async 
   await using commits = await createCommitPool(2)
   const kept = keepIn(folder.path)
   const [a, b, none] = [commits.next(), commits.next(), '0'.repeat(40)]
-  await using service = await startService(kept)
+  await using service = await startServiceWithSsh(kept)
   const { body: site } = await service.admin.post('/repos', { name: 'site' })
   const specs = [`${a}:refs/heads/moved`, `${b}:refs/heads/replaced`, `${a}:refs/heads/kept`]
   await git(commits.path, ['push', service.admin.remote('site'), ...specs])
@@ -146,7 +146,7 @@ test('the start finalizes each push that a killed server had authorized', async 
   ]
   allowPushes(kept.dataDir, site.id, allowed)
 
-  await using _again = await startService(kept)
+  await using _again = await startServiceWithSsh(kept)
   const { pushes } = records.eventsAfter(numbers.length)
   const recorded = pushes.map(({ ref, before, after }) => ({ ref, before, after }))
   assert.deepEqual(recorded, allowed.slice(0, 4))

@@ -22,6 +22,7 @@ import { without } from '../support/programs.ts'
 import { smallDisk, withoutMounts } from '../support/small-disk.ts'
 import { createLargeProject } from '../support/ssh-site.ts'
 import { createSshUser } from '../support/ssh-user.ts'
+import { withSsh } from '../support/test-settings.ts'
 
 const mib = 1024 * 1024
 
@@ -37,7 +38,7 @@ test('a storm of clones costs one pack, and each clone is complete', async () =>
 })
 
 test('over SSH, too', { skip: without('openssh') }, async () => {
-  await using site = await startFetchSite()
+  await using site = await startFetchSite({ env: withSsh })
   await pushHistory(site)
   await using user = await createSshUser(site.service, site.service.admin)
   const before = await site.packs()

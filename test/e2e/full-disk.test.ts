@@ -10,7 +10,7 @@ import { createProject, git, type Project } from '../support/git.ts'
 import { untilTidy } from '../support/leftovers.ts'
 import { commandOf, processesIn, signal } from '../support/processes.ts'
 import { without } from '../support/programs.ts'
-import { launcher, type Service, startService } from '../support/service.ts'
+import { launcher, type Service, startServiceWithSsh } from '../support/service.ts'
 import { smallDisk, withoutMounts } from '../support/small-disk.ts'
 import { createSshUser } from '../support/ssh-user.ts'
 
@@ -153,7 +153,7 @@ test('on a full disk only writes are rejected', {
 
 function start(folder: string, least: string, token?: string): Promise<Service> {
   const env = { SVC_FREE_SPACE_MIN: least, ...(token && { SVC_ADMIN_TOKEN: token }) }
-  return startService({ dataDir: join(folder, 'data'), env })
+  return startServiceWithSsh({ dataDir: join(folder, 'data'), env })
 }
 
 async function startSite(service: Service): Promise<Project> {

@@ -7,7 +7,7 @@ import { until } from '../support/condition.ts'
 import { temporaryFolder } from '../support/git.ts'
 import { inheriting } from '../support/inherited.ts'
 import { commandOf, familyOf } from '../support/processes.ts'
-import { startService } from '../support/service.ts'
+import { startServiceWithSsh } from '../support/service.ts'
 import { oneStep, pushFiles, runToEnd } from '../support/workflow-site.ts'
 
 const programs = [/src\/main\.ts/, /spawn-helper-main/, /ssh-main/, /runner-main/, /prefork\.sh$/]
@@ -16,7 +16,7 @@ test('no process that a server starts inherits the descriptors of its shell', as
   await using folder = await temporaryFolder()
   const inherited = join(folder.path, 'inherited')
   await writeFile(inherited, 'of the shell')
-  await using service = await startService({
+  await using service = await startServiceWithSsh({
     prefix: inheriting(inherited),
     env: { SVC_RUNNER: 'on' },
   })

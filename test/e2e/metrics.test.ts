@@ -6,7 +6,7 @@ import { createProject, git, temporaryFolder } from '../support/git.ts'
 import { parseMetrics, type Sample } from '../support/metrics-text.ts'
 import { without } from '../support/programs.ts'
 import { mustClaim, wholeRun } from '../support/run-by-hand.ts'
-import { type Service, startService } from '../support/service.ts'
+import { type Service, startService, startServiceWithSsh } from '../support/service.ts'
 import { createSshUser } from '../support/ssh-user.ts'
 import { oneStep, pushFiles } from '../support/workflow-site.ts'
 
@@ -83,7 +83,7 @@ test('requests are counted by route, never by text of a client', async () => {
 test('Git operations over both transports are counted by kind and outcome, and so are its processes', {
   skip: without('openssh'),
 }, async () => {
-  await using service = await startService()
+  await using service = await startServiceWithSsh()
   await using project = await createProject()
   await using folder = await temporaryFolder()
   await using user = await createSshUser(service, service.admin)

@@ -10,7 +10,7 @@ import { type InProcess, startInProcess } from '../support/in-process.ts'
 import { without } from '../support/programs.ts'
 import { untilLookedAt } from '../support/read-pushes.ts'
 import { mustClaim, wholeRun } from '../support/run-by-hand.ts'
-import { startService } from '../support/service.ts'
+import { startService, startServiceWithSsh } from '../support/service.ts'
 import { createSshUser } from '../support/ssh-user.ts'
 import { type Files, pushFiles } from '../support/workflow-site.ts'
 
@@ -187,7 +187,7 @@ test('a run has events in order when it is queued, running and completed', async
 })
 
 test('a push over SSH starts runs', { skip: without('openssh') }, async () => {
-  await using server = await startService()
+  await using server = await startServiceWithSsh()
   await using user = await createSshUser(server, server.admin)
   await using project = await createProject()
   await server.admin.post('/repos', { name: 'site' })

@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs'
 import { chmod, cp, symlink, writeFile } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
 import { createProject, git, temporaryFolder } from './git.ts'
-import { launcher, startService } from './service.ts'
+import { launcher, startServiceWithSsh } from './service.ts'
 
 export type Result = {
   check: string
@@ -77,7 +77,7 @@ export async function createPatient(env: Record<string, string> = {}) {
   const folder = await temporaryFolder()
   const dataDir = join(folder.path, 'original')
   await using project = await createProject()
-  await using service = await startService({ dataDir, env })
+  await using service = await startServiceWithSsh({ dataDir, env })
   const { body } = await service.admin.post('/repos', { name: 'site' })
   await service.admin.put('/repos/site/secrets/TOKEN', { value: 'hush' })
   await git(project.path, ['push', '--quiet', service.admin.remote('site'), 'main'])
