@@ -62,6 +62,8 @@ export type AppTools = {
   directories: Directories
   faultPoint: FaultPoint
   database: DatabaseOptions
+  /** Whether the directories are caches of a shared store. */
+  isCache: boolean
   log: Log
   version: string
 }
@@ -109,7 +111,7 @@ export function createTools({ settings, log, path, version, spawnHelper }: Optio
   const isCache = settings.store !== undefined
   const directories = createDirectories({ dataDir, isCache, git, faultPoint })
   const database = { dataDir, url: databaseUrl?.reveal(), log }
-  return { git, directories, faultPoint, database, log, version }
+  return { git, directories, faultPoint, database, isCache, log, version }
 }
 
 export async function openApp(options: Options): Promise<App> {
@@ -218,6 +220,7 @@ export async function openApp(options: Options): Promise<App> {
     git,
     directories,
     store,
+    node: leaseOwner,
     sources,
     freeSpace,
     repositories,

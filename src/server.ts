@@ -183,6 +183,7 @@ async function openServedApp(options: Options, starting: AsyncDisposableStack): 
   if (settings.runner) prepareMemoryLimits()
   const spawnHelper = starting.use(createSpawnHelper({ owner: dataDir, path, environment, log }))
   const app = starting.use(await openApp({ ...options, spawnHelper }))
+  starting.use(await app.store.start())
   starting.defer(() => app.git.killAll())
   await Promise.all([assertHooks(), assertGitVersion(app.git), app.assertKeysOpen()])
   return app
@@ -212,7 +213,6 @@ async function recover({ app, gitServer, settings, log }: Recovery): Promise<voi
   using _lock = await app.changeRepositories()
   const orphans = await endOrphans(sshOwner(dataDir), dataDir)
   if (orphans > 0) log.warn({ orphans }, 'orphaned processes of a killed server ended')
-  await store.prepare()
   await directories.prepare((id) => endOrphans(importOwner(id)))
   const isShared = store.shared !== undefined
   const hasData = !isShared && (await directories.list()).length > 0
@@ -334,6 +334,7 @@ async function startWork(parts: WorkParts) {
     'import clean-up': imports.sweep,
     'deleted webhook clean-up': webhooks.purge,
     'delivery pruning': () => webhooks.prune(signal),
+    'store clean-up': store.sweep,
     'trash clean-up': directories.emptyTrash,
     'event pruning': () =>
       pruneEvents({

@@ -115,6 +115,7 @@ const cases = [
         source: '',
         startedAt: 1,
         endedAt: Date.now(),
+        node: '',
       }
       const name = { name: 'other', nameKey: 'other', ownerTokenId: '', ownerUsername: 'ada' }
       const fault = { faultCode: 'import_failed', faultDetail: '' }

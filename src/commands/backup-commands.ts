@@ -4,10 +4,14 @@ import { restore } from '../backup/restore.ts'
 import { verify } from '../backup/verify.ts'
 import { printable, toDate } from '../base/format.ts'
 import { type Terminal, toJson } from './terminal.ts'
+import { UsageError } from './usage-error.ts'
 
 type BackupOptions = { withKeys?: boolean; recheck?: boolean; json?: boolean }
 
 const progressIntervalMs = 2000
+const noBackup =
+  'svc cannot back up a shared store yet. Back up the PostgreSQL database, and then the bucket of SVC_STORE, with their own tools.'
+const noRestore = 'svc cannot restore into a shared store yet; unset SVC_STORE.'
 
 /** `svc backup` */
 export async function backUpTo(
@@ -16,6 +20,7 @@ export async function backUpTo(
   { withKeys = false, recheck = false, json }: BackupOptions,
   { out, err, interruption }: Terminal,
 ) {
+  if (app.isCache) throw new UsageError(noBackup)
   const options = { to: folder, withKeys, recheck, report: throttled(err), signal: interruption() }
   const done = await backUp(app, options)
   // Repositories deleted during this backup, or during one that was killed.
@@ -37,6 +42,7 @@ export async function restoreFrom(
   { json }: { json?: boolean },
   { out, err, interruption }: Terminal,
 ) {
+  if (tools.isCache) throw new UsageError(noRestore)
   const options = { from: folder, report: throttled(err), signal: interruption() }
   const done = await restore(tools, options)
   reportLost(done.lost, err)

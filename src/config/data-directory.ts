@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { access, chmod, mkdir, readdir, rm, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, readdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { sync, syncTree } from '../base/disk.ts'
 import { holdLock, isHeld } from '../base/lock-file.ts'
@@ -41,13 +41,12 @@ export async function writeAdminToken(dataDir: string, token: string): Promise<s
 
 /** Throws unless a server has run in this data directory, so that a mistyped path creates no new service. */
 export async function assertDataDirectory(path: string): Promise<void> {
-  assertNotRestoring(path, await readdir(path).catch(() => []))
-  await access(join(path, 'repositories')).catch((error) => {
-    throw new DataDirectoryError(
-      `There is no data directory at ${path}. Start the service once with \`svc serve\`, or set SVC_DATA_DIR to an existing one.`,
-      { cause: error },
-    )
-  })
+  const entries = await readdir(path).catch((): string[] => [])
+  assertNotRestoring(path, entries)
+  if (entries.includes('repositories') || entries.includes('cache')) return
+  throw new DataDirectoryError(
+    `There is no data directory at ${path}. Start the service once with \`svc serve\`, or set SVC_DATA_DIR to an existing one.`,
+  )
 }
 
 function assertNotRestoring(path: string, entries: string[]): void {

@@ -47,6 +47,8 @@ type StoreValues = {
   databaseUrl: unknown
   s3AccessKeyId: unknown
   s3SecretAccessKey: unknown
+  encryptionKey: unknown
+  encryptionKeyFile: unknown
 }
 
 /** Lists what a store needs and is not set, one line each. */
@@ -56,6 +58,10 @@ export function storeFaults(values: StoreValues): string[] {
     [values.databaseUrl, 'SVC_DATABASE_URL: refs and small pushes are in PostgreSQL'],
     [values.s3AccessKeyId, 'SVC_S3_ACCESS_KEY_ID'],
     [values.s3SecretAccessKey, 'SVC_S3_SECRET_ACCESS_KEY'],
+    [
+      values.encryptionKey ?? values.encryptionKeyFile,
+      'SVC_ENCRYPTION_KEY or SVC_ENCRYPTION_KEY_FILE: all servers must have the same key',
+    ],
   ]
   return needs
     .filter(([value]) => value === undefined)

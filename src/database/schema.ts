@@ -111,6 +111,8 @@ export type ImportRow = {
   faultDetail: string | null
   startedAt: number
   endedAt: number | null
+  /** The server or command that runs it. */
+  node: string
 }
 
 export type ProtectionRow = { repositoryId: string; branch: string; createdAt: number }

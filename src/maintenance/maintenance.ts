@@ -153,12 +153,16 @@ export function createMaintenance(dependencies: Dependencies): Maintenance {
 
   async function maintainOne(row: Maintained, signal: AbortSignal): Promise<Report> {
     const { repositoryId } = row
-    const directory = directories.pathOf(repositoryId)
+    const directory = await store.open(repositoryId)
     const startedAt = performance.now()
     await using hold = await repositoryHolds.acquire(repositoryId)
     const before = await readStorage(directory)
-    const { extent, error } = await extentFor(wantedExtent(row, clock.now()), before)
+    // Objects that another server may need are not pruned.
+    const wanted = store.shared ? 'quick' : wantedExtent(row, clock.now())
+    const { extent, error } = await extentFor(wanted, before)
+    const publish = await store.shared?.beginGeneration(repositoryId)
     await maintainIn(directory, extent, { hold, repositoryId, signal })
+    await publish?.()
     if (error) throw error
     const after = await readStorage(directory)
     return {
@@ -181,6 +185,7 @@ export function createMaintenance(dependencies: Dependencies): Maintenance {
         git: dependencies.git,
         faultPoint,
         extent,
+        hasOwnRefs: store.shared !== undefined,
         expireBefore: clock.now() - pruneAfterMs,
         memoryMaxBytes: settings.maintenanceMemoryMaxBytes,
         watch: (ended) => hold.watch(ended),

@@ -111,6 +111,7 @@ async function createWorld(db: Database) {
         git,
         directories,
         store,
+        node: 'here',
         sources: createImportSources({ git, dataDir, localRoots: [], outbound }),
         freeSpace: createFreeSpace({ folder: dataDir, minBytes: 0 }),
         repositories: createRepositories({

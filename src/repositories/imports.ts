@@ -47,6 +47,8 @@ export type Imports = {
 type Dependencies = JobDependencies & {
   db: Database
   store: Store
+  /** The name of this server, or the server whose directory a command uses. */
+  node: string
   publish: Publish
   repositories: Pick<Repositories, 'describe'>
   /** Reads the principal again; undefined when its token is no longer valid. */
@@ -58,7 +60,7 @@ type Dependencies = JobDependencies & {
 const failureRetentionMs = 24 * 60 * 60 * 1000
 
 export function createImports(dependencies: Dependencies): Imports {
-  const { db, publish, directories, sources, repositories, refresh } = dependencies
+  const { db, publish, directories, store, sources, repositories, refresh, node } = dependencies
   const { clock, log, settings, faultPoint } = dependencies
   const records = createImportRecords({
     db,
@@ -126,6 +128,7 @@ export function createImports(dependencies: Dependencies): Imports {
         faultDetail: null,
         startedAt: clock.now(),
         endedAt: null,
+        node,
       }
       const held = await directories.hold(id)
       if (!held) throw new Error(`The lock of a new import (${id}) is held by another process.`)
@@ -148,8 +151,9 @@ export function createImports(dependencies: Dependencies): Imports {
     },
 
     async sweep() {
-      for (const { repositoryId: id } of await listRunningImports(db)) {
-        if (running.has(id)) continue
+      for (const { repositoryId: id, node: owner } of await listRunningImports(db)) {
+        const isElsewhere = owner !== node && (await store.isRunning(owner))
+        if (running.has(id) || isElsewhere) continue
         // For example on a full disk. Until the clean-up succeeds, the name stays reserved.
         await end(id).catch((fault) =>
           log.error({ err: fault, repositoryId: id }, 'abandoned import not cleaned up'),

@@ -24,15 +24,18 @@ type LocalPack = { hash: string; packPath: string; idxPath: string }
 
 /**
  * Makes the packs of a folder durable, so that a transaction can add them to a repository: small ones are read, to become
- * part of the transaction, and others are uploaded under a key of their own.
+ * part of the transaction,  and others are uploaded under a key of their own. `wanted` are the
+ * checksums of packs; all by default.
  */
 export async function storePacks(
   { db, storage, node, inlineMaxBytes }: Dependencies,
   repositoryId: string,
   folder: string,
+  wanted?: ReadonlySet<string>,
 ): Promise<StoredPack[]> {
   const packs: StoredPack[] = []
   for (const { hash, packPath, idxPath } of await listPacks(folder)) {
+    if (wanted && !wanted.has(hash)) continue
     const [{ size: packBytes }, { size: idxBytes }] = await Promise.all([
       stat(packPath),
       stat(idxPath),

@@ -10,7 +10,7 @@ type Dependencies = {
 /** Repositories that are directories of this machine. */
 export function createLocalStore({ pathOf, create, place, remove }: Dependencies): Store {
   return {
-    prepare: async () => {},
+    start: async () => ({ [Symbol.asyncDispose]: async () => {} }),
     at: async ({ id }) => pathOf(id),
     open: async (id) => pathOf(id),
 
@@ -26,6 +26,9 @@ export function createLocalStore({ pathOf, create, place, remove }: Dependencies
 
     release: async () => {},
     remove,
+    sweep: async () => {},
+    // One server or command at a time works on a directory; its locks say more.
+    isRunning: async () => false,
     shared: undefined,
     [Symbol.asyncDispose]: async () => {},
   }

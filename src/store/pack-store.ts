@@ -1,4 +1,5 @@
 import { type SqlBool, sql } from 'kysely'
+import { databaseNow } from '../database/database-clock.ts'
 import type { Db } from '../database/schema.ts'
 import { lockRepository } from './ref-store.ts'
 
@@ -16,9 +17,6 @@ export type StoredPack = PackFiles & { key: string; pack: Buffer | null; idx: Bu
 
 /** Where a pack of a repository can be read. */
 export type LivePack = PackFiles & { key: string; isInline: boolean }
-
-// By the clock of the database, as those of nodes may differ.
-const databaseNow = sql<number>`(extract(epoch from now()) * 1000)::bigint`
 
 /** Announces an upload before it begins, so that its files are found if it is never committed. */
 export async function openUpload(db: Db, key: string, node: string): Promise<void> {
@@ -75,7 +73,7 @@ export async function addPacks(
 }
 
 /** Marks uploads that no pack row names: the collector deletes their files. */
-async function abandonUploads(db: Db, keys: string[]): Promise<void> {
+export async function abandonUploads(db: Db, keys: string[]): Promise<void> {
   if (keys.length === 0) return
   const rows = keys.map((key) => ({ key, node: '', begunAt: databaseNow, state: 'dead' as const }))
   await db
@@ -111,4 +109,18 @@ export async function readInline(
     .where('key', 'in', keys)
     .execute()
   return rows.flatMap(({ key, pack, idx }) => (pack && idx ? [{ key, pack, idx }] : []))
+}
+
+/**
+ * Retires packs whose objects are in other ones, in the transaction that adds those. False when one of them was retired
+ * before.
+ */
+export async function retirePacks(tx: Db, keys: string[], version: number): Promise<boolean> {
+  const { numUpdatedRows } = await tx
+    .updateTable('packs')
+    .set({ retiredAtVersion: version, retiredAt: databaseNow })
+    .where('key', 'in', keys)
+    .where('retiredAtVersion', 'is', null)
+    .executeTakeFirstOrThrow()
+  return Number(numUpdatedRows) === keys.length
 }

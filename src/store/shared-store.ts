@@ -5,9 +5,13 @@ import type { Database } from '../database/database.ts'
 import type { Git } from '../git/process/git-process.ts'
 import { adoptDraft } from './adopt.ts'
 import { createCache } from './cache.ts'
+import { collect } from './collector.ts'
 import { commitChange } from './commit-change.ts'
 import { storePacks } from './durable-packs.ts'
+import { lostAfterMs, startHeartbeat } from './heartbeat.ts'
+import { listNodes } from './node-store.ts'
 import { releasePacks } from './pack-store.ts'
+import { beginGeneration } from './publish-generation.ts'
 import type { S3 } from './s3.ts'
 import type { Store } from './store.ts'
 import { dropUnsyncedCache } from './unclean-reboot.ts'
@@ -46,7 +50,11 @@ export function createSharedStore(dependencies: Dependencies): Store {
   })
 
   return {
-    prepare: () => dropUnsyncedCache(dataDir),
+    async start() {
+      await dropUnsyncedCache(dataDir)
+      return startHeartbeat(dependencies)
+    },
+
     at: cache.at,
     open: cache.open,
     create: async (_id, defaultBranch) => ({ head: defaultBranch ?? null }),
@@ -63,8 +71,17 @@ export function createSharedStore(dependencies: Dependencies): Store {
       await directories.remove(id)
     },
 
+    sweep: () => collect(dependencies),
+    isRunning: async (node) => (await listNodes(db, lostAfterMs)).includes(node),
+
     shared: {
       db,
+
+      async beginGeneration(id) {
+        const directory = await cache.open(id)
+        return beginGeneration(dependencies, { id, directory })
+      },
+
       async commit(change, packFolder) {
         const packs =
           packFolder === undefined

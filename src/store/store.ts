@@ -7,8 +7,8 @@ import type { Change, ChangeOutcome } from './commit-change.ts'
  * this machine; with a shared one it is in the database and the object storage, and directories are caches of it.
  */
 export type Store = AsyncDisposable & {
-  /** Prepares the data directory of a server that starts. */
-  prepare: () => Promise<void>
+  /** Prepares for a server that starts; what it returns ends with the server. */
+  start: () => Promise<AsyncDisposable>
   /** The directory of a repository whose row was just read, in at least the state of that row. */
   at: (repository: { id: string; version: number }) => Promise<string>
   /** The directory of a repository in its present state. A shared store throws `repository_not_found`. */
@@ -21,6 +21,10 @@ export type Store = AsyncDisposable & {
   release: (tx: Db, id: string) => Promise<void>
   /** Removes the directory of a deleted repository. */
   remove: (id: string) => Promise<void>
+  /** Deletes what no repository needs any more. */
+  sweep: () => Promise<void>
+  /** Whether another server runs, apart from the last seconds. */
+  isRunning: (node: string) => Promise<boolean>
   /** Changes refs in the store itself; undefined for a local one, where git changes its files. */
   shared: SharedChanges | undefined
 }
@@ -30,4 +34,6 @@ export type SharedChanges = {
   db: Database
   /** Makes the packs of a folder durable, and the change with them. Throws `repository_not_found`. */
   commit: (change: Omit<Change, 'packs'>, packFolder: string | undefined) => Promise<ChangeOutcome>
+  /** Called before maintenance of a directory; returns what makes its result durable. */
+  beginGeneration: (id: string) => Promise<() => Promise<void>>
 }

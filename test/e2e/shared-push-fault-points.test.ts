@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
@@ -49,6 +50,7 @@ describe('with a shared store, a server that is killed', {
           ...store,
           SVC_DATABASE_URL: database.url,
           SVC_ADMIN_TOKEN: newTokenString(),
+          SVC_ENCRYPTION_KEY: randomBytes(32).toString('base64'),
         },
       }
       {

@@ -4,7 +4,13 @@ import { existsSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import pg from 'pg'
+import { newId } from '../../src/base/ids.ts'
+import { createLog } from '../../src/base/log.ts'
 import { newTokenString } from '../../src/base/token-string.ts'
+import { openDatabase } from '../../src/database/database.ts'
+import { collect } from '../../src/store/collector.ts'
+import { runSvc } from '../support/command.ts'
 import { createPostgresDatabase } from '../support/databases.ts'
 import { createProject, git, type Project, temporaryFolder } from '../support/git.ts'
 import { type ObjectStore, openObjectStore, withoutObjectStore } from '../support/object-store.ts'
@@ -14,6 +20,8 @@ import { type Service, startService } from '../support/service.ts'
 const skip = withoutObjectStore || without('postgres')
 // More than what is stored in the database.
 const largeBytes = 300_000
+const [lostId, keptId] = [newId(), newId()]
+const log = createLog({ level: 'silent', output: process.stderr })
 
 describe('a service with a shared store', { skip }, () => {
   let database: Awaited<ReturnType<typeof createPostgresDatabase>>
@@ -171,4 +179,104 @@ describe('a service with a shared store', { skip }, () => {
       await assert.rejects(git(path, ['cat-file', '-e', commit]))
     }
   })
+
+  test('maintenance replaces many packs by one, and what it replaced is deleted an hour later', async () => {
+    await service.admin.post('/repos', { name: 'busy' })
+    const remote = service.admin.remote('busy')
+    for (let number = 0; number < 5; number++) {
+      await commitLarge(`busy-${number}`)
+      await project.git('push', '--quiet', remote, 'HEAD:main')
+    }
+    const before = await refsOf('busy')
+    const { id } = (await service.admin.get('/repos/busy')).body
+    const ownKeys = async () => (await keysInStore()).filter((key) => key.startsWith(id))
+    assert.equal((await ownKeys()).length, 2 * 5)
+    const command = { ...env, SVC_DATA_DIR: service.dataDir }
+    const { code, err } = await runSvc(['repos', 'maintain', 'busy'], command)
+    assert.equal(code, 0, err)
+    const live = `select key from packs where repository_id = $1 and retired_at is null`
+    assert.equal((await query(live, [id])).length, 1)
+    assert.equal((await ownKeys()).length, 2 * 6)
+    await replaceNode()
+    assert.equal(await refsOf('busy'), before)
+    await assertClones('busy')
+
+    await query(`update packs set retired_at = retired_at - 3600001 where repository_id = $1`, [id])
+    await collectNow()
+    assert.equal((await ownKeys()).length, 2)
+    await assertClones('busy')
+  })
+
+  test('files of deleted repositories and of uploads that were never committed are deleted', async () => {
+    await service.admin.post('/repos', { name: 'dropped' })
+    await commitLarge('dropped')
+    await project.git('push', '--quiet', service.admin.remote('dropped'), 'HEAD:main')
+    const { id } = (await service.admin.get('/repos/dropped')).body
+    const ownKeys = async () => (await keysInStore()).filter((key) => key.startsWith(id))
+    assert.equal((await ownKeys()).length, 2)
+    await service.admin.delete('/repos/dropped')
+    {
+      await using client = store.connect()
+      await client.put(`${id}/left.pack`, Buffer.from('left'))
+    }
+    const opened = 'extract(epoch from now()) * 1000'
+    await query(`insert into uploads values ($1, '', ${opened}, 'open')`, [`${id}/left`])
+    await collectNow()
+    assert.deepEqual(await ownKeys(), [`${id}/left.pack`])
+    await query(`update uploads set begun_at = begun_at - 3600001`, [])
+    await collectNow()
+    assert.deepEqual(await ownKeys(), [])
+  })
+
+  test('a server that is killed while it imports leaves nothing, and the next one says so', async () => {
+    await query(
+      `insert into repositories (id, name, name_key, owner_token_id, owner_username, created_at, state)
+        values ($1, 'lost', 'lost', '', 'admin', 1, 'importing'), ($2, 'kept', 'kept', '', 'admin', 1, 'importing')`,
+      [lostId, keptId],
+    )
+    const values = `'', 'admin', 'x', 'counting', 0, 1`
+    await query(
+      `insert into imports (repository_id, name, name_key, owner_token_id, owner_username, source, phase, progress, started_at, node)
+        values ($1, 'lost', 'lost', ${values}, 'lost node'), ($2, 'kept', 'kept', ${values}, 'other node')`,
+      [lostId, keptId],
+    )
+    const now = 'extract(epoch from now()) * 1000'
+    await query(
+      `insert into nodes values ('lost node', 1, ${now} - 11000), ('other node', 1, ${now} + 60000)`,
+      [],
+    )
+    await replaceNode()
+    assert.equal((await service.admin.get('/repos/lost')).body.state, 'failed')
+    assert.equal((await service.admin.get('/repos/kept')).body.state, 'importing')
+    await query(`delete from nodes where id = 'other node'`, [])
+    await replaceNode()
+    assert.equal((await service.admin.get('/repos/kept')).body.state, 'failed')
+  })
+
+  test('backups are refused, as they would miss what is in the bucket', async () => {
+    const { code, err } = await runSvc(['backup', '/nonexistent'], {
+      ...env,
+      SVC_DATA_DIR: service.dataDir,
+    })
+    assert.equal(code, 2)
+    assert.match(err, /cannot back up a shared store yet/)
+  })
+
+  async function query(text: string, values: string[]) {
+    const client = new pg.Client({ connectionString: database.url })
+    await client.connect()
+    try {
+      return (await client.query(text, values)).rows
+    } finally {
+      await client.end()
+    }
+  }
+
+  /** Runs what a server does each minute. */
+  async function collectNow(): Promise<void> {
+    const db = await openDatabase({ dataDir: '', url: database.url, log })
+    await using storage = store.connect()
+    await collect({ db, storage, log })
+    await db.destroy()
+  }
 })

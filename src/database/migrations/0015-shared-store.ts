@@ -6,6 +6,7 @@ export const sharedStoreTables: Migration = ({ milliseconds, sequence, bytes, or
   `alter table repositories add column prune_epoch ${sequence} not null default 0`,
   'alter table repositories add column head text',
   `alter table pushes add column version ${sequence}`,
+  "alter table imports add column node text not null default ''",
   `create table refs (
     repository_id text not null references repositories (id) on delete cascade,
     name          ${ordinal} not null,

@@ -17,6 +17,8 @@ export type MaintenanceExtent = 'refs' | 'quick' | 'full'
 type Options = {
   git: Git
   extent: MaintenanceExtent
+  /** Whether the server alone writes packed refs, and there are no others. */
+  hasOwnRefs?: boolean
   /** Objects unreachable since before this time, in milliseconds since the epoch, are pruned. */
   expireBefore: number
   memoryMaxBytes: number
@@ -43,9 +45,9 @@ const indexBytesPerObject = 28
  * may run meanwhile. Throws when git fails, or the signal is aborted.
  */
 export async function maintain(directory: string, options: Options): Promise<void> {
-  const { extent, faultPoint } = options
+  const { extent, hasOwnRefs, faultPoint } = options
   // Not at idle priority: pushes may wait for the locks that this holds.
-  await run(gitCommands.packRefs(directory), options, { isIdle: false })
+  if (!hasOwnRefs) await run(gitCommands.packRefs(directory), options, { isIdle: false })
   faultPoint('maintenance.refs-packed')
   if (extent === 'refs') return
   const graph = extent === 'full' ? gitCommands.rewriteGraph : gitCommands.extendGraph
