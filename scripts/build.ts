@@ -1,9 +1,92 @@
-import { execFileSync } from 'node:child_process'
-import { cpSync, rmSync } from 'node:fs'
+import {
+  cpSync,
+  existsSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
+import { join, relative, resolve, sep } from 'node:path'
+import { type OutputChunk, type Plugin, rolldown } from 'rolldown'
 
-// Compiles src/ to dist/: Node strips types from TypeScript files, but not within node_modules.
-rmSync('dist', { recursive: true, force: true })
-execFileSync('tsc', ['--project', 'tsconfig.build.json'], { stdio: 'inherit' })
-cpSync('src/git/process/hooks', 'dist/git/process/hooks', { recursive: true })
-cpSync('src/git/import/askpass', 'dist/git/import/askpass')
-cpSync('src/git/process/prefork.sh', 'dist/git/process/prefork.sh')
+// Bundles src/ and the packages it imports into dist/: a bundle starts in half the time and takes less memory
+// than a thousand files, and an installed svc depends on no package but Node.
+const root = resolve(import.meta.dirname, '..')
+const programs = [
+  'main',
+  'ssh-main',
+  'spawn-helper-main',
+  'runner-main',
+  'workflow-parser/check-worker',
+]
+const assets = ['git/process/hooks', 'git/process/prefork.sh', 'git/import/askpass']
+// What ssh2 and pg use if it is installed.
+const optionalPackages = ['cpu-features', 'pg-native', /sshcrypto\.node$/]
+
+const startedAt = new Date()
+const dist = join(root, 'dist')
+const built = `${dist}.${process.pid}`
+const replaced = `${built}.old`
+try {
+  const bundle = await rolldown({
+    cwd: root,
+    input: Object.fromEntries(programs.map((name) => [name, `src/${name}.ts`])),
+    platform: 'node',
+    external: optionalPackages,
+    // For packages that are CommonJS.
+    transform: { define: { __dirname: 'import.meta.dirname', __filename: 'import.meta.filename' } },
+    tsconfig: 'tsconfig.json',
+    plugins: [keepModuleUrls()],
+    onwarn: (warning) => {
+      throw new Error(warning.message)
+    },
+  })
+  const { output } = await bundle.write({
+    dir: built,
+    entryFileNames: '[name].js',
+    chunkFileNames: '[name].js',
+    comments: { legal: true, annotation: false, jsdoc: false },
+  })
+  for (const path of assets) cpSync(join(root, 'src', path), join(built, path), { recursive: true })
+  const chunks = output.filter((file) => file.type === 'chunk')
+  writeFileSync(join(built, 'licenses.txt'), licenses(chunks))
+  // A source that is edited during the build is newer than its bundle, so that bin/svc builds again.
+  utimesSync(join(built, 'main.js'), startedAt, startedAt)
+  if (existsSync(dist)) renameSync(dist, replaced)
+  renameSync(built, dist)
+} finally {
+  rmSync(built, { recursive: true, force: true })
+  rmSync(replaced, { recursive: true, force: true })
+}
+
+/** In the bundle, `import.meta.url` of a module is where its own file would be in dist/, beside the assets. */
+function keepModuleUrls(): Plugin {
+  return {
+    name: 'keep-module-urls',
+    transform(code, id) {
+      if (!id.startsWith(join(root, 'src') + sep) || !code.includes('import.meta.url')) return null
+      const path = relative(join(root, 'src'), id).replace(/\.ts$/, '.js')
+      const url = `new URL(${JSON.stringify(`./${path}`)}, import.meta.url).href`
+      return code.replaceAll('import.meta.url', url)
+    },
+  }
+}
+
+/** The licenses of all packages with code in the bundle. */
+function licenses(chunks: OutputChunk[]): string {
+  const packages = new Set<string>()
+  for (const id of chunks.flatMap(({ moduleIds }) => moduleIds)) {
+    const [found] = /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+/.exec(id) ?? []
+    if (found) packages.add(found)
+  }
+  return [...packages].sort().map(licenseOf).join('\n\n')
+}
+
+function licenseOf(folder: string): string {
+  const { name, version, license } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
+  const file = readdirSync(folder).find((entry) => /^licen[cs]e/i.test(entry))
+  const text = file ? readFileSync(join(folder, file), 'utf8').trim() : `License: ${license}`
+  return `${name} ${version}\n\n${text}\n`
+}

@@ -49,8 +49,6 @@ export type Options = {
   log: Log
   /** The search path for git and the programs that its hooks use, in the form of PATH. */
   path: string
-  /** The environment of svc's own child processes. */
-  environment: Record<string, string | undefined>
   version: string
   /** Starts git processes in place of this process. */
   spawnHelper?: SpawnHelper

@@ -233,8 +233,7 @@ function toOptions(defaultLevel?: 'warn') {
   const settings = readSettings(process.env)
   const level = process.env.SVC_LOG_LEVEL ? settings.logLevel : (defaultLevel ?? settings.logLevel)
   const log = createLog({ level, output: process.stderr })
-  const { NODE_COMPILE_CACHE } = process.env
-  return { settings, log, path: searchPath, environment: { NODE_COMPILE_CACHE }, version }
+  return { settings, log, path: searchPath, version }
 }
 
 function showProgress(text: string): void {

@@ -67,7 +67,7 @@ const cleanUpBeforeListeningMs = 300
 
 /** Starts the service: locks the data directory, recovers from crashes, listens, and starts background work. */
 export async function startService(options: Options): Promise<RunningService> {
-  const { settings, log, path, environment, version } = options
+  const { settings, log, path, version } = options
   await using starting = new AsyncDisposableStack()
   const app = await openServedApp(options, starting)
   const { db, address, tokens, workflows, imports } = app
@@ -123,7 +123,7 @@ export async function startService(options: Options): Promise<RunningService> {
   const http = await server.listen()
   starting.defer(() => server.stop(0))
   address.http = settings.baseUrl ?? reachable(http)
-  const ssh = await gitServer.startSsh({ path, environment })
+  const ssh = await gitServer.startSsh({ path })
   if (ssh) starting.defer(() => ssh.end())
   address.ssh = ssh ? toSshUrl(settings, ssh) : null
   const newAdminToken = await tokens.setUp(settings.adminToken?.reveal())
@@ -174,14 +174,14 @@ export async function startService(options: Options): Promise<RunningService> {
 
 /** Opens the app as the only server of its data directory. */
 async function openServedApp(options: Options, starting: AsyncDisposableStack): Promise<App> {
-  const { settings, log, path, environment } = options
+  const { settings, log, path } = options
   const { dataDir } = settings
   await prepareDataDirectory(dataDir).catch((error) => {
     throw new Error(`SVC_DATA_DIR: ${dataDir} cannot be used: ${error.message}`, { cause: error })
   })
   starting.use(await lockServer(dataDir))
   if (settings.runner) prepareMemoryLimits()
-  const spawnHelper = starting.use(createSpawnHelper({ owner: dataDir, path, environment, log }))
+  const spawnHelper = starting.use(createSpawnHelper({ owner: dataDir, path, log }))
   const app = starting.use(await openApp({ ...options, spawnHelper }))
   starting.use(await app.store.start())
   starting.defer(() => app.git.killAll())
@@ -292,7 +292,7 @@ type WorkParts = {
 /** Starts everything that runs without a request: maintenance, runs, deliveries, metrics and sweeps. */
 async function startWork(parts: WorkParts) {
   const { options, app, gitServer, ssh, repositoryHolds, metrics, url, signal, starting } = parts
-  const { settings, log, path, environment, version } = options
+  const { settings, log, path, version } = options
   const { db, git, directories, store, freeSpace, clock, faultPoint } = app
   const { workflows, webhooks, imports } = app
   git.prepare()
@@ -317,7 +317,6 @@ async function startWork(parts: WorkParts) {
     token: workflows.runnerSecret,
     settings,
     log,
-    environment,
     path,
     version,
     onEnd: workflows.recover,

@@ -8,14 +8,11 @@ import { createSshProgram } from './git-server/ssh/ssh-program.ts'
 
 closeInheritedDescriptors()
 
-const { NODE_COMPILE_CACHE } = process.env
-
 const program = createSshProgram({
   wire: {
     send: (message) => void process.send?.(message, undefined, {}, () => {}),
     onMessage: (listener) => void process.on('message', listener),
   },
-  environment: { NODE_COMPILE_CACHE },
   createLog: ({ logLevel }) => createLog({ level: logLevel, output: process.stderr }),
   complain: (line) => process.stderr.write(`${line}\n`),
   onListening: dropStartupGarbage,

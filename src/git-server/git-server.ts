@@ -42,8 +42,6 @@ export type GitServer = Disposable & {
 type SshOptions = {
   /** The search path for programs, in the form of PATH. */
   path: string
-  /** The environment of the SSH process. */
-  environment: Record<string, string | undefined>
 }
 
 type Dependencies = {
@@ -125,10 +123,10 @@ export function createGitServer(dependencies: Dependencies): GitServer {
     defaultBranches: pushes.defaultBranches,
     finalizePushes: pushes.sweep,
 
-    async startSsh({ path, environment }) {
+    async startSsh({ path }) {
       const { sshPort: port } = settings
       if (port === 'off') return undefined
-      return startSshProcess({ settings, port, path, environment, parts: sshParts, log })
+      return startSshProcess({ settings, port, path, parts: sshParts, log })
     },
 
     sweeps: {

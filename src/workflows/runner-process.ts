@@ -32,7 +32,6 @@ type Options = {
   token: Sensitive<string>
   settings: Settings
   log: Log
-  environment: Record<string, string | undefined>
   /** The PATH of the process. */
   path: string
   version: string
@@ -57,7 +56,7 @@ function runnerFolder(dataDir: string): string {
 }
 
 export function createRunnerProcess(options: Options): RunnerProcess {
-  const { settings, log, environment, path, onEnd } = options
+  const { settings, log, path, onEnd } = options
   let current: { child: ChildProcess; ended: Promise<void> } | undefined
   let isStopping = false
   let isPausing = false
@@ -68,7 +67,7 @@ export function createRunnerProcess(options: Options): RunnerProcess {
     const startedAt = performance.now()
     // Detached, so that Ctrl-C reaches only the main process.
     const child = spawn(process.execPath, [`--max-semi-space-size=${maxSemiSpaceMib}`, program], {
-      env: { ...environment, PATH: path },
+      env: { PATH: path },
       stdio: ['pipe', 'ignore', 'inherit'],
       cwd: '/',
       detached: true,

@@ -33,7 +33,7 @@ test('this machine is allowed by name only while the service listens on loopback
     const settings = readSettings({ SVC_DATA_DIR: service.dataDir, ...env })
     const log = createLog({ level: 'silent', output: process.stderr })
     const path = process.env.PATH ?? ''
-    await using app = await openExistingApp({ settings, log, path, environment: {}, version: '0' })
+    await using app = await openExistingApp({ settings, log, path, version: '0' })
     return app.outbound.resolve(host)
   }
   const own = /^(127\.0\.0\.1|::1)$/

@@ -30,7 +30,7 @@ export async function runInProcess(args: string[], env: Record<string, string> =
   }
   const path = process.env.PATH ?? ''
   const toOptions = () => ({
-    ...{ settings: readSettings(env), log, path, environment: {} },
+    ...{ settings: readSettings(env), log, path },
     version: '0.0.0',
   })
   const program = createProgram({

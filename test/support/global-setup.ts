@@ -4,10 +4,10 @@ import { promisify } from 'node:util'
 import { offerCeph } from './object-store.ts'
 import { type Postgres, startPostgres } from './postgres.ts'
 import { mayNotSkip, missingPrograms } from './programs.ts'
+import { launcher } from './service.ts'
 
 const execute = promisify(execFile)
 const root = fileURLToPath(new URL('../..', import.meta.url))
-const programs = ['main', 'server', 'ssh-main', 'spawn-helper-main', 'runner-main']
 
 let postgres: Postgres | undefined
 let ceph: Awaited<ReturnType<typeof offerCeph>> | undefined
@@ -20,24 +20,15 @@ export async function globalSetup(): Promise<void> {
     throw new Error(`Nothing may be skipped, but these are missing: ${list}`)
   }
   ceph = await offerCeph()
-  const warm = warmCompileCaches()
-  postgres = await startPostgres()
-  await warm
+  process.env.NODE_COMPILE_CACHE = `${root}node_modules/.cache/svc-test`
+  const [started] = await Promise.all([startPostgres(), build()])
+  postgres = started
   if (postgres) process.env.SVC_TEST_DATABASE_URL = postgres.url
 }
 
-/**
- * Gives test processes a compile cache, and renews that of bin/svc: it is written at a clean exit, and most servers of tests
- * are killed. Compiling is half of what the start of a process costs.
- */
-async function warmCompileCaches(): Promise<void> {
-  process.env.NODE_COMPILE_CACHE = `${root}node_modules/.cache/svc-test`
-  const env = { ...process.env, NODE_COMPILE_CACHE: `${root}node_modules/.cache/svc` }
-  for (const program of programs) {
-    const started = execute(process.execPath, [`${root}src/${program}.ts`, '--version'], { env })
-    started.child.stdin?.end()
-    await started
-  }
+/** Builds what bin/svc runs if a source has changed, before many tests start it at once. */
+async function build(): Promise<void> {
+  await execute(launcher, ['--version'])
 }
 
 /** Runs once after all test files. */

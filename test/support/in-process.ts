@@ -24,7 +24,7 @@ export async function startInProcess(env: Record<string, string> = {}) {
   })
   const log = createLog({ level: settings.logLevel, output: process.stderr })
   const path = process.env.PATH ?? ''
-  const service = await startService({ settings, log, path, environment: {}, version: '0.0.0' })
+  const service = await startService({ settings, log, path, version: '0.0.0' })
   const admin = createClient(service.http, adminToken)
   return {
     db: service.db,

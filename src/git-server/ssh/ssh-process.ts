@@ -38,8 +38,6 @@ export type SshProcess = Listening & {
 type Options = SshProcessOptions & {
   parts: SshRpcParts
   log: Log
-  /** The environment in which the process starts. */
-  environment: Record<string, string | undefined>
 }
 
 const program = fileURLToPath(new URL(`../../ssh-main${extname(import.meta.url)}`, import.meta.url))
@@ -70,7 +68,7 @@ export function sshOwner(dataDir: string): string {
  * unauthenticated clients is parsed where there is no database and no secret. A process that crashes is restarted.
  */
 export async function startSshProcess(options: Options): Promise<SshProcess> {
-  const { port: wantedPort, path, parts, log, environment } = options
+  const { port: wantedPort, path, parts, log } = options
   const settings = withoutSecrets(options.settings)
   const owner = sshOwner(settings.dataDir)
   let isStopping = false
@@ -88,7 +86,7 @@ export async function startSshProcess(options: Options): Promise<SshProcess> {
   function spawnProcess() {
     // A separate session: Ctrl-C is for the main process, and the kernel schedules by session (autogroup, sched(7)).
     const child = fork(program, {
-      env: { ...environment, PATH: path, [ownerVariable]: owner },
+      env: { PATH: path, [ownerVariable]: owner },
       stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
       serialization: 'advanced',
       detached: true,

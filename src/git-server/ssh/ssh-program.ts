@@ -17,8 +17,6 @@ import { type SshProcessFunctions, type SshProcessOptions, sshOwner } from './ss
 type Options = {
   /** Connects to the main process. */
   wire: Wire
-  /** The environment of the spawn helper. */
-  environment: Record<string, string | undefined>
   createLog: (settings: PlainSettings) => Log
   /** Writes a line that is not in the log's format. */
   complain: (line: string) => void
@@ -30,7 +28,7 @@ type Running = { git: Git; engine: GitEngine; stop: (timeoutMs: number) => Promi
 
 /** The part of the SSH process that serves Git over SSH, once the main process starts it over the wire. */
 export function createSshProgram(options: Options): { killAll: () => void } {
-  const { wire, environment, createLog, complain, onListening } = options
+  const { wire, createLog, complain, onListening } = options
   let running: Running | undefined
 
   const functions: SshProcessFunctions = {
@@ -47,7 +45,7 @@ export function createSshProgram(options: Options): { killAll: () => void } {
   async function start({ settings, port, path }: SshProcessOptions) {
     const log = createLog(settings)
     const owner = sshOwner(settings.dataDir)
-    const spawnHelper = createSpawnHelper({ owner, path, environment, log })
+    const spawnHelper = createSpawnHelper({ owner, path, log })
     const git = createGit({ settings, owner, path, spawnHelper })
     const freeSpace = createFreeSpace({
       folder: settings.dataDir,

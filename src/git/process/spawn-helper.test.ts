@@ -15,7 +15,7 @@ const silent = createLog({ level: 'silent', output: process.stderr })
 async function createSite() {
   await using resources = new AsyncDisposableStack()
   const { path: owner } = resources.use(await temporaryFolder())
-  const helper = resources.use(createSpawnHelper({ owner, path, environment: {}, log: silent }))
+  const helper = resources.use(createSpawnHelper({ owner, path, log: silent }))
   const git = createGit({ settings: gitLimits, owner, path, spawnHelper: helper })
   const directory = `${owner}/site.git`
   await git.run(gitCommands.init(directory))
@@ -96,8 +96,13 @@ test('a spare process that is killed is not used', async () => {
 })
 
 test('a spawn helper that does not start fails its callers', async () => {
-  const environment = { NODE_OPTIONS: '--no-such-option' }
-  await using helper = createSpawnHelper({ owner: 'nobody', path, environment, log: silent })
+  const { execPath } = process
+  using resources = new DisposableStack()
+  resources.defer(() => {
+    process.execPath = execPath
+  })
+  process.execPath = '/bin/false'
+  await using helper = createSpawnHelper({ owner: 'nobody', path, log: silent })
   const { take } = helper.preforkerWith({})
   for (const outcome of await Promise.allSettled([take(), take(), take(), take(), take()])) {
     assert.equal(outcome.status, 'rejected')

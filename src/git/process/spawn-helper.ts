@@ -18,8 +18,6 @@ type Options = {
   /** Marks the helper and its preforked processes, for endOrphans. */
   owner: string
   path: string
-  /** The environment of the helper. */
-  environment: Record<string, string | undefined>
   log: Log
 }
 
@@ -37,7 +35,7 @@ const hasEnded = 'The git spawn helper has ended.'
  * is slow and blocks the event loop. The ends of the pipes are passed to this process (unix(7), SCM_RIGHTS), so no data
  * goes through the helper. When the helper ends, so do all its processes; another one is started on demand.
  */
-export function createSpawnHelper({ owner, path, environment, log }: Options): SpawnHelper {
+export function createSpawnHelper({ owner, path, log }: Options): SpawnHelper {
   const mark = `starter:${owner}`
   const ready = new Map<number, PreforkedProcess>()
   const waiting: PromiseWithResolvers<PreforkedProcess>[] = []
@@ -53,7 +51,7 @@ export function createSpawnHelper({ owner, path, environment, log }: Options): S
     if (isDisposed) throw new Error('The service is stopping.')
     // Detached into its own session: Ctrl-C is for the main process.
     const child = fork(program, {
-      env: { ...environment, PATH: path, [ownerVariable]: mark },
+      env: { PATH: path, [ownerVariable]: mark },
       stdio: ['pipe', 'ignore', 'inherit', 'ipc'],
       execArgv: ['--max-semi-space-size=1'],
       detached: true,
