@@ -7,7 +7,6 @@ import { type Clock, systemClock } from './base/clock.ts'
 import { createFaultPoint, type FaultPoint } from './base/fault-points.ts'
 import type { Log } from './base/log.ts'
 import { Problem } from './base/problem.ts'
-import { createNotifier } from './concurrency/notifier.ts'
 import { assertDataDirectory } from './config/data-directory.ts'
 import { createFreeSpace, type FreeSpace } from './config/free-space.ts'
 import type { Settings } from './config/settings.ts'
@@ -22,6 +21,7 @@ import {
   type MaintenanceRequests,
 } from './maintenance/maintenance-requests.ts'
 import { maintainImported } from './maintenance/maintenance-store.ts'
+import { createSingleNode, type Nodes } from './nodes/nodes.ts'
 import { createOffline, type Offline } from './offline.ts'
 import { defaultAllowed } from './outbound/allowed-ranges.ts'
 import { createOutbound, type Outbound } from './outbound/outbound.ts'
@@ -90,8 +90,7 @@ export type App = AsyncDisposable &
     outbound: Outbound
     freeSpace: FreeSpace
     maintenanceRequests: MaintenanceRequests
-    /** The unique name of this server, which owns its leases, also those from before a restart. */
-    leaseOwner: string
+    nodes: Nodes
     /** Reads a principal again; undefined when its token or key was deleted or has expired. */
     refresh: (principal: Principal) => Promise<Principal | undefined>
     /** Throws the Problem that a new request would get now. */
@@ -117,16 +116,18 @@ export async function openApp(options: Options): Promise<App> {
   const { dataDir } = settings
   const tools = createTools(options)
   const { git, directories, faultPoint } = tools
-  const notifier = createEventNotifier({ db: () => db, changes: createNotifier() })
-  const db = await openAppDatabase(tools.database, notifier.committed)
+  let onCommit = () => {}
+  const db = await openAppDatabase(tools.database, () => onCommit())
   const clock = systemClock
-  // Only one process at a time does a server's work, so leases under this name from earlier are this server's own.
-  const leaseOwner = `${hostname()}:${dataDir}`
+  const nodes = await openNodes({ db, settings, log })
+  const notifier = createEventNotifier({ db, nodes })
+  onCommit = notifier.committed
+  const leaseOwner = nodes.own
   const store = await openStore({
     db,
     git,
     directories,
-    node: leaseOwner,
+    node: nodes.own,
     faultPoint,
     settings,
     log,
@@ -167,6 +168,7 @@ export async function openApp(options: Options): Promise<App> {
     db,
     publish,
     git,
+    nodes,
     notifier,
     repositories,
     openSecrets: secrets.open,
@@ -176,7 +178,6 @@ export async function openApp(options: Options): Promise<App> {
     clock,
     faultPoint,
     log,
-    leaseOwner,
   })
   const outbound = createOutbound({
     allow: settings.outboundAllow ?? defaultAllowed(settings),
@@ -218,7 +219,7 @@ export async function openApp(options: Options): Promise<App> {
     git,
     directories,
     store,
-    node: leaseOwner,
+    nodes,
     sources,
     freeSpace,
     repositories,
@@ -255,7 +256,7 @@ export async function openApp(options: Options): Promise<App> {
     refresh,
     recheckAccess,
     maintenanceRequests,
-    leaseOwner,
+    nodes,
 
     assertKeysOpen: async () => assertKeysOpen(db, { vault: await vault(), settings, log }),
 
@@ -292,6 +293,16 @@ function addressBeforeListening(settings: Settings): App['address'] {
 function createAppPublish({ maintenancePushes }: Settings): Publish {
   const isAutomatic = maintenancePushes !== 'off'
   return createPublish([enqueueDeliveries, ...(isAutomatic ? [maintainImported] : [])])
+}
+
+async function openNodes({ db, settings, log }: Pick<App, 'db' | 'log'> & { settings: Settings }) {
+  const { dataDir, databaseUrl, store } = settings
+  // Only one process at a time does the work of a server on a data directory.
+  if (store === undefined || databaseUrl === undefined) {
+    return createSingleNode(`${hostname()}:${dataDir}`)
+  }
+  const { openSharedNodes } = await import('./nodes/shared-nodes.ts')
+  return openSharedNodes({ db, dataDir, databaseUrl: databaseUrl.reveal(), log })
 }
 
 type StoreParts = Pick<App, 'db' | 'git' | 'directories' | 'faultPoint' | 'log'> & {

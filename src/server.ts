@@ -183,7 +183,8 @@ async function openServedApp(options: Options, starting: AsyncDisposableStack): 
   if (settings.runner) prepareMemoryLimits()
   const spawnHelper = starting.use(createSpawnHelper({ owner: dataDir, path, log }))
   const app = starting.use(await openApp({ ...options, spawnHelper }))
-  starting.use(await app.store.start())
+  await app.store.prepare()
+  starting.use(await app.nodes.start())
   starting.defer(() => app.git.killAll())
   await Promise.all([assertHooks(), assertGitVersion(app.git), app.assertKeysOpen()])
   return app
@@ -307,7 +308,7 @@ async function startWork(parts: WorkParts) {
     clock,
     faultPoint,
     log,
-    leaseOwner: app.leaseOwner,
+    leaseOwner: app.nodes.own,
     onEnd: metrics.maintained,
   })
   addGauges(metrics, { db, clock, freeSpace, gitServer, ssh, maintenance, workflows })

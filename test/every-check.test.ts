@@ -64,12 +64,12 @@ const examples: Record<string, Example[]> = {
       when: 'the hook of pushes cannot be run',
       async arrange(_, scene) {
         const program = await copyOfProgram(scene)
-        await chmod(join(program, 'src/git/process/hooks/pre-receive'), 0o644)
+        await chmod(join(program, 'dist/git/process/hooks/pre-receive'), 0o644)
         return { program: join(program, 'bin/svc') }
       },
       level: 'fault',
       found: /pre-receive is missing or not executable/,
-      fix: /chmod 755 \S+\/src\/git\/process\/hooks\/pre-receive$/,
+      fix: /chmod 755 \S+\/dist\/git\/process\/hooks\/pre-receive$/,
     },
   ],
   settings: [
@@ -826,7 +826,7 @@ test('a fault that prevents a start does so', async () => {
 
 async function copyOfProgram(scene: AsyncDisposableStack): Promise<string> {
   const { path } = scene.use(await temporaryFolder())
-  for (const name of ['bin', 'src', 'package.json']) {
+  for (const name of ['bin', 'dist', 'package.json']) {
     await cp(join(root, name), join(path, name), { recursive: true })
   }
   await symlink(join(root, 'node_modules'), join(path, 'node_modules'))

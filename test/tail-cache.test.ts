@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createNotifier } from '../src/concurrency/notifier.ts'
 import type { Database } from '../src/database/database.ts'
 import { createTailCache } from '../src/event-log/tail-cache.ts'
 import { createEventNotifier } from '../src/events/event-notifier.ts'
+import { createSingleNode } from '../src/nodes/nodes.ts'
 import { onEachDatabase } from './support/databases.ts'
 import { sampleEvent } from './support/event-kinds.ts'
 import { publish } from './support/publish.ts'
@@ -11,7 +11,7 @@ import { publish } from './support/publish.ts'
 const kept = 1000
 
 function openTail(db: Database) {
-  const notifier = createEventNotifier({ db: () => db, changes: createNotifier() })
+  const notifier = createEventNotifier({ db, nodes: createSingleNode('here') })
   return createTailCache({ db, notifier, refresh: async (principal) => principal })
 }
 

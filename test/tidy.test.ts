@@ -29,6 +29,7 @@ const rows = [
   ['store'], // where repositories are durable
   ['tokens', 'ssh-keys'], // who is calling
   ['events'], // what happens
+  ['nodes'], // the servers of one database
   ['github-payloads'], // event payloads in GitHub's format
   ['http', 'database', 'git', 'ssh', 'rpc', 'vault', 'runner'], // kits: technology, no resources; runner knows only the runner API
   ['runner-api'], // the protocol between runners and the server

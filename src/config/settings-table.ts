@@ -270,6 +270,14 @@ export const settings = {
     fallback: '2222',
     parse: (text) => (text === 'off' ? text : wholeNumber(0, 65_535)(text)),
   } satisfies Setting<number | 'off'>,
+  sshHostKeyFile: {
+    variable: 'SVC_SSH_HOST_KEY_FILE',
+    description:
+      'File with the SSH host key, an OpenSSH private ed25519 key without a passphrase, instead of ssh_host_ed25519_key in the data directory. Servers behind one address need the same.',
+    accepts: 'a path',
+    fallback: '',
+    parse: (text) => (/[\0\r\n]/.test(text) ? undefined : resolve(text)),
+  } satisfies Setting<string>,
   sshAnonymousRead: {
     variable: 'SVC_SSH_ANONYMOUS_READ',
     description: 'Whether the SSH user `anonymous` may read every repository without a key.',

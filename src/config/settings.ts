@@ -14,6 +14,7 @@ type Unset =
   | 'adminToken'
   | 'encryptionKey'
   | 'encryptionKeyFile'
+  | 'sshHostKeyFile'
   | 'maxConcurrentFetches'
   | 'importLocalRoots'
   | 'outboundAllow'

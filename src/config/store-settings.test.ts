@@ -6,6 +6,7 @@ import { readSettings, SettingsError } from './settings.ts'
 const others = {
   SVC_ENCRYPTION_KEY: Buffer.alloc(32, 1).toString('base64'),
   SVC_DATABASE_URL: 'postgres://db/svc',
+  SVC_SSH_PORT: 'off',
   SVC_S3_ACCESS_KEY_ID: 'AKIAEXAMPLE',
   SVC_S3_SECRET_ACCESS_KEY: 'hush/hush+hush=',
 }
@@ -85,7 +86,8 @@ test('a store needs a database and credentials', () => {
       'SVC_STORE: it also needs SVC_DATABASE_URL: refs and small pushes are in PostgreSQL.\n' +
         'SVC_STORE: it also needs SVC_S3_ACCESS_KEY_ID.\n' +
         'SVC_STORE: it also needs SVC_S3_SECRET_ACCESS_KEY.\n' +
-        'SVC_STORE: it also needs SVC_ENCRYPTION_KEY or SVC_ENCRYPTION_KEY_FILE: all servers must have the same key.',
+        'SVC_STORE: it also needs SVC_ENCRYPTION_KEY or SVC_ENCRYPTION_KEY_FILE: all servers must have the same key.\n' +
+        'SVC_STORE: it also needs SVC_SSH_HOST_KEY_FILE: all servers must have the same key; or SVC_SSH_PORT=off.',
     ),
   )
 })

@@ -49,6 +49,8 @@ type StoreValues = {
   s3SecretAccessKey: unknown
   encryptionKey: unknown
   encryptionKeyFile: unknown
+  sshPort: unknown
+  sshHostKeyFile: unknown
 }
 
 /** Lists what a store needs and is not set, one line each. */
@@ -61,6 +63,10 @@ export function storeFaults(values: StoreValues): string[] {
     [
       values.encryptionKey ?? values.encryptionKeyFile,
       'SVC_ENCRYPTION_KEY or SVC_ENCRYPTION_KEY_FILE: all servers must have the same key',
+    ],
+    [
+      values.sshPort === 'off' ? 'off' : values.sshHostKeyFile,
+      'SVC_SSH_HOST_KEY_FILE: all servers must have the same key; or SVC_SSH_PORT=off',
     ],
   ]
   return needs

@@ -58,7 +58,7 @@ export const tables: readonly Table[] = [
   { name: 'refs', key: ['repository_id', 'name'], owner: 'store' },
   { name: 'packs', key: ['key'], owner: 'store' },
   { name: 'uploads', key: ['key'], owner: 'store' },
-  { name: 'nodes', key: ['id'], owner: 'store' },
+  { name: 'nodes', key: ['id'], owner: 'nodes' },
   { name: 'secrets', key: ['id'], owner: 'secrets' },
   { name: 'runs', key: ['id'], owner: 'workflows' },
   { name: 'run_numbers', key: ['repository_id'], owner: 'workflows' },

@@ -1,5 +1,5 @@
 import { stat } from 'node:fs/promises'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { codeOf } from '../base/error-code.ts'
 import { shellWord } from '../base/shell-word.ts'
 import { encryptionKeyFile } from '../config/data-directory.ts'
@@ -19,15 +19,16 @@ export const keysCheck: Check = {
   async run(context) {
     const folder = await context.dataDir()
     const settings = keySettings(context)
+    const hostKey = context.setting('sshHostKeyFile') ?? join(folder, hostKeyFile)
     const isSshOn = context.setting('sshPort') !== 'off'
     const findings = [
       ...(await openFindings(join(folder, encryptionKeyFile))),
       ...(await encryptionFindings(settings)),
-      ...(await openFindings(join(folder, hostKeyFile))),
-      ...(isSshOn ? await hostKeyFindings(folder) : []),
+      ...(await openFindings(hostKey)),
+      ...(isSshOn ? await hostKeyFindings(hostKey) : []),
     ]
     const source = sourceOfKeys(settings).split('/').at(-1)
-    return orOk(findings, `${source}${isSshOn ? ` and ${hostKeyFile}` : ''}.`)
+    return orOk(findings, `${source}${isSshOn ? ` and ${basename(hostKey)}` : ''}.`)
   },
 }
 
@@ -79,10 +80,9 @@ function fixOf(error: unknown, settings: KeySettings): string {
   return isForbidden ? `chmod 600 ${path}` : `Restore ${path} from a backup.`
 }
 
-async function hostKeyFindings(folder: string): Promise<Finding[]> {
-  const path = join(folder, hostKeyFile)
+async function hostKeyFindings(path: string): Promise<Finding[]> {
   try {
-    if (await findHostKey(folder)) return []
+    if (await findHostKey(path)) return []
   } catch (error) {
     const fix = `Restore ${shellWord(path)} from a backup, or let the next start create a new one: mv ${shellWord(path)} ${shellWord(`${path}.bad`)}`
     return [fault(messageOf(error), fix)]

@@ -1,11 +1,12 @@
-import type { Notifier } from '../concurrency/notifier.ts'
+import { createNotifier } from '../concurrency/notifier.ts'
 import { createPoller } from '../concurrency/poller.ts'
 import type { Db } from '../database/schema.ts'
+import type { Nodes } from '../nodes/nodes.ts'
 import { readLastSeq } from './event-store.ts'
 
 /**
- * Notifies listeners of new events as soon as this process commits them. Events of other processes are found only by
- * polling, as `until` does.
+ * Notifies listeners of new events as soon as this node commits them, or another one says so. Events of commands are
+ * found only by polling, as `until` does.
  */
 export type EventNotifier = {
   /** Called after each commit, which may have published events. */
@@ -19,16 +20,16 @@ export type EventNotifier = {
   ) => Promise<T | undefined>
 }
 
-const name = 'events'
+type Dependencies = { db: Db; nodes: Pick<Nodes, 'send' | 'onMessage'> }
 
-export function createEventNotifier({
-  db,
-  changes,
-}: {
-  db: () => Db
-  changes: Notifier
-}): EventNotifier {
+const name = 'events'
+const prefix = 'events:'
+
+export function createEventNotifier({ db, nodes }: Dependencies): EventNotifier {
+  const changes = createNotifier()
   let known = 0
+  /** The newest event that a message between nodes was about. */
+  let announced = 0
   const reader = createPoller({
     intervalMs: undefined,
     run: readLast,
@@ -37,11 +38,20 @@ export function createEventNotifier({
   })
 
   async function readLast(): Promise<void> {
-    const last = await readLastSeq(db())
+    const last = await readLastSeq(db)
     if (last <= known) return
     known = last
     changes.notify(name)
+    if (last <= announced) return
+    announced = last
+    nodes.send(`${prefix}${last}`)
   }
+
+  nodes.onMessage((message) => {
+    if (!message.startsWith(prefix)) return
+    announced = Math.max(announced, Number(message.slice(prefix.length)) || 0)
+    reader.wake()
+  })
 
   return {
     committed: reader.wake,

@@ -11,6 +11,7 @@ import { createFreeSpace } from '../config/free-space.ts'
 import { readSettings } from '../config/settings.ts'
 import type { Database } from '../database/database.ts'
 import { createGit } from '../git/process/git-process.ts'
+import { createSingleNode } from '../nodes/nodes.ts'
 import { createOutbound } from '../outbound/outbound.ts'
 import { createLocalStore } from '../store/local-store.ts'
 import { createDirectories } from './directories.ts'
@@ -111,7 +112,7 @@ async function createWorld(db: Database) {
         git,
         directories,
         store,
-        node: 'here',
+        nodes: createSingleNode('here'),
         sources: createImportSources({ git, dataDir, localRoots: [], outbound }),
         freeSpace: createFreeSpace({ folder: dataDir, minBytes: 0 }),
         repositories: createRepositories({

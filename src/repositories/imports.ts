@@ -10,6 +10,7 @@ import type { ImportRow } from '../database/schema.ts'
 import type { Publish } from '../events/events.ts'
 import { importFailed } from '../git/import/import-error.ts'
 import { endOrphans } from '../git/process/orphans.ts'
+import type { Nodes } from '../nodes/nodes.ts'
 import type { Store } from '../store/store.ts'
 import type { RepositoryDescription } from './describe-repository.ts'
 import { importOwner, type JobDependencies } from './import-job.ts'
@@ -47,8 +48,7 @@ export type Imports = {
 type Dependencies = JobDependencies & {
   db: Database
   store: Store
-  /** The name of this server, or the server whose directory a command uses. */
-  node: string
+  nodes: Nodes
   publish: Publish
   repositories: Pick<Repositories, 'describe'>
   /** Reads the principal again; undefined when its token is no longer valid. */
@@ -60,7 +60,7 @@ type Dependencies = JobDependencies & {
 const failureRetentionMs = 24 * 60 * 60 * 1000
 
 export function createImports(dependencies: Dependencies): Imports {
-  const { db, publish, directories, store, sources, repositories, refresh, node } = dependencies
+  const { db, publish, directories, sources, repositories, refresh, nodes } = dependencies
   const { clock, log, settings, faultPoint } = dependencies
   const records = createImportRecords({
     db,
@@ -128,7 +128,7 @@ export function createImports(dependencies: Dependencies): Imports {
         faultDetail: null,
         startedAt: clock.now(),
         endedAt: null,
-        node,
+        node: nodes.own,
       }
       const held = await directories.hold(id)
       if (!held) throw new Error(`The lock of a new import (${id}) is held by another process.`)
@@ -152,7 +152,7 @@ export function createImports(dependencies: Dependencies): Imports {
 
     async sweep() {
       for (const { repositoryId: id, node: owner } of await listRunningImports(db)) {
-        const isElsewhere = owner !== node && (await store.isRunning(owner))
+        const isElsewhere = owner !== nodes.own && (await nodes.isRunning(owner))
         if (running.has(id) || isElsewhere) continue
         // For example on a full disk. Until the clean-up succeeds, the name stays reserved.
         await end(id).catch((fault) =>

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, test } from 'node:test'
@@ -9,6 +9,7 @@ import { openHostKey } from './host-key.ts'
 
 let folder: string
 const pathOf = () => join(folder, 'ssh_host_ed25519_key')
+const open = (file?: string) => openHostKey({ dataDir: folder, file, onCreated() {} })
 
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'svc-test-'))
@@ -17,8 +18,8 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true }))
 
 test('a new key can be read back, only by its owner', async () => {
-  const made = await openHostKey(folder, () => {})
-  const again = await openHostKey(folder, () => {})
+  const made = await open()
+  const again = await open()
   assert.deepEqual(again.getPublicSSH(), made.getPublicSSH())
   assert.deepEqual(again.sign(Buffer.from('x')), made.sign(Buffer.from('x')))
   assert.equal(statSync(pathOf()).mode & 0o777, 0o600)
@@ -27,14 +28,14 @@ test('a new key can be read back, only by its owner', async () => {
 test('keys with any bytes can be created and read', async () => {
   // A public key that begins with a zero comes once in 256 times.
   for (let round = 0; round < 600; round++) {
-    const made = await openHostKey(folder, () => {})
+    const made = await open()
     assert.equal(made.getPublicSSH().length, 51)
     rmSync(pathOf())
   }
 })
 
 test('OpenSSH reads our keys', { skip: without('openssh') }, async () => {
-  const key = await openHostKey(folder, () => {})
+  const key = await open()
   const line = `ssh-ed25519 ${key.getPublicSSH().toString('base64')} svc`
   assert.equal((await sshKeygen('-y', '-f', pathOf())).trim(), line)
   assert.equal(readFileSync(`${pathOf()}.pub`, 'utf8').trim(), line)
@@ -42,7 +43,7 @@ test('OpenSSH reads our keys', { skip: without('openssh') }, async () => {
 
 test('keys of OpenSSH are read', { skip: without('openssh') }, async () => {
   const line = await generateKey(pathOf(), '-t', 'ed25519')
-  const key = await openHostKey(folder, () => {})
+  const key = await open()
   const [, blob] = line.split(' ')
   assert.equal(key.getPublicSSH().toString('base64'), blob)
 })
@@ -59,11 +60,16 @@ test('an invalid key file is reported and kept', {
   for (const step of make) {
     await step()
     const before = readFileSync(pathOf())
-    await assert.rejects(
-      openHostKey(folder, () => {}),
-      /not a private ed25519 key without a passphrase; restore/,
-    )
+    await assert.rejects(open(), /not a private ed25519 key without a passphrase; restore/)
     assert.deepEqual(readFileSync(pathOf()), before)
     rmSync(pathOf())
   }
+})
+
+test('a file that a setting names is read, and never created', async () => {
+  const file = join(folder, 'elsewhere')
+  await assert.rejects(open(file), /^Error: SVC_SSH_HOST_KEY_FILE: .*elsewhere does not exist\.$/)
+  const made = await open()
+  renameSync(pathOf(), file)
+  assert.deepEqual((await open(file)).getPublicSSH(), made.getPublicSSH())
 })

@@ -10,30 +10,34 @@ import { join } from 'node:path'
 import type { HostKey } from 'ssh2/lib/protocol/Protocol.js'
 import { createReader, writeString, writeUint32 } from './wire.ts'
 
-/** The name of the key file. */
+/** The name of the key file in a data directory. */
 export const hostKeyFile = 'ssh_host_ed25519_key'
 const keyType = 'ssh-ed25519'
 const comment = 'svc'
 
+type Options = {
+  dataDir: string
+  /** The file that a setting names, which is never created. */
+  file?: string | undefined
+  onCreated: (path: string) => void
+}
+
 /**
- * Opens the server's host key, in OpenSSH's format. Creates one in a folder without a key and calls `onCreated`: known
- * clients will warn about the change.
+ * Opens the server's host key, in OpenSSH's format. Creates one in a data directory without a key and calls
+ * `onCreated`: known clients will warn about the change.
  */
-export async function openHostKey(
-  folder: string,
-  onCreated: (path: string) => void,
-): Promise<HostKey> {
-  const path = join(folder, hostKeyFile)
-  const found = await findHostKey(folder)
+export async function openHostKey({ dataDir, file, onCreated }: Options): Promise<HostKey> {
+  const path = file ?? join(dataDir, hostKeyFile)
+  const found = await findHostKey(path)
   if (found) return found
+  if (file !== undefined) throw new Error(`SVC_SSH_HOST_KEY_FILE: ${file} does not exist.`)
   const made = toHostKey(seedIn(await make(path)))
   onCreated(path)
   return made
 }
 
-/** The host key of a folder; undefined when there is none. Throws when the file is not a key. */
-export async function findHostKey(folder: string): Promise<HostKey | undefined> {
-  const path = join(folder, hostKeyFile)
+/** The host key in a file; undefined when there is no file. Throws when it is not a key. */
+export async function findHostKey(path: string): Promise<HostKey | undefined> {
   const text = await read(path)
   if (text === undefined) return undefined
   try {

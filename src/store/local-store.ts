@@ -10,7 +10,7 @@ type Dependencies = {
 /** Repositories that are directories of this machine. */
 export function createLocalStore({ pathOf, create, place, remove }: Dependencies): Store {
   return {
-    start: async () => ({ [Symbol.asyncDispose]: async () => {} }),
+    prepare: async () => {},
     at: async ({ id }) => pathOf(id),
     open: async (id) => pathOf(id),
 
@@ -27,8 +27,6 @@ export function createLocalStore({ pathOf, create, place, remove }: Dependencies
     release: async () => {},
     remove,
     sweep: async () => {},
-    // One server or command at a time works on a directory; its locks say more.
-    isRunning: async () => false,
     shared: undefined,
     [Symbol.asyncDispose]: async () => {},
   }

@@ -8,8 +8,6 @@ import { createCache } from './cache.ts'
 import { collect } from './collector.ts'
 import { commitChange } from './commit-change.ts'
 import { storePacks } from './durable-packs.ts'
-import { lostAfterMs, startHeartbeat } from './heartbeat.ts'
-import { listNodes } from './node-store.ts'
 import { releasePacks } from './pack-store.ts'
 import { beginGeneration } from './publish-generation.ts'
 import type { S3 } from './s3.ts'
@@ -50,10 +48,7 @@ export function createSharedStore(dependencies: Dependencies): Store {
   })
 
   return {
-    async start() {
-      await dropUnsyncedCache(dataDir)
-      return startHeartbeat(dependencies)
-    },
+    prepare: () => dropUnsyncedCache(dataDir),
 
     at: cache.at,
     open: cache.open,
@@ -72,7 +67,6 @@ export function createSharedStore(dependencies: Dependencies): Store {
     },
 
     sweep: () => collect(dependencies),
-    isRunning: async (node) => (await listNodes(db, lostAfterMs)).includes(node),
 
     shared: {
       db,

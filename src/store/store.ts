@@ -7,8 +7,8 @@ import type { Change, ChangeOutcome } from './commit-change.ts'
  * this machine; with a shared one it is in the database and the object storage, and directories are caches of it.
  */
 export type Store = AsyncDisposable & {
-  /** Prepares for a server that starts; what it returns ends with the server. */
-  start: () => Promise<AsyncDisposable>
+  /** Prepares for a server that starts. */
+  prepare: () => Promise<void>
   /** The directory of a repository whose row was just read, in at least the state of that row. */
   at: (repository: { id: string; version: number }) => Promise<string>
   /** The directory of a repository in its present state. A shared store throws `repository_not_found`. */
@@ -23,8 +23,6 @@ export type Store = AsyncDisposable & {
   remove: (id: string) => Promise<void>
   /** Deletes what no repository needs any more. */
   sweep: () => Promise<void>
-  /** Whether another server runs, apart from the last seconds. */
-  isRunning: (node: string) => Promise<boolean>
   /** Changes refs in the store itself; undefined for a local one, where git changes its files. */
   shared: SharedChanges | undefined
 }

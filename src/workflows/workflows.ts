@@ -5,7 +5,6 @@ import type { FaultPoint } from '../base/fault-points.ts'
 import type { Log } from '../base/log.ts'
 import { Sensitive } from '../base/sensitive.ts'
 import { hashToken } from '../base/token-string.ts'
-import { createNotifier } from '../concurrency/notifier.ts'
 import type { Settings } from '../config/settings.ts'
 import type { Database } from '../database/database.ts'
 import type { EventNotifier } from '../events/event-notifier.ts'
@@ -13,6 +12,8 @@ import type { Publish } from '../events/events.ts'
 import type { Git } from '../git/process/git-process.ts'
 import type { RunSummary } from '../github-payloads/reported-run.ts'
 import type { JsonRoute } from '../http/route.ts'
+import type { Nodes } from '../nodes/nodes.ts'
+import { createSharedNotifier } from '../nodes/shared-notifier.ts'
 import type { Repositories } from '../repositories/repositories.ts'
 import { createChecker } from '../workflow-parser/checker.ts'
 import { isRunToken } from './claim-run.ts'
@@ -70,15 +71,14 @@ type Dependencies = {
   clock: Clock
   faultPoint: FaultPoint
   log: Log
-  /** Identifies this server among those that share the database, across restarts. */
-  leaseOwner: string
+  nodes: Nodes
 }
 
 export function createWorkflows(dependencies: Dependencies): Workflows {
   const { db, publish, git, notifier, repositories, openSecrets, directoryOf, baseUrl } =
     dependencies
-  const { settings, clock, faultPoint, log, leaseOwner } = dependencies
-  const changes = createNotifier()
+  const { settings, clock, faultPoint, log, nodes } = dependencies
+  const changes = createSharedNotifier(nodes, 'workflows')
   const checker = createChecker()
   const { runSeconds } = settings
   const publishRuns = createPublishRuns(publish)
@@ -127,7 +127,7 @@ export function createWorkflows(dependencies: Dependencies): Workflows {
   const logs = createLogReader({ db, changes })
   const secret = new Sensitive(`${runnerPrefix}${randomBytes(24).toString('base64url')}`)
   // Each server has its own runner, and may take back only the runs of that one.
-  const ownRunner = `local-${createHash('sha256').update(leaseOwner).digest('hex').slice(0, 8)}`
+  const ownRunner = `local-${createHash('sha256').update(nodes.own).digest('hex').slice(0, 8)}`
   const secretHash = hashToken(secret.reveal())
 
   return {

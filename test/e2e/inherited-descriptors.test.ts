@@ -10,7 +10,7 @@ import { commandOf, familyOf } from '../support/processes.ts'
 import { startServiceWithSsh } from '../support/service.ts'
 import { oneStep, pushFiles, runToEnd } from '../support/workflow-site.ts'
 
-const programs = [/src\/main\.ts/, /spawn-helper-main/, /ssh-main/, /runner-main/, /prefork\.sh$/]
+const programs = [/dist\/main\.js/, /spawn-helper-main/, /ssh-main/, /runner-main/, /prefork\.sh$/]
 
 test('no process that a server starts inherits the descriptors of its shell', async () => {
   await using folder = await temporaryFolder()

@@ -40,6 +40,7 @@ describe('a service with a shared store', { skip }, () => {
       SVC_DATABASE_URL: database.url,
       SVC_ADMIN_TOKEN: newTokenString(),
       SVC_ENCRYPTION_KEY: key,
+      SVC_SSH_PORT: 'off',
     }
     service = await startService({ env })
   })

@@ -3,10 +3,10 @@ import type { FaultStep } from '../../src/base/fault-points.ts'
 import { newId } from '../../src/base/ids.ts'
 import { createLog } from '../../src/base/log.ts'
 import { Sensitive } from '../../src/base/sensitive.ts'
-import { createNotifier } from '../../src/concurrency/notifier.ts'
 import type { Database } from '../../src/database/database.ts'
 import type { WebhookRow } from '../../src/database/webhook-schema.ts'
 import { createEventNotifier } from '../../src/events/event-notifier.ts'
+import { createSingleNode } from '../../src/nodes/nodes.ts'
 import { parseAllowed } from '../../src/outbound/allowed-ranges.ts'
 import { createOutbound } from '../../src/outbound/outbound.ts'
 import type { DeliverySubject } from '../../src/webhooks/composer.ts'
@@ -31,7 +31,7 @@ type Options = {
 export function startDelivering(db: Database, options: Options = {}) {
   const clock = options.clock ?? { now: () => Date.now() }
   const { compose = composePlainly, onStep = () => {} } = options
-  const notifier = createEventNotifier({ db: () => db, changes: createNotifier() })
+  const notifier = createEventNotifier({ db, nodes: createSingleNode('here') })
   const outbound = createOutbound({
     allow: parseAllowed(options.allow ?? 'loopback') ?? { classes: [], ranges: [], names: [] },
     lookup: options.lookup ?? (async () => [{ address: '127.0.0.1' }]),

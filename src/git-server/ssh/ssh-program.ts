@@ -66,9 +66,11 @@ export function createSshProgram(options: Options): { killAll: () => void } {
       onFetch: client.onFetch,
     })
     const gitOverSsh = createGitOverSsh({ engine, backend, settings, log })
-    const hostKey = await openHostKey(settings.dataDir, (created) =>
-      log.info({ path: created }, 'SSH host key created'),
-    )
+    const hostKey = await openHostKey({
+      dataDir: settings.dataDir,
+      file: settings.sshHostKeyFile,
+      onCreated: (path) => log.info({ path }, 'SSH host key created'),
+    })
     const server = createSshServer({
       settings,
       hostKey,
