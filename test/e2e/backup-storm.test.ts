@@ -18,7 +18,7 @@ import { toRounds } from '../support/rounds.ts'
 import { startService } from '../support/service.ts'
 
 const seed = Number(process.env.SVC_CRASH_SEED ?? Date.now() % 1_000_000)
-const backups = toRounds(2)
+const backups = toRounds(1)
 const commitsPerBackup = 800
 const sharedRepositories = 3
 

@@ -7,12 +7,13 @@ import { createProject } from '../support/git.ts'
 import { assertFrugal } from '../support/memory.ts'
 import { without } from '../support/programs.ts'
 import type { RawSsh } from '../support/raw-ssh.ts'
+import { toRounds } from '../support/rounds.ts'
 import { execRequest, type SshSite, startSshSite } from '../support/ssh-site.ts'
 
 const skip = without('openssh')
-const enough = 400_000
+const enough = toRounds(200_000)
 // Most of it is uncollected garbage; keeping all messages would take more.
-const mayGrow = 100 * 1024 * 1024
+const mayGrow = toRounds(80) * 1024 * 1024
 
 let site: SshSite
 

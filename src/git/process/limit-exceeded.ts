@@ -9,7 +9,8 @@ export type GitLimits = Pick<Limits, 'memoryMaxBytes' | 'cpuMaxSeconds'>
 const mib = 1024 * 1024
 // The message of git's run-command.c about a child process.
 const timeLimitError = new RegExp(`died of signal ${constants.signals.SIGXCPU}\\b`)
-const outOfMemoryError = /^(fatal|error): .*(out of memory|cannot allocate memory)/im
+const errorLine = /^(fatal|error): /i
+const outOfMemory = /out of memory|cannot allocate memory/i
 
 /**
  * Returns the limit that ended a git process, or a child of it, as a Problem; undefined when none did. The detail names
@@ -27,7 +28,8 @@ export function limitExceeded(
     const isCommon = cpuMaxSeconds === commonLimits?.cpuMaxSeconds
     return problemOf(`${cpuMaxSeconds} s of processor time`, isCommon && gitCpuMaxSeconds)
   }
-  if (!outOfMemoryError.test(errorOutput)) return undefined
+  const isError = (line: string) => errorLine.test(line) && outOfMemory.test(line)
+  if (!errorOutput.split('\n').some(isError)) return undefined
   const isCommon = memoryMaxBytes === commonLimits?.memoryMaxBytes
   return problemOf(
     `${Math.floor(memoryMaxBytes / mib)} MiB of memory`,
