@@ -60,6 +60,8 @@ export type AppTools = {
   directories: Directories
   faultPoint: FaultPoint
   database: DatabaseOptions
+  /** Where repositories are without a shared store; else the same directories. */
+  localDirectories: Directories
   /** Whether the directories are caches of a shared store. */
   isCache: boolean
   log: Log
@@ -106,9 +108,12 @@ export function createTools({ settings, log, path, version, spawnHelper }: Optio
   const git = createGit({ settings, owner: dataDir, path, spawnHelper })
   const faultPoint = createFaultPoint(settings.faultPoint)
   const isCache = settings.store !== undefined
-  const directories = createDirectories({ dataDir, isCache, git, faultPoint })
+  const localDirectories = createDirectories({ dataDir, git, faultPoint })
+  const directories = isCache
+    ? createDirectories({ dataDir, isCache, git, faultPoint })
+    : localDirectories
   const database = { dataDir, url: databaseUrl?.reveal(), log }
-  return { git, directories, faultPoint, database, isCache, log, version }
+  return { git, directories, localDirectories, faultPoint, database, isCache, log, version }
 }
 
 export async function openApp(options: Options): Promise<App> {

@@ -10,10 +10,11 @@ import type { Database } from './database/database.ts'
 import type { Git } from './git/process/git-process.ts'
 import { endOrphans } from './git/process/orphans.ts'
 import { sshOwner } from './git-server/ssh/ssh-process.ts'
+import { type Adoption, adoptRepositories } from './maintenance/adopt-repositories.ts'
 import { createMaintenance } from './maintenance/maintenance.ts'
 import type { Directories } from './repositories/directories.ts'
 import { createRepositoryHolds } from './repositories/repository-holds.ts'
-import type { Store } from './store/store.ts'
+import type { SharedChanges, Store } from './store/store.ts'
 
 /** What commands may do with a data directory, depending on whether a server runs on it. */
 export type Offline = {
@@ -25,12 +26,18 @@ export type Offline = {
   changeRepositories: () => Promise<Disposable>
   /** Does requested maintenance in place of a server. Returns false when a server is running, or nothing is left. */
   maintainHere: () => Promise<boolean>
+  /** Moves the repositories of the data directory into a shared store; throws when a server is running. */
+  adoptRepositories: (
+    shared: SharedChanges,
+    options: { report: (progress: string) => void; signal: AbortSignal },
+  ) => Promise<Adoption>
 }
 
 type Dependencies = {
   db: Database
   git: Git
   directories: Directories
+  localDirectories: Directories
   store: Store
   freeSpace: FreeSpace
   settings: Settings
@@ -51,6 +58,12 @@ export function createOffline(dependencies: Dependencies): Offline {
     isServed: () => isLocked(dataDir, 'server'),
     holdServer: () => lockServer(dataDir),
     changeRepositories,
+
+    async adoptRepositories(shared, options) {
+      using _server = await lockServer(dataDir)
+      const directories = dependencies.localDirectories
+      return adoptRepositories({ ...dependencies, shared, directories }, options)
+    },
 
     async maintainHere() {
       using server = await holdLock(join(dataDir, 'server.lock'))

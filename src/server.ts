@@ -2,7 +2,7 @@ import { createAccessWatch } from './access/access-watch.ts'
 import { type App, type Options, openApp } from './app.ts'
 import type { Log } from './base/log.ts'
 import { reachable } from './base/network.ts'
-import { lockServer, prepareDataDirectory } from './config/data-directory.ts'
+import { DataDirectoryError, lockServer, prepareDataDirectory } from './config/data-directory.ts'
 import type { Settings } from './config/settings.ts'
 import type { Database } from './database/database.ts'
 import { ping } from './database/ping.ts'
@@ -34,6 +34,7 @@ import { prepareMemoryLimits } from './sandbox/memory-trial.ts'
 import { secretRoutes } from './secrets/secret-routes.ts'
 import type { Secrets } from './secrets/secrets.ts'
 import { sshKeyRoutes } from './ssh-keys/ssh-key-routes.ts'
+import { listStored } from './store/stored-repository-store.ts'
 import { tokenRoutes } from './tokens/token-routes.ts'
 import { oldestUncomposed } from './webhooks/delivery-store.ts'
 import { reportIsolation } from './workflows/report-isolation.ts'
@@ -218,12 +219,24 @@ async function recover({ app, gitServer, settings, log }: Recovery): Promise<voi
   const isShared = store.shared !== undefined
   const hasData = !isShared && (await directories.list()).length > 0
   await assertSameInstance({ db, dataDir, hasData, isShared })
+  await assertSameStore(db, isShared)
   await gitServer.finalizePushes()
   await imports.sweep()
   await workflows.recover()
   const { quarantined, missing } = await repositories.reconcile()
   if (quarantined.length > 0) log.error({ quarantined }, 'repositories missing from the database')
   if (missing.length > 0) log.error({ missing }, 'repository directories missing')
+}
+
+/** Refuses a database whose repositories are elsewhere: each would appear empty. */
+async function assertSameStore(db: App['db'], isShared: boolean): Promise<void> {
+  const [other] = await listStored(db, { isStored: !isShared, limit: 1 })
+  if (!other) return
+  throw new DataDirectoryError(
+    isShared
+      ? `The repository ${other.name} is not in the store of SVC_STORE. Run svc store adopt with the data directory that has it.`
+      : `The repository ${other.name} is in a shared store: set SVC_STORE.`,
+  )
 }
 
 type CleanUp = {

@@ -10,18 +10,21 @@ import type { Database, DatabaseOptions } from '../database/database.ts'
 import { schemaVersion } from '../database/migrate.ts'
 import type { Directories } from '../repositories/directories.ts'
 import { assertSameInstance, readOwnInstance } from '../repositories/instance.ts'
+import type { Store } from '../store/store.ts'
 import { type BackupFolder, createBackupFolder } from './backup-folder.ts'
 import { createSnapshotFinder } from './consistent-snapshot.ts'
 import { type BackedUpRepository, BackupError, type Manifest } from './manifest.ts'
 import { addObjects } from './objects.ts'
 import { findManifest, refuseNested, takeFolder } from './open-folder.ts'
 import { addRows } from './row-lines.ts'
+import { openSharedSnapshot } from './shared-snapshot.ts'
 import { readTree, refuseOthers } from './tree.ts'
 
 type Dependencies = {
   db: Database
   database: DatabaseOptions
   directories: Directories
+  store: Store
   faultPoint: FaultPoint
   version: string
 }
@@ -45,11 +48,11 @@ const keyFiles = ['encryption.key', 'ssh_host_ed25519_key', 'ssh_host_ed25519_ke
 
 /** Backs up a service to a folder, whether its server runs or not. Throws a BackupError. */
 export async function backUp(dependencies: Dependencies, options: Options) {
-  const { db, database, faultPoint } = dependencies
+  const { db, database, store, faultPoint } = dependencies
   const { to: root, recheck } = options
   const { dataDir } = database
   await refuseNested(root, dataDir)
-  await assertSameInstance({ db, dataDir, hasData: true, isShared: false })
+  await assertSameInstance({ db, dataDir, hasData: true, isShared: store.shared !== undefined })
   const instanceId = await readOwnInstance(db)
   // While this lock is held, deleted repositories stay in the trash.
   using _whole = await lock(dataDir, 'backup', lockWaitMs)
@@ -74,27 +77,33 @@ export async function backUp(dependencies: Dependencies, options: Options) {
 }
 
 async function write(
-  { db, database, directories, faultPoint, version }: Dependencies,
+  { db, database, directories, store, faultPoint, version }: Dependencies,
   { to: root, withKeys, report, signal }: Options,
   { folder, instanceId, had }: { folder: BackupFolder; instanceId: string; had: Set<string> },
 ) {
   const startedAt = performance.now()
   const id = newId()
   report('Reading refs and rows')
-  const read = (path: string) => readFile(join(root, path))
-  const snapshots = createSnapshotFinder({ db, database, directories, folder, read })
-  const { at, repositories, tables, schema } = await (async () => {
-    await using snapshot = await snapshots.find(() => faultPoint('backup.fenced'))
-    const schema = await schemaVersion(snapshot.db)
-    const tables = await addRows(snapshot.db, folder)
-    return { ...snapshot, tables, schema }
-  })()
+  await using resources = new AsyncDisposableStack()
+  const open = async () => {
+    if (store.shared) return openSharedSnapshot({ database, folder })
+    const read = (path: string) => readFile(join(root, path))
+    const snapshots = createSnapshotFinder({ db, database, directories, folder, read })
+    return snapshots.find(() => faultPoint('backup.fenced'))
+  }
+  const snapshot = resources.use(await open())
+  const { at, repositories } = snapshot
+  const schema = await schemaVersion(snapshot.db)
+  const tables = await addRows(snapshot.db, folder)
+  // Of a shared store it is still needed: it shows the packs of repositories that are deleted meanwhile.
+  if (!store.shared) await resources.disposeAsync()
   faultPoint('backup.rows')
   refuseLoss(repositories, had)
   let done = 0
   const whole = repositories.filter(({ refs }) => refs !== null)
   await forEachConcurrently(maxConcurrentCopies, whole, async ({ id: repositoryId }) => {
     signal.throwIfAborted()
+    await store.shared?.fill(snapshot.db, repositoryId)
     await addObjects({ directories, folder, id: repositoryId })
     report(`Copied ${++done} of ${whole.length} repositories`)
   })

@@ -8,6 +8,7 @@ import type { Db } from '../database/schema.ts'
 import { listImportIds } from '../repositories/import-store.ts'
 import { readInstance } from '../repositories/instance-store.ts'
 import { listReadyRepositories, listRepositoryStates } from '../repositories/repository-store.ts'
+import { forgetStore } from '../store/stored-repository-store.ts'
 import type { BackupSource } from './backup-source.ts'
 import { type BackedUpTable, BackupError, type Manifest } from './manifest.ts'
 import { readRowLines } from './row-lines.ts'
@@ -25,6 +26,7 @@ export async function loadRows(db: Database, engine: Engine, source: BackupSourc
     for (const { name } of manifest.tables.toReversed()) await deleteRows(tx, name)
     for (const table of manifest.tables) await loadTable(tx, source, table)
     await migrateIn(tx, engine)
+    await forgetStore(tx)
     await assertSameAsManifest(tx, manifest)
   })
 }

@@ -34,6 +34,7 @@ export const faultSteps = [
   'restore.copied',
   'restore.rows',
   'restore.unmarked',
+  'adopt.moved',
   'secrets.resealed',
   'run.queued',
   'run.claimed',

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { newId } from './ids.ts'
+import { newId, newIdAfter } from './ids.ts'
 
 test('ids sort in the order of their creation', () => {
   const ids = Array.from({ length: 5000 }, () => newId())
@@ -17,4 +17,17 @@ test('ids still sort when the clock goes back', () => {
       for (const id of ids) assert.match(id, /^[0-9a-hjkmnp-tv-z]{26}$/)
     }),
   )
+})
+
+test('an id after another one sorts after it, wherever the clock of that one was', () => {
+  fc.assert(
+    fc.property(fc.integer({ min: 1e12, max: 2e12 }), (now) => {
+      const ahead = `7${newId(now).slice(1, -1)}z`
+      const next = newIdAfter(ahead, now)
+      assert.ok(next > ahead)
+      assert.match(next, /^[0-9a-hjkmnp-tv-z]{26}$/)
+      assert.ok(newIdAfter('', now) > '')
+    }),
+  )
+  assert.equal(newIdAfter('7zzzzzzzz0000000000000000z', 1), '7zzzzzzzz00000000000000010')
 })

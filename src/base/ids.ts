@@ -25,6 +25,15 @@ export function newId(now = Date.now()): string {
   return id
 }
 
+/** Returns a new id that sorts after another one, also when that comes from a machine whose clock is ahead. */
+export function newIdAfter(previous: string, now: number): string {
+  const id = newId(now)
+  if (id > previous) return id
+  const digits = [...previous].map((digit) => alphabet.indexOf(digit))
+  increment(digits)
+  return digits.map((digit) => alphabet[digit]).join('')
+}
+
 /** Returns a lower bound: it sorts before every id made at or after a time. */
 export function idBefore(time: number): string {
   return toBase32(time)

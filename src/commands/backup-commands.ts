@@ -9,9 +9,8 @@ import { UsageError } from './usage-error.ts'
 type BackupOptions = { withKeys?: boolean; recheck?: boolean; json?: boolean }
 
 const progressIntervalMs = 2000
-const noBackup =
-  'svc cannot back up a shared store yet. Back up the PostgreSQL database, and then the bucket of SVC_STORE, with their own tools.'
-const noRestore = 'svc cannot restore into a shared store yet; unset SVC_STORE.'
+const noRestore =
+  'A backup is restored without SVC_STORE: unset it, restore, then set it and run `svc store adopt`.'
 
 /** `svc backup` */
 export async function backUpTo(
@@ -20,7 +19,6 @@ export async function backUpTo(
   { withKeys = false, recheck = false, json }: BackupOptions,
   { out, err, interruption }: Terminal,
 ) {
-  if (app.isCache) throw new UsageError(noBackup)
   const options = { to: folder, withKeys, recheck, report: throttled(err), signal: interruption() }
   const done = await backUp(app, options)
   // Repositories deleted during this backup, or during one that was killed.

@@ -41,9 +41,15 @@ export const backupHelp = `
 The first backup copies everything; later backups to the same folder copy only what is new. Until a backup
 is complete, the folder holds the previous one, even after a crash. A folder holds backups of one service only.`
 
+export const adoptHelp = `
+Moves what a server without SVC_STORE has left in SVC_DATA_DIR, whose rows must be in the PostgreSQL database of
+SVC_DATABASE_URL. To move from SQLite, back up first and restore into an empty PostgreSQL database. No server may
+run. When it is interrupted, repeat it: what was moved stays moved.`
+
 export const restoreHelp = `
 SVC_DATA_DIR must not exist, or be an empty directory. With SVC_DATABASE_URL, the rows go into that database,
-which must be empty. A backup of SQLite can be restored into PostgreSQL, and the other way round.`
+which must be empty. A backup of SQLite can be restored into PostgreSQL, and the other way round.
+To restore into a shared store, leave SVC_STORE unset, and then run svc store adopt with it.`
 
 export function settingsHelp(): string {
   const entries = Object.values<Setting<unknown>>(settings).map(

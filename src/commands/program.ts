@@ -3,6 +3,7 @@ import type { App, AppTools } from '../app.ts'
 import { backUpTo, restoreFrom, verifyBackup } from './backup-commands.ts'
 import type { DoctorCommandOptions } from './doctor-command.ts'
 import {
+  adoptHelp,
   backupHelp,
   doctorHelp,
   restoreHelp,
@@ -19,6 +20,7 @@ import { createRepository, deleteRepository, listRepositories } from './reposito
 import type { RunOptions } from './run-workflows.ts'
 import type { RunnerCommandOptions } from './runner-command.ts'
 import { deleteSecret, listSecrets, rotateSecrets, setSecret } from './secret-commands.ts'
+import { adoptInto } from './store-commands.ts'
 import type { Terminal } from './terminal.ts'
 import { createToken, listTokens, revokeToken } from './token-commands.ts'
 
@@ -57,6 +59,7 @@ export function createProgram(options: Options): Command {
   addRepositoryCommands(program, options)
   addSecretCommands(program, options)
   addBackupCommands(program, options)
+  addStoreCommands(program, options)
   return program
 }
 
@@ -274,6 +277,17 @@ function addBackupCommands(program: Command, { terminal, withApp, withTools }: O
     .action((folder, options) =>
       withTools((tools) => restoreFrom(tools, folder, options, terminal)),
     )
+}
+
+function addStoreCommands(program: Command, { terminal, withApp }: Options): void {
+  program
+    .command('store')
+    .description('manage the store of SVC_STORE')
+    .command('adopt')
+    .description('move the repositories of the data directory into the store')
+    .option(...json)
+    .addHelpText('after', adoptHelp)
+    .action((options) => withApp((app) => adoptInto(app, options, terminal)))
 }
 
 function withoutKey(text: string): string {

@@ -3,7 +3,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type ControlledTransaction, sql } from 'kysely'
 import { isBusy } from '../base/sqlite-busy.ts'
-import { connect, type DatabaseOptions, engineOf, withDialect } from './database.ts'
+import { connect, type Database, type DatabaseOptions, engineOf, withDialect } from './database.ts'
 import type { Db, Schema } from './schema.ts'
 import { sqliteDialect } from './sqlite.ts'
 
@@ -35,6 +35,16 @@ export async function openRowSnapshot<T>(
   }
   const held = opening.move()
   return { db, found, [Symbol.asyncDispose]: () => held.disposeAsync() }
+}
+
+/** Opens a consistent snapshot of all rows of PostgreSQL, which blocks no writer. */
+export async function openPlainSnapshot(options: DatabaseOptions): Promise<RowSnapshot<undefined>> {
+  await using opening = new AsyncDisposableStack()
+  const pool = await connect(options)
+  opening.defer(() => pool.destroy())
+  const db = await startSnapshot(pool, opening)
+  const held = opening.move()
+  return { db, found: undefined, [Symbol.asyncDispose]: () => held.disposeAsync() }
 }
 
 type FencedSnapshot = { db: Db; release: () => Promise<void> | void }
@@ -88,6 +98,10 @@ async function openPostgres(
   await sql`set local lock_timeout = ${sql.lit(lockTimeout)}`.execute(fence)
   // In the same order as a deletion locks them, to avoid a deadlock.
   await sql`lock table repositories, pushes in share mode`.execute(fence)
+  return { db: await startSnapshot(pool, opening), release: () => end(fence) }
+}
+
+async function startSnapshot(pool: Database, opening: AsyncDisposableStack): Promise<Db> {
   const transaction = await pool
     .startTransaction()
     .setIsolationLevel('repeatable read')
@@ -95,7 +109,7 @@ async function openPostgres(
     .execute()
   opening.defer(() => end(transaction))
   await takeSnapshot(transaction)
-  return { db: transaction, release: () => end(fence) }
+  return transaction
 }
 
 // The snapshot of a transaction is taken by its first query.

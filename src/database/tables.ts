@@ -9,6 +9,8 @@ export type Table = {
   readers?: Readonly<Record<string, string>>
   /** Other folders whose stores write it, and why. */
   writers?: Readonly<Record<string, string>>
+  /** Whether backups leave out its rows: they have what a shared store has in these tables in files of their own. */
+  isOfStore?: boolean
 }
 
 // Features do not know each other, and a database that the doctor examines may have an older schema.
@@ -55,10 +57,10 @@ export const tables: readonly Table[] = [
     owner: 'repositories',
     readers: { 'event-log': 'joins those who may see an event' },
   },
-  { name: 'refs', key: ['repository_id', 'name'], owner: 'store' },
-  { name: 'packs', key: ['key'], owner: 'store' },
-  { name: 'uploads', key: ['key'], owner: 'store' },
-  { name: 'nodes', key: ['id'], owner: 'nodes' },
+  { name: 'refs', key: ['repository_id', 'name'], owner: 'store', isOfStore: true },
+  { name: 'packs', key: ['key'], owner: 'store', isOfStore: true },
+  { name: 'uploads', key: ['key'], owner: 'store', isOfStore: true },
+  { name: 'nodes', key: ['id'], owner: 'nodes', isOfStore: true },
   { name: 'secrets', key: ['id'], owner: 'secrets' },
   { name: 'runs', key: ['id'], owner: 'workflows' },
   { name: 'run_numbers', key: ['repository_id'], owner: 'workflows' },

@@ -73,7 +73,7 @@ type Dependencies = {
   onEnd?: (run: { outcome: MaintenanceOutcome; seconds: number }) => void
 }
 
-const pruneAfterMs = 14 * dayMs
+export const pruneAfterMs = 14 * dayMs
 const leaseMs = 60_000
 const extendIntervalMs = 20_000
 // Bounds how long one slow push can delay the maintenance of other repositories.

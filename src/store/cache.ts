@@ -8,8 +8,10 @@ import { newId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
 import { createKeyedMutex } from '../concurrency/keyed-mutex.ts'
 import type { Database } from '../database/database.ts'
+import type { Db } from '../database/schema.ts'
 import { type LivePack, readInline } from './pack-store.ts'
 import { writeHead, writePackedRefs } from './packed-refs-file.ts'
+import { firstHead } from './ref-store.ts'
 import type { S3 } from './s3.ts'
 import { S3Error } from './s3-error.ts'
 import { repositoryGone, storeUnavailable } from './store-error.ts'
@@ -25,6 +27,8 @@ export type Cache = {
   at: (repository: { id: string; version: number }) => Promise<string>
   /** Brings a directory to the present version, and returns its path. Throws `repository_not_found`. */
   open: (id: string) => Promise<string>
+  /** Brings the packs that a repository has in a snapshot of the database into its directory. */
+  fill: (snapshot: Db, id: string) => Promise<boolean>
   /** Forgets a directory that was removed. */
   forget: (id: string) => void
 }
@@ -63,8 +67,8 @@ export function createCache({ db, storage, pathOf, create, log }: Dependencies):
         versions.delete(id)
         await rm(pathOf(id), { recursive: true, force: true })
       }
-      if (!(await isThere(join(pathOf(id), 'HEAD')))) await create(id, state.head ?? 'main')
-      if (await fillPacks(id, state)) {
+      await createMissing(id, state)
+      if (await fillPacks(db, id, state)) {
         await writeRefs(id, state)
         versions.set(id, state.version)
         return
@@ -73,28 +77,36 @@ export function createCache({ db, storage, pathOf, create, log }: Dependencies):
     }
   }
 
+  async function createMissing(id: string, { head }: StoredRepository): Promise<void> {
+    if (await isThere(join(pathOf(id), 'HEAD'))) return
+    await create(id, head ?? firstHead).catch(async (error) => {
+      // A command beside the server may have been faster.
+      if (!(await isThere(join(pathOf(id), 'HEAD')))) throw error
+    })
+  }
+
   async function writeRefs(id: string, { refs, head }: StoredRepository): Promise<void> {
     await writePackedRefs(pathOf(id), refs)
     if (head !== null) await writeHead(pathOf(id), head)
   }
 
   /** Writes the packs that are missing; false when one is no longer where the list has it. */
-  async function fillPacks(id: string, { packs }: StoredRepository): Promise<boolean> {
+  async function fillPacks(rows: Db, id: string, { packs }: StoredRepository): Promise<boolean> {
     const folder = join(pathOf(id), 'objects', 'pack')
     const present = new Set(await readdir(folder))
     const missing = packs.filter(({ hash }) => !present.has(`pack-${hash}.idx`))
     const inline = missing.filter(({ isInline }) => isInline)
     const stored = missing.filter(({ isInline }) => !isInline)
-    const [some] = await Promise.all([fillInline(folder, inline), fillStored(folder, stored)])
+    const [some] = await Promise.all([fillInline(rows, folder, inline), fillStored(folder, stored)])
     return some
   }
 
-  async function fillInline(folder: string, packs: LivePack[]): Promise<boolean> {
+  async function fillInline(rows: Db, folder: string, packs: LivePack[]): Promise<boolean> {
     if (packs.length === 0) return true
     const files = new Map(
       (
         await readInline(
-          db,
+          rows,
           packs.map(({ key }) => key),
         )
       ).map((row) => [row.key, row]),
@@ -158,6 +170,16 @@ export function createCache({ db, storage, pathOf, create, log }: Dependencies):
       const version = await versionOf(db, id)
       if (version === undefined) throw repositoryGone()
       return bringTo(id, version)
+    },
+
+    async fill(snapshot, id) {
+      const state = await readStoredRepository(snapshot, id)
+      if (!state) return false
+      await serialize(id, async () => {
+        await createMissing(id, state)
+        if (!(await fillPacks(snapshot, id, state))) throw storeUnavailable('its packs are gone')
+      })
+      return true
     },
 
     forget: (id) => void versions.delete(id),

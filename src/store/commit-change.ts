@@ -27,6 +27,8 @@ export type Change = {
   peeled: ReadonlyMap<string, string>
   /** The packs with the objects that the repository does not have. */
   packs: StoredPack[]
+  /** Called in the transaction once the repository is locked. */
+  begin: (tx: Db) => Promise<void>
   /** Called in the transaction before anything is written. A Problem that it throws prevents the change. */
   check?: (repository: LockedRepository, moved: RefUpdate[]) => void
   /** Returns hidden refs to create with the change, as names and values. */
@@ -58,6 +60,7 @@ export function commitChange(db: Database, change: Change): Promise<ChangeOutcom
   return db.transaction().execute(async (tx) => {
     const repository = await lockRepository(tx, change.repositoryId)
     if (!repository) throw repositoryGone()
+    await change.begin(tx)
     const values = await readConcerned(tx, change.repositoryId, change.updates)
     const { objects } = change
     const decisions = decideUpdates(change.updates, { values, objects }, change.isAtomic)

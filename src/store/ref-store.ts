@@ -8,8 +8,8 @@ import { directoriesOf } from './decide-updates.ts'
 /** What orders the changes of a repository: a change of refs or packs locks its row. */
 export type LockedRepository = { version: number; pruneEpoch: number; head: string }
 
-/** A repository without a row of its own branch has this default branch. */
-const firstHead = 'main'
+/** The default branch of a repository that was created without one. */
+export const firstHead = 'main'
 // Beyond this, reading all refs is faster than looking for each conflict.
 const maxLookUps = 50
 // PostgreSQL allows 65,535 parameters in a statement.

@@ -10,6 +10,7 @@ import { commitChange } from './commit-change.ts'
 import { storePacks } from './durable-packs.ts'
 import { releasePacks } from './pack-store.ts'
 import { beginGeneration } from './publish-generation.ts'
+import { firstHead } from './ref-store.ts'
 import type { S3 } from './s3.ts'
 import type { Store } from './store.ts'
 import { dropUnsyncedCache } from './unclean-reboot.ts'
@@ -52,7 +53,7 @@ export function createSharedStore(dependencies: Dependencies): Store {
 
     at: cache.at,
     open: cache.open,
-    create: async (_id, defaultBranch) => ({ head: defaultBranch ?? null }),
+    create: async (_id, defaultBranch = firstHead) => ({ head: defaultBranch }),
 
     async adopt(id) {
       const directory = directories.draftOf(id)
@@ -70,6 +71,12 @@ export function createSharedStore(dependencies: Dependencies): Store {
 
     shared: {
       db,
+      fill: cache.fill,
+
+      async adoptDirectory(id, directory) {
+        const record = await adoptDraft(dependencies, { id, directory })
+        await db.transaction().execute(record)
+      },
 
       async beginGeneration(id) {
         const directory = await cache.open(id)

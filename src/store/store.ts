@@ -32,6 +32,13 @@ export type SharedChanges = {
   db: Database
   /** Makes the packs of a folder durable, and the change with them. Throws `repository_not_found`. */
   commit: (change: Omit<Change, 'packs'>, packFolder: string | undefined) => Promise<ChangeOutcome>
+  /** Makes a repository durable that is in a directory of this machine. */
+  adoptDirectory: (id: string, directory: string) => Promise<void>
+  /**
+   * Brings the objects that a repository has in a snapshot of the database into its directory, even when it was
+   * deleted since. False when it is not in the snapshot.
+   */
+  fill: (snapshot: Db, id: string) => Promise<boolean>
   /** Called before maintenance of a directory; returns what makes its result durable. */
   beginGeneration: (id: string) => Promise<() => Promise<void>>
 }

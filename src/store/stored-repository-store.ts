@@ -33,6 +33,25 @@ export async function readStoredRepository(
   return rows[0]
 }
 
+/** Makes repositories that were in a shared store ones that are in directories, as in a backup. */
+export async function forgetStore(tx: Db): Promise<void> {
+  await tx.updateTable('repositories').set({ version: 0, pruneEpoch: 0, head: null }).execute()
+}
+
+/** The ready repositories that are in a shared store, or those that are in directories, in the order of their ids. */
+export function listStored(
+  db: Db,
+  { isStored, limit }: { isStored: boolean; limit?: number },
+): Promise<{ id: string; name: string }[]> {
+  const query = db
+    .selectFrom('repositories')
+    .select(['id', 'name'])
+    .where('state', '=', 'ready')
+    .where('head', isStored ? 'is not' : 'is', null)
+    .orderBy('id')
+  return (limit === undefined ? query : query.limit(limit)).execute()
+}
+
 /** The version of a repository; undefined when it is gone. */
 export async function versionOf(db: Db, repositoryId: string): Promise<number | undefined> {
   const [row] = await versionById(db, { id: repositoryId })

@@ -26,6 +26,7 @@ const walkers: Record<string, string> = {
   rename: 'fault-points.test.ts',
   delete: 'fault-points.test.ts',
   maintenance: 'maintenance.test.ts',
+  adopt: 'store-moves.test.ts',
   backup: 'backup-crash.test.ts',
   restore: 'backup-crash.test.ts',
   secrets: 'secret-keys.test.ts',

@@ -254,15 +254,6 @@ describe('a service with a shared store', { skip }, () => {
     assert.equal((await service.admin.get('/repos/kept')).body.state, 'failed')
   })
 
-  test('backups are refused, as they would miss what is in the bucket', async () => {
-    const { code, err } = await runSvc(['backup', '/nonexistent'], {
-      ...env,
-      SVC_DATA_DIR: service.dataDir,
-    })
-    assert.equal(code, 2)
-    assert.match(err, /cannot back up a shared store yet/)
-  })
-
   async function query(text: string, values: string[]) {
     const client = new pg.Client({ connectionString: database.url })
     await client.connect()

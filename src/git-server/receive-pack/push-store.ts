@@ -147,6 +147,18 @@ export async function findPushes(
   return rows.map(toFinished)
 }
 
+/** The id of the newest push of a repository; empty when there is none. */
+export async function findLastPushId(db: Db, repositoryId: string): Promise<string> {
+  const row = await db
+    .selectFrom('pushes')
+    .select('id')
+    .where('repositoryId', '=', repositoryId)
+    .orderBy('id', 'desc')
+    .limit(1)
+    .executeTakeFirst()
+  return row?.id ?? ''
+}
+
 /** Whether a push of a repository is authorized and not finished. */
 export async function isUnfinished(db: Db, repositoryId: string, id: string): Promise<boolean> {
   const row = await db

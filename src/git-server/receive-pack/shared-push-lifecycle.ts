@@ -1,7 +1,7 @@
 import type { Principal } from '../../access/principal.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { FaultPoint } from '../../base/fault-points.ts'
-import { newId } from '../../base/ids.ts'
+import { newIdAfter } from '../../base/ids.ts'
 import type { Log } from '../../base/log.ts'
 import type { PlainSettings } from '../../config/settings.ts'
 import type { Db } from '../../database/schema.ts'
@@ -20,7 +20,7 @@ import type { SharedChanges, Store } from '../../store/store.ts'
 import { authorizePush, defaultBranchDeletion } from './authorize-push.ts'
 import { toDefaultBranchEvent, toPushEvents } from './push-events.ts'
 import { type PushLifecycle, UpdatesRefusedError } from './push-lifecycle.ts'
-import { insertPush } from './push-store.ts'
+import { findLastPushId, insertPush } from './push-store.ts'
 import { readPushedObjects } from './pushed-objects.ts'
 import type { Push } from './receive-pack.ts'
 import { createSharedDefaultBranches } from './shared-default-branches.ts'
@@ -36,7 +36,6 @@ type Dependencies = {
   repositories: Pick<Repositories, 'reopen'>
   protections: Pick<Protections, 'ruleFor'>
   settings: Pick<PlainSettings, 'undoDays'>
-  /** Strictly increasing: ids of pushes are in the order in which they were authorized. */
   clock: Clock
   faultPoint: FaultPoint
   log: Log
@@ -66,7 +65,7 @@ export function createSharedPushLifecycle(dependencies: Dependencies): PushLifec
       forced: wasForced.get(update.ref) ?? false,
     })
     const now = clock.now()
-    const id = newId(now)
+    let id = ''
     let recorded: ChangeOutcome | undefined
     const outcome = await shared
       .commit(
@@ -76,6 +75,9 @@ export function createSharedPushLifecycle(dependencies: Dependencies): PushLifec
           isAtomic: push.isAtomic ?? false,
           objects,
           peeled,
+          async begin(tx) {
+            id = newIdAfter(await findLastPushId(tx, repository.id), now)
+          },
           check(locked, moved) {
             // An undo may delete the default branch that its push created: HEAD follows.
             if (push.via !== 'undo') refuseDefaultDeletion(repository, locked.head, moved)
