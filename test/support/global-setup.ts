@@ -4,7 +4,7 @@ import { promisify } from 'node:util'
 import { offerCeph } from './object-store.ts'
 import { type Postgres, startPostgres } from './postgres.ts'
 import { mayNotSkip, missingPrograms } from './programs.ts'
-import { launcher } from './service.ts'
+import { launcher, startService } from './service.ts'
 
 const execute = promisify(execFile)
 const root = fileURLToPath(new URL('../..', import.meta.url))
@@ -26,9 +26,11 @@ export async function globalSetup(): Promise<void> {
   if (postgres) process.env.SVC_TEST_DATABASE_URL = postgres.url
 }
 
-/** Builds what bin/svc runs if a source has changed, before many tests start it at once. */
+/** Builds what bin/svc runs if a source has changed, and fills its cache of compiled code, before many tests start it. */
 async function build(): Promise<void> {
   await execute(launcher, ['--version'])
+  await using service = await startService({ env: { SVC_RUNNER: 'on' } })
+  await service.end('SIGTERM')
 }
 
 /** Runs once after all test files. */
