@@ -65,7 +65,8 @@ function refusalOf(
   const value = values.get(ref) ?? zeroId
   if (after === zeroId) {
     // Git does not compare an old value whose object it does not have.
-    return value === before || !objects.has(before) ? undefined : 'undeletable'
+    if (value !== before && objects.has(before)) return 'undeletable'
+    return value === zeroId && hasNameConflict(ref, values) ? 'name-conflict' : undefined
   }
   if (!objects.has(after)) return 'missing'
   if (ref.startsWith(branchPrefix) && objects.get(after) !== 'commit') return 'no-commit'

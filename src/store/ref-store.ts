@@ -1,7 +1,6 @@
 import { sql } from 'kysely'
 import type { Db } from '../database/schema.ts'
 import type { RefRow } from '../database/shared-store-schema.ts'
-import { zeroId } from '../git/refs/ref-name.ts'
 import type { RefUpdate } from '../git/refs/refs.ts'
 import { directoriesOf } from './decide-updates.ts'
 
@@ -33,19 +32,18 @@ export async function readConcerned(
   repositoryId: string,
   updates: RefUpdate[],
 ): Promise<Map<string, string>> {
-  const created = updates.filter(({ after }) => after !== zeroId).map(({ ref }) => ref)
   let query = db
     .selectFrom('refs')
     .select(['name', 'objectId'])
     .where('repositoryId', '=', repositoryId)
   if (updates.length <= maxLookUps) {
     const names = updates.map(({ ref }) => ref)
-    const exact = [...new Set([...names, ...created.flatMap(directoriesOf)])]
+    const exact = [...new Set([...names, ...names.flatMap(directoriesOf)])]
     query = query.where((is) =>
       is.or([
         is('name', 'in', exact),
         // The names that begin with `<ref>/`: the character after the slash is `0`.
-        ...created.map((ref) => is.and([is('name', '>', `${ref}/`), is('name', '<', `${ref}0`)])),
+        ...names.map((ref) => is.and([is('name', '>', `${ref}/`), is('name', '<', `${ref}0`)])),
       ]),
     )
   }
