@@ -9,6 +9,7 @@ import { measureImports } from './import.ts'
 import { clientCores, countsCpu, moveToClientCores, serverCores } from './isolation.ts'
 import { measureLoad } from './load.ts'
 import { measureMemory } from './memory.ts'
+import { measureNodes } from './nodes.ts'
 import { print, printRows } from './print.ts'
 import { type Row, verdictOf } from './rows.ts'
 import { measureSsh } from './ssh.ts'
@@ -28,6 +29,15 @@ const complete = {
   import: { imports: 15, seconds: 60 },
   workflows: { firstSteps: 60, queues: 4, outputs: 4, seconds: 60 },
   webhooks: { toReceivers: 60, deliveries: 6, lists: 40, seconds: 60 },
+  nodes: {
+    listings: 60,
+    fetches: 40,
+    clones: 9,
+    smallPushes: 60,
+    bigPushes: 5,
+    packs: 100,
+    seconds: 60,
+  },
   start: { starts: 9 },
   memory: { hasHugePush: true },
   against: { wire: { rounds: 15, ms: 1000 }, commands: 60, bigPushes: 9, starts: 15, seconds: 90 },
@@ -46,6 +56,15 @@ const quick: Efforts = {
   import: { imports: 5, seconds: 20 },
   workflows: { firstSteps: 15, queues: 1, outputs: 1, seconds: 20 },
   webhooks: { toReceivers: 20, deliveries: 2, lists: 15, seconds: 20 },
+  nodes: {
+    listings: 20,
+    fetches: 12,
+    clones: 5,
+    smallPushes: 15,
+    bigPushes: 2,
+    packs: 30,
+    seconds: 20,
+  },
   start: { starts: 3 },
   memory: { hasHugePush: false },
   against: { wire: { rounds: 7, ms: 500 }, commands: 20, bigPushes: 3, starts: 5, seconds: 20 },
@@ -76,6 +95,8 @@ const parts = {
     measureImports(workspace, await fixtures(), efforts.import),
   workflows: ({ workspace, efforts }: Bench) => measureWorkflows(workspace, efforts.workflows),
   webhooks: ({ workspace, efforts }: Bench) => measureWebhooks(workspace, efforts.webhooks),
+  nodes: async ({ workspace, fixtures, efforts }: Bench) =>
+    measureNodes(workspace, await fixtures(), efforts.nodes),
   start: ({ workspace, efforts }: Bench) => measureStart(workspace, efforts.start),
   memory: ({ workspace, efforts }: Bench) => measureMemory(workspace, efforts.memory),
 }
@@ -129,8 +150,8 @@ async function bench(efforts: Efforts, measure: (bench: Bench) => Promise<Row[]>
 }
 
 /** Each push of a small commit needs a commit of its own, and so does each clone that must not be cached. */
-function mostPushes({ http, ssh, clones, against }: Efforts): number {
-  return Math.max(http.smallPushes, ssh.smallPushes, clones.clones, against.commands)
+function mostPushes({ http, ssh, clones, nodes, against }: Efforts): number {
+  return Math.max(nodes.packs, http.smallPushes, ssh.smallPushes, clones.clones, against.commands)
 }
 
 function printMachine(): void {

@@ -94,6 +94,20 @@ export const limits = {
   'webhooks: 5,000 deliveries': { bound: atLeast(400, 'svc'), target: atLeast(1000, 'svc') },
   'webhooks: first page of 100,000 deliveries': { bound: atMost(20, 'svc') },
 
+  'nodes: ls-remote': { bound: atMost(1.3), target: atMost(1.05) },
+  'nodes: fetch without changes': { bound: atMost(1.3), target: atMost(1.05) },
+  'nodes: clone': { bound: atMost(1.3), target: atMost(1.05) },
+  'nodes: push of a commit': { bound: atMost(1.75), target: atMost(1.35) },
+  'nodes: push of 256 MiB': { bound: atMost(4), target: atMost(2) },
+  'nodes: ls-refs after the push of another node, more than the next one': {
+    bound: atMost(25, 'svc'),
+    target: atMost(10, 'svc'),
+  },
+  'nodes: first clone of an empty node, more than the next one': {
+    bound: atMost(1000, 'svc'),
+    target: atMost(300, 'svc'),
+  },
+
   'start: new data directory': { bound: atMost(2000, 'svc'), target: atMost(1000, 'svc') },
   'start: used data directory': { bound: atMost(2000, 'svc'), target: atMost(1000, 'svc') },
 

@@ -37,7 +37,7 @@ const names = [
   'refs/other/deep/er',
 ] as const
 
-// Accepted by nobody, each in its own way.
+// No server accepts them, each for its own reason.
 const oddNames = [
   'refs/heads/.a',
   'refs/heads/a..b',
