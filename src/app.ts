@@ -184,10 +184,7 @@ export async function openApp(options: Options): Promise<App> {
     faultPoint,
     log,
   })
-  const outbound = createOutbound({
-    allow: settings.outboundAllow ?? defaultAllowed(settings),
-    lookup: (name) => lookup(name, { all: true, order: 'verbatim' }),
-  })
+  const outbound = createAppOutbound(settings)
   const webhooks = createWebhooks({
     db,
     publish,
@@ -212,12 +209,8 @@ export async function openApp(options: Options): Promise<App> {
     (principal.kind === 'ssh-key' ? sshKeys : tokens).refresh(principal)
 
   const recheckAccess = createAccessCheck({ refresh, workflows, repositories })
-  const sources = createImportSources({
-    git,
-    dataDir,
-    localRoots: settings.importLocalRoots ?? [],
-    outbound,
-  })
+  const localRoots = settings.importLocalRoots ?? []
+  const sources = createImportSources({ git, dataDir, localRoots, outbound })
   const imports = createImports({
     db,
     publish,
@@ -293,6 +286,13 @@ function addressBeforeListening(settings: Settings): App['address'] {
     http: settings.baseUrl ?? `http://${host}:${port}`,
     ssh: sshPort === 'off' ? null : toSshUrl(settings, { host: sshHost, port: sshPort }),
   }
+}
+
+function createAppOutbound(settings: Settings): Outbound {
+  return createOutbound({
+    allow: settings.outboundAllow ?? defaultAllowed(settings),
+    lookup: (name) => lookup(name, { all: true, order: 'verbatim' }),
+  })
 }
 
 function createAppPublish({ maintenancePushes }: Settings): Publish {
