@@ -23,7 +23,10 @@ import { after, before, describe, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { newId } from '../src/base/ids.ts'
+import { createLog } from '../src/base/log.ts'
+import { openDatabase } from '../src/database/database.ts'
 import { checks } from '../src/doctor/doctor.ts'
+import { createPostgresDatabase } from './support/databases.ts'
 import {
   createPathWithout,
   createPatient,
@@ -594,6 +597,31 @@ const examples: Record<string, Example[]> = {
       level: 'fault',
       found: /A server runs .*: the server there does not speak SSH/,
       fix: /SVC_SSH_PORT/,
+    },
+  ],
+  store: [
+    {
+      when: 'the bucket cannot be reached',
+      skip: withoutProgram('postgres'),
+      async arrange(_, scene) {
+        const { url, drop } = await createPostgresDatabase()
+        scene.defer(drop)
+        const log = createLog({ level: 'silent', output: process.stderr })
+        await (await openDatabase({ dataDir: '', url, log })).destroy()
+        return {
+          env: {
+            SVC_STORE: 's3://packs?endpoint=http://127.0.0.1:1',
+            SVC_S3_ACCESS_KEY_ID: 'id',
+            SVC_S3_SECRET_ACCESS_KEY: 'secret',
+            SVC_DATABASE_URL: url,
+            SVC_ENCRYPTION_KEY: Buffer.alloc(32, 1).toString('base64'),
+            SVC_SSH_PORT: 'off',
+          },
+        }
+      },
+      level: 'fault',
+      found: /^The bucket of SVC_STORE cannot be listed: /,
+      fix: /correct SVC_STORE/,
     },
   ],
   repositories: [

@@ -60,6 +60,7 @@ export function createDoctorContext(options: DoctorOptions) {
     environment,
     path,
     version,
+    log,
     git,
     objectsOf,
     onProgress,

@@ -26,7 +26,7 @@ export const dataDirectoryCheck: Check = {
         ),
       ]
     }
-    if (!names.includes('repositories') && !names.includes('svc.db')) {
+    if (!['repositories', 'cache', 'svc.db'].some((name) => names.includes(name))) {
       return [
         fault(
           `${folder} is ${names.length === 0 ? 'empty' : 'not a data directory of svc'}.`,

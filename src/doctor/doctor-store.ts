@@ -102,3 +102,33 @@ export async function findOldestDue(db: Db): Promise<number | null> {
     .executeTakeFirstOrThrow()
   return row.dueAt === null ? null : Number(row.dueAt)
 }
+
+/** Files of packs in the bucket of a shared store, by their keys. */
+export type StoredFiles = {
+  /** Those that repositories need. */
+  live: Map<string, { bytes: number; repository: string }>
+  /** Those that are being uploaded, or will be deleted. */
+  others: Set<string>
+}
+
+export async function listStoredFiles(db: Db): Promise<StoredFiles> {
+  const packs = await db
+    .selectFrom('packs')
+    .innerJoin('repositories', 'repositories.id', 'packs.repositoryId')
+    .select(['key', 'packBytes', 'idxBytes', 'retiredAt', 'name'])
+    .where('pack', 'is', null)
+    .execute()
+  const uploads = await db.selectFrom('uploads').select('key').execute()
+  const live: StoredFiles['live'] = new Map()
+  const others = new Set(uploads.flatMap(({ key }) => [`${key}.pack`, `${key}.idx`]))
+  for (const { key, packBytes, idxBytes, retiredAt, name } of packs) {
+    if (retiredAt === null) {
+      live.set(`${key}.pack`, { bytes: packBytes, repository: name })
+      live.set(`${key}.idx`, { bytes: idxBytes, repository: name })
+    } else {
+      others.add(`${key}.pack`)
+      others.add(`${key}.idx`)
+    }
+  }
+  return { live, others }
+}

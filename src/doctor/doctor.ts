@@ -14,6 +14,7 @@ import { pushesCheck, repositoriesCheck, repositoryFilesCheck } from './reposito
 import { sandboxCheck } from './sandbox-check.ts'
 import { secretsCheck } from './secrets-check.ts'
 import { settingsCheck } from './settings-check.ts'
+import { storeCheck } from './store-check.ts'
 import { webhooksCheck } from './webhooks-check.ts'
 
 /** All checks, in order of execution. */
@@ -34,6 +35,7 @@ export const checks: Check[] = [
   clockCheck,
   httpPortCheck,
   sshPortCheck,
+  storeCheck,
   repositoriesCheck,
   repositoryFilesCheck,
   pushesCheck,

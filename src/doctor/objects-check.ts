@@ -24,6 +24,11 @@ export const objectsCheck: Check = {
   isLong: true,
   async run(context) {
     if (context.objectsOf === false) return [ok('Skipped (--no-fsck).')]
+    if (context.setting('store')) {
+      return [
+        ok('Repositories are in the store of SVC_STORE: svc backup verify checks their objects.'),
+      ]
+    }
     await context.requireGit()
     const suspects = await chooseRepositories(context)
     if (!Array.isArray(suspects)) return [suspects]

@@ -9,6 +9,7 @@ import { type KnownRepository, listRepositories, readUnfinished } from './doctor
 import { counted, type Finding, fault, firstOf, ok, orOk, warning } from './finding.ts'
 import { folderOf, listFolders, placedAt } from './repository-folders.ts'
 
+const inStore = 'Repositories are in the store of SVC_STORE; directories are caches.'
 // A running server creates or deletes a repository in less time; meanwhile a directory has no row.
 const settledMs = 60_000
 
@@ -18,6 +19,7 @@ export const repositoriesCheck: Check = {
   title: 'rows against directories',
   isLong: true,
   async run(context) {
+    if (context.setting('store')) return [ok(inStore)]
     // Rows before directories: a new repository gets its directory first.
     const rows = await context.read(listRepositories)
     const { ids, strays } = await listFolders(context)
@@ -87,6 +89,7 @@ export const repositoryFilesCheck: Check = {
   title: 'HEAD, configuration and borrowed objects',
   isLong: true,
   async run(context) {
+    if (context.setting('store')) return [ok(inStore)]
     const { ids } = await listFolders(context)
     const findings: Finding[] = []
     for (const id of ids)

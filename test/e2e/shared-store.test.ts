@@ -254,6 +254,37 @@ describe('a service with a shared store', { skip }, () => {
     assert.equal((await service.admin.get('/repos/kept')).body.state, 'failed')
   })
 
+  test('the doctor compares the packs with the bucket', async () => {
+    const examine = async () => {
+      const command = { ...env, SVC_DATA_DIR: service.dataDir }
+      const { out } = await runSvc(['doctor', '--json'], command)
+      const all: { check: string; level: string; found: string }[] = JSON.parse(out)
+      assert.deepEqual(
+        all.filter(({ check, level }) => level === 'fault' && !/port|store/.test(check)),
+        [],
+      )
+      return all.filter(({ check }) => check === 'store')
+    }
+    await service.admin.post('/repos', { name: 'lossy' })
+    await commitLarge('lossy')
+    await project.git('push', '--quiet', service.admin.remote('lossy'), 'HEAD:main')
+    assert.deepEqual(
+      (await examine()).map(({ level }) => level),
+      ['ok'],
+    )
+    const { id } = (await service.admin.get('/repos/lossy')).body
+    await using client = store.connect()
+    for (const key of await keysInStore()) {
+      if (key.startsWith(id) && key.endsWith('.pack')) await client.delete(key)
+    }
+    const [lost, ...others] = await examine()
+    assert.deepEqual(others, [])
+    assert.match(
+      `${lost?.level}: ${lost?.found}`,
+      /^fault: .*\.pack of lossy is missing in the bucket\.$/,
+    )
+  })
+
   async function query(text: string, values: string[]) {
     const client = new pg.Client({ connectionString: database.url })
     await client.connect()

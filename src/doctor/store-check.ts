@@ -1,0 +1,85 @@
+import { createS3 } from '../store/s3.ts'
+import type { Check } from './check.ts'
+import type { DoctorContext } from './context.ts'
+import { listStoredFiles, type StoredFiles } from './doctor-store.ts'
+import { counted, type Finding, fault, firstOf, messageOf, ok, orOk, warning } from './finding.ts'
+
+const retryMs = 2000
+// The collector needs an hour, and a stopped service collects nothing.
+const strayAfterMs = 24 * 60 * 60 * 1000
+
+/** Checks that the bucket of a shared store has every pack, and nothing else. */
+export const storeCheck: Check = {
+  id: 'store',
+  title: 'packs against the bucket',
+  isLong: true,
+  async run(context) {
+    if (!context.setting('store')) return [ok('Repositories are in the data directory.')]
+    const before = await context.read(listStoredFiles)
+    let listed: Map<string, Listed>
+    try {
+      listed = await listBucket(context)
+    } catch (error) {
+      return [
+        fault(
+          `The bucket of SVC_STORE cannot be listed: ${messageOf(error)}`,
+          'Start the object storage, or correct SVC_STORE, SVC_S3_ACCESS_KEY_ID and SVC_S3_SECRET_ACCESS_KEY.',
+        ),
+      ]
+    }
+    const after = await context.read(listStoredFiles)
+    const findings = [
+      ...firstOf(missingFrom(listed, before, after)),
+      ...firstOf(straysIn(listed, before, after)),
+    ]
+    return orOk(findings, `${counted(after.live.size, 'file')} of packs, all in the bucket.`)
+  },
+}
+
+type Listed = { bytes: number; modifiedAt: number }
+
+async function listBucket(context: DoctorContext): Promise<Map<string, Listed>> {
+  const address = context.setting('store')
+  const accessKeyId = context.setting('s3AccessKeyId')
+  const secretAccessKey = context.setting('s3SecretAccessKey')
+  if (!address || !accessKeyId || !secretAccessKey) throw new Error('Its access key is not set.')
+  const credentials = { accessKeyId, secretAccessKey }
+  await using storage = createS3({ address, credentials, log: context.log, retryMs })
+  const listed = new Map<string, Listed>()
+  for await (const { key, ...rest } of storage.list('')) listed.set(key, rest)
+  return listed
+}
+
+// Maintenance may retire a pack, and the collector delete it, while the bucket is listed.
+function missingFrom(
+  listed: ReadonlyMap<string, Listed>,
+  before: StoredFiles,
+  after: StoredFiles,
+): Finding[] {
+  const fix =
+    'Restore the object from a version or a copy of the bucket, or the repository from a backup.'
+  return [...after.live].flatMap(([key, { bytes, repository }]) => {
+    if (!before.live.has(key)) return []
+    const found = listed.get(key)
+    if (!found) return [fault(`${key} of ${repository} is missing in the bucket.`, fix)]
+    if (found.bytes === bytes) return []
+    return [fault(`${key} of ${repository} has ${found.bytes} bytes instead of ${bytes}.`, fix)]
+  })
+}
+
+function straysIn(
+  listed: ReadonlyMap<string, Listed>,
+  before: StoredFiles,
+  after: StoredFiles,
+): Finding[] {
+  const isKnown = (key: string) =>
+    [before, after].some(({ live, others }) => live.has(key) || others.has(key))
+  return [...listed]
+    .filter(([key, { modifiedAt }]) => !isKnown(key) && Date.now() - modifiedAt > strayAfterMs)
+    .map(([key]) =>
+      warning(
+        `The database does not know ${key} in the bucket.`,
+        'If no other database uses this bucket and prefix, and none was restored to an earlier state, delete it.',
+      ),
+    )
+}
