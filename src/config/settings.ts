@@ -71,7 +71,7 @@ export function readSettings(environment: NodeJS.ProcessEnv): Settings {
   }
   // Each parser returns its setting's type, and a value is missing only where the fallback is empty, or has a fault.
   const read = Object.fromEntries(values) as Settings
-  faults.push(...storeFaults(read))
+  faults.push(...storeFaults(read, environment))
   if (faults.length > 0) throw new SettingsError(faults.join('\n'))
   return read
 }

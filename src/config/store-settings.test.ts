@@ -91,3 +91,15 @@ test('a store needs a database and credentials', () => {
     ),
   )
 })
+
+test('a refused value is not missing as well', () => {
+  assert.throws(
+    () =>
+      readSettings({
+        ...others,
+        SVC_STORE: 's3://svc-data?region=here',
+        SVC_ENCRYPTION_KEY: 'short',
+      }),
+    (error: Error) => !/also needs/.test(error.message),
+  )
+})

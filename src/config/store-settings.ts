@@ -42,36 +42,31 @@ export const storeSettings = {
   } satisfies Setting<Sensitive<string>>,
 }
 
-type StoreValues = {
-  store: StoreAddress | undefined
-  databaseUrl: unknown
-  s3AccessKeyId: unknown
-  s3SecretAccessKey: unknown
-  encryptionKey: unknown
-  encryptionKeyFile: unknown
-  sshPort: unknown
-  sshHostKeyFile: unknown
-}
+/** What a store needs: one of several variables, and why. */
+const needs: [variables: string[], reason?: string][] = [
+  [['SVC_DATABASE_URL'], 'refs and small pushes are in PostgreSQL'],
+  [['SVC_S3_ACCESS_KEY_ID']],
+  [['SVC_S3_SECRET_ACCESS_KEY']],
+  [['SVC_ENCRYPTION_KEY', 'SVC_ENCRYPTION_KEY_FILE'], 'all servers must have the same key'],
+]
+const needsOfSsh: typeof needs = [
+  [['SVC_SSH_HOST_KEY_FILE'], 'all servers must have the same key; or SVC_SSH_PORT=off'],
+]
+
+type StoreValues = { store: StoreAddress | undefined; sshPort: number | 'off' }
 
 /** Lists what a store needs and is not set, one line each. */
-export function storeFaults(values: StoreValues): string[] {
-  if (values.store === undefined) return []
-  const needs: [unknown, string][] = [
-    [values.databaseUrl, 'SVC_DATABASE_URL: refs and small pushes are in PostgreSQL'],
-    [values.s3AccessKeyId, 'SVC_S3_ACCESS_KEY_ID'],
-    [values.s3SecretAccessKey, 'SVC_S3_SECRET_ACCESS_KEY'],
-    [
-      values.encryptionKey ?? values.encryptionKeyFile,
-      'SVC_ENCRYPTION_KEY or SVC_ENCRYPTION_KEY_FILE: all servers must have the same key',
-    ],
-    [
-      values.sshPort === 'off' ? 'off' : values.sshHostKeyFile,
-      'SVC_SSH_HOST_KEY_FILE: all servers must have the same key; or SVC_SSH_PORT=off',
-    ],
-  ]
-  return needs
-    .filter(([value]) => value === undefined)
-    .map(([, need]) => `SVC_STORE: it also needs ${need}.`)
+export function storeFaults(
+  { store, sshPort }: StoreValues,
+  environment: Readonly<Record<string, string | undefined>>,
+): string[] {
+  if (store === undefined) return []
+  return [...needs, ...(sshPort === 'off' ? [] : needsOfSsh)]
+    .filter(([variables]) => !variables.some((variable) => environment[variable]))
+    .map(([variables, reason]) => {
+      const what = [variables.join(' or '), reason].filter((part) => part !== undefined)
+      return `SVC_STORE: it also needs ${what.join(': ')}.`
+    })
 }
 
 const parameters = ['endpoint', 'region']
