@@ -23,7 +23,7 @@ import { launcher, type Service, startService } from '../support/service.ts'
 
 const execute = promisify(execFile)
 const seed = Number(process.env.SVC_CRASH_SEED ?? Date.now() % 1_000_000)
-const rounds = toRounds(3)
+const rounds = toRounds(2)
 
 test('a command makes the running server maintain a repository, and prints the result', async () => {
   await using service = await startService()

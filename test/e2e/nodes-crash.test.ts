@@ -14,7 +14,7 @@ import { toRounds } from '../support/rounds.ts'
 import type { Service } from '../support/service.ts'
 
 const seed = Number(process.env.SVC_CRASH_SEED ?? Date.now() % 1_000_000)
-const rounds = toRounds(30)
+const rounds = toRounds(20)
 const commitsPerRound = 60
 const clients = 5
 const repositories = ['first', 'second', 'third']

@@ -11,7 +11,7 @@ import { toRounds } from '../support/rounds.ts'
 import { execRequest, type SshSite, startSshSite } from '../support/ssh-site.ts'
 
 const skip = without('openssh')
-const enough = toRounds(200_000)
+const enough = toRounds(150_000)
 // Most of it is uncollected garbage; keeping all messages would take more.
 const mayGrow = toRounds(80) * 1024 * 1024
 
