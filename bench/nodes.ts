@@ -13,6 +13,8 @@ import {
   measureSmallPush,
   publish,
 } from './git-commands.ts'
+import { measureFill } from './nodes-fill.ts'
+import { measureScaling } from './nodes-scaling.ts'
 import { print } from './print.ts'
 import { type Row, timeRow } from './rows.ts'
 import { startSvc } from './svc.ts'
@@ -28,6 +30,8 @@ type NodesEffort = {
   packs: number
   seconds: number
 }
+
+const scalingMs = 2000
 
 /**
  * Compares nodes of a shared store with one svc on PostgreSQL and its own directories. PostgreSQL and Ceph run on this
@@ -45,8 +49,8 @@ export async function measureNodes(
   }
   const { folder } = workspace
   await using one = await startSvc({ dataDir: join(folder, 'data-one'), env: engines.one })
-  const startNode = (name: string) =>
-    startSvc({ dataDir: join(folder, `data-${name}`), env: engines.node })
+  const startNode = (name: string, env?: Record<string, string>) =>
+    startSvc({ dataDir: join(folder, `data-${name}`), env: { ...engines.node, ...env } })
   await using first = await startNode('first')
   await using second = await startNode('second')
   const hosts = { svc: first.host, peer: one.host }
@@ -91,6 +95,23 @@ export async function measureNodes(
     rounds: later.length,
   })
 
+  const starts: number[] = []
+  for (let round = 0; round < effort.clones; round++) {
+    const dataDir = join(folder, 'data-new')
+    const startedAt = performance.now()
+    await using empty = await startSvc({ dataDir, env: engines.node })
+    await timeToList(empty.target(name), fixtures.steps[packs - 1] ?? '')
+    starts.push(performance.now() - startedAt)
+    await empty.stop()
+    await rm(dataDir, { recursive: true })
+  }
+  rows.push({
+    name: 'nodes: first listing of an empty node, from its start',
+    unit: 'ms',
+    values: { svc: medianOf(starts) },
+    rounds: starts.length,
+  })
+
   const cold: number[] = []
   for (let round = 0; round < effort.clones; round++) {
     const dataDir = join(folder, 'data-cold')
@@ -113,6 +134,12 @@ export async function measureNodes(
     rounds: cold.length,
   })
   await Promise.all([one.stop(), first.stop(), second.stop()])
+  print('Filling empty nodes with 256 MiB')
+  const { bucket } = engines
+  rows.push(await measureFill(workspace, { fixtures, startNode, bucket, rounds: effort.clones }))
+  print('Listing through one, two and three nodes, each with a quarter of a core')
+  const scaling = { startNode, repository: name, postgres: engines.postgres }
+  rows.push(...(await measureScaling({ ...scaling, rounds: effort.clones, ms: scalingMs })))
   return rows
 }
 
@@ -130,12 +157,14 @@ async function startEngines() {
   url.password = ''
   const running = starting.move()
   return {
+    postgres: ofNodes,
+    bucket: ceph.url,
     one: { SVC_DATABASE_URL: ofOne.url },
     node: {
       SVC_DATABASE_URL: ofNodes.url,
       SVC_STORE: url.href,
-      SVC_S3_ACCESS_KEY_ID: keyId,
-      SVC_S3_SECRET_ACCESS_KEY: secret,
+      SVC_STORE_ACCESS_KEY_ID: keyId,
+      SVC_STORE_SECRET_ACCESS_KEY: secret,
       SVC_ENCRYPTION_KEY: randomBytes(32).toString('base64'),
       SVC_ADMIN_TOKEN: newTokenString(),
       SVC_SSH_PORT: 'off',

@@ -103,9 +103,20 @@ export const limits = {
     bound: atMost(25, 'svc'),
     target: atMost(10, 'svc'),
   },
+  'nodes: first listing of an empty node, from its start': {
+    bound: atMost(5000, 'svc'),
+    target: atMost(2000, 'svc'),
+  },
   'nodes: first clone of an empty node, more than the next one': {
     bound: atMost(1000, 'svc'),
     target: atMost(300, 'svc'),
+  },
+  'nodes: an empty node gets 256 MiB, beside curl': { bound: atMost(4), target: atMost(1.25) },
+  'nodes: listings of 2 beside 1': { bound: atLeast(1.4), target: atLeast(1.8) },
+  'nodes: listings of 3 beside 1': { bound: atLeast(1.8), target: atLeast(2.6) },
+  'nodes: CPU time of PostgreSQL for a request of a listing': {
+    bound: atMost(0.5, 'svc'),
+    target: atMost(0.15, 'svc'),
   },
 
   'start: new data directory': { bound: atMost(2000, 'svc'), target: atMost(1000, 'svc') },

@@ -3,14 +3,15 @@ import { hostname } from 'node:os'
 import type { Access } from './access/access-watch.ts'
 import { requirePermission } from './access/may.ts'
 import type { Principal } from './access/principal.ts'
-import { type Clock, systemClock } from './base/clock.ts'
+import type { Clock } from './base/clock.ts'
 import { createFaultPoint, type FaultPoint } from './base/fault-points.ts'
 import type { Log } from './base/log.ts'
 import { Problem } from './base/problem.ts'
-import { assertDataDirectory } from './config/data-directory.ts'
+import { assertDataDirectory, assertNotServed } from './config/data-directory.ts'
 import { createFreeSpace, type FreeSpace } from './config/free-space.ts'
 import type { Settings } from './config/settings.ts'
 import { type Database, openDatabase } from './database/database.ts'
+import type { Db } from './database/schema.ts'
 import { createEventNotifier, type EventNotifier } from './events/event-notifier.ts'
 import { createPublish, type Publish } from './events/events.ts'
 import { createGit, type Git } from './git/process/git-process.ts'
@@ -26,6 +27,10 @@ import { createOffline, type Offline } from './offline.ts'
 import { defaultAllowed } from './outbound/allowed-ranges.ts'
 import { createOutbound, type Outbound } from './outbound/outbound.ts'
 import { type Collaborators, createCollaborators } from './repositories/collaborators.ts'
+import {
+  createDeletedRepositories,
+  type DeletedRepositories,
+} from './repositories/deleted-repositories.ts'
 import { createDirectories, type Directories } from './repositories/directories.ts'
 import { createImportSources } from './repositories/import-sources.ts'
 import { createImports, type Imports } from './repositories/imports.ts'
@@ -82,6 +87,7 @@ export type App = AsyncDisposable &
     sshKeys: SshKeys
     store: Store
     repositories: Repositories
+    deletedRepositories: DeletedRepositories
     protections: Protections
     collaborators: Collaborators
     secrets: Secrets
@@ -116,49 +122,61 @@ export function createTools({ settings, log, path, version, spawnHelper }: Optio
   return { git, directories, localDirectories, faultPoint, database, isCache, log, version }
 }
 
-export async function openApp(options: Options): Promise<App> {
+export async function openApp(options: Options, beforeMigration?: () => void): Promise<App> {
   const { settings, log } = options
   const { dataDir } = settings
   const tools = createTools(options)
   const { git, directories, faultPoint } = tools
   let onCommit = () => {}
-  const db = await openAppDatabase(tools.database, () => onCommit())
-  const clock = systemClock
+  const db = await openAppDatabase({
+    ...tools.database,
+    onCommit: () => onCommit(),
+    beforeMigration,
+  })
   const nodes = await openNodes({ db, settings, log })
+  const { clock } = nodes
   const notifier = createEventNotifier({ db, nodes })
   onCommit = notifier.committed
   const leaseOwner = nodes.own
-  const store = await openStore({
-    db,
-    git,
-    directories,
-    node: nodes.own,
-    faultPoint,
-    settings,
-    log,
-  })
+  const freeSpace = createFreeSpace({ folder: dataDir, minBytes: settings.freeSpaceMinBytes })
+  const parts = { db, git, directories, freeSpace, faultPoint, log }
+  const store = await openStore({ ...parts, node: nodes.own, settings })
   const address = addressBeforeListening(settings)
   const publish = createAppPublish(settings)
-  const tokens = createTokens({ db, publish, clock, log })
   const sshKeys = createSshKeys({ db, publish, clock, log })
-  const repositories = createRepositories({
+  const repositoryParts = {
     db,
     publish,
     directories,
     store,
     clock,
     faultPoint,
-    beforeRemove: async (id) => {
-      await workflows.endRuns(id)
-      await webhooks.purgeRepository(id)
+    belongings: {
+      endRuns: (id: string) => workflows.endRuns(id),
+      refreshWebhooks: (tx: Db, id: string) => webhooks.refreshRepository(tx, id),
+      cutOffWebhooks: (id: string) => webhooks.cutOffRepository(id),
+      purgeWebhooks: (id: string) => webhooks.purgeRepository(id),
     },
     baseUrl: () => address.http,
     sshUrl: () => address.ssh,
+  }
+  const deletedRepositories = createDeletedRepositories({
+    ...repositoryParts,
+    freeSpace,
+    settings,
+    log,
   })
-  const freeSpace = createFreeSpace({ folder: dataDir, minBytes: settings.freeSpaceMinBytes })
+  const repositories = createRepositories({ ...repositoryParts, deletedRepositories })
+  const tokens = createTokens({ db, publish, clock, log, repositories })
   const maintenanceRequests = createMaintenanceRequests({ db, clock })
   const protections = createProtections({ db, publish, clock })
-  const collaborators = createCollaborators({ db, publish, clock })
+  const collaborators = createCollaborators({
+    db,
+    publish,
+    clock,
+    isUsernameKnown: async (username) =>
+      (await tokens.hasUsername(username)) || (await sshKeys.hasUsername(username)),
+  })
   const vault = openVaultLater(settings)
   const secrets = createSecrets({ db, publish, clock, vault })
   const rotation = createRotation({
@@ -210,7 +228,13 @@ export async function openApp(options: Options): Promise<App> {
 
   const recheckAccess = createAccessCheck({ refresh, workflows, repositories })
   const localRoots = settings.importLocalRoots ?? []
-  const sources = createImportSources({ git, dataDir, localRoots, outbound })
+  const sources = createImportSources({
+    git,
+    dataDir,
+    localRoots,
+    trustedHosts: settings.importKnownHostsFile,
+    outbound,
+  })
   const imports = createImports({
     db,
     publish,
@@ -242,6 +266,7 @@ export async function openApp(options: Options): Promise<App> {
     sshKeys,
     store,
     repositories,
+    deletedRepositories,
     protections,
     collaborators,
     secrets,
@@ -267,13 +292,14 @@ export async function openApp(options: Options): Promise<App> {
 
 /** Opens the app on an existing data directory, for commands. */
 export async function openExistingApp(options: Options): Promise<App> {
-  await assertDataDirectory(options.settings.dataDir)
-  return openApp(options)
+  const { dataDir } = options.settings
+  await assertDataDirectory(dataDir)
+  return openApp(options, () => assertNotServed(dataDir))
 }
 
-async function openAppDatabase(options: DatabaseOptions, onCommit: () => void): Promise<Database> {
-  const { dataDir, url, log } = options
-  return openDatabase({ dataDir, url, log, onCommit }).catch((error) => {
+async function openAppDatabase(options: Parameters<typeof openDatabase>[0]): Promise<Database> {
+  const { dataDir, url } = options
+  return openDatabase(options).catch((error) => {
     const which = url ? 'SVC_DATABASE_URL: the database' : `The database ${dataDir}/svc.db`
     throw new Error(`${which} cannot be opened: ${error.message}`, { cause: error })
   })
@@ -310,7 +336,7 @@ async function openNodes({ db, settings, log }: Pick<App, 'db' | 'log'> & { sett
   return openSharedNodes({ db, dataDir, databaseUrl: databaseUrl.reveal(), log })
 }
 
-type StoreParts = Pick<App, 'db' | 'git' | 'directories' | 'faultPoint' | 'log'> & {
+type StoreParts = Pick<App, 'db' | 'git' | 'directories' | 'freeSpace' | 'faultPoint' | 'log'> & {
   node: string
   settings: Settings
 }

@@ -25,6 +25,7 @@ import { startSweeping } from './maintenance/sweeping.ts'
 import { addGauges } from './metrics/gauges.ts'
 import { createMetrics, type Metrics } from './metrics/metrics.ts'
 import { metricsRoutes } from './metrics/metrics-routes.ts'
+import { deletedRepositoryRoutes } from './repositories/deleted-repository-routes.ts'
 import { importOwner } from './repositories/import-job.ts'
 import { importRoutes } from './repositories/import-routes.ts'
 import { assertSameInstance } from './repositories/instance.ts'
@@ -39,6 +40,7 @@ import { tokenRoutes } from './tokens/token-routes.ts'
 import { oldestUncomposed } from './webhooks/delivery-store.ts'
 import { reportIsolation } from './workflows/report-isolation.ts'
 import { createRunnerProcess } from './workflows/runner-process.ts'
+import { toWorkflowPaths } from './workflows/workflow-paths.ts'
 
 /** A running service. */
 export type RunningService = {
@@ -90,6 +92,7 @@ export async function startService(options: Options): Promise<RunningService> {
       repositories: app.repositories,
       repositoryHolds,
       protections: app.protections,
+      hasSuccessfulRun: app.workflows.hasSuccessfulRun,
       sshKeys: app.sshKeys,
       freeSpace: app.freeSpace,
       settings,
@@ -217,7 +220,8 @@ async function recover({ app, gitServer, settings, log }: Recovery): Promise<voi
   if (orphans > 0) log.warn({ orphans }, 'orphaned processes of a killed server ended')
   await directories.prepare((id) => endOrphans(importOwner(id)))
   const isShared = store.shared !== undefined
-  const hasData = !isShared && (await directories.list()).length > 0
+  const stored = isShared ? [] : [await directories.list(), await directories.listDeleted()].flat()
+  const hasData = stored.length > 0
   await assertSameInstance({ db, dataDir, hasData, isShared })
   await assertSameStore(db, isShared)
   await gitServer.finalizePushes()
@@ -275,7 +279,14 @@ function createRoutes({ app, gitServer, metrics, version, requireParts }: RouteP
   }
   return withPublicRoutes(
     [
-      ...repositoryRoutes({ repositories, protections, collaborators, defaultBranches }),
+      ...repositoryRoutes({
+        repositories,
+        protections,
+        collaborators,
+        defaultBranches,
+        toWorkflowPaths: (files) => toWorkflowPaths(files, 'requires'),
+      }),
+      ...deletedRepositoryRoutes(app.deletedRepositories),
       ...importRoutes(app.imports),
       ...secretRoutes({ repositories, secrets }),
       ...app.workflows.routes,
@@ -345,6 +356,7 @@ async function startWork(parts: WorkParts) {
   const sweeps = {
     ...gitServer.sweeps,
     'import clean-up': imports.sweep,
+    'deleted repository purge': app.deletedRepositories.sweep,
     'deleted webhook clean-up': webhooks.purge,
     'delivery pruning': () => webhooks.prune(signal),
     'store clean-up': store.sweep,

@@ -21,7 +21,7 @@ test('docs/events.md lists every kind of event, in order, with its audience', ()
     const audience = audiences[kind]
     const needs = {
       member: 'permission' in audience ? `\`${audience.permission}\`` : '',
-      owner: 'permission' in audience ? `\`${audience.permission}\`, owner` : '',
+      maintainer: 'permission' in audience ? `\`${audience.permission}\`, maintainer` : '',
       username: "one's own",
       admin: 'admin',
     }[audience.of]

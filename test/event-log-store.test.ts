@@ -81,7 +81,7 @@ onEachDatabase((fresh) => {
     const joined = await addRepository(db, 'joined', 'grace')
     const hidden = await addRepository(db, 'hidden', 'grace')
     for (const username of ['ada', 'mallory'])
-      await insertCollaborator(db, { repositoryId: joined, username, createdAt: 1 })
+      await insertCollaborator(db, { repositoryId: joined, username, createdAt: 1, role: 'read' })
     const events: Event[] = [owned, joined, hidden, 'gone'].flatMap((id) => [
       sampleEvent('push', id),
       sampleEvent('repository.deleted', id),
@@ -100,20 +100,23 @@ onEachDatabase((fresh) => {
     assert.deepEqual(await seqs({ ...ofAda, ...all, kinds: [] }), [])
     assert.deepEqual(await seqs({ ...ofAda, repositoryId: joined }), [3, 4])
     assert.deepEqual(await seqs({ ...ofAda, repositoryId: hidden }), [])
+    const limited = { ...ofAda, whose: { ...ofAda.whose, within: [joined, hidden] } }
+    assert.deepEqual(await seqs({ ...limited, ...all }), [3, 4])
     const [first, , third] = await listEvents(db, { ...ofAda, ...all })
-    assert.deepEqual(
-      [first?.name, first?.ownerUsername, first?.collaborator],
-      ['owned', 'ada', null],
-    )
-    assert.deepEqual([third?.name, third?.collaborator], ['joined', 'ada'])
+    assert.deepEqual([first?.name, first?.ownerUsername, first?.role], ['owned', 'ada', null])
+    assert.deepEqual([third?.name, third?.role], ['joined', 'read'])
     assert.equal(await findNth(db, { repositoryId: joined, after: 0, nth: 2 }), 4)
     assert.equal(await findNth(db, { repositoryId: joined, after: 3, nth: 2 }), undefined)
     assert.deepEqual(await findRepositoryAudience(db, joined), {
+      id: joined,
       name: 'joined',
       ownerUsername: 'grace',
-      collaborators: new Set(['ada', 'mallory']),
+      collaborators: new Map([
+        ['ada', 'read'],
+        ['mallory', 'read'],
+      ]),
     })
-    assert.deepEqual((await findRepositoryAudience(db, hidden))?.collaborators, new Set())
+    assert.deepEqual((await findRepositoryAudience(db, hidden))?.collaborators, new Map())
     assert.equal(await findRepositoryAudience(db, 'gone'), undefined)
   })
 

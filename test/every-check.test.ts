@@ -95,8 +95,8 @@ const examples: Record<string, Example[]> = {
       arrange: async () => ({
         env: {
           SVC_STORE: 's3://svc-data?region=here',
-          SVC_S3_ACCESS_KEY_ID: 'id',
-          SVC_S3_SECRET_ACCESS_KEY: 'secret',
+          SVC_STORE_ACCESS_KEY_ID: 'id',
+          SVC_STORE_SECRET_ACCESS_KEY: 'secret',
         },
       }),
       level: 'fault',
@@ -491,7 +491,7 @@ const examples: Record<string, Example[]> = {
     {
       when: 'rows refer to rows that are gone',
       arrange: ({ database }) =>
-        query(database, "insert into protections values ('gone', 'main', 1)"),
+        query(database, "insert into protections values ('gone', 'main', 1, 'any', '[]')"),
       level: 'fault',
       found: /rows of protections refer to missing rows/,
       fix: /backup/,
@@ -611,8 +611,8 @@ const examples: Record<string, Example[]> = {
         return {
           env: {
             SVC_STORE: 's3://packs?endpoint=http://127.0.0.1:1',
-            SVC_S3_ACCESS_KEY_ID: 'id',
-            SVC_S3_SECRET_ACCESS_KEY: 'secret',
+            SVC_STORE_ACCESS_KEY_ID: 'id',
+            SVC_STORE_SECRET_ACCESS_KEY: 'secret',
             SVC_DATABASE_URL: url,
             SVC_ENCRYPTION_KEY: Buffer.alloc(32, 1).toString('base64'),
             SVC_SSH_PORT: 'off',
@@ -634,6 +634,20 @@ const examples: Record<string, Example[]> = {
       level: 'fault',
       found: /^site has lost its directory/,
       fix: /backup, or delete the repository: svc repos delete site$/,
+    },
+    {
+      when: 'a deleted repository has lost its directory',
+      async arrange({ repository, database }) {
+        await query(
+          database,
+          "update repositories set state = 'deleted', deleted_at = 1, name_key = 'deleted/' || id",
+        )
+        await rm(repository, { recursive: true })
+        return undefined
+      },
+      level: 'fault',
+      found: /^The deleted repository site has lost its directory, .*\/deleted\//,
+      fix: /backup, or purge the repository: svc deleted-repos purge \w{26}$/,
     },
     {
       when: 'the folder of all repositories is gone',

@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { after, before, test } from 'node:test'
 import { sql } from 'kysely'
+import { newId } from '../src/base/ids.ts'
 import { Problem, type ProblemCode, problems, toProblem } from '../src/base/problem.ts'
 import { isBusy } from '../src/base/sqlite-busy.ts'
 import { newTokenString } from '../src/base/token-string.ts'
@@ -79,8 +80,23 @@ const scenarios: Record<ProblemCode, () => Promise<Answer | string>> = {
   token_required: async () => toAnswer(await fetch(`${service.url}/repos`)),
   token_invalid: () => createClient(service.url, newTokenString()).get('/repos'),
   permission_missing: () => member.get('/tokens'),
+  role_insufficient: async () => {
+    const writer = await service.client({
+      username: 'member',
+      permissions: ['collaborator:write'],
+    })
+    return writer.post('/repos/site/collaborators', { username: 'friend', role: 'admin' })
+  },
   owner_required: () => member.put('/repos/site/protections/branches/dev'),
   branch_protected: () => refusedPush(member, 'HEAD:main'),
+  tag_protected: async () => {
+    await admin.put('/repos/site/protections/tags/v*')
+    return refusedPush(member, 'HEAD:refs/tags/v1')
+  },
+  run_required: async () => {
+    await admin.put('/repos/site/protections/branches/gated', { requires: ['ci.yml'] })
+    return refusedPush(admin, 'HEAD:gated')
+  },
   ref_not_found: async () => {
     await pushMain()
     return admin.patch('/repos/branched', { defaultBranch: 'nowhere' })
@@ -226,6 +242,26 @@ const scenarios: Record<ProblemCode, () => Promise<Answer | string>> = {
   method_not_allowed: () => admin.delete('/repos'),
   request_timed_out: slowBody,
   repository_name_taken: () => admin.post('/repos', { name: 'SITE' }),
+  token_limited: async () => {
+    const { body } = await admin.post('/tokens', { name: 'agent', repositories: ['site'] })
+    return createClient(service.url, body.token).post('/repos', { name: 'another' })
+  },
+  too_many_delegated_tokens: async () => {
+    const { body } = await member.post('/tokens/delegate', { name: 'part' })
+    const row = await service.db
+      .selectFrom('tokens')
+      .selectAll()
+      .where('id', '=', body.id)
+      .executeTakeFirstOrThrow()
+    const others = Array.from({ length: 998 }, (_, index) => ({
+      ...row,
+      id: newId(),
+      tokenHash: `hash ${index}`,
+    }))
+    await service.db.insertInto('tokens').values(others).execute()
+    assert.equal((await member.post('/tokens/delegate', { name: 'part' })).status, 201)
+    return member.post('/tokens/delegate', { name: 'part' })
+  },
   token_in_use: async () => {
     const [{ id }] = (await admin.get('/tokens')).body
     return admin.delete(`/tokens/${id}`)
@@ -238,7 +274,9 @@ const scenarios: Record<ProblemCode, () => Promise<Answer | string>> = {
       import('../src/tokens/tokens.ts').then(({ createTokens }) => {
         const clock = { now: () => Date.now() }
         const log = { debug() {}, info() {}, warn() {}, error() {} }
-        return createTokens({ db: service.db, publish, clock, log }).ownerNamed('nobody')
+        const repositories = { idsOf: async () => [], namesOf: async () => new Map() }
+        const tokens = createTokens({ db: service.db, publish, clock, log, repositories })
+        return tokens.ownerNamed('nobody')
       }),
     ),
   outbound_forbidden: () => refusal(outbound.resolve('169.254.169.254')),

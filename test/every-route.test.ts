@@ -37,6 +37,12 @@ type Example = {
 
 const claimBody = { name: 'x', version: '1', labels: [], isolation: 'none', waitSeconds: 0 }
 
+async function deleteSite(owner: Client): Promise<Record<string, string>> {
+  const { body } = await owner.get('/repos/site')
+  await owner.delete('/repos/site')
+  return { id: body.id }
+}
+
 async function makeRun(owner: Client): Promise<Record<string, string>> {
   await pushFiles(owner, 'site', oneStep('true'))
   return { id: (await owner.post('/repos/site/workflows', {})).body.id }
@@ -52,6 +58,10 @@ async function claimRun(owner: Client): Promise<Record<string, string>> {
   const { body } = await owner.post('/runner/claim', claimBody)
   assert.equal(body.plan.runId, id)
   return { id, token: body.runToken }
+}
+
+async function delegate(owner: Client): Promise<Record<string, string>> {
+  return { id: (await owner.post('/tokens/delegate', { name: 'part' })).body.id }
 }
 
 // No server listens at this address.
@@ -82,7 +92,26 @@ const examples: Record<string, Example> = {
   'GET /repos/:name': { path: '/repos/site' },
   'PATCH /repos/:name': { path: '/repos/site', body: { name: 'Site', defaultBranch: 'main' } },
   'DELETE /repos/:name': { path: '/repos/site' },
+  'GET /deleted-repos': { path: '/deleted-repos', prepare: deleteSite },
+  'POST /deleted-repos/:id/restore': {
+    path: '/deleted-repos/{id}/restore',
+    body: { name: 'fresh' },
+    prepare: deleteSite,
+  },
+  'DELETE /deleted-repos/:id': { path: '/deleted-repos/{id}', prepare: deleteSite },
   'GET /repos/:name/protections/branches': { path: '/repos/site/protections/branches' },
+  'GET /repos/:name/protections/tags': { path: '/repos/site/protections/tags' },
+  'PUT /repos/:name/protections/tags/:pattern*': {
+    path: '/repos/site/protections/tags/v*',
+    body: { owners: 'fast-forward', requires: ['ci.yml'] },
+  },
+  'DELETE /repos/:name/protections/tags/:pattern*': {
+    path: '/repos/site/protections/tags/v*',
+    prepare: async (owner) => {
+      await owner.put('/repos/site/protections/tags/v*')
+      return {}
+    },
+  },
   'PUT /repos/:name/protections/branches/:branch*': {
     path: '/repos/site/protections/branches/release/*',
   },
@@ -131,6 +160,15 @@ const examples: Record<string, Example> = {
       id: (await admin.post('/tokens', { name: 'old' })).body.id,
     }),
   },
+  'POST /tokens/delegate': {
+    path: '/tokens/delegate',
+    body: { name: 'part', permissions: [], expiresInSeconds: 60, refs: ['refs/heads/x/*'] },
+  },
+  'GET /tokens/delegated': {
+    path: '/tokens/delegated',
+    prepare: delegate,
+  },
+  'DELETE /tokens/delegated/:id': { path: '/tokens/delegated/{id}', prepare: delegate },
   'GET /keys': {
     path: '/keys',
     prepare: async (owner) => {
@@ -402,6 +440,7 @@ test('every resource has a named schema, and every reference resolves', async ()
   const { schemas } = document.components
   for (const name of [
     'Repository',
+    'DeletedRepository',
     'Run',
     'Event',
     'Push',

@@ -17,6 +17,7 @@ import {
   markFinished,
 } from '../src/git-server/receive-pack/push-store.ts'
 import { createRetainedCommits } from '../src/git-server/receive-pack/retained-commits.ts'
+import { markDeleted, markRestored } from '../src/repositories/deleted-repository-store.ts'
 import { createDirectories } from '../src/repositories/directories.ts'
 import { createRepositoryHolds } from '../src/repositories/repository-holds.ts'
 import { insertRepository } from '../src/repositories/repository-store.ts'
@@ -29,6 +30,18 @@ const none = '0'.repeat(40)
 const log = createLog({ level: 'silent', output: process.stderr })
 
 onEachDatabase((fresh) => {
+  test('a push to a deleted repository is not recorded', async () => {
+    await using database = await fresh()
+    await using site = await createSite(await database.open())
+    const { db, id } = site
+    assert.equal(await markDeleted(db, id, start), true)
+    await assert.rejects(insert(db, id, [], start), { code: 'repository_not_found' })
+    assert.deepEqual(await listUnfinished(db, id), [])
+    await markRestored(db, id, 'site')
+    await insert(db, id, [], start)
+    assert.equal((await listUnfinished(db, id)).length, 1)
+  })
+
   test('retained commits expire, and so do hidden refs without a push', async () => {
     await using database = await fresh()
     await using site = await createSite(await database.open())

@@ -11,7 +11,6 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 
 /** Where regular expressions are put together: each is made in the second test, or is of a JSON schema. */
 const builders = [
-  'src/access/names.ts',
   'src/commands/assert-form.ts',
   'src/event-log/event-routes.ts',
   'src/git-server/upload-pack/cache-key.ts',

@@ -20,11 +20,13 @@ import {
   insertCollaborator,
   listCollaborators,
 } from '../src/repositories/collaborator-store.ts'
+import { protectedBranchesIn } from '../src/repositories/protection-rules.ts'
 import {
   deleteProtection,
   insertProtection,
   listProtections,
   listProtectionsBetween,
+  updateProtection,
 } from '../src/repositories/protection-store.ts'
 import {
   deleteRepository,
@@ -241,7 +243,10 @@ onEachDatabase((fresh) => {
       version: 0,
       pruneEpoch: 0,
       head: null,
-      isCollaborator: false,
+      description: '',
+      pushedAt: null,
+      deletedAt: null,
+      role: undefined,
     })
     assert.equal(await updateName(db, site.id, 'site'), true)
     assert.equal((await findRepository(db, { id: site.id }, 'ada'))?.name, 'site')
@@ -269,13 +274,18 @@ onEachDatabase((fresh) => {
     )
     assert.ok(own && shared && foreign)
     for (const row of [own, shared, foreign]) await insertRepository(db, row)
-    await insertCollaborator(db, { repositoryId: shared.id, username: 'ada', createdAt: 1 })
+    await insertCollaborator(db, {
+      repositoryId: shared.id,
+      username: 'ada',
+      createdAt: 1,
+      role: 'maintain',
+    })
     const names = async (...args: Parameters<typeof listRepositories>) =>
       (await listRepositories(...args)).map(({ name }) => name)
     assert.deepEqual(await names(db, { username: 'ada' }, wholeList), ['own', 'shared'])
     assert.deepEqual(await names(db, 'all', { after: own.id, limit: 1 }), ['shared'])
-    assert.equal((await findRepository(db, { id: shared.id }, 'ada'))?.isCollaborator, true)
-    assert.equal((await findRepository(db, { id: shared.id }, 'Ada'))?.isCollaborator, false)
+    assert.equal((await findRepository(db, { id: shared.id }, 'ada'))?.role, 'maintain')
+    assert.equal((await findRepository(db, { id: shared.id }, 'Ada'))?.role, undefined)
   })
 
   test('protections and collaborators are stored once, in order, and deleted with their repository', async () => {
@@ -284,18 +294,27 @@ onEachDatabase((fresh) => {
     const { id: repositoryId, ...site } = repositoryRow({ name: 'site' })
     await insertRepository(db, { id: repositoryId, ...site })
     for (const [createdAt, branch] of ['main', 'dev'].entries()) {
-      assert.equal(await insertProtection(db, { repositoryId, branch, createdAt }), true)
-      assert.equal(await insertProtection(db, { repositoryId, branch, createdAt }), false)
+      const protection = { branch, createdAt, owners: 'any', requires: '[]' } as const
+      assert.equal(await insertProtection(db, { repositoryId, ...protection }), true)
+      assert.equal(await insertProtection(db, { repositoryId, ...protection }), false)
     }
-    assert.deepEqual(await listProtections(db, repositoryId), ['main', 'dev'])
+    assert.deepEqual(protectedBranchesIn(await listProtections(db, repositoryId)), ['main', 'dev'])
+    const rules = { owners: 'none', requires: '["x"]' } as const
+    assert.equal(await updateProtection(db, { repositoryId, branch: 'dev', ...rules }), true)
+    assert.equal(await updateProtection(db, { repositoryId, branch: 'dev', ...rules }), false)
+    assert.equal(await updateProtection(db, { repositoryId, branch: 'no', ...rules }), false)
     assert.equal((await listProtectionsBetween(db, repositoryId, repositoryId)).length, 2)
     assert.equal(await deleteProtection(db, repositoryId, 'dev'), true)
     assert.equal(await deleteProtection(db, repositoryId, 'dev'), false)
     for (const [createdAt, username] of ['grace', 'ada'].entries()) {
-      assert.equal(await insertCollaborator(db, { repositoryId, username, createdAt }), true)
-      assert.equal(await insertCollaborator(db, { repositoryId, username, createdAt }), false)
+      const granted = { username, createdAt, role: 'write' } as const
+      assert.equal(await insertCollaborator(db, { repositoryId, ...granted }), true)
+      assert.equal(await insertCollaborator(db, { repositoryId, ...granted }), false)
     }
-    assert.deepEqual(await listCollaborators(db, repositoryId), ['grace', 'ada'])
+    assert.deepEqual(await listCollaborators(db, repositoryId), [
+      { username: 'grace', role: 'write' },
+      { username: 'ada', role: 'write' },
+    ])
     assert.equal(await deleteCollaborator(db, repositoryId, 'ada'), true)
     assert.equal(await deleteCollaborator(db, repositoryId, 'ada'), false)
     assert.equal(await deleteRepository(db, repositoryId), true)
@@ -399,6 +418,10 @@ function tokenRow(given: Partial<TokenRow>): TokenRow {
     username: id,
     permissions: 'repo:read',
     ...times,
+    repositories: null,
+    refs: null,
+    delegatedFrom: null,
+    delegationRoot: null,
     ...given,
   }
 }

@@ -107,6 +107,7 @@ const entryPoints: Record<string, string[]> = {
   ],
   'git/objects': ['commit-summary', 'find-objects', 'object-reader', 'packs', 'pushed-commits'],
   'git/refs': [
+    'connectivity',
     'forced-updates',
     'move-refs',
     'raw-refs',

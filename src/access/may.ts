@@ -1,9 +1,11 @@
 import { Problem } from '../base/problem.ts'
+import { matchesPattern } from '../base/text-pattern.ts'
 import type { Permission } from './permissions.ts'
 import type { Principal } from './principal.ts'
+import { includesRole, type Role } from './roles.ts'
 
-/** The standing of a principal in a repository: its owner, and whether the principal is a collaborator. */
-export type Standing = { ownerUsername: string; isCollaborator: boolean }
+/** The standing of a principal in a repository: its owner, and the role of the principal as a collaborator, if it is one. */
+export type Standing = { id: string; ownerUsername: string; role: Role | undefined }
 
 export function isAdmin(principal: Principal): boolean {
   return principal.permissions.has('admin')
@@ -20,9 +22,23 @@ export function requirePermission(principal: Principal, permission: Permission):
   throw new Problem('permission_missing', `This requires the permission ${permission}.`)
 }
 
+/** The role of a principal in a repository: `admin` for its owner and for admins; undefined when it cannot see it. */
+export function roleOf(principal: Principal, standing: Standing): Role | undefined {
+  const { id, ownerUsername, role } = standing
+  if (!isWithin(principal, id)) return undefined
+  if (isAdmin(principal) || principal.username === ownerUsername) return 'admin'
+  return role ?? (maySeeAll(principal) ? 'read' : undefined)
+}
+
 /** Whether a principal passes the owner checks of a repository. */
-export function mayOwn(principal: Principal, { ownerUsername }: Standing): boolean {
-  return isAdmin(principal) || principal.username === ownerUsername
+export function mayOwn(principal: Principal, standing: Standing): boolean {
+  return roleOf(principal, standing) === 'admin'
+}
+
+/** Whether a principal may change the protections and webhooks of a repository. */
+export function mayMaintain(principal: Principal, standing: Standing): boolean {
+  const role = roleOf(principal, standing)
+  return role !== undefined && includesRole(role, 'maintain')
 }
 
 /** Whether a principal can see every repository. */
@@ -32,5 +48,49 @@ export function maySeeAll(principal: Principal): boolean {
 
 /** Whether a principal can see a repository. */
 export function maySee(principal: Principal, standing: Standing): boolean {
-  return maySeeAll(principal) || mayOwn(principal, standing) || standing.isCollaborator
+  return roleOf(principal, standing) !== undefined
+}
+
+/** Throws `role_insufficient` if a principal has a permission, but in this repository only the right to read. */
+export function requireRole(
+  principal: Principal,
+  standing: Standing,
+  permission: Permission,
+): void {
+  if (permission.endsWith(':read') || roleOf(principal, standing) !== 'read') return
+  throw new Problem(
+    'role_insufficient',
+    'Your role in this repository is read; this requires write.',
+  )
+}
+
+/** Whether a repository is among those that a principal is limited to. */
+export function isWithin({ repositories }: Principal, repositoryId: string): boolean {
+  return repositories === undefined || repositories.has(repositoryId)
+}
+
+/** Throws `token_limited` if a principal is limited to some repositories. */
+export function requireAllRepositories({ repositories }: Principal): void {
+  if (repositories === undefined) return
+  const detail = 'This token is limited to some repositories, and this is about more than those.'
+  throw new Problem('token_limited', detail)
+}
+
+/**
+ * Throws `token_limited` if a principal has only a part of its user's rights, or has them from another token: keys and
+ * tokens that it made would have more rights or last longer.
+ */
+export function requireWholeUser({ repositories, refs, isDelegated }: Principal): void {
+  if (repositories === undefined && refs === undefined && !isDelegated) return
+  const detail =
+    'This token is limited or was delegated; keys and other tokens take one that is neither. To make a token with a ' +
+    'part of its rights: POST /tokens/delegate.'
+  throw new Problem('token_limited', detail)
+}
+
+/** Throws `token_limited` if a principal may not change a ref, given by its full name. */
+export function requireRef({ refs }: Principal, ref: string): void {
+  if (refs === undefined || refs.some((pattern) => matchesPattern(ref, pattern))) return
+  const detail = `This token may not change "${ref}"; it may change ${refs.join(', ') || 'no ref'}.`
+  throw new Problem('token_limited', detail)
 }

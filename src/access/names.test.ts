@@ -85,8 +85,8 @@ test('the rules of names, one by one', () => {
   for (const name of [...refused, 'import', 'Import', 'health', 'HEALTH', 'ä', 'a\n', 'a%2e']) {
     assert.ok(!isRepositoryName(name), name)
   }
-  for (const name of ['a', '_bot', 'ada@example.com', '-x', 'x'.repeat(64)])
+  for (const name of ['a', '0', 'ada@example.com', 'A_b.c-', 'x'.repeat(64)])
     assert.ok(isUsername(name), name)
-  for (const name of ['', '.', '..', 'x'.repeat(65), 'a b', 'a/b', 'ä'])
+  for (const name of ['', '.', '..', '-x', '_bot', '@a', 'x'.repeat(65), 'a b', 'a/b', 'ä'])
     assert.ok(!isUsername(name), name)
 })

@@ -29,18 +29,11 @@ export const RepositoryName = Type.String({
 /** The form of a text, for JSON schemas and the command line. */
 export type TextForm = { description: string; pattern: string; maxLength: number }
 
-/** Usernames of tokens and collaborators. `.` and `..` would be path segments of a URL. */
+/** Usernames of tokens and collaborators. */
 export const usernameForm: TextForm = {
-  description: '1 to 64 of A-Z a-z 0-9 . _ - @, and not "." or ".."',
-  pattern: '^(?!\\.{1,2}$)[A-Za-z0-9._@-]{1,64}$',
+  description: '1 to 64 of A-Z a-z 0-9 . _ - @, starting with a letter or digit',
+  pattern: '^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$',
   maxLength: 64,
-}
-
-const usernameShape = new RegExp(usernameForm.pattern)
-
-/** Whether a text is a valid username. */
-export function isUsername(text: string): boolean {
-  return usernameShape.test(text)
 }
 
 /** The labels of tokens and SSH keys. */
@@ -55,6 +48,8 @@ export const TokenName = Type.String(tokenNameForm)
 
 /** The lifetime of tokens and SSH keys. */
 export const maxExpiryDays = 3650
+export const minExpirySeconds = 60
+export const maxExpirySeconds = maxExpiryDays * 24 * 60 * 60
 
 /** The `expiresInDays` of a new token or SSH key; `usual` describes the default. */
 export function expiresInDays(usual: string) {

@@ -12,6 +12,7 @@ export const permissions = [
   'webhook:read',
   'webhook:write',
   'runner',
+  'metrics:read',
   'admin',
 ] as const
 

@@ -13,6 +13,12 @@ export type Principal = {
   /** For `run`: the hash of the run's token. Each claim gets a new token. */
   claim?: string
   permissions: ReadonlySet<Permission>
+  /** The ids of the repositories that it is limited to; absent for all. */
+  repositories?: ReadonlySet<string> | undefined
+  /** The patterns of the refs that it may push; absent for all. */
+  refs?: readonly string[] | undefined
+  /** Whether its token was delegated from another one, with which it ends. */
+  isDelegated?: boolean
   /** When the token or the key expires; null, or absent, for never. */
   expiresAt?: number | null
 }

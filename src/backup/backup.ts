@@ -17,6 +17,7 @@ import { type BackedUpRepository, BackupError, type Manifest } from './manifest.
 import { addObjects } from './objects.ts'
 import { findManifest, refuseNested, takeFolder } from './open-folder.ts'
 import { addRows } from './row-lines.ts'
+import { addSharedObjects } from './shared-objects.ts'
 import { openSharedSnapshot } from './shared-snapshot.ts'
 import { readTree, refuseOthers } from './tree.ts'
 
@@ -103,8 +104,9 @@ async function write(
   const whole = repositories.filter(({ refs }) => refs !== null)
   await forEachConcurrently(maxConcurrentCopies, whole, async ({ id: repositoryId }) => {
     signal.throwIfAborted()
-    await store.shared?.fill(snapshot.db, repositoryId)
-    await addObjects({ directories, folder, id: repositoryId })
+    const { shared } = store
+    if (shared) await addSharedObjects({ shared, directories, folder }, snapshot.db, repositoryId)
+    else await addObjects({ directories, folder, id: repositoryId })
     report(`Copied ${++done} of ${whole.length} repositories`)
   })
   if (withKeys) await addKeys(folder, { id, dataDir: database.dataDir })
@@ -142,7 +144,7 @@ function refuseLoss(repositories: BackedUpRepository[], had: Set<string>): void 
   const count = names.length === 1 ? '1 repository' : `${names.length} repositories`
   throw new BackupError(
     `The files of ${count} are lost: ${some.join(', ')}${rest}. The previous backup has them and was not ` +
-      'changed. Restore them, or delete the repositories (svc repos delete NAME), and back up again.',
+      'changed. Restore them, or delete the repositories (svc repos delete NAME, svc deleted-repos purge ID), and back up again.',
   )
 }
 

@@ -6,7 +6,7 @@ import { openRowSnapshot } from '../database/snapshot.ts'
 import { readLastSeq } from '../events/event-store.ts'
 import { type RawRefs, readRawRefs, readRawRefsNamed, toRawName } from '../git/refs/raw-refs.ts'
 import type { Directories } from '../repositories/directories.ts'
-import { listReadyRepositories } from '../repositories/repository-store.ts'
+import { listWholeRepositories } from '../repositories/repository-store.ts'
 import type { BackupFolder } from './backup-folder.ts'
 import { listChangedRefs, listChangingRefs, type TouchedRef } from './journal-store.ts'
 import { type BackedUpRepository, BackupError } from './manifest.ts'
@@ -88,7 +88,7 @@ export function createSnapshotFinder({ db, database, directories, folder, read }
   async function readAhead(touched: Touched): Promise<void> {
     await forEachConcurrently(
       maxConcurrentReads,
-      await listReadyRepositories(db),
+      await listWholeRepositories(db),
       async ({ id }) => {
         const current = await readRefs(id, touched)
         if (current) await record(id, current)
@@ -111,7 +111,7 @@ export function createSnapshotFinder({ db, database, directories, folder, read }
 
   async function readTouched(rows: Db, cursor: Cursor, signal: AbortSignal) {
     const touched = await listTouched(rows, cursor)
-    const repositories = await listReadyRepositories(rows)
+    const repositories = await listWholeRepositories(rows)
     const current = new Map<string, ReadRefs>()
     await forEachConcurrently(maxConcurrentReads, repositories, async ({ id }) => {
       signal.throwIfAborted()

@@ -7,7 +7,7 @@ import { deleteRows, insertRows, listTables, type Row } from '../database/rows.t
 import type { Db } from '../database/schema.ts'
 import { listImportIds } from '../repositories/import-store.ts'
 import { readInstance } from '../repositories/instance-store.ts'
-import { listReadyRepositories, listRepositoryStates } from '../repositories/repository-store.ts'
+import { listRepositoryStates, listWholeRepositories } from '../repositories/repository-store.ts'
 import { forgetStore } from '../store/stored-repository-store.ts'
 import type { BackupSource } from './backup-source.ts'
 import { type BackedUpTable, BackupError, type Manifest } from './manifest.ts'
@@ -75,7 +75,7 @@ async function assertSameAsManifest(tx: Db, manifest: Manifest): Promise<void> {
     if (!isId(id))
       throw new BackupError(`The rows have a repository with the id "${printable(id)}".`)
   }
-  const rows = (await listReadyRepositories(tx)).map(({ id, name }) => `${id} ${name}`)
+  const rows = (await listWholeRepositories(tx)).map(({ id, name }) => `${id} ${name}`)
   const named = new Set(manifest.repositories.map(({ id, name }) => `${id} ${name}`))
   if (rows.length === named.size && rows.every((row) => named.has(row))) return
   throw new BackupError('The rows and the manifest name different repositories.')

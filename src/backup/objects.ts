@@ -1,4 +1,4 @@
-import { readdir } from 'node:fs/promises'
+import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ignoreAbsence } from '../base/absence.ts'
 import type { Directories } from '../repositories/directories.ts'
@@ -6,13 +6,13 @@ import type { BackupFolder } from './backup-folder.ts'
 import { BackupError } from './manifest.ts'
 import { openFile } from './tree.ts'
 
-type Options = { directories: Directories; folder: BackupFolder; id: string }
+type Options = { directories: Pick<Directories, 'locate'>; folder: BackupFolder; id: string }
 
 const maxPasses = 100
 
 /**
  * Adds all objects of a repository that may be in use: packs with their indexes, and loose objects. Packs may
- * be replaced and the repository may move to the trash in the meantime, so this repeats until nothing is new.
+ * be replaced and the repository may be deleted, restored or purged in the meantime, so this repeats until nothing is new.
  * Leaves out files that git can create again, such as bitmaps.
  */
 export async function addObjects({ directories, folder, id }: Options): Promise<void> {
@@ -20,9 +20,11 @@ export async function addObjects({ directories, folder, id }: Options): Promise<
   for (let pass = 1; pass <= maxPasses; pass++) {
     const directory = await directories.locate(id)
     if (directory === undefined) break
+    const since = await placedSince(directory)
     const present = await listObjectFiles(join(directory, 'objects'))
-    // A list read during a move to the trash may be incomplete. There is no move after that one.
+    // A list that was read during a move may be incomplete, also when it was moved back.
     if ((await directories.locate(id)) !== directory) continue
+    if ((await placedSince(directory)) !== since) continue
     const presentFiles = new Set(present)
     const rest = present.filter((path) => !added.has(path))
     if (rest.length === 0) {
@@ -41,6 +43,11 @@ export async function addObjects({ directories, folder, id }: Options): Promise<
   throw new BackupError(
     `The repository ${id} was deleted or changes faster than it can be copied; try again.`,
   )
+}
+
+/** When a directory was moved to its place, or changed there. */
+async function placedSince(directory: string): Promise<bigint | undefined> {
+  return (await stat(directory, { bigint: true }).catch(ignoreAbsence))?.ctimeNs
 }
 
 // The previous backup must not be replaced, as it may be the only copy.

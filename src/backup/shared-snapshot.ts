@@ -3,7 +3,7 @@ import type { Db } from '../database/schema.ts'
 import { openPlainSnapshot } from '../database/snapshot.ts'
 import { type RawRefs, toRawName } from '../git/refs/raw-refs.ts'
 import { branchPrefix } from '../git/refs/refs.ts'
-import { listReadyRepositories } from '../repositories/repository-store.ts'
+import { listWholeRepositories } from '../repositories/repository-store.ts'
 import { readStoredRepository } from '../store/stored-repository-store.ts'
 import type { BackupFolder } from './backup-folder.ts'
 import type { ConsistentSnapshot } from './consistent-snapshot.ts'
@@ -21,7 +21,7 @@ export async function openSharedSnapshot({
   const { db } = opening.use(await openPlainSnapshot(database))
   const at = Date.now()
   const repositories: BackedUpRepository[] = []
-  for (const { id, name } of await listReadyRepositories(db)) {
+  for (const { id, name } of await listWholeRepositories(db)) {
     const refs = await folder.addBytes('refs', toRefsFile(await readRefs(db, id)))
     repositories.push({ id, name, refs })
   }

@@ -18,8 +18,8 @@ faults, also with warnings; 1 with faults.`
 
 export const runnerHelp = `
 A runner needs git on the PATH, but no data directory; with bubblewrap installed, steps run
-in a sandbox. Create a token on the server: svc tokens create --permission runner
-Set it as SVC_RUNNER_TOKEN, or use --token - and standard input: all users of the machine
+in a sandbox. Create a token on the server with svc tokens create --permission runner, and
+set it as SVC_RUNNER_TOKEN, or use --token - and standard input: all users of the machine
 can read the command line.
 The settings of the sandbox, from SVC_SANDBOX to SVC_STEP_FILE_MAX in svc serve --help, are
 environment variables here, too. The server sets the limits of output and time.

@@ -1,6 +1,11 @@
 import { Command, Option } from 'commander'
 import type { App, AppTools } from '../app.ts'
 import { backUpTo, restoreFrom, verifyBackup } from './backup-commands.ts'
+import {
+  listDeletedRepositories,
+  purgeRepository,
+  restoreRepository,
+} from './deleted-repository-commands.ts'
 import type { DoctorCommandOptions } from './doctor-command.ts'
 import {
   adoptHelp,
@@ -57,6 +62,7 @@ export function createProgram(options: Options): Command {
   addWorkflowCommands(program, options)
   addAccessCommands(program, options)
   addRepositoryCommands(program, options)
+  addDeletedRepositoryCommands(program, options)
   addSecretCommands(program, options)
   addBackupCommands(program, options)
   addStoreCommands(program, options)
@@ -131,7 +137,10 @@ function addAccessCommands(program: Command, { terminal, withApp }: Options): vo
       '--username <username>',
       'user that the token acts as (default: its id; admin for admin tokens)',
     )
+    .option('--repository <name...>', 'the only repositories that it can see')
+    .option('--ref <pattern...>', 'the only refs that it can push, such as refs/heads/agents/*')
     .option('--expires-in-days <days>', '1 to 3650, or never (default: 365)')
+    .option('--expires-in-seconds <seconds>', 'in place of days, 60 or more')
     .option(...json)
     .action((options) => withApp((app) => createToken(app, options, terminal)))
   tokens
@@ -199,7 +208,9 @@ function addRepositoryCommands(program: Command, { terminal, withApp }: Options)
     )
   repos
     .command('delete <name>')
-    .description('delete a repository and everything that belongs to it')
+    .description(
+      'delete a repository and everything that belongs to it; svc deleted-repos restores it',
+    )
     .option('--yes', 'do not ask for confirmation')
     .option(...json)
     .action((name, options) => withApp((app) => deleteRepository(app, name, options, terminal)))
@@ -210,6 +221,29 @@ function addRepositoryCommands(program: Command, { terminal, withApp }: Options)
     .option('--full', 'combine all packs, and delete objects unreachable for two weeks')
     .option(...json)
     .action((name, options) => withApp((app) => maintainRepositories(app, name, options, terminal)))
+}
+
+function addDeletedRepositoryCommands(program: Command, { terminal, withApp }: Options): void {
+  const deletedRepos = program
+    .command('deleted-repos')
+    .description('restore deleted repositories of the data directory')
+  deletedRepos
+    .command('list')
+    .description('list the deleted repositories that can be restored')
+    .option(...json)
+    .action((options) => withApp((app) => listDeletedRepositories(app, options, terminal)))
+  deletedRepos
+    .command('restore <id>')
+    .description('restore a repository with everything that belonged to it')
+    .option('--name <name>', 'new name of the repository (default: its former name)')
+    .option(...json)
+    .action((id, options) => withApp((app) => restoreRepository(app, id, options, terminal)))
+  deletedRepos
+    .command('purge <id>')
+    .description('remove a deleted repository for good')
+    .option('--yes', 'do not ask for confirmation')
+    .option(...json)
+    .action((id, options) => withApp((app) => purgeRepository(app, id, options, terminal)))
 }
 
 function addSecretCommands(program: Command, { terminal, withApp }: Options): void {

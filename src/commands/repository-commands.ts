@@ -41,7 +41,7 @@ export async function createRepository(
 
 /** `svc repos delete` */
 export async function deleteRepository(
-  { repositories, changeRepositories }: App,
+  { repositories, deletedRepositories, changeRepositories }: App,
   name: string,
   { yes, json }: { yes?: boolean; json?: boolean },
   { out, ask }: Terminal,
@@ -54,6 +54,10 @@ export async function deleteRepository(
     if (answer.trim() !== name) throw new Error('Nothing was deleted.')
   }
   using _lock = await changeRepositories()
+  const { id } = repository
+  const advice = (await deletedRepositories.isRetained(repository))
+    ? ` It can be restored: svc deleted-repos restore ${id}`
+    : ''
   await repositories.remove(localPrincipal, repository)
-  out(json ? toJson({ name, deleted: true }) : `Deleted ${name}.\n`)
+  out(json ? toJson({ name, deleted: true }) : `Deleted ${name}.${advice}\n`)
 }

@@ -26,6 +26,8 @@ export async function adoptInto(
     throw new Error('Correct or delete what was not moved (svc repos delete NAME), and repeat.')
   }
   if (!json && adopted.length > 0) {
-    out('The directory repositories/ is no longer needed; delete it when everything works.\n')
+    out(
+      'The directories repositories/ and deleted/ are no longer needed; delete them when everything works.\n',
+    )
   }
 }

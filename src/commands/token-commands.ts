@@ -2,9 +2,10 @@ import { tokenNameForm, usernameForm } from '../access/names.ts'
 import { isPermission, type Permission, permissions } from '../access/permissions.ts'
 import type { App } from '../app.ts'
 import { toDate, toTable } from '../base/format.ts'
+import type { Token } from '../tokens/token-rows.ts'
 import { assertForm } from './assert-form.ts'
 import { localPrincipal } from './local.ts'
-import { parseDays } from './parse-days.ts'
+import { parseDays, parseSeconds } from './parse-days.ts'
 import { type Terminal, toJson } from './terminal.ts'
 
 type CreateOptions = {
@@ -12,6 +13,9 @@ type CreateOptions = {
   permission?: string[]
   username?: string
   expiresInDays?: string
+  expiresInSeconds?: string
+  repository?: string[]
+  ref?: string[]
   json?: boolean
 }
 
@@ -24,6 +28,9 @@ export async function createToken({ tokens }: App, options: CreateOptions, { out
     permissions: options.permission?.map(parsePermission),
     username: options.username ?? (options.permission?.includes('admin') ? 'admin' : undefined),
     expiresInDays: parseDays(options.expiresInDays),
+    expiresInSeconds: parseSeconds(options.expiresInSeconds),
+    repositories: options.repository,
+    refs: options.ref,
   })
   // The token alone goes to standard output, for pipes.
   out(options.json ? toJson(created) : `${created.token}\n`)
@@ -31,7 +38,7 @@ export async function createToken({ tokens }: App, options: CreateOptions, { out
 
 /** `svc tokens list` */
 export async function listTokens({ tokens }: App, { json }: { json?: boolean }, { out }: Terminal) {
-  const all = await tokens.list({ after: '', limit: undefined })
+  const all = await tokens.list(localPrincipal, { after: '', limit: undefined })
   if (json) return out(toJson(all))
   const rows = all.map((token) => [
     token.id,
@@ -40,8 +47,11 @@ export async function listTokens({ tokens }: App, { json }: { json?: boolean }, 
     toDate(token.expiresAt),
     toDate(token.lastUsedAt),
     token.permissions.join(' '),
+    toLimits(token),
   ])
-  out(toTable([['ID', 'NAME', 'USERNAME', 'EXPIRES', 'LAST USED', 'PERMISSIONS'], ...rows]))
+  out(
+    toTable([['ID', 'NAME', 'USERNAME', 'EXPIRES', 'LAST USED', 'PERMISSIONS', 'LIMITS'], ...rows]),
+  )
 }
 
 /** `svc tokens revoke` */
@@ -53,6 +63,14 @@ export async function revokeToken(
 ) {
   await tokens.revoke(localPrincipal, id)
   out(json ? toJson({ id, revoked: true }) : `Token ${id} is revoked.\n`)
+}
+
+function toLimits({ repositories, refs, delegatedFrom }: Token): string {
+  return [
+    ...(repositories ? [`repositories ${repositories.join(' ') || '(deleted)'}`] : []),
+    ...(refs ? [`refs ${refs.join(' ')}`] : []),
+    ...(delegatedFrom ? [`delegated from ${delegatedFrom}`] : []),
+  ].join(', ')
 }
 
 function parsePermission(text: string): Permission {

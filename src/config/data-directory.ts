@@ -115,6 +115,14 @@ export function lockServer(dataDir: string): Promise<Disposable> {
   return lock(dataDir, 'server', serverLockWaitMs)
 }
 
+/** Prevents a command from migrating the tables of a running server. */
+export function assertNotServed(dataDir: string): void {
+  if (!isLocked(dataDir, 'server')) return
+  throw new DataDirectoryError(
+    `it has the tables of an older svc, whose server is running on ${dataDir}; restart the server with this version, which migrates them.`,
+  )
+}
+
 /** Whether a process holds a lock of the data directory at this moment. */
 export function isLocked(dataDir: string, name: LockName): boolean {
   return isHeld(join(dataDir, `${name}.lock`))

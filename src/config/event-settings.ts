@@ -25,6 +25,14 @@ export const eventSettings = {
     fallback: '90',
     parse: wholeNumber(1, 3650),
   } satisfies Setting<number>,
+  deletedRetentionDays: {
+    variable: 'SVC_DELETED_RETENTION_DAYS',
+    description:
+      'Days for which a deleted repository can be restored; 0 removes it at once. When the disk is nearly full, the oldest are removed earlier.',
+    accepts: 'days from 0 to 3650',
+    fallback: '7',
+    parse: wholeNumber(0, 3650),
+  } satisfies Setting<number>,
   undoDays: {
     variable: 'SVC_UNDO_DAYS',
     description:

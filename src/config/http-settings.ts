@@ -21,7 +21,7 @@ export const httpSettings = {
   baseUrl: {
     variable: 'SVC_BASE_URL',
     description:
-      'Public address of the service, used in clone addresses. Default: the address on which HTTP listens.',
+      'Public address of the service, used in clone addresses. Default: the address that a trusted proxy gives for a request, and otherwise that on which HTTP listens.',
     accepts: 'an http or https address without user, query or fragment',
     fallback: '',
     parse: parseBaseUrl,
@@ -29,7 +29,7 @@ export const httpSettings = {
   trustedProxies: {
     variable: 'SVC_TRUSTED_PROXIES',
     description:
-      'Proxies whose X-Forwarded-For header is trusted; the header is ignored from all other clients.',
+      'Proxies whose X-Forwarded-For and X-Forwarded-Proto headers are trusted; they are ignored from all other clients.',
     accepts: 'IP addresses and CIDRs, separated by commas',
     fallback: '',
     parse: parseRanges,

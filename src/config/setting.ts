@@ -6,6 +6,8 @@ export type Setting<T> = {
   accepts: string
   /** The default as a user would write it; empty when the setting is unset by default. */
   fallback: string
+  /** A text that stands for no value. */
+  unset?: string
   /** Returns undefined for a text that is not accepted. */
   parse: (text: string) => T | undefined
   /** Explains why a text is not accepted, where more is known. */

@@ -11,6 +11,7 @@ import {
 import { eventSettings } from './event-settings.ts'
 import { gitLimitSettings } from './git-limit-settings.ts'
 import { httpSettings } from './http-settings.ts'
+import { importSettings } from './import-settings.ts'
 import type { Setting } from './setting.ts'
 import {
   encryptionKeyForm,
@@ -19,7 +20,6 @@ import {
   mib,
   parseEncryptionKeys,
   parseHost,
-  parsePaths,
   size,
   wholeNumber,
 } from './setting-values.ts'
@@ -220,42 +220,7 @@ export const settings = {
     fallback: '30',
     parse: wholeNumber(1, 3600),
   } satisfies Setting<number>,
-  importLocalRoots: {
-    variable: 'SVC_IMPORT_LOCAL_ROOTS',
-    description:
-      'Directories on the server from which all users may import repositories. Admins may import from anywhere but the data directory.',
-    accepts: 'absolute paths, separated by colons',
-    fallback: '',
-    parse: parsePaths,
-  } satisfies Setting<string[]>,
-  importMaxBytes: {
-    variable: 'SVC_IMPORT_MAX',
-    description: 'Maximum size of an imported repository.',
-    fallback: '5GiB',
-    ...size(kib, 1024 * gib),
-  } satisfies Setting<number>,
-  importSeconds: {
-    variable: 'SVC_IMPORT_SECONDS',
-    description: 'Maximum duration of an import.',
-    accepts: 'seconds from 1 to 86400',
-    fallback: '1800',
-    parse: wholeNumber(1, 86_400),
-  } satisfies Setting<number>,
-  importStallSeconds: {
-    variable: 'SVC_IMPORT_STALL_SECONDS',
-    description: 'Time after which an import that makes no progress fails.',
-    accepts: 'seconds from 1 to 3600',
-    fallback: '30',
-    parse: wholeNumber(1, 3600),
-  } satisfies Setting<number>,
-  maxConcurrentImports: {
-    variable: 'SVC_IMPORTS_AT_ONCE',
-    description:
-      'Maximum number of concurrent imports, at most three quarters of them for one user.',
-    accepts: 'a whole number from 1 to 1000',
-    fallback: '4',
-    parse: wholeNumber(1, 1000),
-  } satisfies Setting<number>,
+  ...importSettings,
   sshHost: {
     variable: 'SVC_SSH_HOST',
     description: 'Address on which SSH listens.',
@@ -270,6 +235,14 @@ export const settings = {
     fallback: '2222',
     parse: (text) => (text === 'off' ? text : wholeNumber(0, 65_535)(text)),
   } satisfies Setting<number | 'off'>,
+  sshPublicPort: {
+    variable: 'SVC_SSH_PUBLIC_PORT',
+    description:
+      'Port in the clone addresses for SSH, for a balancer or container that maps it. Default: the port on which SSH listens.',
+    accepts: 'a whole number from 1 to 65535',
+    fallback: '',
+    parse: wholeNumber(1, 65_535),
+  } satisfies Setting<number>,
   sshHostKeyFile: {
     variable: 'SVC_SSH_HOST_KEY_FILE',
     description:

@@ -10,8 +10,8 @@ const all = Object.entries<Setting<unknown>>(settings)
 
 test('with nothing set, every default is one that its setting accepts', () => {
   const read: Record<string, unknown> = readSettings({})
-  for (const [key, { fallback }] of all) {
-    assert.equal(read[key] === undefined, fallback === '', key)
+  for (const [key, { fallback, unset = '' }] of all) {
+    assert.equal(read[key] === undefined, fallback === unset, key)
   }
   assert.equal(read.pushMaxBytes, 2 * 1024 ** 3)
 })

@@ -9,12 +9,15 @@ type Unset =
   | 'freeSpaceMinBytes'
   | 'databaseUrl'
   | 'store'
-  | 's3AccessKeyId'
-  | 's3SecretAccessKey'
+  | 'storeAccessKeyId'
+  | 'storeSecretAccessKey'
+  | 'repositoryCacheBytes'
   | 'adminToken'
   | 'encryptionKey'
   | 'encryptionKeyFile'
+  | 'sshPublicPort'
   | 'sshHostKeyFile'
+  | 'importKnownHostsFile'
   | 'maxConcurrentFetches'
   | 'importLocalRoots'
   | 'outboundAllow'
@@ -35,8 +38,8 @@ export type PlainSettings = Omit<Settings, (typeof secretKeys)[number]>
 const secretKeys = [
   'adminToken',
   'databaseUrl',
-  's3AccessKeyId',
-  's3SecretAccessKey',
+  'storeAccessKeyId',
+  'storeSecretAccessKey',
   'encryptionKey',
   'encryptionKeyFile',
 ] as const
@@ -62,14 +65,15 @@ export function readSettings(environment: NodeJS.ProcessEnv): Settings {
   const faults: string[] = []
   const values = Object.entries(settings).map(([key, setting]: [string, Setting<unknown>]) => {
     const text = environment[setting.variable] || setting.fallback
-    const value = text === '' ? undefined : setting.parse(text)
-    if (text !== '' && value === undefined) faults.push(describeFault(setting, text))
+    const isUnset = text === '' || text === setting.unset
+    const value = isUnset ? undefined : setting.parse(text)
+    if (!isUnset && value === undefined) faults.push(describeFault(setting, text))
     return [key, value] as const
   })
   for (const { meant, message } of unknownVariables(environment)) {
     if (meant !== undefined) faults.push(message)
   }
-  // Each parser returns its setting's type, and a value is missing only where the fallback is empty, or has a fault.
+  // Each parser returns its setting's type, and a value is missing only where the setting can be unset, or has a fault.
   const read = Object.fromEntries(values) as Settings
   faults.push(...storeFaults(read, environment))
   if (faults.length > 0) throw new SettingsError(faults.join('\n'))

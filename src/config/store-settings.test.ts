@@ -7,10 +7,16 @@ const others = {
   SVC_ENCRYPTION_KEY: Buffer.alloc(32, 1).toString('base64'),
   SVC_DATABASE_URL: 'postgres://db/svc',
   SVC_SSH_PORT: 'off',
-  SVC_S3_ACCESS_KEY_ID: 'AKIAEXAMPLE',
-  SVC_S3_SECRET_ACCESS_KEY: 'hush/hush+hush=',
+  SVC_STORE_ACCESS_KEY_ID: 'AKIAEXAMPLE',
+  SVC_STORE_SECRET_ACCESS_KEY: 'hush/hush+hush=',
 }
 const addressOf = (SVC_STORE: string) => readSettings({ ...others, SVC_STORE }).store
+
+test('without an address, or with the word local, repositories are in the data directory', () => {
+  assert.equal(addressOf('local'), undefined)
+  assert.equal(readSettings({ SVC_STORE: 'local' }).store, undefined)
+  assert.equal(addressOf(''), undefined)
+})
 
 test('an address of a store has a bucket, a prefix, an endpoint and a region', () => {
   assert.deepEqual(addressOf('s3://svc-data/team/git/?endpoint=http://10.0.0.7:9000&region=here'), {
@@ -57,7 +63,10 @@ test('an address that is not accepted says why', () => {
       (error) => {
         assert.ok(error instanceof SettingsError)
         assert.match(error.message, reason)
-        assert.match(error.message, /^SVC_STORE: [^\n]*; it takes s3:\/\/bucket\/prefix\?endpoint=/)
+        assert.match(
+          error.message,
+          /^SVC_STORE: [^\n]*; it takes local, or s3:\/\/bucket\/prefix\?endpoint=/,
+        )
         return true
       },
     )
@@ -70,13 +79,13 @@ test('credentials are accepted in their own settings only, and never shown', () 
       () => addressOf(text),
       (error) =>
         error instanceof SettingsError &&
-        /belong in SVC_S3_ACCESS_KEY_ID/.test(error.message) &&
+        /belong in SVC_STORE_ACCESS_KEY_ID/.test(error.message) &&
         !/AKIA|hu\/?sh/.test(error.message),
     )
   }
   const read = readSettings(others)
   assert.ok(!/hush|AKIA/.test(inspect(read) + JSON.stringify(read)))
-  assert.equal(read.s3SecretAccessKey?.reveal(), others.SVC_S3_SECRET_ACCESS_KEY)
+  assert.equal(read.storeSecretAccessKey?.reveal(), others.SVC_STORE_SECRET_ACCESS_KEY)
 })
 
 test('a store needs a database and credentials', () => {
@@ -84,8 +93,8 @@ test('a store needs a database and credentials', () => {
     () => readSettings({ SVC_STORE: 's3://svc-data?region=here' }),
     new SettingsError(
       'SVC_STORE: it also needs SVC_DATABASE_URL: refs and small pushes are in PostgreSQL.\n' +
-        'SVC_STORE: it also needs SVC_S3_ACCESS_KEY_ID.\n' +
-        'SVC_STORE: it also needs SVC_S3_SECRET_ACCESS_KEY.\n' +
+        'SVC_STORE: it also needs SVC_STORE_ACCESS_KEY_ID.\n' +
+        'SVC_STORE: it also needs SVC_STORE_SECRET_ACCESS_KEY.\n' +
         'SVC_STORE: it also needs SVC_ENCRYPTION_KEY or SVC_ENCRYPTION_KEY_FILE: all servers must have the same key.\n' +
         'SVC_STORE: it also needs SVC_SSH_HOST_KEY_FILE: all servers must have the same key; or SVC_SSH_PORT=off.',
     ),

@@ -1,6 +1,7 @@
 import { Sensitive } from '../base/sensitive.ts'
 import { trimEndOf } from '../base/trim-end.ts'
 import type { Setting } from './setting.ts'
+import { gib, mib, size } from './setting-values.ts'
 
 /** Where objects are stored: a bucket of an S3 service, and the prefix of all keys in it. */
 export type StoreAddress = {
@@ -17,36 +18,44 @@ export const storeSettings = {
   store: {
     variable: 'SVC_STORE',
     description:
-      'S3 bucket to store repositories in, instead of the data directory, which is then only a cache. Needs SVC_DATABASE_URL.',
+      'Where repositories are stored: in the data directory, or in an S3 bucket. The data directory is then only a cache, and SVC_DATABASE_URL is needed.',
     accepts:
-      's3://bucket/prefix?endpoint=https://host&region=name, where the prefix may be missing, and either the endpoint (for AWS) or the region (by default us-east-1)',
-    fallback: '',
+      'local, or s3://bucket/prefix?endpoint=https://host&region=name, where the prefix may be missing, and either the endpoint (for AWS) or the region (by default us-east-1)',
+    fallback: 'local',
+    unset: 'local',
     parse: parseStoreAddress,
     fault: storeAddressFault,
   } satisfies Setting<StoreAddress>,
-  s3AccessKeyId: {
-    variable: 'SVC_S3_ACCESS_KEY_ID',
+  storeAccessKeyId: {
+    variable: 'SVC_STORE_ACCESS_KEY_ID',
     description: 'Id of the access key for the bucket of SVC_STORE.',
     accepts: 'up to 128 letters, digits and characters of ._~+=:@-',
     fallback: '',
     parse: (text) => (/^[\w.~+=:@-]{1,128}$/.test(text) ? new Sensitive(text) : undefined),
     sensitive: true,
   } satisfies Setting<Sensitive<string>>,
-  s3SecretAccessKey: {
-    variable: 'SVC_S3_SECRET_ACCESS_KEY',
+  storeSecretAccessKey: {
+    variable: 'SVC_STORE_SECRET_ACCESS_KEY',
     description: 'Secret of the access key for the bucket of SVC_STORE.',
     accepts: 'up to 256 printable ASCII characters without spaces',
     fallback: '',
     parse: (text) => (/^[\x21-\x7e]{1,256}$/.test(text) ? new Sensitive(text) : undefined),
     sensitive: true,
   } satisfies Setting<Sensitive<string>>,
+  repositoryCacheBytes: {
+    variable: 'SVC_REPOSITORY_CACHE_SIZE',
+    description:
+      'Size of the cache of repositories that a server with SVC_STORE has in its data directory. Default: the disk, except for twice SVC_FREE_SPACE_MIN.',
+    fallback: '',
+    ...size(64 * mib, 1024 * 1024 * gib),
+  } satisfies Setting<number>,
 }
 
 /** What a store needs: one of several variables, and why. */
 const needs: [variables: string[], reason?: string][] = [
   [['SVC_DATABASE_URL'], 'refs and small pushes are in PostgreSQL'],
-  [['SVC_S3_ACCESS_KEY_ID']],
-  [['SVC_S3_SECRET_ACCESS_KEY']],
+  [['SVC_STORE_ACCESS_KEY_ID']],
+  [['SVC_STORE_SECRET_ACCESS_KEY']],
   [['SVC_ENCRYPTION_KEY', 'SVC_ENCRYPTION_KEY_FILE'], 'all servers must have the same key'],
 ]
 const needsOfSsh: typeof needs = [
@@ -92,7 +101,7 @@ function toStoreUrl(text: string): URL | undefined {
 function storeAddressFault(text: string): string | undefined {
   // Credentials must not be repeated in the error text, wherever they make the address invalid.
   if (text.includes('@'))
-    return 'it has credentials, which belong in SVC_S3_ACCESS_KEY_ID and SVC_S3_SECRET_ACCESS_KEY'
+    return 'it has credentials, which belong in SVC_STORE_ACCESS_KEY_ID and SVC_STORE_SECRET_ACCESS_KEY'
   const url = toStoreUrl(text)
   if (!url) return undefined
   const { searchParams: given } = url

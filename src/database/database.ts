@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { type Dialect, Kysely } from 'kysely'
 import type { Log } from '../base/log.ts'
 import { type Engine, migrate } from './migrate.ts'
+import { migrations } from './migrations/migrations.ts'
 import { Naming } from './naming.ts'
 import type { Schema } from './schema.ts'
 import { sqliteDialect } from './sqlite.ts'
@@ -15,13 +16,15 @@ export type DatabaseOptions = {
   log: Log
   /** Called after each commit. */
   onCommit?: () => void
+  /** Called before tables of an older version are migrated; it throws to prevent that. */
+  beforeMigration?: (() => void) | undefined
 }
 
 /** Opens the database and applies pending migrations. */
 export async function openDatabase(options: DatabaseOptions): Promise<Database> {
   const db = await connect(options)
   try {
-    await migrate(db, engineOf(options))
+    await migrate(db, engineOf(options), migrations, options.beforeMigration)
   } catch (error) {
     await db.destroy()
     throw error

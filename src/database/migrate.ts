@@ -26,12 +26,18 @@ export async function migrate(
   db: Kysely<Schema>,
   engine: Engine,
   wanted = migrations,
+  beforeMigration?: () => void,
 ): Promise<void> {
-  await db.transaction().execute((tx) => migrateIn(tx, engine, wanted))
+  await db.transaction().execute((tx) => migrateIn(tx, engine, wanted, beforeMigration))
 }
 
 /** Migrates within an open transaction. */
-export async function migrateIn(tx: Db, engine: Engine, wanted = migrations): Promise<void> {
+export async function migrateIn(
+  tx: Db,
+  engine: Engine,
+  wanted = migrations,
+  beforeMigration?: () => void,
+): Promise<void> {
   if (engine === 'postgres') await sql`select pg_advisory_xact_lock(${advisoryLock})`.execute(tx)
   await sql`create table if not exists schema_version (version integer not null)`.execute(tx)
   const { rows } = await sql<{ version: number }>`select version from schema_version`.execute(tx)
@@ -42,6 +48,7 @@ export async function migrateIn(tx: Db, engine: Engine, wanted = migrations): Pr
     )
   }
   if (version === wanted.length) return
+  if (version > 0) beforeMigration?.()
   for (const migration of wanted.slice(version)) {
     for (const statement of migration(columnTypes[engine])) await sql.raw(statement).execute(tx)
   }

@@ -1,19 +1,25 @@
 import { type Dialect, PostgresDialect } from 'kysely'
 import pg from 'pg'
 import type { Log } from '../base/log.ts'
+import { createStatementNames } from './statement-names.ts'
 
 const poolSize = 10
 const connectTimeoutMs = 5000
 const statementTimeoutMs = 10_000
 const queryTimeoutMs = 15_000
+// Less than what others wait for a lock: they only take longer then.
+const idleInTransactionTimeoutMs = 5000
 
 /** Connects to PostgreSQL. All our 64-bit integers are times and counts below 2^53, so they are read as numbers. */
 export function postgresDialect(url: string, log: Log): Dialect {
+  const { nameOf } = createStatementNames()
   const pool = new pg.Pool({
     connectionString: url,
     max: poolSize,
     connectionTimeoutMillis: connectTimeoutMs,
     statement_timeout: statementTimeoutMs,
+    // A server that hangs in a transaction would keep all others waiting for its locks.
+    idle_in_transaction_session_timeout: idleInTransactionTimeoutMs,
     // A server that hangs does not enforce its own timeout.
     query_timeout: queryTimeoutMs,
     application_name: 'svc',
@@ -26,6 +32,21 @@ export function postgresDialect(url: string, log: Log): Dialect {
   // client its own.
   const report = (error: Error) => log.warn({ reason: error.message }, 'database connection lost')
   pool.on('error', report)
-  pool.on('connect', (client) => client.on('error', report))
+  pool.on('connect', (client) => {
+    client.on('error', report)
+    prepareStatements(client, nameOf)
+  })
   return new PostgresDialect({ pool })
+}
+
+/** Has PostgreSQL prepare the statements of a client that have names. */
+function prepareStatements(client: pg.PoolClient, nameOf: (text: string) => string | undefined) {
+  const query = client.query.bind(client)
+  Object.assign(client, {
+    // The form in which Kysely executes statements.
+    query(text: string, values: unknown[]) {
+      const name = values.length > 0 ? nameOf(text) : undefined
+      return query({ text, values, ...(name !== undefined && { name }) })
+    },
+  })
 }

@@ -1,5 +1,5 @@
 import type { Generated, Insertable, Kysely, Selectable, Transaction } from 'kysely'
-
+import type { Role } from '../access/roles.ts'
 import type { NodeRow, PackRow, RefRow, UploadRow } from './shared-store-schema.ts'
 import type {
   DeliveryAttemptRow,
@@ -54,6 +54,13 @@ export type TokenRow = {
   createdAt: number
   expiresAt: number | null
   lastUsedAt: number | null
+  /** JSON: the ids of the repositories that it is limited to; null for all. */
+  repositories: string | null
+  /** JSON: the patterns of the refs that it may push; null for all. */
+  refs: string | null
+  /** The tokens that it was delegated from: directly, and at the start of the chain. */
+  delegatedFrom: string | null
+  delegationRoot: string | null
 }
 
 export type SshKeyRow = {
@@ -78,7 +85,7 @@ export type NewRepository = Insertable<RepositoryTable>
 type RepositoryTable = {
   id: string
   name: string
-  /** The name in lower case: names are unique without regard to case. */
+  /** The name in lower case: names are unique without regard to case. A deleted repository has a key that is none. */
   nameKey: string
   ownerTokenId: string
   ownerUsername: string
@@ -90,9 +97,18 @@ type RepositoryTable = {
   pruneEpoch: Generated<number>
   /** In a shared store: the default branch. Without one, HEAD in the directory names it. */
   head: Generated<string | null>
+  description: Generated<string>
+  /** When the last push was received; null when there was none. */
+  pushedAt: Generated<number | null>
+  /** When it was deleted, if it can be restored or is being purged. */
+  deletedAt: Generated<number | null>
 }
 
-export type RepositoryState = 'importing' | 'ready'
+/** The state of a repository that was not deleted. */
+export type LiveState = 'importing' | 'ready'
+
+/** A repository that is `deleted` can be restored; once it is `purging`, all that is left is removed. */
+export type RepositoryState = LiveState | 'deleted' | 'purging'
 
 /** An import that is running or has failed; the row is deleted on success. */
 export type ImportRow = {
@@ -115,9 +131,23 @@ export type ImportRow = {
   node: string
 }
 
-export type ProtectionRow = { repositoryId: string; branch: string; createdAt: number }
+export type ProtectionRow = {
+  repositoryId: string
+  /** The name or pattern of branches; that of tags starts with `refs/tags/`. */
+  branch: string
+  createdAt: number
+  /** What owners may do: see repositories/protection-rules.ts. */
+  owners: 'any' | 'fast-forward' | 'none'
+  /** JSON: paths of workflow files. */
+  requires: string
+}
 
-export type CollaboratorRow = { repositoryId: string; username: string; createdAt: number }
+export type CollaboratorRow = {
+  repositoryId: string
+  username: string
+  createdAt: number
+  role: Role
+}
 
 /** A secret, sealed with a key: see vault/vault.ts. */
 export type SecretRow = {

@@ -18,9 +18,12 @@ export type PackRow = {
   packSha256: string
   idxBytes: number
   idxSha256: string
+  mtimesBytes: number | null
+  mtimesSha256: string | null
   /** The files themselves while they are small; null when they are in the object storage. */
   pack: Uint8Array | null
   idx: Uint8Array | null
+  mtimes: Uint8Array | null
   addedAtVersion: number
   retiredAtVersion: number | null
   retiredAt: number | null

@@ -95,6 +95,7 @@ async function openPostgres(
   opening.defer(() => pool.destroy())
   const fence = await pool.startTransaction().execute()
   opening.defer(() => end(fence))
+  await allowIdleness(fence)
   await sql`set local lock_timeout = ${sql.lit(lockTimeout)}`.execute(fence)
   // In the same order as a deletion locks them, to avoid a deadlock.
   await sql`lock table repositories, pushes in share mode`.execute(fence)
@@ -108,8 +109,14 @@ async function startSnapshot(pool: Database, opening: AsyncDisposableStack): Pro
     .setAccessMode('read only')
     .execute()
   opening.defer(() => end(transaction))
+  await allowIdleness(transaction)
   await takeSnapshot(transaction)
   return transaction
+}
+
+/** Lets a transaction of PostgreSQL wait for what happens outside the database. */
+async function allowIdleness(transaction: Db): Promise<void> {
+  await sql`set local idle_in_transaction_session_timeout = 0`.execute(transaction)
 }
 
 // The snapshot of a transaction is taken by its first query.

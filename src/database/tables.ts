@@ -37,6 +37,9 @@ export const tables: readonly Table[] = [
     readers: {
       ...byDoctor,
       'event-log': withRepository,
+      'git-server': 'records no push to a deleted repository',
+      maintenance: 'skips deleted repositories',
+      metrics: 'skips deleted repositories',
       secrets: withRepository,
       store: 'locks the row, which has the version of refs and packs',
       webhooks: withRepository,

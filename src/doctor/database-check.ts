@@ -11,7 +11,7 @@ import {
   readPostgresState,
   readVersion,
 } from './doctor-store.ts'
-import { type Finding, fault, messageOf, ok, orOk, SkipError, warning } from './finding.ts'
+import { counted, type Finding, fault, messageOf, ok, orOk, SkipError, warning } from './finding.ts'
 
 const restore = 'Stop the service and restore the database from a backup.'
 
@@ -93,7 +93,7 @@ function stateFindings(place: string, state: State): Finding[] {
       ),
     ]
   }
-  return (['fsync', 'synchronousCommit', 'fullPageWrites'] as const)
+  const unsafe = (['fsync', 'synchronousCommit', 'fullPageWrites'] as const)
     .filter((key) => state[key] === 'off')
     .map((key) => {
       const name = key.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
@@ -102,6 +102,18 @@ function stateFindings(place: string, state: State): Finding[] {
         `psql "$SVC_DATABASE_URL" -c 'alter system set ${name} = on' -c 'select pg_reload_conf()'`,
       )
     })
+  return [...unsafe, ...standbyFindings(place, state)]
+}
+
+function standbyFindings(place: string, state: NonNullable<State>): Finding[] {
+  const waits = state.synchronousStandbyNames !== '' && state.synchronousCommit !== 'local'
+  if (state.standbys === 0 || waits) return []
+  return [
+    warning(
+      `${place} has ${counted(state.standbys, 'standby', 'standbys')}, and commits wait for none: a failover can lose acknowledged writes.`,
+      `psql "$SVC_DATABASE_URL" -c "alter system set synchronous_standby_names = 'ANY 1 (*)'" -c 'alter system set synchronous_commit = on' -c 'select pg_reload_conf()'`,
+    ),
+  ]
 }
 
 function withoutPassword(text: string, { password }: URL): string {
@@ -135,6 +147,7 @@ function describeVersion(version = 0): string {
 
 const earliestTime = Date.UTC(2024, 0, 1)
 const maxSkewMs = 5 * 60_000
+const maxDatabaseSkewMs = 5000
 
 /** Checks that the clock is plausible: it decides about the expiry of tokens. */
 export const clockCheck: Check = {
@@ -150,6 +163,19 @@ export const clockCheck: Check = {
       const written = new Date(newest).toISOString()
       return [fault(`The clock shows ${shown}, but something was written at ${written}.`, fix)]
     }
-    return [ok(`${shown}.`)]
+    return (await databaseSkew(context)) ?? [ok(`${shown}.`)]
   },
+}
+
+async function databaseSkew(context: DoctorContext): Promise<Finding[] | undefined> {
+  if (!context.setting('databaseUrl')) return undefined
+  const state = await context.inspect(readPostgresState).catch(() => undefined)
+  const differenceMs = state ? Math.abs(state.now - Date.now()) : 0
+  if (differenceMs <= maxDatabaseSkewMs) return undefined
+  return [
+    warning(
+      `The clocks of this machine and of PostgreSQL differ by ${Math.round(differenceMs / 1000)} s.`,
+      'Synchronize both clocks: timedatectl set-ntp true',
+    ),
+  ]
 }

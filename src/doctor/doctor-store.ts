@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import { databaseNow } from '../database/database-clock.ts'
 import { migrations } from '../database/migrations/migrations.ts'
 import type { Db } from '../database/schema.ts'
 
@@ -33,6 +34,10 @@ type PostgresState = {
   fsync: string
   synchronousCommit: string
   fullPageWrites: string
+  /** The number of standbys, and those that a commit waits for. */
+  standbys: number
+  synchronousStandbyNames: string
+  now: number
 }
 
 /** Reads the version, role and durability settings of PostgreSQL. */
@@ -42,26 +47,46 @@ export async function readPostgresState(db: Db): Promise<PostgresState | undefin
       pg_is_in_recovery() as is_standby,
       current_setting('fsync') as fsync,
       current_setting('synchronous_commit') as synchronous_commit,
-      current_setting('full_page_writes') as full_page_writes`.execute(db)
+      current_setting('full_page_writes') as full_page_writes,
+      (select count(*) from pg_stat_replication) as standbys,
+      current_setting('synchronous_standby_names') as synchronous_standby_names,
+      ${databaseNow} as now`.execute(db)
   return rows[0]
 }
 
-/** `isReady` is false during an import, when there is no directory yet. */
-export type KnownRepository = { id: string; name: string; isReady: boolean }
+export type KnownRepository = {
+  id: string
+  name: string
+  /** False during an import, when there is no directory yet, and while the repository is purged. */
+  hasDirectory: boolean
+  isDeleted: boolean
+}
 
-/** Lists all repositories, oldest first. */
+/** Lists all repositories, also deleted ones, oldest first. */
 export async function listRepositories(db: Db): Promise<KnownRepository[]> {
   // Older databases have no column `state`.
   const rows = await db.selectFrom('repositories').selectAll().orderBy('id').execute()
-  return rows.map(({ id, name, state }) => ({ id, name, isReady: state !== 'importing' }))
+  return rows.map(({ id, name, state }) => ({
+    id,
+    name,
+    hasDirectory: state !== 'importing' && state !== 'purging',
+    isDeleted: state === 'deleted' || state === 'purging',
+  }))
 }
 
-/** Counts the pushes that were authorized but not finished; `since` is the time of the oldest. */
+/** Counts the pushes to repositories that are not deleted that were authorized but not finished; `since` is the time of the oldest. */
 export async function readUnfinished(db: Db): Promise<{ count: number; since: number | null }> {
   const row = await db
     .selectFrom('pushes')
     .select((is) => [is.fn.countAll().as('count'), is.fn.min('judgedAt').as('since')])
     .where('finishedAt', 'is', null)
+    .where('repositoryId', 'in', (of) =>
+      of
+        .selectFrom('repositories')
+        .select('id')
+        .where('state', '=', 'ready')
+        .where('deletedAt', 'is', null),
+    )
     .executeTakeFirstOrThrow()
   return { count: Number(row.count), since: row.since === null ? null : Number(row.since) }
 }
@@ -88,8 +113,9 @@ export function listDisabledWebhooks(db: Db): Promise<DisabledWebhook[]> {
     .innerJoin('repositories', 'repositories.id', 'webhooks.repositoryId')
     .select(['webhooks.id', 'repositories.name as repositoryName', 'disabledAt'])
     .where('isEnabled', '=', 0)
+    .where('repositories.state', '=', 'ready')
     .where('failingSince', 'is not', null)
-    .where('deletedAt', 'is', null)
+    .where('webhooks.deletedAt', 'is', null)
     .orderBy('webhooks.id')
     .execute()
 }
@@ -115,19 +141,20 @@ export async function listStoredFiles(db: Db): Promise<StoredFiles> {
   const packs = await db
     .selectFrom('packs')
     .innerJoin('repositories', 'repositories.id', 'packs.repositoryId')
-    .select(['key', 'packBytes', 'idxBytes', 'retiredAt', 'name'])
+    .select(['key', 'packBytes', 'idxBytes', 'mtimesBytes', 'retiredAt', 'name'])
     .where('pack', 'is', null)
     .execute()
   const uploads = await db.selectFrom('uploads').select('key').execute()
   const live: StoredFiles['live'] = new Map()
-  const others = new Set(uploads.flatMap(({ key }) => [`${key}.pack`, `${key}.idx`]))
-  for (const { key, packBytes, idxBytes, retiredAt, name } of packs) {
-    if (retiredAt === null) {
-      live.set(`${key}.pack`, { bytes: packBytes, repository: name })
-      live.set(`${key}.idx`, { bytes: idxBytes, repository: name })
-    } else {
-      others.add(`${key}.pack`)
-      others.add(`${key}.idx`)
+  const others = new Set(
+    uploads.flatMap(({ key }) => ['pack', 'idx', 'mtimes'].map((type) => `${key}.${type}`)),
+  )
+  for (const { key, packBytes, idxBytes, mtimesBytes, retiredAt, name } of packs) {
+    const files = { pack: packBytes, idx: idxBytes, mtimes: mtimesBytes }
+    for (const [type, bytes] of Object.entries(files)) {
+      if (bytes === null) continue
+      if (retiredAt === null) live.set(`${key}.${type}`, { bytes, repository: name })
+      else others.add(`${key}.${type}`)
     }
   }
   return { live, others }

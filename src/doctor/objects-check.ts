@@ -52,7 +52,9 @@ async function chooseRepositories(context: DoctorContext): Promise<Suspect[] | F
   const { objectsOf } = context
   const dataDir = await context.dataDir()
   if (typeof objectsOf === 'string') {
-    const known = (await context.read(listRepositories)).find(({ name }) => name === objectsOf)
+    const known = (await context.read(listRepositories)).find(
+      ({ name, isDeleted }) => name === objectsOf && !isDeleted,
+    )
     if (!known)
       return fault(`There is no repository "${objectsOf}".`, 'svc repos list names them all.')
     const path = folderOf(dataDir, known.id)
@@ -62,8 +64,8 @@ async function chooseRepositories(context: DoctorContext): Promise<Suspect[] | F
   // Without a readable database, all directories are checked.
   const names = await context.read(listRepositories).catch(() => [])
   const byId = new Map(names.map(({ id, name }) => [id, name]))
-  const { ids } = await listFolders(context)
-  return [...ids].map((id) => ({ id, name: byId.get(id) ?? id, path: folderOf(dataDir, id) }))
+  const { paths } = await listFolders(context)
+  return [...paths].map(([id, path]) => ({ id, name: byId.get(id) ?? id, path }))
 }
 
 async function checkObjects(context: DoctorContext, { name, path }: Suspect): Promise<Finding[]> {

@@ -7,7 +7,7 @@ import type { Check } from './check.ts'
 import type { DoctorContext } from './context.ts'
 import { type KnownRepository, listRepositories, readUnfinished } from './doctor-store.ts'
 import { counted, type Finding, fault, firstOf, ok, orOk, warning } from './finding.ts'
-import { folderOf, listFolders, placedAt } from './repository-folders.ts'
+import { deletedFolderOf, folderOf, listFolders, placedAt } from './repository-folders.ts'
 
 const inStore = 'Repositories are in the store of SVC_STORE; directories are caches.'
 // A running server creates or deletes a repository in less time; meanwhile a directory has no row.
@@ -22,12 +22,13 @@ export const repositoriesCheck: Check = {
     if (context.setting('store')) return [ok(inStore)]
     // Rows before directories: a new repository gets its directory first.
     const rows = await context.read(listRepositories)
-    const { ids, strays } = await listFolders(context)
+    const { paths, strays } = await listFolders(context)
+    const ids = new Set(paths.keys())
     const missing = await confirmMissing(
       context,
-      rows.filter(({ id, isReady }) => isReady && !ids.has(id)),
+      rows.filter(({ id, hasDirectory }) => hasDirectory && !ids.has(id)),
     )
-    const unknown = await confirmUnknown(context, ids.difference(new Set(rows.map(({ id }) => id))))
+    const unknown = await confirmUnknown(context, paths, rows)
     const findings = [...firstOf(missing), ...firstOf(unknown), ...firstOf(strays.map(toStray))]
     return orOk(
       findings,
@@ -44,26 +45,39 @@ async function confirmMissing(
   if (suspects.length === 0) return []
   const still = new Set((await context.read(listRepositories)).map(({ id }) => id))
   const findings: Finding[] = []
-  for (const { id, name } of suspects) {
-    const path = folderOf(context.setting('dataDir'), id)
-    if (!still.has(id) || (await placedAt(path)) !== undefined) continue
+  const dataDir = context.setting('dataDir')
+  for (const { id, name, isDeleted } of suspects) {
+    const both = [folderOf(dataDir, id), deletedFolderOf(dataDir, id)] as const
+    const found = await Promise.all(both.map(placedAt))
+    if (!still.has(id) || found.some((since) => since !== undefined)) continue
+    const [path, deletedPath] = both
     findings.push(
-      fault(
-        `${name} has lost its directory, ${path}.`,
-        `Restore the directory from a backup, or delete the repository: svc repos delete ${shellWord(name)}`,
-      ),
+      isDeleted
+        ? fault(
+            `The deleted repository ${name} has lost its directory, ${deletedPath}.`,
+            `Restore the directory from a backup, or purge the repository: svc deleted-repos purge ${id}`,
+          )
+        : fault(
+            `${name} has lost its directory, ${path}.`,
+            `Restore the directory from a backup, or delete the repository: svc repos delete ${shellWord(name)}`,
+          ),
     )
   }
   return findings
 }
 
-async function confirmUnknown(context: DoctorContext, suspects: Set<string>): Promise<Finding[]> {
-  if (suspects.size === 0) return []
+async function confirmUnknown(
+  context: DoctorContext,
+  paths: Map<string, string>,
+  rows: KnownRepository[],
+): Promise<Finding[]> {
+  const rowIds = new Set(rows.map(({ id }) => id))
+  const suspects = [...paths].filter(([id]) => !rowIds.has(id))
+  if (suspects.length === 0) return []
   const known = new Set((await context.read(listRepositories)).map(({ id }) => id))
   const before = context.isServed() ? Date.now() - settledMs : Number.POSITIVE_INFINITY
   const findings: Finding[] = []
-  for (const id of suspects) {
-    const path = folderOf(context.setting('dataDir'), id)
+  for (const [id, path] of suspects) {
     const since = await placedAt(path)
     if (known.has(id) || since === undefined || since > before) continue
     const isUsed = await hasRefs(path, 'any').catch(() => true)
@@ -90,13 +104,12 @@ export const repositoryFilesCheck: Check = {
   isLong: true,
   async run(context) {
     if (context.setting('store')) return [ok(inStore)]
-    const { ids } = await listFolders(context)
+    const { paths } = await listFolders(context)
     const findings: Finding[] = []
-    for (const id of ids)
-      findings.push(...(await checkFiles(folderOf(context.setting('dataDir'), id))))
+    for (const path of paths.values()) findings.push(...(await checkFiles(path)))
     return orOk(
       firstOf(findings),
-      `${counted(ids.size, 'repository', 'repositories')}, as expected.`,
+      `${counted(paths.size, 'repository', 'repositories')}, as expected.`,
     )
   },
 }

@@ -1,5 +1,6 @@
+import type { Dirent } from 'node:fs'
 import { readdir, stat } from 'node:fs/promises'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { codeOf } from '../base/error-code.ts'
 import type { DoctorContext } from './context.ts'
 import { SkipError } from './finding.ts'
@@ -7,8 +8,8 @@ import { SkipError } from './finding.ts'
 const idForm = /^[0-9a-z]{26}$/
 
 type Folders = {
-  /** Ids of the existing directories. */
-  ids: Set<string>
+  /** The existing directories by the ids of their repositories. */
+  paths: Map<string, string>
   /** Paths of everything else. */
   strays: string[]
 }
@@ -18,31 +19,42 @@ export function folderOf(dataDir: string, id: string): string {
   return join(dataDir, 'repositories', id.slice(-2), `${id}.git`)
 }
 
-/** Lists the folder of repositories. Throws a SkipError when it cannot be read. */
+/** Returns the path of a deleted repository's directory, which can be restored. */
+export function deletedFolderOf(dataDir: string, id: string): string {
+  return join(dataDir, 'deleted', `${id}.git`)
+}
+
+/** Lists the folders of repositories. Throws a SkipError when they cannot be read. */
 export async function listFolders(context: DoctorContext): Promise<Folders> {
-  const root = join(await context.dataDir(), 'repositories')
-  const ids = new Set<string>()
+  const dataDir = await context.dataDir()
+  const root = join(dataDir, 'repositories')
+  const found: string[] = []
   const strays: string[] = []
-  const shelves = await readdir(root, { withFileTypes: true }).catch((error) => {
-    // Then every repository is reported as missing.
+  for (const shelf of await listOrSkip(root)) {
+    const path = join(root, shelf.name)
+    if (shelf.isDirectory()) found.push(...(await readdir(path)).map((name) => join(path, name)))
+    else strays.push(path)
+  }
+  // Last: a repository that is deleted meanwhile is then listed twice, and not missed.
+  const deleted = join(dataDir, 'deleted')
+  found.push(...(await listOrSkip(deleted)).map(({ name }) => join(deleted, name)))
+  const paths = new Map<string, string>()
+  for (const path of found) {
+    const id = basename(path).replace(/\.git$/, '')
+    const isInPlace =
+      idForm.test(id) && [folderOf(dataDir, id), deletedFolderOf(dataDir, id)].includes(path)
+    if (isInPlace) paths.set(id, path)
+    else strays.push(path)
+  }
+  return { paths, strays }
+}
+
+function listOrSkip(folder: string): Promise<Dirent[]> {
+  return readdir(folder, { withFileTypes: true }).catch((error) => {
+    // Then its repositories are reported as missing.
     if (codeOf(error) === 'ENOENT') return []
     throw new SkipError('The folder of repositories cannot be read.')
   })
-  for (const shelf of shelves) {
-    const path = join(root, shelf.name)
-    if (!shelf.isDirectory()) {
-      strays.push(path)
-      continue
-    }
-    for (const name of await readdir(path)) {
-      const id = name.replace(/\.git$/, '')
-      const isInPlace =
-        idForm.test(id) && folderOf(context.setting('dataDir'), id) === join(path, name)
-      if (isInPlace) ids.add(id)
-      else strays.push(join(path, name))
-    }
-  }
-  return { ids, strays }
 }
 
 /** Returns when a path was created or moved there, in milliseconds since the epoch; undefined if it is missing. */

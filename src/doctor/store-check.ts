@@ -23,7 +23,7 @@ export const storeCheck: Check = {
       return [
         fault(
           `The bucket of SVC_STORE cannot be listed: ${messageOf(error)}`,
-          'Start the object storage, or correct SVC_STORE, SVC_S3_ACCESS_KEY_ID and SVC_S3_SECRET_ACCESS_KEY.',
+          'Start the object storage, or correct SVC_STORE, SVC_STORE_ACCESS_KEY_ID and SVC_STORE_SECRET_ACCESS_KEY.',
         ),
       ]
     }
@@ -40,8 +40,8 @@ type Listed = { bytes: number; modifiedAt: number }
 
 async function listBucket(context: DoctorContext): Promise<Map<string, Listed>> {
   const address = context.setting('store')
-  const accessKeyId = context.setting('s3AccessKeyId')
-  const secretAccessKey = context.setting('s3SecretAccessKey')
+  const accessKeyId = context.setting('storeAccessKeyId')
+  const secretAccessKey = context.setting('storeSecretAccessKey')
   if (!address || !accessKeyId || !secretAccessKey) throw new Error('Its access key is not set.')
   const credentials = { accessKeyId, secretAccessKey }
   await using storage = createS3({ address, credentials, log: context.log, retryMs })

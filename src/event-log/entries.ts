@@ -32,6 +32,6 @@ export function standingIn(
   username: string,
 ): Standing | undefined {
   if (!audience) return undefined
-  const { ownerUsername, collaborators } = audience
-  return { ownerUsername, isCollaborator: collaborators.has(username) }
+  const { id, ownerUsername, collaborators } = audience
+  return { id, ownerUsername, role: collaborators.get(username) }
 }

@@ -9,7 +9,14 @@ type EventQuery = {
   kinds: readonly VisibleEventKind[]
   repositoryId: string | undefined
   /** All events, or those of repositories that a username can see and, of some kinds, those without a repository. */
-  whose: 'all' | { username: string; kindsWithoutRepository: VisibleEventKind[] }
+  whose:
+    | 'all'
+    | {
+        username: string
+        kindsWithoutRepository: VisibleEventKind[]
+        /** Of these, only events of repositories with these ids. */
+        within?: string[] | undefined
+      }
 }
 
 /** Lists events in order, with the names and owners of their repositories. */
@@ -19,16 +26,20 @@ export async function listEvents(db: Db, eventQuery: EventQuery) {
   const username = whose === 'all' ? '' : whose.username
   let query = db
     .selectFrom('events')
-    .leftJoin('repositories', 'repositories.id', 'events.repositoryId')
+    .leftJoin('repositories', (join) =>
+      join
+        .onRef('repositories.id', '=', 'events.repositoryId')
+        .on('repositories.deletedAt', 'is', null),
+    )
     .leftJoin('collaborators', (join) =>
       join
-        .onRef('collaborators.repositoryId', '=', 'events.repositoryId')
+        .onRef('collaborators.repositoryId', '=', 'repositories.id')
         .on('collaborators.username', '=', username),
     )
     .select(['events.seq', 'events.kind', 'events.repositoryId', 'events.actorId'])
     .select(['events.actorUsername', 'events.createdAt', 'events.data'])
     .select(['repositories.name', 'repositories.ownerUsername'])
-    .select('collaborators.username as collaborator')
+    .select('collaborators.role')
     .where('seq', '>', after)
     .where('seq', '<=', upTo)
     .where('kind', 'in', kinds)
@@ -36,7 +47,8 @@ export async function listEvents(db: Db, eventQuery: EventQuery) {
     .limit(limit)
   if (repositoryId !== undefined) query = query.where('events.repositoryId', '=', repositoryId)
   if (whose !== 'all') {
-    const { kindsWithoutRepository } = whose
+    const { kindsWithoutRepository, within } = whose
+    if (within) query = query.where('events.repositoryId', 'in', within)
     query = query.where((is) =>
       is.or([
         is('repositories.ownerUsername', '=', username),

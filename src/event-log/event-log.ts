@@ -97,20 +97,24 @@ export function createEventLog({ db, notifier, repositories, refresh }: Dependen
     const from = after === 0 ? oldest - 1 : after
     const upTo = await findScanEnd(repositoryId, from, last)
     const { username } = caller
+    const within = caller.repositories && [...caller.repositories]
     const rows = await listEvents(db, {
       after: from,
       upTo,
       limit,
       kinds: visibleKinds(caller, kinds),
       repositoryId,
-      whose: isAdmin(caller) ? 'all' : { username, kindsWithoutRepository },
+      whose: isAdmin(caller) ? 'all' : { username, kindsWithoutRepository, within },
     })
     // Checked last: events that are pruned during the scan must not be skipped silently.
     if (after > 0) await requireNotPruned(after)
-    const events = rows.flatMap(({ name, ownerUsername, collaborator, ...row }) => {
+    const events = rows.flatMap(({ name, ownerUsername, role, ...row }) => {
       const entry = toEntry(row)
-      const isCollaborator = collaborator !== null
-      const standing = ownerUsername === null ? undefined : { ownerUsername, isCollaborator }
+      const { repositoryId: id } = entry
+      const standing =
+        id === null || ownerUsername === null
+          ? undefined
+          : { id, ownerUsername, role: role ?? undefined }
       return maySeeEvent(caller, entry, standing) ? [toLoggedEvent(entry, name)] : []
     })
     if (events.length === 0 && repositoryId !== undefined)

@@ -33,6 +33,7 @@ export function eventRoutes(eventLog: EventLog) {
         'the list. The stream starts after the event in the header `Last-Event-ID`, which clients send when they ' +
         'reconnect, else after `after`, else with the next new event.',
       permission: 'any',
+      allowsLimited: true,
       isLongLived: true,
       query: Type.Object({
         after: Type.Optional(

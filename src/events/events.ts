@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import type { Role } from '../access/roles.ts'
 import type { Db, RunRow } from '../database/schema.ts'
 import type { PushedUpdate } from '../git/refs/refs.ts'
 
@@ -8,11 +9,16 @@ export type EventData = {
   'repository.created': { name: string }
   'repository.imported': { name: string; source: string }
   'repository.renamed': { name: string; formerName: string }
+  'repository.description': { description: string }
   'repository.default_branch': { branch: string; formerBranch: string }
   'repository.deleted': { name: string; ownerUsername: string }
-  'protection.added': { branch: string }
-  'protection.removed': { branch: string }
-  'collaborator.added': { username: string }
+  'repository.restored': { name: string; formerName: string }
+  'repository.purged': { name: string; ownerUsername: string }
+  'protection.added': ProtectionData
+  'protection.changed': ProtectionData
+  'protection.removed': Pick<ProtectionData, 'branch' | 'tag'>
+  'collaborator.added': { username: string; role: Role }
+  'collaborator.changed': { username: string; role: Role; formerRole: Role }
   'collaborator.removed': { username: string }
   'secret.saved': { name: string }
   'secret.deleted': { name: string }
@@ -21,7 +27,17 @@ export type EventData = {
   'webhook.updated': { webhookId: string; changed: string[] }
   'webhook.disabled': { webhookId: string; reason: string }
   'webhook.deleted': { webhookId: string }
-  'token.created': { tokenId: string; name: string; username: string; permissions: string[] }
+  'token.created': {
+    tokenId: string
+    name: string
+    username: string
+    permissions: string[]
+    /** The ids of the repositories that it is limited to, and the patterns of the refs that it may push; null for all. */
+    repositoryIds: string[] | null
+    refs: string[] | null
+    /** The id of the token that it was delegated from. */
+    delegatedFrom: string | null
+  }
   'token.deleted': { tokenId: string }
   'ssh_key.added': {
     keyId: string
@@ -32,6 +48,14 @@ export type EventData = {
     expiresAt: number | null
   }
   'ssh_key.deleted': { keyId: string; username: string }
+}
+
+/** A protection with its rules: of branches or of tags; the name or pattern of the other is null. */
+type ProtectionData = {
+  branch: string | null
+  tag: string | null
+  owners: string
+  requires: string[]
 }
 
 /** A run has reached a new state. */
@@ -63,11 +87,16 @@ export const eventKinds = [
   'repository.created',
   'repository.imported',
   'repository.renamed',
+  'repository.description',
   'repository.default_branch',
   'repository.deleted',
+  'repository.restored',
+  'repository.purged',
   'protection.added',
+  'protection.changed',
   'protection.removed',
   'collaborator.added',
+  'collaborator.changed',
   'collaborator.removed',
   'secret.saved',
   'secret.deleted',

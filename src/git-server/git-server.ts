@@ -53,6 +53,8 @@ type Dependencies = {
   repositories: Repositories
   repositoryHolds: Pick<RepositoryHolds, 'acquire'>
   protections: Protections
+  /** Whether a workflow file has a successful run at a commit. */
+  hasSuccessfulRun: (repositoryId: string, commit: string, file: string) => Promise<boolean>
   sshKeys: SshKeys
   freeSpace: FreeSpace
   settings: Settings
@@ -73,7 +75,7 @@ type Dependencies = {
 
 export function createGitServer(dependencies: Dependencies): GitServer {
   const { db, publish, git, directories, store, repositories, repositoryHolds } = dependencies
-  const { protections, sshKeys } = dependencies
+  const { protections, hasSuccessfulRun, sshKeys } = dependencies
   const { freeSpace, settings, clock, faultPoint, log } = dependencies
   const { refresh, recheckAccess, requireParts, onOperation, onFetch } = dependencies
   const limiters = createGitLimiters(settings)
@@ -84,6 +86,7 @@ export function createGitServer(dependencies: Dependencies): GitServer {
     refresh,
     repositories,
     protections,
+    hasSuccessfulRun,
     directories,
     store,
     repositoryHolds,

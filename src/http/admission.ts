@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import { requirePermission } from '../access/may.ts'
+import { requireAllRepositories, requirePermission } from '../access/may.ts'
 import type { Permission } from '../access/permissions.ts'
 import type { Principal } from '../access/principal.ts'
 import type { Clock } from '../base/clock.ts'
@@ -20,6 +20,8 @@ type Requirements = {
   /** Finds what the path names, and checks the caller's access to it. */
   find: ((request: FindRequest) => Promise<unknown>) | undefined
   params: Record<string, string>
+  /** Whether tokens that are limited to some repositories are accepted where `find` does not judge them. */
+  allowsLimited: boolean
   /** Whether requests of one token are limited; Git requests have limiters of their own. */
   isRateLimited: boolean
 }
@@ -61,15 +63,16 @@ export function createAdmission({ settings, authenticate, clock }: Dependencies)
   }
 
   return async ({ headers }, caller, requirements) => {
-    const { scheme, find, params, isRateLimited } = requirements
+    const { scheme, find, params, allowsLimited, isRateLimited } = requirements
     const principal = await identify(headers.authorization, caller.address, scheme)
     caller.principal = principal
     if (isRateLimited) limitRate(principal)
     const permission = requirements.permission()
     requireKind(principal, permission)
+    if (permission !== undefined && permission !== 'run') requirePermission(principal, permission)
+    if (!find && !allowsLimited) requireAllRepositories(principal)
     if (permission === undefined || permission === 'run')
       return { principal, permission: undefined, found: undefined }
-    requirePermission(principal, permission)
     return { principal, permission, found: await find?.({ principal, permission, params }) }
   }
 }

@@ -16,7 +16,6 @@ import { Problem } from '../base/problem.ts'
 import type { Settings } from '../config/settings.ts'
 import { type Caller, createAdmission } from './admission.ts'
 import { challenge } from './authentication.ts'
-import { createClientAddress } from './client-address.ts'
 import { createConnectionErrors, headersMaxBytes } from './client-error.ts'
 import {
   closeAfterReading,
@@ -27,6 +26,7 @@ import {
   isUnread,
   mustClose,
 } from './connections.ts'
+import { createForwarded } from './forwarded.ts'
 import { commonHeaders } from './headers.ts'
 import { createJsonRoutes } from './json-routes.ts'
 import { methodProblem, methodsAt } from './methods.ts'
@@ -72,7 +72,7 @@ export function createHttpServer(options: Options) {
   const stopping = new AbortController()
   const requestLog = createRequestLog(options)
   const connectionErrors = createConnectionErrors(routes)
-  const clientAddress = createClientAddress(settings.trustedProxies)
+  const forwarded = createForwarded(settings.trustedProxies)
   const callers = new WeakMap<IncomingMessage, Caller>()
   const serveJson = createJsonRoutes({
     settings,
@@ -85,7 +85,7 @@ export function createHttpServer(options: Options) {
   const serveStream = createStreams({
     routes,
     admit,
-    clientAddress,
+    clientAddress: forwarded.addressOf,
     openRequests,
     accessWatch,
     requestLog,
@@ -157,7 +157,12 @@ export function createHttpServer(options: Options) {
       const path = request.url.split('?', 1)[0] ?? ''
       if (before.some((pattern) => pattern.test(path))) return respondToUnknown(request, reply)
       return route.kind === 'json'
-        ? serveJson(route, { request, reply, caller: callerOf(request) })
+        ? serveJson(route, {
+            request,
+            reply,
+            caller: callerOf(request),
+            publicOrigin: () => publicOriginOf(request),
+          })
         : servePublic(route, request, reply)
     }
   }
@@ -165,14 +170,18 @@ export function createHttpServer(options: Options) {
   function callerOf({ raw }: FastifyRequest): Caller {
     const known = callers.get(raw)
     if (known) return known
-    const caller = { address: clientAddress(raw), principal: undefined }
+    const caller = { address: forwarded.addressOf(raw), principal: undefined }
     callers.set(raw, caller)
     return caller
   }
 
+  function publicOriginOf({ raw }: FastifyRequest): string | undefined {
+    return settings.baseUrl === undefined ? forwarded.originOf(raw) : undefined
+  }
+
   async function servePublic(route: PublicRoute, request: FastifyRequest, reply: FastifyReply) {
     assertParameters(queryOf(request))
-    const result = await route.handle()
+    const result = await route.handle({ publicOrigin: () => publicOriginOf(request) })
     const content = typeof result === 'string' ? result : `${JSON.stringify(result)}\n`
     return reply.type(route.produces).send(content)
   }

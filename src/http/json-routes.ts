@@ -5,7 +5,7 @@ import type { PlainSettings } from '../config/settings.ts'
 import type { Admit, Caller } from './admission.ts'
 import { expectsContinue, type OpenRequests } from './connections.ts'
 import { assertDeclared, readJsonBody } from './json-body.ts'
-import { type JsonRoute, jsonContentType } from './route.ts'
+import { type JsonRoute, jsonContentType, type PublicOrigin } from './route.ts'
 import { checkBody, checkQuery, queryOf } from './validation.ts'
 import { ResponseWatch } from './watch-response.ts'
 
@@ -20,7 +20,7 @@ type Dependencies = {
   stopping: AbortSignal
 }
 
-type Exchange = { request: FastifyRequest; reply: FastifyReply; caller: Caller }
+type Exchange = { request: FastifyRequest; reply: FastifyReply; caller: Caller } & PublicOrigin
 
 // A DELETE frees space, so it needs none.
 const writing = new Set(['POST', 'PUT', 'PATCH'])
@@ -41,7 +41,7 @@ export function createJsonRoutes(dependencies: Dependencies) {
     return readJsonBody(request.raw, bodyLimits)
   }
 
-  return async (route: JsonRoute, { request, reply, caller }: Exchange) => {
+  return async (route: JsonRoute, { request, reply, caller, publicOrigin }: Exchange) => {
     const { permission, find } = route
     const params = paramsOf(route, request)
     const admitted = await admit(request.raw, caller, {
@@ -49,6 +49,7 @@ export function createJsonRoutes(dependencies: Dependencies) {
       permission: () => permission,
       find,
       params,
+      allowsLimited: route.allowsLimited,
       isRateLimited: true,
     })
     const { principal, found } = admitted
@@ -78,6 +79,7 @@ export function createJsonRoutes(dependencies: Dependencies) {
       body,
       found,
       url: request.url,
+      publicOrigin,
       header: (name: string) => request.headers[name]?.toString(),
       setHeader: (name: string, value: string) => void reply.header(name, value),
       setStatus: (status: number) => void reply.status(status),

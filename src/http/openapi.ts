@@ -5,10 +5,10 @@ import { lfsContentType, problemContentType, statuses } from './problem-response
 import type { Route } from './route.ts'
 import { eventStreamType } from './server-sent-events.ts'
 
-type Options = { routes: Route[]; version: string; baseUrl: string }
+type Options = { routes: Route[]; version: string }
 
-/** The OpenAPI 3.1 document of all routes: https://spec.openapis.org/oas/v3.1.1.html */
-export function toOpenApi({ routes, version, baseUrl }: Options) {
+/** The OpenAPI 3.1 document of all routes, without `servers`: https://spec.openapis.org/oas/v3.1.1.html */
+export function toOpenApi({ routes, version }: Options) {
   const paths: Record<string, Record<string, object>> = {}
   for (const route of routes) {
     const path = toTemplate(route.path)
@@ -23,7 +23,6 @@ export function toOpenApi({ routes, version, baseUrl }: Options) {
       description: 'Hosts Git repositories for people, automation and agents.',
       license: { name: 'MIT', identifier: 'MIT' },
     },
-    servers: [{ url: baseUrl }],
     tags: [...new Set(routes.map(({ tag }) => tag))].map((name) => ({ name })),
     // First, because it fills the components.
     paths: toReferences(paths, schemas),
@@ -53,8 +52,10 @@ export function problemsOf(route: Route): ProblemCode[] {
     }
     case 'json': {
       const body: ProblemCode[] = route.method === 'GET' ? [] : bodyProblems
+      const isLimitless = !route.find && !route.allowsLimited && route.permission !== 'run'
       const all = [
         ...securedProblems,
+        ...(isLimitless ? (['token_limited'] as const) : []),
         'too_many_requests' as const,
         ...own,
         'invalid_request' as const,

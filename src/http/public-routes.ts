@@ -3,7 +3,7 @@ import { once } from '../base/once.ts'
 import { toDocsPage } from './docs-page.ts'
 import { named } from './named-schemas.ts'
 import { toOpenApi } from './openapi.ts'
-import { jsonContentType, type PublicRoute, type Route } from './route.ts'
+import { jsonContentType, type PublicOrigin, type PublicRoute, type Route } from './route.ts'
 
 type Options = {
   version: string
@@ -15,9 +15,8 @@ type Options = {
 /** Adds the public routes: health, the OpenAPI document and the documentation page. */
 export function withPublicRoutes(routes: Route[], { version, baseUrl, health }: Options): Route[] {
   // Created once: they are expensive, and need no authentication.
-  const openApi = once(
-    () => `${JSON.stringify(toOpenApi({ routes: all, version, baseUrl: baseUrl() }))}\n`,
-  )
+  const openApi = once(() => toOpenApi({ routes: all, version }))
+  const openApiText = once(() => toText(openApi(), baseUrl()))
   const docs = once(() => toDocsPage(all, version))
   const all: Route[] = [
     {
@@ -43,7 +42,10 @@ export function withPublicRoutes(routes: Route[], { version, baseUrl, health }: 
       summary: 'Get the OpenAPI document',
       produces: jsonContentType,
       reply: undefined,
-      handle: openApi,
+      handle: ({ publicOrigin }: PublicOrigin) => {
+        const origin = publicOrigin()
+        return origin === undefined ? openApiText() : toText(openApi(), origin)
+      },
     },
     {
       ...page,
@@ -57,6 +59,10 @@ export function withPublicRoutes(routes: Route[], { version, baseUrl, health }: 
     },
   ]
   return all
+}
+
+function toText(document: object, url: string): string {
+  return `${JSON.stringify({ ...document, servers: [{ url }] })}\n`
 }
 
 const page = { kind: 'public', method: 'GET' } as const satisfies Partial<PublicRoute>

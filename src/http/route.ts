@@ -48,7 +48,15 @@ type LongLived = {
   isLongLived: boolean
 }
 
-type Context = {
+export type PublicOrigin = {
+  /**
+   * Returns the origin that the client called, such as `https://git.example.com`, if a trusted proxy says so.
+   * Undefined with SVC_BASE_URL, which is then used in all links.
+   */
+  publicOrigin: () => string | undefined
+}
+
+type Context = PublicOrigin & {
   principal: Principal
   params: AnyParams
   query: unknown
@@ -78,6 +86,8 @@ export type JsonRoute = Common &
     /** Undefined if any token suffices, `run` for the token of a run; such routes have no `find`. */
     permission: Permission | 'run' | undefined
     find: ((request: FindRequest) => Promise<unknown>) | undefined
+    /** Whether a route without `find` accepts tokens that are limited to some repositories. */
+    allowsLimited: boolean
     query: TSchema | undefined
     body: TSchema | undefined
     status: number
@@ -95,7 +105,7 @@ export type PublicRoute = Common & {
   kind: 'public'
   produces: string
   reply: TSchema | undefined
-  handle: () => unknown
+  handle: (request: PublicOrigin) => unknown
 }
 
 /** A route with streaming bodies, whose handler writes the response itself: Git's protocol. */
@@ -140,6 +150,8 @@ type Definition<P, Q extends TSchema, B extends TSchema, R extends TSchema, Foun
   permission: Permission | 'any' | 'run'
   /** Finds and authorizes the resource of the path, before the body is read. */
   find?: (request: FindRequest<P>) => Promise<Found>
+  /** Whether a route without `find` accepts tokens that are limited to some repositories, and applies the limit itself. */
+  allowsLimited?: boolean
   isLongLived?: boolean
   query?: Q
   body?: B
@@ -160,6 +172,7 @@ type Definition<P, Q extends TSchema, B extends TSchema, R extends TSchema, Foun
     } & Pick<
       Context,
       | 'url'
+      | 'publicOrigin'
       | 'header'
       | 'setHeader'
       | 'setStatus'
@@ -186,7 +199,7 @@ export function route<
 >(method: Method, path: Path, definition: Definition<Params<Path>, Q, B, R, Found>): JsonRoute {
   const { operationId, tag, summary, description, permission } = definition
   const { find, query, body, problems, handle } = definition
-  const { produces = jsonContentType, isLongLived = false } = definition
+  const { produces = jsonContentType, isLongLived = false, allowsLimited = false } = definition
   const [[status, reply] = ['200', undefined], ...others] = Object.entries<TSchema>(
     definition.reply,
   )
@@ -203,6 +216,7 @@ export function route<
     // The server passes a route the params of its path, the result of its `find`, and a query and body that match its
     // schemas, so the types that are erased here hold by construction.
     find: find as JsonRoute['find'],
+    allowsLimited,
     query,
     body,
     status: Number(status),

@@ -4,7 +4,6 @@ import { newId } from '../base/ids.ts'
 import { Problem } from '../base/problem.ts'
 import type { Admit, Caller } from './admission.ts'
 import { challenge } from './authentication.ts'
-import type { ClientAddress } from './client-address.ts'
 import {
   closeAfterReading,
   discardArrived,
@@ -13,6 +12,7 @@ import {
   mustClose,
   type OpenRequests,
 } from './connections.ts'
+import type { Forwarded } from './forwarded.ts'
 import { commonHeaders } from './headers.ts'
 import { lfsContentType, problemHeaders, statusOf, toLfsError } from './problem-response.ts'
 import type { RequestLog } from './request-log.ts'
@@ -24,7 +24,7 @@ import { ResponseWatch } from './watch-response.ts'
 type Dependencies = {
   routes: Route[]
   admit: Admit
-  clientAddress: ClientAddress
+  clientAddress: Forwarded['addressOf']
   openRequests: Pick<OpenRequests, 'controllerOf'>
   accessWatch: AccessWatch
   requestLog: RequestLog
@@ -66,6 +66,7 @@ export function createStreams(dependencies: Dependencies) {
       permission: () => route.permissionFor(query),
       find: route.find,
       params,
+      allowsLimited: false,
       isRateLimited: false,
     })
     assertParameters(query, route.parameters)

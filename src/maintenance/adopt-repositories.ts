@@ -18,7 +18,7 @@ type Dependencies = {
   git: Git
   shared: SharedChanges
   /** Where the repositories are. */
-  directories: Pick<Directories, 'pathOf'>
+  directories: Pick<Directories, 'pathOf' | 'locate'>
   settings: Pick<Settings, 'maintenanceMemoryMaxBytes'>
   clock: Clock
   faultPoint: FaultPoint
@@ -33,7 +33,7 @@ export type Adoption = {
   refused: { name: string; reason: string }[]
 }
 
-/** Moves the repositories of a data directory into a shared store, which its database must know already. */
+/** Moves the repositories of a data directory, also deleted ones, into a shared store, which its database must know already. */
 export async function adoptRepositories(
   dependencies: Dependencies,
   { report, signal }: Options,
@@ -41,13 +41,14 @@ export async function adoptRepositories(
   const { db, shared, directories, faultPoint } = dependencies
   const adoption: Adoption = { adopted: [], refused: [] }
   const waiting = await listStored(db, { isStored: false })
-  for (const [index, { id, name }] of waiting.entries()) {
+  for (const [index, { id, name, state }] of waiting.entries()) {
     signal.throwIfAborted()
     report(`Moving ${index + 1} of ${waiting.length} repositories: ${name}`)
-    const directory = directories.pathOf(id)
+    const directory = (await directories.locate(id)) ?? directories.pathOf(id)
     const reason = await obstacleTo(directory)
     if (reason !== undefined) {
-      adoption.refused.push({ name, reason })
+      const advice = `; it was deleted, and svc deleted-repos purge ${id} removes it`
+      adoption.refused.push({ name, reason: reason + (state === 'deleted' ? advice : '') })
       continue
     }
     await packAll(dependencies, directory, signal)

@@ -24,6 +24,7 @@ export function startMaintenanceLoop({ maintenance, log }: Options): Poller {
     if (scope === 'due') nextDueCheckAt = now + dueIntervalMs
     do await maintenance.count()
     while (!signal.aborted && (await maintenance.runNext(signal, scope)))
+    while (!signal.aborted && (await maintenance.indexNext(signal))) {}
   }
 
   return createPoller({

@@ -1,5 +1,6 @@
 import type { Clock } from '../base/clock.ts'
 import type { Database } from '../database/database.ts'
+import { nameOf } from '../repositories/repository-store.ts'
 import type { Report } from './maintenance.ts'
 import { findMaintenance, requestMaintenance } from './maintenance-store.ts'
 
@@ -26,7 +27,8 @@ export function createMaintenanceRequests({
 
     async findResult(repositoryId) {
       const row = await findMaintenance(db, repositoryId)
-      if (!row) return { fault: 'The repository was deleted.' }
+      const isDeleted = (await nameOf(db, repositoryId)) === undefined
+      if (!row || isDeleted) return { fault: 'The repository was deleted.' }
       if (row.wanted !== '') return undefined
       if (row.fault !== null) return { fault: row.fault }
       return { report: JSON.parse(row.report ?? '') }

@@ -97,6 +97,7 @@ export async function hasRequests(db: Db): Promise<boolean> {
     .selectFrom('maintenance')
     .select('repositoryId')
     .where('wanted', '<>', '')
+    .where(isNotDeleted)
     .executeTakeFirst()
   return row !== undefined
 }
@@ -240,7 +241,7 @@ export async function recordFailure(
 
 function isDue(is: Where, { now, pushes, waitMs, pruneIntervalMs }: DueRules) {
   const isWanted = is('wanted', '<>', '')
-  if (pushes === undefined) return isWanted
+  if (pushes === undefined) return is.and([isWanted, isNotDeleted(is)])
   const isAutomaticallyDue = is.and([
     is('notBefore', '<=', now),
     is.or([
@@ -249,7 +250,19 @@ function isDue(is: Where, { now, pushes, waitMs, pruneIntervalMs }: DueRules) {
       is.and([is('isUnpruned', '=', 1), is('prunedAt', '<', now - pruneIntervalMs)]),
     ]),
   ])
-  return is.or([isWanted, isAutomaticallyDue])
+  return is.and([is.or([isWanted, isAutomaticallyDue]), isNotDeleted(is)])
+}
+
+function isNotDeleted(is: Where) {
+  return is.not(
+    is.exists(
+      is
+        .selectFrom('repositories')
+        .select('id')
+        .whereRef('id', '=', 'maintenance.repositoryId')
+        .where('deletedAt', 'is not', null),
+    ),
+  )
 }
 
 // A request made after the maintenance started is not served by it.

@@ -8,12 +8,13 @@ import type { FreeSpace } from '../config/free-space.ts'
 import type { PlainSettings } from '../config/settings.ts'
 import type { Database } from '../database/database.ts'
 import {
+  indexPacks,
   type MaintenanceExtent,
   maintain,
   readStorage,
   type Storage,
 } from '../git/maintenance/maintain.ts'
-import type { Git } from '../git/process/git-process.ts'
+import type { Ended, Git } from '../git/process/git-process.ts'
 import type { Directories } from '../repositories/directories.ts'
 import type { Hold, RepositoryHolds } from '../repositories/repository-holds.ts'
 import { nameOf } from '../repositories/repository-store.ts'
@@ -36,6 +37,8 @@ import {
 export type Maintenance = {
   /** Maintains the next repository that is due, or requested; false when there is none. */
   runNext: (signal: AbortSignal, scope: 'due' | 'requested') => Promise<boolean>
+  /** Indexes the packs of the next repository whose cached directory has none yet; false when there is none. */
+  indexNext: (signal: AbortSignal) => Promise<boolean>
   /** Counts the pushes since the last call; returns whether there were any. */
   count: () => Promise<boolean>
   /** Whether a requested maintenance has not run yet. */
@@ -56,6 +59,8 @@ export type Report = {
   bytesBefore: number
   bytesAfter: number
 }
+
+type Held = { hold: Hold; repositoryId: string; signal: AbortSignal }
 
 type Dependencies = {
   db: Database
@@ -147,6 +152,7 @@ export function createMaintenance(dependencies: Dependencies): Maintenance {
       return 'gone'
     }
     const name = await nameOf(db, repositoryId)
+    if (name === undefined) return 'gone'
     log.error({ repositoryId, name, fault, retryAfterMs: waitMs }, 'maintenance failed')
     return 'failed'
   }
@@ -156,13 +162,12 @@ export function createMaintenance(dependencies: Dependencies): Maintenance {
     const directory = await store.open(repositoryId)
     const startedAt = performance.now()
     await using hold = await repositoryHolds.acquire(repositoryId)
+    await using generation = await store.shared?.beginGeneration(repositoryId)
     const before = await readStorage(directory)
-    // Objects that another server may need are not pruned.
-    const wanted = store.shared ? 'quick' : wantedExtent(row, clock.now())
-    const { extent, error } = await extentFor(wanted, before)
-    const publish = await store.shared?.beginGeneration(repositoryId)
-    await maintainIn(directory, extent, { hold, repositoryId, signal })
-    await publish?.()
+    const { extent, error } = await extentFor(wantedExtent(row, clock.now()), before)
+    const options = optionsFor({ hold, repositoryId, signal })
+    const pruned = await watched(hold, maintain(directory, { ...options, extent }))
+    await generation?.publish(pruned)
     if (error) throw error
     const after = await readStorage(directory)
     return {
@@ -175,29 +180,45 @@ export function createMaintenance(dependencies: Dependencies): Maintenance {
     }
   }
 
-  async function maintainIn(
-    directory: string,
-    extent: MaintenanceExtent,
-    { hold, repositoryId, signal }: { hold: Hold; repositoryId: string; signal: AbortSignal },
-  ): Promise<void> {
+  function optionsFor({ hold, repositoryId, signal }: Held) {
+    return {
+      git: dependencies.git,
+      faultPoint,
+      isCache: store.shared !== undefined,
+      expireBefore: clock.now() - pruneAfterMs,
+      memoryMaxBytes: settings.maintenanceMemoryMaxBytes,
+      watch: (ended: Promise<Ended>) => hold.watch(ended),
+      waitForOtherHolds: () =>
+        waitWithTimeout(repositoryHolds.waitForOtherHolds(repositoryId, hold), signal),
+      signal,
+    }
+  }
+
+  async function watched<T>(hold: Hold, work: Promise<T>): Promise<T> {
     try {
-      await maintain(directory, {
-        git: dependencies.git,
-        faultPoint,
-        extent,
-        hasOwnRefs: store.shared !== undefined,
-        expireBefore: clock.now() - pruneAfterMs,
-        memoryMaxBytes: settings.maintenanceMemoryMaxBytes,
-        watch: (ended) => hold.watch(ended),
-        waitForOtherHolds: () =>
-          waitWithTimeout(repositoryHolds.waitForOtherHolds(repositoryId, hold), signal),
-        signal,
-      })
+      return await work
     } catch (error) {
       // A failed git leaves temporary files like a killed one does: on a full disk, all that filled it.
       hold.watch(Promise.resolve({ exitCode: null }))
       throw error
     }
+  }
+
+  async function indexNext(signal: AbortSignal): Promise<boolean> {
+    if (rules().pushes === undefined) return false
+    const repositoryId = store.shared?.takeUnindexed()
+    if (repositoryId === undefined) return false
+    try {
+      await using hold = await repositoryHolds.acquire(repositoryId)
+      await using directory = await store.shared?.beginGeneration(repositoryId)
+      if (!directory) return false
+      const options = optionsFor({ hold, repositoryId, signal })
+      await watched(hold, indexPacks(directory.path, options))
+    } catch (error) {
+      // Its fetches are slower until its packs change again.
+      if (!signal.aborted) log.warn({ err: error, repositoryId }, 'packs of a cache not indexed')
+    }
+    return true
   }
 
   async function extentFor(wanted: MaintenanceExtent, storage: Storage) {
@@ -212,6 +233,7 @@ export function createMaintenance(dependencies: Dependencies): Maintenance {
 
   return {
     runNext,
+    indexNext,
 
     count: () =>
       countPushes({

@@ -11,7 +11,7 @@ export function metricsRoutes({ render }: Pick<Metrics, 'render'>): JsonRoute[] 
       operationId: 'getMetrics',
       tag: 'service',
       summary: 'Get metrics in the Prometheus text format',
-      permission: 'admin',
+      permission: 'metrics:read',
       produces: contentType,
       reply: { 200: Type.String() },
       handle: render,

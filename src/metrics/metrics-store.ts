@@ -1,11 +1,15 @@
 import type { Db } from '../database/schema.ts'
 
 /** The number of authorized pushes that are not finalized. */
+/** Those of deleted repositories wait for a restoration, and do not count. */
 export async function countUnfinishedPushes(db: Db): Promise<number> {
   const { count } = await db
     .selectFrom('pushes')
     .select((is) => is.fn.countAll<number>().as('count'))
     .where('finishedAt', 'is', null)
+    .where('repositoryId', 'in', (of) =>
+      of.selectFrom('repositories').select('id').where('deletedAt', 'is', null),
+    )
     .executeTakeFirstOrThrow()
   return count
 }

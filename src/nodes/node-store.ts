@@ -20,16 +20,22 @@ export async function registerNode(db: Db, id: string): Promise<OwnNode> {
   return { id, epoch }
 }
 
-/** Records that a server runs; false when another one has its name now. */
-export async function touchNode(db: Db, { id, epoch }: OwnNode): Promise<boolean> {
+/** Records that a server runs; returns the time of PostgreSQL, or undefined when another one has its name now. */
+export async function touchNode(db: Db, { id, epoch }: OwnNode): Promise<number | undefined> {
   const row = await db
     .updateTable('nodes')
     .set({ seenAt: databaseNow })
     .where('id', '=', id)
     .where('epoch', '=', epoch)
-    .returning('id')
+    .returning('seenAt')
     .executeTakeFirst()
-  return row !== undefined
+  return row?.seenAt
+}
+
+/** The time of PostgreSQL. */
+export async function readTime(db: Db): Promise<number> {
+  const { rows } = await sql<{ now: number }>`select ${databaseNow} as now`.execute(db)
+  return rows[0]?.now ?? Date.now()
 }
 
 /** The names of the servers that were seen in the last `withinMs`. */

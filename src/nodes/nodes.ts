@@ -1,7 +1,11 @@
+import { type Clock, systemClock } from '../base/clock.ts'
+
 /** The servers of one database. Only with a shared store are there several; each is a node. */
 export type Nodes = {
   /** The unique name of this node, which owns its leases, also those from before a restart. */
   own: string
+  /** The clock by which all nodes decide. */
+  clock: Clock
   /** Shows the others that this node runs, and listens to them, until disposed of. */
   start: () => Promise<AsyncDisposable>
   /** Whether another node runs, apart from the last seconds. */
@@ -16,6 +20,7 @@ export type Nodes = {
 export function createSingleNode(own: string): Nodes {
   return {
     own,
+    clock: systemClock,
     start: async () => new AsyncDisposableStack(),
     isRunning: async (name) => name === own,
     send() {},

@@ -1,5 +1,6 @@
 import { Type } from 'typebox'
 import { Username } from '../access/names.ts'
+import { roles } from '../access/roles.ts'
 import { named } from '../http/named-schemas.ts'
 import { closed, type FindRequest, nothing, route } from '../http/route.ts'
 import type { Collaborators } from './collaborators.ts'
@@ -27,13 +28,14 @@ export function collaboratorRoutes({ repositories, collaborators }: Dependencies
       tag: 'collaborators',
       summary: 'Add a collaborator',
       description:
-        'Gives every token with this username access to the repository, within the permissions of the token.',
+        'Gives every token and key with this username access to the repository, within its permissions and the role. The ' +
+        "role of a collaborator is changed in the same way. A role above the caller's own cannot be given.",
       permission: 'collaborator:write',
       find: open,
-      body: Type.Object({ username: Username }, closed),
-      reply: { 201: CollaboratorList },
-      problems: ['repository_not_found', 'repository_importing'],
-      handle: ({ principal, found, body }) => collaborators.add(principal, found, body.username),
+      body: Type.Object({ username: Username, role: Type.Optional(RoleName) }, closed),
+      reply: { 201: AddedCollaborator },
+      problems: ['repository_not_found', 'repository_importing', 'role_insufficient'],
+      handle: ({ principal, found, body }) => collaborators.add(principal, found, body),
     }),
     route('DELETE', '/repos/:name/collaborators/:username', {
       operationId: 'removeCollaborator',
@@ -42,17 +44,38 @@ export function collaboratorRoutes({ repositories, collaborators }: Dependencies
       permission: 'collaborator:write',
       find: open,
       reply: { 204: nothing },
-      problems: ['repository_not_found', 'repository_importing', 'collaborator_not_found'],
+      problems: [
+        'repository_not_found',
+        'repository_importing',
+        'role_insufficient',
+        'collaborator_not_found',
+      ],
       handle: ({ principal, found, params }) =>
         collaborators.remove(principal, found, params.username),
     }),
   ]
 }
 
-const CollaboratorList = named(
-  'Collaborators',
+const roleHelp =
+  '`read`: only what needs a permission that ends in `:read`; `write`: also pushing and all else that needs no owner; ' +
+  '`maintain`: also protections and webhooks; `admin`: everything that the owner can do'
+
+const RoleName = Type.Enum(roles, { description: `${roleHelp}. Defaults to write` })
+
+const collaboratorList = {
+  repoName: Type.String({ description: 'Name of the repository' }),
+  collaborators: Type.Array(Type.String(), { description: 'Usernames, oldest first' }),
+  roles: Type.Record(Type.String(), Type.Enum(roles), { description: 'Roles by username' }),
+}
+
+const CollaboratorList = named('Collaborators', Type.Object(collaboratorList))
+
+const AddedCollaborator = named(
+  'AddedCollaborator',
   Type.Object({
-    repoName: Type.String({ description: 'Name of the repository' }),
-    collaborators: Type.Array(Type.String(), { description: 'Usernames, oldest first' }),
+    ...collaboratorList,
+    unknown: Type.Optional(
+      Type.Boolean({ description: 'true when no token or SSH key has the added username yet' }),
+    ),
   }),
 )

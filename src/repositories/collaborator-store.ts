@@ -1,3 +1,5 @@
+import type { Role } from '../access/roles.ts'
+import { hasRowLocks } from '../database/row-locks.ts'
 import type { CollaboratorRow, Db } from '../database/schema.ts'
 
 /** Adds a collaborator; false when it was one already. */
@@ -11,16 +13,46 @@ export async function insertCollaborator(db: Db, collaborator: CollaboratorRow):
   return row !== undefined
 }
 
-/** The usernames of a repository's collaborators, oldest first. */
-export async function listCollaborators(db: Db, repositoryId: string): Promise<string[]> {
-  const rows = await db
+/** The role of a collaborator; undefined when a username is none. Locked until the transaction ends. */
+export async function lockRole(
+  tx: Db,
+  repositoryId: string,
+  username: string,
+): Promise<Role | undefined> {
+  const row = await tx
     .selectFrom('collaborators')
-    .select('username')
+    .select('role')
+    .where('repositoryId', '=', repositoryId)
+    .where('username', '=', username)
+    .$if(hasRowLocks(tx), (rows) => rows.forUpdate())
+    .executeTakeFirst()
+  return row?.role
+}
+
+export async function updateRole(
+  tx: Db,
+  { repositoryId, username, role }: Omit<CollaboratorRow, 'createdAt'>,
+): Promise<void> {
+  await tx
+    .updateTable('collaborators')
+    .set({ role })
+    .where('repositoryId', '=', repositoryId)
+    .where('username', '=', username)
+    .execute()
+}
+
+/** The collaborators of a repository, oldest first. */
+export function listCollaborators(
+  db: Db,
+  repositoryId: string,
+): Promise<Pick<CollaboratorRow, 'username' | 'role'>[]> {
+  return db
+    .selectFrom('collaborators')
+    .select(['username', 'role'])
     .where('repositoryId', '=', repositoryId)
     .orderBy('createdAt')
     .orderBy('username')
     .execute()
-  return rows.map(({ username }) => username)
 }
 
 export async function deleteCollaborator(
@@ -39,9 +71,11 @@ export async function deleteCollaborator(
 
 /** The name of a repository, and the users who can see it. */
 export type RepositoryAudience = {
+  id: string
   name: string
   ownerUsername: string
-  collaborators: ReadonlySet<string>
+  /** Roles by username. */
+  collaborators: ReadonlyMap<string, Role>
 }
 
 /** The audience of a repository; undefined when it was deleted. */
@@ -52,11 +86,14 @@ export async function findRepositoryAudience(
   const rows = await db
     .selectFrom('repositories')
     .leftJoin('collaborators', 'collaborators.repositoryId', 'repositories.id')
-    .select(['name', 'ownerUsername', 'username'])
+    .select(['name', 'ownerUsername', 'username', 'role'])
     .where('id', '=', repositoryId)
+    .where('deletedAt', 'is', null)
     .execute()
   const [first] = rows
   if (!first) return undefined
-  const collaborators = new Set(rows.flatMap(({ username }) => username ?? []))
-  return { name: first.name, ownerUsername: first.ownerUsername, collaborators }
+  const collaborators = new Map(
+    rows.flatMap(({ username, role }) => (username && role ? [[username, role] as const] : [])),
+  )
+  return { id: repositoryId, name: first.name, ownerUsername: first.ownerUsername, collaborators }
 }

@@ -1,59 +1,130 @@
-import { isUsername } from '../access/names.ts'
+import type { Principal } from '../access/principal.ts'
+import { defaultRole, includesRole, type Role } from '../access/roles.ts'
 import type { Clock } from '../base/clock.ts'
 import { Problem } from '../base/problem.ts'
 import type { Database } from '../database/database.ts'
-import type { Actor, Publish } from '../events/events.ts'
-import { deleteCollaborator, insertCollaborator, listCollaborators } from './collaborator-store.ts'
+import type { Db } from '../database/schema.ts'
+import type { Publish } from '../events/events.ts'
+import {
+  deleteCollaborator,
+  insertCollaborator,
+  listCollaborators,
+  lockRole,
+  updateRole,
+} from './collaborator-store.ts'
 import type { Repository } from './repositories.ts'
 
+/** Collaborators: the usernames that can see a repository besides its owner, with their roles. */
 export type Collaborators = {
-  list: (repository: Repository) => Promise<{ repoName: string; collaborators: string[] }>
-  /** Adds a username, even if no token has it yet. Idempotent. */
+  list: (repository: Repository) => Promise<CollaboratorList>
+  /**
+   * Adds a username, even if no token or key has it yet, or changes its role. Without a role, a new collaborator gets
+   * `write` and another one keeps its role. Throws `role_insufficient` for a role above the principal's own.
+   */
   add: (
-    actor: Actor,
+    principal: Principal,
     repository: Repository,
-    username: string,
-  ) => Promise<{ repoName: string; collaborators: string[] }>
+    wanted: { username: string; role?: Role | undefined },
+  ) => Promise<CollaboratorList & { unknown?: boolean }>
   /** Removes a username. A running push of theirs is refused when its hook runs. */
-  remove: (actor: Actor, repository: Repository, username: string) => Promise<void>
+  remove: (principal: Principal, repository: Repository, username: string) => Promise<void>
 }
 
-/** Collaborators: the usernames that can see a repository besides its owner. */
-type Dependencies = { db: Database; publish: Publish; clock: Clock }
+type CollaboratorList = {
+  repoName: string
+  /** Oldest first. */
+  collaborators: string[]
+  /** By username. */
+  roles: Record<string, Role>
+}
 
-export function createCollaborators({ db, publish, clock }: Dependencies): Collaborators {
+type Dependencies = {
+  db: Database
+  publish: Publish
+  clock: Clock
+  /** Whether a token or key has a username. */
+  isUsernameKnown: (username: string) => Promise<boolean>
+}
+
+export function createCollaborators(dependencies: Dependencies): Collaborators {
+  const { db, publish, clock, isUsernameKnown } = dependencies
+
   async function list(repository: Repository) {
+    const rows = await listCollaborators(db, repository.id)
     return {
       repoName: repository.name,
-      collaborators: await listCollaborators(db, repository.id),
+      collaborators: rows.map(({ username }) => username),
+      roles: Object.fromEntries(rows.map(({ username, role }) => [username, role])),
     }
+  }
+
+  async function change(
+    tx: Db,
+    { principal, repository, username, role }: Change,
+    formerRole: Role,
+  ): Promise<void> {
+    requireRoleOf(repository, formerRole)
+    const repositoryId = repository.id
+    await updateRole(tx, { repositoryId, username, role })
+    const data = { username, role, formerRole }
+    const about = { actor: principal, repositoryId, data }
+    await publish(tx, clock.now(), [{ kind: 'collaborator.changed', ...about }])
   }
 
   return {
     list,
 
-    async add(actor, repository, username) {
+    async add(principal, repository, { username, role }) {
       const repositoryId = repository.id
+      requireRoleOf(repository, role ?? defaultRole)
       await db.transaction().execute(async (tx) => {
-        if (!(await insertCollaborator(tx, { repositoryId, username, createdAt: clock.now() })))
+        const added = { username, role: role ?? defaultRole }
+        const isNew = await insertCollaborator(tx, {
+          ...added,
+          repositoryId,
+          createdAt: clock.now(),
+        })
+        if (isNew) {
+          const about = { actor: principal, repositoryId, data: added }
+          await publish(tx, clock.now(), [{ kind: 'collaborator.added', ...about }])
           return
-        await publish(tx, clock.now(), [
-          { kind: 'collaborator.added', actor, repositoryId, data: { username } },
-        ])
+        }
+        const former = await lockRole(tx, repositoryId, username)
+        if (former === undefined || role === undefined || role === former) return
+        await change(tx, { principal, repository, username, role }, former)
       })
-      return list(repository)
+      const isKnown = await isUsernameKnown(username)
+      return { ...(await list(repository)), ...(!isKnown && { unknown: true }) }
     },
 
-    async remove(actor, repository, username) {
+    async remove(principal, repository, username) {
       const repositoryId = repository.id
       await db.transaction().execute(async (tx) => {
-        if (!isUsername(username) || !(await deleteCollaborator(tx, repositoryId, username))) {
+        const former = isStorable(username) ? await lockRole(tx, repositoryId, username) : undefined
+        // Everybody may leave.
+        if (former && username !== principal.username) requireRoleOf(repository, former)
+        if (!former || !(await deleteCollaborator(tx, repositoryId, username))) {
           throw new Problem('collaborator_not_found', `"${username}" is not a collaborator.`)
         }
-        await publish(tx, clock.now(), [
-          { kind: 'collaborator.removed', actor, repositoryId, data: { username } },
-        ])
+        const about = { actor: principal, repositoryId, data: { username } }
+        await publish(tx, clock.now(), [{ kind: 'collaborator.removed', ...about }])
       })
     },
   }
+}
+
+type Change = { principal: Principal; repository: Repository; username: string; role: Role }
+
+/** Throws `role_insufficient` for a role above one's own: what a collaborator gives or takes, it must have. */
+function requireRoleOf({ role: own }: Repository, role: Role): void {
+  if (includesRole(own, role)) return
+  throw new Problem(
+    'role_insufficient',
+    `Your role in this repository is ${own}; you cannot give or take the role ${role}.`,
+  )
+}
+
+/** Whether the database could have a username: PostgreSQL rejects texts with a NUL. */
+function isStorable(username: string): boolean {
+  return !username.includes('\0')
 }

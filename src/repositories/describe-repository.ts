@@ -1,11 +1,12 @@
 import type { Clock } from '../base/clock.ts'
 import type { Database } from '../database/database.ts'
-import type { ImportRow, RepositoryState } from '../database/schema.ts'
+import type { ImportRow, LiveState } from '../database/schema.ts'
 import { packBytes } from '../git/objects/packs.ts'
 import { assertRepository, hasRefs, readDefaultBranch } from '../git/refs/refs.ts'
 import type { Store } from '../store/store.ts'
 import { findImport } from './import-store.ts'
 import { findMaintenanceState, type MaintenanceState } from './maintenance-state-store.ts'
+import { protectedBranchesIn } from './protection-rules.ts'
 import { listProtections } from './protection-store.ts'
 import { repositoryGone } from './repository-errors.ts'
 import { stateOf } from './repository-store.ts'
@@ -17,7 +18,11 @@ export type RepositoryFields = {
   readonly path: string
   readonly createdAt: number
   readonly ownerTokenId: string
-  readonly state: RepositoryState | 'failed'
+  readonly ownerUsername: string
+  readonly description: string
+  /** When the last push was received; null when there was none. */
+  readonly pushedAt: number | null
+  readonly state: LiveState | 'failed'
 }
 
 /** A repository in a list. */
@@ -69,7 +74,7 @@ export async function describeRepository(
     path = await store.open(id)
   }
   await assertRepository(path)
-  const [protectedBranches, defaultBranch, isUsed, sizeBytes, maintenance] = await Promise.all([
+  const [protections, defaultBranch, isUsed, sizeBytes, maintenance] = await Promise.all([
     listProtections(db, id),
     readDefaultBranch(path),
     hasRefs(path, 'visible'),
@@ -77,7 +82,7 @@ export async function describeRepository(
     findMaintenanceState(db, id, clock.now()),
   ])
   return {
-    ...toListed({ ...repository, state: 'ready' }, protectedBranches),
+    ...toListed({ ...repository, state: 'ready' }, protectedBranchesIn(protections)),
     defaultBranch,
     empty: !isUsed,
     sizeBytes,
@@ -87,11 +92,24 @@ export async function describeRepository(
   }
 }
 
+/** Gives a description the clone URL of the origin that its reader called, if it is known. */
+export function atOrigin(
+  description: RepositoryDescription,
+  origin: string | undefined,
+): RepositoryDescription {
+  if (origin === undefined) return description
+  const http = `${origin}/repos/${description.name}.git`
+  return { ...description, cloneUrls: { ...description.cloneUrls, http } }
+}
+
 export function toListed(
-  { id, name, createdAt, path, ownerTokenId, state }: RepositoryFields,
+  repository: RepositoryFields,
   protectedBranches: string[],
 ): ListedRepository {
-  return { id, name, createdAt, path, ownerTokenId, protectedBranches, state }
+  const { id, name, description, createdAt, pushedAt, path, state } = repository
+  const { ownerTokenId, ownerUsername } = repository
+  const owner = { ownerTokenId, ownerUsername }
+  return { id, name, description, createdAt, pushedAt, path, ...owner, protectedBranches, state }
 }
 
 const emptyDetails = {

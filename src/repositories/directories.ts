@@ -1,4 +1,4 @@
-import { access, constants, mkdir, readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { access, constants, mkdir, readdir, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ignoreAbsence, ignoreExistence } from '../base/absence.ts'
 import { sync, syncTree } from '../base/disk.ts'
@@ -7,48 +7,54 @@ import { isId } from '../base/ids.ts'
 import { isLocked } from '../config/data-directory.ts'
 import { removeLeftovers } from '../git/maintenance/leftovers.ts'
 import type { Git } from '../git/process/git-process.ts'
+import {
+  createDeletedDirectories,
+  type DeletedDirectories,
+  isThere,
+} from './deleted-directories.ts'
 import { createDrafts, type Drafts } from './drafts.ts'
 
 /**
  * The directories of repositories: `repositories/<last 2 of the id>/<id>.git`. They are created in `staging` and
- * deleted through `trash`, so that a directory in place is always complete.
+ * removed through `trash`, so that a directory in place is always complete.
  */
-export type Directories = Drafts & {
-  pathOf: (id: string) => string
-  /** Creates an empty repository; it is durable when this returns. */
-  create: (id: string, defaultBranch?: string) => Promise<void>
-  /** Moves a draft into place durably. */
-  place: (id: string) => Promise<void>
-  /** Moves a repository to the trash, then removes its files. Idempotent. */
-  remove: (id: string) => Promise<void>
-  /** The path of a repository, in place or in the trash; undefined when its files are removed. */
-  locate: (id: string) => Promise<string | undefined>
-  /** Removes deleted repositories, unless a backup is running, which may still need them. */
-  emptyTrash: () => Promise<void>
-  /** Marks a repository for deletion: after a crash, its directory may be removed if its row is deleted. */
-  markForDeletion: (id: string) => Promise<void>
-  /** The same for a draft, which is placed before its row is complete. */
-  markDraftForDeletion: (id: string) => Promise<void>
-  /** Removes the mark. */
-  unmarkForDeletion: (id: string) => Promise<void>
-  isMarkedForDeletion: (id: string) => Promise<boolean>
-  /** Moves a repository to `lost+found`, which is never emptied. Returns the new path. */
-  quarantine: (id: string) => Promise<string>
-  /** The ids of all directories that are in place. */
-  list: () => Promise<string[]>
-  /**
-   * Creates the folders for repositories, and empties staging and trash except for what is in use. `endWorkers`
-   * ends the processes that still write to the draft of a program that has died.
-   */
-  prepare: (endWorkers: (id: string) => Promise<unknown>) => Promise<void>
-  /** Rejects when a folder is missing or not accessible. */
-  assertThere: () => Promise<void>
-  /**
-   * Removes what killed git processes left in a repository without running pushes. Temporary files of fetches are
-   * removed only if older than `before`, since fetches may be running. Returns the removed paths.
-   */
-  cleanUp: (id: string, before: number) => Promise<string[]>
-}
+export type Directories = Drafts &
+  DeletedDirectories & {
+    pathOf: (id: string) => string
+    /** Creates an empty repository; it is durable when this returns. */
+    create: (id: string, defaultBranch?: string) => Promise<void>
+    /** Moves a draft into place durably. */
+    place: (id: string) => Promise<void>
+    /** Moves a repository to the trash, then removes its files. Idempotent. */
+    remove: (id: string) => Promise<void>
+    /** The path of a repository, in place, deleted or in the trash; undefined when its files are removed. */
+    locate: (id: string) => Promise<string | undefined>
+    /** Removes deleted repositories, unless a backup is running, which may still need them. */
+    emptyTrash: () => Promise<void>
+    /** Marks a repository for deletion: after a crash, its directory may be removed if its row is deleted. */
+    markForDeletion: (id: string) => Promise<void>
+    /** The same for a draft, which is placed before its row is complete. */
+    markDraftForDeletion: (id: string) => Promise<void>
+    /** Removes the mark. */
+    unmarkForDeletion: (id: string) => Promise<void>
+    isMarkedForDeletion: (id: string) => Promise<boolean>
+    /** Moves a repository to `lost+found`, which is never emptied. Returns the new path. */
+    quarantine: (id: string) => Promise<string>
+    /** The ids of all directories that are in place. */
+    list: () => Promise<string[]>
+    /**
+     * Creates the folders for repositories, and empties staging and trash except for what is in use. `endWorkers`
+     * ends the processes that still write to the draft of a program that has died.
+     */
+    prepare: (endWorkers: (id: string) => Promise<unknown>) => Promise<void>
+    /** Rejects when a folder is missing or not accessible. */
+    assertThere: () => Promise<void>
+    /**
+     * Removes what killed git processes left in a repository without running pushes. Temporary files of fetches are
+     * removed only if older than `before`, since fetches may be running. Returns the removed paths.
+     */
+    cleanUp: (id: string, before: number) => Promise<string[]>
+  }
 
 type Dependencies = {
   dataDir: string
@@ -73,6 +79,10 @@ export function createDirectories({
   const lost = join(dataDir, 'lost+found')
   const drafts = createDrafts({ staging, git })
   const { draftOf } = drafts
+  const deleted = join(dataDir, 'deleted')
+  const deletedDirectories = createDeletedDirectories({ deleted, trash, pathOf })
+  const { deletedPathOf } = deletedDirectories
+  const bothPathsOf = (id: string) => [pathOf(id), deletedPathOf(id)]
 
   function pathOf(id: string): string {
     // Directories are moved and removed by this path, so an id from a corrupt database must not escape the root.
@@ -103,6 +113,7 @@ export function createDirectories({
 
   return {
     ...drafts,
+    ...deletedDirectories,
     pathOf,
 
     async create(id, defaultBranch) {
@@ -120,14 +131,19 @@ export function createDirectories({
     place,
 
     async remove(id) {
-      const trashed = join(trash, `${id}.git`)
-      await rename(pathOf(id), trashed).catch(ignoreAbsence)
+      const [trashed, rest] = [join(trash, `${id}.git`), join(trash, `${id}.rest`)]
+      const isDeleted = await rename(deletedPathOf(id), trashed).then(() => true, ignoreAbsence)
+      // Of a deleted repository, a git process may have left files in its place.
+      await rename(pathOf(id), isDeleted ? rest : trashed).catch(ignoreAbsence)
       faultPoint('delete.moved')
-      if (!isLocked(dataDir, 'backup')) await removeTree(trashed)
+      if (isLocked(dataDir, 'backup')) return
+      await removeTree(trashed)
+      await removeTree(rest)
     },
 
     async locate(id) {
-      for (const path of [pathOf(id), join(trash, `${id}.git`), pathOf(id)]) {
+      // Both twice, since it may be moved from one to the other meanwhile.
+      for (const path of [...bothPathsOf(id), join(trash, `${id}.git`), ...bothPathsOf(id)]) {
         if (await isThere(join(path, 'HEAD'))) return path
       }
       return undefined
@@ -136,25 +152,26 @@ export function createDirectories({
     emptyTrash,
 
     async markForDeletion(id) {
-      await writeFile(join(pathOf(id), deletionMark), '', { flush: true }).catch(ignoreAbsence)
+      for (const path of bothPathsOf(id))
+        await writeFile(join(path, deletionMark), '', { flush: true }).catch(ignoreAbsence)
       faultPoint('delete.marked')
     },
 
     markDraftForDeletion: (id) => writeFile(join(draftOf(id), deletionMark), ''),
 
     async unmarkForDeletion(id) {
-      await rm(join(pathOf(id), deletionMark), { force: true })
+      for (const path of bothPathsOf(id)) await rm(join(path, deletionMark), { force: true })
     },
 
     async isMarkedForDeletion(id) {
-      const names: string[] = await readdir(pathOf(id)).catch(() => [])
-      return names.includes(deletionMark)
+      const names = bothPathsOf(id).map((path): Promise<string[]> => readdir(path).catch(() => []))
+      return (await Promise.all(names)).flat().includes(deletionMark)
     },
 
     async quarantine(id) {
       const path = join(lost, `${id}.git`)
       await mkdir(lost, { recursive: true, mode: 0o700 })
-      await rename(pathOf(id), path)
+      for (const from of bothPathsOf(id)) await rename(from, path).catch(ignoreAbsence)
       return path
     },
 
@@ -168,7 +185,8 @@ export function createDirectories({
 
     async prepare(endWorkers) {
       await emptyTrash()
-      for (const folder of [root, staging, trash]) {
+      // Also `deleted`: a full disk has no space for it when a repository is deleted.
+      for (const folder of [root, staging, trash, deleted]) {
         await mkdir(folder, { recursive: true, mode: 0o700 })
       }
       const ids = new Set((await readdir(staging)).map((name) => name.replace(/\..*$/s, '')))
@@ -187,10 +205,4 @@ export function createDirectories({
 
     cleanUp: (id, before) => removeLeftovers(pathOf(id), before),
   }
-}
-
-async function isThere(path: string): Promise<boolean> {
-  return stat(path)
-    .then(() => true, ignoreAbsence)
-    .then(Boolean)
 }

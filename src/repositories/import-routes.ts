@@ -2,6 +2,7 @@ import { Type } from 'typebox'
 import { RepositoryName } from '../access/names.ts'
 import { hasPreference } from '../http/preferences.ts'
 import { closed, route } from '../http/route.ts'
+import { atOrigin } from './describe-repository.ts'
 import type { Imports } from './imports.ts'
 import { DescribedRepository } from './repository-schemas.ts'
 
@@ -28,7 +29,8 @@ export function importRoutes(imports: Imports) {
         'outbound_unresolved',
         'git_busy',
       ],
-      handle: async ({ principal, body, header, setHeader, setStatus, clientSignal }) => {
+      handle: async (request) => {
+        const { principal, body, header, setHeader, setStatus, clientSignal } = request
         const isSynchronous = !hasPreference(header('prefer') ?? '', 'respond-async')
         const started = await imports.start(principal, {
           source: body.source,
@@ -43,7 +45,7 @@ export function importRoutes(imports: Imports) {
           setStatus(202)
           setHeader('preference-applied', 'respond-async')
         }
-        return started.describe()
+        return atOrigin(await started.describe(), request.publicOrigin())
       },
     }),
   ]

@@ -23,6 +23,8 @@ type Dependencies = {
   dataDir: string
   /** Folders from which all users may import. */
   localRoots: string[]
+  /** A file with keys of SSH hosts: ssh(1), known_hosts. */
+  trustedHosts?: string | undefined
   /** Resolves hosts and checks that connections to them are allowed; an agent connects only to allowed addresses. */
   outbound: {
     resolve: (host: string) => Promise<[string, ...string[]]>
@@ -43,6 +45,7 @@ export function createImportSources({
   git,
   dataDir,
   localRoots,
+  trustedHosts,
   outbound,
 }: Dependencies): ImportSources {
   function mayRead(principal: Principal, path: string, home: string): boolean {
@@ -85,7 +88,7 @@ export function createImportSources({
       if (source.kind === 'local') return openLocal(principal, source, opening)
       const { signal, onArrival } = opening
       const knownHosts = join(dataDir, 'known_hosts')
-      return openRemoteSource(source, { outbound, knownHosts, signal, onArrival })
+      return openRemoteSource(source, { outbound, knownHosts, trustedHosts, signal, onArrival })
     },
   }
 }

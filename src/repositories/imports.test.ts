@@ -14,11 +14,11 @@ import { createGit } from '../git/process/git-process.ts'
 import { createSingleNode } from '../nodes/nodes.ts'
 import { createOutbound } from '../outbound/outbound.ts'
 import { createLocalStore } from '../store/local-store.ts'
+import { describeRepository } from './describe-repository.ts'
 import { createDirectories } from './directories.ts'
 import { createImportSources } from './import-sources.ts'
 import { findFailedImport, listRunningImports } from './import-store.ts'
 import { createImports } from './imports.ts'
-import { createRepositories } from './repositories.ts'
 import { isNameTaken } from './repository-store.ts'
 
 const dayMs = 24 * 60 * 60 * 1000
@@ -115,17 +115,10 @@ async function createWorld(db: Database) {
         nodes: createSingleNode('here'),
         sources: createImportSources({ git, dataDir, localRoots: [], outbound }),
         freeSpace: createFreeSpace({ folder: dataDir, minBytes: 0 }),
-        repositories: createRepositories({
-          db,
-          publish,
-          directories,
-          store,
-          clock,
-          faultPoint,
-          beforeRemove: async () => {},
-          baseUrl,
-          sshUrl,
-        }),
+        repositories: {
+          describe: (repository) =>
+            describeRepository({ db, store, clock, baseUrl, sshUrl }, repository),
+        },
         refresh: async (principal) => principal,
         clock,
         log: createLog({ level: 'silent', output: process.stderr }),

@@ -143,8 +143,11 @@ export function createImports(dependencies: Dependencies): Imports {
         id,
         name,
         path,
+        description: '',
         createdAt: row.startedAt,
+        pushedAt: null,
         ownerTokenId: owner.id,
+        ownerUsername: owner.username,
         state: 'importing',
       } as const
       return { name, ended, describe: () => repositories.describe(described) }

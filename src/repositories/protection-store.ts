@@ -1,6 +1,6 @@
 import type { Db, ProtectionRow } from '../database/schema.ts'
 
-/** Protects a branch; false when it was protected already. */
+/** Inserts a protection; false when there is one of the same pattern. */
 export async function insertProtection(db: Db, protection: ProtectionRow): Promise<boolean> {
   const row = await db
     .insertInto('protections')
@@ -11,16 +11,31 @@ export async function insertProtection(db: Db, protection: ProtectionRow): Promi
   return row !== undefined
 }
 
-/** The protected branches and patterns of a repository, oldest first. */
-export async function listProtections(db: Db, repositoryId: string): Promise<string[]> {
-  const rows = await db
+/** Changes the rules of a protection; false when they are the same, or there is none. */
+export async function updateProtection(
+  db: Db,
+  { repositoryId, branch, owners, requires }: Omit<ProtectionRow, 'createdAt'>,
+): Promise<boolean> {
+  const row = await db
+    .updateTable('protections')
+    .set({ owners, requires })
+    .where('repositoryId', '=', repositoryId)
+    .where('branch', '=', branch)
+    .where((is) => is.or([is('owners', '<>', owners), is('requires', '<>', requires)]))
+    .returning('branch')
+    .executeTakeFirst()
+  return row !== undefined
+}
+
+/** The protections of a repository, oldest first. */
+export function listProtections(db: Db, repositoryId: string): Promise<ProtectionRow[]> {
+  return db
     .selectFrom('protections')
-    .select('branch')
+    .selectAll()
     .where('repositoryId', '=', repositoryId)
     .orderBy('createdAt')
     .orderBy('branch')
     .execute()
-  return rows.map(({ branch }) => branch)
 }
 
 /** The protections of all repositories whose ids lie in a range, both ends included. */

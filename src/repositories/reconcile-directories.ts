@@ -2,33 +2,56 @@ import type { Database } from '../database/database.ts'
 import type { RepositoryState } from '../database/schema.ts'
 import { hasRefs } from '../git/refs/refs.ts'
 import type { Store } from '../store/store.ts'
+import { lockState } from './deleted-repository-store.ts'
 import type { Directories } from './directories.ts'
 import { listRepositoryStates } from './repository-store.ts'
 
 /**
- * Reconciles directories with rows. A directory without a row is removed when it is left from a creation or deletion
- * that a crash interrupted; any other is quarantined, because it may be the only copy of a repository. Returns the
- * quarantine paths, and the ids of rows without a directory.
+ * Reconciles directories with rows. Those of deleted repositories are moved out of their place, and those of restored
+ * ones back. A directory without a row is removed when it is left from a creation or deletion that a crash interrupted;
+ * any other is quarantined, because it may be the only copy of a repository. Returns the quarantine paths, and the ids of
+ * rows without a directory.
  */
 export async function reconcileDirectories(
   db: Database,
   directories: Directories,
 ): Promise<{ quarantined: string[]; missing: string[] }> {
   const states = await listRepositoryStates(db)
-  const idsOf = (wanted: RepositoryState) =>
-    states.filter(({ state }) => state === wanted).map(({ id }) => id)
-  const rows = new Set(idsOf('ready'))
-  const importing = new Set(idsOf('importing'))
-  const present = new Set(await directories.list())
+  const idsOf = (...wanted: RepositoryState[]) =>
+    new Set(states.filter(({ state }) => wanted.includes(state)).map(({ id }) => id))
+  const rows = idsOf('ready')
+  const deleted = idsOf('deleted', 'purging')
+  const [inPlace, inDeleted] = await listBoth(directories)
+  for (const id of inPlace.intersection(deleted)) await directories.moveToDeleted(id)
+  for (const id of inDeleted.intersection(rows)) await directories.moveFromDeleted(id)
+  const present = inPlace.union(inDeleted)
   const quarantined: string[] = []
-  for (const id of present.difference(rows).difference(importing)) {
-    const isLeftover =
-      (await directories.isMarkedForDeletion(id)) || !(await hasRefs(directories.pathOf(id), 'any'))
+  for (const id of present.difference(rows).difference(deleted).difference(idsOf('importing'))) {
+    const path = inPlace.has(id) ? directories.pathOf(id) : directories.deletedPathOf(id)
+    const isLeftover = (await directories.isMarkedForDeletion(id)) || !(await hasRefs(path, 'any'))
     if (isLeftover) await directories.remove(id)
     else quarantined.push(await directories.quarantine(id))
   }
   for (const id of present.intersection(rows)) await directories.unmarkForDeletion(id)
   return { quarantined, missing: [...rows.difference(present)] }
+}
+
+async function listBoth(directories: Directories): Promise<[Set<string>, Set<string>]> {
+  return [new Set(await directories.list()), new Set(await directories.listDeleted())]
+}
+
+/** Moves the directory of a repository to where its row says that it is. */
+export function placeDirectory(
+  db: Database,
+  directories: Pick<Directories, 'moveToDeleted' | 'moveFromDeleted'>,
+  id: string,
+): Promise<void> {
+  // The lock keeps other deletions and restorations away.
+  return db.transaction().execute(async (tx) => {
+    const state = await lockState(tx, id)
+    if (state === 'deleted') await directories.moveToDeleted(id)
+    if (state === 'ready') await directories.moveFromDeleted(id)
+  })
 }
 
 /** Removes directories of repositories that another node has deleted: they are caches. */
@@ -37,7 +60,9 @@ export async function removeUnknown(
   store: Pick<Store, 'remove'>,
   directories: Pick<Directories, 'list'>,
 ): Promise<{ quarantined: string[]; missing: string[] }> {
-  const rows = new Set((await listRepositoryStates(db)).map(({ id }) => id))
+  const states = await listRepositoryStates(db)
+  const used = states.filter(({ state }) => state === 'ready' || state === 'importing')
+  const rows = new Set(used.map(({ id }) => id))
   for (const id of await directories.list()) if (!rows.has(id)) await store.remove(id)
   return { quarantined: [], missing: [] }
 }

@@ -1,14 +1,25 @@
-import { mayOwn, maySee, maySeeAll, requirePermission, type Standing } from '../access/may.ts'
+import {
+  mayMaintain,
+  mayOwn,
+  maySee,
+  maySeeAll,
+  requirePermission,
+  requireRole,
+  roleOf,
+  type Standing,
+} from '../access/may.ts'
 import { isRepositoryName } from '../access/names.ts'
 import type { Permission } from '../access/permissions.ts'
 import type { Principal } from '../access/principal.ts'
+import type { Role } from '../access/roles.ts'
 import type { Clock } from '../base/clock.ts'
 import type { FaultPoint } from '../base/fault-points.ts'
 import { Problem } from '../base/problem.ts'
 import type { Database } from '../database/database.ts'
-import type { RepositoryState } from '../database/schema.ts'
+import type { LiveState } from '../database/schema.ts'
 import type { Actor, Publish } from '../events/events.ts'
 import type { Store } from '../store/store.ts'
+import type { DeletedRepositories, RepositoryBelongings } from './deleted-repositories.ts'
 import {
   describeRepository,
   type ListedRepository,
@@ -18,11 +29,18 @@ import {
 } from './describe-repository.ts'
 import type { Directories } from './directories.ts'
 import { findFailedImport } from './import-store.ts'
+import { protectedBranchesIn } from './protection-rules.ts'
 import { listProtectionsBetween } from './protection-store.ts'
 import { reconcileDirectories, removeUnknown } from './reconcile-directories.ts'
-import { repositoryGone } from './repository-errors.ts'
+import { repositoryDeleted, repositoryGone } from './repository-errors.ts'
 import { createLifeCycle } from './repository-life-cycle.ts'
-import { findRepository, listRepositories, type VisibleRow } from './repository-store.ts'
+import {
+  findRepository,
+  listNames,
+  listRepositories,
+  type Viewer,
+  type VisibleRow,
+} from './repository-store.ts'
 
 /** Repositories: access to them, and their life from creation to deletion. */
 export type Repositories = {
@@ -51,6 +69,10 @@ export type Repositories = {
     principal: Principal,
     page: { after: string; limit: number | undefined },
   ) => Promise<ListedRepository[]>
+  /** The ids of repositories that a principal can see, by their names. Throws `repository_not_found`. */
+  idsOf: (principal: Principal, names: readonly string[]) => Promise<string[]>
+  /** The names of those of some repositories that a principal can see, by their ids. */
+  namesOf: (principal: Principal, ids: readonly string[]) => Promise<ReadonlyMap<string, string>>
   /** Creates an empty repository. Its directory is complete before its row exists. */
   create: (
     owner: Principal,
@@ -58,6 +80,8 @@ export type Repositories = {
   ) => Promise<RepositoryDescription>
   /** Renames a repository; the old name is free at once. */
   rename: (actor: Actor, repository: Repository, name: string) => Promise<RepositoryDescription>
+  /** Sets the description of a repository. */
+  setDescription: (actor: Actor, repository: Repository, description: string) => Promise<void>
   /**
    * Deletes a repository with all that belongs to it. Once its row is deleted, its files cannot be reached. A
    * running import is cancelled; for a failed import, its record is deleted.
@@ -80,17 +104,27 @@ export type Repository = {
   readonly name: string
   /** The bare repository's directory. */
   readonly path: string
+  /** The prune epoch in which its objects are looked for: see `Store.at`. */
+  readonly pruneEpoch: number
   readonly createdAt: number
   readonly ownerTokenId: string
   readonly ownerUsername: string
+  readonly description: string
+  /** When the last push was received before it was opened; null when there was none. */
+  readonly pushedAt: number | null
   /** Whether the principal that opened it passes its owner checks. */
   readonly asOwner: boolean
+  /** The role of the principal that opened it; `admin` for its owner and for admins. */
+  readonly role: Role
   /** Only `find` returns one that is not `ready`; a `failed` one stands for its failed import. */
-  readonly state: RepositoryState | 'failed'
+  readonly state: LiveState | 'failed'
 }
 
-/** Who may do an action: anyone who can see the repository, or only its owner and admins. */
-export type Need = 'member' | 'owner'
+/**
+ * Who may do an action: anyone who can see the repository, only those with the role `maintain` or more, or only its owner
+ * and others with the role `admin`.
+ */
+export type Need = 'member' | 'maintainer' | 'owner'
 
 type Dependencies = {
   db: Database
@@ -99,8 +133,8 @@ type Dependencies = {
   store: Store
   clock: Clock
   faultPoint: FaultPoint
-  /** Called before a repository is deleted, to stop work on it. */
-  beforeRemove: (id: string) => Promise<void>
+  deletedRepositories: DeletedRepositories
+  belongings: RepositoryBelongings
   /** The public base URL of the service, for clone URLs. */
   baseUrl: () => string
   /** The same over SSH, `ssh://user@host:port`; null when SSH is off. */
@@ -118,7 +152,9 @@ export function createRepositories(dependencies: Dependencies): Repositories {
     need: Need,
   ): Promise<Repository> {
     const row = await visibleTo(principal, by, permission)
-    if (!row) throw 'name' in by ? repositoryGone(by) : deleted()
+    if (!row) throw 'name' in by ? repositoryGone(by) : repositoryDeleted()
+    requireRole(principal, row, permission)
+    if (need === 'maintainer' && !mayMaintain(principal, row)) throw maintainerRequired()
     if (need === 'owner' && !mayOwn(principal, row)) {
       throw new Problem(
         'owner_required',
@@ -126,7 +162,7 @@ export function createRepositories(dependencies: Dependencies): Repositories {
       )
     }
     if (row.state === 'importing') throw importing(row.name)
-    return toRepository(row, await store.at(row), principal)
+    return toRepository({ ...row, ...(await store.at(row)) }, principal)
   }
 
   // An invisible repository is treated like a missing one, so a caller cannot learn of it.
@@ -142,25 +178,37 @@ export function createRepositories(dependencies: Dependencies): Repositories {
   }
 
   function toRepository(
-    row: Standing & Omit<RepositoryFields, 'path'>,
-    path: string,
+    row: Standing & RepositoryFields & Pick<Repository, 'pruneEpoch'>,
     principal: Principal,
   ): Repository {
-    const { id, name, createdAt, ownerTokenId, ownerUsername, state } = row
+    const { id, name, description, path, pruneEpoch, createdAt, pushedAt, state } = row
+    const { ownerTokenId, ownerUsername } = row
     const asOwner = mayOwn(principal, row)
+    const role = roleOf(principal, row) ?? 'read'
+    const about = { id, name, description, createdAt, pushedAt, ownerTokenId, ownerUsername, state }
     // Access has been checked, so the brand of an opened repository may be asserted here, and only here.
-    return { id, name, path, createdAt, ownerTokenId, ownerUsername, asOwner, state } as Repository
+    return { ...about, path, pruneEpoch, asOwner, role } as Repository
   }
 
   async function failedImport(principal: Principal, name: string): Promise<Repository | undefined> {
     const row = isRepositoryName(name) ? await findFailedImport(db, name) : undefined
     if (!row) return undefined
     const { repositoryId: id, startedAt: createdAt, ownerTokenId, ownerUsername } = row
-    const standing = { ownerUsername, isCollaborator: false }
+    const standing = { id, ownerUsername, role: undefined }
     if (!maySee(principal, standing)) return undefined
+    const path = directories.pathOf(id)
     return toRepository(
-      { ...standing, id, name, createdAt, ownerTokenId, state: 'failed' },
-      directories.pathOf(id),
+      {
+        ...standing,
+        name,
+        description: '',
+        path,
+        pruneEpoch: 0,
+        createdAt,
+        pushedAt: null,
+        ownerTokenId,
+        state: 'failed',
+      },
       principal,
     )
   }
@@ -173,8 +221,10 @@ export function createRepositories(dependencies: Dependencies): Repositories {
 
     async find(principal, name, permission) {
       const row = await visibleTo(principal, { name }, permission)
-      if (row?.state === 'ready') return toRepository(row, await store.at(row), principal)
-      if (row) return toRepository(row, directories.pathOf(row.id), principal)
+      if (row) requireRole(principal, row, permission)
+      if (row?.state === 'ready')
+        return toRepository({ ...row, ...(await store.at(row)) }, principal)
+      if (row) return toRepository({ ...row, path: directories.pathOf(row.id) }, principal)
       const failed = await failedImport(principal, name)
       if (!failed) throw repositoryGone({ name })
       return failed
@@ -185,17 +235,30 @@ export function createRepositories(dependencies: Dependencies): Repositories {
     describe,
 
     async list(principal, page) {
-      const viewer = maySeeAll(principal) ? 'all' : { username: principal.username }
-      const rows = await listRepositories(db, viewer, page)
+      const rows = await listRepositories(db, viewerOf(principal), page)
       const [first, last] = [rows.at(0), rows.at(-1)]
       if (!first || !last) return []
       const protections = await listProtectionsBetween(db, first.id, last.id)
       const byId = Map.groupBy(protections, ({ repositoryId }) => repositoryId)
       return rows.map((row) => {
-        const branches = (byId.get(row.id) ?? []).map(({ branch }) => branch)
+        const branches = protectedBranchesIn(byId.get(row.id) ?? [])
         return toListed({ ...row, path: directories.pathOf(row.id) }, branches)
       })
     },
+
+    async idsOf(principal, names) {
+      const ids: string[] = []
+      for (const name of names) {
+        const row = isRepositoryName(name)
+          ? await findRepository(db, { name }, principal.username)
+          : undefined
+        if (!row || !maySee(principal, row)) throw repositoryGone({ name })
+        ids.push(row.id)
+      }
+      return ids
+    },
+
+    namesOf: (principal, ids) => listNames(db, viewerOf(principal), ids),
 
     create: async (owner, wanted) => describe(await lifeCycle.create(owner, wanted)),
 
@@ -204,6 +267,8 @@ export function createRepositories(dependencies: Dependencies): Repositories {
       return describe({ ...repository, name })
     },
 
+    setDescription: lifeCycle.setDescription,
+
     remove: lifeCycle.remove,
 
     reconcile: () =>
@@ -211,16 +276,22 @@ export function createRepositories(dependencies: Dependencies): Repositories {
   }
 }
 
+function viewerOf(principal: Principal): Viewer {
+  if (maySeeAll(principal)) return 'all'
+  const { username, repositories } = principal
+  return { username, within: repositories && [...repositories] }
+}
+
+function maintainerRequired(): Problem {
+  return new Problem(
+    'owner_required',
+    'Only the owner of the repository, its maintainers or an admin may do this.',
+  )
+}
+
 function importing(name: string): Problem {
   return new Problem(
     'repository_importing',
     `"${name}" is still being imported. GET /repos/${name} shows the progress.`,
-  )
-}
-
-function deleted(): Problem {
-  return new Problem(
-    'repository_not_found',
-    'The repository was deleted, or it is not yours to see.',
   )
 }

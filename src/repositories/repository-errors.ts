@@ -26,3 +26,24 @@ export function nameTaken(name: string): Problem {
     `"${name}" is taken, in this or another case; choose another name.`,
   )
 }
+
+/** The Problem of a repository that was opened before. */
+export function repositoryDeleted(): Problem {
+  return new Problem(
+    'repository_not_found',
+    'The repository was deleted, or it is not yours to see.',
+  )
+}
+
+// Two concurrent changes may both find the name free; the unique index rejects one of them.
+const uniqueViolations = new Set<unknown>(['23505', 2067])
+
+/** Maps the violation of the unique index of names to the Problem of a name that is taken. */
+export function asTaken(name: string): (error: unknown) => never {
+  return (error) => {
+    const fault = error as { code?: unknown; errcode?: unknown }
+    if (uniqueViolations.has(fault.code) || uniqueViolations.has(fault.errcode))
+      throw nameTaken(name)
+    throw error
+  }
+}

@@ -5,17 +5,17 @@ import { newId } from '../base/ids.ts'
 import type { Database } from '../database/database.ts'
 import type { Actor, Publish } from '../events/events.ts'
 import type { Store } from '../store/store.ts'
+import type {
+  Deletable,
+  DeletedRepositories,
+  RepositoryBelongings,
+} from './deleted-repositories.ts'
 import type { RepositoryFields } from './describe-repository.ts'
 import type { Directories } from './directories.ts'
+import { eraseRepository, isKnownAbsent } from './erase-repository.ts'
 import { deleteFailedImports, deleteImport } from './import-store.ts'
-import { nameTaken, repositoryGone } from './repository-errors.ts'
-import {
-  deleteRepository,
-  insertRepository,
-  isNameTaken,
-  stateOf,
-  updateName,
-} from './repository-store.ts'
+import { asTaken, nameTaken, repositoryGone } from './repository-errors.ts'
+import { insertRepository, isNameTaken, updateDescription, updateName } from './repository-store.ts'
 
 type LifeCycle = {
   /** Creates an empty repository. Its directory is complete before its row exists. */
@@ -25,14 +25,12 @@ type LifeCycle = {
   ) => Promise<RepositoryFields>
   /** Renames a repository; the old name is free at once. */
   rename: (actor: Actor, repository: RepositoryFields, name: string) => Promise<void>
+  setDescription: (actor: Actor, repository: RepositoryFields, description: string) => Promise<void>
   /**
-   * Deletes a repository with all that belongs to it. Once its row is deleted, its files cannot be reached. A
-   * running import is cancelled; for a failed import, its record is deleted.
+   * Deletes a repository with all that belongs to it, for good unless it is retained. A running import is cancelled; for a
+   * failed import, its record is deleted.
    */
-  remove: (
-    actor: Actor,
-    repository: RepositoryFields & { readonly ownerUsername: string },
-  ) => Promise<void>
+  remove: (actor: Actor, repository: Deletable) => Promise<void>
 }
 
 type Dependencies = {
@@ -42,20 +40,13 @@ type Dependencies = {
   store: Store
   clock: Clock
   faultPoint: FaultPoint
-  beforeRemove: (id: string) => Promise<void>
+  deletedRepositories: Pick<DeletedRepositories, 'isRetained' | 'retain'>
+  belongings: RepositoryBelongings
 }
 
 /** Creates, renames and deletes repositories, each with its event. */
 export function createLifeCycle(dependencies: Dependencies): LifeCycle {
-  const { db, directories, store, publish, clock, faultPoint, beforeRemove } = dependencies
-
-  // A connection that breaks at a commit leaves its outcome unknown.
-  async function isKnownAbsent(id: string): Promise<boolean> {
-    return stateOf(db, id).then(
-      (state) => state === undefined,
-      () => false,
-    )
-  }
+  const { db, store, publish, clock, faultPoint, deletedRepositories, belongings } = dependencies
 
   return {
     async create(owner, { name, defaultBranch }) {
@@ -67,7 +58,9 @@ export function createLifeCycle(dependencies: Dependencies): LifeCycle {
         nameKey: name.toLowerCase(),
         ownerTokenId: owner.id,
         ownerUsername: owner.username,
+        description: '',
         createdAt: clock.now(),
+        pushedAt: null,
         state: 'ready',
         ...(await store.create(id, defaultBranch)),
       } as const
@@ -79,11 +72,22 @@ export function createLifeCycle(dependencies: Dependencies): LifeCycle {
           await publish(tx, clock.now(), [{ kind: 'repository.created', ...about }])
         })
       } catch (error) {
-        if (await isKnownAbsent(id)) await store.remove(id)
+        if (await isKnownAbsent(db, id)) await store.remove(id)
         throw error
       }
       faultPoint('create.recorded')
-      return { ...repository, path: await store.at({ id, version: 0 }) }
+      const { path } = await store.at({ id, version: 0 })
+      return { ...repository, path }
+    },
+
+    async setDescription(actor, repository, description) {
+      await db.transaction().execute(async (tx) => {
+        const former = await updateDescription(tx, repository.id, description)
+        if (former === undefined) throw repositoryGone(repository)
+        if (former === description) return
+        const about = { actor, repositoryId: repository.id, data: { description } }
+        await publish(tx, clock.now(), [{ kind: 'repository.description', ...about }])
+      })
     },
 
     async rename(actor, repository, name) {
@@ -103,36 +107,17 @@ export function createLifeCycle(dependencies: Dependencies): LifeCycle {
       faultPoint('rename.recorded')
     },
 
-    async remove(actor, { id, name, state, ownerUsername }) {
+    async remove(actor, repository) {
+      const { id, name, state, ownerUsername } = repository
       if (state === 'failed') return deleteImport(db, id)
-      await beforeRemove(id)
-      await directories.markForDeletion(id)
-      try {
-        await db.transaction().execute(async (tx) => {
-          await store.release(tx, id)
-          if (!(await deleteRepository(tx, id))) throw repositoryGone({ name })
-          await deleteImport(tx, id)
-          const about = { actor, repositoryId: id, data: { name, ownerUsername } }
-          await publish(tx, clock.now(), [{ kind: 'repository.deleted', ...about }])
-        })
-      } catch (error) {
-        if (!(await isKnownAbsent(id))) await directories.unmarkForDeletion(id)
-        throw error
+      await belongings.endRuns(id)
+      if (await deletedRepositories.isRetained(repository)) {
+        return deletedRepositories.retain(actor, repository)
       }
-      faultPoint('delete.recorded')
-      await store.remove(id)
+      await belongings.purgeWebhooks(id)
+      const data = { name, ownerUsername }
+      const event = { kind: 'repository.deleted', actor, repositoryId: id, data } as const
+      if (!(await eraseRepository(dependencies, id, event))) throw repositoryGone({ name })
     },
-  }
-}
-
-// Two concurrent renames may both find the name free; the unique index rejects one of them.
-const uniqueViolations = new Set<unknown>(['23505', 2067])
-
-function asTaken(name: string): (error: unknown) => never {
-  return (error) => {
-    const fault = error as { code?: unknown; errcode?: unknown }
-    if (uniqueViolations.has(fault.code) || uniqueViolations.has(fault.errcode))
-      throw nameTaken(name)
-    throw error
   }
 }

@@ -1,14 +1,17 @@
 import { Type } from 'typebox'
+import { requireRef } from '../access/may.ts'
 import { RepositoryName } from '../access/names.ts'
+import type { Principal } from '../access/principal.ts'
 import { Problem } from '../base/problem.ts'
 import type { Actor } from '../events/events.ts'
 import { PageQuery, paged } from '../http/pages.ts'
 import { closed, type FindRequest, nothing, route } from '../http/route.ts'
 import { invalid } from '../http/validation.ts'
 import { toBranchName } from './branch-pattern.ts'
-import { branchProtectionRoutes } from './branch-protection-routes.ts'
 import { collaboratorRoutes } from './collaborator-routes.ts'
 import type { Collaborators } from './collaborators.ts'
+import { atOrigin } from './describe-repository.ts'
+import { protectionRoutes } from './protection-routes.ts'
 import type { Protections } from './protections.ts'
 import type { Repository as OpenedRepository, Repositories } from './repositories.ts'
 import { DescribedRepository, Repository } from './repository-schemas.ts'
@@ -18,6 +21,8 @@ type Dependencies = {
   protections: Protections
   collaborators: Collaborators
   defaultBranches: DefaultBranches
+  /** Normalizes the paths of workflow files. Throws `invalid_request`. */
+  toWorkflowPaths: (files: string[]) => string[]
 }
 
 /** Changes default branches, serialized with pushes. */
@@ -29,10 +34,24 @@ type DefaultBranches = {
 /** The routes of repositories, their protected branches and their collaborators. */
 export function repositoryRoutes(dependencies: Dependencies) {
   const { repositories, protections, collaborators, defaultBranches } = dependencies
+  const { toWorkflowPaths } = dependencies
   const open = ({ principal, permission, params }: FindRequest<{ name: string }>) =>
     repositories.open(principal, params.name, permission)
   const find = ({ principal, permission, params }: FindRequest<{ name: string }>) =>
     repositories.find(principal, params.name, permission)
+
+  /** Checks that a principal may make a branch the default one, and that it can be; returns its short name. */
+  async function requireDefaultBranch(
+    principal: Principal,
+    found: OpenedRepository,
+    text: string,
+  ): Promise<string> {
+    if (!found.asOwner) throw defaultBranchNeedsOwner()
+    requireRef(principal, 'HEAD')
+    const branch = parseDefaultBranch(text)
+    await defaultBranches.requireBranch(found, branch)
+    return branch
+  }
 
   return [
     route('GET', '/repos', {
@@ -41,6 +60,7 @@ export function repositoryRoutes(dependencies: Dependencies) {
       summary: 'List repositories',
       description: 'Lists the repositories that the token can see, oldest first.',
       permission: 'repo:read',
+      allowsLimited: true,
       query: PageQuery,
       reply: { 200: Type.Array(Repository) },
       handle: (request) => paged(request, (page) => repositories.list(request.principal, page)),
@@ -60,12 +80,12 @@ export function repositoryRoutes(dependencies: Dependencies) {
       ),
       reply: { 201: DescribedRepository },
       problems: ['repository_name_taken'],
-      handle: async ({ principal, body, setHeader }) => {
+      handle: async ({ principal, body, setHeader, publicOrigin }) => {
         const { name, defaultBranch } = body
         const branch = defaultBranch === undefined ? undefined : parseDefaultBranch(defaultBranch)
         const created = await repositories.create(principal, { name, defaultBranch: branch })
         setHeader('location', `/repos/${body.name}`)
-        return created
+        return atOrigin(created, publicOrigin())
       },
     }),
     route('GET', '/repos/:name', {
@@ -80,12 +100,13 @@ export function repositoryRoutes(dependencies: Dependencies) {
         repositories.find(principal, params.name.replace(/\.git$/, ''), permission),
       reply: { 200: DescribedRepository },
       problems: ['repository_not_found'],
-      handle: ({ found }) => repositories.describe(found),
+      handle: async ({ found, publicOrigin }) =>
+        atOrigin(await repositories.describe(found), publicOrigin()),
     }),
     route('PATCH', '/repos/:name', {
       operationId: 'updateRepository',
       tag: 'repositories',
-      summary: 'Rename a repository or change its default branch',
+      summary: 'Change the name, description or default branch of a repository',
       description:
         'A rename keeps everything that belongs to the repository. The old name is free at once and is not redirected. ' +
         'Only the owner and admins can change the default branch: to an existing branch, or to any name while the ' +
@@ -93,7 +114,11 @@ export function repositoryRoutes(dependencies: Dependencies) {
       permission: 'repo:write',
       find: open,
       body: Type.Object(
-        { name: Type.Optional(RepositoryName), defaultBranch: Type.Optional(DefaultBranch) },
+        {
+          name: Type.Optional(RepositoryName),
+          description: Type.Optional(Description),
+          defaultBranch: Type.Optional(DefaultBranch),
+        },
         { ...closed, minProperties: 1 },
       ),
       reply: { 200: DescribedRepository },
@@ -101,19 +126,24 @@ export function repositoryRoutes(dependencies: Dependencies) {
         'repository_not_found',
         'repository_importing',
         'owner_required',
+        'token_limited',
         'repository_name_taken',
         'ref_not_found',
       ],
-      handle: async ({ principal, found, body: { name, defaultBranch } }) => {
-        if (defaultBranch === undefined)
-          return repositories.rename(principal, found, name ?? found.name)
-        if (!found.asOwner) throw defaultBranchNeedsOwner()
-        const branch = parseDefaultBranch(defaultBranch)
-        await defaultBranches.requireBranch(found, branch)
+      handle: async ({ principal, found, body, publicOrigin }) => {
+        const { name = found.name, description = found.description, defaultBranch } = body
+        const branch =
+          defaultBranch === undefined
+            ? undefined
+            : await requireDefaultBranch(principal, found, defaultBranch)
         // First, because the name may be taken; then nothing is changed.
-        if (name !== undefined) await repositories.rename(principal, found, name)
-        await defaultBranches.changeDefaultBranch(principal, found, branch)
-        return repositories.describe({ ...found, name: name ?? found.name })
+        if (body.name !== undefined) await repositories.rename(principal, found, name)
+        if (body.description !== undefined)
+          await repositories.setDescription(principal, found, description)
+        if (branch !== undefined)
+          await defaultBranches.changeDefaultBranch(principal, found, branch)
+        const described = await repositories.describe({ ...found, name, description })
+        return atOrigin(described, publicOrigin())
       },
     }),
     route('DELETE', '/repos/:name', {
@@ -121,17 +151,24 @@ export function repositoryRoutes(dependencies: Dependencies) {
       tag: 'repositories',
       summary: 'Delete a repository',
       description:
-        'Deletes the repository and everything that belongs to it. A running import is cancelled.',
+        'Deletes the repository and everything that belongs to it. Its name is free at once. For a while the owner and ' +
+        'admins can restore it: see `GET /deleted-repos`. A running import is cancelled.',
       permission: 'repo:delete',
       find,
       reply: { 204: nothing },
       problems: ['repository_not_found'],
       handle: ({ principal, found }) => repositories.remove(principal, found),
     }),
-    ...branchProtectionRoutes({ repositories, protections }),
+    ...protectionRoutes({ repositories, protections, toWorkflowPaths }),
     ...collaboratorRoutes({ repositories, collaborators }),
   ]
 }
+
+const Description = Type.String({
+  description: 'What it is about: 0 to 350 characters, none of them a control character',
+  pattern: '^[^\\u0000-\\u001f\\u007f-\\u009f]{0,350}$',
+  maxLength: 350,
+})
 
 const DefaultBranch = Type.String({
   description: 'Branch that a clone checks out; `main` by default',

@@ -7,8 +7,14 @@ const summary = {
   createdAt: Type.Integer({
     description: 'When it was created, in milliseconds since the Unix epoch',
   }),
+  pushedAt: orNull(
+    Type.Integer(),
+    'When the last push was received, in milliseconds since the Unix epoch; null when there was none',
+  ),
+  description: Type.String({ description: 'What it is about; may be empty' }),
   path: Type.String({ description: 'Path of the bare repository on the server' }),
   ownerTokenId: Type.String({ description: 'Id of the token that created it' }),
+  ownerUsername: Type.String({ description: 'Username of its owner' }),
   protectedBranches: Type.Array(Type.String(), { description: 'Protected branches and patterns' }),
   state: Type.Enum(['ready', 'importing', 'failed'], {
     description:

@@ -1,10 +1,24 @@
+import type { Role } from '../access/roles.ts'
 import { prepared } from '../database/prepared.ts'
-import type { Db, NewRepository, RepositoryRow, RepositoryState } from '../database/schema.ts'
+import { hasRowLocks } from '../database/row-locks.ts'
+import type {
+  Db,
+  LiveState,
+  NewRepository,
+  RepositoryRow,
+  RepositoryState,
+} from '../database/schema.ts'
 
-export type VisibleRow = RepositoryRow & { isCollaborator: boolean }
+/** A repository that was not deleted. */
+type LiveRow = RepositoryRow & { state: LiveState }
 
-/** Selects all repositories, or those that a username owns or collaborates on. */
-export type Viewer = 'all' | { username: string }
+export type VisibleRow = LiveRow & { role: Role | undefined }
+
+/**
+ * Selects all repositories, or those that a username owns or collaborates on; of these, only some when `within` has their
+ * ids.
+ */
+export type Viewer = 'all' | { username: string; within?: string[] | undefined }
 
 /** Inserts a repository; false when its name is taken. */
 export async function insertRepository(db: Db, repository: NewRepository): Promise<boolean> {
@@ -26,7 +40,9 @@ const withCollaborator = (db: Db, username: string) =>
         .on('collaborators.username', '=', username),
     )
     .selectAll('repositories')
-    .select('collaborators.username as collaborator')
+    .select('collaborators.role')
+    .where('repositories.deletedAt', 'is', null)
+    .$narrowType<{ state: LiveState }>()
 
 const byName = prepared((db, by: { name: string; nameKey: string; username: string }) =>
   withCollaborator(db, by.username)
@@ -38,7 +54,7 @@ const byId = prepared((db, by: { id: string; username: string }) =>
   withCollaborator(db, by.username).where('repositories.id', '=', by.id),
 )
 
-/** A repository by its exact name or its id, with whether a username is a collaborator of it. */
+/** A repository by its exact name or its id, with the role of a username that is a collaborator of it. */
 export async function findRepository(
   db: Db,
   by: { name: string } | { id: string },
@@ -48,8 +64,8 @@ export async function findRepository(
     ? byId(db, { id: by.id, username })
     : byName(db, { name: by.name, nameKey: by.name.toLowerCase(), username }))
   if (!row) return undefined
-  const { collaborator, ...repository } = row
-  return { ...repository, isCollaborator: collaborator !== null }
+  const { role, ...repository } = row
+  return { ...repository, role: role ?? undefined }
 }
 
 /** Whether a name is taken, ignoring case. */
@@ -67,11 +83,18 @@ export function listRepositories(
   db: Db,
   viewer: Viewer,
   { after, limit }: { after: string; limit: number | undefined },
-): Promise<RepositoryRow[]> {
-  let query = db.selectFrom('repositories').selectAll().where('id', '>', after).orderBy('id')
-  if (viewer !== 'all') {
-    const { username } = viewer
-    query = query.where((is) =>
+): Promise<LiveRow[]> {
+  const query = visible(db, viewer).selectAll().where('id', '>', after).orderBy('id')
+  return (limit === undefined ? query : query.limit(limit)).$narrowType<LiveRow>().execute()
+}
+
+function visible(db: Db, viewer: Viewer) {
+  const query = db.selectFrom('repositories').where('deletedAt', 'is', null)
+  if (viewer === 'all') return query
+  const { username, within } = viewer
+  return query.where((is) =>
+    is.and([
+      ...(within ? [is('id', 'in', within)] : []),
       is.or([
         is('ownerUsername', '=', username),
         is(
@@ -80,31 +103,53 @@ export function listRepositories(
           is.selectFrom('collaborators').select('repositoryId').where('username', '=', username),
         ),
       ]),
-    )
-  }
-  if (limit !== undefined) query = query.limit(limit)
-  return query.execute()
+    ]),
+  )
 }
 
-/** The ids and states of all repositories. */
+const idsPerQuery = 1000
+
+/** The names of repositories by their ids; those that the viewer cannot see are left out. */
+export async function listNames(
+  db: Db,
+  viewer: Viewer,
+  ids: readonly string[],
+): Promise<Map<string, string>> {
+  const names = new Map<string, string>()
+  for (let start = 0; start < ids.length; start += idsPerQuery) {
+    const rows = await visible(db, viewer)
+      .select(['id', 'name'])
+      .where('id', 'in', ids.slice(start, start + idsPerQuery))
+      .execute()
+    for (const { id, name } of rows) names.set(id, name)
+  }
+  return names
+}
+
+/** The ids and states of all repositories, also of deleted ones. */
 export function listRepositoryStates(db: Db): Promise<Pick<RepositoryRow, 'id' | 'state'>[]> {
   return db.selectFrom('repositories').select(['id', 'state']).orderBy('id', 'desc').execute()
 }
 
-/** The repositories that are ready; those still being imported have no directory. */
-export function listReadyRepositories(db: Db): Promise<{ id: string; name: string }[]> {
+/** The repositories with refs and objects: the ready ones, and deleted ones that can be restored. */
+export function listWholeRepositories(db: Db): Promise<{ id: string; name: string }[]> {
   return db
     .selectFrom('repositories')
     .select(['id', 'name'])
-    .where('state', '=', 'ready')
+    .where('state', 'in', ['ready', 'deleted'])
     .orderBy('id')
     .execute()
 }
 
-/** Filters ids to those of existing repositories. */
+/** Filters ids to those of repositories that were not deleted. */
 export async function presentAmong(db: Db, ids: string[]): Promise<Set<string>> {
   if (ids.length === 0) return new Set()
-  const rows = await db.selectFrom('repositories').select('id').where('id', 'in', ids).execute()
+  const rows = await db
+    .selectFrom('repositories')
+    .select('id')
+    .where('id', 'in', ids)
+    .where('deletedAt', 'is', null)
+    .execute()
   return new Set(rows.map(({ id }) => id))
 }
 
@@ -112,6 +157,7 @@ export async function countRepositories(db: Db): Promise<number> {
   const { count } = await db
     .selectFrom('repositories')
     .select((is) => is.fn.countAll<number>().as('count'))
+    .where('deletedAt', 'is', null)
     .executeTakeFirstOrThrow()
   return count
 }
@@ -122,9 +168,33 @@ export async function updateName(db: Db, id: string, name: string): Promise<bool
     .updateTable('repositories')
     .set({ name, nameKey: name.toLowerCase() })
     .where('id', '=', id)
+    .where('deletedAt', 'is', null)
     .returning('id')
     .executeTakeFirst()
   return row !== undefined
+}
+
+/** Sets the description of a repository; returns the former one, undefined when the repository was deleted. */
+export async function updateDescription(
+  tx: Db,
+  id: string,
+  description: string,
+): Promise<string | undefined> {
+  const row = await tx
+    .selectFrom('repositories')
+    .select('description')
+    .where('id', '=', id)
+    .where('deletedAt', 'is', null)
+    .$if(hasRowLocks(tx), (rows) => rows.forNoKeyUpdate())
+    .executeTakeFirst()
+  if (row && row.description !== description)
+    await tx.updateTable('repositories').set({ description }).where('id', '=', id).execute()
+  return row?.description
+}
+
+/** Records that a push was received, with the transaction that finalizes it. */
+export async function updatePushedAt(tx: Db, id: string, pushedAt: number): Promise<void> {
+  await tx.updateTable('repositories').set({ pushedAt }).where('id', '=', id).execute()
 }
 
 /** Marks an imported repository ready; false when it was deleted. */
@@ -139,7 +209,7 @@ export async function markReady(db: Db, id: string): Promise<boolean> {
   return row !== undefined
 }
 
-/** The state of a repository; undefined when it was deleted. */
+/** The state of a repository; undefined when there is none with this id. */
 export async function stateOf(db: Db, id: string): Promise<RepositoryState | undefined> {
   const row = await db
     .selectFrom('repositories')
@@ -155,6 +225,7 @@ export async function nameOf(db: Db, repositoryId: string): Promise<string | und
     .selectFrom('repositories')
     .select('name')
     .where('id', '=', repositoryId)
+    .where('deletedAt', 'is', null)
     .executeTakeFirst()
   return row?.name
 }

@@ -57,7 +57,7 @@ test('the environment is passed by a pipe, not on the command line', () => {
   assert.deepEqual(command.slice(0, 2), ['/bin/sh', '-c'])
   assert.equal(
     command.slice(4).join(' '),
-    '/bin/choom -n 1000 -- /bin/setpriv --no-new-privs --pdeathsig KILL -- ' +
+    '/bin/choom -n 1000 -- /bin/setpriv --inh-caps=-all --no-new-privs --pdeathsig KILL -- ' +
       '/bin/bwrap --args 3 --json-status-fd 4 -- /bin/setsid /bin/prlimit --core=0 -- bash -e',
   )
 })

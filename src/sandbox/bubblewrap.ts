@@ -126,7 +126,9 @@ export function bubblewrapCommand(
     first,
     ...rest,
     ...[tools.choom, '-n', '1000', '--'],
-    ...[tools.setpriv, ...identity, '--no-new-privs', '--pdeathsig', 'KILL', '--'],
+    // Without capabilities that a server may have for low ports: bubblewrap refuses to start with any.
+    ...[tools.setpriv, ...identity, '--inh-caps=-all'],
+    ...['--no-new-privs', '--pdeathsig', 'KILL', '--'],
     ...[bwrap, '--args', '3', '--json-status-fd', '4', '--'],
     // Inside the user namespace, so that only processes of this workspace count.
     ...[tools.setsid, tools.prlimit, ...limits, '--', ...command],

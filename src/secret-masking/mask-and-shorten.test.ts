@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { secretValues, shownPart } from '../../test/support/secret-parts.ts'
+import { headLength } from './forms.ts'
 import { maskAndShorten } from './mask-and-shorten.ts'
 import { createMasker } from './masker.ts'
 
@@ -31,7 +32,8 @@ test('the beginning of a text ends before what may be the beginning of a secret'
       const beginning = `${'~'.repeat(at)}${secret}`.slice(0, at + length)
       const shown = maskBeginning(beginning)
       assert.equal(shownPart(shown, secret), undefined)
-      assert.ok(shown.startsWith('~'.repeat(at)))
+      // The index of forms may take a few characters before the end for the beginning of one.
+      assert.ok(shown.startsWith('~'.repeat(Math.max(0, at - headLength))))
     }),
   )
   assert.equal(createMasker(['hunter2']).maskBeginning('a hunter2 and more'), 'a *** and more')

@@ -1,4 +1,4 @@
-import { holds, isAdmin, requirePermission } from '../access/may.ts'
+import { holds, isAdmin, requirePermission, requireWholeUser } from '../access/may.ts'
 import type { Principal } from '../access/principal.ts'
 import { type Clock, dayMs } from '../base/clock.ts'
 import { isId, newId } from '../base/ids.ts'
@@ -25,7 +25,7 @@ import {
 export type SshKeys = {
   /**
    * Registers a key. Unless the caller is an admin, it has at most the permissions and the lifetime of the caller.
-   * Throws `permission_missing`, `invalid_request`, `ssh_key_taken` and `too_many_ssh_keys`.
+   * Throws `token_limited`, `permission_missing`, `invalid_request`, `ssh_key_taken` and `too_many_ssh_keys`.
    */
   add: (principal: Principal, wanted: NewSshKey) => Promise<SshKey>
   /** Lists the keys of a username after an id, oldest first; only admins may list those of other users. */
@@ -34,6 +34,8 @@ export type SshKeys = {
   listAll: (page: Page) => Promise<SshKey[]>
   /** Deletes a key of the caller's username; an admin may delete any. */
   remove: (principal: Principal, id: string) => Promise<void>
+  /** Whether a key has a username. */
+  hasUsername: (username: string) => Promise<boolean>
   /** Finds a public key that a client presents, which proves nothing yet. */
   identify: (blob: Buffer) => Promise<Key | undefined>
   /**
@@ -93,6 +95,7 @@ export function createSshKeys({ db, publish, clock, log }: Dependencies): SshKey
 
   return {
     async add(principal, wanted) {
+      requireWholeUser(principal)
       if (wanted.username !== undefined) requirePermission(principal, 'admin')
       for (const permission of wanted.permissions ?? []) requirePermission(principal, permission)
       const row = toRow(principal, wanted, clock.now())
@@ -126,6 +129,7 @@ export function createSshKeys({ db, publish, clock, log }: Dependencies): SshKey
     },
 
     async remove(principal, id) {
+      requireWholeUser(principal)
       const whose = isAdmin(principal) ? 'all' : { username: principal.username }
       await db.transaction().execute(async (tx) => {
         const username = isId(id) ? await deleteSshKey(tx, whose, id) : undefined
@@ -134,6 +138,8 @@ export function createSshKeys({ db, publish, clock, log }: Dependencies): SshKey
         await publish(tx, clock.now(), [keyDeleted(principal, id, username)])
       })
     },
+
+    hasUsername: async (username) => (await countSshKeys(db, username)) > 0,
 
     async identify(blob) {
       const row = live(await findSshKeyByFingerprint(db, fingerprintOf(blob)))

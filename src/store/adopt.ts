@@ -41,10 +41,10 @@ async function record(
   id: string,
   { packs, refs, head }: { packs: StoredPack[]; refs: RefRow[]; head: string },
 ): Promise<void> {
-  const repository = await lockRepository(tx, id)
+  const repository = (await lockRepository(tx, id)) ?? (await lockRepository(tx, id, 'deleted'))
   if (!repository) throw repositoryGone()
   await writeRefs(tx, refs)
-  const version = await raiseVersion(tx, id, { version: repository.version, head })
+  const version = await raiseVersion(tx, id, { ...repository, head })
   if (!(await addPacks(tx, id, packs, version))) {
     throw storeUnavailable('its upload took so long that it was taken back')
   }

@@ -1,19 +1,24 @@
-import { createHash } from 'node:crypto'
-import { readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { ignoreAbsence } from '../base/absence.ts'
-import { forEachConcurrently } from '../base/for-each-concurrently.ts'
-import { newId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
 import { createKeyedMutex } from '../concurrency/keyed-mutex.ts'
 import type { Database } from '../database/database.ts'
 import type { Db } from '../database/schema.ts'
-import { type LivePack, readInline } from './pack-store.ts'
-import { writeHead, writePackedRefs } from './packed-refs-file.ts'
+import { renewRepositoryVersion } from '../git/refs/repository-version.ts'
+import type { CommittedChange } from './commit-change.ts'
+import {
+  createPackFiles,
+  isPresent,
+  linkPack,
+  listPresent,
+  type PacksPresent,
+  removePacks,
+  removeTimes,
+} from './pack-files.ts'
+import { changePackedRefs, writeHead, writePackedRefs } from './packed-refs-file.ts'
 import { firstHead } from './ref-store.ts'
 import type { S3 } from './s3.ts'
-import { S3Error } from './s3-error.ts'
 import { repositoryGone, storeUnavailable } from './store-error.ts'
 import {
   readStoredRepository,
@@ -23,15 +28,40 @@ import {
 
 /** The directories of repositories on this node, which may be removed at any time: each is filled when it is used. */
 export type Cache = {
-  /** Brings a directory to at least a version, and returns its path. */
-  at: (repository: { id: string; version: number }) => Promise<string>
-  /** Brings a directory to the present version, and returns its path. Throws `repository_not_found`. */
-  open: (id: string) => Promise<string>
-  /** Brings the packs that a repository has in a snapshot of the database into its directory. */
-  fill: (snapshot: Db, id: string) => Promise<boolean>
-  /** Forgets a directory that was removed. */
-  forget: (id: string) => void
+  /** Brings a directory to at least a version. */
+  at: (repository: { id: string; version: number }) => Promise<CachedDirectory>
+  /** Brings a directory to the present version. Throws `repository_not_found`. */
+  open: (id: string) => Promise<CachedDirectory>
+  /** Brings a directory to the version of a change that was made with its objects. */
+  advance: (id: string, change: CommittedChange) => Promise<void>
+  /**
+   * Called before packs are merged in a directory: until it is disposed of, packs that are gone from it are not read
+   * again, and packs that the store does not have stay.
+   */
+  beginMerge: (id: string) => Promise<Merge>
+  /** Gives a folder the packs that a repository has in a snapshot of the database; false when it has none there. */
+  copyPacks: (snapshot: Db, id: string, folder: string) => Promise<boolean>
+  /** Removes a directory; or leaves it when it was used at a time, performance.now(), or later. */
+  remove: (id: string, unless?: { usedSince: number }) => Promise<void>
+  /** When a directory was used last, in the terms of performance.now(); negative infinity when not by this process. */
+  lastUse: (id: string) => number
+  /** Returns a repository with large packs in whose directory they have no common index, once. */
+  takeUnindexed: () => string | undefined
 }
+
+/** A directory in a state of its repository. */
+export type CachedDirectory = {
+  path: string
+  version: number
+  /** How often the repository had been pruned when the directory last had exactly the packs of the store. */
+  pruneEpoch: number
+}
+
+export type Merge = CachedDirectory &
+  AsyncDisposable & {
+    /** The packs that are in the directory and in the store. */
+    packs: StoredRepository['packs']
+  }
 
 type Dependencies = {
   db: Database
@@ -39,50 +69,112 @@ type Dependencies = {
   pathOf: (id: string) => string
   /** Creates an empty repository in place. */
   create: (id: string, defaultBranch: string) => Promise<unknown>
+  /** Removes a directory with its files. */
+  removeDirectory: (id: string) => Promise<void>
   log: Log
 }
 
-const maxConcurrentReads = 8
+type CacheState = { version: number; pruneEpoch: number }
+
 // Maintenance may retire packs between the reading of their list and of their files.
 const maxPasses = 5
-// For object storage that shows new objects late.
-const absencePatienceMs = 5000
-const absencePauseMs = 200
+// Git finds objects of smaller repositories as fast without a common index and a bitmap.
+const indexedMinBytes = 8 * 1024 ** 2
+const indexedMinPacks = 20
+const neverFilled: CacheState = { version: -1, pruneEpoch: -1 }
 
-export function createCache({ db, storage, pathOf, create, log }: Dependencies): Cache {
+export function createCache(dependencies: Dependencies): Cache {
+  const { db, storage, pathOf, create, removeDirectory, log } = dependencies
   const serialize = createKeyedMutex()
-  /** The version of each directory that this process has brought up to date. */
-  const versions = new Map<string, number>()
+  const packFiles = createPackFiles(storage)
+  const states = new Map<string, CacheState>()
+  const lastUses = new Map<string, number>()
+  /** The packs that are being merged, by repository. */
+  const merging = new Map<string, PacksPresent>()
+  const unindexed = new Set<string>()
+
+  const packsOf = (id: string) => join(pathOf(id), 'objects', 'pack')
+  const stateOf = (id: string) => states.get(id) ?? neverFilled
+  const lastUse = (id: string) => lastUses.get(id) ?? Number.NEGATIVE_INFINITY
 
   async function refresh(id: string, wanted: number): Promise<void> {
-    if ((versions.get(id) ?? -1) >= wanted) return
+    if (stateOf(id).version >= wanted) return
     for (let pass = 1; ; pass++) {
-      const state = await readStoredRepository(db, id)
-      if (!state) throw repositoryGone()
-      if (state.version < (versions.get(id) ?? 0)) {
-        log.error(
-          { repositoryId: id, version: state.version, cached: versions.get(id) },
-          'the database has lost changes of a repository; its cached directory is dropped',
-        )
-        versions.delete(id)
-        await rm(pathOf(id), { recursive: true, force: true })
+      await createMissing(id)
+      // Before the rows: a push moves its pack to the directory after it has committed the row.
+      const present = await listPresent(packsOf(id))
+      const repository = await readStoredRepository(db, id)
+      if (!repository) throw repositoryGone()
+      if (repository.version < stateOf(id).version) {
+        await dropNewer(id, repository.version)
+        continue
       }
-      await createMissing(id, state)
-      if (await fillPacks(db, id, state)) {
-        await writeRefs(id, state)
-        versions.set(id, state.version)
+      if (await fillPacks(id, present, repository)) {
+        await writeRefs(id, repository)
+        const isExact = await removeOthers(id, present, repository)
+        const pruneEpoch = isExact ? repository.pruneEpoch : stateOf(id).pruneEpoch
+        states.set(id, { version: repository.version, pruneEpoch })
+        await noteMissingIndex(id, repository)
         return
       }
       if (pass === maxPasses) throw storeUnavailable('its packs change too quickly')
     }
   }
 
-  async function createMissing(id: string, { head }: StoredRepository): Promise<void> {
+  async function createMissing(id: string): Promise<void> {
     if (await isThere(join(pathOf(id), 'HEAD'))) return
-    await create(id, head ?? firstHead).catch(async (error) => {
+    if ((await versionOf(db, id)) === undefined) throw repositoryGone()
+    await create(id, firstHead).catch(async (error) => {
       // A command beside the server may have been faster.
       if (!(await isThere(join(pathOf(id), 'HEAD')))) throw error
     })
+  }
+
+  async function dropNewer(id: string, version: number): Promise<void> {
+    log.error(
+      { repositoryId: id, version, cached: stateOf(id).version },
+      'the database has lost changes of a repository; its cached directory is dropped',
+    )
+    states.delete(id)
+    await rm(pathOf(id), { recursive: true, force: true })
+  }
+
+  async function fillPacks(
+    id: string,
+    present: PacksPresent,
+    { packs }: StoredRepository,
+  ): Promise<boolean> {
+    const merged = merging.get(id)
+    const missing = packs.filter((pack) => !isPresent(present, pack) && !merged?.has(pack.hash))
+    return packFiles.read(db, packsOf(id), missing)
+  }
+
+  /** Removes packs that the store does not have, or no longer; false when they may still be needed. */
+  async function removeOthers(
+    id: string,
+    present: PacksPresent,
+    { packs, pruneEpoch }: StoredRepository,
+  ): Promise<boolean> {
+    if (merging.has(id)) return false
+    for (const { hash, mtimesBytes } of packs) {
+      if (mtimesBytes === null && present.get(hash)) await removeTimes(packsOf(id), hash)
+    }
+    const others = new Set(present.keys()).difference(new Set(packs.map(({ hash }) => hash)))
+    if (others.size === 0) return true
+    if (pruneEpoch > 0 && pruneEpoch !== stateOf(id).pruneEpoch) {
+      // Stored responses and the graph may have objects that are in none of the packs that stay.
+      await renewRepositoryVersion(pathOf(id))
+      await removeGraphs(pathOf(id))
+    }
+    await removePacks(packsOf(id), others)
+    return true
+  }
+
+  async function noteMissingIndex(id: string, { packs }: StoredRepository): Promise<void> {
+    const bytes = packs.reduce((sum, { packBytes }) => sum + packBytes, 0)
+    const isWorthIt = bytes >= indexedMinBytes || packs.length >= indexedMinPacks
+    if (!isWorthIt || merging.has(id)) return
+    if (!(await isThere(join(packsOf(id), 'multi-pack-index')))) unindexed.add(id)
   }
 
   async function writeRefs(id: string, { refs, head }: StoredRepository): Promise<void> {
@@ -90,114 +182,88 @@ export function createCache({ db, storage, pathOf, create, log }: Dependencies):
     if (head !== null) await writeHead(pathOf(id), head)
   }
 
-  /** Writes the packs that are missing; false when one is no longer where the list has it. */
-  async function fillPacks(rows: Db, id: string, { packs }: StoredRepository): Promise<boolean> {
-    const folder = join(pathOf(id), 'objects', 'pack')
-    const present = new Set(await readdir(folder))
-    const missing = packs.filter(({ hash }) => !present.has(`pack-${hash}.idx`))
-    const inline = missing.filter(({ isInline }) => isInline)
-    const stored = missing.filter(({ isInline }) => !isInline)
-    const [some] = await Promise.all([fillInline(rows, folder, inline), fillStored(folder, stored)])
-    return some
+  async function bringTo(id: string, version: number): Promise<CachedDirectory> {
+    lastUses.set(id, performance.now())
+    if (stateOf(id).version < version) await serialize(id, () => refresh(id, version))
+    return { path: pathOf(id), ...stateOf(id) }
   }
 
-  async function fillInline(rows: Db, folder: string, packs: LivePack[]): Promise<boolean> {
-    if (packs.length === 0) return true
-    const files = new Map(
-      (
-        await readInline(
-          rows,
-          packs.map(({ key }) => key),
-        )
-      ).map((row) => [row.key, row]),
-    )
-    for (const pack of packs) {
-      const found = files.get(pack.key)
-      if (!found) return false
-      const draft = join(folder, `tmp_svc_${newId()}`)
-      assertSame(pack.packSha256, sha256Of(found.pack), pack.key)
-      assertSame(pack.idxSha256, sha256Of(found.idx), pack.key)
-      await writeFile(`${draft}.pack`, found.pack, { mode: 0o400 })
-      await writeFile(`${draft}.idx`, found.idx, { mode: 0o400 })
-      await place(draft, folder, pack.hash)
-    }
-    return true
-  }
-
-  async function fillStored(folder: string, packs: LivePack[]): Promise<void> {
-    await forEachConcurrently(maxConcurrentReads, packs, async (pack) => {
-      const draft = join(folder, `tmp_svc_${newId()}`)
-      try {
-        const [packSha256, idxSha256] = await Promise.all([
-          download(`${pack.key}.pack`, `${draft}.pack`, pack.packBytes),
-          download(`${pack.key}.idx`, `${draft}.idx`, pack.idxBytes),
-        ])
-        assertSame(pack.packSha256, packSha256, pack.key)
-        assertSame(pack.idxSha256, idxSha256, pack.key)
-        await place(draft, folder, pack.hash)
-      } catch (error) {
-        await rm(`${draft}.pack`, { force: true })
-        await rm(`${draft}.idx`, { force: true })
-        throw error
-      }
-    })
-  }
-
-  async function download(key: string, path: string, bytes: number): Promise<string> {
-    const deadline = performance.now() + absencePatienceMs
-    for (;;) {
-      try {
-        const { sha256 } = await storage.getToFile(key, path, bytes)
-        return sha256
-      } catch (error) {
-        if (!(error instanceof S3Error)) throw error
-        const isLate = error.code === 'absent' && performance.now() < deadline
-        if (!isLate) throw storeUnavailable(error.message, error)
-        await sleep(absencePauseMs)
-      }
-    }
-  }
-
-  async function bringTo(id: string, version: number): Promise<string> {
-    if ((versions.get(id) ?? -1) < version) await serialize(id, () => refresh(id, version))
-    return pathOf(id)
+  async function open(id: string): Promise<CachedDirectory> {
+    const version = await versionOf(db, id)
+    if (version === undefined) throw repositoryGone()
+    return bringTo(id, version)
   }
 
   return {
     at: ({ id, version }) => bringTo(id, version),
+    open,
 
-    async open(id) {
-      const version = await versionOf(db, id)
-      if (version === undefined) throw repositoryGone()
-      return bringTo(id, version)
-    },
-
-    async fill(snapshot, id) {
-      const state = await readStoredRepository(snapshot, id)
-      if (!state) return false
-      await serialize(id, async () => {
-        await createMissing(id, state)
-        if (!(await fillPacks(snapshot, id, state))) throw storeUnavailable('its packs are gone')
+    async advance(id, { version, head, refs, packs }) {
+      const isNext = await serialize(id, async () => {
+        const state = stateOf(id)
+        if (state.version !== version - 1) return false
+        const present = await listPresent(packsOf(id))
+        if (!packs.every((hash) => present.has(hash))) return false
+        await changePackedRefs(pathOf(id), refs)
+        if (head) await writeHead(pathOf(id), head.branch)
+        states.set(id, { ...state, version })
+        return true
       })
-      return true
+      if (!isNext) await bringTo(id, version)
     },
 
-    forget: (id) => void versions.delete(id),
+    async beginMerge(id) {
+      const directory = await open(id)
+      return serialize(id, async () => {
+        const present = await listPresent(packsOf(id))
+        const { packs = [] } = (await readStoredRepository(db, id)) ?? {}
+        merging.set(id, present)
+        return {
+          ...directory,
+          packs: packs.filter((pack) => isPresent(present, pack)),
+          [Symbol.asyncDispose]: () =>
+            serialize(id, async () => {
+              merging.delete(id)
+              // The next use reads what is missing, and removes what the store does not have.
+              states.delete(id)
+            }),
+        }
+      })
+    },
+
+    async copyPacks(snapshot, id, folder) {
+      const repository = await readStoredRepository(snapshot, id)
+      if (!repository) return false
+      const missing: StoredRepository['packs'] = []
+      for (const pack of repository.packs) {
+        if (!(await linkPack(packsOf(id), folder, pack))) missing.push(pack)
+      }
+      if (await packFiles.read(snapshot, folder, missing)) return true
+      throw storeUnavailable('its packs are gone')
+    },
+
+    remove: (id, unless) =>
+      serialize(id, async () => {
+        if (unless && lastUse(id) >= unless.usedSince) return
+        states.delete(id)
+        lastUses.delete(id)
+        await removeDirectory(id)
+      }),
+
+    lastUse,
+
+    takeUnindexed() {
+      const [id] = unindexed
+      if (id !== undefined) unindexed.delete(id)
+      return id
+    },
   }
 }
 
-/** Git uses a pack once it has an index, so that comes last. */
-async function place(draft: string, folder: string, hash: string): Promise<void> {
-  await rename(`${draft}.pack`, join(folder, `pack-${hash}.pack`))
-  await rename(`${draft}.idx`, join(folder, `pack-${hash}.idx`))
-}
-
-function sha256Of(bytes: Uint8Array): string {
-  return createHash('sha256').update(bytes).digest('hex')
-}
-
-function assertSame(expected: string, actual: string, key: string): void {
-  if (actual !== expected) throw storeUnavailable(`${key} is damaged in the store`)
+async function removeGraphs(directory: string): Promise<void> {
+  for (const name of ['commit-graph', 'commit-graphs']) {
+    await rm(join(directory, 'objects', 'info', name), { recursive: true, force: true })
+  }
 }
 
 async function isThere(path: string): Promise<boolean> {

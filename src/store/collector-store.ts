@@ -8,6 +8,14 @@ const batchSize = 500
 const olderThan = (column: 'begun_at' | 'retired_at', ms: number) =>
   sql<SqlBool>`${sql.ref(column)} < ${databaseNow} - ${sql.lit(ms)}`
 
+// A backup reads the rows of packs in one long transaction, and their files afterwards.
+const sinceNoTransaction = (column: 'begun_at' | 'retired_at') =>
+  sql<SqlBool>`not exists (
+    select from pg_stat_activity
+    where datname = current_database()
+      and extract(epoch from xact_start) * 1000 <= ${sql.ref(column)} and pid <> pg_backend_pid()
+  )`
+
 /** Takes back uploads that have not been committed for long. From then on they cannot be. */
 export async function takeBackUploads(db: Database, afterMs: number): Promise<void> {
   await db
@@ -24,6 +32,7 @@ export async function dropRetired(db: Database, afterMs: number): Promise<void> 
     const rows = await tx
       .deleteFrom('packs')
       .where(olderThan('retired_at', afterMs))
+      .where(sinceNoTransaction('retired_at'))
       .returning(['key', sql<SqlBool>`pack is null`.as('isUploaded')])
       .execute()
     await abandonUploads(
@@ -33,12 +42,13 @@ export async function dropRetired(db: Database, afterMs: number): Promise<void> 
   })
 }
 
-/** Uploads whose files may be deleted, in batches. */
+/** Uploads whose files may be deleted, in batches: those that no running transaction can have read as a pack's. */
 export async function listDead(db: Database): Promise<string[]> {
   const rows = await db
     .selectFrom('uploads')
     .select('key')
     .where('state', '=', 'dead')
+    .where(sinceNoTransaction('begun_at'))
     .orderBy('key')
     .limit(batchSize)
     .execute()

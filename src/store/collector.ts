@@ -16,7 +16,7 @@ export async function collect({ db, storage, log }: Dependencies): Promise<void>
   await dropRetired(db, hourMs)
   for (const key of await listDead(db)) {
     try {
-      await Promise.all([storage.delete(`${key}.pack`), storage.delete(`${key}.idx`)])
+      await Promise.all(['pack', 'idx', 'mtimes'].map((type) => storage.delete(`${key}.${type}`)))
     } catch (error) {
       // Its row stays, for the next time.
       log.warn({ err: error, key }, 'files not deleted from the store')

@@ -4,9 +4,9 @@ import { zeroId } from '../git/refs/ref-name.ts'
 import { branchPrefix, chooseDefaultBranch, type RefUpdate } from '../git/refs/refs.ts'
 import { type Decision, decideUpdates, type RefFacts } from './decide-updates.ts'
 import { addPacks, type StoredPack } from './pack-store.ts'
+import type { RefChanges } from './packed-refs-file.ts'
 import {
   deleteRefs,
-  hasRef,
   type LockedRepository,
   lockRepository,
   raiseVersion,
@@ -29,6 +29,12 @@ export type Change = {
   packs: StoredPack[]
   /** Called in the transaction once the repository is locked. */
   begin: (tx: Db) => Promise<void>
+  /** The prune epoch of the directory in which its objects were checked. */
+  pruneEpoch: number
+  /** When the push was received that is recorded with the change. */
+  pushedAt?: number | undefined
+  /** The default branch for the case that no branch is left; by default it stays. */
+  firstHead?: string | undefined
   /** Called in the transaction before anything is written. A Problem that it throws prevents the change. */
   check?: (repository: LockedRepository, moved: RefUpdate[]) => void
   /** Returns hidden refs to create with the change, as names and values. */
@@ -39,46 +45,70 @@ export type Change = {
 
 /** A change of refs that has happened. */
 export type CommittedChange = {
+  /** The name of the repository at that moment. */
+  name: string
   version: number
   /** The updates that changed a ref, with the values that they replaced. */
   moved: RefUpdate[]
   /** The former and the new default branch, when it has changed. */
   head: { former: string; branch: string } | undefined
+  /** All refs that were written and deleted, also hidden ones. */
+  refs: RefChanges
+  /** The checksums of the packs that were added. */
+  packs: string[]
 }
 
 export type ChangeOutcome = {
   decisions: Decision[]
+  /** Whether all objects of the change are in the store: it may have had none, or be refused. */
+  areObjectsStored: boolean
   /** Undefined when nothing was changed. */
   committed: CommittedChange | undefined
 }
 
+/** Thrown when objects were pruned that the change may need: they have to be checked again. */
+export class PrunedError extends Error {
+  override readonly name = 'PrunedError'
+}
+
 /**
  * Decides and makes a change in one transaction. The lock of the repository's row orders it among all changes of the
- * repository on all nodes. Throws `repository_not_found`, and what `check` throws.
+ * repository on all nodes. Throws `repository_not_found`, a PrunedError, and what `check` throws.
  */
 export function commitChange(db: Database, change: Change): Promise<ChangeOutcome> {
   return db.transaction().execute(async (tx) => {
     const repository = await lockRepository(tx, change.repositoryId)
     if (!repository) throw repositoryGone()
+    if (repository.pruneEpoch !== change.pruneEpoch) throw new PrunedError()
     await change.begin(tx)
-    const values = await readConcerned(tx, change.repositoryId, change.updates)
-    const { objects } = change
-    const decisions = decideUpdates(change.updates, { values, objects }, change.isAtomic)
+    const { repositoryId, updates, objects } = change
+    const other = branchPrefix + repository.head
+    const values = await readConcerned(tx, repositoryId, { updates, other })
+    const decisions = decideUpdates(updates, { values, objects }, change.isAtomic)
     const accepted = decisions.filter(({ refusal }) => refusal === undefined)
     const moved = movedBy(accepted, values)
     change.check?.(repository, moved)
     const isChange = moved.length > 0 || (accepted.length > 0 && change.packs.length > 0)
-    if (!isChange) return { decisions, committed: undefined }
-    return { decisions, committed: await write(tx, change, { repository, moved, decisions }) }
+    if (!isChange) {
+      return { decisions, areObjectsStored: change.packs.length === 0, committed: undefined }
+    }
+    const committed = await write(tx, change, { repository, values, moved, decisions })
+    return { decisions, areObjectsStored: true, committed }
   })
 }
 
-type Decided = { repository: LockedRepository; moved: RefUpdate[]; decisions: Decision[] }
+type Decided = {
+  repository: LockedRepository
+  /** The values of refs before the change, with that of the default branch. */
+  values: ReadonlyMap<string, string>
+  moved: RefUpdate[]
+  decisions: Decision[]
+}
 
 async function write(
   tx: Db,
-  { repositoryId, packs, peeled, retain, record }: Change,
-  { repository, moved, decisions }: Decided,
+  { repositoryId, packs, peeled, pushedAt, firstHead, retain, record }: Change,
+  { repository, values, moved, decisions }: Decided,
 ): Promise<CommittedChange> {
   const written = moved.filter(({ after }) => after !== zeroId)
   const rows = [...written.map(({ ref, after }) => [ref, after] as const), ...retain(moved)].map(
@@ -92,13 +122,25 @@ async function write(
   const deleted = moved.filter(({ after }) => after === zeroId).map(({ ref }) => ref)
   await deleteRefs(tx, repositoryId, deleted)
   await writeRefs(tx, rows)
-  const head = await headAfter(tx, repositoryId, repository.head, moved)
-  const version = await raiseVersion(tx, repositoryId, { version: repository.version, head })
+  const heads = { present: repository.head, first: firstHead ?? repository.head }
+  const isHeadThere = isThereAfter(branchPrefix + repository.head, moved, values)
+  const head = isHeadThere ? repository.head : await headAfter(tx, repositoryId, heads, moved)
+  const version = await raiseVersion(tx, repositoryId, {
+    ...repository,
+    head,
+    pushedAt: moved.length > 0 ? pushedAt : undefined,
+  })
   if (!(await addPacks(tx, repositoryId, packs, version))) throw uploadTooOld()
   const change = {
+    name: repository.name,
     version,
     moved,
     head: head === repository.head ? undefined : { former: repository.head, branch: head },
+    refs: new Map([
+      ...deleted.map((ref) => [ref, undefined] as const),
+      ...rows.map((row) => [row.name, row] as const),
+    ]),
+    packs: packs.map(({ hash }) => hash),
   }
   await record(tx, change, decisions)
   return change
@@ -114,17 +156,21 @@ function movedBy(accepted: Decision[], values: ReadonlyMap<string, string>): Ref
     .filter(({ before, after }) => before !== after)
 }
 
-/** The default branch after a change: another one when there are branches, and this one is not among them. */
+function isThereAfter(ref: string, moved: RefUpdate[], values: ReadonlyMap<string, string>) {
+  const last = moved.findLast((update) => update.ref === ref)
+  return last ? last.after !== zeroId : values.has(ref)
+}
+
+/** The default branch after a change that leaves none of its name: another one when there are branches. */
 async function headAfter(
   tx: Db,
   repositoryId: string,
-  head: string,
+  { present, first }: { present: string; first: string },
   moved: RefUpdate[],
 ): Promise<string> {
-  if (!moved.some(({ ref }) => ref.startsWith(branchPrefix))) return head
-  if (await hasRef(tx, repositoryId, branchPrefix + head)) return head
+  if (!moved.some(({ ref }) => ref.startsWith(branchPrefix))) return present
   const refs = await readRefsUnder(tx, repositoryId, branchPrefix)
-  return chooseDefaultBranch([...refs.keys()].map((ref) => ref.slice(branchPrefix.length))) ?? head
+  return chooseDefaultBranch([...refs.keys()].map((ref) => ref.slice(branchPrefix.length))) ?? first
 }
 
 function uploadTooOld(): Error {

@@ -2,7 +2,12 @@ import { zeroId } from '../git/refs/ref-name.ts'
 import { branchPrefix, type RefUpdate } from '../git/refs/refs.ts'
 
 /** What became of a requested update: the reason for which it was refused, or none. */
-export type Decision = { update: RefUpdate; refusal: Refusal | undefined }
+export type Decision = {
+  update: RefUpdate
+  refusal: Refusal | undefined
+  /** Whether it deletes a ref that is not there. */
+  isAbsent: boolean
+}
 
 /** Why an update is refused: see `refusalTexts`. */
 type Refusal = keyof typeof refusalTexts
@@ -23,6 +28,7 @@ export const refusalTexts = {
   'no-commit': 'failed to update ref: a branch must point to a commit',
   'name-conflict':
     'failed to update ref: its name is a directory of another ref, or the other way round',
+  'one-level': 'funny refname',
   atomic: 'atomic push failure',
 }
 
@@ -41,13 +47,14 @@ export function decideUpdates(
       isAtomic && conflictsWithOther(update.ref, updates)
         ? 'name-conflict'
         : refusalOf(update, values, facts.objects)
+    const isAbsent = update.after === zeroId && !values.has(update.ref)
     if (refusal === undefined) apply(update, values)
-    return { update, refusal }
+    return { update, refusal, isAbsent }
   })
   if (!isAtomic || decisions.every(({ refusal }) => refusal === undefined)) return decisions
-  return decisions.map(({ update, refusal }) => ({
-    update,
-    refusal: refusal ?? ('atomic' as const),
+  return decisions.map((decision) => ({
+    ...decision,
+    refusal: decision.refusal ?? ('atomic' as const),
   }))
 }
 
@@ -62,6 +69,8 @@ function refusalOf(
   values: ReadonlyMap<string, string>,
   objects: RefFacts['objects'],
 ): Refusal | undefined {
+  // check_refname_format without REFNAME_ALLOW_ONELEVEL, for what follows `refs/`.
+  if (ref.split('/').length < 3) return 'one-level'
   const value = values.get(ref) ?? zeroId
   if (after === zeroId) {
     // Git does not compare an old value whose object it does not have.

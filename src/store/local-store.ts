@@ -11,7 +11,7 @@ type Dependencies = {
 export function createLocalStore({ pathOf, create, place, remove }: Dependencies): Store {
   return {
     prepare: async () => {},
-    at: async ({ id }) => pathOf(id),
+    at: async ({ id }) => ({ path: pathOf(id), pruneEpoch: 0 }),
     open: async (id) => pathOf(id),
 
     async create(id, defaultBranch) {

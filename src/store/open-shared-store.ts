@@ -1,5 +1,6 @@
 import type { FaultPoint } from '../base/fault-points.ts'
 import type { Log } from '../base/log.ts'
+import type { FreeSpace } from '../config/free-space.ts'
 import type { Settings } from '../config/settings.ts'
 import type { Database } from '../database/database.ts'
 import type { Git } from '../git/process/git-process.ts'
@@ -12,6 +13,7 @@ type Dependencies = {
   git: Git
   directories: LocalDirectories
   node: string
+  freeSpace: Pick<FreeSpace, 'measure'>
   faultPoint: FaultPoint
   settings: Settings
   log: Log
@@ -23,11 +25,14 @@ const inlineMaxBytes = 64 * kib
 
 export async function openSharedStore(dependencies: Dependencies): Promise<Store> {
   const { settings, log } = dependencies
-  const { dataDir, store: address, s3AccessKeyId, s3SecretAccessKey } = settings
-  if (!address || !s3AccessKeyId || !s3SecretAccessKey) {
-    throw new Error('SVC_STORE, SVC_S3_ACCESS_KEY_ID and SVC_S3_SECRET_ACCESS_KEY belong together.')
+  const { dataDir, store: address, storeAccessKeyId, storeSecretAccessKey } = settings
+  if (!address || !storeAccessKeyId || !storeSecretAccessKey) {
+    throw new Error(
+      'SVC_STORE, SVC_STORE_ACCESS_KEY_ID and SVC_STORE_SECRET_ACCESS_KEY belong together.',
+    )
   }
-  const credentials = { accessKeyId: s3AccessKeyId, secretAccessKey: s3SecretAccessKey }
+  const credentials = { accessKeyId: storeAccessKeyId, secretAccessKey: storeSecretAccessKey }
   const storage = createS3({ address, credentials, log })
-  return createSharedStore({ ...dependencies, dataDir, storage, inlineMaxBytes })
+  const cacheMaxBytes = settings.repositoryCacheBytes
+  return createSharedStore({ ...dependencies, dataDir, storage, inlineMaxBytes, cacheMaxBytes })
 }

@@ -3,17 +3,27 @@ import { databaseNow } from '../database/database-clock.ts'
 import type { Db } from '../database/schema.ts'
 import { lockRepository } from './ref-store.ts'
 
-/** A pack with its index: its checksum, sizes in bytes, and SHA-256 in hex. */
+/**
+ * A pack with its index: its checksum, sizes in bytes, and SHA-256 in hex. A pack of unreachable objects also has a file
+ * with the time of each (gitformat-pack(5), `.mtimes`).
+ */
 type PackFiles = {
   hash: string
   packBytes: number
   packSha256: string
   idxBytes: number
   idxSha256: string
+  mtimesBytes: number | null
+  mtimesSha256: string | null
 }
 
 /** A durable pack: in the row itself, or in the object storage under its key. */
-export type StoredPack = PackFiles & { key: string; pack: Buffer | null; idx: Buffer | null }
+export type StoredPack = PackFiles & {
+  key: string
+  pack: Buffer | null
+  idx: Buffer | null
+  mtimes: Buffer | null
+}
 
 /** Where a pack of a repository can be read. */
 export type LivePack = PackFiles & { key: string; isInline: boolean }
@@ -102,13 +112,13 @@ export async function releasePacks(tx: Db, repositoryId: string): Promise<void> 
 export async function readInline(
   db: Db,
   keys: string[],
-): Promise<{ key: string; pack: Uint8Array; idx: Uint8Array }[]> {
+): Promise<{ key: string; pack: Uint8Array; idx: Uint8Array; mtimes: Uint8Array | null }[]> {
   const rows = await db
     .selectFrom('packs')
-    .select(['key', 'pack', 'idx'])
+    .select(['key', 'pack', 'idx', 'mtimes'])
     .where('key', 'in', keys)
     .execute()
-  return rows.flatMap(({ key, pack, idx }) => (pack && idx ? [{ key, pack, idx }] : []))
+  return rows.flatMap(({ pack, idx, ...row }) => (pack && idx ? [{ ...row, pack, idx }] : []))
 }
 
 /**

@@ -1,52 +1,92 @@
-import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Database } from '../database/database.ts'
+import type { Cache, CachedDirectory, Merge } from './cache.ts'
 import { storePacks } from './durable-packs.ts'
-import { addPacks, retirePacks } from './pack-store.ts'
+import { isPresent, listPresent } from './pack-files.ts'
+import { addPacks, retirePacks, type StoredPack } from './pack-store.ts'
 import { lockRepository, raiseVersion } from './ref-store.ts'
 import { readStoredRepository } from './stored-repository-store.ts'
 
-/**
- * Notes the packs of a repository before maintenance merges some of them in its directory. Returns what then replaces
- * these packs in the store by the new ones. Packs of pushes that come meanwhile stay.
- */
-export async function beginGeneration(
-  dependencies: Parameters<typeof storePacks>[0],
-  { id, directory }: { id: string; directory: string },
-): Promise<() => Promise<void>> {
-  const { db } = dependencies
-  const folder = join(directory, 'objects', 'pack')
-  const live = (await readStoredRepository(db, id))?.packs ?? []
+/** The maintenance of a repository in a directory of this node. */
+export type Generation = AsyncDisposable & {
+  path: string
+  /**
+   * Replaces the packs that were merged by the new ones. When objects were pruned, `isWhole` is called before: it checks
+   * that all refs of the directory have their objects. Throws when nothing was replaced.
+   */
+  publish: (pruned?: { isWhole: () => Promise<boolean> }) => Promise<void>
+}
 
-  return async () => {
-    const present = new Set(await listHashes(folder))
-    const merged = live.filter(({ hash }) => !present.has(hash))
-    if (merged.length === 0) return
-    const added = present.difference(new Set(live.map(({ hash }) => hash)))
-    const packs = await storePacks(dependencies, id, folder, added)
-    const keys = merged.map(({ key }) => key)
-    await replacePacks(db, { id, packs, keys })
+type Dependencies = Parameters<typeof storePacks>[0] & { cache: Cache }
+
+type Replacement = {
+  id: string
+  packs: StoredPack[]
+  keys: string[]
+  /** For a generation without some objects: the version whose refs do not need them. */
+  prunedAt?: number
+}
+
+// Each push that comes between the check and the transaction costs one more.
+const maxChecks = 20
+
+/** Begins to maintain a repository. Packs of pushes that come meanwhile stay. */
+export async function beginGeneration(dependencies: Dependencies, id: string): Promise<Generation> {
+  const { db, cache } = dependencies
+  const merge = await cache.beginMerge(id)
+
+  return {
+    path: merge.path,
+
+    async publish(pruned) {
+      const replacement = await storeMerged(dependencies, id, merge)
+      if (!replacement) return
+      if (!pruned) return void (await replacePacks(db, replacement))
+      for (let check = 1; check <= maxChecks; check++) {
+        const { version }: CachedDirectory = await cache.open(id)
+        if (!(await pruned.isWhole())) throw new Error('A push needs objects that were pruned.')
+        if (await replacePacks(db, { ...replacement, prunedAt: version })) return
+      }
+      throw new Error('Pushes come too quickly to prune objects.')
+    },
+
+    [Symbol.asyncDispose]: () => merge[Symbol.asyncDispose](),
   }
 }
 
-type Replacement = { id: string; packs: Awaited<ReturnType<typeof storePacks>>; keys: string[] }
-
-/** Fails, with nothing replaced, when other maintenance was faster: its uploads are then taken back. */
-async function replacePacks(db: Database, { id, packs, keys }: Replacement): Promise<void> {
-  await db.transaction().execute(async (tx) => {
-    const repository = await lockRepository(tx, id)
-    if (!repository) return
-    const version = await raiseVersion(tx, id, repository)
-    const isDone =
-      (await retirePacks(tx, keys, version)) && (await addPacks(tx, id, packs, version))
-    if (!isDone)
-      throw new Error('Another server has changed the packs of the repository meanwhile.')
-  })
+/** Makes the packs durable that maintenance has made; undefined when it has changed nothing. */
+async function storeMerged(
+  dependencies: Dependencies,
+  id: string,
+  { path, packs: before }: Merge,
+): Promise<Replacement | undefined> {
+  const folder = join(path, 'objects', 'pack')
+  const present = await listPresent(folder)
+  const merged = before.filter((pack) => !isPresent(present, pack))
+  if (merged.length === 0) return undefined
+  // Read after the folder was: its packs of pushes are among these.
+  const { packs: known = [] } = (await readStoredRepository(dependencies.db, id)) ?? {}
+  const kept = known.filter((pack) => isPresent(present, pack))
+  const added = new Set(present.keys()).difference(new Set(kept.map(({ hash }) => hash)))
+  const packs = await storePacks(dependencies, id, folder, added)
+  return { id, packs, keys: merged.map(({ key }) => key) }
 }
 
-async function listHashes(folder: string): Promise<string[]> {
-  return (await readdir(folder)).flatMap((name) => {
-    const [, hash] = /^pack-([0-9a-f]{40})\.idx$/.exec(name) ?? []
-    return hash === undefined ? [] : [hash]
+/**
+ * Returns false, with nothing replaced, when the repository has changed since it was checked. Throws when other
+ * maintenance was faster: the uploads are then taken back.
+ */
+function replacePacks(db: Database, replacement: Replacement): Promise<boolean> {
+  const { id, packs, keys, prunedAt } = replacement
+  return db.transaction().execute(async (tx) => {
+    const repository = await lockRepository(tx, id)
+    if (!repository) return true
+    if (prunedAt !== undefined && repository.version !== prunedAt) return false
+    const pruneEpoch = repository.pruneEpoch + (prunedAt === undefined ? 0 : 1)
+    const version = await raiseVersion(tx, id, { ...repository, pruneEpoch })
+    const isDone =
+      (await retirePacks(tx, keys, version)) && (await addPacks(tx, id, packs, version))
+    if (isDone) return true
+    throw new Error('Another server has changed the packs of the repository meanwhile.')
   })
 }

@@ -1,11 +1,12 @@
 import { sql } from 'kysely'
-import type { Db } from '../database/schema.ts'
+import { prepared } from '../database/prepared.ts'
+import type { Db, RepositoryState } from '../database/schema.ts'
 import type { RefRow } from '../database/shared-store-schema.ts'
 import type { RefUpdate } from '../git/refs/refs.ts'
 import { directoriesOf } from './decide-updates.ts'
 
 /** What orders the changes of a repository: a change of refs or packs locks its row. */
-export type LockedRepository = { version: number; pruneEpoch: number; head: string }
+export type LockedRepository = { name: string; version: number; pruneEpoch: number; head: string }
 
 /** The default branch of a repository that was created without one. */
 export const firstHead = 'main'
@@ -14,23 +15,30 @@ const maxLookUps = 50
 // PostgreSQL allows 65,535 parameters in a statement.
 const rowsPerStatement = 5000
 
-/** Locks a repository until the end of the transaction; undefined when it is gone or not ready. */
-export async function lockRepository(tx: Db, id: string): Promise<LockedRepository | undefined> {
-  const row = await tx
+const lockById = prepared((tx, by: { id: string; state: RepositoryState }) =>
+  tx
     .selectFrom('repositories')
-    .select(['version', 'pruneEpoch', 'head'])
-    .where('id', '=', id)
-    .where('state', '=', 'ready')
-    .forUpdate()
-    .executeTakeFirst()
+    .select(['name', 'version', 'pruneEpoch', 'head'])
+    .where('id', '=', by.id)
+    .where('state', '=', by.state)
+    .forUpdate(),
+)
+
+/** Locks a repository until the end of the transaction; undefined when it is gone or not in a state. */
+export async function lockRepository(
+  tx: Db,
+  id: string,
+  state: RepositoryState = 'ready',
+): Promise<LockedRepository | undefined> {
+  const [row] = await lockById(tx, { id, state })
   return row && { ...row, head: row.head ?? firstHead }
 }
 
-/** Reads the values of some refs, and of those that their names conflict with. */
+/** Reads the values of some refs and one more, and of those that the names of the updates conflict with. */
 export async function readConcerned(
   db: Db,
   repositoryId: string,
-  updates: RefUpdate[],
+  { updates, other }: { updates: RefUpdate[]; other: string },
 ): Promise<Map<string, string>> {
   let query = db
     .selectFrom('refs')
@@ -38,7 +46,7 @@ export async function readConcerned(
     .where('repositoryId', '=', repositoryId)
   if (updates.length <= maxLookUps) {
     const names = updates.map(({ ref }) => ref)
-    const exact = [...new Set([...names, ...names.flatMap(directoriesOf)])]
+    const exact = [...new Set([...names, ...names.flatMap(directoriesOf), other])]
     query = query.where((is) =>
       is.or([
         is('name', 'in', exact),
@@ -101,16 +109,16 @@ export async function deleteRefs(db: Db, repositoryId: string, names: string[]):
   }
 }
 
-/** Records that refs, packs or the default branch have changed; returns the new version. */
+/** Records that refs, packs or the default branch have changed, and when a push was received that did so; returns the new version. */
 export async function raiseVersion(
   tx: Db,
   repositoryId: string,
-  { version, head }: Pick<LockedRepository, 'version' | 'head'>,
+  { version, head, pruneEpoch, pushedAt }: LockedRepository & { pushedAt?: number | undefined },
 ): Promise<number> {
   const next = version + 1
   await tx
     .updateTable('repositories')
-    .set({ version: next, head })
+    .set({ version: next, head, pruneEpoch, ...(pushedAt !== undefined && { pushedAt }) })
     .where('id', '=', repositoryId)
     .execute()
   return next

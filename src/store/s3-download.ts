@@ -1,7 +1,7 @@
-import { createHash } from 'node:crypto'
 import { type FileHandle, open, rm } from 'node:fs/promises'
 import type { Readable } from 'node:stream'
 import { forEachConcurrently } from '../base/for-each-concurrently.ts'
+import { createPrefixHash } from './prefix-hash.ts'
 import { S3Error } from './s3-error.ts'
 import { type S3Requests, type S3Response, sizeOfBody } from './s3-requests.ts'
 
@@ -22,6 +22,8 @@ type Download = {
 type ByteRange = { start: number; bytes: number }
 
 const maxConcurrentRanges = 4
+// A write costs a switch to another thread.
+const writeBytes = 1024 * 1024
 
 /** Writes an object to a new file; returns its SHA-256 in hex. No file is left after an error. */
 export async function getObjectToFile(download: Download): Promise<{ sha256: string }> {
@@ -29,10 +31,12 @@ export async function getObjectToFile(download: Download): Promise<{ sha256: str
   await using file = await open(path, 'wx+')
   try {
     const rangeBytes = bytes > maxGetBytes ? partBytes : bytes
-    await forEachConcurrently(maxConcurrentRanges, rangesOf(bytes, rangeBytes), (range) =>
-      getRange(download, file, range),
-    )
-    return { sha256: await hashOf(file) }
+    await using hash = createPrefixHash(file)
+    await forEachConcurrently(maxConcurrentRanges, rangesOf(bytes, rangeBytes), async (range) => {
+      await getRange(download, file, range)
+      hash.add(range)
+    })
+    return { sha256: await hash.digest() }
   } catch (error) {
     await rm(path, { force: true })
     throw error
@@ -71,17 +75,29 @@ function totalOf({ status, headers }: S3Response): number {
 /** Writes a body to its place in a file, and no byte beyond it; returns the number of bytes that came. */
 async function writeAt(file: FileHandle, range: ByteRange, body: Readable): Promise<number> {
   let written = 0
-  for await (const chunk of body) {
-    if (written + chunk.length > range.bytes) return written + chunk.length
-    await file.writev([chunk], range.start + written)
-    written += chunk.length
+  for await (const chunks of inBatches(body, writeBytes)) {
+    const bytes = chunks.reduce((sum, { length }) => sum + length, 0)
+    if (written + bytes > range.bytes) return written + bytes
+    await file.writev(chunks, range.start + written)
+    written += bytes
   }
   return written
 }
 
-async function hashOf(file: FileHandle): Promise<string> {
-  const hash = createHash('sha256')
-  const chunks = file.createReadStream({ start: 0, autoClose: false, highWaterMark: 256 * 1024 })
-  for await (const chunk of chunks) hash.update(chunk)
-  return hash.digest('hex')
+/** The chunks of a body, in batches of at least a size but for the last one. */
+async function* inBatches(
+  body: AsyncIterable<Buffer>,
+  minBytes: number,
+): AsyncGenerator<Buffer[], void, undefined> {
+  let batch: Buffer[] = []
+  let bytes = 0
+  for await (const chunk of body) {
+    batch.push(chunk)
+    bytes += chunk.length
+    if (bytes < minBytes) continue
+    yield batch
+    batch = []
+    bytes = 0
+  }
+  if (batch.length > 0) yield batch
 }

@@ -66,6 +66,7 @@ const connectTimeoutMs = 3000
 const keepAliveMs = 10_000
 const firstPauseMs = 50
 const maxPauseMs = 1000
+const allowedSkewMs = 60_000
 const maxErrorBytes = 16_384
 const emptySha256 = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'
 
@@ -80,10 +81,11 @@ export function createS3Requests(options: Options): S3Requests {
     bodyTimeout: timeoutMs,
     keepAliveTimeout: keepAliveMs,
   })
+  const clock = createStoreClock(log)
   // The signer derives a key for each day, and keeps it here.
   const derivedKeys = new Map<string, ArrayBuffer>()
 
-  async function sign(request: S3Request) {
+  async function sign(request: S3Request, now: number) {
     const { method, key, query, headers, body } = request
     const path = [address.bucket, ...(key === '' ? [] : key.split('/'))]
     const url = new URL(`/${path.map(encodeURIComponent).join('/')}`, address.endpoint)
@@ -101,6 +103,7 @@ export function createS3Requests(options: Options): S3Requests {
       secretAccessKey: credentials.secretAccessKey.reveal(),
       service: 's3',
       region: address.region,
+      datetime: new Date(now).toISOString().replace(/[:-]|\.\d{3}/g, ''),
       cache: derivedKeys,
     })
     const signed = await signer.sign()
@@ -115,7 +118,8 @@ export function createS3Requests(options: Options): S3Requests {
 
   async function attempt<T>(request: S3Request, read: (response: S3Response) => Promise<T>) {
     const { method, body, signal, headersTimeoutMs } = request
-    const { path, headers } = await sign(request)
+    const signedAt = clock.now()
+    const { path, headers } = await sign(request, signedAt)
     const response = await pool.request({
       method,
       path,
@@ -128,7 +132,9 @@ export function createS3Requests(options: Options): S3Requests {
     try {
       if (status < 300) return await read({ ...response, status })
       const text = await startOf(response.body)
-      throw responseError(describe(request), status, text)
+      const error = responseError(describe(request), status, text)
+      if (status !== 403 || !clock.adjust(response.headers.date, signedAt)) throw error
+      throw new S3Error('unavailable', error.message)
     } finally {
       // Closes the connection when the body was not read to its end.
       response.body.on('error', () => {}).destroy()
@@ -157,6 +163,26 @@ export function createS3Requests(options: Options): S3Requests {
       }
     },
     [Symbol.asyncDispose]: () => pool.destroy(),
+  }
+}
+
+/**
+ * The time by which requests are signed. A store refuses those of a clock that is more than 15 minutes off; its own time
+ * is in the header `date`.
+ */
+function createStoreClock(log: Log) {
+  let aheadMs = 0
+  return {
+    now: () => Date.now() + aheadMs,
+
+    /** Takes over the time of a response to a request; false when that was signed by hardly another one. */
+    adjust(date: string | string[] | undefined, signedAt: number): boolean {
+      const time = Date.parse(String(date))
+      if (!(Math.abs(time - signedAt) > allowedSkewMs)) return false
+      aheadMs = time - Date.now()
+      log.warn({ aheadMs }, 'requests are signed by the clock of the object store')
+      return true
+    },
   }
 }
 

@@ -1,18 +1,21 @@
 import { join } from 'node:path'
 import type { FaultPoint } from '../base/fault-points.ts'
 import type { Log } from '../base/log.ts'
+import type { FreeSpace } from '../config/free-space.ts'
 import type { Database } from '../database/database.ts'
 import type { Git } from '../git/process/git-process.ts'
 import { adoptDraft } from './adopt.ts'
 import { createCache } from './cache.ts'
+import { evict } from './cache-eviction.ts'
 import { collect } from './collector.ts'
-import { commitChange } from './commit-change.ts'
+import { commitChange, PrunedError } from './commit-change.ts'
 import { storePacks } from './durable-packs.ts'
 import { releasePacks } from './pack-store.ts'
 import { beginGeneration } from './publish-generation.ts'
 import { firstHead } from './ref-store.ts'
 import type { S3 } from './s3.ts'
 import type { Store } from './store.ts'
+import { needsPruned } from './store-error.ts'
 import { dropUnsyncedCache } from './unclean-reboot.ts'
 
 /** The directories of a node. */
@@ -22,6 +25,8 @@ export type LocalDirectories = {
   create: (id: string, defaultBranch?: string) => Promise<void>
   draftOf: (id: string) => string
   remove: (id: string) => Promise<void>
+  /** The ids of all directories. */
+  list: () => Promise<string[]>
 }
 
 type Dependencies = {
@@ -32,6 +37,9 @@ type Dependencies = {
   /** The name of this node. */
   node: string
   inlineMaxBytes: number
+  /** Bytes that the cache may take; undefined for all but a part of the disk. */
+  cacheMaxBytes: number | undefined
+  freeSpace: Pick<FreeSpace, 'measure'>
   directories: LocalDirectories
   faultPoint: FaultPoint
   log: Log
@@ -45,6 +53,7 @@ export function createSharedStore(dependencies: Dependencies): Store {
     storage,
     pathOf: directories.pathOf,
     create: directories.create,
+    removeDirectory: directories.remove,
     log,
   })
 
@@ -52,8 +61,12 @@ export function createSharedStore(dependencies: Dependencies): Store {
     prepare: () => dropUnsyncedCache(dataDir),
 
     at: cache.at,
-    open: cache.open,
-    create: async (_id, defaultBranch = firstHead) => ({ head: defaultBranch }),
+    open: async (id) => (await cache.open(id)).path,
+    async create(id, defaultBranch = firstHead) {
+      // Not needed by others, but on a full disk the repository is not created.
+      await directories.create(id, defaultBranch)
+      return { head: defaultBranch }
+    },
 
     async adopt(id) {
       const directory = directories.draftOf(id)
@@ -62,26 +75,25 @@ export function createSharedStore(dependencies: Dependencies): Store {
 
     release: releasePacks,
 
-    async remove(id) {
-      cache.forget(id)
-      await directories.remove(id)
-    },
+    remove: (id) => cache.remove(id),
 
-    sweep: () => collect(dependencies),
+    async sweep() {
+      await evict({ ...dependencies, cache, maxBytes: dependencies.cacheMaxBytes })
+      await collect(dependencies)
+    },
 
     shared: {
       db,
-      fill: cache.fill,
+      show: cache.advance,
+      copyPacks: cache.copyPacks,
+      takeUnindexed: cache.takeUnindexed,
 
       async adoptDirectory(id, directory) {
         const record = await adoptDraft(dependencies, { id, directory })
         await db.transaction().execute(record)
       },
 
-      async beginGeneration(id) {
-        const directory = await cache.open(id)
-        return beginGeneration(dependencies, { id, directory })
-      },
+      beginGeneration: (id) => beginGeneration({ ...dependencies, cache }, id),
 
       async commit(change, packFolder) {
         const packs =
@@ -89,7 +101,16 @@ export function createSharedStore(dependencies: Dependencies): Store {
             ? []
             : await storePacks(dependencies, change.repositoryId, join(packFolder, 'pack'))
         faultPoint('shared-push.stored')
-        return commitChange(db, { ...change, packs })
+        for (let pruneEpoch = change.pruneEpoch; ; ) {
+          try {
+            return await commitChange(db, { ...change, pruneEpoch, packs })
+          } catch (error) {
+            if (!(error instanceof PrunedError)) throw error
+          }
+          const directory = await cache.open(change.repositoryId)
+          if (!(await change.isConnected())) throw needsPruned()
+          pruneEpoch = directory.pruneEpoch
+        }
       },
     },
 

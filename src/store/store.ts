@@ -1,6 +1,7 @@
 import type { Database } from '../database/database.ts'
 import type { Db } from '../database/schema.ts'
-import type { Change, ChangeOutcome } from './commit-change.ts'
+import type { Change, ChangeOutcome, CommittedChange } from './commit-change.ts'
+import type { Generation } from './publish-generation.ts'
 
 /**
  * Where repositories are durable, and how their files are reached. With a local store a repository is a directory of
@@ -10,7 +11,7 @@ export type Store = AsyncDisposable & {
   /** Prepares for a server that starts. */
   prepare: () => Promise<void>
   /** The directory of a repository whose row was just read, in at least the state of that row. */
-  at: (repository: { id: string; version: number }) => Promise<string>
+  at: (repository: { id: string; version: number }) => Promise<StoredDirectory>
   /** The directory of a repository in its present state. A shared store throws `repository_not_found`. */
   open: (id: string) => Promise<string>
   /** Prepares a new repository whose row does not exist yet. Returns columns of that row. */
@@ -31,14 +32,27 @@ export type Store = AsyncDisposable & {
 export type SharedChanges = {
   db: Database
   /** Makes the packs of a folder durable, and the change with them. Throws `repository_not_found`. */
-  commit: (change: Omit<Change, 'packs'>, packFolder: string | undefined) => Promise<ChangeOutcome>
+  commit: (change: SharedChange, packFolder: string | undefined) => Promise<ChangeOutcome>
+  /** Shows a change in the directory of its repository, once its objects are there. */
+  show: (id: string, change: CommittedChange) => Promise<void>
   /** Makes a repository durable that is in a directory of this machine. */
   adoptDirectory: (id: string, directory: string) => Promise<void>
   /**
-   * Brings the objects that a repository has in a snapshot of the database into its directory, even when it was
-   * deleted since. False when it is not in the snapshot.
+   * Gives a folder the packs that a repository has in a snapshot of the database, even when it was deleted since. False
+   * when it is not in the snapshot.
    */
-  fill: (snapshot: Db, id: string) => Promise<boolean>
-  /** Called before maintenance of a directory; returns what makes its result durable. */
-  beginGeneration: (id: string) => Promise<() => Promise<void>>
+  copyPacks: (snapshot: Db, id: string, folder: string) => Promise<boolean>
+  /** Begins the maintenance of a repository, whose result is durable once it is published. */
+  beginGeneration: (id: string) => Promise<Generation>
+  /** Returns a repository with large packs in whose directory they have no common index, once. */
+  takeUnindexed: () => string | undefined
+}
+
+/** The directory of a repository, and the prune epoch in which objects are looked for there. */
+type StoredDirectory = { path: string; pruneEpoch: number }
+
+/** A change, without its packs. */
+type SharedChange = Omit<Change, 'packs'> & {
+  /** Whether all objects that it needs are there, looked for after some were pruned. */
+  isConnected: () => Promise<boolean>
 }

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import { prepared } from '../database/prepared.ts'
-import type { Db } from '../database/schema.ts'
+import type { Db, RepositoryState } from '../database/schema.ts'
 import type { LivePack } from './pack-store.ts'
 
 /** A ref: its name, value, and the object that an annotated tag points to. */
@@ -27,7 +27,8 @@ export async function readStoredRepository(
         from refs where repository_id = repositories.id) as refs,
       (select coalesce(json_agg(json_build_object('key', key, 'hash', hash,
           'packBytes', pack_bytes, 'packSha256', pack_sha256,
-          'idxBytes', idx_bytes, 'idxSha256', idx_sha256, 'isInline', pack is not null)), '[]')
+          'idxBytes', idx_bytes, 'idxSha256', idx_sha256,
+          'mtimesBytes', mtimes_bytes, 'mtimesSha256', mtimes_sha256, 'isInline', pack is not null)), '[]')
         from packs where repository_id = repositories.id and retired_at_version is null) as packs
     from repositories where id = ${repositoryId}`.execute(db)
   return rows[0]
@@ -38,26 +39,30 @@ export async function forgetStore(tx: Db): Promise<void> {
   await tx.updateTable('repositories').set({ version: 0, pruneEpoch: 0, head: null }).execute()
 }
 
-/** The ready repositories that are in a shared store, or those that are in directories, in the order of their ids. */
+/** The repositories that are in a shared store, or those that are in directories, in the order of their ids. */
 export function listStored(
   db: Db,
   { isStored, limit }: { isStored: boolean; limit?: number },
-): Promise<{ id: string; name: string }[]> {
+): Promise<{ id: string; name: string; state: RepositoryState }[]> {
   const query = db
     .selectFrom('repositories')
-    .select(['id', 'name'])
-    .where('state', '=', 'ready')
+    .select(['id', 'name', 'state'])
+    .where('state', 'in', ['ready', 'deleted'])
     .where('head', isStored ? 'is not' : 'is', null)
     .orderBy('id')
   return (limit === undefined ? query : query.limit(limit)).execute()
 }
 
-/** The version of a repository; undefined when it is gone. */
+/** The version of a repository; undefined when it was deleted. */
 export async function versionOf(db: Db, repositoryId: string): Promise<number | undefined> {
   const [row] = await versionById(db, { id: repositoryId })
   return row?.version
 }
 
 const versionById = prepared((db, by: { id: string }) =>
-  db.selectFrom('repositories').select('version').where('id', '=', by.id),
+  db
+    .selectFrom('repositories')
+    .select('version')
+    .where('id', '=', by.id)
+    .where('deletedAt', 'is', null),
 )

@@ -1,4 +1,5 @@
 import { prepared } from '../database/prepared.ts'
+import { hasRowLocks } from '../database/row-locks.ts'
 import type { Db, TokenRow } from '../database/schema.ts'
 
 export async function insertToken(db: Db, token: TokenRow): Promise<void> {
@@ -34,7 +35,13 @@ export async function findToken(db: Db, id: string): Promise<TokenRow | undefine
   return row
 }
 
-/** Finds the newest unexpired token of a username. */
+/** Finds a token, which is not deleted before the transaction ends. */
+export function lockToken(tx: Db, id: string): Promise<TokenRow | undefined> {
+  const query = tx.selectFrom('tokens').selectAll().where('id', '=', id)
+  return (hasRowLocks(tx) ? query.forUpdate() : query).executeTakeFirst()
+}
+
+/** Finds the newest unexpired token of a username that has no limits and was not delegated. */
 export function findLiveTokenOf(
   db: Db,
   username: string,
@@ -44,10 +51,25 @@ export function findLiveTokenOf(
     .selectFrom('tokens')
     .selectAll()
     .where('username', '=', username)
+    .where('repositories', 'is', null)
+    .where('refs', 'is', null)
+    .where('delegatedFrom', 'is', null)
     .where((is) => is.or([is('expiresAt', 'is', null), is('expiresAt', '>', now)]))
     .orderBy('id', 'desc')
     .limit(1)
     .executeTakeFirst()
+}
+
+/** Whether an unexpired token has a username. */
+export async function hasLiveToken(db: Db, username: string, now: number): Promise<boolean> {
+  const row = await db
+    .selectFrom('tokens')
+    .select('id')
+    .where('username', '=', username)
+    .where((is) => is.or([is('expiresAt', 'is', null), is('expiresAt', '>', now)]))
+    .limit(1)
+    .executeTakeFirst()
+  return row !== undefined
 }
 
 /** Lists tokens after an id, oldest first. */
@@ -65,6 +87,70 @@ export async function updateLastUsed(db: Db, id: string, now: number): Promise<v
 
 export async function deleteToken(db: Db, id: string): Promise<boolean> {
   const row = await db.deleteFrom('tokens').where('id', '=', id).returning('id').executeTakeFirst()
+  return row !== undefined
+}
+
+/** Deletes the tokens that were delegated from some tokens, and returns their ids. */
+export async function deleteDelegatedFrom(db: Db, ids: string[]): Promise<string[]> {
+  const rows = await db
+    .deleteFrom('tokens')
+    .where('delegatedFrom', 'in', ids)
+    .returning('id')
+    .execute()
+  return rows.map(({ id }) => id)
+}
+
+/** Deletes expired tokens of a chain, given by its first token; no other token ended with them that has not expired. */
+export async function deleteExpiredDelegated(db: Db, root: string, now: number): Promise<void> {
+  await db
+    .deleteFrom('tokens')
+    .where('delegationRoot', '=', root)
+    .where('expiresAt', '<=', now)
+    .execute()
+}
+
+export async function countDelegated(db: Db, root: string): Promise<number> {
+  const { count } = await db
+    .selectFrom('tokens')
+    .select((is) => is.fn.countAll<number>().as('count'))
+    .where('delegationRoot', '=', root)
+    .executeTakeFirstOrThrow()
+  return count
+}
+
+const descendantsOf = (db: Db, id: string) =>
+  db
+    .withRecursive('descendants', (tokens) =>
+      tokens
+        .selectFrom('tokens')
+        .selectAll()
+        .where('delegatedFrom', '=', id)
+        .unionAll((next) =>
+          next
+            .selectFrom('tokens')
+            .innerJoin('descendants', 'descendants.id', 'tokens.delegatedFrom')
+            .selectAll('tokens'),
+        ),
+    )
+    .selectFrom('descendants')
+
+/** Lists the unexpired tokens that were delegated from a token, directly or not, after an id, oldest first. */
+export function listDelegated(
+  db: Db,
+  from: string,
+  { after, limit, now }: { after: string; limit: number | undefined; now: number },
+): Promise<TokenRow[]> {
+  const query = descendantsOf(db, from)
+    .selectAll()
+    .where('id', '>', after)
+    .where((is) => is.or([is('expiresAt', 'is', null), is('expiresAt', '>', now)]))
+    .orderBy('id')
+  return (limit === undefined ? query : query.limit(limit)).execute()
+}
+
+/** Whether a token was delegated from another one, directly or not. */
+export async function findDelegated(db: Db, from: string, id: string): Promise<boolean> {
+  const row = await descendantsOf(db, from).select('id').where('id', '=', id).executeTakeFirst()
   return row !== undefined
 }
 

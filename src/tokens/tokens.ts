@@ -1,19 +1,34 @@
-import { defaultPermissions, isPermission, type Permission } from '../access/permissions.ts'
+import { requireWholeUser } from '../access/may.ts'
 import type { Principal } from '../access/principal.ts'
-import { type Clock, dayMs } from '../base/clock.ts'
-import { isId, newId } from '../base/ids.ts'
+import type { Clock } from '../base/clock.ts'
 import { createLastUsed } from '../base/last-used.ts'
 import type { Log } from '../base/log.ts'
 import { Problem } from '../base/problem.ts'
-import { hashToken, isTokenString, newTokenString } from '../base/token-string.ts'
+import { hashToken, isTokenString } from '../base/token-string.ts'
 import type { Database } from '../database/database.ts'
-import type { TokenRow } from '../database/schema.ts'
 import type { Actor, Publish } from '../events/events.ts'
+import { createDelegatedTokens, type DelegatedTokens } from './delegated-tokens.ts'
+import { createDescribeTokens, type TokenRepositories } from './describe-tokens.ts'
 import {
-  deleteToken,
+  defaultExpiry,
+  requirePermissionsWithin,
+  toRefPatterns,
+  wantedExpiry,
+} from './token-limits.ts'
+import { deleteWithDelegated } from './token-lineage.ts'
+import {
+  isExpired,
+  type NewToken,
+  newTokenRow,
+  type Token,
+  tokenCreated,
+  toPrincipal,
+} from './token-rows.ts'
+import {
   findLiveTokenOf,
   findToken,
   findTokenByHash,
+  hasLiveToken,
   insertToken,
   insertTokenOnce,
   listTokens,
@@ -21,13 +36,10 @@ import {
   updateLastUsed,
 } from './token-store.ts'
 
-/** A token as it is listed: without its string. */
-type Token = Omit<TokenRow, 'tokenHash' | 'permissions'> & { permissions: Permission[] }
-
 /** Creates, stores (as hashes) and authenticates API tokens. */
 export type Tokens = {
-  /** Creates a token. Its string is only in this result. */
-  create: (actor: Actor, wanted: NewToken) => Promise<Token & { token: string }>
+  /** Creates a token. Its string is only in this result. Throws `token_limited` and `repository_not_found`. */
+  create: (principal: Principal, wanted: NewToken) => Promise<Token & { token: string }>
   /**
    * Creates the first admin token of a new service; undefined if the service has been set up before. A given token
    * string is installed at every start unless it exists.
@@ -39,56 +51,89 @@ export type Tokens = {
   refresh: (principal: Principal) => Promise<Principal | undefined>
   /** Returns the newest valid token of a username, as the owner of what is created for the user. */
   ownerNamed: (username: string) => Promise<Principal>
+  /** Whether a token that has not expired has a username. */
+  hasUsername: (username: string) => Promise<boolean>
   /** Lists tokens after an id, oldest first. */
-  list: (page: { after: string; limit: number | undefined }) => Promise<Token[]>
-  /** Deletes a token. Its long-lived responses end within a second. */
+  list: (
+    principal: Principal,
+    page: { after: string; limit: number | undefined },
+  ) => Promise<Token[]>
+  /** Deletes a token, with those that were delegated from it. Their long-lived responses end within a second. */
   revoke: (actor: Actor, id: string) => Promise<void>
+  delegated: DelegatedTokens
 }
 
-export type NewToken = {
-  name: string
-  permissions?: Permission[] | undefined
-  /** Null for a token that never expires; defaults to 365. */
-  expiresInDays?: number | null | undefined
-  /** Defaults to the token's id, so that two tokens without a username share no rights. */
-  username?: string | undefined
-}
-
-const defaultExpiryDays = 365
 const setupActor: Actor = { id: 'local', username: 'admin' }
 
-type Dependencies = { db: Database; publish: Publish; clock: Clock; log: Log }
+type Dependencies = {
+  db: Database
+  publish: Publish
+  clock: Clock
+  log: Log
+  repositories: TokenRepositories
+}
 
-export function createTokens({ db, publish, clock, log }: Dependencies): Tokens {
+export function createTokens({ db, publish, clock, log, repositories }: Dependencies): Tokens {
   const noteUse = createLastUsed({
     clock,
     write: (id, at) => updateLastUsed(db, id, at),
     onFault: (err, tokenId) => log.warn({ err, tokenId }, 'last use of a token not recorded'),
   })
 
-  async function create(actor: Actor, wanted: NewToken) {
-    const token = newTokenString()
-    const row = toRow(wanted, token, clock.now())
+  async function insert({ row, token }: ReturnType<typeof newTokenRow>, actor: Actor) {
     await db.transaction().execute(async (tx) => {
       await insertToken(tx, row)
       await publish(tx, clock.now(), [tokenCreated(actor, row)])
     })
-    return { ...toToken(row), token }
+    return token
   }
 
+  const describe = createDescribeTokens(repositories)
+
   return {
-    create,
+    delegated: createDelegatedTokens({ db, publish, clock, repositories, describe }),
+
+    async create(principal, wanted) {
+      requireWholeUser(principal)
+      const now = clock.now()
+      const limits = {
+        repositories: wanted.repositories
+          ? [...new Set(await repositories.idsOf(principal, wanted.repositories))]
+          : null,
+        refs: wanted.refs ? toRefPatterns(wanted.refs) : null,
+      }
+      requirePermissionsWithin(wanted.permissions ?? [], limits)
+      const expiry = wantedExpiry(wanted, now)
+      const created = newTokenRow({
+        ...limits,
+        name: wanted.name,
+        username: wanted.username,
+        permissions: wanted.permissions,
+        createdAt: now,
+        expiresAt: expiry === undefined ? defaultExpiry(now) : expiry,
+        delegatedFrom: undefined,
+      })
+      const token = await insert(created, principal)
+      return { ...(await describe.one(principal, created.row)), token }
+    },
 
     async setUp(given) {
       const first = await markInitialized(db, clock.now())
-      const wanted: NewToken = {
-        name: 'admin',
-        permissions: ['admin'],
-        expiresInDays: null,
-        username: 'admin',
-      }
-      if (given === undefined) return first ? (await create(setupActor, wanted)).token : undefined
-      const row = toRow(wanted, given, clock.now())
+      const created = newTokenRow(
+        {
+          name: 'admin',
+          username: 'admin',
+          permissions: ['admin'],
+          createdAt: clock.now(),
+          expiresAt: null,
+          repositories: null,
+          refs: null,
+          delegatedFrom: undefined,
+        },
+        given,
+      )
+      if (given === undefined) return first ? insert(created, setupActor) : undefined
+      const { row } = created
       await db.transaction().execute(async (tx) => {
         if (await insertTokenOnce(tx, row)) {
           await publish(tx, clock.now(), [tokenCreated(setupActor, row)])
@@ -122,60 +167,19 @@ export function createTokens({ db, publish, clock, log }: Dependencies): Tokens 
       return toPrincipal(row)
     },
 
-    async list(page) {
-      return (await listTokens(db, page)).map(toToken)
-    },
+    hasUsername: (username) => hasLiveToken(db, username, clock.now()),
+
+    list: async (principal, page) => describe.all(principal, await listTokens(db, page)),
 
     async revoke(actor, id) {
       if (actor.id === id) {
         throw new Problem('token_in_use', 'A token cannot delete itself; use another admin token.')
       }
       await db.transaction().execute(async (tx) => {
-        if (!isId(id) || !(await deleteToken(tx, id))) {
+        if (!(await deleteWithDelegated(tx, { publish, actor, now: clock.now() }, id))) {
           throw new Problem('token_not_found', `There is no token with the id "${id}".`)
         }
-        const event = { actor, repositoryId: null, data: { tokenId: id } }
-        await publish(tx, clock.now(), [{ kind: 'token.deleted', ...event }])
       })
     },
   }
-}
-
-function toRow(wanted: NewToken, token: string, now: number): TokenRow {
-  const id = newId()
-  const days = wanted.expiresInDays === undefined ? defaultExpiryDays : wanted.expiresInDays
-  return {
-    id,
-    name: wanted.name,
-    tokenHash: hashToken(token),
-    username: wanted.username ?? id,
-    permissions: [...new Set(wanted.permissions ?? defaultPermissions)].join(' '),
-    createdAt: now,
-    expiresAt: days === null ? null : now + days * dayMs,
-    lastUsedAt: null,
-  }
-}
-
-function toToken(row: TokenRow): Token {
-  const { id, name, username, createdAt, expiresAt, lastUsedAt } = row
-  return { id, name, username, createdAt, expiresAt, lastUsedAt, permissions: permissionsOf(row) }
-}
-
-function toPrincipal(row: TokenRow): Principal {
-  const { id, username, expiresAt } = row
-  return { kind: 'token', id, username, expiresAt, permissions: new Set(permissionsOf(row)) }
-}
-
-function permissionsOf({ permissions }: TokenRow): Permission[] {
-  return permissions.split(' ').filter(isPermission)
-}
-
-function isExpired({ expiresAt }: TokenRow, now: number): boolean {
-  return expiresAt !== null && expiresAt <= now
-}
-
-function tokenCreated(actor: Actor, row: TokenRow) {
-  const { id, name, username } = row
-  const data = { tokenId: id, name, username, permissions: permissionsOf(row) }
-  return { kind: 'token.created', actor, repositoryId: null, data } as const
 }

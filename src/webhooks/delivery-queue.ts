@@ -112,7 +112,7 @@ export function createDeliveryQueue(dependencies: Dependencies) {
     const leaseUntil = now + leaseMs
     for (const [webhookId, limit] of wanted) {
       const target = targets.get(webhookId)
-      if (!target) continue
+      if (!target || target.repositoryDeletedAt !== null) continue
       // It may have been disabled while a failure was being recorded.
       if (target.isEnabled === 0)
         await failPendingDeliveries(tx, webhookId, { now, hasLocks: true })
@@ -136,9 +136,13 @@ export function createDeliveryQueue(dependencies: Dependencies) {
   ): Promise<string[]> {
     const attempts: DeliveryAttemptRow[] = []
     const finallyFailed = new Set<string>()
-    for (const one of settled) {
-      const { job } = one
-      const isEnabled = targets.get(job.target.id)?.isEnabled === 1
+    for (const found of settled) {
+      const { job } = found
+      const target = targets.get(job.target.id)
+      const isEnabled = target?.isEnabled === 1
+      // Its body cannot be composed until the repository is restored.
+      const isBlocked = target?.repositoryDeletedAt != null && isOwnFault(found)
+      const one: Settled = isBlocked ? { job, isReleased: true } : found
       const change = toDeliveryChange(one, { now, isEnabled, schedule, random: Math.random() })
       const updated = await updateLeased(tx, job.lease, change)
       // The lease was lost, or the delivery was deleted.
@@ -234,6 +238,11 @@ function toAttempt({
     responseBody: outcome.responseBody,
     fault: outcome.fault,
   }
+}
+
+/** Whether a delivery failed before it was sent. */
+function isOwnFault(settled: Settled): boolean {
+  return 'end' in settled || ('outcome' in settled && settled.outcome.isOwnFault)
 }
 
 function webhooksOf(task: Task): string[] {

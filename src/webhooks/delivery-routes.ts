@@ -32,7 +32,7 @@ const deliveryMissing = [...webhookMissing, 'delivery_not_found'] as const
 export function deliveryRoutes({ repositories, webhookService, deliveries }: Dependencies) {
   async function findWebhook(request: FindRequest<{ name: string; id: string }>) {
     const { principal, permission, params } = request
-    const repository = await repositories.open(principal, params.name, permission, 'owner')
+    const repository = await repositories.open(principal, params.name, permission, 'maintainer')
     return { repository, webhook: await webhookService.find(repository, params.id) }
   }
 

@@ -12,6 +12,8 @@ import { type DeliveryTarget, type Exhausted, maxWindow } from './delivery-limit
 /** A webhook as a delivery to it needs it. */
 export type Target = Pick<WebhookRow, 'id' | 'url' | 'receiver' | 'isEnabled' | 'repositoryId'> & {
   repositoryName: string
+  /** When its repository was deleted: until it is restored, nothing is delivered. */
+  repositoryDeletedAt: number | null
 }
 
 /** The exclusive right to work on a delivery until a time. */
@@ -85,6 +87,7 @@ export function listTargets(tx: Db, ids: string[]): Promise<Target[]> {
       'webhooks.isEnabled',
       'webhooks.repositoryId',
       'repositories.name as repositoryName',
+      'repositories.deletedAt as repositoryDeletedAt',
     ])
     .where('webhooks.id', 'in', ids)
     .where('webhooks.deletedAt', 'is', null)
@@ -143,7 +146,8 @@ export async function leaseDeliveries(
 }
 
 /**
- * Sets `dueAt` of webhooks to the time when their earliest delivery is due, or its lease ends. The rows are locked
+ * Sets `dueAt` of webhooks to the time when their earliest delivery is due, or its lease ends; null for those of a deleted
+ * repository. The rows are locked
  * first, in the order of their ids: a concurrent insert either updates them afterwards, or its delivery is visible here.
  */
 export async function refreshDue(tx: Db, webhookIds: string[]): Promise<void> {
@@ -165,6 +169,10 @@ export async function refreshDue(tx: Db, webhookIds: string[]): Promise<void> {
       order by due_at
       limit ${sql.lit(maxLeasedRows)}
     ) as earliest
+    where not exists (
+      select 1 from repositories
+      where repositories.id = webhooks.repository_id and repositories.deleted_at is not null
+    )
   )`
   await tx.updateTable('webhooks').set({ dueAt: earliest }).where('id', 'in', webhookIds).execute()
 }

@@ -18,7 +18,7 @@ const maxKeepPreviousSeconds = 604_800
 /** The routes of webhooks. No response contains a secret. */
 export function webhookRoutes({ repositories, webhookService }: Dependencies) {
   const open = ({ principal, permission, params }: FindRequest<{ name: string }>) =>
-    repositories.open(principal, params.name, permission, 'owner')
+    repositories.open(principal, params.name, permission, 'maintainer')
 
   async function find(request: FindRequest<{ name: string; id: string }>) {
     const repository = await open(request)

@@ -29,6 +29,18 @@ export function listWebhooks(
   return query.execute()
 }
 
+/** The ids of a repository's webhooks, oldest first. */
+export async function listWebhookIds(db: Db, repositoryId: string): Promise<string[]> {
+  const rows = await db
+    .selectFrom('webhooks')
+    .select('id')
+    .where('repositoryId', '=', repositoryId)
+    .where('deletedAt', 'is', null)
+    .orderBy('id')
+    .execute()
+  return rows.map(({ id }) => id)
+}
+
 export function findWebhook(
   db: Db,
   repositoryId: string,

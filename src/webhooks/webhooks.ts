@@ -16,17 +16,14 @@ import { createDeliveryLoop, type DeliveryLoop } from './delivery-loop.ts'
 import { pruneDeliveries } from './delivery-retention.ts'
 import { deliveryRoutes } from './delivery-routes.ts'
 import type { OnAttempt } from './delivery-worker.ts'
+import type { Purge } from './purge.ts'
 import { createSigningSecrets } from './signing-secrets.ts'
 import { webhookRoutes } from './webhook-routes.ts'
 import { createWebhookService } from './webhook-service.ts'
 
 /** Webhooks: subscriptions to the events of a repository, and their deliveries. */
-export type Webhooks = {
+export type Webhooks = Purge & {
   routes: JsonRoute[]
-  /** Removes the rest of deleted webhooks. */
-  purge: () => Promise<void>
-  /** Removes the webhooks of a repository that is about to be deleted. */
-  purgeRepository: (repositoryId: string) => Promise<void>
   /** Deletes deliveries older than the retention period of the settings. */
   prune: (signal: AbortSignal) => Promise<void>
   /** Starts delivering, until the result is disposed. */
@@ -87,8 +84,9 @@ export function createWebhooks(dependencies: Dependencies): Webhooks {
     ],
 
     purge: webhookService.purge,
-
     purgeRepository: webhookService.purgeRepository,
+    refreshRepository: webhookService.refreshRepository,
+    cutOffRepository: webhookService.cutOffRepository,
 
     prune: (signal) =>
       pruneDeliveries({ db, clock, keptDays: settings.deliveriesKeptDays, signal }),

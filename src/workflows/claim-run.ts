@@ -5,6 +5,7 @@ import { hashToken } from '../base/token-string.ts'
 import type { Notifier } from '../concurrency/notifier.ts'
 import type { Database } from '../database/database.ts'
 import type { RunRow } from '../database/schema.ts'
+import { lockRepositorySummary } from '../repositories/repository-summary-store.ts'
 import type { PublishRuns } from './run-events.ts'
 import {
   type ListedRun,
@@ -63,6 +64,8 @@ export function createClaimRun(dependencies: Dependencies): ClaimRun {
     const token = newRunToken()
     const run = await db.transaction().execute(async (tx) => {
       const now = clock.now()
+      // A crash between its deletion and the end of its runs leaves some.
+      if (!(await lockRepositorySummary(tx, repositoryId))) return undefined
       const groups = await listGroups(tx, id)
       // Of two concurrent claims in one concurrency group, the second must see the first.
       if (groups.length > 0) await lockRuns(tx, repositoryId)

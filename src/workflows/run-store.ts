@@ -2,6 +2,7 @@ import type { Insertable, Updateable } from 'kysely'
 import { sql } from 'kysely'
 import { hasRowLocks } from '../database/row-locks.ts'
 import type { Db, RunAttemptRow, RunRow, Schema } from '../database/schema.ts'
+import { repositoryDeleted } from '../repositories/repository-errors.ts'
 import { lockRepositorySummary } from '../repositories/repository-summary-store.ts'
 
 export type NewRun = Insertable<Schema['runs']>
@@ -18,9 +19,9 @@ const listed = [
   ...(['tokenHash', 'losses', 'entries', 'logBytes', 'kept'] as const),
 ]
 
-/** Takes the next run number of a repository. The counter stays locked until the transaction ends. */
+/** Takes the next run number of a repository. The counter stays locked until the transaction ends. Throws `repository_not_found`. */
 export async function takeNumber(tx: Db, repositoryId: string): Promise<number> {
-  await lockRepositorySummary(tx, repositoryId)
+  if (!(await lockRepositorySummary(tx, repositoryId))) throw repositoryDeleted()
   const { last } = await tx
     .insertInto('runNumbers')
     .values({ repositoryId, last: 1 })
@@ -32,9 +33,9 @@ export async function takeNumber(tx: Db, repositoryId: string): Promise<number> 
   return last
 }
 
-/** Locks the runs of a repository against other changes until the transaction ends. */
+/** Locks the runs of a repository against other changes until the transaction ends. Throws `repository_not_found`. */
 export async function lockRuns(tx: Db, repositoryId: string): Promise<void> {
-  await lockRepositorySummary(tx, repositoryId)
+  if (!(await lockRepositorySummary(tx, repositoryId))) throw repositoryDeleted()
   await tx
     .updateTable('runNumbers')
     .set((is) => ({ last: is.ref('last') }))
@@ -248,6 +249,21 @@ export function findLastGreen(db: Db, run: ListedRun): Promise<ListedRun | undef
     .orderBy('id', 'desc')
     .limit(1)
     .executeTakeFirst()
+}
+
+/** Whether a workflow file has a successful run at a commit. */
+export async function hasSuccessfulRun(
+  db: Db,
+  { repositoryId, commit, file }: { repositoryId: string; commit: string; file: string },
+): Promise<boolean> {
+  const rows = await db
+    .selectFrom('runs')
+    .select('files')
+    .where('repositoryId', '=', repositoryId)
+    .where('commitId', '=', commit)
+    .where('conclusion', '=', 'success')
+    .execute()
+  return rows.some(({ files }) => (JSON.parse(files) as string[]).includes(file))
 }
 
 export async function insertAttempt(tx: Db, attempt: RunAttemptRow): Promise<void> {

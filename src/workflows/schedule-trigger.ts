@@ -59,8 +59,10 @@ export function createScheduleTrigger(dependencies: Dependencies) {
     const planned = await planScheduled(schedule)
     const next = nextTime(schedule.cron, schedule.timezone || undefined, clock.now())
     const changed = await db.transaction().execute(async (tx) => {
-      if (!(await lockRepositorySummary(tx, schedule.repositoryId))) return []
-      if (!(await reschedule(tx, schedule, next)) || !planned) return []
+      const repository = await lockRepositorySummary(tx, schedule.repositoryId)
+      // Also while the repository is deleted: it may be restored.
+      const isFirst = await reschedule(tx, schedule, next)
+      if (!repository || !isFirst || !planned) return []
       const { changed, transitions } = await createPlanned(tx, clock, planned)
       await publishRuns(tx, clock.now(), transitions)
       return changed

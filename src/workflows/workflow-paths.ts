@@ -9,8 +9,8 @@ export function isWorkflowName(name: string): boolean {
 }
 
 /** Normalizes paths such as `ci.yml` or `.svc/workflows/ci.yml`. Throws `invalid_request` for a path outside the folder. */
-export function toWorkflowPaths(files: string[]): string[] {
-  assertInside(files, (index) => `/files/${index}`)
+export function toWorkflowPaths(files: string[], field = 'files'): string[] {
+  assertInside(files, (index) => `/${field}/${index}`)
   return [...new Set(files.map(toPath))]
 }
 

@@ -22,7 +22,7 @@ import { createPublishRuns } from './run-events.ts'
 import { createLogReader } from './run-logs.ts'
 import { createQueue } from './run-queue.ts'
 import { runRoutes } from './run-routes.ts'
-import { countUnfinished, findRunByToken } from './run-store.ts'
+import { countUnfinished, findRunByToken, hasSuccessfulRun } from './run-store.ts'
 import { createRunViews, type RunAtEvent } from './run-view.ts'
 import type { RunnerProcess } from './runner-process.ts'
 import { runnerRoutes } from './runner-routes.ts'
@@ -44,6 +44,8 @@ export type Workflows = {
   isRunning: (principal: Principal) => Promise<boolean>
   /** Describes a run in the state at the time of an event. */
   describeRun: (run: RunAtEvent) => Promise<RunSummary>
+  /** Whether a workflow file, given by its path, has a successful run at a commit. */
+  hasSuccessfulRun: (repositoryId: string, commit: string, file: string) => Promise<boolean>
   /** Ends the runs of a repository that is about to be deleted. */
   endRuns: (repositoryId: string) => Promise<void>
   /** Whether a run is queued. */
@@ -151,6 +153,8 @@ export function createWorkflows(dependencies: Dependencies): Workflows {
     isRunning: async ({ claim = '' }) => (await findRunByToken(db, claim)) !== undefined,
 
     describeRun: views.atEvent,
+    hasSuccessfulRun: (repositoryId, commit, file) =>
+      hasSuccessfulRun(db, { repositoryId, commit, file }),
 
     endRuns: runs.endAll,
 

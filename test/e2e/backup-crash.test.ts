@@ -42,6 +42,8 @@ test('a backup killed at any step leaves the previous or the new one, complete',
       const { id, repositories } = await site.backUp()
       await site.push('site')
       await site.service.admin.delete(`/repos/${step}`)
+      const [deleted] = (await site.service.admin.get('/deleted-repos')).body
+      await site.service.admin.delete(`/deleted-repos/${deleted.id}`)
       const env = { ...site.env, SVC_FAULT_POINT: step }
       assert.equal((await runSvc(['backup', site.backup], env)).signal, 'SIGKILL')
       const found = await verified(site.backup)
@@ -179,7 +181,9 @@ test('an interrupted backup leaves the previous one unchanged', async () => {
     child.kill('SIGTERM')
     const { code, err } = await ended
     if (code === 0) return false
-    assert.deepEqual([code, err], [143, 'svc: interrupted\n'])
+    assert.equal(code, 143)
+    // A slow backup has printed its progress before.
+    assert.match(err, /^(?:[A-Z][\w ]+\n)*svc: interrupted\n$/)
     return true
   })
   const after = await contentOf(site.backup)

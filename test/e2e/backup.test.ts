@@ -59,6 +59,34 @@ test('a backup of a running server can be restored', async () => {
   })
 })
 
+test('a backup has deleted repositories, and restores them as deleted', async () => {
+  await using site = await createBackupSite()
+  const { admin } = site.service
+  const [{ stdout: refs }, { body }] = await Promise.all([
+    git('/', ['ls-remote', admin.remote('site')]),
+    admin.get('/repos/site'),
+  ])
+  await admin.delete('/repos/site')
+  await admin.post('/repos', { name: 'site' })
+  const { body: deleted } = await admin.get('/deleted-repos')
+  assert.equal((await site.backUp()).repositories, 4)
+  await assertWhole(site.backup)
+  await site.restored(async (again) => {
+    assert.deepEqual((await again.admin.get('/deleted-repos')).body, deleted)
+    assert.deepEqual(await readdir(join(again.dataDir, 'deleted')), [`${body.id}.git`])
+    const path = `/deleted-repos/${body.id}/restore`
+    const restored = await again.admin.post(path, { name: 'again' })
+    assert.deepEqual(restored.body.protectedBranches, ['main'])
+    const { stdout } = await git('/', ['ls-remote', again.admin.remote('again')])
+    assert.equal(stdout, refs)
+    await assertAgrees(again)
+  })
+  // What was purged is in no later backup.
+  assert.equal((await admin.delete(`/deleted-repos/${body.id}`)).status, 204)
+  assert.equal((await site.backUp()).repositories, 3)
+  await assertWhole(site.backup)
+})
+
 test('a stopped service can be backed up, too', async () => {
   await using site = await createBackupSite()
   const before = await site.refs()
@@ -68,7 +96,7 @@ test('a stopped service can be backed up, too', async () => {
 })
 
 test('an incremental backup copies only new data, and removes obsolete data', async () => {
-  await using site = await createBackupSite()
+  await using site = await createBackupSite({ SVC_DELETED_RETENTION_DAYS: '0' })
   const first = await site.backUp()
   assert.equal(first.filesKept, 0)
   await site.push('site')
@@ -205,7 +233,7 @@ test('only one backup runs per data directory and per folder', async () => {
 })
 
 test('repositories deleted during a backup stay in the trash until it has ended', async () => {
-  await using site = await createBackupSite()
+  await using site = await createBackupSite({ SVC_DELETED_RETENTION_DAYS: '0' })
   const { admin, dataDir } = site.service
   const trash = () => readdir(join(dataDir, 'trash'))
   {

@@ -62,6 +62,27 @@ test('repositories are created, listed and deleted while the server runs', async
   await assert.rejects(stat(listed.path))
 })
 
+test('deleted repositories are listed, restored and purged', async () => {
+  await svc('repos', 'create', 'page')
+  const { id } = (await service.admin.get('/repos/page')).body
+  assert.equal(
+    await svc('repos', 'delete', 'page'),
+    `Deleted page. It can be restored: svc deleted-repos restore ${id}\n`,
+  )
+  const { body } = await service.admin.get('/deleted-repos')
+  assert.deepEqual(JSON.parse(await svc('deleted-repos', 'list', '--json')), body)
+  const table = await svc('deleted-repos', 'list')
+  assert.match(table, /^ID +NAME +OWNER +DELETED +KEPT UNTIL\n/)
+  assert.match(table, new RegExp(`^${id} +page +admin `, 'm'))
+  assert.equal(await svc('deleted-repos', 'restore', id, '--name', 'leaf'), 'Restored leaf.\n')
+  assert.equal((await service.admin.get('/repos/leaf')).body.id, id)
+  await svc('repos', 'delete', 'leaf', '--json')
+  assert.deepEqual(JSON.parse(await svc('deleted-repos', 'purge', id, '--yes', '--json')), {
+    ...{ id, name: 'leaf', purged: true },
+  })
+  assert.equal((await service.admin.post(`/deleted-repos/${id}/restore`)).status, 404)
+})
+
 test('SSH keys are added from a file, a line or standard input, listed and removed', async () => {
   await using folder = await temporaryFolder()
   const path = join(folder.path, 'id_ed25519.pub')
@@ -104,6 +125,9 @@ test('a command that fails says why in one line and exits with 1', async () => {
       /^svc: No valid token has the username "nobody"/,
     ],
     [['repos', 'delete', 'nowhere'], /^svc: There is no repository "nowhere"/],
+    [['deleted-repos', 'restore', 'x'], /^svc: There is no deleted repository with the id "x"/],
+    [['deleted-repos', 'restore', 'x', '--name', '.'], /^svc: "\." is not accepted; a name is/],
+    [['deleted-repos', 'purge', 'x'], /^svc: There is no deleted repository with the id "x"/],
     [['tokens', 'revoke', 'nothing'], /^svc: There is no token with the id "nothing"/],
     [
       ['tokens', 'create', '--permission', 'root'],

@@ -120,6 +120,25 @@ test('objects of all repositories are checked, of one, or of none', async () => 
   assert.deepEqual(await levelOf('--no-fsck'), ['ok', 'Skipped', 0])
 })
 
+test('deleted repositories are checked, and are no fault', async () => {
+  await using service = await startServiceWithSsh()
+  await using project = await createProject()
+  await service.admin.post('/repos', { name: 'site' })
+  await project.git('push', '--quiet', service.admin.remote('site'), 'main')
+  const { id } = (await service.admin.get('/repos/site')).body
+  await service.admin.delete('/repos/site')
+  await service.admin.post('/repos', { name: 'site' })
+  const levels = async () => {
+    const { of, code } = await examine({ dataDir: service.dataDir })
+    const ids = ['repositories', 'repository-files', 'objects', 'pushes', 'webhooks']
+    return [...ids.map((check) => of(check)[0]?.level), code]
+  }
+  assert.deepEqual(await levels(), ['ok', 'ok', 'ok', 'ok', 'ok', 0])
+  await service.end('SIGTERM')
+  await rm(join(service.dataDir, 'deleted', `${id}.git`, 'objects/pack'), { recursive: true })
+  assert.deepEqual(await levels(), ['ok', 'ok', 'fault', 'ok', 'ok', 1])
+})
+
 test('of many similar faults, the first are listed and the rest counted', async () => {
   const { dataDir } = await patient.copy()
   for (let number = 0; number < 25; number++) {

@@ -16,11 +16,16 @@ const expected: Record<Kind, string> = {
   'repository.created': 'repo:read',
   'repository.imported': 'repo:read',
   'repository.renamed': 'repo:read',
+  'repository.description': 'repo:read',
   'repository.default_branch': 'repo:read',
   'repository.deleted': 'repo:read',
+  'repository.restored': 'repo:read',
+  'repository.purged': 'repo:read',
   'protection.added': 'repo:read',
+  'protection.changed': 'repo:read',
   'protection.removed': 'repo:read',
   'collaborator.added': 'collaborator:read',
+  'collaborator.changed': 'collaborator:read',
   'collaborator.removed': 'collaborator:read',
   'secret.saved': 'secrets:read',
   'secret.deleted': 'secrets:read',
@@ -141,7 +146,7 @@ for (const permission of reading) {
   })
 }
 
-test('of a deleted repository, the former owner sees only the deletion, and an admin everything', async () => {
+test('of a deleted repository, the former owner sees only the deletion and the purge, and an admin everything', async () => {
   const owner = await service.client({ username: 'ada', permissions: [...reading, 'repo:write'] })
   const collaborator = await service.client({ username: 'grace', permissions: reading })
   await owner.post('/repos', { name: 'gone' })
@@ -149,7 +154,12 @@ test('of a deleted repository, the former owner sees only the deletion, and an a
   const id = await idOf('gone')
   await service.admin.delete('/repos/gone')
   const [byOwner, byCollaborator, byAdmin] = await seenBy([owner, collaborator, service.admin], id)
-  assert.deepEqual(byOwner, ['repository.deleted', 'ssh_key.added', 'ssh_key.deleted'])
+  assert.deepEqual(byOwner, [
+    'repository.deleted',
+    'repository.purged',
+    'ssh_key.added',
+    'ssh_key.deleted',
+  ])
   assert.deepEqual(byCollaborator, [])
   assert.deepEqual(byAdmin, eventKinds)
 })

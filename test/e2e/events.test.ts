@@ -39,10 +39,13 @@ after(async () => {
 test('every change is an event, numbered in order, with its actor', async () => {
   await service.db.deleteFrom('events').execute()
   await owner.post('/repos', { name: 'site' })
+  await owner.patch('/repos/site', { description: 'Our site' })
   await owner.put('/repos/site/protections/branches/main')
+  await owner.put('/repos/site/protections/branches/main', { owners: 'none' })
   await owner.put('/repos/site/protections/branches/main')
   await owner.delete('/repos/site/protections/branches/main')
   await owner.post('/repos/site/collaborators', { username: 'grace' })
+  await owner.post('/repos/site/collaborators', { username: 'grace', role: 'read' })
   await owner.post('/repos/site/collaborators', { username: 'grace' })
   await owner.delete('/repos/site/collaborators/grace')
   await owner.put('/repos/site/secrets/TOKEN', { value: 'hush-hush' })
@@ -58,7 +61,11 @@ test('every change is an event, numbered in order, with its actor', async () => 
   await (await mustClaim(service.admin)).report(...wholeRun())
   await owner.post(`/repos/page/workflows/${run.id}/rerun`, {})
   await owner.post(`/repos/page/workflows/${run.id}/cancel`)
+  const { body: page } = await owner.get('/repos/page')
   await owner.delete('/repos/page')
+  await owner.post(`/deleted-repos/${page.id}/restore`, { name: 'site' })
+  await owner.delete('/repos/site')
+  await owner.delete(`/deleted-repos/${page.id}`)
   await owner.post('/repos/import', { source: project.path, name: 'copy' })
   const { body: token } = await service.admin.post('/tokens', { name: 'x' })
   await service.admin.delete(`/tokens/${token.id}`)
@@ -68,8 +75,9 @@ test('every change is an event, numbered in order, with its actor', async () => 
   assert.deepEqual(
     events.map(({ kind }) => kind),
     [
-      ...['repository.created', 'protection.added', 'protection.removed', 'collaborator.added'],
-      ...['collaborator.removed', 'secret.saved', 'secret.deleted'],
+      ...['repository.created', 'repository.description', 'protection.added'],
+      ...['protection.changed', 'protection.removed', 'collaborator.added'],
+      ...['collaborator.changed', 'collaborator.removed', 'secret.saved', 'secret.deleted'],
       ...['webhook.created', 'webhook.updated', 'webhook.disabled', 'webhook.updated'],
       ...['webhook.deleted', 'repository.renamed'],
       ...[
@@ -82,7 +90,7 @@ test('every change is an event, numbered in order, with its actor', async () => 
         'workflow',
         'workflow',
       ],
-      'repository.deleted',
+      ...['repository.deleted', 'repository.restored', 'repository.deleted', 'repository.purged'],
       'repository.imported',
       ...['token.created', 'token.deleted', 'ssh_key.added', 'ssh_key.deleted'],
     ],
@@ -99,7 +107,7 @@ test('every change is an event, numbered in order, with its actor', async () => 
     events.map(({ seq }) => seq - first),
     events.map((_, index) => index),
   )
-  const ofSite = events.slice(0, events.findIndex(({ kind }) => kind === 'repository.deleted') + 1)
+  const ofSite = events.slice(0, events.findIndex(({ kind }) => kind === 'repository.purged') + 1)
   for (const { kind, actorId, actorUsername } of ofSite) {
     const who = kind === 'webhook.disabled' ? ['server', 'svc'] : [owner.id, 'ada']
     assert.deepEqual([actorId, actorUsername], who, kind)

@@ -25,6 +25,8 @@ const walkers: Record<string, string> = {
   import: 'fault-points.test.ts',
   rename: 'fault-points.test.ts',
   delete: 'fault-points.test.ts',
+  undelete: 'fault-points.test.ts',
+  purge: 'fault-points.test.ts',
   maintenance: 'maintenance.test.ts',
   adopt: 'store-moves.test.ts',
   backup: 'backup-crash.test.ts',
@@ -45,6 +47,9 @@ type Scenario = {
   request: (service: Service) => Promise<Answer>
   command?: string[]
   outcome: Outcome
+  env?: Record<string, string>
+  /** Whether `site` can be restored afterwards. */
+  isRestorable?: boolean
   /** What is tried afterwards, if that is not the request once more; it succeeds. */
   retried?: (service: Service) => Promise<Answer>
 }
@@ -82,6 +87,10 @@ const imported: Outcome = { names: ['site'], events: ['repository.imported'] }
 const renamed: Outcome = { names: ['other'], events: ['repository.renamed'] }
 const unchanged: Outcome = { names: ['site'], events: [] }
 const deleted: Outcome = { names: [], events: ['repository.deleted'] }
+const restored: Outcome = {
+  names: ['site'],
+  events: ['repository.deleted', 'repository.restored'],
+}
 
 const create = (outcome: Outcome): Scenario => ({
   hasSite: false,
@@ -110,6 +119,32 @@ const remove = (outcome: Outcome): Scenario => ({
   outcome,
 })
 
+/** Deletes it for good. */
+const erase = (outcome: Outcome): Scenario => ({
+  ...remove(outcome),
+  env: { SVC_DELETED_RETENTION_DAYS: '0' },
+})
+
+const undelete = (outcome: Outcome): Scenario => ({
+  hasSite: true,
+  request: async ({ admin }) => {
+    const { body } = await admin.get('/repos/site')
+    await admin.delete('/repos/site')
+    return admin.post(`/deleted-repos/${body.id}/restore`)
+  },
+  outcome,
+})
+
+const purge = (outcome: Outcome): Scenario => ({
+  hasSite: true,
+  request: async ({ admin }) => {
+    const { body } = await admin.get('/repos/site')
+    await admin.delete('/repos/site')
+    return admin.delete(`/deleted-repos/${body.id}`)
+  },
+  outcome,
+})
+
 const scenarios: Partial<Record<FaultStep, Scenario>> = {
   'create.made': create(nothing),
   'create.placed': create(nothing),
@@ -127,9 +162,14 @@ const scenarios: Partial<Record<FaultStep, Scenario>> = {
   },
   'rename.updated': rename(unchanged),
   'rename.recorded': rename(renamed),
-  'delete.marked': remove(unchanged),
-  'delete.recorded': remove(deleted),
-  'delete.moved': remove(deleted),
+  'delete.marked': erase(unchanged),
+  'delete.recorded': erase(deleted),
+  'delete.moved': erase(deleted),
+  'delete.retained': { ...remove(deleted), isRestorable: true },
+  'delete.put-away': { ...remove(deleted), isRestorable: true },
+  'undelete.moved': { ...undelete(deleted), isRestorable: true },
+  'undelete.recorded': undelete(restored),
+  'purge.begun': purge(deleted),
 }
 
 test('every fault point is reached by a test', () => {
@@ -160,6 +200,10 @@ describe('on PostgreSQL', { skip: without('postgres') }, () => {
     'import.placed',
     'import.recorded',
     'delete.recorded',
+    'delete.retained',
+    'undelete.moved',
+    'undelete.recorded',
+    'purge.begun',
   ] as const) {
     test(`a server killed at ${step} leaves everything done or undone`, async () => {
       const database = await createPostgresDatabase()
@@ -183,7 +227,8 @@ async function crash(
   database?: { SVC_DATABASE_URL: string },
 ): Promise<void> {
   await using own = await temporaryFolder()
-  const place = { dataDir: join(own.path, 'data'), env: { ...settings, ...database } }
+  const env = { ...settings, ...database, ...scenario.env }
+  const place = { dataDir: join(own.path, 'data'), env }
   if (database) await prepare(place, scenario.hasSite)
   else {
     const from = preparedPath(scenario.hasSite)
@@ -199,8 +244,21 @@ async function crash(
   const before = scenario.hasSite ? ['repository.created'] : []
   assert.deepEqual(published, [...before, ...events], service.log())
   await assertWhole(service)
+  await assertRestorable(service, scenario.isRestorable === true)
   await repeat(service, scenario)
   await assertWhole(service)
+}
+
+/** Deleted repositories are restored whole, and deleted again. */
+async function assertRestorable({ admin }: Service, isRestorable: boolean): Promise<void> {
+  const { body: deleted } = await admin.get('/deleted-repos')
+  assert.equal(deleted.length, isRestorable ? 1 : 0)
+  for (const { id } of deleted) {
+    const { status, text, body } = await admin.post(`/deleted-repos/${id}/restore`)
+    assert.equal(status, 200, text)
+    await assertSameContent(body.path, odd.path)
+    assert.equal((await admin.delete('/repos/site')).status, 204)
+  }
 }
 
 async function prepare(place: Place, hasSite: boolean): Promise<void> {

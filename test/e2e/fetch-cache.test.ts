@@ -146,7 +146,7 @@ test('when the last of many clones disconnects, git ends', async () => {
   await until('no git is left', () => processesIn(site.service.dataDir).length === 0)
   await site.release()
   assert.equal((await site.fetch(body)).isCut, false)
-  assert.equal((await site.sources()).miss, 2)
+  assert.deepEqual(await site.sources(), { miss: 2, coalesced: 2 })
 })
 
 test('when git is killed, all its clones fail, and nothing is stored', async () => {
@@ -367,7 +367,7 @@ function maintainAt(
   site: FetchSite,
   extent: MaintenanceExtent,
   expireBefore: number,
-): Promise<void> {
+): Promise<unknown> {
   return maintain(site.directory, {
     git: createGit({ settings: gitLimits, owner: site.folder, path: process.env.PATH ?? '' }),
     extent,

@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { generateKeyPairSync } from 'node:crypto'
+import { copyFile } from 'node:fs/promises'
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { until } from '../support/condition.ts'
-import { git } from '../support/git.ts'
+import { git, temporaryFolder } from '../support/git.ts'
 import { createSource } from '../support/hostile-objects.ts'
 import {
   type ImportSite,
@@ -258,6 +260,15 @@ describe('hosts of SSH', { skip: without('openssh') }, () => {
     first[Symbol.dispose]()
     using _second = await startSshHost({ hostKey: newKey(), port: first.port, repository, login })
     await site.refused(source, { detail: /host key of the source has changed/ })
+
+    // Another server has not seen the host, and its settings have the former key.
+    await using folder = await temporaryFolder()
+    const SVC_IMPORT_KNOWN_HOSTS_FILE = join(folder.path, 'known hosts')
+    await copyFile(join(site.service.dataDir, 'known_hosts'), SVC_IMPORT_KNOWN_HOSTS_FILE)
+    await using informed = await startImportSite({ env: { SVC_IMPORT_KNOWN_HOSTS_FILE } })
+    await informed.refused(source, { detail: /host key of the source has changed/ })
+    await using other = await startImportSite()
+    await other.imported(source)
   })
 
   test('a host that is silent, disconnects or speaks another protocol has its own error', async () => {

@@ -124,7 +124,7 @@ describe('an object store', { skip: withoutObjectStore }, () => {
     await using it = await site()
     const { store } = it
     const credentials = {
-      accessKeyId: new Sensitive(store.env.SVC_S3_ACCESS_KEY_ID ?? ''),
+      accessKeyId: new Sensitive(store.env.SVC_STORE_ACCESS_KEY_ID ?? ''),
       secretAccessKey: new Sensitive('wrong'),
     }
     await using stranger = store.connect({ credentials })

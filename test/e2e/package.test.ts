@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
-import { mkdir, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { createProject, temporaryFolder } from '../support/git.ts'
+import { packInto } from '../support/packed.ts'
 import { without } from '../support/programs.ts'
 import { startService } from '../support/service.ts'
 import { logOf, pushFiles, runToEnd } from '../support/workflow-site.ts'
@@ -19,25 +19,22 @@ jobs:
     steps:
       - run: echo "\${{ format('{0} of {1}', github.job, 'all') }} is $((40 + 2))"
 `
-const root = fileURLToPath(new URL('../..', import.meta.url))
 
 test('the built, packed and installed package works', async () => {
   await using folder = await temporaryFolder()
   await using project = await createProject()
-  // Without the build before it: other tests run what has been built.
-  const pack = ['pack', '--json', '--ignore-scripts', '--pack-destination', folder.path]
-  const packed = await execute('npm', pack, { cwd: root })
-  const [{ filename, files }] = JSON.parse(packed.stdout)
-  const names: string[] = files.map(({ path }: { path: string }) => path)
+  const { archive, names } = await packInto(folder.path)
   assert.ok(
-    names.every((name) => /^(bin|dist)\/|^(README|LICENSE|package)/.test(name)),
+    names.every((name) => /^(bin|deploy|dist|docs)\/|^(README|LICENSE|package)/.test(name)),
     names.join(),
   )
   assert.ok(!names.some((name) => name.includes('.test.')))
   const install = ['install', '--global', '--prefix', folder.path, '--no-audit', '--no-fund']
-  await execute('npm', [...install, join(folder.path, filename)], { cwd: folder.path })
+  await execute('npm', [...install, archive], { cwd: folder.path })
   const svc = join(folder.path, 'bin', 'svc')
   assert.match((await execute(svc, ['--version'])).stdout, /^\d+\.\d+\.\d+\n$/)
+  assert.match(await readFile(join(folder.path, 'share/man/man1/svc.1'), 'utf8'), /^\.TH SVC 1 /m)
+  await assertLinks(join(folder.path, 'lib/node_modules/svc'), names)
   await using service = await startService({ program: svc, env: { SVC_RUNNER: 'on' } })
   await service.admin.post('/repos', { name: 'site' })
   await service.admin.put('/repos/site/protections/branches/main')
@@ -60,3 +57,15 @@ test('the built, packed and installed package works', async () => {
   })
   assert.match(local.stdout, /^sum of all is 42$/m)
 })
+
+/** Every file that a page of the package links is in the package, apart from the guide for contributors. */
+async function assertLinks(folder: string, names: string[]): Promise<void> {
+  for (const page of names.filter((name) => name.endsWith('.md'))) {
+    const text = await readFile(join(folder, page), 'utf8')
+    for (const [, link = ''] of text.matchAll(/\]\((?!https?:|#)([^)#]+)/g)) {
+      const target = join(page, '..', link)
+      const isThere = names.some((name) => name === target || name.startsWith(`${target}/`))
+      assert.ok(isThere || target === 'CONTRIBUTING.md', `${page} links ${link}`)
+    }
+  }
+}

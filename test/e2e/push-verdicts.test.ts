@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { randomBytes } from 'node:crypto'
+import { createHash, randomBytes } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
@@ -19,7 +19,7 @@ const zeroId = '0'.repeat(40)
 const missingId = 'f'.repeat(40)
 
 type Command = { before: string; after: string; ref: string }
-type Push = { commands: Command[]; isAtomic: boolean }
+type Push = { commands: Command[]; isAtomic: boolean; hasEmptyPack?: boolean }
 /** Takes a push and returns the lines of git's report. */
 type Target = (push: Push) => Promise<string[]>
 
@@ -35,6 +35,8 @@ const names = [
   'refs/tags/t/u',
   'refs/notes/n',
   'refs/other/deep/er',
+  'refs/stash',
+  'refs/tags',
 ] as const
 
 // No server accepts them, each for its own reason.
@@ -75,7 +77,8 @@ describe(`odd pushes get the verdict of git's own receive-pack (SVC_CRASH_SEED=$
     const refs = new Map<string, string>()
     const counts = { ok: 0, ng: 0 }
     for (let number = 0; number < pushes; number++) {
-      const push = number === 0 ? firstPush(objects.first) : randomPush(random, refs, ids)
+      const begun = [firstPush(objects.first), emptyPush(objects.first)]
+      const push = begun[number] ?? randomPush(random, refs, ids)
       const [expected, actual] = await Promise.all(targets.map((send) => send(push)))
       assert.deepEqual(actual, expected, JSON.stringify(push))
       for (const line of expected ?? []) if (/^(ok|ng) /.test(line)) counts[toKind(line)]++
@@ -151,10 +154,26 @@ async function runGit(path: string, args: string[], input: Buffer): Promise<Buff
   return Buffer.concat(chunks)
 }
 
+// Version 2, no objects, and the checksum: gitformat-pack(5).
+const emptyHeader = Buffer.from('PACK\0\0\0\x02\0\0\0\0', 'latin1')
+const emptyPack = Buffer.concat([emptyHeader, createHash('sha1').update(emptyHeader).digest()])
+
 function firstPush(id: string): Push {
   return {
     isAtomic: false,
     commands: [{ before: zeroId, after: id, ref: 'refs/heads/trunk' }],
+  }
+}
+
+/** A push without objects of which one update is refused, and one changes nothing. */
+function emptyPush(id: string): Push {
+  return {
+    isAtomic: false,
+    hasEmptyPack: true,
+    commands: [
+      { before: zeroId, after: id, ref: 'refs/heads/trunk' },
+      { before: zeroId, after: zeroId, ref: 'refs/tags/gone' },
+    ],
   }
 }
 
@@ -178,7 +197,8 @@ function randomPush(random: Random, refs: ReadonlyMap<string, string>, ids: stri
   return { commands, isAtomic: isComplete && random.chance(0.3) }
 }
 
-function toBody({ commands, isAtomic }: Push, pack: Buffer): Buffer {
+function toBody({ commands, isAtomic, hasEmptyPack }: Push, objects: Buffer): Buffer {
+  const pack = hasEmptyPack ? emptyPack : objects
   const capabilities = `report-status delete-refs${isAtomic ? ' atomic' : ''}`
   const lines = commands.map(({ before, after, ref }, index) =>
     packet(`${before} ${after} ${ref}${index === 0 ? `\0 ${capabilities}` : ''}`),

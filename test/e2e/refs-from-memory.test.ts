@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { firstPacket, flushPacket, packet } from '../../src/git/protocol/pkt-line.ts'
 import { createProject, git, temporaryFolder } from '../support/git.ts'
+import { onlyLocal } from '../support/kind-of-store.ts'
 import { sshCommand } from '../support/openssh.ts'
 import { without } from '../support/programs.ts'
 import { createRandom } from '../support/random.ts'
@@ -26,7 +27,7 @@ const listRequest = Buffer.concat([
 ])
 
 test('a push is visible to all later readers, over either transport, while refs are packed', {
-  skip,
+  skip: skip || onlyLocal,
 }, async (t) => {
   t.diagnostic(`SVC_FUZZ_SEED=${seed}, ${pushes} pushes (SVC_REF_PUSHES)`)
   const random = createRandom(seed)

@@ -53,6 +53,20 @@ test('the runner of a cancelled run is notified, and reports its end', async () 
   assert.deepEqual([run.conclusion, run.result.steps[0].conclusion], ['cancelled', 'cancelled'])
 })
 
+test('a run that a crash has left in a deleted repository is not claimed, and cancelled by its restoration', async () => {
+  const path = await start()
+  const { id } = (await service.admin.get('/repos/site')).body
+  await service.db
+    .updateTable('repositories')
+    .set({ state: 'deleted', deletedAt: Date.now(), nameKey: `deleted/${id}` })
+    .where('id', '=', id)
+    .execute()
+  assert.equal(await claim(service.admin, { waitSeconds: 0 }), undefined)
+  assert.equal((await service.admin.post(`/deleted-repos/${id}/restore`)).status, 200)
+  const { body } = await service.admin.get(path)
+  assert.deepEqual([body.conclusion, body.fault], ['cancelled', 'The repository was deleted.'])
+})
+
 test('a completed run cannot be cancelled', async () => {
   const path = await start()
   const held = await mustClaim(service.admin)

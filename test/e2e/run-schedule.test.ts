@@ -118,6 +118,24 @@ test('a due schedule starts once, at the tip of the default branch, however late
   assert.equal((await runsOf('due')).length, 1)
 })
 
+test('a schedule starts nothing while its repository is deleted, and goes on when it is restored', async () => {
+  await pushFiles(service.admin, 'away', { [file]: nightly() })
+  await schedulesOf('away', 2)
+  const id = await repositoryId('away')
+  await service.admin.delete('/repos/away')
+  await service.db
+    .updateTable('schedules')
+    .set({ nextAt: 1000 })
+    .where('repositoryId', '=', id)
+    .execute()
+  await until('its time is over', async () => {
+    const rows = await schedulesOf('away', 2)
+    return rows.every(({ nextAt }) => nextAt > Date.now())
+  })
+  assert.equal((await service.admin.post(`/deleted-repos/${id}/restore`)).status, 200)
+  assert.deepEqual(await runsOf('away'), [])
+})
+
 test('old runs are pruned with all their data, others are not', async () => {
   await using folder = await temporaryFolder()
   const dataDir = join(folder.path, 'data')

@@ -18,8 +18,8 @@ const durableSteps = ['shared-push.committed', 'shared-push.shown']
 // Small packs are part of the transaction, so this address is not used.
 const store = {
   SVC_STORE: 's3://unused?endpoint=http://127.0.0.1:1',
-  SVC_S3_ACCESS_KEY_ID: 'unused',
-  SVC_S3_SECRET_ACCESS_KEY: 'unused',
+  SVC_STORE_ACCESS_KEY_ID: 'unused',
+  SVC_STORE_SECRET_ACCESS_KEY: 'unused',
 }
 
 describe('with a shared store, a server that is killed', {

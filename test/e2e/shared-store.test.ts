@@ -16,6 +16,7 @@ import { createProject, git, type Project, temporaryFolder } from '../support/gi
 import { type ObjectStore, openObjectStore, withoutObjectStore } from '../support/object-store.ts'
 import { without } from '../support/programs.ts'
 import { type Service, startService } from '../support/service.ts'
+import { withClockAhead } from '../support/shifted-clock.ts'
 
 const skip = withoutObjectStore || without('postgres')
 // More than what is stored in the database.
@@ -208,7 +209,21 @@ describe('a service with a shared store', { skip }, () => {
     await assertClones('busy')
   })
 
-  test('files of deleted repositories and of uploads that were never committed are deleted', async () => {
+  test('a deleted repository keeps its files, and another node restores it', async () => {
+    await service.admin.post('/repos', { name: 'away' })
+    await commitLarge('away')
+    await project.git('push', '--quiet', service.admin.remote('away'), 'HEAD:main')
+    const { id, path } = (await service.admin.get('/repos/away')).body
+    await service.admin.delete('/repos/away')
+    assert.ok(!existsSync(path))
+    await collectNow()
+    await replaceNode()
+    await assert.rejects(git('/', ['ls-remote', service.admin.remote('away')]))
+    assert.equal((await service.admin.post(`/deleted-repos/${id}/restore`)).status, 200)
+    await assertClones('away')
+  })
+
+  test('files of purged repositories and of uploads that were never committed are deleted', async () => {
     await service.admin.post('/repos', { name: 'dropped' })
     await commitLarge('dropped')
     await project.git('push', '--quiet', service.admin.remote('dropped'), 'HEAD:main')
@@ -216,6 +231,9 @@ describe('a service with a shared store', { skip }, () => {
     const ownKeys = async () => (await keysInStore()).filter((key) => key.startsWith(id))
     assert.equal((await ownKeys()).length, 2)
     await service.admin.delete('/repos/dropped')
+    await collectNow()
+    assert.equal((await ownKeys()).length, 2)
+    assert.equal((await service.admin.delete(`/deleted-repos/${id}`)).status, 204)
     {
       await using client = store.connect()
       await client.put(`${id}/left.pack`, Buffer.from('left'))
@@ -252,6 +270,19 @@ describe('a service with a shared store', { skip }, () => {
     await query(`delete from nodes where id = 'other node'`, [])
     await replaceNode()
     assert.equal((await service.admin.get('/repos/kept')).body.state, 'failed')
+  })
+
+  test('a node whose clock is an hour ahead stores large packs, and has the time of the others', {
+    skip: without('faketime'),
+  }, async () => {
+    await using fast = await startService({ env: { ...env, ...withClockAhead(60) } })
+    await fast.admin.post('/repos', { name: 'fast' })
+    await commitLarge('fast')
+    await project.git('push', '--quiet', fast.admin.remote('fast'), 'HEAD:main')
+    await assertClones('fast')
+    const { body: pushes } = await service.admin.get('/repos/fast/pushes')
+    const minutesAhead = (pushes[0].pushedAt - Date.now()) / 60_000
+    assert.ok(Math.abs(minutesAhead) < 30, `${minutesAhead} minutes ahead`)
   })
 
   test('the doctor compares the packs with the bucket', async () => {

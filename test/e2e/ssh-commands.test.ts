@@ -31,6 +31,17 @@ describe('commands over SSH', { skip: without('openssh') }, () => {
     assert.match(stdout, new RegExp(`^${lines.join('\n')}\n$`))
   })
 
+  test('clone addresses have the public host and port', async () => {
+    await using mapped = await startServiceWithSsh({
+      env: { SVC_BASE_URL: 'https://git.example.com', SVC_SSH_PUBLIC_PORT: '22' },
+    })
+    const { body } = await mapped.admin.post('/repos', { name: 'site' })
+    assert.deepEqual(body.cloneUrls, {
+      http: 'https://git.example.com/repos/site.git',
+      ssh: 'ssh://svc@git.example.com:22/site.git',
+    })
+  })
+
   test('info prints a field and its value on each line', async () => {
     const { exitCode, stdout, stderr } = await ada.ssh('info site')
     assert.deepEqual([exitCode, stderr], [0, ''])

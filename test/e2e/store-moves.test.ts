@@ -28,6 +28,7 @@ describe('repositories move into a shared store, and out of it', {
   let dataDir: string
   let refs: string[]
   let overwritten: string
+  let deleted: string
 
   before(async () => {
     folder = resources.use(await temporaryFolder()).path
@@ -50,6 +51,11 @@ describe('repositories move into a shared store, and out of it', {
       await project.git('push', '--quiet', service.admin.remote(name), 'HEAD:trunk', 'v1')
       await service.admin.patch(`/repos/${name}`, { defaultBranch: 'trunk' })
     }
+    // The tests restore it wherever it gets.
+    await service.admin.post('/repos', { name: 'deleted' })
+    await project.git('push', '--quiet', service.admin.remote('deleted'), 'HEAD:trunk', 'v1')
+    deleted = (await git('/', ['ls-remote', service.admin.remote('deleted')])).stdout
+    await service.admin.delete('/repos/deleted')
     overwritten = (await project.git('rev-parse', 'HEAD')).trim()
     await project.git('commit', '--quiet', '--amend', '-m', 'another')
     await project.git('push', '--quiet', '--force', service.admin.remote('first'), 'HEAD:trunk')
@@ -65,6 +71,15 @@ describe('repositories move into a shared store, and out of it', {
       return `${name}\n${stdout}`
     })
     return Promise.all(all)
+  }
+
+  /** Restores the deleted repository, and deletes it again. */
+  async function assertRestorable({ admin }: Service): Promise<void> {
+    const [{ id }] = (await admin.get('/deleted-repos')).body
+    const answer = await admin.post(`/deleted-repos/${id}/restore`)
+    assert.equal(answer.status, 200, answer.text)
+    assert.equal((await git('/', ['ls-remote', admin.remote('deleted')])).stdout, deleted)
+    assert.equal((await admin.delete('/repos/deleted')).status, 204)
   }
 
   /** Runs a server that must refuse to start, and returns why. */
@@ -95,12 +110,13 @@ describe('repositories move into a shared store, and out of it', {
     }
     const { code, out, err } = await runSvc(['store', 'adopt', '--json'], env)
     assert.equal(code, 0, err)
-    assert.deepEqual(JSON.parse(out), { adopted: ['second', 'empty'], refused: [] })
+    assert.deepEqual(JSON.parse(out), { adopted: ['second', 'empty', 'deleted'], refused: [] })
     const again = await runSvc(['store', 'adopt'], env)
     assert.equal(again.out, '0 repositories moved.\n')
 
     await using node = await startService({ env: stored })
     assert.deepEqual(await refsOf(node), refs)
+    await assertRestorable(node)
     const [last] = (await node.admin.get('/repos/first/pushes')).body
     const undone = await node.admin.post(`/repos/first/pushes/${last.id}/undo`)
     assert.equal(undone.status, 200, undone.text)
@@ -133,6 +149,7 @@ describe('repositories move into a shared store, and out of it', {
       dataDir: plain,
     })
     assert.deepEqual(await refsOf(service), refs)
+    await assertRestorable(service)
 
     const database = await createPostgresDatabase()
     resources.defer(database.drop)
@@ -150,6 +167,7 @@ describe('repositories move into a shared store, and out of it', {
       env: { ...common, ...place, SVC_DATABASE_URL: database.url },
     })
     assert.deepEqual(await refsOf(other), refs)
+    await assertRestorable(other)
   })
 
   test('a backup has what was deleted after its rows were read', async () => {
@@ -173,6 +191,6 @@ describe('repositories move into a shared store, and out of it', {
     const { code, err } = await runSvc(['backup', 'verify', to], {})
     assert.equal(code, 0, err)
     const restored = await runSvc(['restore', to], { SVC_DATA_DIR: join(folder, 'with-all') })
-    assert.match(restored.out, /^Restored 3 repositories /)
+    assert.match(restored.out, /^Restored 4 repositories /)
   })
 })

@@ -1,15 +1,17 @@
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { offerCeph } from './object-store.ts'
+import { offerCeph, sharedCeph } from './object-store.ts'
 import { type Postgres, startPostgres } from './postgres.ts'
 import { mayNotSkip, missingPrograms } from './programs.ts'
 import { launcher, startService } from './service.ts'
+import { writeSharedLauncher } from './shared-launcher.ts'
 
 const execute = promisify(execFile)
 const root = fileURLToPath(new URL('../..', import.meta.url))
 
 let postgres: Postgres | undefined
+let sharedLauncher: ReturnType<typeof writeSharedLauncher> | undefined
 let ceph: Awaited<ReturnType<typeof offerCeph>> | undefined
 
 /** Runs once before all test files: starts what they share. */
@@ -24,6 +26,15 @@ export async function globalSetup(): Promise<void> {
   const [started] = await Promise.all([startPostgres(), build()])
   postgres = started
   if (postgres) process.env.SVC_TEST_DATABASE_URL = postgres.url
+  if (process.env.SVC_TEST_STORE === 'shared') await shareStores()
+}
+
+/** Lets the tests run over shared stores. */
+async function shareStores(): Promise<void> {
+  if (!postgres) throw new Error('A shared store needs PostgreSQL.')
+  const bucket = process.env.SVC_TEST_S3 ?? (await sharedCeph())
+  sharedLauncher = writeSharedLauncher({ postgres: postgres.url, bucket, program: launcher })
+  process.env.SVC_TEST_LAUNCHER = sharedLauncher.launcher
 }
 
 /** Builds what bin/svc runs if a source has changed, and fills its cache of compiled code, before many tests start it. */
@@ -35,6 +46,7 @@ async function build(): Promise<void> {
 
 /** Runs once after all test files. */
 export async function globalTeardown(): Promise<void> {
+  sharedLauncher?.[Symbol.dispose]()
   postgres?.stop()
   await ceph?.stop()
   for (const { name, install } of missingPrograms()) {

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import { join, relative } from 'node:path'
 import { until } from './condition.ts'
+import { repositoriesFolder } from './kind-of-store.ts'
 
 // Locks, quarantines, half packs, the guards of new packs, packs that are about to be pruned. A branch may be called `tmp_x`, but not `x.lock`.
 const passing =
@@ -11,7 +12,7 @@ const passing =
 /** Temporary files in a data directory, in use or left behind. */
 export async function leftoversIn(dataDir: string): Promise<string[]> {
   const [drafts, graves, files] = await Promise.all(
-    ['staging', 'trash', 'repositories'].map((folder) => allIn(join(dataDir, folder))),
+    ['staging', 'trash', repositoriesFolder].map((folder) => allIn(join(dataDir, folder))),
   )
   const present = new Set(files)
   const isHalfPack = (path: string) =>
@@ -39,7 +40,7 @@ export async function untilTidy(dataDir: string): Promise<void> {
 
 /** The directories of repositories that are in place. */
 export async function repositoryFolders(dataDir: string): Promise<string[]> {
-  const all = await allIn(join(dataDir, 'repositories'))
+  const all = await allIn(join(dataDir, repositoriesFolder))
   return all.filter((path) => /\/repositories\/[^/]+\/[^/]+$/.test(path)).sort()
 }
 

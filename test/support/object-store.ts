@@ -53,8 +53,8 @@ export async function openObjectStore(place?: string): Promise<ObjectStore> {
   return {
     env: {
       SVC_STORE: url.href,
-      SVC_S3_ACCESS_KEY_ID: accessKeyId,
-      SVC_S3_SECRET_ACCESS_KEY: secretAccessKey,
+      SVC_STORE_ACCESS_KEY_ID: accessKeyId,
+      SVC_STORE_SECRET_ACCESS_KEY: secretAccessKey,
     },
     address,
     connect,
@@ -105,7 +105,8 @@ export async function offerCeph(): Promise<{ stop: () => Promise<void> }> {
   }
 }
 
-async function sharedCeph(): Promise<string> {
+/** The address of the Ceph of this run, in the form of SVC_TEST_S3. */
+export async function sharedCeph(): Promise<string> {
   const answer = await text(connect(process.env.SVC_TEST_CEPH ?? ''))
   const { url, fault }: { url?: string; fault?: string } = JSON.parse(answer)
   if (url === undefined) throw new Error(fault)

@@ -7,6 +7,8 @@ import { programs } from './programs.ts'
 
 export type Postgres = {
   url: string
+  /** Its data directory. */
+  data: string
   /** Ends it as a crash would; its data stays. */
   halt: () => void
   /** Starts it again, on the same port. */
@@ -19,20 +21,34 @@ export type Postgres = {
 export async function startPostgres(): Promise<Postgres | undefined> {
   const bin = programs.postgres.find()
   if (bin === undefined) return undefined
+  const create = (data: string) => {
+    const options = ['-U', 'svc', '--auth=trust', '--no-sync', '-E', 'UTF8']
+    runAsServer(join(bin, 'initdb'), ['-D', data, ...options])
+  }
+  return await startOn(bin, create)
+}
+
+/** Starts a standby of another PostgreSQL, which follows it; `promote` makes it a primary. */
+export async function startStandby(primary: Postgres): Promise<Postgres & { promote: () => void }> {
+  const bin = programs.postgres.find() ?? ''
+  const url = new URL(primary.url)
+  // Its name is what `synchronous_standby_names` calls it.
+  url.searchParams.set('application_name', 'standby')
+  const create = (data: string) =>
+    runAsServer(join(bin, 'pg_basebackup'), ['-D', data, '-d', url.href, '-R', '--no-sync'])
+  const standby = await startOn(bin, create)
+  return {
+    ...standby,
+    promote: () => runAsServer(join(bin, 'pg_ctl'), ['-D', standby.data, '-w', 'promote']),
+  }
+}
+
+async function startOn(bin: string, create: (data: string) => void): Promise<Postgres> {
   const folder = mkdtempSync(join(tmpdir(), 'svc-postgres-'))
   chmodSync(folder, 0o777)
   const data = join(folder, 'data')
   const port = await freePort()
-  runAsServer(join(bin, 'initdb'), [
-    '-D',
-    data,
-    '-U',
-    'svc',
-    '--auth=trust',
-    '--no-sync',
-    '-E',
-    'UTF8',
-  ])
+  create(data)
   const options = `-p ${port} -k ${folder} -c listen_addresses=127.0.0.1 -c fsync=off`
   const control = join(bin, 'pg_ctl')
   const resume = () =>
@@ -40,6 +56,7 @@ export async function startPostgres(): Promise<Postgres | undefined> {
   const halt = () => runAsServer(control, ['-D', data, '-m', 'immediate', '-w', 'stop'])
   let isRunning = false
   const postgres: Postgres = {
+    data,
     url: `postgres://svc@127.0.0.1:${port}/postgres`,
     halt() {
       halt()

@@ -96,12 +96,16 @@ export function killTree(pid: number): void {
   for (const one of stopped) signal(one, 'SIGKILL')
 }
 
-/** Memory that a server takes with its helpers, in bytes: proc(5), smaps_rollup. What gits take is not counted. */
+/**
+ * Memory that a server takes with its helpers, in bytes: proc(5), smaps_rollup. What gits take is not counted, nor are
+ * mapped files: their share grows when another program that runs the same file ends.
+ */
 export function memoryOf(server: number): number {
-  const shares = nodesOf(server).map((pid) =>
-    /^Pss: +(\d+) kB$/m.exec(read(`/proc/${pid}/smaps_rollup`)),
-  )
-  return shares.reduce((sum, found) => sum + Number(found?.[1] ?? 0) * 1024, 0)
+  const shares = nodesOf(server).flatMap((pid) => {
+    const rollup = read(`/proc/${pid}/smaps_rollup`)
+    return [...rollup.matchAll(/^Pss_(?:Anon|Shmem): +(\d+) kB$/gm)]
+  })
+  return shares.reduce((sum, [, kib]) => sum + Number(kib) * 1024, 0)
 }
 
 /** A server's process and those of its descendants that run the same program. */

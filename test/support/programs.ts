@@ -18,6 +18,11 @@ export const programs = {
   pygit2: { find: findPygit2, install: 'apt-get install python3-pygit2' },
   strace: { find: () => onPath('strace'), install: 'apt-get install strace' },
   bubblewrap: { find: () => onPath('bwrap'), install: 'apt-get install bubblewrap' },
+  faketime: { find: findFaketime, install: 'apt-get install libfaketime' },
+  systemd: { find: findSystemd, install: 'apt-get install systemd' },
+  nginx: { find: findNginx, install: 'apt-get install nginx-light' },
+  caddy: { find: () => onPath('caddy'), install: 'apt-get install caddy' },
+  mandoc: { find: () => onPath('mandoc'), install: 'apt-get install mandoc' },
   chromium: { find: () => onPath('chromium'), install: 'apt-get install chromium' },
 } satisfies Record<string, Program>
 
@@ -45,6 +50,12 @@ function findPostgres(): string | undefined {
   return folders.reverse().find((folder) => existsSync(join(folder, 'initdb')))
 }
 
+function findFaketime(): string | undefined {
+  const folders = existsSync('/usr/lib') ? readdirSync('/usr/lib') : []
+  const paths = folders.map((folder) => `/usr/lib/${folder}/faketime/libfaketime.so.1`)
+  return paths.find(existsSync)
+}
+
 function findCeph(): string | undefined {
   const found = ['ceph-mon', 'ceph-osd', 'radosgw'].map(onPath)
   return found.every((path) => path !== undefined) ? found[0] : undefined
@@ -65,6 +76,16 @@ function findOpenSsh(): string | undefined {
 function findOpenSsh10(): string | undefined {
   const folder = fileURLToPath(new URL('../../.cache/openssh-10/bin', import.meta.url))
   return existsSync(folder) ? folder : undefined
+}
+
+function findSystemd(): string | undefined {
+  const path = '/lib/systemd/systemd'
+  return existsSync(path) ? onPath('systemd-analyze') && path : undefined
+}
+
+// Debian keeps it off the PATH of ordinary users.
+function findNginx(): string | undefined {
+  return onPath('nginx') ?? ['/usr/sbin/nginx'].find(existsSync)
 }
 
 function onPath(name: string): string | undefined {

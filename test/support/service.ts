@@ -8,7 +8,10 @@ import { fileURLToPath } from 'node:url'
 import { newTokenString } from '../../src/base/token-string.ts'
 import { testSettings, withSsh } from './test-settings.ts'
 
-export const launcher = fileURLToPath(new URL('../../bin/svc', import.meta.url))
+const program = fileURLToPath(new URL('../../bin/svc', import.meta.url))
+
+/** The program that tests start: with SVC_TEST_STORE=shared, one that runs it on a shared store. */
+export const launcher = process.env.SVC_TEST_LAUNCHER ?? program
 
 export type Answer = {
   status: number

@@ -13,6 +13,12 @@ import { sshKeyExpiry } from './0012-ssh-key-expiry.ts'
 import { defaultBranchColumns } from './0013-default-branch.ts'
 import { pushVia } from './0014-push-via.ts'
 import { sharedStoreTables } from './0015-shared-store.ts'
+import { packMtimes } from './0016-pack-mtimes.ts'
+import { tokenLimits } from './0017-token-limits.ts'
+import { deletedRepositories } from './0018-deleted-repositories.ts'
+import { repositoryDetails } from './0019-repository-details.ts'
+import { roleColumn } from './0020-roles.ts'
+import { protectionRules } from './0021-protection-rules.ts'
 import type { Migration } from './migration.ts'
 
 /** All migrations. The version of a database is the number of migrations that were applied. */
@@ -32,4 +38,10 @@ export const migrations: Migration[] = [
   defaultBranchColumns,
   pushVia,
   sharedStoreTables,
+  packMtimes,
+  tokenLimits,
+  deletedRepositories,
+  repositoryDetails,
+  roleColumn,
+  protectionRules,
 ]

@@ -1,5 +1,7 @@
+import { requireRef } from '../../access/may.ts'
 import type { Principal } from '../../access/principal.ts'
 import { Problem } from '../../base/problem.ts'
+import type { Git } from '../../git/process/git-process.ts'
 import { isRefName, refNameFault, zeroId } from '../../git/refs/ref-name.ts'
 import {
   branchPrefix,
@@ -10,13 +12,16 @@ import {
 } from '../../git/refs/refs.ts'
 import type { Protections } from '../../repositories/protections.ts'
 import type { Repositories, Repository } from '../../repositories/repositories.ts'
+import { refuseProtected } from './protected-refs.ts'
 import type { Push } from './receive-pack.ts'
 
 type Dependencies = {
   /** Reads the principal again; undefined when its token or key is no longer valid. */
   refresh: (principal: Principal) => Promise<Principal | undefined>
   repositories: Pick<Repositories, 'reopen'>
-  protections: Pick<Protections, 'ruleFor'>
+  protections: Pick<Protections, 'list'>
+  git: Git
+  hasSuccessfulRun: (repositoryId: string, commit: string, file: string) => Promise<boolean>
 }
 
 /** The ref that a push to a ref moves, by the ref: another one for a symbolic ref. */
@@ -27,16 +32,16 @@ export type RefTargets = ReadonlyMap<string, string>
  * the repository as they are now, and the targets of the refs. Throws the Problem of the first update that is not allowed.
  */
 export async function authorizePush(
-  { refresh, repositories, protections }: Dependencies,
+  dependencies: Dependencies,
   push: Push,
   updates: RefUpdate[],
 ): Promise<{ principal: Principal; repository: Repository; targets: RefTargets }> {
+  const { refresh, repositories } = dependencies
   const principal = await refresh(push.principal)
   if (!principal) {
     throw new Problem('token_invalid', 'The token or key was deleted or has expired.')
   }
   const repository = await repositories.reopen(principal, push.repository, 'repo:write')
-  const ruleFor = await protections.ruleFor(repository)
   const names = updates.map(({ ref }) => ref)
   for (const name of names) {
     if (!isRefName(name)) throw new Problem('ref_name_refused', `"${name}" is not a ref name.`)
@@ -45,9 +50,10 @@ export async function authorizePush(
   for (const ref of names) {
     for (const name of new Set([ref, targets.get(ref) ?? ref])) {
       refuseBadName(name)
-      if (!repository.asOwner) refuseProtected(name, ruleFor)
+      requireRef(principal, name)
     }
   }
+  await refuseProtected(dependencies, push, repository, updates, targets)
   return { principal, repository, targets }
 }
 
@@ -78,14 +84,4 @@ function refuseBadName(ref: string): void {
   const fault = refNameFault(ref)
   if (fault)
     throw new Problem('ref_name_refused', `The ref "${ref}" is refused: its name ${fault}.`)
-}
-
-function refuseProtected(ref: string, ruleFor: (branch: string) => string | undefined): void {
-  const [, branch] = /^refs\/heads\/(.+)$/s.exec(ref) ?? []
-  const rule = branch === undefined ? undefined : ruleFor(branch)
-  if (rule === undefined) return
-  throw new Problem(
-    'branch_protected',
-    `The branch "${branch}" is protected by the rule "${rule}": only the owner of the repository or an admin may change it.`,
-  )
 }

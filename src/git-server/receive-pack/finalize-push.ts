@@ -1,3 +1,4 @@
+import { join } from 'node:path'
 import type { Clock } from '../../base/clock.ts'
 import type { FaultPoint } from '../../base/fault-points.ts'
 import type { Log } from '../../base/log.ts'
@@ -15,8 +16,10 @@ import {
   type RefUpdate,
   readDefaultBranch,
 } from '../../git/refs/refs.ts'
+import { isThere } from '../../repositories/deleted-directories.ts'
 import type { Directories } from '../../repositories/directories.ts'
 import type { RepositoryHolds } from '../../repositories/repository-holds.ts'
+import { updatePushedAt } from '../../repositories/repository-store.ts'
 import { findRepositorySummary } from '../../repositories/repository-summary-store.ts'
 import { findApplied, intendedOf } from './applied-updates.ts'
 import { moveHeldRefs } from './move-held-refs.ts'
@@ -112,12 +115,20 @@ export function createFinalizePush(dependencies: Dependencies) {
     })
   }
 
+  // The row is read only when there is no directory: it is another query for each push.
+  async function isDeleted(directory: string, repositoryId: string): Promise<boolean> {
+    if (await isThere(join(directory, 'HEAD'))) return false
+    return (await findRepositorySummary(db, repositoryId)) === undefined
+  }
+
   return async (push: PushRow, isFastForward = false): Promise<void> => {
     const { id, repositoryId } = push
     const directory = directories.pathOf(repositoryId)
     const recorded = recordedDefaultBranch(push)
     if (recorded && intendedOf(push).length === 0) return finalizeDefaultBranch(push, recorded)
     const applied = await findApplied(db, directory, push)
+    // Its refs are elsewhere: the push is finalized when the repository is restored.
+    if (await isDeleted(directory, repositoryId)) return
     if (applied.length === 0) {
       await deleteUnfinished(db, id)
       return
@@ -138,6 +149,7 @@ export function createFinalizePush(dependencies: Dependencies) {
     await db.transaction().execute(async (tx) => {
       const now = clock.now()
       if (!(await markFinished(tx, id, { updates, keptUntil, now }))) return
+      await updatePushedAt(tx, repositoryId, push.judgedAt)
       const { name = '' } = (await findRepositorySummary(tx, repositoryId)) ?? {}
       const about = { ...aboutOf(push), pushId: id, via: push.via, name }
       const events = toPushEvents(about, updates)

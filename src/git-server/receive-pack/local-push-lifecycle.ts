@@ -32,7 +32,8 @@ type Dependencies = {
   git: Git
   refresh: (principal: Principal) => Promise<Principal | undefined>
   repositories: Pick<Repositories, 'reopen'>
-  protections: Pick<Protections, 'ruleFor'>
+  protections: Pick<Protections, 'list'>
+  hasSuccessfulRun: (repositoryId: string, commit: string, file: string) => Promise<boolean>
   directories: Pick<Directories, 'pathOf'>
   repositoryHolds: Pick<RepositoryHolds, 'acquire'>
   settings: Pick<PlainSettings, 'undoDays'>

@@ -1,7 +1,10 @@
 import { sql } from 'kysely'
+import { prepared } from '../../database/prepared.ts'
 import { hasRowLocks } from '../../database/row-locks.ts'
 import type { Db, NewPush, PushRow } from '../../database/schema.ts'
 import type { PushedUpdate } from '../../git/refs/refs.ts'
+import { repositoryDeleted } from '../../repositories/repository-errors.ts'
+import { presentAmong } from '../../repositories/repository-store.ts'
 
 /** A finished push. */
 export type FinishedPush = Omit<PushRow, 'updates' | 'finishedAt'> & {
@@ -9,8 +12,27 @@ export type FinishedPush = Omit<PushRow, 'updates' | 'finishedAt'> & {
   finishedAt: number
 }
 
+/**
+ * Records a push, before the deletion of its repository or not at all: a later one would not be explained by its refs.
+ * Throws `repository_not_found`.
+ */
 export async function insertPush(db: Db, push: NewPush): Promise<void> {
-  await db.insertInto('pushes').values(push).execute()
+  // The keys of an object are typed as strings.
+  const columns = Object.keys(push) as (keyof NewPush)[]
+  const row = await db
+    .insertInto('pushes')
+    .columns(columns)
+    .expression((of) =>
+      of
+        .selectFrom('repositories')
+        .select(columns.map((column) => sql.val(push[column]).as(column)))
+        .where('id', '=', push.repositoryId)
+        .where('deletedAt', 'is', null)
+        .$if(hasRowLocks(db), (rows) => rows.forKeyShare()),
+    )
+    .returning('id')
+    .executeTakeFirst()
+  if (!row) throw repositoryDeleted()
 }
 
 type Outcome = { updates: PushedUpdate[]; keptUntil: number | null; now: number }
@@ -67,7 +89,7 @@ export function listUnfinished(db: Db, repositoryId: string): Promise<PushRow[]>
     .execute()
 }
 
-/** The ids of repositories with authorized, unfinished pushes. */
+/** The ids of repositories with authorized, unfinished pushes, except deleted ones. */
 export async function listWithUnfinished(db: Db): Promise<string[]> {
   const rows = await db
     .selectFrom('pushes')
@@ -75,7 +97,7 @@ export async function listWithUnfinished(db: Db): Promise<string[]> {
     .distinct()
     .where('finishedAt', 'is', null)
     .execute()
-  return rows.map(({ repositoryId }) => repositoryId)
+  return withoutDeleted(db, rows)
 }
 
 /**
@@ -147,15 +169,18 @@ export async function findPushes(
   return rows.map(toFinished)
 }
 
-/** The id of the newest push of a repository; empty when there is none. */
-export async function findLastPushId(db: Db, repositoryId: string): Promise<string> {
-  const row = await db
+const lastId = prepared((db, by: { repositoryId: string }) =>
+  db
     .selectFrom('pushes')
     .select('id')
-    .where('repositoryId', '=', repositoryId)
+    .where('repositoryId', '=', by.repositoryId)
     .orderBy('id', 'desc')
-    .limit(1)
-    .executeTakeFirst()
+    .limit(1),
+)
+
+/** The id of the newest push of a repository; empty when there is none. */
+export async function findLastPushId(db: Db, repositoryId: string): Promise<string> {
+  const [row] = await lastId(db, { repositoryId })
   return row?.id ?? ''
 }
 
@@ -171,7 +196,7 @@ export async function isUnfinished(db: Db, repositoryId: string, id: string): Pr
   return row !== undefined
 }
 
-/** The ids of repositories with a push whose retention period is over. */
+/** The ids of repositories with a push whose retention period is over, except deleted ones. */
 export async function listWithExpired(db: Db, now: number): Promise<string[]> {
   const rows = await db
     .selectFrom('pushes')
@@ -179,7 +204,14 @@ export async function listWithExpired(db: Db, now: number): Promise<string[]> {
     .distinct()
     .where('keptUntil', '<=', now)
     .execute()
-  return rows.map(({ repositoryId }) => repositoryId)
+  return withoutDeleted(db, rows)
+}
+
+// Their directories are elsewhere until they are restored.
+async function withoutDeleted(db: Db, rows: { repositoryId: string }[]): Promise<string[]> {
+  const ids = rows.map(({ repositoryId }) => repositoryId)
+  const present = await presentAmong(db, ids)
+  return ids.filter((id) => present.has(id))
 }
 
 /** The pushes of a repository that retain commits, or may be about to. */

@@ -1,5 +1,6 @@
 import { realpath } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import type { PlainSettings } from '../../config/settings.ts'
 import { findObjects } from '../../git/objects/find-objects.ts'
 import type { Git } from '../../git/process/git-process.ts'
 import { zeroId } from '../../git/refs/ref-name.ts'
@@ -21,8 +22,7 @@ export async function readPushedObjects(
   { repository, quarantine, isFastForward }: Push,
   updates: RefUpdate[],
 ): Promise<PushedObjects> {
-  if (quarantine !== undefined) await assertWithin(repository.path, quarantine)
-  const scopedGit = quarantine === undefined ? git : withObjects(git, repository.path, quarantine)
+  const scopedGit = await openQuarantine(git, { repository, quarantine })
   const [only] = updates
   // Its pack contains the new commit, whose history leads to the old one.
   if (isFastForward && only && updates.length === 1 && only.ref.startsWith(branchPrefix)) {
@@ -42,6 +42,29 @@ export async function readPushedObjects(
     if (target !== undefined && target !== id) peeled.set(id, target)
   }
   return { objects, peeled, scopedGit }
+}
+
+/** Returns a git whose processes see the objects of a push that are in quarantine, if there are any. */
+export async function openQuarantine(
+  git: Git,
+  { repository, quarantine }: Pick<Push, 'repository' | 'quarantine'>,
+): Promise<Git> {
+  if (quarantine === undefined) return git
+  await assertWithin(repository.path, quarantine)
+  return withObjects(git, repository.path, quarantine)
+}
+
+/** Lets git use as much memory as for a push: to read an object it maps a whole pack. */
+export function withPushLimits(
+  git: Git,
+  { pushMemoryMaxBytes: memoryMaxBytes }: Pick<PlainSettings, 'pushMemoryMaxBytes'>,
+): Git {
+  const limits = { memoryMaxBytes }
+  return {
+    ...git,
+    start: (command, options) => git.start(command, { ...options, limits }),
+    run: (command, options) => git.run(command, { ...options, limits }),
+  }
 }
 
 function withObjects(git: Git, directory: string, quarantine: string): Git {

@@ -44,11 +44,13 @@ type Dependencies = {
   refresh: (principal: Principal) => Promise<Principal | undefined>
   repositories: Repositories
   protections: Protections
+  /** Whether a workflow file has a successful run at a commit. */
+  hasSuccessfulRun: (repositoryId: string, commit: string, file: string) => Promise<boolean>
   directories: Directories
   store: Store
   repositoryHolds: Pick<RepositoryHolds, 'acquire'>
   limiters: Pick<GitLimiters, 'push'>
-  settings: Pick<PlainSettings, 'eventsKeptDays' | 'undoDays'>
+  settings: Pick<PlainSettings, 'eventsKeptDays' | 'undoDays' | 'pushMemoryMaxBytes'>
   clock: Clock
   faultPoint: FaultPoint
   log: Log

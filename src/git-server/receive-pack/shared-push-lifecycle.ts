@@ -8,20 +8,20 @@ import type { Db } from '../../database/schema.ts'
 import type { Publish } from '../../events/events.ts'
 import type { Git } from '../../git/process/git-process.ts'
 import type { PushResult } from '../../git/protocol/hook-channel.ts'
+import { isConnected } from '../../git/refs/connectivity.ts'
 import { findForced } from '../../git/refs/forced-updates.ts'
 import { zeroId } from '../../git/refs/ref-name.ts'
 import { branchPrefix, type PushedUpdate, type RefUpdate } from '../../git/refs/refs.ts'
 import type { Protections } from '../../repositories/protections.ts'
 import type { Repositories, Repository } from '../../repositories/repositories.ts'
-import { findRepositorySummary } from '../../repositories/repository-summary-store.ts'
 import type { ChangeOutcome, CommittedChange } from '../../store/commit-change.ts'
 import { type Decision, refusalTexts } from '../../store/decide-updates.ts'
 import type { SharedChanges, Store } from '../../store/store.ts'
 import { authorizePush, defaultBranchDeletion } from './authorize-push.ts'
 import { toDefaultBranchEvent, toPushEvents } from './push-events.ts'
 import { type PushLifecycle, UpdatesRefusedError } from './push-lifecycle.ts'
-import { findLastPushId, insertPush } from './push-store.ts'
-import { readPushedObjects } from './pushed-objects.ts'
+import { findLastPushId, findPushes, insertPush } from './push-store.ts'
+import { readPushedObjects, withPushLimits } from './pushed-objects.ts'
 import type { Push } from './receive-pack.ts'
 import { createSharedDefaultBranches } from './shared-default-branches.ts'
 import { createSharedRetention } from './shared-retention.ts'
@@ -34,8 +34,9 @@ type Dependencies = {
   git: Git
   refresh: (principal: Principal) => Promise<Principal | undefined>
   repositories: Pick<Repositories, 'reopen'>
-  protections: Pick<Protections, 'ruleFor'>
-  settings: Pick<PlainSettings, 'undoDays'>
+  protections: Pick<Protections, 'list'>
+  hasSuccessfulRun: (repositoryId: string, commit: string, file: string) => Promise<boolean>
+  settings: Pick<PlainSettings, 'undoDays' | 'pushMemoryMaxBytes'>
   clock: Clock
   faultPoint: FaultPoint
   log: Log
@@ -48,8 +49,11 @@ type Authorized = { principal: Principal; repository: Repository }
  * their objects are in quarantine. So a cache never contains an object that is not durable.
  */
 export function createSharedPushLifecycle(dependencies: Dependencies): PushLifecycle {
-  const { store, shared, publish, git, clock, faultPoint } = dependencies
+  const { shared, publish, git, settings, clock, faultPoint } = dependencies
   const retention = createSharedRetention(dependencies)
+  const limitedGit = withPushLimits(git, settings)
+  /** Changes by the ids of their pushes, until git has moved their objects to the others. */
+  const hidden = new Map<string, CommittedChange>()
 
   async function commit(
     push: Push,
@@ -57,7 +61,7 @@ export function createSharedPushLifecycle(dependencies: Dependencies): PushLifec
     { principal, repository }: Authorized,
   ): Promise<ChangeOutcome> {
     const { quarantine } = push
-    const { objects, peeled, scopedGit } = await readPushedObjects(git, push, updates)
+    const { objects, peeled, scopedGit } = await readPushedObjects(limitedGit, push, updates)
     const forced = push.isFastForward ? [] : await findForced(scopedGit, repository.path, updates)
     const wasForced = new Map(forced.map((update) => [update.ref, update.forced]))
     const toPushed = (update: RefUpdate): PushedUpdate => ({
@@ -75,9 +79,13 @@ export function createSharedPushLifecycle(dependencies: Dependencies): PushLifec
           isAtomic: push.isAtomic ?? false,
           objects,
           peeled,
+          pruneEpoch: push.repository.pruneEpoch,
+          pushedAt: now,
+          isConnected: () => isConnected(scopedGit, repository.path, updates),
           async begin(tx) {
             id = newIdAfter(await findLastPushId(tx, repository.id), now)
           },
+          firstHead: await firstHeadOf(push),
           check(locked, moved) {
             // An undo may delete the default branch that its push created: HEAD follows.
             if (push.via !== 'undo') refuseDefaultDeletion(repository, locked.head, moved)
@@ -85,7 +93,7 @@ export function createSharedPushLifecycle(dependencies: Dependencies): PushLifec
           retain: (moved) => retention.refsFor(id, moved.map(toPushed)),
           async record(tx, change, decisions) {
             await record(tx, { push, id, now, principal, repository, change, toPushed })
-            recorded = { decisions, committed: change }
+            recorded = { decisions, areObjectsStored: true, committed: change }
           },
         },
         quarantine,
@@ -95,8 +103,18 @@ export function createSharedPushLifecycle(dependencies: Dependencies): PushLifec
         if (recorded && (await wasCommitted(shared.db, about))) return recorded
         throw error
       })
-    if (outcome.committed) push.id = id
+    if (outcome.committed) {
+      push.id = id
+      hidden.set(id, outcome.committed)
+    }
     return outcome
+  }
+
+  /** The default branch before the push that is undone, if that changed it. */
+  async function firstHeadOf({ undoes, repository }: Push): Promise<string | undefined> {
+    const [undone] =
+      undoes === undefined ? [] : await findPushes(shared.db, repository.id, [undoes])
+    return undone?.formerDefaultBranch ?? undefined
   }
 
   type PushRecord = Authorized & {
@@ -126,12 +144,20 @@ export function createSharedPushLifecycle(dependencies: Dependencies): PushLifec
       defaultBranch: change.head?.branch ?? null,
       version: change.version,
     })
-    const { name = '' } = (await findRepositorySummary(tx, repository.id)) ?? {}
+    const { name } = change
     const about = { actor: principal, repositoryId: repository.id }
     const events = toPushEvents({ ...about, pushId: id, via: push.via, name }, updates)
     const more = change.head ? [toDefaultBranchEvent(about, change.head)] : []
     await publish(tx, now, [...events, ...more])
     faultPoint('shared-push.recorded')
+  }
+
+  /** Shows the refs of a push from now on; another request would do the same. */
+  async function show(repositoryId: string, id: string | undefined): Promise<void> {
+    const change = id === undefined ? undefined : hidden.get(id)
+    if (id === undefined || !change) return
+    hidden.delete(id)
+    await shared.show(repositoryId, change)
   }
 
   async function authorizeAndCommit(push: Push, updates: RefUpdate[]): Promise<ChangeOutcome> {
@@ -141,18 +167,15 @@ export function createSharedPushLifecycle(dependencies: Dependencies): PushLifec
 
   return {
     async authorize(push, updates): Promise<PushResult> {
-      const { decisions, committed } = await authorizeAndCommit(push, updates)
+      const { decisions, areObjectsStored } = await authorizeAndCommit(push, updates)
       faultPoint('shared-push.committed')
       // Git moves the objects out of the quarantine once the hook has succeeded.
-      const areObjectsDurable = committed !== undefined || push.quarantine === undefined
-      const isDeclined =
-        !areObjectsDurable || decisions.every(({ refusal }) => refusal !== undefined)
-      return { results: decisions.map(toResult), isDeclined }
+      const isDeclined = !areObjectsStored
+      return { results: decisions.map(toResult), isDeclined, warnings: toWarnings(decisions) }
     },
 
     async finalize({ id, repository }) {
-      // Its refs are shown from now on; another request would do the same.
-      if (id !== undefined) await store.open(repository.id)
+      await show(repository.id, id)
       faultPoint('shared-push.shown')
       return true
     },
@@ -160,7 +183,7 @@ export function createSharedPushLifecycle(dependencies: Dependencies): PushLifec
     async apply(push, updates) {
       const { decisions } = await authorizeAndCommit(push, updates)
       const refused = decisions.filter(({ refusal }) => refusal !== undefined)
-      await store.open(push.repository.id)
+      await show(push.repository.id, push.id)
       const [first] = refused
       if (!first) return true
       throw new UpdatesRefusedError(refused.map(describe).join('; '), {
@@ -182,6 +205,12 @@ function refuseDefaultDeletion(repository: Repository, head: string, moved: RefU
 
 function toResult({ update, refusal }: Decision) {
   return { ref: update.ref, refusal: refusal && refusalTexts[refusal] }
+}
+
+function toWarnings(decisions: Decision[]): string[] {
+  return decisions
+    .filter(({ isAbsent, refusal }) => isAbsent && refusal === undefined)
+    .map(({ update: { ref } }) => `deleting a non-existent ref: ${ref}`)
 }
 
 function describe({ update, refusal }: Decision): string {

@@ -20,11 +20,14 @@ export function toList(repositories: Listed[]): string {
 /** `info`: `Field: value` lines. */
 export function toDetails(repository: Described): string {
   const { name, createdAt, defaultBranch, empty, sizeBytes, protectedBranches } = repository
-  const { cloneUrls, id, ownerTokenId } = repository
+  const { cloneUrls, id, description, pushedAt, ownerTokenId, ownerUsername } = repository
   return toFields({
     Name: name,
     Id: id,
+    Description: description || 'none',
     Created: `${toDate(createdAt)} UTC`,
+    Pushed: pushedAt === null ? 'never' : `${toDate(pushedAt)} UTC`,
+    Owner: ownerUsername,
     'Owner token': ownerTokenId,
     'Default branch': defaultBranch,
     Empty: empty ? 'yes' : 'no',

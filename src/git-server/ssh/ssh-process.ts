@@ -49,13 +49,13 @@ const pingTimeoutMs = 30_000
 /** The SSH user for clients with a key; clients without one use the anonymous user. */
 export const sshUser = 'svc'
 
-/** The SSH base URL for clients. Its host is that of the public base URL, if one is set. */
+/** The SSH base URL for clients. Its host is that of the public base URL, and its port the public one, if they are set. */
 export function toSshUrl(
-  { baseUrl }: Pick<Settings, 'baseUrl'>,
+  { baseUrl, sshPublicPort }: Pick<Settings, 'baseUrl' | 'sshPublicPort'>,
   { host, port }: Listening,
 ): string {
   const name = baseUrl === undefined ? host : new URL(baseUrl).hostname
-  return reachable(`ssh://${sshUser}@${name}:${port}`)
+  return reachable(`ssh://${sshUser}@${name}:${sshPublicPort ?? port}`)
 }
 
 /** Marks the SSH process of a data directory, and the git processes that it starts. */

@@ -23,6 +23,8 @@ type Options = {
   }
   /** The file of known host keys: ssh(1), known_hosts. */
   knownHosts: string
+  /** A file of the same form that is only read. */
+  trustedHosts?: string | undefined
   signal: AbortSignal
   /** Called when data of the source arrives. */
   onArrival: () => void
@@ -43,9 +45,7 @@ export async function openRemoteSource(
   if (protocol === 'http' || protocol === 'https') return openHttp(remote, options)
   const [address] = await options.outbound.resolve(remote.host)
   const source =
-    protocol === 'ssh'
-      ? toSshSource(remote, { address, knownHosts: options.knownHosts })
-      : toGitSource(remote, address)
+    protocol === 'ssh' ? toSshSource(remote, address, options) : toGitSource(remote, address)
   return {
     from: { remote: source },
     fault: () => undefined,
@@ -87,20 +87,26 @@ function toGitSource({ host, port, path }: RemoteAddress, address: string): Mirr
   }
 }
 
+/** A path as a value of ssh_config(5). */
+function inQuotes(path: string): string {
+  return `"${path.replaceAll('%', '%%')}"`
+}
+
 /**
  * Makes a source of an SSH address. Keys and settings of the server's user are not used, only the password in the
  * address, if any. Host keys are trusted on first use.
  */
 function toSshSource(
   { host, port = usualSshPort, path, username, password }: RemoteAddress,
-  { address, knownHosts }: { address: string; knownHosts: string },
+  address: string,
+  { knownHosts, trustedHosts }: Pick<Options, 'knownHosts' | 'trustedHosts'>,
 ): MirrorSource {
   const user = username ? `${encodeURIComponent(username.reveal())}@` : ''
   const options = {
     HostName: address,
     HostKeyAlias: port === usualSshPort ? host : `[${host}]:${port}`,
-    UserKnownHostsFile: `"${knownHosts.replaceAll('%', '%%')}"`,
-    GlobalKnownHostsFile: '/dev/null',
+    UserKnownHostsFile: inQuotes(knownHosts),
+    GlobalKnownHostsFile: trustedHosts === undefined ? '/dev/null' : inQuotes(trustedHosts),
     StrictHostKeyChecking: 'accept-new',
     UpdateHostKeys: 'no',
     CheckHostIP: 'no',

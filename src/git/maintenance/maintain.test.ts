@@ -208,7 +208,7 @@ function maintainAt(
   extent: MaintenanceExtent,
   now = Date.now(),
   waitForOtherHolds = async () => true,
-): Promise<void> {
+): Promise<unknown> {
   const program = {
     owner: path,
     settings: gitLimits,

@@ -17,8 +17,8 @@ export type MaintenanceExtent = 'refs' | 'quick' | 'full'
 type Options = {
   git: Git
   extent: MaintenanceExtent
-  /** Whether the server alone writes packed refs, and there are no others. */
-  hasOwnRefs?: boolean
+  /** Whether it is a cache: only the server writes its refs, and nothing is lost with it. */
+  isCache?: boolean
   /** Objects unreachable since before this time, in milliseconds since the epoch, are pruned. */
   expireBefore: number
   memoryMaxBytes: number
@@ -30,6 +30,7 @@ type Options = {
   signal: AbortSignal
 }
 
+type StepOptions = Pick<Options, 'git' | 'memoryMaxBytes' | 'signal' | 'watch'>
 type Step = { isIdle: boolean; input?: string }
 
 // Effectively unlimited: only the disk limits what a repack writes.
@@ -40,26 +41,40 @@ const maxPacksCounted = 200
 const indexBytes = 1072
 const indexBytesPerObject = 28
 
+/** Objects of a cache were pruned. */
+export type Pruned = {
+  /** Whether its refs, also those that are new since, have all their objects. */
+  isWhole: () => Promise<boolean>
+}
+
 /**
  * Optimizes a repository: packed refs, few packs with a multi-pack index and a bitmap, a commit graph. Fetches and pushes
- * may run meanwhile. Throws when git fails, or the signal is aborted.
+ * may run meanwhile. In a cache, pruned objects are gone, and it is up to the caller to check that nothing needs them.
+ * Throws when git fails, or the signal is aborted.
  */
-export async function maintain(directory: string, options: Options): Promise<void> {
-  const { extent, hasOwnRefs, faultPoint } = options
+export async function maintain(directory: string, options: Options): Promise<Pruned | undefined> {
+  const { extent, isCache, faultPoint } = options
   // Not at idle priority: pushes may wait for the locks that this holds.
-  if (!hasOwnRefs) await run(gitCommands.packRefs(directory), options, { isIdle: false })
+  if (!isCache) await run(gitCommands.packRefs(directory), options, { isIdle: false })
   faultPoint('maintenance.refs-packed')
-  if (extent === 'refs') return
+  if (extent === 'refs') return undefined
   const graph = extent === 'full' ? gitCommands.rewriteGraph : gitCommands.extendGraph
   await run(graph(directory), options, { isIdle: true })
   faultPoint('maintenance.graphed')
-  if ((await readStorage(directory)).packs === 0) return
+  if ((await readStorage(directory)).packs === 0) return undefined
   // Invalidates cached responses, also for an administrator who has repaired damaged files. It comes before anything is
   // removed, which makes sure that it can be done afterwards.
   await renewRepositoryVersion(directory)
   if (extent === 'full') return repackAll(directory, options)
   await repack(gitCommands.repack(directory), options)
   faultPoint('maintenance.repacked')
+  return undefined
+}
+
+/** Writes one index of all packs with a bitmap, and a commit graph. Throws like `maintain`. */
+export async function indexPacks(directory: string, options: StepOptions): Promise<void> {
+  await run(gitCommands.extendGraph(directory), options, { isIdle: true })
+  await repack(gitCommands.indexPacks(directory), options)
 }
 
 /** Counts packs, and the bytes of all files in their folder. */
@@ -99,8 +114,8 @@ export async function countNewObjects(directory: string): Promise<number> {
   return bytes.reduce((sum, size) => sum + Math.max(0, size - indexBytes) / indexBytesPerObject, 0)
 }
 
-async function repackAll(directory: string, options: Options): Promise<void> {
-  const { expireBefore, faultPoint } = options
+async function repackAll(directory: string, options: Options): Promise<Pruned | undefined> {
+  const { expireBefore, isCache, faultPoint } = options
   await restoreExpired(directory)
   const known = await readAllRefs(directory)
   await makePacksYoung(directory)
@@ -113,12 +128,34 @@ async function repackAll(directory: string, options: Options): Promise<void> {
     await renewRepositoryVersion(directory)
   }
   faultPoint('maintenance.repacked')
-  if (await hasExpired(directory)) {
+  const isPruned = await hasExpired(directory)
+  if (isPruned) {
     faultPoint('maintenance.expired')
-    await restoreIfNeeded(directory, known, options)
+    if (!isCache) await restoreIfNeeded(directory, known, options)
   }
   await dropExpired(directory)
   faultPoint('maintenance.pruned')
+  return isPruned ? { isWhole: () => isWhole(directory, known, options) } : undefined
+}
+
+async function isWhole(
+  directory: string,
+  known: Map<string, string>,
+  options: Options,
+): Promise<boolean> {
+  try {
+    await checkSince(directory, known, options)
+    return true
+  } catch (error) {
+    if (error instanceof GitError && error.isRefusal) return false
+    throw error
+  }
+}
+
+/** Fails when a ref has not all its objects, except for what known values of refs lead to. */
+function checkSince(directory: string, known: Map<string, string>, options: Options) {
+  const input = [...new Set(known.values())].map((id) => `^${id}\n`).join('')
+  return run(gitCommands.checkRefs(directory), options, { isIdle: true, input })
 }
 
 // A concurrent push that found an object before it was pruned may still point a ref to it.
@@ -127,8 +164,7 @@ async function restoreIfNeeded(
   known: Map<string, string>,
   options: Options,
 ): Promise<void> {
-  const input = [...new Set(known.values())].map((id) => `^${id}\n`).join('')
-  const check = () => run(gitCommands.checkRefs(directory), options, { isIdle: true, input })
+  const check = () => checkSince(directory, known, options)
   try {
     if (await options.waitForOtherHolds()) await check()
     else await restoreExpired(directory)
@@ -153,7 +189,7 @@ async function makePacksYoung(directory: string): Promise<void> {
 
 // When a push adds a pack while git lists packs, git may miss it, and cannot write the bitmap. Nothing has been removed
 // then, and the next try includes the pack.
-async function repack(command: string[], options: Options): Promise<void> {
+async function repack(command: string[], options: StepOptions): Promise<void> {
   for (let tries = 1; ; tries++) {
     try {
       return await run(command, options, { isIdle: true })
@@ -164,7 +200,11 @@ async function repack(command: string[], options: Options): Promise<void> {
   }
 }
 
-async function run(command: string[], options: Options, { isIdle, input }: Step): Promise<void> {
+async function run(
+  command: string[],
+  options: StepOptions,
+  { isIdle, input }: Step,
+): Promise<void> {
   const { git, memoryMaxBytes, signal, watch } = options
   signal.throwIfAborted()
   await using child = await git.start(command, {

@@ -55,6 +55,9 @@ test('git knows every command and its options', () => {
   const other = join(folder, 'other.git')
   execFileSync('git', gitCommands.init(other))
   const { emptyTree, commit } = makeCommit(other)
+  const packed = join(folder, 'packed.git')
+  execFileSync('git', ['--git-dir', other, 'update-ref', 'refs/heads/packed', commit])
+  execFileSync('git', ['clone', '--quiet', '--bare', '--no-local', other, packed])
   const others = commands.filter(([name]) => !optionless.has(name))
   for (const [name, command] of [commandNamed('init'), ...others]) {
     const input = inputs[name] ?? ''
@@ -70,6 +73,7 @@ test('git knows every command and its options', () => {
       logTip: [other, commit],
       logAlone: [other, '1', '0', commit],
       isAncestor: [other, commit, commit],
+      indexPacks: [packed],
     }
     const args = command(...(values[name] ?? [directory, directory]))
     assert.doesNotThrow(() => execFileSync('git', args, options), name)

@@ -230,6 +230,24 @@ export const gitCommands = {
     '-d',
     '-n',
   ],
+  // Fails when an object is missing that is reachable from the ids on standard input, and not from a ref.
+  checkNew: (directory: string) => [
+    `--git-dir=${directory}`,
+    'rev-list',
+    '--objects',
+    '--quiet',
+    '--stdin',
+    '--not',
+    '--all',
+  ],
+  // Writes one index of all packs with a bitmap.
+  indexPacks: (directory: string) => [
+    `--git-dir=${directory}`,
+    'multi-pack-index',
+    'write',
+    '--bitmap',
+    '--no-progress',
+  ],
   // Fails when an object reachable from a ref is missing, except below the commits that standard input excludes.
   checkRefs: (directory: string) => [
     `--git-dir=${directory}`,

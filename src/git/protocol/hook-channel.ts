@@ -20,6 +20,8 @@ export type Authorize = (
 export type PushResult = {
   /** By ref: why it is refused, or undefined. */
   results: { ref: string; refusal: string | undefined }[]
+  /** Lines for the client's terminal. */
+  warnings: string[]
   /** Whether nothing was changed, so that git must drop the objects. */
   isDeclined: boolean
 }
@@ -66,7 +68,8 @@ export async function answerHook(
     return
   }
   if (result?.isDeclined) return refuse(channel, toReasons(result))
-  channel.write('ok\n')
+  const warnings = result?.warnings.map((line) => `! warning: ${line}\n`) ?? []
+  channel.write(`${warnings.join('')}ok\n`)
   if (result) await report(channel, result)
 }
 

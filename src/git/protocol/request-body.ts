@@ -35,9 +35,11 @@ export async function* prepend(chunks: Buffer[], rest: Body): Body {
 export function readArrived(request: IncomingMessage): Buffer | undefined {
   const size = Number(request.headers['content-length'])
   if (request.readableLength !== size || isEncoded(request)) return undefined
-  const body = request.read() ?? Buffer.alloc(0)
+  const chunks: Buffer[] = []
+  // Each read returns what arrived at once.
+  for (let chunk = request.read(); chunk !== null; chunk = request.read()) chunks.push(chunk)
   request.resume()
-  return body
+  return chunks.length === 1 ? chunks[0] : Buffer.concat(chunks)
 }
 
 function isEncoded({ headers }: IncomingMessage): boolean {

@@ -1,0 +1,106 @@
+import { hasRowLocks } from '../database/row-locks.ts'
+import type { Db, RepositoryRow, RepositoryState } from '../database/schema.ts'
+import type { Viewer } from './repository-store.ts'
+
+/** A deleted repository that can be restored. */
+export type DeletedRow = RepositoryRow & { deletedAt: number }
+
+/** Marks a repository deleted, which frees its name; false when it is not ready. */
+export async function markDeleted(db: Db, id: string, now: number): Promise<boolean> {
+  const row = await db
+    .updateTable('repositories')
+    .set({ state: 'deleted', deletedAt: now, nameKey: keyOfDeleted(id) })
+    .where('id', '=', id)
+    .where('state', '=', 'ready')
+    .returning('id')
+    .executeTakeFirst()
+  return row !== undefined
+}
+
+// No name has a slash.
+function keyOfDeleted(id: string): string {
+  return `deleted/${id}`
+}
+
+/** Makes a deleted repository ready again; undefined when it is not deleted. Throws the database's error when the name is taken. */
+export function markRestored(db: Db, id: string, name: string): Promise<RepositoryRow | undefined> {
+  return db
+    .updateTable('repositories')
+    .set({ state: 'ready', deletedAt: null, name, nameKey: name.toLowerCase() })
+    .where('id', '=', id)
+    .where('state', '=', 'deleted')
+    .returningAll()
+    .executeTakeFirst()
+}
+
+/** Ends the time in which a deleted repository can be restored; false when it is not deleted. */
+export async function markPurging(db: Db, id: string): Promise<boolean> {
+  const row = await db
+    .updateTable('repositories')
+    .set({ state: 'purging' })
+    .where('id', '=', id)
+    .where('state', '=', 'deleted')
+    .returning('id')
+    .executeTakeFirst()
+  return row !== undefined
+}
+
+/** A deleted repository; undefined when there is none with this id, or it is being purged. */
+export function findDeleted(db: Db, id: string): Promise<DeletedRow | undefined> {
+  return selectDeleted(db).where('id', '=', id).executeTakeFirst()
+}
+
+/** Deleted repositories after an id, in the order of their creation. */
+export function listDeleted(
+  db: Db,
+  viewer: Viewer,
+  { after, limit }: { after: string; limit: number | undefined },
+): Promise<DeletedRow[]> {
+  let query = selectDeleted(db).where('id', '>', after).orderBy('id')
+  if (viewer !== 'all') {
+    const { username, within } = viewer
+    query = query.where('ownerUsername', '=', username)
+    if (within) query = query.where('id', 'in', within)
+  }
+  return (limit === undefined ? query : query.limit(limit)).execute()
+}
+
+/** The deleted repositories of before a time, the earliest deletion first. */
+export function listDeletedBefore(db: Db, time: number, limit: number): Promise<DeletedRow[]> {
+  return selectDeleted(db)
+    .where('deletedAt', '<=', time)
+    .orderBy('deletedAt')
+    .orderBy('id')
+    .limit(limit)
+    .execute()
+}
+
+/** The repositories whose purge has begun. */
+export function listPurging(db: Db): Promise<RepositoryRow[]> {
+  return db
+    .selectFrom('repositories')
+    .selectAll()
+    .where('deletedAt', 'is not', null)
+    .where('state', '=', 'purging')
+    .execute()
+}
+
+/** The state of a repository, whose row is locked until the transaction ends. */
+export async function lockState(tx: Db, id: string): Promise<RepositoryState | undefined> {
+  const row = await tx
+    .selectFrom('repositories')
+    .select('state')
+    .where('id', '=', id)
+    .$if(hasRowLocks(tx), (rows) => rows.forUpdate())
+    .executeTakeFirst()
+  return row?.state
+}
+
+function selectDeleted(db: Db) {
+  return db
+    .selectFrom('repositories')
+    .selectAll()
+    .where('deletedAt', 'is not', null)
+    .where('state', '=', 'deleted')
+    .$narrowType<{ deletedAt: number }>()
+}

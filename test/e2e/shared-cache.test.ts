@@ -1,0 +1,81 @@
+import assert from 'node:assert/strict'
+import { existsSync } from 'node:fs'
+import { readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { until } from '../support/condition.ts'
+import { createProject, git, type Project, spawnGit, temporaryFolder } from '../support/git.ts'
+import { withoutObjectStore } from '../support/object-store.ts'
+import { without } from '../support/programs.ts'
+import { startService } from '../support/service.ts'
+import { type StoreSite, startStoreSite } from '../support/store-site.ts'
+
+const skip = withoutObjectStore || without('postgres')
+
+describe('the cache of a node with a shared store', { skip }, () => {
+  let site: StoreSite
+  let project: Project
+
+  before(async () => {
+    site = await startStoreSite()
+    project = await createProject()
+  })
+
+  after(async () => {
+    await site[Symbol.asyncDispose]()
+    await project[Symbol.asyncDispose]()
+  })
+
+  async function createPushed(name: string): Promise<string> {
+    const { body } = await site.service.admin.post('/repos', { name })
+    await project.git('push', '--quiet', site.service.admin.remote(name), 'HEAD:main')
+    return body.id
+  }
+
+  test('what was not used for longest goes when it is too large, unless a process uses it', async () => {
+    const dataDir = join(site.folder, 'evicting')
+    const ids = [await createPushed('idle'), await createPushed('busy'), await createPushed('used')]
+    const pathsOf: string[] = []
+    {
+      await using earlier = await site.openStore(dataDir)
+      for (const id of ids) pathsOf.push(await earlier.open(id))
+    }
+    const [idle = '', busy = '', used = ''] = pathsOf
+    await using store = await site.openStore(dataDir, 1)
+    await store.open(ids[2] ?? '')
+    const reader = spawnGit('/', [`--git-dir=${busy}`, 'cat-file', '--batch'])
+    await store.sweep()
+    assert.deepEqual([idle, busy, used].map(existsSync), [false, true, true])
+    reader.stdin?.end()
+    await until('the reader has ended', () => reader.exitCode !== null)
+    await store.sweep()
+    assert.deepEqual([idle, busy, used].map(existsSync), [false, false, true])
+    for (const id of ids) {
+      const path = await store.open(id)
+      await git('/', [`--git-dir=${path}`, 'fsck', '--strict'])
+    }
+  })
+
+  test('a node that starts empty indexes a repository with many packs, and clones by the bitmap', async () => {
+    await createPushed('packs')
+    for (let number = 0; number < 25; number++) {
+      await project.commit(`packs-${number}.txt`)
+      await project.git('push', '--quiet', site.service.admin.remote('packs'), 'HEAD:main')
+    }
+    await using empty = await startService({ env: { ...site.env, SVC_MAINTENANCE_PUSHES: '50' } })
+    const { path } = (await empty.admin.get('/repos/packs')).body
+    const bitmaps = async () =>
+      (await readdir(join(path, 'objects/pack'))).filter((name) => name.endsWith('.bitmap'))
+    await until('there is a bitmap', async () => (await bitmaps()).length === 1)
+    await using target = await temporaryFolder()
+    const clone = join(target.path, 'clone')
+    await git('/', ['clone', '--quiet', empty.admin.remote('packs'), clone])
+    await git(clone, ['fsck', '--strict'])
+
+    // A push on the other node comes in between, and the index stays valid.
+    await project.commit('packs-last.txt')
+    await project.git('push', '--quiet', site.service.admin.remote('packs'), 'HEAD:main')
+    await git(clone, ['pull', '--quiet'])
+    await git('/', [`--git-dir=${path}`, 'fsck', '--strict'])
+  })
+})

@@ -1,0 +1,73 @@
+import { randomBytes } from 'node:crypto'
+import { createLog } from '../../src/base/log.ts'
+import { newTokenString } from '../../src/base/token-string.ts'
+import { openDatabase } from '../../src/database/database.ts'
+import { createGit } from '../../src/git/process/git-process.ts'
+import { createDirectories } from '../../src/repositories/directories.ts'
+import { createSharedStore } from '../../src/store/shared-store.ts'
+import type { Store } from '../../src/store/store.ts'
+import { createPostgresDatabase } from './databases.ts'
+import { temporaryFolder } from './git.ts'
+import { gitLimits } from './git-limits.ts'
+import { openObjectStore } from './object-store.ts'
+import { type Service, startService } from './service.ts'
+
+export type StoreSite = Awaited<ReturnType<typeof startStoreSite>>
+
+const log = createLog({ level: 'silent', output: process.stderr })
+
+/** A server with a shared store, to whose database and bucket others can be added. */
+export async function startStoreSite(more: Record<string, string> = {}) {
+  await using starting = new AsyncDisposableStack()
+  const database = await createPostgresDatabase()
+  starting.defer(() => database.drop())
+  const objects = starting.use(await openObjectStore())
+  const folder = starting.use(await temporaryFolder())
+  const env = {
+    ...objects.env,
+    SVC_DATABASE_URL: database.url,
+    SVC_ADMIN_TOKEN: newTokenString(),
+    SVC_ENCRYPTION_KEY: randomBytes(32).toString('base64'),
+    SVC_SSH_PORT: 'off',
+    ...more,
+  }
+  const service: Service = starting.use(await startService({ env }))
+  const resources = starting.move()
+  return {
+    env,
+    service,
+    folder: folder.path,
+
+    /** The store as a node has it that is no server. */
+    async openStore(dataDir: string, cacheMaxBytes?: number): Promise<Store> {
+      const tools = {
+        git: createGit({ settings: gitLimits, owner: dataDir, path: process.env.PATH ?? '' }),
+        faultPoint: () => {},
+      }
+      const directories = createDirectories({ dataDir, isCache: true, ...tools })
+      await directories.prepare(async () => {})
+      const db = await openDatabase({ dataDir: '', url: database.url, log })
+      const store = createSharedStore({
+        db,
+        dataDir,
+        ...tools,
+        storage: objects.connect(),
+        node: 'test',
+        inlineMaxBytes: 1000,
+        cacheMaxBytes,
+        freeSpace: { measure: async () => ({ freeBytes: 1, minFreeBytes: 0 }) },
+        directories,
+        log,
+      })
+      return {
+        ...store,
+        async [Symbol.asyncDispose]() {
+          await store[Symbol.asyncDispose]()
+          await db.destroy()
+        },
+      }
+    },
+
+    [Symbol.asyncDispose]: () => resources.disposeAsync(),
+  }
+}
