@@ -3,6 +3,8 @@ import { hostname } from 'node:os'
 import type { Access } from './access/access-watch.ts'
 import { requirePermission } from './access/may.ts'
 import type { Principal } from './access/principal.ts'
+import { type AuditLog, createAuditLog } from './audit/audit-log.ts'
+import { recordEvents } from './audit/record.ts'
 import type { Clock } from './base/clock.ts'
 import { createFaultPoint, type FaultPoint } from './base/fault-points.ts'
 import type { Log } from './base/log.ts'
@@ -83,6 +85,7 @@ export type App = AsyncDisposable &
     clock: Clock
     /** The public addresses, which the server corrects when it listens; `ssh` is null when SSH is off. */
     address: { http: string; ssh: string | null }
+    auditLog: AuditLog
     tokens: Tokens
     sshKeys: SshKeys
     store: Store
@@ -223,8 +226,11 @@ export async function openApp(options: Options, beforeMigration?: () => void): P
     leaseOwner,
   })
 
-  const refresh = (principal: Principal) =>
-    (principal.kind === 'ssh-key' ? sshKeys : tokens).refresh(principal)
+  const refresh = async (principal: Principal) => {
+    const source = principal.kind === 'ssh-key' ? sshKeys : tokens
+    const refreshed = await source.refresh(principal)
+    return refreshed && { ...refreshed, origin: principal.origin }
+  }
 
   const recheckAccess = createAccessCheck({ refresh, workflows, repositories })
   const localRoots = settings.importLocalRoots ?? []
@@ -262,6 +268,7 @@ export async function openApp(options: Options, beforeMigration?: () => void): P
     notifier,
     clock,
     address,
+    auditLog: createAuditLog({ db, namesOf: repositories.namesOf }),
     tokens,
     sshKeys,
     store,
@@ -323,7 +330,11 @@ function createAppOutbound(settings: Settings): Outbound {
 
 function createAppPublish({ maintenancePushes }: Settings): Publish {
   const isAutomatic = maintenancePushes !== 'off'
-  return createPublish([enqueueDeliveries, ...(isAutomatic ? [maintainImported] : [])])
+  return createPublish([
+    recordEvents,
+    enqueueDeliveries,
+    ...(isAutomatic ? [maintainImported] : []),
+  ])
 }
 
 async function openNodes({ db, settings, log }: Pick<App, 'db' | 'log'> & { settings: Settings }) {

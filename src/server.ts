@@ -1,5 +1,7 @@
 import { createAccessWatch } from './access/access-watch.ts'
 import { type App, type Options, openApp } from './app.ts'
+import { auditRoutes } from './audit/audit-routes.ts'
+import { pruneAudit } from './audit/retention.ts'
 import type { Log } from './base/log.ts'
 import { reachable } from './base/network.ts'
 import { DataDirectoryError, lockServer, prepareDataDirectory } from './config/data-directory.ts'
@@ -294,6 +296,7 @@ function createRoutes({ app, gitServer, metrics, version, requireParts }: RouteP
       ...app.webhooks.routes,
       ...tokenRoutes(app.tokens),
       ...sshKeyRoutes(app.sshKeys),
+      ...auditRoutes({ auditLog: app.auditLog, repositories }),
       ...metricsRoutes(metrics),
       ...gitServer.routes,
     ],
@@ -361,6 +364,7 @@ async function startWork(parts: WorkParts) {
     'delivery pruning': () => webhooks.prune(signal),
     'store clean-up': store.sweep,
     'trash clean-up': directories.emptyTrash,
+    'audit log pruning': () => pruneAudit({ db, clock, keptDays: settings.auditKeptDays, signal }),
     'event pruning': () =>
       pruneEvents({
         db,

@@ -79,6 +79,17 @@ async function failedDelivery(owner: Client): Promise<Record<string, string>> {
   return { id, deliveryId: body.id }
 }
 
+// A check changes nothing, and the reports of runners are in their runs.
+const unaudited = new Set(['validateWorkflows', 'claimRun', 'reportRun', 'releaseRun'])
+
+/** Asserts that the newest audit entry is of a user. */
+async function assertAudited(admin: Client, username: string): Promise<void> {
+  const { body } = await admin.get('/audit?limit=1')
+  const [{ actor, via, address }] = body
+  const expected = { username, via: 'api', address: '127.0.0.1' }
+  assert.deepEqual({ username: actor.username, via, address }, expected)
+}
+
 const examples: Record<string, Example> = {
   'GET /health': { path: '/health' },
   'GET /openapi.json': { path: '/openapi.json' },
@@ -122,6 +133,7 @@ const examples: Record<string, Example> = {
       return {}
     },
   },
+  'GET /audit': { path: '/audit' },
   'GET /repos/:name/collaborators': { path: '/repos/site/collaborators' },
   'POST /repos/:name/collaborators': {
     path: '/repos/site/collaborators',
@@ -408,6 +420,8 @@ for (const route of routes) {
         assert.equal(answer.headers.get('content-type'), json.reply ? json.produces : null)
         if (json.reply) assertMatches(json.reply, answer.body ?? answer.text)
         else assert.equal(answer.text, '')
+        if (json.method !== 'GET' && !unaudited.has(json.operationId))
+          await assertAudited(clients.admin, caller === clients.admin ? 'admin' : 'owner')
         if (json.method === 'GET') {
           const head = await caller.call('HEAD', path)
           assert.deepEqual([head.status, head.text], [200, ''])

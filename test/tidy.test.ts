@@ -28,6 +28,7 @@ const rows = [
   ['repositories'], // what all features are about
   ['store'], // where repositories are durable
   ['tokens', 'ssh-keys'], // who is calling
+  ['audit'], // who did what, from where
   ['events'], // what happens
   ['nodes'], // the servers of one database
   ['github-payloads'], // event payloads in GitHub's format

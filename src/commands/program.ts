@@ -1,5 +1,7 @@
 import { Command, Option } from 'commander'
+import { origins } from '../access/principal.ts'
 import type { App, AppTools } from '../app.ts'
+import { type AuditOptions, listAudit } from './audit-command.ts'
 import { backUpTo, restoreFrom, verifyBackup } from './backup-commands.ts'
 import {
   listDeletedRepositories,
@@ -59,6 +61,7 @@ export function createProgram(options: Options): Command {
     .addHelpText('after', '\nSettings are environment variables: svc serve --help lists them.')
 
   addServerCommands(program, options)
+  addAuditCommand(program, options)
   addWorkflowCommands(program, options)
   addAccessCommands(program, options)
   addRepositoryCommands(program, options)
@@ -88,6 +91,23 @@ function addServerCommands(program: Command, { serve, doctor }: Options): void {
     .option('--json', 'print the findings as a JSON array')
     .addHelpText('after', doctorHelp)
     .action(doctor)
+}
+
+function addAuditCommand(program: Command, { terminal, withApp }: Options): void {
+  program
+    .command('audit')
+    .description('list who changed what, from where; newest first')
+    .option('--username <name>', 'only changes by this user')
+    .option('--credential <id>', 'only with this token or SSH key; local for commands')
+    .option('--action <action>', 'only this action, such as token.created; repeatable', collect)
+    .option('--repository <name>', 'only changes of this repository')
+    .addOption(new Option('--via <origin>', 'only changes made in this way').choices(origins))
+    .option('--address <address>', 'only from this IP address')
+    .option('--since <time>', 'only from this time on, such as 2026-11-24T08:00Z')
+    .option('--until <time>', 'only up to this time')
+    .option('--limit <number>', 'maximum number of entries', '100')
+    .option(...json)
+    .action((options: AuditOptions) => withApp((app) => listAudit(app, options, terminal)))
 }
 
 function addWorkflowCommands(program: Command, { runner, run }: Options): void {

@@ -24,6 +24,7 @@ export type Schema = {
   pushes: PushTable
   events: EventRow
   marks: MarkRow
+  audit: AuditRow
   instance: { id: string }
   maintenance: MaintenanceRow
   runs: RunTable
@@ -190,6 +191,8 @@ type PushTable = {
   defaultBranch: string | null
   /** In a shared store: the version of the repository that it made. */
   version: Generated<number | null>
+  /** The client's address. */
+  address: Generated<string | null>
 }
 
 type EventRow = {
@@ -201,6 +204,23 @@ type EventRow = {
   /** JSON, by kind: see events/events.ts. */
   data: string
   createdAt: number
+}
+
+/** An entry of the audit log. */
+export type AuditRow = {
+  seq: number
+  createdAt: number
+  /** The kind of an event, or an action that is none: see audit/record.ts. */
+  action: string
+  actorId: string
+  actorUsername: string
+  via: string
+  address: string | null
+  repositoryId: string | null
+  /** JSON, by action. */
+  data: string
+  /** See audit/entry-hash.ts. */
+  hash: string
 }
 
 /** The state of maintenance of a repository. */

@@ -26,7 +26,11 @@ export const tables: readonly Table[] = [
     name: 'marks',
     key: ['name'],
     owner: 'events',
-    writers: { tokens: 'has a mark of its own: that the first token was created' },
+    readers: byDoctor,
+    writers: {
+      audit: 'numbers its entries',
+      tokens: 'has a mark of its own: that the first token was created',
+    },
   },
   { name: 'tokens', key: ['id'], owner: 'tokens', readers: byDoctor },
   { name: 'ssh_keys', key: ['id'], owner: 'ssh-keys' },
@@ -96,4 +100,5 @@ export const tables: readonly Table[] = [
     owner: 'events',
     readers: { ...byDoctor, 'event-log': 'joins repositories', webhooks: 'joins deliveries' },
   },
+  { name: 'audit', key: ['seq'], owner: 'audit', readers: byDoctor },
 ]

@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import type { Origin } from '../access/principal.ts'
 import type { Role } from '../access/roles.ts'
 import type { Db, RunRow } from '../database/schema.ts'
 import type { PushedUpdate } from '../git/refs/refs.ts'
@@ -112,7 +113,12 @@ export const eventKinds = [
 ] as const satisfies (keyof EventData)[]
 
 /** The principal that caused an event. The id is that of the token or SSH key, or `local` for commands on the server. */
-export type Actor = { id: string; username: string }
+export type Actor = {
+  id: string
+  username: string
+  /** Absent for commands on the server, and for changes that the server makes itself. */
+  origin?: Origin | undefined
+}
 
 export type Event = {
   [Kind in (typeof eventKinds)[number]]: {
@@ -124,7 +130,7 @@ export type Event = {
 }[keyof EventData]
 
 /** An event with its place in the log. */
-export type PublishedEvent = Pick<Event, 'kind' | 'repositoryId'> & { seq: number }
+export type PublishedEvent = Event & { seq: number }
 
 /**
  * Appends events to the log, in the transaction that caused them. It locks the event counter, which every publisher
@@ -150,8 +156,12 @@ export function createPublish(subscribers: readonly Subscriber[]): Publish {
       .where('name', '=', 'events')
       .returning('value')
       .executeTakeFirstOrThrow()
-    const rows = events.map(({ kind, actor, repositoryId, data }, index) => ({
+    const published = events.map((event, index) => ({
+      ...event,
       seq: last - events.length + 1 + index,
+    }))
+    const rows = published.map(({ seq, kind, actor, repositoryId, data }) => ({
+      seq,
       kind,
       repositoryId,
       actorId: actor.id,
@@ -165,6 +175,6 @@ export function createPublish(subscribers: readonly Subscriber[]): Publish {
         .values(rows.slice(start, start + batchSize))
         .execute()
     }
-    for (const subscriber of subscribers) await subscriber(tx, now, rows)
+    for (const subscriber of subscribers) await subscriber(tx, now, published)
   }
 }

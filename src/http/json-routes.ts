@@ -51,6 +51,7 @@ export function createJsonRoutes(dependencies: Dependencies) {
       params,
       allowsLimited: route.allowsLimited,
       isRateLimited: true,
+      via: 'api',
     })
     const { principal, found } = admitted
     // The results of runs are accepted even when the disk is nearly full.

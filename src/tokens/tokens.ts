@@ -164,7 +164,7 @@ export function createTokens({ db, publish, clock, log, repositories }: Dependen
           `No valid token has the username "${username}"; create one with \`svc tokens create --username ${username}\`.`,
         )
       }
-      return toPrincipal(row)
+      return { ...toPrincipal(row), origin: { via: 'cli', address: null } }
     },
 
     hasUsername: (username) => hasLiveToken(db, username, clock.now()),

@@ -166,6 +166,9 @@ function recordedDefaultBranch(push: PushRow): DefaultBranchChange | undefined {
   return former !== null && branch !== null ? { former, branch } : undefined
 }
 
-function aboutOf({ repositoryId, actorId, actorUsername }: PushRow) {
-  return { actor: { id: actorId, username: actorUsername }, repositoryId }
+function aboutOf({ repositoryId, actorId, actorUsername, via, address }: PushRow) {
+  const isByGit = via === 'http' || via === 'ssh'
+  // Commands on the server have no address.
+  const origin = address === null ? undefined : { via: isByGit ? via : ('api' as const), address }
+  return { actor: { id: actorId, username: actorUsername, origin }, repositoryId }
 }

@@ -96,6 +96,7 @@ export function createLocalPushLifecycle(dependencies: Dependencies): PushLifecy
       undoes: push.undoes ?? null,
       formerDefaultBranch: null,
       defaultBranch: null,
+      address: principal.origin?.address ?? null,
     })
   }
 

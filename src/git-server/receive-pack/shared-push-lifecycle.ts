@@ -143,6 +143,7 @@ export function createSharedPushLifecycle(dependencies: Dependencies): PushLifec
       formerDefaultBranch: change.head?.former ?? null,
       defaultBranch: change.head?.branch ?? null,
       version: change.version,
+      address: principal.origin?.address ?? null,
     })
     const { name } = change
     const about = { actor: principal, repositoryId: repository.id }
