@@ -36,7 +36,7 @@ async function assertChained(db: Database, before = '0'.repeat(64)): Promise<str
 }
 
 onEachDatabase((fresh) => {
-  test('entries are chained, whoever writes at the same time, and a rollback leaves no gap', async () => {
+  test('entries are chained, by several writers, and a rollback leaves no gap', async () => {
     await using database = await fresh()
     const connections = await Promise.all([database.open(), database.open(), database.open()])
     const writers = connections.flatMap((db, index) =>
