@@ -95,7 +95,7 @@ function recordsEach(start: () => Promise<Service>): void {
       ['action=nonsense', 400],
       ['limit=0', 400],
       ['before=x', 400],
-      ['via=door', 400],
+      ['via=pigeon', 400],
       ['repository=gone', 404],
     ] as const)
       assert.equal((await service.admin.get(`/audit?${query}`)).status, status, query)
