@@ -1,4 +1,5 @@
 import { createAccessWatch } from './access/access-watch.ts'
+import { checkRoutes } from './access-check/check-routes.ts'
 import { type App, type Options, openApp } from './app.ts'
 import { auditRoutes } from './audit/audit-routes.ts'
 import { pruneAudit } from './audit/retention.ts'
@@ -279,29 +280,37 @@ function createRoutes({ app, gitServer, metrics, version, requireParts }: RouteP
     await requireParts()
     return app.freeSpace.isShort() ? 'storage_full' : 'ok'
   }
-  return withPublicRoutes(
-    [
-      ...repositoryRoutes({
-        repositories,
-        protections,
-        collaborators,
-        defaultBranches,
-        toWorkflowPaths: (files) => toWorkflowPaths(files, 'requires'),
-      }),
-      ...deletedRepositoryRoutes(app.deletedRepositories),
-      ...importRoutes(app.imports),
-      ...secretRoutes({ repositories, secrets }),
-      ...app.workflows.routes,
-      ...eventRoutes(createEventLog({ db, notifier, repositories, refresh })),
-      ...app.webhooks.routes,
-      ...tokenRoutes(app.tokens),
-      ...sshKeyRoutes(app.sshKeys),
-      ...auditRoutes({ auditLog: app.auditLog, repositories }),
-      ...metricsRoutes(metrics),
-      ...gitServer.routes,
-    ],
-    { version, baseUrl: () => app.address.http, health },
-  )
+  const routes: Route[] = [
+    ...repositoryRoutes({
+      repositories,
+      protections,
+      collaborators,
+      defaultBranches,
+      toWorkflowPaths: (files) => toWorkflowPaths(files, 'requires'),
+    }),
+    ...deletedRepositoryRoutes(app.deletedRepositories),
+    ...importRoutes(app.imports),
+    ...secretRoutes({ repositories, secrets }),
+    ...app.workflows.routes,
+    ...eventRoutes(createEventLog({ db, notifier, repositories, refresh })),
+    ...app.webhooks.routes,
+    ...tokenRoutes(app.tokens),
+    ...sshKeyRoutes(app.sshKeys),
+    ...auditRoutes({ auditLog: app.auditLog, repositories }),
+    ...metricsRoutes(metrics),
+    ...gitServer.routes,
+  ]
+  const checks = checkRoutes({
+    repositories,
+    checkPush: gitServer.checkPush,
+    findToken: app.tokens.principalOf,
+    routes,
+  })
+  return withPublicRoutes([...routes, ...checks], {
+    version,
+    baseUrl: () => app.address.http,
+    health,
+  })
 }
 
 type WorkParts = {

@@ -14,6 +14,7 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 /** The folders of src/ in rows: a folder may import from itself and from those of lower rows. */
 const rows = [
   ['main', 'ssh-main', 'spawn-helper-main', 'runner-main', 'server', 'app', 'offline', 'commands'],
+  ['access-check'], // what features would answer
   [
     'git-server',
     'maintenance',

@@ -27,6 +27,7 @@ export type GitServer = Disposable & {
   /** The routes of Git over HTTP, and of the journal of pushes. */
   routes: Route[]
   defaultBranches: Pushes['defaultBranches']
+  checkPush: Pushes['checkPush']
   /** Finalizes or discards every unfinished push whose git has ended. */
   finalizePushes: () => Promise<void>
   /** Starts the SSH process; undefined when SSH is off. */
@@ -124,6 +125,7 @@ export function createGitServer(dependencies: Dependencies): GitServer {
   return {
     routes: [...pushes.routes, ...gitRoutes({ repositories, engine, settings })],
     defaultBranches: pushes.defaultBranches,
+    checkPush: pushes.checkPush,
     finalizePushes: pushes.sweep,
 
     async startSsh({ path }) {

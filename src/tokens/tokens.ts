@@ -49,6 +49,8 @@ export type Tokens = {
   authenticate: (token: string) => Promise<Principal | undefined>
   /** Returns the current state of a principal; undefined if its token was deleted or has expired. */
   refresh: (principal: Principal) => Promise<Principal | undefined>
+  /** Returns the principal of a token. Throws `token_not_found`. */
+  principalOf: (id: string) => Promise<Principal>
   /** Returns the newest valid token of a username, as the owner of what is created for the user. */
   ownerNamed: (username: string) => Promise<Principal>
   /** Whether a token that has not expired has a username. */
@@ -154,6 +156,13 @@ export function createTokens({ db, publish, clock, log, repositories }: Dependen
     async refresh(principal) {
       const row = await findToken(db, principal.id)
       return row && !isExpired(row, clock.now()) ? toPrincipal(row) : undefined
+    },
+
+    async principalOf(id) {
+      const row = await findToken(db, id)
+      if (!row || isExpired(row, clock.now()))
+        throw new Problem('token_not_found', `There is no valid token with the id "${id}".`)
+      return toPrincipal(row)
     },
 
     async ownerNamed(username) {

@@ -13,6 +13,7 @@ import type { Repositories } from '../../repositories/repositories.ts'
 import type { RepositoryHolds } from '../../repositories/repository-holds.ts'
 import type { Store } from '../../store/store.ts'
 import type { GitLimiters } from '../requests/git-limiters.ts'
+import { type CheckPush, createCheckPush } from './check-push.ts'
 import type { DefaultBranches } from './default-branches.ts'
 import { createLocalPushLifecycle } from './local-push-lifecycle.ts'
 import { createPushJournal } from './push-journal.ts'
@@ -26,6 +27,7 @@ export type Pushes = PushAuthority & {
   /** The routes of the journal of pushes, and of undo. */
   routes: Route[]
   defaultBranches: DefaultBranches
+  checkPush: CheckPush
   /** Finalizes or discards every unfinished push whose git has ended. */
   sweep: () => Promise<void>
   /** Releases retained commits whose period is over. */
@@ -70,6 +72,7 @@ export function createPushes(dependencies: Dependencies): Pushes {
     finalize: lifecycle.finalize,
     routes: pushRoutes({ repositories, pushJournal: journal, undo }),
     defaultBranches: lifecycle.defaultBranches,
+    checkPush: createCheckPush(dependencies),
     sweep: () => lifecycle.sweep(),
     expire: lifecycle.expire,
     prune: journal.prune,
