@@ -143,6 +143,7 @@ function row(push: Other, id: string): PushRow {
     formerDefaultBranch: null,
     defaultBranch: null,
     version: null,
+    allowedLeaks: null,
   }
 }
 

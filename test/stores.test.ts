@@ -342,6 +342,7 @@ onEachDatabase((fresh) => {
       formerDefaultBranch: null,
       defaultBranch: null,
       version: null,
+      allowedLeaks: null,
     } as const
     await insertPush(db, push)
     assert.deepEqual(await listUnfinished(db, push.repositoryId), [push])

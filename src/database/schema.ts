@@ -25,6 +25,7 @@ export type Schema = {
   events: EventRow
   marks: MarkRow
   instance: { id: string }
+  leakGuardKeys: { id: number; key: string }
   maintenance: MaintenanceRow
   runs: RunTable
   runNumbers: { repositoryId: string; last: number }
@@ -100,9 +101,13 @@ type RepositoryTable = {
   description: Generated<string>
   /** When the last push was received; null when there was none. */
   pushedAt: Generated<number | null>
+  /** Whether pushes are scanned for credentials. */
+  leakGuard: Generated<LeakGuardState>
   /** When it was deleted, if it can be restored or is being purged. */
   deletedAt: Generated<number | null>
 }
+
+export type LeakGuardState = 'on' | 'off'
 
 /** The state of a repository that was not deleted. */
 export type LiveState = 'importing' | 'ready'
@@ -190,6 +195,8 @@ type PushTable = {
   defaultBranch: string | null
   /** In a shared store: the version of the repository that it made. */
   version: Generated<number | null>
+  /** JSON of AllowedLeak[]; null when there are none. */
+  allowedLeaks: Generated<string | null>
 }
 
 type EventRow = {

@@ -29,6 +29,7 @@ export const tables: readonly Table[] = [
     writers: { tokens: 'has a mark of its own: that the first token was created' },
   },
   { name: 'tokens', key: ['id'], owner: 'tokens', readers: byDoctor },
+  { name: 'leak_guard_keys', key: ['id'], owner: 'leak-guard' },
   { name: 'ssh_keys', key: ['id'], owner: 'ssh-keys' },
   {
     name: 'repositories',

@@ -71,6 +71,7 @@ export function createDefaultBranches(dependencies: Dependencies): DefaultBranch
           formerDefaultBranch: former,
           defaultBranch: branch,
           version: null,
+          allowedLeaks: null,
         })
       })
     },
