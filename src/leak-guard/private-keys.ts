@@ -1,4 +1,5 @@
 import type { FoundCredential } from './credential.ts'
+import { isPlaceholderKey } from './placeholder.ts'
 
 const headerPattern = /-----BEGIN ((?:[A-Z0-9]{1,12} ){0,3})PRIVATE KEY( BLOCK)?-----/y
 // Larger than the PEM of an RSA key of 16,384 bits.
@@ -17,11 +18,15 @@ export function findPrivateKey(text: string, at: number): FoundCredential | unde
   headerPattern.lastIndex = at
   const [header, label = ''] = headerPattern.exec(text) ?? []
   if (header === undefined) return undefined
-  const { body, headers } = readBody(text.slice(at + header.length, at + keyMaxLength))
+  const { body, headers } = readBody(
+    upTo('-----', text.slice(at + header.length, at + keyMaxLength)),
+    /[+-]/.test(text[at - 1] ?? ''),
+  )
   const bytes = Buffer.from(body, 'base64')
-  if (bytes.length < shortestBytes) return undefined
-  const isEncrypted = label.includes('ENCRYPTED') || /ENCRYPTED/.test(headers)
-  if (!isEncrypted && !isKey(label, bytes)) return undefined
+  if (bytes.length < shortestBytes || isPlaceholderKey(body)) return undefined
+  const hasCiphertext = headers.includes('ENCRYPTED')
+  if (!hasCiphertext && !isKey(label, bytes)) return undefined
+  const isEncrypted = hasCiphertext || label.includes('ENCRYPTED')
   if (jsonBefore.test(text.slice(Math.max(0, at - 40), at)))
     return { kind: 'Google service account key', secret: body }
   const kind = `${isEncrypted ? 'encrypted ' : ''}${kindOf(label)}private key`
@@ -51,24 +56,31 @@ function isSequence(bytes: Buffer): boolean {
 }
 
 /** Reads base64 up to the first line that is none; `headers` are the lines like `Proc-Type: 4,ENCRYPTED` before it. */
-function readBody(text: string): { body: string; headers: string } {
+function readBody(text: string, isDiff: boolean): { body: string; headers: string } {
   const pieces: string[] = []
   const headers: string[] = []
   for (const line of text.split(/\r\n|\r|\n|\\r\\n|\\n|\\r/)) {
-    // Indentation, comment signs and quotes of programs, and the `+` of a concatenation.
-    const bare = line.replace(/^[\s"'`>#*+|/]{0,24}/, '').replace(/[\s"'`+,;\\|.]{1,24}$/, '')
-    if (bare === '') continue
+    // Punctuation of programs, such as the end of a string and the `+` of a concatenation.
+    if (!/[0-9A-Za-z]/.test(line)) continue
+    const bare = toBare(isDiff ? line.replace(/^[+-]/, '') : line)
     if (/^[\w-]{2,30}: /.test(bare) && pieces.length === 0 && headers.length < maxHeaderLines) {
       headers.push(bare)
-    } else if (/^[0-9A-Za-z+/]{1,8192}={0,2}$/.test(bare)) pieces.push(bare)
-    else {
-      // Armor has its checksum, and nothing else, below.
-      const [start = ''] = /^[0-9A-Za-z+/]{16,8192}={0,2}(?=-----END)/.exec(bare) ?? []
-      pieces.push(start)
-      break
-    }
+    } else if (/^[0-9A-Za-z+/]{1,16384}={0,2}$/.test(bare)) pieces.push(bare)
+    else break
   }
   return { body: pieces.join(''), headers: headers.join('\n') }
+}
+
+/** A line without indentation, signs of comments and quotes. Base64 may begin with any of `+` and `/`. */
+function toBare(line: string): string {
+  const start = line.replace(/^[\s"'`>#*|]{0,64}(?:\/\/\s)?/, '').trimStart()
+  return start.trimEnd().replace(/["'`,;\\|.]{1,8}$/, '')
+}
+
+/** What is before a delimiter, so that a text of headers alone is not read again for each of them. */
+function upTo(delimiter: string, text: string): string {
+  const end = text.indexOf(delimiter)
+  return end === -1 ? text : text.slice(0, end)
 }
 
 const puttyHeader = /PuTTY-User-Key-File-[123]: [\w-]{1,60}/y
@@ -80,8 +92,7 @@ export function findPuttyKey(text: string, at: number): FoundCredential | undefi
   const [header] = puttyHeader.exec(text) ?? []
   if (header === undefined) return undefined
   const rest = text.slice(at + header.length, at + keyMaxLength)
-  const next = rest.indexOf('PuTTY-User-Key-File-')
-  const lines = (next === -1 ? rest : rest.slice(0, next))
+  const lines = upTo('PuTTY-User-Key-File-', rest)
     .split(/\r\n|\r|\n/)
     .map((line) => line.trim())
   const start = lines.findIndex((line) => privateLines.test(line))
@@ -94,7 +105,8 @@ export function findPuttyKey(text: string, at: number): FoundCredential | undefi
   )
     return undefined
   const secret = body.join('')
-  if (Buffer.from(secret, 'base64').length < shortestBytes) return undefined
+  if (Buffer.from(secret, 'base64').length < shortestBytes || isPlaceholderKey(secret))
+    return undefined
   const isEncrypted = lines.some((line) => /^Encryption: aes/.test(line))
   return { secret, kind: `${isEncrypted ? 'encrypted ' : ''}PuTTY private key` }
 }

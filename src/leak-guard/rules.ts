@@ -57,7 +57,7 @@ export const leakRules: readonly LeakRule[] = [
   }),
   rule('npm token', ['npm_'], { pattern: /npm_[0-9A-Za-z]{36}/y, accepts: endsInChecksum }),
   rule('PyPI token', ['pypi-AgE'], {
-    pattern: /pypi-AgE(?:IcHlwaS5vcmc|NdGVzdC5weXBpLm9yZw)[\w-]{50,1000}/y,
+    pattern: /pypi-AgE(?:IcHlwaS5vcmc|NdGVzdC5weXBpLm9yZw)[\w-]{85,1000}/y,
     alphabet: wordOrDash,
   }),
   rule('Anthropic API key', ['sk-ant-'], {
