@@ -19,6 +19,7 @@ import { createPublish, type Publish } from './events/events.ts'
 import { createGit, type Git } from './git/process/git-process.ts'
 import type { SpawnHelper } from './git/process/spawn-helper.ts'
 import { toSshUrl } from './git-server/ssh/ssh-process.ts'
+import { createLeakGuard, type LeakGuard } from './leak-guard/leak-guard.ts'
 import {
   createMaintenanceRequests,
   type MaintenanceRequests,
@@ -89,6 +90,7 @@ export type App = AsyncDisposable &
     tokens: Tokens
     sshKeys: SshKeys
     store: Store
+    leakGuard: LeakGuard
     repositories: Repositories
     deletedRepositories: DeletedRepositories
     protections: Protections
@@ -272,6 +274,7 @@ export async function openApp(options: Options, beforeMigration?: () => void): P
     tokens,
     sshKeys,
     store,
+    leakGuard: createLeakGuard({ db, isLive: tokens.isLive }),
     repositories,
     deletedRepositories,
     protections,

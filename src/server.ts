@@ -92,6 +92,7 @@ export async function startService(options: Options): Promise<RunningService> {
       git: app.git,
       directories: app.directories,
       store: app.store,
+      leakGuard: app.leakGuard,
       repositories: app.repositories,
       repositoryHolds,
       protections: app.protections,

@@ -144,6 +144,7 @@ function row(push: Other, id: string): PushRow {
     defaultBranch: null,
     version: null,
     address: null,
+    allowedLeaks: null,
   }
 }
 

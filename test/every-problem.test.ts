@@ -93,6 +93,12 @@ const scenarios: Record<ProblemCode, () => Promise<Answer | string>> = {
     await admin.put('/repos/site/protections/tags/v*')
     return refusedPush(member, 'HEAD:refs/tags/v1')
   },
+  credentials_leaked: async () => {
+    await project.git('switch', '--quiet', '--create', 'leaky')
+    await project.commit('deploy.sh', `TOKEN=${newTokenString()}\n`)
+    await project.git('switch', '--quiet', 'main')
+    return refusedPush(admin, 'leaky')
+  },
   run_required: async () => {
     await admin.put('/repos/site/protections/branches/gated', { requires: ['ci.yml'] })
     return refusedPush(admin, 'HEAD:gated')

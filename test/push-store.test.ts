@@ -141,6 +141,7 @@ async function insert(db: Database, repositoryId: string, updates: PushedUpdate[
     defaultBranch: null,
     version: null,
     address: null,
+    allowedLeaks: null,
   }
   await insertPush(db, push)
   return push

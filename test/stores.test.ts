@@ -343,6 +343,7 @@ onEachDatabase((fresh) => {
       defaultBranch: null,
       version: null,
       address: null,
+      allowedLeaks: null,
     } as const
     await insertPush(db, push)
     assert.deepEqual(await listUnfinished(db, push.repositoryId), [push])

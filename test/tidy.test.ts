@@ -25,7 +25,7 @@ const rows = [
     'webhooks',
     'event-log',
   ], // features: they do not know each other; events join them
-  ['secrets'],
+  ['secrets', 'leak-guard'],
   ['repositories'], // what all features are about
   ['store'], // where repositories are durable
   ['tokens', 'ssh-keys'], // who is calling
@@ -107,7 +107,16 @@ const entryPoints: Record<string, string[]> = {
     'spawn-messages',
     'version',
   ],
-  'git/objects': ['commit-summary', 'find-objects', 'object-reader', 'packs', 'pushed-commits'],
+  'git/objects': [
+    'commit-summary',
+    'find-objects',
+    'object-reader',
+    'object-stream',
+    'pack-entries',
+    'packs',
+    'pushed-commits',
+    'small-pack',
+  ],
   'git/refs': [
     'connectivity',
     'forced-updates',

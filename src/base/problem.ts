@@ -33,6 +33,7 @@ export const problems = {
   owner_required: { kind: 'forbidden', title: 'Owner or admin required' },
   branch_protected: { kind: 'forbidden', title: 'Protected branch' },
   tag_protected: { kind: 'forbidden', title: 'Protected tag' },
+  credentials_leaked: { kind: 'forbidden', title: 'Push contains credentials' },
   run_required: { kind: 'forbidden', title: 'Successful run required' },
   source_forbidden: { kind: 'forbidden', title: 'Import source not allowed' },
   ref_not_found: { kind: 'impossible', title: 'No such ref' },

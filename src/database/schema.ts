@@ -26,6 +26,7 @@ export type Schema = {
   marks: MarkRow
   audit: AuditRow
   instance: { id: string }
+  leakGuardKeys: { id: number; key: string }
   maintenance: MaintenanceRow
   runs: RunTable
   runNumbers: { repositoryId: string; last: number }
@@ -101,9 +102,13 @@ type RepositoryTable = {
   description: Generated<string>
   /** When the last push was received; null when there was none. */
   pushedAt: Generated<number | null>
+  /** Whether pushes are scanned for credentials. */
+  leakGuard: Generated<LeakGuardState>
   /** When it was deleted, if it can be restored or is being purged. */
   deletedAt: Generated<number | null>
 }
+
+export type LeakGuardState = 'on' | 'off'
 
 /** The state of a repository that was not deleted. */
 export type LiveState = 'importing' | 'ready'
@@ -193,6 +198,8 @@ type PushTable = {
   version: Generated<number | null>
   /** The client's address. */
   address: Generated<string | null>
+  /** JSON of AllowedLeak[]; null when there are none. */
+  allowedLeaks: Generated<string | null>
 }
 
 type EventRow = {

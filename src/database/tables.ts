@@ -33,6 +33,7 @@ export const tables: readonly Table[] = [
     },
   },
   { name: 'tokens', key: ['id'], owner: 'tokens', readers: byDoctor },
+  { name: 'leak_guard_keys', key: ['id'], owner: 'leak-guard' },
   { name: 'ssh_keys', key: ['id'], owner: 'ssh-keys' },
   {
     name: 'repositories',

@@ -7,10 +7,12 @@ import type { PushedUpdate } from '../git/refs/refs.ts'
 /** Every kind of event, with its data. */
 export type EventData = {
   push: PushedUpdate & { pushId: string; via: string; repositoryName: string }
+  'push.leak_allowed': PushedLeaks
   'repository.created': { name: string }
   'repository.imported': { name: string; source: string }
   'repository.renamed': { name: string; formerName: string }
   'repository.description': { description: string }
+  'repository.leak_guard': { enabled: boolean }
   'repository.default_branch': { branch: string; formerBranch: string }
   'repository.deleted': { name: string; ownerUsername: string }
   'repository.restored': { name: string; formerName: string }
@@ -51,6 +53,14 @@ export type EventData = {
   'ssh_key.deleted': { keyId: string; username: string }
 }
 
+/** The findings of the leak guard that a push contains all the same, without the credentials. */
+type PushedLeaks = {
+  pushId: string
+  via: string
+  repositoryName: string
+  findings: { id: string; kind: string; commit: string; path: string; line: number }[]
+}
+
 /** A protection with its rules: of branches or of tags; the name or pattern of the other is null. */
 type ProtectionData = {
   branch: string | null
@@ -85,10 +95,12 @@ type WorkflowData = {
 /** All kinds of events. */
 export const eventKinds = [
   'push',
+  'push.leak_allowed',
   'repository.created',
   'repository.imported',
   'repository.renamed',
   'repository.description',
+  'repository.leak_guard',
   'repository.default_branch',
   'repository.deleted',
   'repository.restored',

@@ -149,6 +149,7 @@ export function createImports(dependencies: Dependencies): Imports {
         ownerTokenId: owner.id,
         ownerUsername: owner.username,
         state: 'importing',
+        leakGuard: 'on',
       } as const
       return { name, ended, describe: () => repositories.describe(described) }
     },

@@ -47,6 +47,8 @@ export type Tokens = {
   setUp: (given: string | undefined) => Promise<string | undefined>
   /** Returns the principal of a token string; undefined if it is malformed, unknown or expired. */
   authenticate: (token: string) => Promise<Principal | undefined>
+  /** Whether a token string is that of a token that has not expired; this is no use of it. */
+  isLive: (token: string) => Promise<boolean>
   /** Returns the current state of a principal; undefined if its token was deleted or has expired. */
   refresh: (principal: Principal) => Promise<Principal | undefined>
   /** Returns the principal of a token. Throws `token_not_found`. */
@@ -151,6 +153,11 @@ export function createTokens({ db, publish, clock, log, repositories }: Dependen
       if (!row || isExpired(row, now)) return undefined
       noteUse(row)
       return toPrincipal(row)
+    },
+
+    async isLive(token) {
+      const row = await findTokenByHash(db, hashToken(token))
+      return row !== undefined && !isExpired(row, clock.now())
     },
 
     async refresh(principal) {

@@ -20,6 +20,7 @@ import { repositoryDetails } from './0019-repository-details.ts'
 import { roleColumn } from './0020-roles.ts'
 import { protectionRules } from './0021-protection-rules.ts'
 import { auditTable } from './0022-audit.ts'
+import { leakGuard } from './0023-leak-guard.ts'
 import type { Migration } from './migration.ts'
 
 /** All migrations. The version of a database is the number of migrations that were applied. */
@@ -46,4 +47,5 @@ export const migrations: Migration[] = [
   roleColumn,
   protectionRules,
   auditTable,
+  leakGuard,
 ]

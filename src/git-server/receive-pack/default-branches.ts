@@ -72,6 +72,7 @@ export function createDefaultBranches(dependencies: Dependencies): DefaultBranch
           defaultBranch: branch,
           version: null,
           address: actor.origin?.address ?? null,
+          allowedLeaks: null,
         })
       })
     },

@@ -7,6 +7,7 @@ import type { Database } from '../../database/database.ts'
 import type { Publish } from '../../events/events.ts'
 import type { Git } from '../../git/process/git-process.ts'
 import type { Route } from '../../http/route.ts'
+import type { LeakGuard } from '../../leak-guard/leak-guard.ts'
 import type { Directories } from '../../repositories/directories.ts'
 import type { Protections } from '../../repositories/protections.ts'
 import type { Repositories } from '../../repositories/repositories.ts'
@@ -50,6 +51,7 @@ type Dependencies = {
   hasSuccessfulRun: (repositoryId: string, commit: string, file: string) => Promise<boolean>
   directories: Directories
   store: Store
+  leakGuard: LeakGuard
   repositoryHolds: Pick<RepositoryHolds, 'acquire'>
   limiters: Pick<GitLimiters, 'push'>
   settings: Pick<PlainSettings, 'eventsKeptDays' | 'undoDays' | 'pushMemoryMaxBytes'>

@@ -191,6 +191,43 @@ export const gitCommands = {
     'cat-file',
     '--batch-check=%(objectname)',
   ],
+  // The id, type and size of every object in the object directories.
+  listObjects: (directory: string) => [
+    `--git-dir=${directory}`,
+    'cat-file',
+    '--batch-all-objects',
+    '--unordered',
+    '--batch-check=%(objectname) %(objecttype) %(objectsize)',
+  ],
+  // The objects whose ids are on standard input.
+  printObjects: (directory: string) => [
+    `--git-dir=${directory}`,
+    'cat-file',
+    '--batch',
+    '--buffer',
+  ],
+  // The commits that standard input names and no ref reaches, newest first, each with the object by whose name it was
+  // found, and the files that differ from its parents.
+  logNewFiles: (directory: string) => [
+    `--git-dir=${directory}`,
+    'log',
+    '-z',
+    '--stdin',
+    '--format=commit %H %S',
+    '--raw',
+    '--root',
+    '--no-abbrev',
+    '--no-renames',
+    '--diff-merges=combined',
+    '--no-ext-diff',
+    '--no-relative',
+    '--no-color',
+    '--no-mailmap',
+    '--no-show-signature',
+    '--ignore-submodules=none',
+    '--not',
+    '--all',
+  ],
   setHead: (directory: string, ref: string) => [
     `--git-dir=${directory}`,
     'symbolic-ref',
