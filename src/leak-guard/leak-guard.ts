@@ -93,7 +93,10 @@ export function createLeakGuard({ db, isLive }: Dependencies): LeakGuard {
         leaky.length > 0 ? await locateCredentials({ git, scopedGit }, path, updates, leaky) : []
       const findings = await toFindings(id, located)
       const refused = findings.filter((finding) => !allow.includes(finding.id))
-      if (refused.length > 0) throw new Problem('credentials_leaked', describeLeaks(refused, allow))
+      if (refused.length > 0) {
+        const allowed = findings.filter((finding) => !refused.includes(finding))
+        throw new Problem('credentials_leaked', describeLeaks(refused, allowed))
+      }
       const unused = allow.filter((allowed) => !findings.some((finding) => finding.id === allowed))
       return {
         allowed: findings.map(toAllowed),

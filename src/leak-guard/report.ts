@@ -14,11 +14,11 @@ const shownIdLength = 12
 /** Describes findings for the client's terminal: where each is, and how to push all the same. Without the credentials. */
 export function describeLeaks(
   findings: readonly LeakFinding[],
-  allowed: readonly string[],
+  allowed: readonly LeakFinding[],
 ): string {
   const shown = findings.slice(0, maxShown)
   const more = findings.length - shown.length
-  const options = [...allowed, ...shown.map(({ id }) => id)].map((id) => `-o leak.allow=${id}`)
+  const options = [...allowed, ...shown].map(({ id }) => `-o leak.allow=${id}`)
   return [
     `This push contains ${count(findings.length)}. Nothing was changed.`,
     '',

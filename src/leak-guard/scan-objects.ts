@@ -3,7 +3,7 @@ import { listObjects, readObjects } from '../git/objects/object-stream.ts'
 import { type PackedObject, readSmallPack } from '../git/objects/small-pack.ts'
 import type { Git } from '../git/process/git-process.ts'
 import type { Credential } from './credential.ts'
-import { scanText } from './scan-text.ts'
+import { scanInSteps } from './scan-text.ts'
 
 /** An object of a push with the credentials in it. */
 export type LeakyObject = { id: string; type: PackedObject['type']; credentials: Credential[] }
@@ -29,12 +29,17 @@ export async function scanObjects(
   quarantine: string,
 ): Promise<Scan> {
   const objects = await readSmallPack(quarantine)
-  if (objects) return { leaky: objects.flatMap(scanObject), gaps: [], wasSlow: false }
-  return scanLargePack(quarantinedGit, directory)
+  if (!objects) return scanLargePack(quarantinedGit, directory)
+  const leaky: LeakyObject[] = []
+  for (const object of objects) leaky.push(...(await scanObject(object)))
+  return { leaky, gaps: [], wasSlow: false }
 }
 
-function scanObject({ id, type, content }: PackedObject): LeakyObject[] {
-  const credentials = scanText(content)
+async function scanObject({ id, type, content }: PackedObject): Promise<LeakyObject[]> {
+  const steps = scanInSteps(content)
+  let step = steps.next()
+  for (; !step.done; step = steps.next()) await setImmediate()
+  const credentials = step.value
   if (credentials.length === 0) return []
   if (type === 'blob') return [{ id, type, credentials }]
   // Lines count from the start of the message, which follows the first empty line.
@@ -57,8 +62,11 @@ async function scanLargePack(git: Git, directory: string): Promise<Scan> {
     const { ids, skipped } = await chooseObjects(git, directory, signal)
     gaps.push(...skipped)
     for await (const object of readObjects(git, directory, ids, signal)) {
-      leaky.push(...scanObject(object))
-      if (leaky.length >= maxLeaky) break
+      leaky.push(...(await scanObject(object)))
+      if (leaky.length >= maxLeaky) {
+        gaps.push(`The leak guard stops after ${maxLeaky} files and messages with credentials.`)
+        break
+      }
       // Scanning blocks the event loop.
       await setImmediate()
     }

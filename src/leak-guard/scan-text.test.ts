@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import { globSync, readFileSync, statSync } from 'node:fs'
+import { globSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
@@ -111,7 +112,8 @@ describe('private keys', () => {
   })
 
   test('an OpenSSH key is found, with a passphrase, too', () => {
-    const folder = execFileSync('mktemp', ['-d'], { encoding: 'utf8' }).trim()
+    const folder = mkdtempSync(join(tmpdir(), 'svc-test-'))
+    using _ = { [Symbol.dispose]: () => rmSync(folder, { recursive: true }) }
     for (const passphrase of ['', 'secret']) {
       const path = join(folder, `key${passphrase}`)
       execFileSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', passphrase, '-f', path])

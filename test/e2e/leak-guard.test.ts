@@ -5,12 +5,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { newTokenString } from '../../src/base/token-string.ts'
+import { until } from '../support/condition.ts'
 import { newAwsKey, newCredentials, newPem } from '../support/credentials.ts'
 import { createPostgresDatabase } from '../support/databases.ts'
-import { createProject, git, type Project } from '../support/git.ts'
-import { isShared } from '../support/kind-of-store.ts'
+import { createProject, git, type Project, temporaryFolder } from '../support/git.ts'
+import { isShared, onlyLocal } from '../support/kind-of-store.ts'
 import { without } from '../support/programs.ts'
-import { type Client, type Service, startServiceWithSsh } from '../support/service.ts'
+import { type Client, type Service, startService, startServiceWithSsh } from '../support/service.ts'
 import { createSshUser, type Ended, type SshUser, toEnded } from '../support/ssh-user.ts'
 
 let service: Service
@@ -352,6 +353,44 @@ describe('the way out', () => {
   })
 })
 
+test('a server that is killed before it finalizes an allowed push publishes the event later', {
+  skip: onlyLocal,
+}, async () => {
+  await using folder = await temporaryFolder()
+  const start = (env: Record<string, string> = {}) =>
+    startService({
+      dataDir: join(folder.path, 'data'),
+      env: { SVC_ADMIN_TOKEN: service.adminToken, ...env },
+    })
+  await using project = await createProject()
+  await project.commit('leak', newTokenString())
+  let id: string | undefined
+  {
+    await using first = await start({ SVC_FAULT_POINT: 'push.moved' })
+    await first.admin.post('/repos', { name: 'site' })
+    const push = ['push', first.admin.remote('site'), 'main']
+    id = idsIn(await tryGit(project, ...push))[0]
+    await tryGit(project, ...push, '-o', `leak.allow=${id}`)
+    await until('it was killed', () => first.hasEnded())
+  }
+  await using second = await start()
+  let found: string[] = []
+  await until('the event is published', async () => {
+    const { body } = await second.admin.get('/events?kind=push.leak_allowed')
+    found = body.flatMap(({ data }: LeakEvent) => data.findings.map((finding) => finding.id))
+    return found.length > 0
+  })
+  assert.deepEqual(found, [id])
+  // The key of the ids is durable.
+  await second.admin.patch('/repos/site', { name: 'former' })
+  await project.commit('leak', newTokenString())
+  const again = async () =>
+    idsIn(await tryGit(project, 'push', second.admin.remote('former'), 'main'))
+  assert.deepEqual(await again(), await again())
+})
+
+type LeakEvent = { data: { findings: { id: string }[] } }
+
 test('with PostgreSQL: refused, allowed, and an event', {
   skip: isShared || without('postgres'),
 }, async () => {
@@ -368,7 +407,7 @@ test('with PostgreSQL: refused, allowed, and an event', {
     assert.equal(allowed.exitCode, 0, allowed.stderr)
     const { body } = await other.admin.get('/events?kind=push.leak_allowed')
     assert.deepEqual(
-      body.map(({ data }: { data: { findings: { id: string }[] } }) => data.findings[0]?.id),
+      body.map(({ data }: LeakEvent) => data.findings[0]?.id),
       [id],
     )
     const off = await other.admin.patch('/repos/site', { leakGuard: false })

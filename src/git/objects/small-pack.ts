@@ -51,7 +51,8 @@ export async function readSmallPack(objects: string): Promise<PackedObject[] | u
 }
 
 /** The objects of a pack by its index; undefined when they exceed a limit. */
-function readObjectsOf(pack: Buffer, index: Buffer): PackedObject[] | undefined {
+export function readObjectsOf(pack: Buffer, index: Buffer): PackedObject[] | undefined {
+  if (pack.length < headerBytes || index.length < indexHeaderBytes) return undefined
   const count = pack.readUInt32BE(8)
   if (count > maxObjects) return undefined
   const entries = readEntries(pack, count)
