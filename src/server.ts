@@ -22,6 +22,7 @@ import type { Route } from './http/route.ts'
 import { createMaintenance } from './maintenance/maintenance.ts'
 import { startMaintenanceLoop } from './maintenance/maintenance-loop.ts'
 import { startSweeping } from './maintenance/sweeping.ts'
+import { mcpRoutes } from './mcp/mcp-routes.ts'
 import { addGauges } from './metrics/gauges.ts'
 import { createMetrics, type Metrics } from './metrics/metrics.ts'
 import { metricsRoutes } from './metrics/metrics-routes.ts'
@@ -277,28 +278,28 @@ function createRoutes({ app, gitServer, metrics, version, requireParts }: RouteP
     await requireParts()
     return app.freeSpace.isShort() ? 'storage_full' : 'ok'
   }
-  return withPublicRoutes(
-    [
-      ...repositoryRoutes({
-        repositories,
-        protections,
-        collaborators,
-        defaultBranches,
-        toWorkflowPaths: (files) => toWorkflowPaths(files, 'requires'),
-      }),
-      ...deletedRepositoryRoutes(app.deletedRepositories),
-      ...importRoutes(app.imports),
-      ...secretRoutes({ repositories, secrets }),
-      ...app.workflows.routes,
-      ...eventRoutes(createEventLog({ db, notifier, repositories, refresh })),
-      ...app.webhooks.routes,
-      ...tokenRoutes(app.tokens),
-      ...sshKeyRoutes(app.sshKeys),
-      ...metricsRoutes(metrics),
-      ...gitServer.routes,
-    ],
-    { version, baseUrl: () => app.address.http, health },
-  )
+  const baseUrl = () => app.address.http
+  const routes = [
+    ...repositoryRoutes({
+      repositories,
+      protections,
+      collaborators,
+      defaultBranches,
+      toWorkflowPaths: (files) => toWorkflowPaths(files, 'requires'),
+    }),
+    ...deletedRepositoryRoutes(app.deletedRepositories),
+    ...importRoutes(app.imports),
+    ...secretRoutes({ repositories, secrets }),
+    ...app.workflows.routes,
+    ...eventRoutes(createEventLog({ db, notifier, repositories, refresh })),
+    ...app.webhooks.routes,
+    ...tokenRoutes(app.tokens),
+    ...sshKeyRoutes(app.sshKeys),
+    ...metricsRoutes(metrics),
+    ...gitServer.routes,
+  ]
+  const all = [...routes, ...mcpRoutes({ routes, version, baseUrl })]
+  return withPublicRoutes(all, { version, baseUrl, health })
 }
 
 type WorkParts = {

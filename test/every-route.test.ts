@@ -266,6 +266,7 @@ const examples: Record<string, Example> = {
     body: { reason: 'It stops.', isLoss: false },
     prepare: claimRun,
   },
+  'POST /mcp': { path: '/mcp', body: { jsonrpc: '2.0', id: 1, method: 'tools/list' } },
   'GET /metrics': { path: '/metrics', isLive: true },
   'GET /repos/:repository/info/refs': { path: '/repos/site.git/info/refs?service=git-upload-pack' },
   'POST /repos/:repository/git-upload-pack': { path: '/repos/site.git/git-upload-pack' },
