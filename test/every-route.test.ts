@@ -83,6 +83,7 @@ const examples: Record<string, Example> = {
   'GET /health': { path: '/health' },
   'GET /openapi.json': { path: '/openapi.json' },
   'GET /docs': { path: '/docs' },
+  'GET /llms.txt': { path: '/llms.txt' },
   'GET /repos': { path: '/repos' },
   'POST /repos': { path: '/repos', body: { name: 'fresh' } },
   'POST /repos/import': {

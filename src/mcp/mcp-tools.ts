@@ -14,7 +14,7 @@ export type McpTool = {
 }
 
 /** Reads; adds something; or changes what is there, where a second call changes nothing more. */
-export type Effect = 'reads' | 'adds' | 'changes'
+type Effect = 'reads' | 'adds' | 'changes'
 
 const repository = { name: 'repository', description: 'name of the repository' }
 const run = { name: 'run', description: 'id of the run' }
