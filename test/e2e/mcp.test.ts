@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
 import { after, before, describe, test } from 'node:test'
 import { permissions } from '../../src/access/permissions.ts'
 import { mcpTools } from '../../src/mcp/mcp-tools.ts'
@@ -174,6 +175,17 @@ test('every tool is tried here', () => {
   assert.deepEqual(
     Object.keys(trials),
     mcpTools.map(({ name }) => name),
+  )
+})
+
+test('the documentation has a row for every tool', () => {
+  const page = readFileSync(new URL('../../docs/agents.md', import.meta.url), 'utf8')
+  const rows = page.split('\n').filter((line) => line.startsWith('| `'))
+  assert.deepEqual(
+    rows,
+    mcpTools.map(
+      ({ name, operationId, effect }) => `| \`${name}\` | \`${operationId}\` | ${effect} |`,
+    ),
   )
 })
 
