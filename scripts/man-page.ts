@@ -24,6 +24,7 @@ export function manPage(): string {
       progress: () => {},
     },
     serve: never,
+    mcp: never,
     withApp: never,
     withTools: never,
     doctor: never,

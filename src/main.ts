@@ -14,6 +14,7 @@ import { createProgram } from './commands/program.ts'
 import type { RunOptions } from './commands/run-workflows.ts'
 import type { RunnerCommandOptions } from './commands/runner-command.ts'
 import type { Terminal } from './commands/terminal.ts'
+import { toServer } from './commands/to-server.ts'
 import { UsageError } from './commands/usage-error.ts'
 import { toWelcome } from './commands/welcome.ts'
 import { DataDirectoryError, writeAdminToken } from './config/data-directory.ts'
@@ -48,6 +49,7 @@ try {
     version,
     terminal,
     serve,
+    mcp,
     withApp,
     withTools,
     doctor,
@@ -99,6 +101,13 @@ async function serve(): Promise<void> {
   dropStartupGarbage()
   const { http, ssh } = service
   process.stdout.write(`${JSON.stringify({ event: 'listening', http, ssh })}\n`)
+}
+
+async function mcp(): Promise<void> {
+  const server = toServer(process.env)
+  // Loaded lazily: no other command needs it.
+  const { serveMcpOnStdio } = await import('./commands/mcp-command.ts')
+  serveMcpOnStdio({ version, server, warn: terminal.err })
 }
 
 async function withApp(run: Parameters<Parameters<typeof createProgram>[0]['withApp']>[0]) {

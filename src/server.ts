@@ -25,6 +25,7 @@ import type { Route } from './http/route.ts'
 import { createMaintenance } from './maintenance/maintenance.ts'
 import { startMaintenanceLoop } from './maintenance/maintenance-loop.ts'
 import { startSweeping } from './maintenance/sweeping.ts'
+import { mcpRoutes } from './mcp/mcp-routes.ts'
 import { addGauges } from './metrics/gauges.ts'
 import { createMetrics, type Metrics } from './metrics/metrics.ts'
 import { metricsRoutes } from './metrics/metrics-routes.ts'
@@ -281,6 +282,7 @@ function createRoutes({ app, gitServer, metrics, version, requireParts }: RouteP
     await requireParts()
     return app.freeSpace.isShort() ? 'storage_full' : 'ok'
   }
+  const baseUrl = () => app.address.http
   const routes: Route[] = [
     ...repositoryRoutes({
       repositories,
@@ -301,17 +303,16 @@ function createRoutes({ app, gitServer, metrics, version, requireParts }: RouteP
     ...metricsRoutes(metrics),
     ...gitServer.routes,
   ]
-  const checks = checkRoutes({
-    repositories,
-    checkPush: gitServer.checkPush,
-    findToken: app.tokens.principalOf,
-    routes,
-  })
-  return withPublicRoutes([...routes, ...checks], {
-    version,
-    baseUrl: () => app.address.http,
-    health,
-  })
+  routes.push(
+    ...checkRoutes({
+      repositories,
+      checkPush: gitServer.checkPush,
+      findToken: app.tokens.principalOf,
+      routes: [...routes],
+    }),
+  )
+  const all = [...routes, ...mcpRoutes({ routes, version, baseUrl })]
+  return withPublicRoutes(all, { version, baseUrl, health })
 }
 
 type WorkParts = {

@@ -100,6 +100,7 @@ const examples: Record<string, Example> = {
   'GET /health': { path: '/health' },
   'GET /openapi.json': { path: '/openapi.json' },
   'GET /docs': { path: '/docs' },
+  'GET /llms.txt': { path: '/llms.txt' },
   'GET /repos': { path: '/repos' },
   'POST /repos': { path: '/repos', body: { name: 'fresh' } },
   'POST /repos/import': {
@@ -288,6 +289,7 @@ const examples: Record<string, Example> = {
     body: { reason: 'It stops.', isLoss: false },
     prepare: claimRun,
   },
+  'POST /mcp': { path: '/mcp', body: { jsonrpc: '2.0', id: 1, method: 'tools/list' } },
   'GET /metrics': { path: '/metrics', isLive: true },
   'GET /repos/:repository/info/refs': { path: '/repos/site.git/info/refs?service=git-upload-pack' },
   'POST /repos/:repository/git-upload-pack': { path: '/repos/site.git/git-upload-pack' },

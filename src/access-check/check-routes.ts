@@ -69,6 +69,7 @@ export function checkRoutes({ repositories, checkPush, findToken, routes }: Depe
         '`action` is `fetch`, `push` or the operation id of a request about a repository. Owners and admins can ask ' +
         'for another user, with all permissions, or for a token. The content of a push is not checked.',
       permission: 'repo:read',
+      isServedWhenFull: true,
       find: open,
       body: CheckBody,
       reply: { 200: AccessCheck },

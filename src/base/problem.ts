@@ -35,6 +35,7 @@ export const problems = {
   tag_protected: { kind: 'forbidden', title: 'Protected tag' },
   credentials_leaked: { kind: 'forbidden', title: 'Push contains credentials' },
   run_required: { kind: 'forbidden', title: 'Successful run required' },
+  origin_forbidden: { kind: 'forbidden', title: 'Requests from this origin are not accepted' },
   source_forbidden: { kind: 'forbidden', title: 'Import source not allowed' },
   ref_not_found: { kind: 'impossible', title: 'No such ref' },
   ref_name_refused: { kind: 'forbidden', title: 'Ref name not allowed' },

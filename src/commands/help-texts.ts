@@ -16,6 +16,12 @@ the sandbox and every repository, whether the service runs or not. It changes no
 Run it as the user that runs the service, with the same settings. Exit code: 0 without
 faults, also with warnings; 1 with faults.`
 
+export const mcpHelp = `
+An agent's client starts this command, and talks to it over standard input and output. It
+calls the server at SVC_URL with the token in SVC_TOKEN, whose rights and limits all tools
+have. A client that supports HTTP needs only the server: its MCP server is at /mcp.
+docs/agents.md has the configuration of clients.`
+
 export const runnerHelp = `
 A runner needs git on the PATH, but no data directory; with bubblewrap installed, steps run
 in a sandbox. Create a token on the server with svc tokens create --permission runner, and

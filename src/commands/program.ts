@@ -13,6 +13,7 @@ import {
   adoptHelp,
   backupHelp,
   doctorHelp,
+  mcpHelp,
   restoreHelp,
   runHelp,
   runnerHelp,
@@ -35,6 +36,8 @@ type Options = {
   version: string
   terminal: Terminal
   serve: () => Promise<void>
+  /** Serves MCP on standard input and output. */
+  mcp: () => Promise<void>
   /** Runs a command with an app, and closes it afterwards. */
   withApp: (run: (app: App) => Promise<void>) => Promise<void>
   doctor: (options: DoctorCommandOptions) => Promise<void>
@@ -72,7 +75,7 @@ export function createProgram(options: Options): Command {
   return program
 }
 
-function addServerCommands(program: Command, { serve, doctor }: Options): void {
+function addServerCommands(program: Command, { serve, doctor, mcp }: Options): void {
   program
     .command('serve')
     .description('start the service')
@@ -91,6 +94,12 @@ function addServerCommands(program: Command, { serve, doctor }: Options): void {
     .option('--json', 'print the findings as a JSON array')
     .addHelpText('after', doctorHelp)
     .action(doctor)
+
+  program
+    .command('mcp')
+    .description('give an agent on this machine tools for a server (Model Context Protocol)')
+    .addHelpText('after', mcpHelp)
+    .action(mcp)
 }
 
 function addAuditCommand(program: Command, { terminal, withApp }: Options): void {

@@ -40,7 +40,7 @@ type Admitted = {
  * else of a request is looked at before, so a forbidden caller gets no validation errors. Throws Problems.
  */
 export type Admit = (
-  request: IncomingMessage,
+  request: Pick<IncomingMessage, 'headers'>,
   caller: Caller,
   requirements: Requirements,
 ) => Promise<Admitted>

@@ -87,9 +87,9 @@ const table: Record<string, Row> = {
   'GET /deleted-repos': { takes: 'repo:read', ...limited },
 }
 
-/** Routes that other tests have: of runners, of Git, without a token, and of deleted repositories by their ids. */
+/** Routes that other tests have: of runners, Git and MCP, without a token, and of deleted repositories by their ids. */
 const elsewhere =
-  /^GET \/(health|openapi\.json|docs)$|^\w+ \/(runner|deleted-repos\/\{id\})|(git-(upload|receive)-pack|info\/refs|info\/lfs\/\{path\})$/
+  /^GET \/(health|openapi\.json|docs|llms\.txt)$|^\w+ \/(mcp|runner|deleted-repos\/\{id\})|(git-(upload|receive)-pack|info\/refs|info\/lfs\/\{path\})$/
 
 type Outcome = string
 
