@@ -245,6 +245,7 @@ onEachDatabase((fresh) => {
       head: null,
       description: '',
       pushedAt: null,
+      leakGuard: 'on',
       deletedAt: null,
       role: undefined,
     })

@@ -67,7 +67,7 @@ export async function locateCredentials(
 
 type Place = { commit: NewCommit; path: string }
 
-/** The oldest commit for each path of each content. */
+/** For each path of each content, a commit that none of the others is an ancestor of. */
 function placesOf(
   commits: readonly NewCommit[],
   wanted: ReadonlySet<string>,

@@ -17,7 +17,7 @@ const outputMaxBytes = 64 * 1024 * 1024
 const timeoutMs = 60_000
 
 /**
- * Lists the commits that are reachable from some ids and from no ref, newest first, with the files that they change.
+ * Lists the commits that are reachable from some ids and from no ref, each after its descendants, with the files that they change.
  * Only commits with a wanted content have their files. Stops early after a time and at a size; then, and when an object is missing, the list is incomplete.
  */
 export async function listNewFiles(

@@ -139,6 +139,26 @@ describe('what is scanned', () => {
     assert.ok(stderr.includes(`key.pem:1 in commit ${short(leak)} of refs/heads/main`), stderr)
   })
 
+  test('commits with forged times, of which each has the credential from another one', async () => {
+    await using site = await newSite('forged')
+    await site.accepted('main')
+    const token = newTokenString()
+    const leak = await site.commit('one', token)
+    await site.git('branch', 'first')
+    const env = { GIT_COMMITTER_DATE: '2001-01-01T00:00:00Z' }
+    const commit = (...args: string[]) =>
+      git(site.path, ['commit', '--quiet', '--all', '-m', 'Move', ...args], env)
+    await site.git('mv', 'one', 'two')
+    await writeFile(join(site.path, 'two'), `${token}\n`)
+    await commit()
+    await site.git('mv', 'two', 'one')
+    await writeFile(join(site.path, 'one'), token)
+    await commit()
+    const { stderr } = await site.refused('main', 'first')
+    assert.ok(stderr.includes(`one:1 in commit ${short(leak)}`), stderr)
+    assert.equal(idsIn({ stderr } as Ended).length, 1)
+  })
+
   test('messages of commits and tags', async () => {
     await using site = await newSite('messages')
     await site.accepted('main')

@@ -206,13 +206,14 @@ export const gitCommands = {
     '--batch',
     '--buffer',
   ],
-  // The commits that standard input names and no ref reaches, newest first, each with the object by whose name it was
+  // The commits that standard input reaches and no ref does, each after its descendants, with the id by which it was
   // found, and the files that differ from its parents.
   logNewFiles: (directory: string) => [
     `--git-dir=${directory}`,
     'log',
     '-z',
     '--stdin',
+    '--topo-order',
     '--format=commit %H %S',
     '--raw',
     '--root',
