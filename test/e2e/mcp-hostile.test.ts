@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
+import { until } from '../support/condition.ts'
 import { connectAgent } from '../support/mcp.ts'
 import { createClient, type Service, startService, toAnswer } from '../support/service.ts'
 
@@ -58,6 +59,58 @@ test('only pages of the service itself may call it', async () => {
     assert.deepEqual([status, body.code], [403, 'origin_forbidden'])
   }
   assert.equal((await send(message('ping'), { origin: service.url })).status, 200)
+})
+
+test('behind a trusted proxy, the address is the one that the client called', async () => {
+  await using proxied = await startService({ env: { SVC_TRUSTED_PROXIES: '127.0.0.1' } })
+  await proxied.admin.post('/repos', { name: 'site' })
+  const origin = proxied.url.replace('http', 'https')
+  const forwarded = { 'x-forwarded-proto': 'https', 'x-forwarded-for': '203.0.113.9' }
+  const sent = await fetch(`${proxied.url}/mcp`, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${proxied.adminToken}`,
+      'content-type': 'application/json',
+      origin,
+      ...forwarded,
+    },
+    body: JSON.stringify(call('get_repository', { repository: 'site' })),
+  })
+  const { body } = await toAnswer(sent)
+  const repository = JSON.parse(body.result.content[0].text)
+  assert.equal(repository.cloneUrls.http, `${origin}/repos/site.git`)
+  const page = await (await fetch(`${proxied.url}/llms.txt`, { headers: forwarded })).text()
+  assert.ok(page.includes(`${origin}/mcp`))
+  const entry = proxied
+    .log()
+    .split('\n')
+    .find((line) => line.includes('/repos/site"'))
+  assert.equal(JSON.parse(entry ?? '{}').address, '203.0.113.9')
+})
+
+test('a client that disconnects ends the call of its tool', async () => {
+  const owner = await service.client({ username: 'ada', permissions: ['repo:read'] })
+  const aborted = new AbortController()
+  const given = { after: 'latest', wait: 60, kind: 'secret.saved' }
+  const waiting = fetch(`${service.url}/mcp`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${owner.token}`, 'content-type': 'application/json' },
+    body: JSON.stringify(call('list_events', given)),
+    signal: aborted.signal,
+  })
+  await until('the token is used', async () => {
+    const { body } = await service.admin.get('/tokens')
+    return body.find((one: { id: string }) => one.id === owner.id)?.lastUsedAt
+  })
+  aborted.abort()
+  await assert.rejects(waiting, { name: 'AbortError' })
+  await until('the call of the tool ends', () => {
+    const entries = service
+      .log()
+      .split('\n')
+      .filter((line) => line.includes(owner.id))
+    return entries.some((line) => JSON.parse(line).path === '/events')
+  })
 })
 
 test('an earlier protocol needs no handshake; an unknown one is refused', async () => {

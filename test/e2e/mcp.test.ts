@@ -1,10 +1,16 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { permissions } from '../../src/access/permissions.ts'
+import { newTokenString } from '../../src/base/token-string.ts'
 import { mcpTools } from '../../src/mcp/mcp-tools.ts'
-import { runSvc } from '../support/command.ts'
+import { runSvc, startSvc } from '../support/command.ts'
 import { createPostgresDatabase } from '../support/databases.ts'
+import { freePort } from '../support/free-port.ts'
 import { type Agent, connectAgent, type TransportKind, transports } from '../support/mcp.ts'
 import { without } from '../support/programs.ts'
 import { type Client, type Service, startService } from '../support/service.ts'
@@ -310,6 +316,52 @@ function tests(running: () => Service, kind: TransportKind): void {
     else assert.match(await agent.refusal('list_repositories'), /^401: .*unknown, deleted/)
   })
 }
+
+test('svc mcp outlives a server that is away, and names an address that is not svc', async () => {
+  const dataDir = await mkdtemp(join(tmpdir(), 'svc-mcp-'))
+  const port = String(await freePort())
+  const env = { SVC_PORT: port, SVC_ADMIN_TOKEN: newTokenString() }
+  const server = { url: `http://127.0.0.1:${port}`, token: env.SVC_ADMIN_TOKEN }
+  try {
+    await using agent = await connectAgent('stdio', server)
+    assert.match(await agent.refusal('list_repositories'), /ECONNREFUSED/)
+    await assert.rejects(agent.client.listTools(), /ECONNREFUSED/)
+    {
+      await using _service = await startService({ dataDir, env })
+      assert.deepEqual(await agent.use('list_repositories'), [])
+    }
+    assert.match(await agent.refusal('list_repositories'), /ECONNREFUSED/)
+    const other = createServer((_, response) => response.writeHead(404).end('<html>'))
+    await new Promise<void>((resolve) => other.listen(Number(port), '127.0.0.1', resolve))
+    try {
+      assert.match(await agent.refusal('list_repositories'), /There is no MCP server of svc at/)
+    } finally {
+      other.closeAllConnections()
+      other.close()
+    }
+  } finally {
+    await rm(dataDir, { recursive: true, force: true })
+  }
+})
+
+test('svc mcp ends with its input', async () => {
+  const env = { SVC_URL: 'http://127.0.0.1:9', SVC_TOKEN: newTokenString() }
+  const initialize = {
+    jsonrpc: '2.0',
+    id: 1,
+    method: 'initialize',
+    params: {
+      protocolVersion: '2025-06-18',
+      capabilities: {},
+      clientInfo: { name: 'x', version: '1' },
+    },
+  }
+  const { child, ended } = startSvc(['mcp'], env, `not JSON\n${JSON.stringify(initialize)}\n`)
+  assert.notEqual(child.pid, undefined)
+  const { code, out, err } = await ended
+  assert.equal(code, 0, err)
+  for (const line of out.split('\n').filter(Boolean)) assert.equal(JSON.parse(line).jsonrpc, '2.0')
+})
 
 test('svc mcp names what it lacks', async () => {
   const token = `svc_${'x'.repeat(36)}`
