@@ -27,7 +27,7 @@ export async function listNewFiles(
   wanted: ReadonlySet<string>,
 ): Promise<NewCommit[]> {
   const signal = AbortSignal.timeout(timeoutMs)
-  const parser = createParser(wanted)
+  const parser = createNewFilesParser(wanted)
   await using child = await git.start(gitCommands.logNewFiles(directory))
   child.stdin.end(ids.map((id) => `${id}\n`).join(''))
   let bytes = 0
@@ -44,7 +44,7 @@ export async function listNewFiles(
 }
 
 /** Parses the output of `logNewFiles`: a line for each commit, and a line and a path for each file, all ended by NULs. */
-function createParser(wanted: ReadonlySet<string>) {
+export function createNewFilesParser(wanted: ReadonlySet<string>) {
   const commits: NewCommit[] = []
   let rest = ''
   let ids: string[] | undefined
