@@ -23,6 +23,13 @@ export function manPage(): string {
       askHidden: undefined,
       progress: () => {},
     },
+    client: {
+      environment: {},
+      folder: '.',
+      launcher: 'svc',
+      columns: undefined,
+      setExitCode: () => {},
+    },
     serve: never,
     withApp: never,
     withTools: never,

@@ -35,6 +35,13 @@ export async function runInProcess(args: string[], env: Record<string, string> =
   })
   const program = createProgram({
     ...{ version: '0.0.0', terminal },
+    client: {
+      environment: env,
+      folder: process.cwd(),
+      launcher: 'svc',
+      columns: undefined,
+      setExitCode: () => {},
+    },
     ...{ serve: unsupported, doctor: unsupported, runner: unsupported, run: unsupported },
     withTools: (run) => run(createTools(toOptions())),
     async withApp(run) {
