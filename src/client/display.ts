@@ -54,7 +54,7 @@ export function toFields(columns: Record<string, Cell>, body: Json): string {
 }
 
 /** JSON for programs, which may still be shown on a terminal: no control or invisible character is in it as it is. */
-export function toSafeJson(value: unknown, indent: number | undefined = 2): string {
+export function toSafeJson(value: unknown, indent = 2): string {
   const text = JSON.stringify(value, null, indent)
   const escaped = text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (character) =>
     character === '\n'

@@ -36,6 +36,9 @@ export async function* followEvents(
       if (!isTemporary || lastId === '' || failures >= attemptsMax) throw error
     }
     failures += 1
+    if (failures > attemptsMax) {
+      throw new CommandError('unreachable', `${client.url} ends the stream again and again.`)
+    }
     await new Promise((resolve) => setTimeout(resolve, retryMs))
   }
 }

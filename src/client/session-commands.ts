@@ -2,18 +2,23 @@ import type { Command } from 'commander'
 import type { ClientContext, OptionValues } from './client-context.ts'
 
 const loginHelp = `
-The token is asked for without echo; without a terminal it is read from standard input. It is kept by the
-credential helper of Git if you have one that stores passwords, else in $XDG_CONFIG_HOME/svc/servers.json
-(~/.config/svc/servers.json), which only you can read. SVC_URL and SVC_TOKEN take precedence over logins.
+The token is asked for without echo; without a terminal it is read from
+standard input. It is kept by the credential helper of Git if you have one that
+stores passwords, else in $XDG_CONFIG_HOME/svc/servers.json
+(~/.config/svc/servers.json), which only you can read.
+SVC_URL and SVC_TOKEN take precedence over logins.
 
   svc login https://git.example.com
   svc login https://git.example.com --name work < token.txt`
 
 const credentialHelp = `
-Git runs it as a credential helper (gitcredentials(7)); svc clone and svc repos create --remote set it up.
-For every clone of a server: git config --global credential.https://git.example.com.helper "!svc git-credential"
-It responds for servers that you are logged in to, and for SVC_URL. Logins are changed by svc login and
-svc logout only, so store and erase do nothing.`
+Git runs it as a credential helper: gitcredentials(7). svc clone and
+svc repos create --remote set it up. It responds for servers that you are
+logged in to, and for SVC_URL. Logins are changed by svc login and svc logout
+only, so store and erase do nothing.
+
+  git config --global credential.https://git.example.com.helper \\
+    "!svc git-credential"`
 
 const completionsHelp = `
   bash: svc completions bash > ~/.local/share/bash-completion/completions/svc

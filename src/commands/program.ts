@@ -7,6 +7,7 @@ import {
   adoptHelp,
   backupHelp,
   doctorHelp,
+  programHelp,
   restoreHelp,
   runHelp,
   runnerHelp,
@@ -46,8 +47,15 @@ export function createProgram(options: Options): Command {
     .configureOutput({
       outputError: (text, write) => write(withoutKey(text)),
     })
+    // Arguments of single commands are in their own help.
+    .configureHelp({
+      subcommandTerm: (command) =>
+        command.parent?.parent
+          ? `${command.name()} ${command.usage().replace(/^\[options\] ?/, '')}`.trim()
+          : command.name(),
+    })
     .showHelpAfterError('(svc --help lists the commands)')
-    .addHelpText('after', '\nSettings are environment variables: svc serve --help lists them.')
+    .addHelpText('after', programHelp)
 
   addServerCommands(program, options)
   addWorkflowCommands(program, options)

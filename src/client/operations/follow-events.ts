@@ -30,7 +30,7 @@ export async function runEvents({ client, input, terminal, json }: Work): Promis
   for await (const { data } of followEvents(client, following, endless)) {
     if (data === '') continue
     const event: Json = JSON.parse(data)
-    terminal.out(json ? toSafeJson(event, undefined) : toLine(event))
+    terminal.out(json ? toSafeJson(event, 0) : toLine(event))
   }
 }
 

@@ -131,7 +131,7 @@ export const repositoryOperations: ClientOperation[] = [
         { flags: '--username <username>', description: 'owner (default: admin)', only: 'local' },
       ],
       notes:
-        '\nCredentials in an address (user:password@) are used once and not stored. Ctrl-C cancels an import into\nthe data directory and leaves nothing behind; a server continues it.',
+        '\nCredentials in an address (user:password@) are used once and not stored. Ctrl-C\ncancels an import into the data directory; a server continues it.',
       run: runImport,
     }),
   ),

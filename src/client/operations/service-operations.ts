@@ -62,7 +62,7 @@ export const serviceOperations: ClientOperation[] = [
       { flags: '--kind <kind...>', description: 'only these kinds, such as push' },
     ],
     notes:
-      '\nWith --follow and --json, each event is one line of JSON. A connection that breaks is opened again\nwithout missing an event.\n',
+      '\nWith --follow and --json, each event is one line of JSON. A connection that\nbreaks is opened again, without missing an event.\n',
     run: runEvents,
   },
   {
