@@ -79,6 +79,7 @@ const renamed: Record<string, string> = {
   secret: 'with-secret',
   enabled: 'enable',
   jobs: 'failed',
+  keepPreviousSecretSeconds: 'keep-previous-secret',
   publicKey: 'key',
 }
 const elsewhere: Record<string, string> = {

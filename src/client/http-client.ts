@@ -184,7 +184,7 @@ function encodePart(part: string): string {
 }
 
 function timedOut(url: string, limitMs: number): CommandError {
-  const seconds = Math.round(limitMs / 1000)
+  const seconds = limitMs / 1000
   return new CommandError(
     'unreachable',
     `${url} does not respond within ${seconds} ${seconds === 1 ? 'second' : 'seconds'}; try again, or set --timeout.`,

@@ -45,7 +45,7 @@ test('the tour of the README works when pasted', async () => {
   assert.match(stdout, /^Logged in to http/m)
   assert.match(stdout, /^Created tour\.\nCloned tour into tour\.$/m)
   assert.match(stderr, /\[new branch\] +HEAD -> main/)
-  assert.match(stdout, /^It works: 42$/m)
+  assert.match(stdout, /^It works, 42 times$/m)
   assert.match(stdout, /^Run 1: success$/m)
   assert.match(stdout, /^Protected the branch main\.$/m)
   assert.match(stdout, /refs\/heads\/mistake created$/m)

@@ -47,8 +47,9 @@ function toLine(event: Json): string {
   return `${printable(cells.join('  ').trimEnd())}\n`
 }
 
+/** The property of the event that says most. */
 function detailOf(event: Json): string {
-  const refs = at(event, 'data.refs')
-  if (Array.isArray(refs)) return refs.map((ref) => textAt(ref, 'ref')).join(' ')
-  return textAt(event, 'data.conclusion') || textAt(event, 'data.name')
+  const names = ['ref', 'conclusion', 'action', 'name', 'username', 'branch', 'tag', 'description']
+  const [found = ''] = names.map((name) => textAt(event, `data.${name}`)).filter(Boolean)
+  return found
 }

@@ -27,8 +27,8 @@ export async function runSaveWebhook(work: Work): Promise<void> {
           url: input.option('url'),
           enabled: toEnabled(input),
           keepPreviousSecretSeconds: wholeOf(
-            input.option('keepPreviousSecretSeconds'),
-            '--keep-previous-secret-seconds',
+            input.option('keepPreviousSecret'),
+            '--keep-previous-secret',
           ),
         },
       })

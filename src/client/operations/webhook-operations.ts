@@ -89,8 +89,8 @@ export const webhookOperations: ClientOperation[] = [
       },
       { flags: '--without-secret', description: 'sign deliveries no longer' },
       {
-        flags: '--keep-previous-secret-seconds <seconds>',
-        description: 'sign with the previous secret, too, for this long',
+        flags: '--keep-previous-secret <seconds>',
+        description: 'sign with the previous secret, too',
       },
       { flags: '--enable', description: 'enable it' },
       { flags: '--disable', description: 'disable it' },
