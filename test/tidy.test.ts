@@ -13,7 +13,17 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 
 /** The folders of src/ in rows: a folder may import from itself and from those of lower rows. */
 const rows = [
-  ['main', 'ssh-main', 'spawn-helper-main', 'runner-main', 'server', 'app', 'offline', 'commands'],
+  [
+    'main',
+    'ssh-main',
+    'spawn-helper-main',
+    'runner-main',
+    'server',
+    'app',
+    'offline',
+    'commands',
+    'client',
+  ],
   ['access-check'], // what features would answer
   [
     'git-server',
@@ -214,11 +224,12 @@ test('only the programs access process globals', () => {
   }
 })
 
-test('child processes are started in few places: git, processes of the service, and workflow steps', () => {
+test('child processes are started in few places: git, of the service and of the user, processes of the service, and workflow steps', () => {
   const spawners = sources.filter(
     (path) => path.startsWith('src/') && !isTest(path) && /node:child_process/.test(read(path)),
   )
   assert.deepEqual(spawners, [
+    'src/client/user-git.ts',
     'src/git-server/ssh/ssh-process.ts',
     'src/git/process/preforked-process.ts',
     'src/git/process/spawn-helper.ts',

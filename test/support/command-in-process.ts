@@ -37,6 +37,13 @@ export async function runInProcess(args: string[], env: Record<string, string> =
     ...{ version: '0.0.0', terminal },
     ...{ serve: unsupported, mcp: unsupported, doctor: unsupported },
     ...{ runner: unsupported, run: unsupported },
+    client: {
+      environment: env,
+      folder: process.cwd(),
+      launcher: 'svc',
+      columns: undefined,
+      setExitCode: () => {},
+    },
     withTools: (run) => run(createTools(toOptions())),
     async withApp(run) {
       await using app = await openExistingApp(toOptions())
