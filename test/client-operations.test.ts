@@ -16,6 +16,8 @@ const withoutCommand: Record<string, string> = {
   getLfs: 'not supported',
   postLfs: 'not supported',
   getDocs: 'a page for browsers',
+  callMcp: 'for agents: svc mcp',
+  getLlmsText: 'a page for agents',
 }
 
 let service: InProcess

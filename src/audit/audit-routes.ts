@@ -32,11 +32,11 @@ export function auditRoutes({ auditLog, repositories }: Dependencies) {
         limit: Type.Optional(
           Type.Integer({ description: 'the page size, 1 to 1000', minimum: 1, maximum: 1000 }),
         ),
-        before: Type.Optional(
-          Type.Integer({
-            description: 'only entries with a lower number; as in the `Link` header',
-            minimum: 1,
-            maximum: Number.MAX_SAFE_INTEGER,
+        cursor: Type.Optional(
+          Type.String({
+            description: 'the cursor in the `Link` header of the previous page',
+            pattern: '^[1-9][0-9]{0,14}$',
+            maxLength: 15,
           }),
         ),
         username: Type.Optional(Username),
@@ -76,7 +76,7 @@ export function auditRoutes({ auditLog, repositories }: Dependencies) {
       reply: { 200: Type.Array(AuditEntrySchema) },
       problems: ['repository_not_found'],
       handle: async ({ principal, query, url, setHeader }) => {
-        const { limit = defaultLimit, before, action, repository, ...filter } = query
+        const { limit = defaultLimit, cursor, action, repository, ...filter } = query
         const actions = action?.split(',')
         const repositoryId =
           repository === undefined
@@ -85,9 +85,9 @@ export function auditRoutes({ auditLog, repositories }: Dependencies) {
         const { entries, next } = await auditLog.list(
           principal,
           { ...filter, actions, repositoryId },
-          { before, limit },
+          { before: cursor === undefined ? undefined : Number(cursor), limit },
         )
-        if (next !== undefined) setHeader('link', linkToNext(url, { limit, before: next }))
+        if (next !== undefined) setHeader('link', linkToNext(url, { limit, cursor: next }))
         return entries
       },
     }),

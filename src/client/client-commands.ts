@@ -2,6 +2,7 @@ import { type Command, Option } from 'commander'
 import type { ClientContext, LocalActions, OptionValues } from './client-context.ts'
 import type { ClientOperation } from './operation.ts'
 import { accessOperations } from './operations/access-operations.ts'
+import { auditOperations } from './operations/audit-operations.ts'
 import { protectionOperations } from './operations/protection-operations.ts'
 import { repositoryOperations } from './operations/repository-operations.ts'
 import { pushOperations, runOperations } from './operations/run-operations.ts'
@@ -14,6 +15,7 @@ export const operations: ClientOperation[] = [
   ...protectionOperations,
   ...accessOperations,
   ...serviceOperations,
+  ...auditOperations,
   ...runOperations,
   ...pushOperations,
   ...webhookOperations,

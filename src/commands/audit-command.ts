@@ -1,7 +1,7 @@
 import type { App } from '../app.ts'
 import type { AuditEntry } from '../audit/audit-log.ts'
 import { auditActions } from '../audit/record.ts'
-import { printable, toTable } from '../base/format.ts'
+import { printable, toDate, toTable } from '../base/format.ts'
 import { localPrincipal } from './local.ts'
 import { type Terminal, toJson } from './terminal.ts'
 import { UsageError } from './usage-error.ts'
@@ -15,10 +15,12 @@ export type AuditOptions = {
   address?: string
   since?: string
   until?: string
-  limit: string
+  repositoryId?: string
+  limit?: string
   json?: boolean
 }
 
+const defaultLimit = '30'
 const maxLimit = 1_000_000
 const pageSize = 1000
 const detailsMaxLength = 100
@@ -31,13 +33,13 @@ export async function listAudit(
 ): Promise<void> {
   const { username, credential, action: actions, repository, via, address, json } = options
   for (const action of actions ?? []) requireAction(action)
-  const limit = parseLimit(options.limit)
+  const limit = parseLimit(options.limit ?? defaultLimit)
   const found = repository && (await repositories.find(localPrincipal, repository, 'repo:read'))
   const filter = {
     username,
     credential,
     actions,
-    repositoryId: found ? found.id : undefined,
+    repositoryId: found ? found.id : options.repositoryId,
     via,
     address,
     since: parseTime('--since', options.since),
@@ -57,7 +59,7 @@ export async function listAudit(
 function toText(entries: AuditEntry[]): string {
   const rows = entries.map(({ seq, createdAt, actor, via, address, action, repoName, data }) => [
     String(seq),
-    `${new Date(createdAt).toISOString().slice(0, 19)}Z`,
+    toDate(createdAt),
     actor.username,
     via,
     address ?? '',

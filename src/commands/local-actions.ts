@@ -1,5 +1,6 @@
 import type { App } from '../app.ts'
 import type { LocalActions, OptionValues } from '../client/client-context.ts'
+import type { AuditOptions } from './audit-command.ts'
 import type { Terminal } from './terminal.ts'
 
 type Options = {
@@ -40,6 +41,10 @@ export function localActions({ terminal, withApp }: Options): LocalActions {
   )
 
   return {
+    audit: action<AuditOptions>(async (app, _, options) => {
+      const { listAudit } = await import('./audit-command.ts')
+      await listAudit(app, options, terminal)
+    }),
     'repos list': action<Of<typeof repositories, 'listRepositories'>[1]>(async (app, _, options) =>
       (await repositories()).listRepositories(app, options, terminal),
     ),

@@ -1,9 +1,7 @@
 import { Command, Option } from 'commander'
-import { origins } from '../access/principal.ts'
 import type { App, AppTools } from '../app.ts'
 import { addClientCommands } from '../client/client-commands.ts'
 import type { ClientContext } from '../client/client-context.ts'
-import { type AuditOptions, listAudit } from './audit-command.ts'
 import type { DoctorCommandOptions } from './doctor-command.ts'
 import {
   adoptHelp,
@@ -63,7 +61,6 @@ export function createProgram(options: Options): Command {
     .addHelpText('after', programHelp)
 
   addServerCommands(program, options)
-  addAuditCommand(program, options)
   addWorkflowCommands(program, options)
   addClientCommands(program, clientContextOf(options), localActions(options))
   addMaintenanceCommands(program, options)
@@ -97,23 +94,6 @@ function addServerCommands(program: Command, { serve, doctor, mcp }: Options): v
     .description('give an agent on this machine tools for a server (Model Context Protocol)')
     .addHelpText('after', mcpHelp)
     .action(mcp)
-}
-
-function addAuditCommand(program: Command, { terminal, withApp }: Options): void {
-  program
-    .command('audit')
-    .description('list who changed what, from where; newest first')
-    .option('--username <name>', 'only changes by this user')
-    .option('--credential <id>', 'only with this token or SSH key; local for commands')
-    .option('--action <action>', 'only this action, such as token.created; repeatable', collect)
-    .option('--repository <name>', 'only changes of this repository')
-    .addOption(new Option('--via <origin>', 'only changes made in this way').choices(origins))
-    .option('--address <address>', 'only from this IP address')
-    .option('--since <time>', 'only from this time on, such as 2026-11-24T08:00Z')
-    .option('--until <time>', 'only up to this time')
-    .option('--limit <number>', 'maximum number of entries', '100')
-    .option(...json)
-    .action((options: AuditOptions) => withApp((app) => listAudit(app, options, terminal)))
 }
 
 function addWorkflowCommands(program: Command, { runner, run }: Options): void {

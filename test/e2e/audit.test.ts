@@ -94,7 +94,8 @@ function recordsEach(start: () => Promise<Service>): void {
     for (const [query, status] of [
       ['action=nonsense', 400],
       ['limit=0', 400],
-      ['before=x', 400],
+      ['cursor=x', 400],
+      ['cursor=0', 400],
       ['via=pigeon', 400],
       ['repository=gone', 404],
     ] as const)

@@ -13,6 +13,7 @@ const repositoryFields: Record<string, Cell> = {
   'Default branch': 'defaultBranch',
   Protected: 'protectedBranches',
   State: 'state',
+  'Leak guard': (row) => (at(row, 'leakGuard') === false ? 'off' : 'on'),
   Created: dateOf('createdAt'),
   Pushed: dateOf('pushedAt'),
   'Size in bytes': 'sizeBytes',
@@ -23,6 +24,8 @@ const repositoryFields: Record<string, Cell> = {
 
 const repositoryPath = ({ argument }: { argument: (name: string) => string }) =>
   path`/repos/${argument('repository')}`
+
+const switchOf = (text: string | undefined) => (text === undefined ? undefined : text === 'on')
 
 export const repositoryOperations: ClientOperation[] = [
   {
@@ -73,12 +76,17 @@ export const repositoryOperations: ClientOperation[] = [
   {
     command: 'repos edit',
     operations: ['updateRepository'],
-    summary: 'change the name, the description or the default branch',
+    summary: 'change the name, description, default branch or leak guard',
     arguments: ['repository'],
     options: [
       { flags: '--name <name>', description: 'new name' },
       { flags: '--description <text>', description: 'new description' },
       { flags: '--default-branch <branch>', description: 'new default branch' },
+      {
+        flags: '--leak-guard <state>',
+        description: 'whether pushes with credentials are refused',
+        choices: ['on', 'off'],
+      },
     ],
     request: (input) => ({
       method: 'PATCH',
@@ -87,6 +95,7 @@ export const repositoryOperations: ClientOperation[] = [
         name: input.option('name'),
         description: input.option('description'),
         defaultBranch: input.option('defaultBranch'),
+        leakGuard: switchOf(input.option('leakGuard')),
       },
     }),
     show: { kind: 'sentence', text: (body) => `Changed ${textAt(body, 'name')}.` },
