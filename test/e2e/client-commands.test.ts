@@ -291,6 +291,39 @@ test('webhooks are managed, and their deliveries inspected and repeated', async 
   assert.equal(await inClone('webhooks', 'delete', id, '--yes'), `Deleted the webhook ${id}.\n`)
 })
 
+test('rights are checked, and the exit code says the result', async () => {
+  assert.equal(await inClone('check', 'push', 'main'), 'Allowed.\n')
+  assert.equal(await inClone('check', 'deleteRepository'), 'Allowed.\n')
+  await svc('collaborators', 'add', 'tour', 'grace', '--role', 'read')
+  const args = ['check', 'push', 'main', '--change', 'force', '--username', 'grace']
+  const { code, out } = await home.run(args, { folder: clone })
+  assert.deepEqual(
+    [code, out],
+    [1, 'Refused: Your role in this repository is read; this requires write.\n'],
+  )
+  const asJson = await home.run([...args, '--json'], { folder: clone })
+  assert.deepEqual([asJson.code, JSON.parse(asJson.out).code], [1, 'role_insufficient'])
+  await svc('collaborators', 'remove', 'tour', 'grace')
+})
+
+test('the audit log is listed with filters', async () => {
+  const lines = (
+    await svc('audit', '--action', 'collaborator.added', 'push', '--via', 'http')
+  ).split('\n')
+  assert.match(lines[0] ?? '', /^NUMBER +TIME +USER +VIA +ADDRESS +ACTION +REPOSITORY +DETAILS$/)
+  assert.match(lines[1] ?? '', / admin +http +127\.0\.0\.1 +push +tour +pushId=/)
+  const listed = JSON.parse(await svc('audit', '--repository', 'tour', '--limit', '2', '--json'))
+  assert.equal(listed.length, 2)
+  assert.equal((await svc('audit', '--until', '2020-01-01')).split('\n').length, 2)
+})
+
+test('the leak guard of a repository is switched', async () => {
+  await svc('repos', 'edit', 'tour', '--leak-guard', 'off')
+  assert.match(await svc('repos', 'show', 'tour'), /^Leak guard: off$/m)
+  await svc('repos', 'edit', 'tour', '--leak-guard', 'on')
+  assert.match(await svc('repos', 'show', 'tour'), /^Leak guard: on$/m)
+})
+
 test('health and metrics of the server are shown', async () => {
   assert.match(await svc('health'), /^Server: http\S+\nStatus: ok\nVersion: \d/)
   assert.match(await svc('metrics'), /^# HELP /m)
