@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import { prepared } from '../database/prepared.ts'
 import type { AuditRow, Db } from '../database/schema.ts'
 
 const batchSize = 500
@@ -12,23 +13,28 @@ export async function lockNumbers(tx: Db): Promise<void> {
     .execute()
 }
 
-/**
- * Takes numbers for entries while the numbering is locked. Returns the last of them, and the hash of the entry before
- * them; null when there is none.
- */
-export function takeNumbers(
-  tx: Db,
-  count: number,
-): Promise<{ last: number; previousHash: string | null }> {
-  return tx
+const takeCount = prepared((db, { count }: { count: number }) =>
+  db
     .updateTable('marks')
     .set({ value: sql<number>`value + ${count}` })
     .where('name', '=', 'audit')
     .returning((is) => [
       'value as last',
       is.selectFrom('audit').select('hash').orderBy('seq', 'desc').limit(1).as('previousHash'),
-    ])
-    .executeTakeFirstOrThrow()
+    ]),
+)
+
+/**
+ * Takes numbers for entries while the numbering is locked. Returns the last of them, and the hash of the entry before
+ * them; null when there is none.
+ */
+export async function takeNumbers(
+  tx: Db,
+  count: number,
+): Promise<{ last: number; previousHash: string | null }> {
+  const [taken] = await takeCount(tx, { count })
+  if (!taken) throw new Error('The mark of the audit log is missing.')
+  return taken
 }
 
 export async function insertEntries(tx: Db, rows: AuditRow[]): Promise<void> {
