@@ -41,6 +41,7 @@ export async function runInProcess(args: string[], env: Record<string, string> =
       launcher: 'svc',
       columns: undefined,
       setExitCode: () => {},
+      endOnClosedPipe: () => {},
     },
     ...{ serve: unsupported, doctor: unsupported, runner: unsupported, run: unsupported },
     withTools: (run) => run(createTools(toOptions())),
