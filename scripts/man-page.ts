@@ -29,6 +29,7 @@ export function manPage(): string {
       launcher: 'svc',
       columns: undefined,
       setExitCode: () => {},
+      endOnClosedPipe: () => {},
     },
     serve: never,
     mcp: never,

@@ -60,6 +60,7 @@ try {
       setExitCode: (code) => {
         process.exitCode = code
       },
+      endOnClosedPipe: () => process.stdout.on('error', () => process.exit(1)),
     },
     serve,
     mcp,

@@ -200,6 +200,6 @@ function notSvc(url: string): CommandError {
 
 // RFC 8288; the cursor alone is used, so that a server cannot lead the client to another address.
 function nextOf(link: string | string[] | undefined): string | undefined {
-  const [, target = ''] = /<([^>]*)>;\s*rel="?next"?/.exec(String(link ?? '')) ?? []
+  const [, target = ''] = /^<([^<>]*)>; ?rel="?next"?/.exec(String(link ?? '')) ?? []
   return URL.parse(target, 'http://localhost')?.searchParams.get('cursor') ?? undefined
 }

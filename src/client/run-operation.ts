@@ -28,6 +28,7 @@ export async function runOperation(
       `svc ${operation.command} needs a server: log in with svc login URL, or set SVC_URL and SVC_TOKEN.`,
     )
   }
+  context.endOnClosedPipe()
   const input = toInput(values, options)
   await resolveLatest(client, values)
   await confirm(operation, input, { options, terminal: context.terminal })
@@ -87,7 +88,7 @@ function nameArguments(
     (given.length < required || (given.length < names.length && inClone !== undefined))
   const values = isInferred && inClone !== undefined ? [inClone, ...given] : given
   if (values.length < required) {
-    const missing = plain[isInferred ? 0 : values.length]
+    const missing = plain[isInferred && inClone === undefined ? 0 : values.length]
     const hint =
       missing === 'repository'
         ? 'Give the repository, or change to a clone of it'

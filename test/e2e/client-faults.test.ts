@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { createServer, type RequestListener } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
@@ -9,6 +10,7 @@ import { createAuthority } from '../support/certificates.ts'
 import { type ClientHome, createClientHome, loggedIn } from '../support/client-home.ts'
 import { temporaryFolder } from '../support/git.ts'
 import { type Service, startService } from '../support/service.ts'
+import { newKeyLine } from '../support/ssh-keys.ts'
 
 const token = `svc_${'a'.repeat(36)}`
 const problem = { 'content-type': 'application/problem+json' }
@@ -258,4 +260,20 @@ test('no process has the token in its command line', async () => {
   assert.match(calls, /^clone --config/m)
   assert.match(calls, /^config --get-urlmatch/m)
   assert.ok(!calls.includes('svc_'))
+})
+
+test('a reader that closes the pipe early gets no stack', async () => {
+  await using service = await startService()
+  await using user = await loggedIn(service)
+  const child = user.start(['events', '--follow', '--json'])
+  child.stdout.destroy()
+  let err = ''
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    err += text
+  })
+  const exited = once(child, 'close')
+  while (child.exitCode === null)
+    await service.admin.post('/keys', { publicKey: newKeyLine(), name: 'x' })
+  await exited
+  assert.equal(err, '')
 })

@@ -61,7 +61,7 @@ export const accessOperations: ClientOperation[] = [
       { flags: '--name <name>', description: 'name of the token (default: command line)' },
       {
         flags: '--permission <permission...>',
-        description: 'some of your permissions (default: all)',
+        description: 'some of yours (default: repo:read repo:write)',
       },
       ...limitOptions,
     ],
