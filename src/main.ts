@@ -12,7 +12,6 @@ import { createProgram } from './commands/program.ts'
 import type { RunOptions } from './commands/run-workflows.ts'
 import type { RunnerCommandOptions } from './commands/runner-command.ts'
 import type { Terminal } from './commands/terminal.ts'
-import { toServer } from './commands/to-server.ts'
 import { UsageError } from './commands/usage-error.ts'
 import { readSettings, SettingsError } from './config/settings.ts'
 
@@ -121,8 +120,9 @@ async function serve(): Promise<void> {
   process.stdout.write(`${JSON.stringify({ event: 'listening', http, ssh })}\n`)
 }
 
-async function mcp(): Promise<void> {
-  const server = toServer(process.env)
+async function mcp({ server: name }: { server?: string }): Promise<void> {
+  const { toServer } = await import('./commands/to-server.ts')
+  const server = await toServer({ environment: process.env, folder: process.cwd(), name })
   // Loaded lazily: no other command needs it.
   const { serveMcpOnStdio } = await import('./commands/mcp-command.ts')
   serveMcpOnStdio({ version, server, warn: terminal.err })

@@ -19,9 +19,9 @@ faults, also with warnings; 1 with faults.`
 
 export const mcpHelp = `
 An agent's client starts this command, and talks to it over standard input and output. It
-calls the server at SVC_URL with the token in SVC_TOKEN, whose rights and limits all tools
-have. A client that supports HTTP needs only the server: its MCP server is at /mcp.
-docs/agents.md has the configuration of clients.`
+calls the server that you are logged in to, or that of SVC_URL with the token in SVC_TOKEN.
+The tools have the rights and limits of the token. A client that supports HTTP needs only
+the server: its MCP server is at /mcp. docs/agents.md has the configuration of clients.`
 
 export const runnerHelp = `
 A runner needs git on the PATH, but no data directory; with bubblewrap installed, steps run

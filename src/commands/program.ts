@@ -27,7 +27,7 @@ type Options = {
   client: Omit<ClientContext, 'version' | 'terminal'>
   serve: () => Promise<void>
   /** Serves MCP on standard input and output. */
-  mcp: () => Promise<void>
+  mcp: (options: { server?: string }) => Promise<void>
   /** Runs a command with an app, and closes it afterwards. */
   withApp: (run: (app: App) => Promise<void>) => Promise<void>
   doctor: (options: DoctorCommandOptions) => Promise<void>
@@ -92,6 +92,7 @@ function addServerCommands(program: Command, { serve, doctor, mcp }: Options): v
   program
     .command('mcp')
     .description('give an agent on this machine tools for a server (Model Context Protocol)')
+    .option('--server <name>', 'a server of svc servers')
     .addHelpText('after', mcpHelp)
     .action(mcp)
 }

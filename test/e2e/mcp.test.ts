@@ -8,10 +8,17 @@ import { after, before, describe, test } from 'node:test'
 import { permissions } from '../../src/access/permissions.ts'
 import { newTokenString } from '../../src/base/token-string.ts'
 import { mcpTools } from '../../src/mcp/mcp-tools.ts'
+import { loggedIn } from '../support/client-home.ts'
 import { runSvc, startSvc } from '../support/command.ts'
 import { createPostgresDatabase } from '../support/databases.ts'
 import { freePort } from '../support/free-port.ts'
-import { type Agent, connectAgent, type TransportKind, transports } from '../support/mcp.ts'
+import {
+  type Agent,
+  connectAgent,
+  connectStdio,
+  type TransportKind,
+  transports,
+} from '../support/mcp.ts'
 import { without } from '../support/programs.ts'
 import { type Client, type Service, startService } from '../support/service.ts'
 import { oneStep, pushFiles } from '../support/workflow-site.ts'
@@ -363,12 +370,21 @@ test('svc mcp ends with its input', async () => {
   for (const line of out.split('\n').filter(Boolean)) assert.equal(JSON.parse(line).jsonrpc, '2.0')
 })
 
+test('svc mcp uses the server of the login', async () => {
+  await using service = await startService()
+  await using home = await loggedIn(service)
+  await service.admin.post('/repos', { name: 'site' })
+  const env = { PATH: process.env.PATH ?? '', HOME: home.path }
+  await using agent = await connectStdio(env)
+  assert.equal((await agent.use('get_repository', { repository: 'site' })).name, 'site')
+})
+
 test('svc mcp names what it lacks', async () => {
   const token = `svc_${'x'.repeat(36)}`
   for (const [env, expected] of [
-    [{}, /Set SVC_URL .* and SVC_TOKEN/],
-    [{ SVC_URL: 'ftp://x', SVC_TOKEN: token }, /SVC_URL takes the http or https address/],
-    [{ SVC_URL: 'http://127.0.0.1:9', SVC_TOKEN: 'x' }, /token in SVC_TOKEN is mistyped/],
+    [{}, /Log in with svc login URL, or set SVC_URL .* and SVC_TOKEN/],
+    [{ SVC_URL: 'ftp://x', SVC_TOKEN: token }, /SVC_URL is not an http or https URL/],
+    [{ SVC_URL: 'http://127.0.0.1:9', SVC_TOKEN: 'x' }, /The token is mistyped/],
   ] as const) {
     const { code, err, out } = await runSvc(['mcp'], { ...env })
     assert.deepEqual([code, out], [2, ''])

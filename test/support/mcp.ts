@@ -3,6 +3,7 @@ import { Client as McpClient, StreamableHTTPClientTransport } from '@modelcontex
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
 import { launcher } from './service.ts'
 
+type Transport = ReturnType<typeof overHttp> | ReturnType<typeof overStdio>
 type Server = { url: string; token: string }
 
 export type Agent = Awaited<ReturnType<typeof connectAgent>>
@@ -16,8 +17,15 @@ export async function connectAgent(
   { url, token }: Server,
   mode: 'legacy' | 'auto' = 'auto',
 ) {
+  return connectOver(kind === 'http' ? overHttp({ url, token }) : overStdio({ url, token }), mode)
+}
+
+/** Connects the official client to `svc mcp` with an environment. */
+export const connectStdio = (env: Record<string, string>) => connectOver(stdioWith(env), 'auto')
+
+async function connectOver(transport: Transport, mode: 'legacy' | 'auto') {
   const client = new McpClient({ name: 'test', version: '1' }, { versionNegotiation: { mode } })
-  await client.connect(kind === 'http' ? overHttp({ url, token }) : overStdio({ url, token }))
+  await client.connect(transport)
 
   async function call(name: string, given: Record<string, unknown> = {}) {
     const { content, isError = false } = await client.callTool({ name, arguments: given })
@@ -50,6 +58,9 @@ function overHttp({ url, token }: Server) {
 }
 
 function overStdio({ url, token }: Server) {
-  const env = { PATH: process.env.PATH ?? '', SVC_URL: url, SVC_TOKEN: token }
+  return stdioWith({ PATH: process.env.PATH ?? '', SVC_URL: url, SVC_TOKEN: token })
+}
+
+function stdioWith(env: Record<string, string>) {
   return new StdioClientTransport({ command: launcher, args: ['mcp'], env })
 }
