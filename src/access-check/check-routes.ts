@@ -1,4 +1,5 @@
 import { type Static, Type } from 'typebox'
+import { isAdmin } from '../access/may.ts'
 import { Username } from '../access/names.ts'
 import { type Permission, permissions } from '../access/permissions.ts'
 import type { Principal } from '../access/principal.ts'
@@ -12,7 +13,7 @@ import { invalid } from '../http/validation.ts'
 import type { Repositories, Repository } from '../repositories/repositories.ts'
 
 type Dependencies = {
-  repositories: Pick<Repositories, 'open'>
+  repositories: Pick<Repositories, 'open' | 'namesOf'>
   checkPush: GitServer['checkPush']
   /** The principal of a token, as of now. Throws `token_not_found`. */
   findToken: (id: string) => Promise<Principal>
@@ -45,7 +46,16 @@ export function checkRoutes({ repositories, checkPush, findToken, routes }: Depe
         'Only the owner of the repository or an admin may ask for another user or token.',
       )
     }
-    return tokenId === undefined ? wholeUser(username ?? '') : findToken(tokenId)
+    if (tokenId === undefined) return wholeUser(username ?? '')
+    if (isAdmin(caller)) return findToken(tokenId)
+    return findVisible(repository, tokenId)
+  }
+
+  /** To an owner, a token that cannot see the repository is like one that does not exist. */
+  async function findVisible({ id }: Repository, tokenId: string): Promise<Principal> {
+    const found = await findToken(tokenId).catch(toNothing)
+    const isVisible = found !== undefined && (await repositories.namesOf(found, [id])).has(id)
+    return isVisible ? found : wholeUser('')
   }
 
   async function checkOperation(
@@ -67,7 +77,8 @@ export function checkRoutes({ repositories, checkPush, findToken, routes }: Depe
       description:
         'Says whether an action would be allowed, and if not, by which rule it would be refused, without doing it. ' +
         '`action` is `fetch`, `push` or the operation id of a request about a repository. Owners and admins can ask ' +
-        'for another user, with all permissions, or for a token. The content of a push is not checked.',
+        'for another user, with all permissions, or for a token. What depends on the body of the request, such as the role ' +
+        'given to a collaborator, on the content of a push or on the names of other refs is not checked.',
       permission: 'repo:read',
       isServedWhenFull: true,
       find: open,
@@ -108,6 +119,11 @@ export function checkRoutes({ repositories, checkPush, findToken, routes }: Depe
 
 function isOfRepository(one: Route): one is JsonRoute {
   return one.kind === 'json' && one.path.startsWith('/repos/:name') && one.find !== undefined
+}
+
+function toNothing(error: unknown): undefined {
+  if (error instanceof Problem && error.code === 'token_not_found') return undefined
+  throw error
 }
 
 /** A user with all permissions but those of admins. */

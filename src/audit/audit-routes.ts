@@ -5,6 +5,7 @@ import { type Origin, origins, type Principal } from '../access/principal.ts'
 import { named } from '../http/named-schemas.ts'
 import { linkToNext } from '../http/pages.ts'
 import { route } from '../http/route.ts'
+import { invalid } from '../http/validation.ts'
 import type { AuditLog } from './audit-log.ts'
 import { auditActions } from './record.ts'
 
@@ -77,6 +78,10 @@ export function auditRoutes({ auditLog, repositories }: Dependencies) {
       problems: ['repository_not_found'],
       handle: async ({ principal, query, url, setHeader }) => {
         const { limit = defaultLimit, cursor, action, repository, ...filter } = query
+        if (repository !== undefined && filter.repositoryId !== undefined)
+          throw invalid([
+            { pointer: '/repositoryId', detail: 'cannot be given with `repository`.' },
+          ])
         const actions = action?.split(',')
         const repositoryId =
           repository === undefined

@@ -40,7 +40,12 @@ async function readChain(context: DoctorContext): Promise<Finding> {
       if (previous && row.seq !== previous.seq + 1) return removed(previous.seq + 1, row.seq - 1)
       if (previous && hashEntry(previous.hash, row) !== hash)
         return altered(`Entry ${row.seq}, or the hash of the one before it, was changed.`)
-      if (row.action === 'audit.pruned') pruned = JSON.parse(row.data)
+      if (row.action === 'audit.pruned') {
+        const { upTo, hash: last } = JSON.parse(row.data)
+        if (!Number.isInteger(upTo) || typeof last !== 'string')
+          return altered(`Entry ${row.seq} was changed.`)
+        pruned = { upTo, hash: last }
+      }
       previous = { seq: row.seq, hash }
       count++
     }
@@ -48,6 +53,8 @@ async function readChain(context: DoctorContext): Promise<Finding> {
   }
   const last = previous?.seq ?? 0
   if (last < expected) return removed(last + 1, expected)
+  const recorded = await context.read(readAuditNumber)
+  if (last > recorded) return altered(`The entries after ${recorded} were not added by svc.`)
   // The first entries that are there must follow those that were pruned.
   if (oldest && oldest.seq !== pruned.upTo + 1) return removed(pruned.upTo + 1, oldest.seq - 1)
   if (oldest && !oldest.isAfter(pruned.hash))

@@ -3,6 +3,7 @@ import {
   mayOwn,
   maySee,
   maySeeAll,
+  requireAllRefs,
   requirePermission,
   requireRole,
   roleOf,
@@ -158,6 +159,7 @@ export function createRepositories(dependencies: Dependencies): Repositories {
     const row = await visibleTo(principal, by, permission)
     if (!row) throw 'name' in by ? repositoryGone(by) : repositoryDeleted()
     requireRole(principal, row, permission)
+    if (need !== 'member' && !permission.endsWith(':read')) requireAllRefs(principal)
     if (need === 'maintainer' && !mayMaintain(principal, row)) throw maintainerRequired()
     if (need === 'owner' && !mayOwn(principal, row)) {
       throw new Problem(

@@ -1,7 +1,6 @@
 import { Type } from 'typebox'
-import { requireRef } from '../access/may.ts'
+import { requireAllRefs, requireAllRepositories } from '../access/may.ts'
 import { RepositoryName } from '../access/names.ts'
-import type { Principal } from '../access/principal.ts'
 import { includesRole } from '../access/roles.ts'
 import { Problem } from '../base/problem.ts'
 import type { LeakGuardState } from '../database/schema.ts'
@@ -42,14 +41,9 @@ export function repositoryRoutes(dependencies: Dependencies) {
   const find = ({ principal, permission, params }: FindRequest<{ name: string }>) =>
     repositories.find(principal, params.name, permission)
 
-  /** Checks that a principal may make a branch the default one, and that it can be; returns its short name. */
-  async function requireDefaultBranch(
-    principal: Principal,
-    found: OpenedRepository,
-    text: string,
-  ): Promise<string> {
+  /** Checks that the caller may make a branch the default one, and that it can be; returns its short name. */
+  async function requireDefaultBranch(found: OpenedRepository, text: string): Promise<string> {
     if (!found.asOwner) throw defaultBranchNeedsOwner()
-    requireRef(principal, 'HEAD')
     const branch = parseDefaultBranch(text)
     await defaultBranches.requireBranch(found, branch)
     return branch
@@ -115,7 +109,11 @@ export function repositoryRoutes(dependencies: Dependencies) {
         'repository has no branches. Those with the role `maintain` or more can switch the leak guard, which refuses ' +
         'pushes with credentials.',
       permission: 'repo:write',
-      find: open,
+      find: async (request) => {
+        const found = await open(request)
+        requireAllRefs(request.principal)
+        return found
+      },
       body: Type.Object(
         {
           name: Type.Optional(RepositoryName),
@@ -136,12 +134,12 @@ export function repositoryRoutes(dependencies: Dependencies) {
       ],
       handle: async ({ principal, found, body, publicOrigin }) => {
         const { name = found.name, description = found.description, defaultBranch } = body
+        // A refusal because a name is taken would reveal repositories beyond the limit.
+        if (body.name !== undefined) requireAllRepositories(principal)
         const leakGuard = body.leakGuard === undefined ? found.leakGuard : toState(body.leakGuard)
         if (body.leakGuard !== undefined) requireMaintainer(found)
         const branch =
-          defaultBranch === undefined
-            ? undefined
-            : await requireDefaultBranch(principal, found, defaultBranch)
+          defaultBranch === undefined ? undefined : await requireDefaultBranch(found, defaultBranch)
         // First, because the name may be taken; then nothing is changed.
         if (body.name !== undefined) await repositories.rename(principal, found, name)
         if (body.description !== undefined)

@@ -196,6 +196,7 @@ test('the doctor finds an entry that was changed or removed', { skip: onlyLocal 
     database.exec(statement)
     const { of } = await examine({ dataDir, args: ['--no-fsck'] })
     database.exec('delete from audit; insert into audit select * from kept')
+    database.exec("update marks set value = 10 where name = 'audit'")
     return of('audit')
       .map(({ level, found }) => `${level}: ${found}`)
       .join()
@@ -213,6 +214,10 @@ test('the doctor finds an entry that was changed or removed', { skip: onlyLocal 
     ['delete from audit where seq < 3', 'Entries 1 to 2 were removed.'],
     ['delete from audit where seq > 8', 'Entries 9 to 10 were removed.'],
     ['delete from audit', 'Entries 1 to 10 were removed.'],
+    [
+      "update marks set value = 9 where name = 'audit'",
+      'The entries after 9 were not added by svc.',
+    ],
   ]
   for (const [statement = '', text = ''] of expected)
     assert.ok((await check(statement)).startsWith(`fault: ${text}`), statement)

@@ -19,6 +19,8 @@ type Row = {
   takes: Permission | 'any'
   /** The least role of a collaborator, if `write`, or `read` for a permission to read, is not enough. */
   least?: 'maintain'
+  /** Whether it is a setting of the repository, which takes a token for all refs. */
+  isSetting?: true
   /** For addresses without a repository: whether tokens for some repositories are accepted. */
   allowsLimited?: true
 }
@@ -31,7 +33,7 @@ const table: Record<string, Row> = {
   'POST /repos': { takes: 'repo:write' },
   'POST /repos/import': { takes: 'repo:write' },
   'GET /repos/{name}': { takes: 'repo:read' },
-  'PATCH /repos/{name}': { takes: 'repo:write' },
+  'PATCH /repos/{name}': { takes: 'repo:write', isSetting: true },
   'DELETE /repos/{name}': { takes: 'repo:delete' },
   'POST /repos/{name}/check': { takes: 'repo:read' },
   'GET /repos/{name}/protections/branches': { takes: 'repo:read' },
@@ -101,10 +103,15 @@ type Caller = {
   /** In the repository; undefined if it cannot see it. */
   role: (typeof roles)[number] | undefined
   isLimited: boolean
+  hasRefs?: boolean
 }
 
-function expected({ takes, least, allowsLimited }: Row, path: string, caller: Caller): Outcome {
-  const { role, isLimited } = caller
+function expected(
+  { takes, least, isSetting, allowsLimited }: Row,
+  path: string,
+  caller: Caller,
+): Outcome {
+  const { role, isLimited, hasRefs } = caller
   const holds = (one: Permission) =>
     caller.permissions.includes(one) || caller.permissions.includes('admin')
   if (takes !== 'any' && !holds(takes)) return 'permission_missing'
@@ -112,6 +119,7 @@ function expected({ takes, least, allowsLimited }: Row, path: string, caller: Ca
     return isLimited && !allowsLimited ? 'token_limited' : 'allowed'
   if (role === undefined) return 'repository_not_found'
   if (role === 'read' && !takes.endsWith(':read')) return 'role_insufficient'
+  if (hasRefs && (isSetting || (least && !takes.endsWith(':read')))) return 'token_limited'
   if (least && roles.indexOf(role) < roles.indexOf(least)) return 'owner_required'
   return 'allowed'
 }
@@ -168,8 +176,10 @@ async function createCallers({ admin, client, url }: Service): Promise<Caller[]>
   const rest = { permissions: ofLimited, isLimited: true }
   add('a token for the repository', ofSite, { ...rest, role: 'admin' })
   add('a token for another repository', ofOther, rest)
-  const ofRefs = await made(admin, '/tokens', { ...part, refs: ['refs/heads/agents/*'] })
-  add('a token for some refs', ofRefs, { permissions: ofLimited, role: 'admin' })
+  const ofPushers = ofLimited.filter((one) => one !== 'repo:delete' && one !== 'collaborator:write')
+  const pushing = { ...part, permissions: ofPushers, refs: ['refs/heads/agents/*'] }
+  const ofRefs = await made(admin, '/tokens', pushing)
+  add('a token for some refs', ofRefs, { permissions: ofPushers, role: 'admin', hasRefs: true })
   const short = await made(admin, '/tokens', { ...part, expiresInSeconds: 3600 })
   add('a token for an hour', short, { permissions: ofLimited, role: 'admin' })
   const reading: Permission[] = ['repo:read', 'secrets:read']
