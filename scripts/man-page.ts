@@ -23,7 +23,16 @@ export function manPage(): string {
       askHidden: undefined,
       progress: () => {},
     },
+    client: {
+      environment: {},
+      folder: '.',
+      launcher: 'svc',
+      columns: undefined,
+      setExitCode: () => {},
+      endOnClosedPipe: () => {},
+    },
     serve: never,
+    mcp: never,
     withApp: never,
     withTools: never,
     doctor: never,
@@ -42,8 +51,8 @@ export function manPage(): string {
     '.SH DESCRIPTION',
     ...paragraphs(
       'svc is a Git server: an HTTP API, Git over HTTP and SSH, webhooks and workflows in the syntax of GitHub ' +
-        'Actions. All its data is in one directory. svc serve starts it; the other commands work on the data ' +
-        'directory of SVC_DATA_DIR, whether the server runs or not.',
+        'Actions. All its data is in one directory. svc serve starts it; the other commands work on a server that ' +
+        'svc login or SVC_URL names, or on the data directory of SVC_DATA_DIR, whether a server runs or not.',
     ),
     '.SH COMMANDS',
     ...program.commands.flatMap((command) => commandLines(command, 'svc')),
@@ -51,7 +60,8 @@ export function manPage(): string {
     'All settings are optional.',
     ...Object.values<Setting<unknown>>(settings).flatMap((setting) => settingLines(setting)),
     '.SH EXIT STATUS',
-    '0 for success, 1 for a failure, and 2 for invalid settings or arguments;',
+    '0 for success, 1 for a failure, 2 for invalid settings or arguments,',
+    '3 for a server that is not reached, 4 for a token that is missing or refused;',
     '130 and 143 after a second SIGINT or SIGTERM.',
     '.SH SEE ALSO',
     '.BR git (1),',

@@ -3,6 +3,8 @@ import { hostname } from 'node:os'
 import type { Access } from './access/access-watch.ts'
 import { requirePermission } from './access/may.ts'
 import type { Principal } from './access/principal.ts'
+import { type AuditLog, createAuditLog } from './audit/audit-log.ts'
+import { recordEvents } from './audit/record.ts'
 import type { Clock } from './base/clock.ts'
 import { createFaultPoint, type FaultPoint } from './base/fault-points.ts'
 import type { Log } from './base/log.ts'
@@ -17,6 +19,7 @@ import { createPublish, type Publish } from './events/events.ts'
 import { createGit, type Git } from './git/process/git-process.ts'
 import type { SpawnHelper } from './git/process/spawn-helper.ts'
 import { toSshUrl } from './git-server/ssh/ssh-process.ts'
+import { createLeakGuard, type LeakGuard } from './leak-guard/leak-guard.ts'
 import {
   createMaintenanceRequests,
   type MaintenanceRequests,
@@ -83,9 +86,11 @@ export type App = AsyncDisposable &
     clock: Clock
     /** The public addresses, which the server corrects when it listens; `ssh` is null when SSH is off. */
     address: { http: string; ssh: string | null }
+    auditLog: AuditLog
     tokens: Tokens
     sshKeys: SshKeys
     store: Store
+    leakGuard: LeakGuard
     repositories: Repositories
     deletedRepositories: DeletedRepositories
     protections: Protections
@@ -223,8 +228,11 @@ export async function openApp(options: Options, beforeMigration?: () => void): P
     leaseOwner,
   })
 
-  const refresh = (principal: Principal) =>
-    (principal.kind === 'ssh-key' ? sshKeys : tokens).refresh(principal)
+  const refresh = async (principal: Principal) => {
+    const source = principal.kind === 'ssh-key' ? sshKeys : tokens
+    const refreshed = await source.refresh(principal)
+    return refreshed && { ...refreshed, origin: principal.origin }
+  }
 
   const recheckAccess = createAccessCheck({ refresh, workflows, repositories })
   const localRoots = settings.importLocalRoots ?? []
@@ -262,9 +270,11 @@ export async function openApp(options: Options, beforeMigration?: () => void): P
     notifier,
     clock,
     address,
+    auditLog: createAuditLog({ db, namesOf: repositories.namesOf }),
     tokens,
     sshKeys,
     store,
+    leakGuard: createLeakGuard({ db, isLive: tokens.isLive }),
     repositories,
     deletedRepositories,
     protections,
@@ -323,7 +333,11 @@ function createAppOutbound(settings: Settings): Outbound {
 
 function createAppPublish({ maintenancePushes }: Settings): Publish {
   const isAutomatic = maintenancePushes !== 'off'
-  return createPublish([enqueueDeliveries, ...(isAutomatic ? [maintainImported] : [])])
+  return createPublish([
+    recordEvents,
+    enqueueDeliveries,
+    ...(isAutomatic ? [maintainImported] : []),
+  ])
 }
 
 async function openNodes({ db, settings, log }: Pick<App, 'db' | 'log'> & { settings: Settings }) {

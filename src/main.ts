@@ -2,24 +2,18 @@ import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { createInterface } from 'node:readline/promises'
 import { Writable } from 'node:stream'
-import { type App, type AppTools, createTools, openExistingApp } from './app.ts'
-import { BackupError } from './backup/manifest.ts'
+import { fileURLToPath } from 'node:url'
+import type { App, AppTools } from './app.ts'
 import { printable } from './base/format.ts'
 import { closeInheritedDescriptors } from './base/inherited-descriptors.ts'
-import { createLog } from './base/log.ts'
-import { Problem } from './base/problem.ts'
-import { dropStartupGarbage } from './base/startup-garbage.ts'
+import { CommandError } from './client/command-error.ts'
 import type { DoctorCommandOptions } from './commands/doctor-command.ts'
 import { createProgram } from './commands/program.ts'
 import type { RunOptions } from './commands/run-workflows.ts'
 import type { RunnerCommandOptions } from './commands/runner-command.ts'
 import type { Terminal } from './commands/terminal.ts'
 import { UsageError } from './commands/usage-error.ts'
-import { toWelcome } from './commands/welcome.ts'
-import { DataDirectoryError, writeAdminToken } from './config/data-directory.ts'
 import { readSettings, SettingsError } from './config/settings.ts'
-import { unknownVariables } from './config/unknown-variables.ts'
-import { RunnerError } from './runner/runner-error.ts'
 
 const version: string = JSON.parse(
   readFileSync(new URL('../package.json', import.meta.url), 'utf8'),
@@ -29,6 +23,16 @@ const { PATH: searchPath = '/usr/local/bin:/usr/bin:/bin' } = process.env
 const inputMaxLength = 65_536
 const fallbackColumns = 80
 const exitCodes = { SIGINT: 130, SIGTERM: 143 } as const
+// By name: their modules are loaded with the commands that use them.
+const expectedErrors = new Set([
+  'BackupError',
+  'CommandError',
+  'DataDirectoryError',
+  'Problem',
+  'RunnerError',
+  'SettingsError',
+  'UsageError',
+])
 
 // Set by commands that handle interruption themselves.
 let interrupted: AbortController | undefined
@@ -47,7 +51,18 @@ try {
   await createProgram({
     version,
     terminal,
+    client: {
+      environment: process.env,
+      folder: process.cwd(),
+      launcher: fileURLToPath(new URL('../bin/svc', import.meta.url)),
+      columns: process.stdout.isTTY ? process.stdout.columns || fallbackColumns : undefined,
+      setExitCode: (code) => {
+        process.exitCode = code
+      },
+      endOnClosedPipe: () => process.stdout.on('error', () => process.exit(1)),
+    },
     serve,
+    mcp,
     withApp,
     withTools,
     doctor,
@@ -56,11 +71,14 @@ try {
   }).parseAsync()
 } catch (error) {
   process.stderr.write(`${explain(error).replace(/^(?=.)/gm, 'svc: ')}\n`)
-  process.exitCode ??= error instanceof SettingsError || error instanceof UsageError ? 2 : 1
+  process.exitCode ??= exitCodeOf(error)
 }
 
 async function serve(): Promise<void> {
-  const options = toOptions()
+  const { dropStartupGarbage } = await import('./base/startup-garbage.ts')
+  const { writeAdminToken } = await import('./config/data-directory.ts')
+  const { unknownVariables } = await import('./config/unknown-variables.ts')
+  const options = await toOptions()
   for (const { message } of unknownVariables(process.env)) options.log.warn(message)
   // Loaded lazily: no other command needs it.
   const { startService } = await import('./server.ts')
@@ -94,6 +112,7 @@ async function serve(): Promise<void> {
     const token = process.stderr.isTTY
       ? { value }
       : { path: resolve(await writeAdminToken(options.settings.dataDir, value)) }
+    const { toWelcome } = await import('./commands/welcome.ts')
     process.stderr.write(toWelcome({ baseUrl, sshUrl, token }))
   }
   dropStartupGarbage()
@@ -101,16 +120,26 @@ async function serve(): Promise<void> {
   process.stdout.write(`${JSON.stringify({ event: 'listening', http, ssh })}\n`)
 }
 
+async function mcp({ server: name }: { server?: string }): Promise<void> {
+  const { toServer } = await import('./commands/to-server.ts')
+  const server = await toServer({ environment: process.env, folder: process.cwd(), name })
+  // Loaded lazily: no other command needs it.
+  const { serveMcpOnStdio } = await import('./commands/mcp-command.ts')
+  serveMcpOnStdio({ version, server, warn: terminal.err })
+}
+
 async function withApp(run: Parameters<Parameters<typeof createProgram>[0]['withApp']>[0]) {
   // Commands report their own results, so only warnings are logged.
-  await using app = await openExistingApp(toOptions('warn'))
+  const { openExistingApp } = await import('./app.ts')
+  await using app = await openExistingApp(await toOptions('warn'))
   closeInheritedDescriptors()
   endOnSignal(app.git)
   await run(app)
 }
 
 async function withTools(run: (tools: AppTools) => Promise<void>) {
-  const tools = createTools(toOptions('warn'))
+  const { createTools } = await import('./app.ts')
+  const tools = createTools(await toOptions('warn'))
   closeInheritedDescriptors()
   endOnSignal(tools.git)
   await run(tools)
@@ -136,6 +165,7 @@ async function doctor({ repository, fsck, json = false }: DoctorCommandOptions):
   // Loaded lazily: a server does not need it.
   const { createDoctor } = await import('./doctor/doctor.ts')
   const { runDoctor } = await import('./commands/doctor-command.ts')
+  const { createLog } = await import('./base/log.ts')
   const { stdout, stderr, env } = process
   const show = (text = '') => {
     if (stderr.isTTY) showProgress(text)
@@ -185,7 +215,8 @@ async function run(files: string[], runOptions: RunOptions): Promise<void> {
         cancel.abort('Interrupted; always() steps get one minute. A second signal stops at once.')
     })
   }
-  const { settings, environment } = { ...toOptions('warn'), environment: process.env }
+  const { settings } = await toOptions('warn')
+  const environment = process.env
   const options = { settings, environment, path: searchPath, folder: process.cwd(), terminal }
   // The reader may close the pipe early: `| head`. Temporary files are removed all the same.
   process.stdout.on('error', () => kill.abort('Standard output was closed.'))
@@ -212,7 +243,7 @@ async function runner(runnerOptions: RunnerCommandOptions): Promise<void> {
     })
   }
   await startRunner(runnerOptions, {
-    ...toOptions(),
+    ...(await toOptions()),
     environment: process.env,
     readLine,
     signal: stop.signal,
@@ -229,7 +260,8 @@ async function readLine(): Promise<string> {
   }
 }
 
-function toOptions(defaultLevel?: 'warn') {
+async function toOptions(defaultLevel?: 'warn') {
+  const { createLog } = await import('./base/log.ts')
   const settings = readSettings(process.env)
   const level = process.env.SVC_LOG_LEVEL ? settings.logLevel : (defaultLevel ?? settings.logLevel)
   const log = createLog({ level, output: process.stderr })
@@ -289,13 +321,12 @@ async function askHidden(question: string): Promise<string> {
 // Expected errors are one line; any other error is a bug and shows its stack.
 function explain(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
-  const isExpected =
-    error instanceof SettingsError ||
-    error instanceof UsageError ||
-    error instanceof DataDirectoryError ||
-    error instanceof BackupError ||
-    error instanceof RunnerError ||
-    error instanceof Problem
+  const isExpected = expectedErrors.has(error.name)
   const isFromSystem = 'code' in error || error.constructor === Error
   return isExpected || isFromSystem ? error.message : (error.stack ?? error.message)
+}
+
+function exitCodeOf(error: unknown): number {
+  if (error instanceof CommandError) return error.exitCode
+  return error instanceof SettingsError || error instanceof UsageError ? 2 : 1
 }

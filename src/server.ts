@@ -1,5 +1,8 @@
 import { createAccessWatch } from './access/access-watch.ts'
+import { checkRoutes } from './access-check/check-routes.ts'
 import { type App, type Options, openApp } from './app.ts'
+import { auditRoutes } from './audit/audit-routes.ts'
+import { pruneAudit } from './audit/retention.ts'
 import type { Log } from './base/log.ts'
 import { reachable } from './base/network.ts'
 import { DataDirectoryError, lockServer, prepareDataDirectory } from './config/data-directory.ts'
@@ -22,6 +25,7 @@ import type { Route } from './http/route.ts'
 import { createMaintenance } from './maintenance/maintenance.ts'
 import { startMaintenanceLoop } from './maintenance/maintenance-loop.ts'
 import { startSweeping } from './maintenance/sweeping.ts'
+import { mcpRoutes } from './mcp/mcp-routes.ts'
 import { addGauges } from './metrics/gauges.ts'
 import { createMetrics, type Metrics } from './metrics/metrics.ts'
 import { metricsRoutes } from './metrics/metrics-routes.ts'
@@ -89,6 +93,7 @@ export async function startService(options: Options): Promise<RunningService> {
       git: app.git,
       directories: app.directories,
       store: app.store,
+      leakGuard: app.leakGuard,
       repositories: app.repositories,
       repositoryHolds,
       protections: app.protections,
@@ -277,28 +282,37 @@ function createRoutes({ app, gitServer, metrics, version, requireParts }: RouteP
     await requireParts()
     return app.freeSpace.isShort() ? 'storage_full' : 'ok'
   }
-  return withPublicRoutes(
-    [
-      ...repositoryRoutes({
-        repositories,
-        protections,
-        collaborators,
-        defaultBranches,
-        toWorkflowPaths: (files) => toWorkflowPaths(files, 'requires'),
-      }),
-      ...deletedRepositoryRoutes(app.deletedRepositories),
-      ...importRoutes(app.imports),
-      ...secretRoutes({ repositories, secrets }),
-      ...app.workflows.routes,
-      ...eventRoutes(createEventLog({ db, notifier, repositories, refresh })),
-      ...app.webhooks.routes,
-      ...tokenRoutes(app.tokens),
-      ...sshKeyRoutes(app.sshKeys),
-      ...metricsRoutes(metrics),
-      ...gitServer.routes,
-    ],
-    { version, baseUrl: () => app.address.http, health },
+  const baseUrl = () => app.address.http
+  const routes: Route[] = [
+    ...repositoryRoutes({
+      repositories,
+      protections,
+      collaborators,
+      defaultBranches,
+      toWorkflowPaths: (files) => toWorkflowPaths(files, 'requires'),
+    }),
+    ...deletedRepositoryRoutes(app.deletedRepositories),
+    ...importRoutes(app.imports),
+    ...secretRoutes({ repositories, secrets }),
+    ...app.workflows.routes,
+    ...eventRoutes(createEventLog({ db, notifier, repositories, refresh })),
+    ...app.webhooks.routes,
+    ...tokenRoutes(app.tokens),
+    ...sshKeyRoutes(app.sshKeys),
+    ...auditRoutes({ auditLog: app.auditLog, repositories }),
+    ...metricsRoutes(metrics),
+    ...gitServer.routes,
+  ]
+  routes.push(
+    ...checkRoutes({
+      repositories,
+      checkPush: gitServer.checkPush,
+      findToken: app.tokens.principalOf,
+      routes: [...routes],
+    }),
   )
+  const all = [...routes, ...mcpRoutes({ routes, version, baseUrl })]
+  return withPublicRoutes(all, { version, baseUrl, health })
 }
 
 type WorkParts = {
@@ -361,6 +375,7 @@ async function startWork(parts: WorkParts) {
     'delivery pruning': () => webhooks.prune(signal),
     'store clean-up': store.sweep,
     'trash clean-up': directories.emptyTrash,
+    'audit log pruning': () => pruneAudit({ db, clock, keptDays: settings.auditKeptDays, signal }),
     'event pruning': () =>
       pruneEvents({
         db,

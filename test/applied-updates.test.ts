@@ -143,6 +143,8 @@ function row(push: Other, id: string): PushRow {
     formerDefaultBranch: null,
     defaultBranch: null,
     version: null,
+    address: null,
+    allowedLeaks: null,
   }
 }
 

@@ -762,6 +762,16 @@ const examples: Record<string, Example[]> = {
       fix: /PATCH to \/repos\/site\/webhooks\/w1/,
     },
   ],
+  audit: [
+    {
+      when: 'an entry was changed',
+      arrange: ({ database }) =>
+        query(database, "update audit set actor_username = 'eve' where seq = 2"),
+      level: 'fault',
+      found: /^Entry 2, or the hash of the one before it, was changed\.$/,
+      fix: /compare with a backup/,
+    },
+  ],
   leftovers: [
     {
       when: 'a start has set a repository aside',

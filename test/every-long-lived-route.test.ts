@@ -117,6 +117,12 @@ const cases: Record<string, Case[]> = {
       open: (scene) => poll(scene, 'GET', '/events?after=latest&wait=60&kind=secret.saved'),
     },
   ],
+  'POST /mcp': [
+    {
+      losses: ofToken,
+      open: async (scene) => poll(scene, 'POST', '/mcp', await callOfGetRun(scene)),
+    },
+  ],
   'POST /repos/import': [
     {
       losses: ofToken,
@@ -235,6 +241,18 @@ async function startRun({ owner, name }: Scene): Promise<string> {
   const { status, body, text } = await owner.post(`/repos/${name}/workflows`, {})
   assert.equal(status, 202, text)
   return `/repos/${name}/workflows/${body.id}`
+}
+
+/** A call of the MCP server that waits for a run. */
+async function callOfGetRun(scene: Scene): Promise<object> {
+  const run = (await startRun(scene)).split('/').at(-1)
+  const given = { repository: scene.name, run, wait: 300 }
+  return {
+    jsonrpc: '2.0',
+    id: 1,
+    method: 'tools/call',
+    params: { name: 'get_run', arguments: given },
+  }
 }
 
 /** Asks for what is answered when something happens that does not. */

@@ -93,6 +93,12 @@ const scenarios: Record<ProblemCode, () => Promise<Answer | string>> = {
     await admin.put('/repos/site/protections/tags/v*')
     return refusedPush(member, 'HEAD:refs/tags/v1')
   },
+  credentials_leaked: async () => {
+    await project.git('switch', '--quiet', '--create', 'leaky')
+    await project.commit('deploy.sh', `TOKEN=${newTokenString()}\n`)
+    await project.git('switch', '--quiet', 'main')
+    return refusedPush(admin, 'leaky')
+  },
   run_required: async () => {
     await admin.put('/repos/site/protections/branches/gated', { requires: ['ci.yml'] })
     return refusedPush(admin, 'HEAD:gated')
@@ -112,6 +118,18 @@ const scenarios: Record<ProblemCode, () => Promise<Answer | string>> = {
   ref_name_refused: () => refusedPush(admin, 'HEAD:refs/replace/x'),
   too_many_ref_updates: () =>
     refusedPush(admin, ...['a', 'b', 'c', 'd'].map((name) => `HEAD:refs/heads/${name}`)),
+  origin_forbidden: async () =>
+    toAnswer(
+      await fetch(`${service.url}/mcp`, {
+        method: 'POST',
+        headers: {
+          authorization: `Bearer ${admin.token}`,
+          'content-type': 'application/json',
+          origin: 'http://elsewhere.example',
+        },
+        body: '{"jsonrpc":"2.0","id":1,"method":"ping"}',
+      }),
+    ),
   source_forbidden: () => member.post('/repos/import', { source: project.path, name: 'copy' }),
   import_failed: async () => {
     const answer = await admin.post('/repos/import', { source: '/dev/null', name: 'copy' })

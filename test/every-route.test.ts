@@ -79,10 +79,28 @@ async function failedDelivery(owner: Client): Promise<Record<string, string>> {
   return { id, deliveryId: body.id }
 }
 
+// A check changes nothing, and the reports of runners are in their runs.
+const unaudited = new Set([
+  'checkAccess',
+  'validateWorkflows',
+  'claimRun',
+  'reportRun',
+  'releaseRun',
+])
+
+/** Asserts that the newest audit entry is of a user. */
+async function assertAudited(admin: Client, username: string): Promise<void> {
+  const { body } = await admin.get('/audit?limit=1')
+  const [{ actor, via, address }] = body
+  const expected = { username, via: 'api', address: '127.0.0.1' }
+  assert.deepEqual({ username: actor.username, via, address }, expected)
+}
+
 const examples: Record<string, Example> = {
   'GET /health': { path: '/health' },
   'GET /openapi.json': { path: '/openapi.json' },
   'GET /docs': { path: '/docs' },
+  'GET /llms.txt': { path: '/llms.txt' },
   'GET /repos': { path: '/repos' },
   'POST /repos': { path: '/repos', body: { name: 'fresh' } },
   'POST /repos/import': {
@@ -121,6 +139,11 @@ const examples: Record<string, Example> = {
       await owner.put('/repos/site/protections/branches/main')
       return {}
     },
+  },
+  'GET /audit': { path: '/audit' },
+  'POST /repos/:name/check': {
+    path: '/repos/site/check',
+    body: { action: 'push', refs: [{ ref: 'main' }], username: 'grace' },
   },
   'GET /repos/:name/collaborators': { path: '/repos/site/collaborators' },
   'POST /repos/:name/collaborators': {
@@ -266,6 +289,7 @@ const examples: Record<string, Example> = {
     body: { reason: 'It stops.', isLoss: false },
     prepare: claimRun,
   },
+  'POST /mcp': { path: '/mcp', body: { jsonrpc: '2.0', id: 1, method: 'tools/list' } },
   'GET /metrics': { path: '/metrics', isLive: true },
   'GET /repos/:repository/info/refs': { path: '/repos/site.git/info/refs?service=git-upload-pack' },
   'POST /repos/:repository/git-upload-pack': { path: '/repos/site.git/git-upload-pack' },
@@ -408,6 +432,8 @@ for (const route of routes) {
         assert.equal(answer.headers.get('content-type'), json.reply ? json.produces : null)
         if (json.reply) assertMatches(json.reply, answer.body ?? answer.text)
         else assert.equal(answer.text, '')
+        if (json.method !== 'GET' && !unaudited.has(json.operationId))
+          await assertAudited(clients.admin, caller === clients.admin ? 'admin' : 'owner')
         if (json.method === 'GET') {
           const head = await caller.call('HEAD', path)
           assert.deepEqual([head.status, head.text], [200, ''])

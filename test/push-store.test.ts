@@ -140,6 +140,8 @@ async function insert(db: Database, repositoryId: string, updates: PushedUpdate[
     formerDefaultBranch: null,
     defaultBranch: null,
     version: null,
+    address: null,
+    allowedLeaks: null,
   }
   await insertPush(db, push)
   return push

@@ -245,6 +245,7 @@ onEachDatabase((fresh) => {
       head: null,
       description: '',
       pushedAt: null,
+      leakGuard: 'on',
       deletedAt: null,
       role: undefined,
     })
@@ -342,6 +343,8 @@ onEachDatabase((fresh) => {
       formerDefaultBranch: null,
       defaultBranch: null,
       version: null,
+      address: null,
+      allowedLeaks: null,
     } as const
     await insertPush(db, push)
     assert.deepEqual(await listUnfinished(db, push.repositoryId), [push])

@@ -13,7 +13,18 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 
 /** The folders of src/ in rows: a folder may import from itself and from those of lower rows. */
 const rows = [
-  ['main', 'ssh-main', 'spawn-helper-main', 'runner-main', 'server', 'app', 'offline', 'commands'],
+  [
+    'main',
+    'ssh-main',
+    'spawn-helper-main',
+    'runner-main',
+    'server',
+    'app',
+    'offline',
+    'commands',
+    'client',
+  ],
+  ['access-check'], // what features would answer
   [
     'git-server',
     'maintenance',
@@ -23,11 +34,13 @@ const rows = [
     'workflows',
     'webhooks',
     'event-log',
+    'mcp', // operations of the other features, by the table of routes
   ], // features: they do not know each other; events join them
-  ['secrets'],
+  ['secrets', 'leak-guard'],
   ['repositories'], // what all features are about
   ['store'], // where repositories are durable
   ['tokens', 'ssh-keys'], // who is calling
+  ['audit'], // who did what, from where
   ['events'], // what happens
   ['nodes'], // the servers of one database
   ['github-payloads'], // event payloads in GitHub's format
@@ -105,7 +118,16 @@ const entryPoints: Record<string, string[]> = {
     'spawn-messages',
     'version',
   ],
-  'git/objects': ['commit-summary', 'find-objects', 'object-reader', 'packs', 'pushed-commits'],
+  'git/objects': [
+    'commit-summary',
+    'find-objects',
+    'object-reader',
+    'object-stream',
+    'pack-entries',
+    'packs',
+    'pushed-commits',
+    'small-pack',
+  ],
   'git/refs': [
     'connectivity',
     'forced-updates',
@@ -171,6 +193,8 @@ test('there are no import cycles', () => {
   for (const path of product) visit(path, [])
 })
 
+const onDemand = new Set(['aws4fetch', 'undici', '@modelcontextprotocol/server'])
+
 test('packages that only some installations need are loaded on demand', () => {
   const loaded = new Set<string>()
   const load = (path: string): void => {
@@ -179,7 +203,7 @@ test('packages that only some installations need are loaded on demand', () => {
     const imports = [...read(path).matchAll(/^(?:import|export) (?!type )[^'"]*? from '([^']+)'/gm)]
     for (const [, specifier = ''] of imports) {
       if (specifier.startsWith('.')) load(relative(root, join(root, dirname(path), specifier)))
-      else assert.ok(!['aws4fetch', 'undici'].includes(specifier), `${path} imports ${specifier}`)
+      else assert.ok(!onDemand.has(specifier), `${path} imports ${specifier}`)
     }
   }
   for (const path of programs) load(path)
@@ -200,11 +224,12 @@ test('only the programs access process globals', () => {
   }
 })
 
-test('child processes are started in few places: git, processes of the service, and workflow steps', () => {
+test('child processes are started in few places: git, of the service and of the user, processes of the service, and workflow steps', () => {
   const spawners = sources.filter(
     (path) => path.startsWith('src/') && !isTest(path) && /node:child_process/.test(read(path)),
   )
   assert.deepEqual(spawners, [
+    'src/client/user-git.ts',
     'src/git-server/ssh/ssh-process.ts',
     'src/git/process/preforked-process.ts',
     'src/git/process/spawn-helper.ts',

@@ -262,7 +262,7 @@ onEachDatabase((fresh, engine) => {
     await one.hooks.change(actor, one.repository, webhook, { url: 'http://other.example/' })
     const [first, second] = await one.list(webhook)
     assert.ok(first && second)
-    const retried = await one.sent.retry(webhook, first.id)
+    const retried = await one.sent.retry(actor, webhook, first.id)
     const { status, isWanted, dueAt, completedAt, attempts } = retried
     assert.deepEqual([status, isWanted, dueAt, completedAt], ['pending', 1, start + 10, null])
     assert.deepEqual([attempts, retried.url], [3, 'http://other.example/'])
@@ -271,9 +271,11 @@ onEachDatabase((fresh, engine) => {
     assert.equal(one.woken.times, 1)
     await settle(one.db, 'success')
     await one.hooks.remove(actor, webhook)
-    await assert.rejects(one.sent.retry(webhook, first.id), { code: 'webhook_not_found' })
-    await assert.rejects(one.hooks.ping(webhook), { code: 'webhook_not_found' })
-    await assert.rejects(one.sent.replay(webhook, { since: 0 }), { code: 'webhook_not_found' })
+    await assert.rejects(one.sent.retry(actor, webhook, first.id), { code: 'webhook_not_found' })
+    await assert.rejects(one.hooks.ping(actor, webhook), { code: 'webhook_not_found' })
+    await assert.rejects(one.sent.replay(actor, webhook, { since: 0 }), {
+      code: 'webhook_not_found',
+    })
     assert.equal((await one.list(webhook)).filter((row) => row.status === 'pending').length, 0)
   })
 
@@ -285,7 +287,7 @@ onEachDatabase((fresh, engine) => {
     assert.deepEqual([off.health, off.disabledAt, off.pending], ['disabled', start, 0])
     assert.equal(off.disabledReason, 'Disabled by ada.')
     await happen(one.db, one.repository, start)
-    const ping = await one.hooks.ping(webhook)
+    const ping = await one.hooks.ping(actor, webhook)
     assert.deepEqual([ping.event, ping.seq, ping.isWanted, ping.dueAt], ['ping', null, 1, start])
     const rows = await one.list(webhook)
     assert.deepEqual(
@@ -317,10 +319,10 @@ onEachDatabase((fresh, engine) => {
     const ofNow = await one.hooks.find(one.repository, webhook.id)
     const since = start + hourMs
     const before = await one.list(webhook)
-    const nothing = await one.sent.replay(ofNow, { since: since - 1000, until: since - 1 })
+    const nothing = await one.sent.replay(actor, ofNow, { since: since - 1000, until: since - 1 })
     assert.deepEqual(nothing, { replayed: 0, created: 0, more: false, next: null })
     assert.deepEqual([await one.list(webhook), one.woken.times], [before, 0])
-    assert.deepEqual(await one.sent.replay(ofNow, { since }), {
+    assert.deepEqual(await one.sent.replay(actor, ofNow, { since }), {
       ...{ replayed: 0, created: 3, more: false, next: null },
     })
     const seqs = (
@@ -345,8 +347,8 @@ onEachDatabase((fresh, engine) => {
     assert.equal(lastSeq, seqs[6])
     assert.ok(dueAt !== null && dueAt <= one.clock.time)
     const again = await Promise.all([
-      one.sent.replay(ofNow, { since: 0 }),
-      serve(await one.open(), [old], one.clock).sent.replay(ofNow, { since: 0 }),
+      one.sent.replay(actor, ofNow, { since: 0 }),
+      serve(await one.open(), [old], one.clock).sent.replay(actor, ofNow, { since: 0 }),
     ])
     assert.equal(again[0].created + again[1].created, early.length)
     assert.equal((await chain()).length, seqs.length)
@@ -367,7 +369,7 @@ onEachDatabase((fresh, engine) => {
     await settle(one.db, 'failed', seqs.slice(0, 2))
     await settle(one.db, 'success', seqs.slice(2, 3))
     one.clock.time += 5
-    const replayed = await one.sent.replay(webhook, { since: 0, onlyFailed: true })
+    const replayed = await one.sent.replay(actor, webhook, { since: 0, onlyFailed: true })
     assert.deepEqual([replayed.replayed, replayed.created], [2, 0])
     const rows = await one.list(webhook)
     assert.deepEqual(
@@ -388,9 +390,9 @@ onEachDatabase((fresh, engine) => {
     await settle(one.db, 'failed')
     await one.hooks.change(actor, one.repository, webhook, { enabled: false })
     await happen(one.db, one.repository, start, 700)
-    const first = await one.sent.replay(webhook, { since: start })
+    const first = await one.sent.replay(actor, webhook, { since: start })
     assert.deepEqual([first.replayed, first.created, first.more], [5000, 0, true])
-    const second = await one.sent.replay(webhook, { since: start, after: first.next ?? 0 })
+    const second = await one.sent.replay(actor, webhook, { since: start, after: first.next ?? 0 })
     assert.deepEqual(second, { replayed: 100, created: 700, more: false, next: null })
     const { count } = await one.db
       .selectFrom('deliveries')
@@ -411,7 +413,7 @@ onEachDatabase((fresh, engine) => {
       .execute()
     one.clock.time = start + 3 * hourMs
     const since = start + hourMs
-    assert.equal((await one.sent.replay(webhook, { since, until: since })).replayed, 1)
+    assert.equal((await one.sent.replay(actor, webhook, { since, until: since })).replayed, 1)
     const statuses = (await one.list(webhook)).map(({ status }) => status)
     assert.deepEqual(statuses, ['success', 'pending', 'success'])
   })
@@ -469,10 +471,10 @@ onEachDatabase((fresh, engine) => {
       change({ enabled: false }),
       change({ url: `http://hooks.example/${round}` }),
       change({ secret: new Sensitive(`hush ${round}`) }),
-      sent.replay(webhook, { since: 0 }),
-      one.sent.replay(webhook, { since: 0 }),
-      one.list(webhook).then(([first]) => one.sent.retry(webhook, first?.id ?? '')),
-      one.hooks.ping(webhook),
+      sent.replay(actor, webhook, { since: 0 }),
+      one.sent.replay(actor, webhook, { since: 0 }),
+      one.list(webhook).then(([first]) => one.sent.retry(actor, webhook, first?.id ?? '')),
+      one.hooks.ping(actor, webhook),
       send(round),
     ])
     await Promise.all(works.flat())
@@ -504,7 +506,7 @@ onEachDatabase((fresh, engine) => {
       .set({ isEnabled: 0 })
       .where('id', '=', webhook.id)
       .execute()
-    await one.sent.retry(webhook, third?.id ?? '')
+    await one.sent.retry(actor, webhook, third?.id ?? '')
     const [last] = jobs.slice(3)
     assert.ok(last)
     await (await one.open()).transaction().execute(async (tx) => {

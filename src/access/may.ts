@@ -76,6 +76,14 @@ export function requireAllRepositories({ repositories }: Principal): void {
   throw new Problem('token_limited', detail)
 }
 
+/** Throws `token_limited` if a principal is limited to some refs: settings of a repository concern all of them. */
+export function requireAllRefs({ refs }: Principal): void {
+  if (refs === undefined) return
+  const detail =
+    'This token is limited to some refs. It can push them, and changes nothing else of a repository.'
+  throw new Problem('token_limited', detail)
+}
+
 /**
  * Throws `token_limited` if a principal has only a part of its user's rights, or has them from another token: keys and
  * tokens that it made would have more rights or last longer.

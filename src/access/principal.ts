@@ -1,5 +1,11 @@
 import type { Permission } from './permissions.ts'
 
+/** How a change is made: through the API, by Git over HTTP or SSH, by a command on the server, or by the server itself. */
+export const origins = ['api', 'http', 'ssh', 'cli', 'server'] as const
+
+/** How a change is made, and the client's address; null for commands and the server. */
+export type Origin = { via: (typeof origins)[number]; address: string | null }
+
 /** Who makes a request: a token or an SSH key that was valid when it was read, or a caller that needs neither. */
 export type Principal = {
   /**
@@ -21,6 +27,8 @@ export type Principal = {
   isDelegated?: boolean
   /** When the token or the key expires; null, or absent, for never. */
   expiresAt?: number | null
+  /** Where its request comes from; absent when it makes none. */
+  origin?: Origin | undefined
 }
 
 /**

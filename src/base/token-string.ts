@@ -27,7 +27,8 @@ export function hashToken(token: string): string {
   return hash('sha256', token)
 }
 
-function checksum(random: string): string {
+/** The CRC32 of a text as 6 base62 digits. The tokens of GitHub and npm end in it, too. */
+export function checksum(random: string): string {
   let text = ''
   for (let rest = crc32(random); text.length < checksumLength; rest = Math.floor(rest / 62)) {
     text = `${digits[rest % 62]}${text}`

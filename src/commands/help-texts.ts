@@ -5,7 +5,8 @@ export const secretUsage =
   'this takes a repository, a name, and optionally --json; the value is read from standard input'
 
 export const secretsHelp = `
-Workflow steps get the secrets of their repository as environment variables. Stored values cannot be read back.
+Workflow steps get the secrets of their repository as environment variables.
+Stored values cannot be read back.
 
   svc secrets set site NPM_TOKEN < token.txt
   printf %s "$TOKEN" | svc secrets set site NPM_TOKEN`
@@ -15,6 +16,12 @@ Checks git, the settings, the data directory and its keys, the database, the dis
 the sandbox and every repository, whether the service runs or not. It changes nothing.
 Run it as the user that runs the service, with the same settings. Exit code: 0 without
 faults, also with warnings; 1 with faults.`
+
+export const mcpHelp = `
+An agent's client starts this command, and talks to it over standard input and output. It
+calls the server that you are logged in to, or that of SVC_URL with the token in SVC_TOKEN.
+The tools have the rights and limits of the token. A client that supports HTTP needs only
+the server: its MCP server is at /mcp. docs/agents.md has the configuration of clients.`
 
 export const runnerHelp = `
 A runner needs git on the PATH, but no data directory; with bubblewrap installed, steps run
@@ -50,6 +57,12 @@ export const restoreHelp = `
 SVC_DATA_DIR must not exist, or be an empty directory. With SVC_DATABASE_URL, the rows go into that database,
 which must be empty. A backup of SQLite can be restored into PostgreSQL, and the other way round.
 To restore into a shared store, leave SVC_STORE unset, and then run svc store adopt with it.`
+
+export const programHelp = `
+Commands work on a server that you are logged in to (svc login), or that SVC_URL
+names; without one, on the data directory of SVC_DATA_DIR.
+Exit codes: 0 success, 1 failure, 2 invalid arguments or settings, 3 server not
+reached, 4 token missing or refused. svc serve --help lists the settings.`
 
 export function settingsHelp(): string {
   const entries = Object.values<Setting<unknown>>(settings).map(

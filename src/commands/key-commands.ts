@@ -1,5 +1,3 @@
-import { createReadStream } from 'node:fs'
-import { text } from 'node:stream/consumers'
 import { tokenNameForm, usernameForm } from '../access/names.ts'
 import type { App } from '../app.ts'
 import { toDate, toTable } from '../base/format.ts'
@@ -7,6 +5,7 @@ import { type KeyPermission, keyPermissions } from '../ssh-keys/ssh-keys.ts'
 import { assertForm } from './assert-form.ts'
 import { localPrincipal } from './local.ts'
 import { parseDays } from './parse-days.ts'
+import { readKey } from './read-key.ts'
 import { type Terminal, toJson } from './terminal.ts'
 
 type AddOptions = {
@@ -17,12 +16,6 @@ type AddOptions = {
   json?: boolean
 }
 
-const maxFileBytes = 65_536
-const reasons: Record<string, string> = {
-  ENOENT: 'no such file',
-  EISDIR: 'it is a directory',
-  EACCES: 'permission denied',
-}
 const allKeys = { after: '', limit: undefined }
 
 /** `svc keys add` and `svc keys-add` */
@@ -81,33 +74,6 @@ export async function removeKey(
 ) {
   await sshKeys.remove(localPrincipal, id)
   out(json ? toJson({ id, removed: true }) : `SSH key ${id} is removed.\n`)
-}
-
-async function readKey(key: string | undefined, { read, ask }: Terminal): Promise<string> {
-  if (key === '-' || (key === undefined && !ask)) return (await read()).toString('utf8')
-  if (key === undefined) {
-    throw new Error('Give the key: the path of a .pub file, its content, or - for standard input.')
-  }
-  return isPath(key) ? readFileStart(key) : key
-}
-
-// A public key is one line, with base64 that begins with AAAA after the type.
-function isPath(key: string): boolean {
-  return !/[\r\n]|[ \t]AAAA/.test(key)
-}
-
-// Reads a limited part: the path may name the wrong file.
-async function readFileStart(path: string): Promise<string> {
-  try {
-    return await text(createReadStream(path, { end: maxFileBytes }))
-  } catch (error) {
-    const { code = '', message } = error as NodeJS.ErrnoException
-    const reason = reasons[code] ?? message
-    throw new Error(
-      `The file ${JSON.stringify(path)} cannot be read: ${reason}; give a .pub file, its content, or - for standard input.`,
-      { cause: error },
-    )
-  }
 }
 
 function parsePermission(text: string): KeyPermission {

@@ -1,38 +1,33 @@
 import { Command, Option } from 'commander'
 import type { App, AppTools } from '../app.ts'
-import { backUpTo, restoreFrom, verifyBackup } from './backup-commands.ts'
-import {
-  listDeletedRepositories,
-  purgeRepository,
-  restoreRepository,
-} from './deleted-repository-commands.ts'
+import { addClientCommands } from '../client/client-commands.ts'
+import type { ClientContext } from '../client/client-context.ts'
 import type { DoctorCommandOptions } from './doctor-command.ts'
 import {
   adoptHelp,
   backupHelp,
   doctorHelp,
+  mcpHelp,
+  programHelp,
   restoreHelp,
   runHelp,
   runnerHelp,
   secretsHelp,
-  secretUsage,
   settingsHelp,
 } from './help-texts.ts'
-import { importRepository } from './import-command.ts'
-import { addKey, listKeys, removeKey } from './key-commands.ts'
-import { maintainRepositories } from './maintenance-commands.ts'
-import { createRepository, deleteRepository, listRepositories } from './repository-commands.ts'
+import { localActions } from './local-actions.ts'
 import type { RunOptions } from './run-workflows.ts'
 import type { RunnerCommandOptions } from './runner-command.ts'
-import { deleteSecret, listSecrets, rotateSecrets, setSecret } from './secret-commands.ts'
-import { adoptInto } from './store-commands.ts'
 import type { Terminal } from './terminal.ts'
-import { createToken, listTokens, revokeToken } from './token-commands.ts'
 
 type Options = {
   version: string
   terminal: Terminal
+  /** What commands for servers use, apart from the terminal. */
+  client: Omit<ClientContext, 'version' | 'terminal'>
   serve: () => Promise<void>
+  /** Serves MCP on standard input and output. */
+  mcp: (options: { server?: string }) => Promise<void>
   /** Runs a command with an app, and closes it afterwards. */
   withApp: (run: (app: App) => Promise<void>) => Promise<void>
   doctor: (options: DoctorCommandOptions) => Promise<void>
@@ -55,21 +50,26 @@ export function createProgram(options: Options): Command {
     .configureOutput({
       outputError: (text, write) => write(withoutKey(text)),
     })
+    // Arguments of single commands are in their own help.
+    .configureHelp({
+      subcommandTerm: (command) =>
+        command.parent?.parent
+          ? `${command.name()} ${command.usage().replace(/^\[options\] ?/, '')}`.trim()
+          : command.name(),
+    })
     .showHelpAfterError('(svc --help lists the commands)')
-    .addHelpText('after', '\nSettings are environment variables: svc serve --help lists them.')
+    .addHelpText('after', programHelp)
 
   addServerCommands(program, options)
   addWorkflowCommands(program, options)
-  addAccessCommands(program, options)
-  addRepositoryCommands(program, options)
-  addDeletedRepositoryCommands(program, options)
-  addSecretCommands(program, options)
+  addClientCommands(program, clientContextOf(options), localActions(options))
+  addMaintenanceCommands(program, options)
   addBackupCommands(program, options)
   addStoreCommands(program, options)
   return program
 }
 
-function addServerCommands(program: Command, { serve, doctor }: Options): void {
+function addServerCommands(program: Command, { serve, doctor, mcp }: Options): void {
   program
     .command('serve')
     .description('start the service')
@@ -88,6 +88,13 @@ function addServerCommands(program: Command, { serve, doctor }: Options): void {
     .option('--json', 'print the findings as a JSON array')
     .addHelpText('after', doctorHelp)
     .action(doctor)
+
+  program
+    .command('mcp')
+    .description('give an agent on this machine tools for a server (Model Context Protocol)')
+    .option('--server <name>', 'a server of svc servers')
+    .addHelpText('after', mcpHelp)
+    .action(mcp)
 }
 
 function addWorkflowCommands(program: Command, { runner, run }: Options): void {
@@ -126,156 +133,24 @@ function addWorkflowCommands(program: Command, { runner, run }: Options): void {
     .action(run)
 }
 
-function addAccessCommands(program: Command, { terminal, withApp }: Options): void {
-  const tokens = program.command('tokens').description('manage API tokens of the data directory')
-  tokens
-    .command('create')
-    .description('create a token and print it')
-    .option('--name <name>', 'name of the token', 'command line')
-    .option('--permission <permission...>', 'permissions (default: repo:read repo:write)')
-    .option(
-      '--username <username>',
-      'user that the token acts as (default: its id; admin for admin tokens)',
-    )
-    .option('--repository <name...>', 'the only repositories that it can see')
-    .option('--ref <pattern...>', 'the only refs that it can push, such as refs/heads/agents/*')
-    .option('--expires-in-days <days>', '1 to 3650, or never (default: 365)')
-    .option('--expires-in-seconds <seconds>', 'in place of days, 60 or more')
-    .option(...json)
-    .action((options) => withApp((app) => createToken(app, options, terminal)))
-  tokens
-    .command('list')
-    .description('list all tokens')
-    .option(...json)
-    .action((options) => withApp((app) => listTokens(app, options, terminal)))
-  tokens
-    .command('revoke <id>')
-    .description('delete a token')
-    .option(...json)
-    .action((id, options) => withApp((app) => revokeToken(app, id, options, terminal)))
-
-  const keys = program.command('keys').description('manage SSH keys of the data directory')
-  for (const add of [keys.command('add [key]'), program.command('keys-add [key]')]) {
-    add
-      .description('add an SSH key: a .pub file, its content, or - for standard input')
-      .option('--username <username>', 'user that the key acts as', 'admin')
-      .option('--name <name>', "name of the key (default: the key's comment)")
-      .option('--permission <permission...>', 'permissions (default: repo:read repo:write)')
-      .option('--expires-in-days <days>', '1 to 3650, or never (default: never)')
-      .option(...json)
-      .action((key, options) => withApp((app) => addKey(app, key, options, terminal)))
-  }
-  keys
-    .command('list')
-    .description('list all SSH keys')
-    .option('--username <username>', 'list only the keys of this user')
-    .option(...json)
-    .action((options) => withApp((app) => listKeys(app, options, terminal)))
-  keys
-    .command('remove <id>')
-    .description('delete an SSH key')
-    .option(...json)
-    .action((id, options) => withApp((app) => removeKey(app, id, options, terminal)))
-}
-
-function addRepositoryCommands(program: Command, { terminal, withApp }: Options): void {
-  const repos = program.command('repos').description('manage repositories of the data directory')
-  repos
-    .command('list')
-    .description('list all repositories')
-    .option(...json)
-    .action((options) => withApp((app) => listRepositories(app, options, terminal)))
-  repos
-    .command('create <name>')
-    .description('create an empty repository')
-    .option('--username <username>', 'owner of the repository', 'admin')
-    .option('--default-branch <branch>', 'default branch', 'main')
-    .option(...json)
-    .action((name, options) => withApp((app) => createRepository(app, name, options, terminal)))
-  repos
-    .command('import <source> [name]')
-    .description(
-      'import a repository with all its refs from an https, http, ssh or git address, or an absolute path',
-    )
-    .option('--username <username>', 'owner of the repository', 'admin')
-    .option(...json)
-    .addHelpText(
-      'after',
-      '\nCredentials in an address (user:password@) are used once and not stored. Ctrl-C cancels the import and leaves nothing behind.',
-    )
-    .action((source, name, options) =>
-      withApp((app) => importRepository(app, [source, name], options, terminal)),
-    )
-  repos
-    .command('delete <name>')
-    .description(
-      'delete a repository and everything that belongs to it; svc deleted-repos restores it',
-    )
-    .option('--yes', 'do not ask for confirmation')
-    .option(...json)
-    .action((name, options) => withApp((app) => deleteRepository(app, name, options, terminal)))
-  repos
+function addMaintenanceCommands(program: Command, { terminal, withApp }: Options): void {
+  groupNamed(program, 'repos')
     .command('maintain [name]')
-    .description('maintain a repository now, whether a server runs or not')
+    .description('maintain a repository of the data directory now, whether a server runs or not')
     .option('--all', 'all repositories')
     .option('--full', 'combine all packs, and delete objects unreachable for two weeks')
     .option(...json)
-    .action((name, options) => withApp((app) => maintainRepositories(app, name, options, terminal)))
-}
-
-function addDeletedRepositoryCommands(program: Command, { terminal, withApp }: Options): void {
-  const deletedRepos = program
-    .command('deleted-repos')
-    .description('restore deleted repositories of the data directory')
-  deletedRepos
-    .command('list')
-    .description('list the deleted repositories that can be restored')
-    .option(...json)
-    .action((options) => withApp((app) => listDeletedRepositories(app, options, terminal)))
-  deletedRepos
-    .command('restore <id>')
-    .description('restore a repository with everything that belonged to it')
-    .option('--name <name>', 'new name of the repository (default: its former name)')
-    .option(...json)
-    .action((id, options) => withApp((app) => restoreRepository(app, id, options, terminal)))
-  deletedRepos
-    .command('purge <id>')
-    .description('remove a deleted repository for good')
-    .option('--yes', 'do not ask for confirmation')
-    .option(...json)
-    .action((id, options) => withApp((app) => purgeRepository(app, id, options, terminal)))
-}
-
-function addSecretCommands(program: Command, { terminal, withApp }: Options): void {
-  const secrets = program
-    .command('secrets')
-    .description('manage secrets of repositories')
+    .action((name, options) =>
+      withApp(async (app) => {
+        const { maintainRepositories } = await import('./maintenance-commands.ts')
+        await maintainRepositories(app, name, options, terminal)
+      }),
+    )
+  groupNamed(program, 'secrets')
     .addHelpText('after', secretsHelp)
-  secrets
-    .command('list <repository>')
-    .description('list the secrets of a repository, without their values')
-    .option(...json)
-    .action((name, options) => withApp((app) => listSecrets(app, name, options, terminal)))
-  secrets
-    .command('set <repository> <name>')
-    .description('create or replace a secret; the value is read from standard input or a prompt')
-    // An excess argument may be the value, which must not appear in the error.
-    .configureOutput({ outputError: (_, write) => write(`error: ${secretUsage}\n`) })
-    .option(...json)
-    .action((repository, name, options) =>
-      withApp((app) => setSecret(app, [repository, name], options, terminal)),
-    )
-  secrets
-    .command('delete <repository> <name>')
-    .description('delete a secret')
-    .option(...json)
-    .action((repository, name, options) =>
-      withApp((app) => deleteSecret(app, [repository, name], options, terminal)),
-    )
-  secrets
     .command('rotate')
     .description(
-      'encrypt all secrets again with the first encryption key, so that no other is needed',
+      'encrypt all secrets of the data directory again with the first encryption key, so that no other is needed',
     )
     .option(
       '--discard-unreadable',
@@ -283,7 +158,12 @@ function addSecretCommands(program: Command, { terminal, withApp }: Options): vo
     )
     .option('--yes', 'do not ask for confirmation')
     .option(...json)
-    .action((options) => withApp((app) => rotateSecrets(app, options, terminal)))
+    .action((options) =>
+      withApp(async (app) => {
+        const { rotateSecrets } = await import('./secret-commands.ts')
+        await rotateSecrets(app, options, terminal)
+      }),
+    )
 }
 
 function addBackupCommands(program: Command, { terminal, withApp, withTools }: Options): void {
@@ -294,14 +174,22 @@ function addBackupCommands(program: Command, { terminal, withApp, withTools }: O
     .option('--recheck', 'read all files of earlier backups again, and replace those that changed')
     .option(...json)
     .addHelpText('after', backupHelp)
-    .action((folder, options) => withApp((app) => backUpTo(app, folder, options, terminal)))
+    .action((folder, options) =>
+      withApp(async (app) => {
+        const { backUpTo } = await import('./backup-commands.ts')
+        await backUpTo(app, folder, options, terminal)
+      }),
+    )
   backup
     .command('verify <folder>')
     .description('verify that every row and ref of a backup can be restored')
     .option(...json)
     // Commander gives these options to `backup`, which has them, too.
     .action((folder, _, command) =>
-      withTools((tools) => verifyBackup(tools, folder, command.optsWithGlobals(), terminal)),
+      withTools(async (tools) => {
+        const { verifyBackup } = await import('./backup-commands.ts')
+        await verifyBackup(tools, folder, command.optsWithGlobals(), terminal)
+      }),
     )
   program
     .command('restore <folder>')
@@ -309,7 +197,10 @@ function addBackupCommands(program: Command, { terminal, withApp, withTools }: O
     .option(...json)
     .addHelpText('after', restoreHelp)
     .action((folder, options) =>
-      withTools((tools) => restoreFrom(tools, folder, options, terminal)),
+      withTools(async (tools) => {
+        const { restoreFrom } = await import('./backup-commands.ts')
+        await restoreFrom(tools, folder, options, terminal)
+      }),
     )
 }
 
@@ -321,7 +212,20 @@ function addStoreCommands(program: Command, { terminal, withApp }: Options): voi
     .description('move the repositories of the data directory into the store')
     .option(...json)
     .addHelpText('after', adoptHelp)
-    .action((options) => withApp((app) => adoptInto(app, options, terminal)))
+    .action((options) =>
+      withApp(async (app) => {
+        const { adoptInto } = await import('./store-commands.ts')
+        await adoptInto(app, options, terminal)
+      }),
+    )
+}
+
+function groupNamed(program: Command, name: string): Command {
+  return program.commands.find((command) => command.name() === name) ?? program.command(name)
+}
+
+function clientContextOf({ version, terminal, client }: Options): ClientContext {
+  return { version, terminal, ...client }
 }
 
 function withoutKey(text: string): string {

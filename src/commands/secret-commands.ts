@@ -1,9 +1,8 @@
 import type { App } from '../app.ts'
 import { toDate, toTable } from '../base/format.ts'
-import { Sensitive } from '../base/sensitive.ts'
-import { trimEndOf } from '../base/trim-end.ts'
 import type { Rotated } from '../secrets/rotation.ts'
 import { localPrincipal } from './local.ts'
+import { readValue } from './read-value.ts'
 import { type Terminal, toJson } from './terminal.ts'
 
 type Json = { json?: boolean }
@@ -94,18 +93,4 @@ function toNames({ named, unreadable }: Rotated): string {
   const names = named.map(({ repoName, name }) => `${repoName}/${name}`).join(', ')
   const more = unreadable - named.length
   return more > 0 ? `${names} and ${more} more` : names
-}
-
-// Removes trailing line ends of piped input, as `gh secret set` does: echo and editors add one.
-async function readValue(name: string, { read, askHidden }: Terminal): Promise<Sensitive<string>> {
-  if (askHidden) return new Sensitive(await askHidden(`Value of ${name}: `))
-  const bytes = await read()
-  try {
-    const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
-    return new Sensitive(trimEndOf(text, '\r\n'))
-  } catch {
-    throw new Error(
-      'The value is not UTF-8; encode it, for example as base64, and decode it in the step.',
-    )
-  }
 }

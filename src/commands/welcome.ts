@@ -24,6 +24,8 @@ curl -sS ${baseUrl}/repos -H "Authorization: Bearer ${inShell}" -H 'Content-Type
 git push "${withToken}/repos/hello.git" HEAD:main
 git clone "${withToken}/repos/hello.git" hello-again
 ${sshUrl === null ? '' : toSshLines({ baseUrl, sshUrl, inShell })}
+From any machine, svc login ${baseUrl} makes the command line a client of this server: svc --help.
+
 The API is described at ${baseUrl}/docs
 
 `

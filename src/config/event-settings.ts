@@ -25,6 +25,13 @@ export const eventSettings = {
     fallback: '90',
     parse: wholeNumber(1, 3650),
   } satisfies Setting<number>,
+  auditKeptDays: {
+    variable: 'SVC_AUDIT_KEPT_DAYS',
+    description: 'Days for which entries of the audit log are kept.',
+    accepts: 'days from 1 to 36500',
+    fallback: '365',
+    parse: wholeNumber(1, 36_500),
+  } satisfies Setting<number>,
   deletedRetentionDays: {
     variable: 'SVC_DELETED_RETENTION_DAYS',
     description:

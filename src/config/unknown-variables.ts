@@ -16,6 +16,7 @@ const others = new Set([
   'SVC_BRANCH',
   'SVC_COMMIT',
   'SVC_EVENT',
+  'SVC_GIT_CREDENTIAL',
   'SVC_JOB',
   'SVC_REF',
   'SVC_REPOSITORY',

@@ -24,7 +24,9 @@ export type Schema = {
   pushes: PushTable
   events: EventRow
   marks: MarkRow
+  audit: AuditRow
   instance: { id: string }
+  leakGuardKeys: { id: number; key: string }
   maintenance: MaintenanceRow
   runs: RunTable
   runNumbers: { repositoryId: string; last: number }
@@ -100,9 +102,13 @@ type RepositoryTable = {
   description: Generated<string>
   /** When the last push was received; null when there was none. */
   pushedAt: Generated<number | null>
+  /** Whether pushes are scanned for credentials. */
+  leakGuard: Generated<LeakGuardState>
   /** When it was deleted, if it can be restored or is being purged. */
   deletedAt: Generated<number | null>
 }
+
+export type LeakGuardState = 'on' | 'off'
 
 /** The state of a repository that was not deleted. */
 export type LiveState = 'importing' | 'ready'
@@ -190,6 +196,10 @@ type PushTable = {
   defaultBranch: string | null
   /** In a shared store: the version of the repository that it made. */
   version: Generated<number | null>
+  /** The client's address. */
+  address: Generated<string | null>
+  /** JSON of AllowedLeak[]; null when there are none. */
+  allowedLeaks: Generated<string | null>
 }
 
 type EventRow = {
@@ -201,6 +211,23 @@ type EventRow = {
   /** JSON, by kind: see events/events.ts. */
   data: string
   createdAt: number
+}
+
+/** An entry of the audit log. */
+export type AuditRow = {
+  seq: number
+  createdAt: number
+  /** The kind of an event, or an action that is none: see audit/record.ts. */
+  action: string
+  actorId: string
+  actorUsername: string
+  via: string
+  address: string | null
+  repositoryId: string | null
+  /** JSON, by action. */
+  data: string
+  /** See audit/entry-hash.ts. */
+  hash: string
 }
 
 /** The state of maintenance of a repository. */

@@ -26,9 +26,14 @@ export const tables: readonly Table[] = [
     name: 'marks',
     key: ['name'],
     owner: 'events',
-    writers: { tokens: 'has a mark of its own: that the first token was created' },
+    readers: byDoctor,
+    writers: {
+      audit: 'numbers its entries',
+      tokens: 'has a mark of its own: that the first token was created',
+    },
   },
   { name: 'tokens', key: ['id'], owner: 'tokens', readers: byDoctor },
+  { name: 'leak_guard_keys', key: ['id'], owner: 'leak-guard' },
   { name: 'ssh_keys', key: ['id'], owner: 'ssh-keys' },
   {
     name: 'repositories',
@@ -96,4 +101,5 @@ export const tables: readonly Table[] = [
     owner: 'events',
     readers: { ...byDoctor, 'event-log': 'joins repositories', webhooks: 'joins deliveries' },
   },
+  { name: 'audit', key: ['seq'], owner: 'audit', readers: byDoctor },
 ]

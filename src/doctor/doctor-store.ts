@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { databaseNow } from '../database/database-clock.ts'
 import { migrations } from '../database/migrations/migrations.ts'
-import type { Db } from '../database/schema.ts'
+import type { AuditRow, Db } from '../database/schema.ts'
 
 /** The schema version of this svc: its number of migrations. */
 export const knownVersion = migrations.length
@@ -158,4 +158,27 @@ export async function listStoredFiles(db: Db): Promise<StoredFiles> {
     }
   }
   return { live, others }
+}
+
+const auditBatchSize = 2000
+
+/** The number of the last audit entry that was recorded. */
+export async function readAuditNumber(db: Db): Promise<number> {
+  const row = await db
+    .selectFrom('marks')
+    .select('value')
+    .where('name', '=', 'audit')
+    .executeTakeFirst()
+  return Number(row?.value ?? 0)
+}
+
+/** Lists some audit entries after a number, in order. */
+export function listAuditAfter(db: Db, seq: number): Promise<AuditRow[]> {
+  return db
+    .selectFrom('audit')
+    .selectAll()
+    .where('seq', '>', seq)
+    .orderBy('seq')
+    .limit(auditBatchSize)
+    .execute()
 }

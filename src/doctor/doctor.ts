@@ -1,4 +1,5 @@
 import { within } from '../base/timeouts.ts'
+import { auditCheck } from './audit-check.ts'
 import type { Check } from './check.ts'
 import { createDoctorContext, type DoctorContext, type DoctorOptions } from './context.ts'
 import { dataDirectoryCheck, instanceCheck, leftoversCheck } from './data-directory-check.ts'
@@ -40,6 +41,7 @@ export const checks: Check[] = [
   repositoryFilesCheck,
   pushesCheck,
   webhooksCheck,
+  auditCheck,
   leftoversCheck,
   objectsCheck,
 ]

@@ -20,9 +20,11 @@ const maintainer = (permission: Permission): Audience => ({ of: 'maintainer', pe
 /** The audience of each kind of event: exactly the callers to whom the API would show the same facts. */
 export const audiences: Record<VisibleEventKind, Audience> = {
   push: member('repo:read'),
+  'push.leak_allowed': member('repo:read'),
   'repository.created': member('repo:read'),
   'repository.imported': member('repo:read'),
   'repository.renamed': member('repo:read'),
+  'repository.leak_guard': member('repo:read'),
   'repository.description': member('repo:read'),
   'repository.default_branch': member('repo:read'),
   'repository.deleted': member('repo:read'),

@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import type { Origin } from '../access/principal.ts'
 import type { Role } from '../access/roles.ts'
 import type { Db, RunRow } from '../database/schema.ts'
 import type { PushedUpdate } from '../git/refs/refs.ts'
@@ -6,10 +7,12 @@ import type { PushedUpdate } from '../git/refs/refs.ts'
 /** Every kind of event, with its data. */
 export type EventData = {
   push: PushedUpdate & { pushId: string; via: string; repositoryName: string }
+  'push.leak_allowed': PushedLeaks
   'repository.created': { name: string }
   'repository.imported': { name: string; source: string }
   'repository.renamed': { name: string; formerName: string }
   'repository.description': { description: string }
+  'repository.leak_guard': { enabled: boolean }
   'repository.default_branch': { branch: string; formerBranch: string }
   'repository.deleted': { name: string; ownerUsername: string }
   'repository.restored': { name: string; formerName: string }
@@ -50,6 +53,14 @@ export type EventData = {
   'ssh_key.deleted': { keyId: string; username: string }
 }
 
+/** The findings of the leak guard that a push contains all the same, without the credentials. */
+type PushedLeaks = {
+  pushId: string
+  via: string
+  repositoryName: string
+  findings: { id: string; kind: string; commit: string; path: string; line: number }[]
+}
+
 /** A protection with its rules: of branches or of tags; the name or pattern of the other is null. */
 type ProtectionData = {
   branch: string | null
@@ -84,10 +95,12 @@ type WorkflowData = {
 /** All kinds of events. */
 export const eventKinds = [
   'push',
+  'push.leak_allowed',
   'repository.created',
   'repository.imported',
   'repository.renamed',
   'repository.description',
+  'repository.leak_guard',
   'repository.default_branch',
   'repository.deleted',
   'repository.restored',
@@ -112,7 +125,12 @@ export const eventKinds = [
 ] as const satisfies (keyof EventData)[]
 
 /** The principal that caused an event. The id is that of the token or SSH key, or `local` for commands on the server. */
-export type Actor = { id: string; username: string }
+export type Actor = {
+  id: string
+  username: string
+  /** Absent for commands on the server, and for changes that the server makes itself. */
+  origin?: Origin | undefined
+}
 
 export type Event = {
   [Kind in (typeof eventKinds)[number]]: {
@@ -124,7 +142,7 @@ export type Event = {
 }[keyof EventData]
 
 /** An event with its place in the log. */
-export type PublishedEvent = Pick<Event, 'kind' | 'repositoryId'> & { seq: number }
+export type PublishedEvent = Event & { seq: number }
 
 /**
  * Appends events to the log, in the transaction that caused them. It locks the event counter, which every publisher
@@ -150,8 +168,12 @@ export function createPublish(subscribers: readonly Subscriber[]): Publish {
       .where('name', '=', 'events')
       .returning('value')
       .executeTakeFirstOrThrow()
-    const rows = events.map(({ kind, actor, repositoryId, data }, index) => ({
+    const published = events.map((event, index) => ({
+      ...event,
       seq: last - events.length + 1 + index,
+    }))
+    const rows = published.map(({ seq, kind, actor, repositoryId, data }) => ({
+      seq,
       kind,
       repositoryId,
       actorId: actor.id,
@@ -165,6 +187,6 @@ export function createPublish(subscribers: readonly Subscriber[]): Publish {
         .values(rows.slice(start, start + batchSize))
         .execute()
     }
-    for (const subscriber of subscribers) await subscriber(tx, now, rows)
+    for (const subscriber of subscribers) await subscriber(tx, now, published)
   }
 }

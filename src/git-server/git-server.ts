@@ -9,6 +9,7 @@ import type { Database } from '../database/database.ts'
 import type { Publish } from '../events/events.ts'
 import type { Git } from '../git/process/git-process.ts'
 import type { Route } from '../http/route.ts'
+import type { LeakGuard } from '../leak-guard/leak-guard.ts'
 import type { Directories } from '../repositories/directories.ts'
 import type { Protections } from '../repositories/protections.ts'
 import type { Repositories } from '../repositories/repositories.ts'
@@ -27,6 +28,7 @@ export type GitServer = Disposable & {
   /** The routes of Git over HTTP, and of the journal of pushes. */
   routes: Route[]
   defaultBranches: Pushes['defaultBranches']
+  checkPush: Pushes['checkPush']
   /** Finalizes or discards every unfinished push whose git has ended. */
   finalizePushes: () => Promise<void>
   /** Starts the SSH process; undefined when SSH is off. */
@@ -50,6 +52,7 @@ type Dependencies = {
   git: Git
   directories: Directories
   store: Store
+  leakGuard: LeakGuard
   repositories: Repositories
   repositoryHolds: Pick<RepositoryHolds, 'acquire'>
   protections: Protections
@@ -74,8 +77,8 @@ type Dependencies = {
 }
 
 export function createGitServer(dependencies: Dependencies): GitServer {
-  const { db, publish, git, directories, store, repositories, repositoryHolds } = dependencies
-  const { protections, hasSuccessfulRun, sshKeys } = dependencies
+  const { db, publish, git, directories, store, leakGuard, repositories } = dependencies
+  const { repositoryHolds, protections, hasSuccessfulRun, sshKeys } = dependencies
   const { freeSpace, settings, clock, faultPoint, log } = dependencies
   const { refresh, recheckAccess, requireParts, onOperation, onFetch } = dependencies
   const limiters = createGitLimiters(settings)
@@ -89,6 +92,7 @@ export function createGitServer(dependencies: Dependencies): GitServer {
     hasSuccessfulRun,
     directories,
     store,
+    leakGuard,
     repositoryHolds,
     limiters,
     settings,
@@ -124,6 +128,7 @@ export function createGitServer(dependencies: Dependencies): GitServer {
   return {
     routes: [...pushes.routes, ...gitRoutes({ repositories, engine, settings })],
     defaultBranches: pushes.defaultBranches,
+    checkPush: pushes.checkPush,
     finalizePushes: pushes.sweep,
 
     async startSsh({ path }) {

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { requireAllRepositories, requirePermission } from '../access/may.ts'
 import type { Permission } from '../access/permissions.ts'
-import type { Principal } from '../access/principal.ts'
+import type { Origin, Principal } from '../access/principal.ts'
 import type { Clock } from '../base/clock.ts'
 import { Problem } from '../base/problem.ts'
 import { createRateLimiter } from '../concurrency/rate-limiter.ts'
@@ -22,6 +22,8 @@ type Requirements = {
   params: Record<string, string>
   /** Whether tokens that are limited to some repositories are accepted where `find` does not judge them. */
   allowsLimited: boolean
+  /** How its changes are recorded in the audit log. */
+  via: Origin['via']
   /** Whether requests of one token are limited; Git requests have limiters of their own. */
   isRateLimited: boolean
 }
@@ -38,7 +40,7 @@ type Admitted = {
  * else of a request is looked at before, so a forbidden caller gets no validation errors. Throws Problems.
  */
 export type Admit = (
-  request: IncomingMessage,
+  request: Pick<IncomingMessage, 'headers'>,
   caller: Caller,
   requirements: Requirements,
 ) => Promise<Admitted>
@@ -63,8 +65,9 @@ export function createAdmission({ settings, authenticate, clock }: Dependencies)
   }
 
   return async ({ headers }, caller, requirements) => {
-    const { scheme, find, params, allowsLimited, isRateLimited } = requirements
-    const principal = await identify(headers.authorization, caller.address, scheme)
+    const { scheme, find, params, allowsLimited, isRateLimited, via } = requirements
+    const identified = await identify(headers.authorization, caller.address, scheme)
+    const principal = { ...identified, origin: { via, address: caller.address } }
     caller.principal = principal
     if (isRateLimited) limitRate(principal)
     const permission = requirements.permission()

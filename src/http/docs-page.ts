@@ -58,12 +58,12 @@ dt{font-weight:600;margin-top:.6rem}dd{margin:0}
 
 function toEntry(route: Route): string {
   const label = `<span class="method">${route.method}</span>${escapeHtml(shown(route.path))}`
-  return `<li><a href="#${anchor(route)}">${label}</a></li>`
+  return `<li><a href="#${anchorOf(route)}">${label}</a></li>`
 }
 
 function toSection(route: Route): string {
   const description = route.description ? `<p>${toInline(route.description)}</p>` : ''
-  return `<section id="${anchor(route)}">
+  return `<section id="${anchorOf(route)}">
 <h2><span class="method">${route.method}</span><code>${escapeHtml(shown(route.path))}</code></h2>
 <p>${toInline(route.summary)}.</p>${description}
 <dl><dt>Requires</dt><dd>${needs(route)}</dd>
@@ -135,7 +135,8 @@ function shown(path: string): string {
   return path.replace(/\*$/, '')
 }
 
-function anchor({ method, path }: Route): string {
+/** The fragment of a route on the page. */
+export function anchorOf({ method, path }: Route): string {
   return `${method}${path}`.replace(/[^A-Za-z]+/g, '-').toLowerCase()
 }
 

@@ -76,6 +76,8 @@ export function createHttpServer(options: Options) {
   const callers = new WeakMap<IncomingMessage, Caller>()
   const serveJson = createJsonRoutes({
     settings,
+    routes,
+    requestLog,
     admit,
     openRequests,
     accessWatch,

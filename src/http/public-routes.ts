@@ -1,6 +1,7 @@
 import { Type } from 'typebox'
 import { once } from '../base/once.ts'
 import { toDocsPage } from './docs-page.ts'
+import { toLlmsPage } from './llms-page.ts'
 import { named } from './named-schemas.ts'
 import { toOpenApi } from './openapi.ts'
 import { jsonContentType, type PublicOrigin, type PublicRoute, type Route } from './route.ts'
@@ -18,6 +19,7 @@ export function withPublicRoutes(routes: Route[], { version, baseUrl, health }: 
   const openApi = once(() => toOpenApi({ routes: all, version }))
   const openApiText = once(() => toText(openApi(), baseUrl()))
   const docs = once(() => toDocsPage(all, version))
+  const llmsText = once(() => toLlmsPage(all, baseUrl()))
   const all: Route[] = [
     {
       ...page,
@@ -56,6 +58,21 @@ export function withPublicRoutes(routes: Route[], { version, baseUrl, health }: 
       produces: 'text/html; charset=utf-8',
       reply: undefined,
       handle: docs,
+    },
+    {
+      ...page,
+      path: '/llms.txt',
+      operationId: 'getLlmsText',
+      tag: 'agents',
+      summary: 'Get a description of the service for language models',
+      description:
+        'Markdown in the format of https://llmstxt.org/, with the main facts and all operations.',
+      produces: 'text/markdown; charset=utf-8',
+      reply: undefined,
+      handle: ({ publicOrigin }: PublicOrigin) => {
+        const origin = publicOrigin()
+        return origin === undefined ? llmsText() : toLlmsPage(all, origin)
+      },
     },
   ]
   return all

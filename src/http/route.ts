@@ -56,6 +56,20 @@ export type PublicOrigin = {
   publicOrigin: () => string | undefined
 }
 
+/** The input of an operation that another one performs for its caller; `body` is JSON. */
+export type OperationInput = {
+  params: AnyParams
+  query: URLSearchParams
+  body: unknown
+}
+
+/** Its value is JSON, text or a stream. */
+export type OperationResult = {
+  status: number
+  headers: Record<string, string>
+  value: unknown
+}
+
 type Context = PublicOrigin & {
   principal: Principal
   params: AnyParams
@@ -77,6 +91,8 @@ type Context = PublicOrigin & {
   waitSignal: () => AbortSignal
   /** Ends a long-lived response also when this access is lost. */
   requireAccess: (access: Access) => void
+  /** Performs another JSON operation with the token of this request, as if its client had sent a request. */
+  subcall: (operationId: string, input: OperationInput) => Promise<OperationResult>
 }
 
 /** A JSON API route; the response may also be text or a stream. Checks run in this order: token, permission, `find`, query, body. */
@@ -88,6 +104,8 @@ export type JsonRoute = Common &
     find: ((request: FindRequest) => Promise<unknown>) | undefined
     /** Whether a route without `find` accepts tokens that are limited to some repositories. */
     allowsLimited: boolean
+    /** Whether it is served when the disk is nearly full, although its method is one that writes. */
+    isServedWhenFull: boolean
     query: TSchema | undefined
     body: TSchema | undefined
     status: number
@@ -153,6 +171,8 @@ type Definition<P, Q extends TSchema, B extends TSchema, R extends TSchema, Foun
   /** Whether a route without `find` accepts tokens that are limited to some repositories, and applies the limit itself. */
   allowsLimited?: boolean
   isLongLived?: boolean
+  /** Whether it is served when the disk is nearly full, although its method is one that writes. */
+  isServedWhenFull?: boolean
   query?: Q
   body?: B
   /** The content type, if not JSON. */
@@ -180,6 +200,7 @@ type Definition<P, Q extends TSchema, B extends TSchema, R extends TSchema, Foun
       | 'clientSignal'
       | 'waitSignal'
       | 'requireAccess'
+      | 'subcall'
     >,
   ) => Promise<Static<R> | Readable | undefined>
 }
@@ -217,6 +238,7 @@ export function route<
     // schemas, so the types that are erased here hold by construction.
     find: find as JsonRoute['find'],
     allowsLimited,
+    isServedWhenFull: definition.isServedWhenFull ?? false,
     query,
     body,
     status: Number(status),

@@ -68,6 +68,7 @@ export function createStreams(dependencies: Dependencies) {
       params,
       allowsLimited: false,
       isRateLimited: false,
+      via: 'http',
     })
     assertParameters(query, route.parameters)
     if (route.consumes !== undefined && headers['content-type'] !== route.consumes) {

@@ -93,7 +93,8 @@ export function createCollaborators(dependencies: Dependencies): Collaborators {
         if (former === undefined || role === undefined || role === former) return
         await change(tx, { principal, repository, username, role }, former)
       })
-      const isKnown = await isUsernameKnown(username)
+      // A token for some repositories does not learn who else there is.
+      const isKnown = principal.repositories !== undefined || (await isUsernameKnown(username))
       return { ...(await list(repository)), ...(!isKnown && { unknown: true }) }
     },
 

@@ -1,4 +1,5 @@
 import { Type } from 'typebox'
+import { requireAllRepositories } from '../access/may.ts'
 import { RepositoryName } from '../access/names.ts'
 import { named } from '../http/named-schemas.ts'
 import { PageQuery, paged } from '../http/pages.ts'
@@ -38,9 +39,12 @@ export function deletedRepositoryRoutes(deletedRepositories: DeletedRepositories
       find,
       body: Type.Object({ name: Type.Optional(RepositoryName) }, closed),
       reply: { 200: DescribedRepository },
-      problems: ['repository_not_found', 'repository_name_taken'],
-      handle: async ({ principal, found, body, publicOrigin }) =>
-        atOrigin(await deletedRepositories.restore(principal, found, body.name), publicOrigin()),
+      problems: ['repository_not_found', 'repository_name_taken', 'token_limited'],
+      handle: async ({ principal, found, body, publicOrigin }) => {
+        if (body.name !== undefined) requireAllRepositories(principal)
+        const restored = await deletedRepositories.restore(principal, found, body.name)
+        return atOrigin(restored, publicOrigin())
+      },
     }),
     route('DELETE', '/deleted-repos/:id', {
       operationId: 'purgeRepository',

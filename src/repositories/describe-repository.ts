@@ -1,6 +1,6 @@
 import type { Clock } from '../base/clock.ts'
 import type { Database } from '../database/database.ts'
-import type { ImportRow, LiveState } from '../database/schema.ts'
+import type { ImportRow, LeakGuardState, LiveState } from '../database/schema.ts'
 import { packBytes } from '../git/objects/packs.ts'
 import { assertRepository, hasRefs, readDefaultBranch } from '../git/refs/refs.ts'
 import type { Store } from '../store/store.ts'
@@ -23,10 +23,15 @@ export type RepositoryFields = {
   /** When the last push was received; null when there was none. */
   readonly pushedAt: number | null
   readonly state: LiveState | 'failed'
+  /** Whether pushes are scanned for credentials. */
+  readonly leakGuard: LeakGuardState
 }
 
 /** A repository in a list. */
-export type ListedRepository = RepositoryFields & { protectedBranches: string[] }
+export type ListedRepository = Omit<RepositoryFields, 'leakGuard'> & {
+  leakGuard: boolean
+  protectedBranches: string[]
+}
 
 /** A repository as the API describes it. */
 export type RepositoryDescription = ListedRepository & {
@@ -109,7 +114,9 @@ export function toListed(
   const { id, name, description, createdAt, pushedAt, path, state } = repository
   const { ownerTokenId, ownerUsername } = repository
   const owner = { ownerTokenId, ownerUsername }
-  return { id, name, description, createdAt, pushedAt, path, ...owner, protectedBranches, state }
+  const leakGuard = repository.leakGuard === 'on'
+  const fields = { id, name, description, createdAt, pushedAt, path, ...owner, state }
+  return { ...fields, leakGuard, protectedBranches }
 }
 
 const emptyDetails = {

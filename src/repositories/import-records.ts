@@ -1,4 +1,5 @@
 import type { Principal } from '../access/principal.ts'
+import { recordActions } from '../audit/record.ts'
 import type { Clock } from '../base/clock.ts'
 import type { FaultPoint } from '../base/fault-points.ts'
 import type { Log } from '../base/log.ts'
@@ -6,7 +7,7 @@ import { Problem } from '../base/problem.ts'
 import { createPoller } from '../concurrency/poller.ts'
 import type { Database } from '../database/database.ts'
 import type { Db, ImportRow } from '../database/schema.ts'
-import type { Publish } from '../events/events.ts'
+import type { Actor, Publish } from '../events/events.ts'
 import { importFailed } from '../git/import/import-error.ts'
 import type { Progress } from '../git/import/progress.ts'
 import type { Directories } from './directories.ts'
@@ -23,7 +24,7 @@ import { deleteRepository, insertRepository, markReady, stateOf } from './reposi
 /** The rows of imports, from the reservation of a name to the repository or the failure. */
 export type ImportRecords = {
   /** Reserves the name of the repository. */
-  reserve: (row: ImportRow) => Promise<void>
+  reserve: (owner: Actor, row: ImportRow) => Promise<void>
   /** Records the progress of an import until disposed, and cancels it when its repository has been deleted. */
   watchProgress: (
     row: ImportRow,
@@ -58,7 +59,7 @@ export function createImportRecords(dependencies: Dependencies): ImportRecords {
   const { db, publish, directories, refresh, clock, faultPoint, log } = dependencies
 
   return {
-    async reserve(row) {
+    async reserve(owner, row) {
       const { name, nameKey, ownerTokenId, ownerUsername, startedAt: createdAt } = row
       const repository = { name, nameKey, ownerTokenId, ownerUsername, createdAt }
       await db.transaction().execute(async (tx) => {
@@ -71,6 +72,14 @@ export function createImportRecords(dependencies: Dependencies): ImportRecords {
         // In the order of `repositories.create`: the name is taken before earlier failures are deleted.
         await deleteFailedImports(tx, name)
         await insertImport(tx, row)
+        await recordActions(tx, clock.now(), [
+          {
+            action: 'import.started',
+            actor: owner,
+            repositoryId: row.repositoryId,
+            data: { name, source: row.source },
+          },
+        ])
       })
       faultPoint('import.reserved')
     },

@@ -133,7 +133,7 @@ export function createImports(dependencies: Dependencies): Imports {
       const held = await directories.hold(id)
       if (!held) throw new Error(`The lock of a new import (${id}) is held by another process.`)
       starting.use(held)
-      await records.reserve(row)
+      await records.reserve(principal, row)
       const resources = starting.move()
       const ended = runImport(principal, row, source, options).finally(() => resources.dispose())
       // Prevents an unhandled rejection; the caller still sees the error through `ended`.
@@ -149,6 +149,7 @@ export function createImports(dependencies: Dependencies): Imports {
         ownerTokenId: owner.id,
         ownerUsername: owner.username,
         state: 'importing',
+        leakGuard: 'on',
       } as const
       return { name, ended, describe: () => repositories.describe(described) }
     },

@@ -3,6 +3,7 @@ import {
   mayOwn,
   maySee,
   maySeeAll,
+  requireAllRefs,
   requirePermission,
   requireRole,
   roleOf,
@@ -16,7 +17,7 @@ import type { Clock } from '../base/clock.ts'
 import type { FaultPoint } from '../base/fault-points.ts'
 import { Problem } from '../base/problem.ts'
 import type { Database } from '../database/database.ts'
-import type { LiveState } from '../database/schema.ts'
+import type { LeakGuardState, LiveState } from '../database/schema.ts'
 import type { Actor, Publish } from '../events/events.ts'
 import type { Store } from '../store/store.ts'
 import type { DeletedRepositories, RepositoryBelongings } from './deleted-repositories.ts'
@@ -82,6 +83,8 @@ export type Repositories = {
   rename: (actor: Actor, repository: Repository, name: string) => Promise<RepositoryDescription>
   /** Sets the description of a repository. */
   setDescription: (actor: Actor, repository: Repository, description: string) => Promise<void>
+  /** Switches the scan of pushes for credentials on or off. Throws `owner_required`. */
+  setLeakGuard: (actor: Actor, repository: Repository, state: LeakGuardState) => Promise<void>
   /**
    * Deletes a repository with all that belongs to it. Once its row is deleted, its files cannot be reached. A
    * running import is cancelled; for a failed import, its record is deleted.
@@ -118,6 +121,8 @@ export type Repository = {
   readonly role: Role
   /** Only `find` returns one that is not `ready`; a `failed` one stands for its failed import. */
   readonly state: LiveState | 'failed'
+  /** Whether pushes are scanned for credentials. */
+  readonly leakGuard: LeakGuardState
 }
 
 /**
@@ -154,6 +159,7 @@ export function createRepositories(dependencies: Dependencies): Repositories {
     const row = await visibleTo(principal, by, permission)
     if (!row) throw 'name' in by ? repositoryGone(by) : repositoryDeleted()
     requireRole(principal, row, permission)
+    if (need !== 'member' && !permission.endsWith(':read')) requireAllRefs(principal)
     if (need === 'maintainer' && !mayMaintain(principal, row)) throw maintainerRequired()
     if (need === 'owner' && !mayOwn(principal, row)) {
       throw new Problem(
@@ -182,12 +188,12 @@ export function createRepositories(dependencies: Dependencies): Repositories {
     principal: Principal,
   ): Repository {
     const { id, name, description, path, pruneEpoch, createdAt, pushedAt, state } = row
-    const { ownerTokenId, ownerUsername } = row
+    const { ownerTokenId, ownerUsername, leakGuard } = row
     const asOwner = mayOwn(principal, row)
     const role = roleOf(principal, row) ?? 'read'
     const about = { id, name, description, createdAt, pushedAt, ownerTokenId, ownerUsername, state }
     // Access has been checked, so the brand of an opened repository may be asserted here, and only here.
-    return { ...about, path, pruneEpoch, asOwner, role } as Repository
+    return { ...about, path, pruneEpoch, leakGuard, asOwner, role } as Repository
   }
 
   async function failedImport(principal: Principal, name: string): Promise<Repository | undefined> {
@@ -208,6 +214,7 @@ export function createRepositories(dependencies: Dependencies): Repositories {
         pushedAt: null,
         ownerTokenId,
         state: 'failed',
+        leakGuard: 'on',
       },
       principal,
     )
@@ -268,6 +275,8 @@ export function createRepositories(dependencies: Dependencies): Repositories {
     },
 
     setDescription: lifeCycle.setDescription,
+
+    setLeakGuard: lifeCycle.setLeakGuard,
 
     remove: lifeCycle.remove,
 

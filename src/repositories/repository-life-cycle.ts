@@ -3,6 +3,7 @@ import type { Clock } from '../base/clock.ts'
 import type { FaultPoint } from '../base/fault-points.ts'
 import { newId } from '../base/ids.ts'
 import type { Database } from '../database/database.ts'
+import type { LeakGuardState } from '../database/schema.ts'
 import type { Actor, Publish } from '../events/events.ts'
 import type { Store } from '../store/store.ts'
 import type {
@@ -15,7 +16,13 @@ import type { Directories } from './directories.ts'
 import { eraseRepository, isKnownAbsent } from './erase-repository.ts'
 import { deleteFailedImports, deleteImport } from './import-store.ts'
 import { asTaken, nameTaken, repositoryGone } from './repository-errors.ts'
-import { insertRepository, isNameTaken, updateDescription, updateName } from './repository-store.ts'
+import {
+  insertRepository,
+  isNameTaken,
+  updateDescription,
+  updateLeakGuard,
+  updateName,
+} from './repository-store.ts'
 
 type LifeCycle = {
   /** Creates an empty repository. Its directory is complete before its row exists. */
@@ -26,6 +33,7 @@ type LifeCycle = {
   /** Renames a repository; the old name is free at once. */
   rename: (actor: Actor, repository: RepositoryFields, name: string) => Promise<void>
   setDescription: (actor: Actor, repository: RepositoryFields, description: string) => Promise<void>
+  setLeakGuard: (actor: Actor, repository: RepositoryFields, state: LeakGuardState) => Promise<void>
   /**
    * Deletes a repository with all that belongs to it, for good unless it is retained. A running import is cancelled; for a
    * failed import, its record is deleted.
@@ -62,6 +70,7 @@ export function createLifeCycle(dependencies: Dependencies): LifeCycle {
         createdAt: clock.now(),
         pushedAt: null,
         state: 'ready',
+        leakGuard: 'on',
         ...(await store.create(id, defaultBranch)),
       } as const
       try {
@@ -87,6 +96,16 @@ export function createLifeCycle(dependencies: Dependencies): LifeCycle {
         if (former === description) return
         const about = { actor, repositoryId: repository.id, data: { description } }
         await publish(tx, clock.now(), [{ kind: 'repository.description', ...about }])
+      })
+    },
+
+    async setLeakGuard(actor, repository, state) {
+      await db.transaction().execute(async (tx) => {
+        const former = await updateLeakGuard(tx, repository.id, state)
+        if (former === undefined) throw repositoryGone(repository)
+        if (former === state) return
+        const about = { actor, repositoryId: repository.id, data: { enabled: state === 'on' } }
+        await publish(tx, clock.now(), [{ kind: 'repository.leak_guard', ...about }])
       })
     },
 

@@ -1,8 +1,9 @@
 import { Type } from 'typebox'
-import { requireRef } from '../access/may.ts'
+import { requireAllRefs, requireAllRepositories } from '../access/may.ts'
 import { RepositoryName } from '../access/names.ts'
-import type { Principal } from '../access/principal.ts'
+import { includesRole } from '../access/roles.ts'
 import { Problem } from '../base/problem.ts'
+import type { LeakGuardState } from '../database/schema.ts'
 import type { Actor } from '../events/events.ts'
 import { PageQuery, paged } from '../http/pages.ts'
 import { closed, type FindRequest, nothing, route } from '../http/route.ts'
@@ -40,14 +41,9 @@ export function repositoryRoutes(dependencies: Dependencies) {
   const find = ({ principal, permission, params }: FindRequest<{ name: string }>) =>
     repositories.find(principal, params.name, permission)
 
-  /** Checks that a principal may make a branch the default one, and that it can be; returns its short name. */
-  async function requireDefaultBranch(
-    principal: Principal,
-    found: OpenedRepository,
-    text: string,
-  ): Promise<string> {
+  /** Checks that the caller may make a branch the default one, and that it can be; returns its short name. */
+  async function requireDefaultBranch(found: OpenedRepository, text: string): Promise<string> {
     if (!found.asOwner) throw defaultBranchNeedsOwner()
-    requireRef(principal, 'HEAD')
     const branch = parseDefaultBranch(text)
     await defaultBranches.requireBranch(found, branch)
     return branch
@@ -106,18 +102,24 @@ export function repositoryRoutes(dependencies: Dependencies) {
     route('PATCH', '/repos/:name', {
       operationId: 'updateRepository',
       tag: 'repositories',
-      summary: 'Change the name, description or default branch of a repository',
+      summary: 'Change the name, description, default branch or leak guard of a repository',
       description:
         'A rename keeps everything that belongs to the repository. The old name is free at once and is not redirected. ' +
         'Only the owner and admins can change the default branch: to an existing branch, or to any name while the ' +
-        'repository has no branches.',
+        'repository has no branches. Those with the role `maintain` or more can switch the leak guard, which refuses ' +
+        'pushes with credentials.',
       permission: 'repo:write',
-      find: open,
+      find: async (request) => {
+        const found = await open(request)
+        requireAllRefs(request.principal)
+        return found
+      },
       body: Type.Object(
         {
           name: Type.Optional(RepositoryName),
           description: Type.Optional(Description),
           defaultBranch: Type.Optional(DefaultBranch),
+          leakGuard: Type.Optional(LeakGuardSwitch),
         },
         { ...closed, minProperties: 1 },
       ),
@@ -132,17 +134,21 @@ export function repositoryRoutes(dependencies: Dependencies) {
       ],
       handle: async ({ principal, found, body, publicOrigin }) => {
         const { name = found.name, description = found.description, defaultBranch } = body
+        // A refusal because a name is taken would reveal repositories beyond the limit.
+        if (body.name !== undefined) requireAllRepositories(principal)
+        const leakGuard = body.leakGuard === undefined ? found.leakGuard : toState(body.leakGuard)
+        if (body.leakGuard !== undefined) requireMaintainer(found)
         const branch =
-          defaultBranch === undefined
-            ? undefined
-            : await requireDefaultBranch(principal, found, defaultBranch)
+          defaultBranch === undefined ? undefined : await requireDefaultBranch(found, defaultBranch)
         // First, because the name may be taken; then nothing is changed.
         if (body.name !== undefined) await repositories.rename(principal, found, name)
         if (body.description !== undefined)
           await repositories.setDescription(principal, found, description)
+        if (body.leakGuard !== undefined)
+          await repositories.setLeakGuard(principal, found, leakGuard)
         if (branch !== undefined)
           await defaultBranches.changeDefaultBranch(principal, found, branch)
-        const described = await repositories.describe({ ...found, name, description })
+        const described = await repositories.describe({ ...found, name, description, leakGuard })
         return atOrigin(described, publicOrigin())
       },
     }),
@@ -170,6 +176,10 @@ const Description = Type.String({
   maxLength: 350,
 })
 
+const LeakGuardSwitch = Type.Boolean({
+  description: 'Whether pushes are scanned for credentials',
+})
+
 const DefaultBranch = Type.String({
   description: 'Branch that a clone checks out; `main` by default',
   minLength: 1,
@@ -181,6 +191,17 @@ function parseDefaultBranch(text: string): string {
   if (branch !== undefined) return branch
   const detail = 'must be a branch name, such as "main", of at most 250 characters.'
   throw invalid([{ pointer: '/defaultBranch', detail }])
+}
+
+function toState(isOn: boolean): LeakGuardState {
+  return isOn ? 'on' : 'off'
+}
+
+function requireMaintainer({ role }: OpenedRepository): void {
+  if (includesRole(role, 'maintain')) return
+  const detail =
+    'Only the owner of the repository, its maintainers or an admin may switch its leak guard.'
+  throw new Problem('owner_required', detail)
 }
 
 function defaultBranchNeedsOwner(): Problem {

@@ -16,6 +16,7 @@ const summary = {
   ownerTokenId: Type.String({ description: 'Id of the token that created it' }),
   ownerUsername: Type.String({ description: 'Username of its owner' }),
   protectedBranches: Type.Array(Type.String(), { description: 'Protected branches and patterns' }),
+  leakGuard: Type.Boolean({ description: 'Whether pushes are scanned for credentials' }),
   state: Type.Enum(['ready', 'importing', 'failed'], {
     description:
       '`importing` during an import, then `ready`; `failed` for a day after a failed import',

@@ -3,6 +3,7 @@ import { prepared } from '../database/prepared.ts'
 import { hasRowLocks } from '../database/row-locks.ts'
 import type {
   Db,
+  LeakGuardState,
   LiveState,
   NewRepository,
   RepositoryRow,
@@ -190,6 +191,24 @@ export async function updateDescription(
   if (row && row.description !== description)
     await tx.updateTable('repositories').set({ description }).where('id', '=', id).execute()
   return row?.description
+}
+
+/** Switches the leak guard of a repository; returns the former state, undefined when the repository was deleted. */
+export async function updateLeakGuard(
+  tx: Db,
+  id: string,
+  leakGuard: LeakGuardState,
+): Promise<LeakGuardState | undefined> {
+  const row = await tx
+    .selectFrom('repositories')
+    .select('leakGuard')
+    .where('id', '=', id)
+    .where('deletedAt', 'is', null)
+    .$if(hasRowLocks(tx), (rows) => rows.forNoKeyUpdate())
+    .executeTakeFirst()
+  if (row && row.leakGuard !== leakGuard)
+    await tx.updateTable('repositories').set({ leakGuard }).where('id', '=', id).execute()
+  return row?.leakGuard
 }
 
 /** Records that a push was received, with the transaction that finalizes it. */

@@ -1,3 +1,4 @@
+import { recordActions } from '../audit/record.ts'
 import type { Clock } from '../base/clock.ts'
 import type { FaultPoint } from '../base/fault-points.ts'
 import type { Database } from '../database/database.ts'
@@ -90,11 +91,21 @@ export function createRotation(dependencies: Dependencies): Rotation {
         if (discardsAs && (await discard(discardsAs, row))) discarded++
       }
       // Until a pass finds nothing: secrets may be saved during a pass.
-      if (!isChanged) return { resealed, unreadable, named, discarded }
+      if (isChanged) continue
+      if (resealed > 0) await record(resealed)
+      return { resealed, unreadable, named, discarded }
     }
     throw new Error(
       'A server keeps saving secrets with another key. Start it with the keys that this command has, and rotate again.',
     )
+  }
+
+  async function record(values: number): Promise<void> {
+    const actor = { id: 'local', username: 'admin' }
+    const entry = { action: 'encryption_key.rotated', actor, repositoryId: null } as const
+    await db
+      .transaction()
+      .execute((tx) => recordActions(tx, clock.now(), [{ ...entry, data: { values } }]))
   }
 
   async function* rowsNotOf(keyId: string): AsyncGenerator<SealedRow> {

@@ -6,6 +6,7 @@ import { isId } from '../base/ids.ts'
 import { Problem } from '../base/problem.ts'
 import type { Database } from '../database/database.ts'
 import type { Publish } from '../events/events.ts'
+import { invalid } from '../http/validation.ts'
 import type { DescribeTokens, TokenRepositories } from './describe-tokens.ts'
 import {
   delegatedExpiry,
@@ -117,7 +118,12 @@ function delegatedPermissions(
 ): readonly Permission[] {
   if (!wanted) {
     const { permissions } = principal
-    return defaultPermissions.filter((one) => permissions.has(one) || permissions.has('admin'))
+    const part = defaultPermissions.filter(
+      (one) => permissions.has(one) || permissions.has('admin'),
+    )
+    if (part.length > 0) return part
+    const detail = `is required: this token has none of ${defaultPermissions.join(', ')}.`
+    throw invalid([{ pointer: '/permissions', detail }])
   }
   for (const permission of wanted) requirePermission(principal, permission)
   return wanted

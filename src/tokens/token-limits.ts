@@ -48,12 +48,17 @@ export function requirePermissionsWithin(
   permissions: readonly string[],
   { repositories, refs }: TokenLimits,
 ): void {
-  const forAll = ['admin', 'runner', 'metrics:read']
-  const excluded = repositories ? forAll : refs ? ['admin'] : []
-  const permission = permissions.find((one) => excluded.includes(one))
-  if (permission === undefined) return
-  const limit = repositories ? 'repositories' : 'refs'
-  const detail = `${permission} cannot be limited to ${limit}.`
+  const excluded = {
+    repositories: repositories ? ['admin', 'runner', 'metrics:read'] : [],
+    // With these it could change other refs: by deleting all, or through another user.
+    refs: refs ? ['admin', 'repo:delete', 'collaborator:write'] : [],
+  }
+  const found = Object.entries(excluded).flatMap(([limit, names]) =>
+    permissions.filter((one) => names.includes(one)).map((permission) => ({ limit, permission })),
+  )
+  const [first] = found
+  if (!first) return
+  const detail = `${first.permission} cannot be limited to ${first.limit}.`
   throw invalid([{ pointer: '/permissions', detail }])
 }
 

@@ -47,8 +47,12 @@ export type Tokens = {
   setUp: (given: string | undefined) => Promise<string | undefined>
   /** Returns the principal of a token string; undefined if it is malformed, unknown or expired. */
   authenticate: (token: string) => Promise<Principal | undefined>
+  /** Whether a token string is that of a token that has not expired; this is no use of it. */
+  isLive: (token: string) => Promise<boolean>
   /** Returns the current state of a principal; undefined if its token was deleted or has expired. */
   refresh: (principal: Principal) => Promise<Principal | undefined>
+  /** Returns the principal of a token. Throws `token_not_found`. */
+  principalOf: (id: string) => Promise<Principal>
   /** Returns the newest valid token of a username, as the owner of what is created for the user. */
   ownerNamed: (username: string) => Promise<Principal>
   /** Whether a token that has not expired has a username. */
@@ -151,9 +155,21 @@ export function createTokens({ db, publish, clock, log, repositories }: Dependen
       return toPrincipal(row)
     },
 
+    async isLive(token) {
+      const row = await findTokenByHash(db, hashToken(token))
+      return row !== undefined && !isExpired(row, clock.now())
+    },
+
     async refresh(principal) {
       const row = await findToken(db, principal.id)
       return row && !isExpired(row, clock.now()) ? toPrincipal(row) : undefined
+    },
+
+    async principalOf(id) {
+      const row = await findToken(db, id)
+      if (!row || isExpired(row, clock.now()))
+        throw new Problem('token_not_found', `There is no valid token with the id "${id}".`)
+      return toPrincipal(row)
     },
 
     async ownerNamed(username) {
@@ -164,7 +180,7 @@ export function createTokens({ db, publish, clock, log, repositories }: Dependen
           `No valid token has the username "${username}"; create one with \`svc tokens create --username ${username}\`.`,
         )
       }
-      return toPrincipal(row)
+      return { ...toPrincipal(row), origin: { via: 'cli', address: null } }
     },
 
     hasUsername: (username) => hasLiveToken(db, username, clock.now()),

@@ -1,8 +1,10 @@
+import { recordActions } from '../audit/record.ts'
 import type { Clock } from '../base/clock.ts'
 import { isId } from '../base/ids.ts'
 import { Problem } from '../base/problem.ts'
 import type { Database } from '../database/database.ts'
 import type { DeliveryRow, WebhookRow } from '../database/webhook-schema.ts'
+import type { Actor } from '../events/events.ts'
 import type { Repository } from '../repositories/repositories.ts'
 import {
   type DeliveryFilter,
@@ -36,7 +38,7 @@ export type Deliveries = {
    * Makes a delivery due at once, in any state, to the current URL of the webhook. One that is in flight is sent again
    * right after. Throws `delivery_not_found`, `webhook_not_found`.
    */
-  retry: (webhook: WebhookRow, id: string) => Promise<DeliveryRow>
+  retry: (actor: Actor, webhook: WebhookRow, id: string) => Promise<DeliveryRow>
   replay: Replay
 }
 
@@ -76,9 +78,12 @@ export function createDeliveries({ db, clock, schedule, wake }: Dependencies): D
       return { ...show(repository, delivery), history: attempts.map(toAttempt), body }
     },
 
-    async retry({ id: webhookId }, id) {
+    async retry(actor, { id: webhookId, repositoryId }, id) {
       const now = clock.now()
       const row = await db.transaction().execute(async (tx) => {
+        // First: deliveries and webhooks are locked after the event counter.
+        const data = { webhookId, deliveryId: id }
+        await recordActions(tx, now, [{ action: 'delivery.retried', actor, repositoryId, data }])
         await requestAttempts(tx, { webhookId, ids: [id], now })
         if (!(await bringForward(tx, webhookId, now))) throw webhookNotFound(webhookId)
         return findDelivery(tx, webhookId, id)

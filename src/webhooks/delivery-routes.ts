@@ -88,8 +88,8 @@ export function deliveryRoutes({ repositories, webhookService, deliveries }: Dep
       find,
       reply: { 202: Delivery },
       problems: [...deliveryMissing],
-      handle: async ({ found: { repository, webhook, delivery } }) =>
-        deliveries.show(repository, await deliveries.retry(webhook, delivery.id)),
+      handle: async ({ principal, found: { repository, webhook, delivery } }) =>
+        deliveries.show(repository, await deliveries.retry(principal, webhook, delivery.id)),
     }),
     route('POST', '/repos/:name/webhooks/:id/ping', {
       operationId: 'pingWebhook',
@@ -100,8 +100,8 @@ export function deliveryRoutes({ repositories, webhookService, deliveries }: Dep
       find: findWebhook,
       reply: { 202: Delivery },
       problems: [...webhookMissing],
-      handle: async ({ found: { repository, webhook }, setHeader }) => {
-        const delivery = await webhookService.ping(webhook)
+      handle: async ({ principal, found: { repository, webhook }, setHeader }) => {
+        const delivery = await webhookService.ping(principal, webhook)
         setHeader('location', addressOf(repository, delivery))
         return deliveries.show(repository, delivery)
       },
@@ -143,7 +143,8 @@ export function deliveryRoutes({ repositories, webhookService, deliveries }: Dep
       ),
       reply: { 202: Replayed },
       problems: [...webhookMissing],
-      handle: ({ found: { webhook }, body }) => deliveries.replay(webhook, body),
+      handle: ({ principal, found: { webhook }, body }) =>
+        deliveries.replay(principal, webhook, body),
     }),
   ]
 }

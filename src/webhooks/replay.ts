@@ -1,3 +1,4 @@
+import { recordActions } from '../audit/record.ts'
 import type { Clock } from '../base/clock.ts'
 import { newId } from '../base/ids.ts'
 import type { Database } from '../database/database.ts'
@@ -9,6 +10,7 @@ import {
   readLastSeq,
   readSeqBefore,
 } from '../events/event-store.ts'
+import type { Actor } from '../events/events.ts'
 import { invalid } from '../http/validation.ts'
 import { asGone } from '../repositories/repository-errors.ts'
 import { insertDeliveries, requestAttempts } from './delivery-store.ts'
@@ -32,7 +34,11 @@ type ReplayResult = { replayed: number; created: number; more: boolean; next: nu
  * Walks events and deliveries in order, in batches of one transaction each. A webhook has at most one delivery per
  * event, so none is created twice. Throws `invalid_request` for an impossible period.
  */
-export type Replay = (webhook: WebhookRow, request: ReplayRequest) => Promise<ReplayResult>
+export type Replay = (
+  actor: Actor,
+  webhook: WebhookRow,
+  request: ReplayRequest,
+) => Promise<ReplayResult>
 
 /** An event without a delivery for the webhook. */
 type Missed = { seq: number; kind: string; previousSeq: number }
@@ -48,9 +54,16 @@ const maxClockSkewMs = 60_000
 
 /** Replays the events of a period from the event log: retries deliveries, and creates those that do not exist. */
 export function createReplay({ db, clock, wake }: Dependencies): Replay {
-  return async (webhook, request) => {
+  return async (actor, webhook, request) => {
     requireTimes(request, clock.now())
     const { since, until = clock.now(), onlyFailed = false } = request
+    await db.transaction().execute(async (tx) => {
+      const { id: webhookId, repositoryId } = webhook
+      const data = { webhookId, since, until, onlyFailed }
+      await recordActions(tx, clock.now(), [
+        { action: 'deliveries.replayed', actor, repositoryId, data },
+      ])
+    })
     const first = await findFirstSeq(db, since - maxClockSkewMs)
     const later = await readEventFrom(db, await findFirstSeq(db, until + maxClockSkewMs + 1))
     const upTo = later ? later.seq - 1 : await readLastSeq(db)

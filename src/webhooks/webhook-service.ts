@@ -1,3 +1,4 @@
+import { recordActions } from '../audit/record.ts'
 import type { Clock } from '../base/clock.ts'
 import { isId, newId } from '../base/ids.ts'
 import { Problem } from '../base/problem.ts'
@@ -50,7 +51,7 @@ export type WebhookService = Purge & {
   /** Deletes a webhook. Nothing is sent to it after this returns. Throws `webhook_not_found`. */
   remove: (actor: Actor, webhook: WebhookRow) => Promise<void>
   /** Sends a ping to a webhook. Throws `webhook_not_found`. */
-  ping: (webhook: WebhookRow) => Promise<DeliveryRow>
+  ping: (actor: Actor, webhook: WebhookRow) => Promise<DeliveryRow>
 }
 
 type Dependencies = {
@@ -198,12 +199,15 @@ export function createWebhookService(dependencies: Dependencies): WebhookService
       await cutOff(id)
     },
 
-    async ping({ id: webhookId, repositoryId, url }) {
+    async ping(actor, { id: webhookId, repositoryId, url }) {
       const now = clock.now()
       const about = { webhookId, repositoryId, url, event: 'ping', seq: null, previousSeq: null }
       // Requested manually, so a disabled webhook can be tested, too.
       const delivery = { ...about, id: newId(now), createdAt: now, dueAt: now, isWanted: 1 }
       const row = await db.transaction().execute(async (tx) => {
+        // First: deliveries and webhooks are locked after the event counter.
+        const data = { webhookId, deliveryId: delivery.id }
+        await recordActions(tx, now, [{ action: 'webhook.pinged', actor, repositoryId, data }])
         await insertDeliveries(tx, [delivery]).catch(asGone(() => webhookNotFound(webhookId)))
         if (!(await bringForward(tx, webhookId, now))) throw webhookNotFound(webhookId)
         return findDelivery(tx, webhookId, delivery.id)

@@ -1,4 +1,5 @@
 import type { Principal } from '../access/principal.ts'
+import { recordActions } from '../audit/record.ts'
 import type { Clock } from '../base/clock.ts'
 import { Problem } from '../base/problem.ts'
 import type { Notifier } from '../concurrency/notifier.ts'
@@ -92,6 +93,14 @@ export function createRerun({ db, publishRuns, changes, clock }: Dependencies) {
       )
       if (queued) transitions.push({ action: 'queued', run: queued })
       await publishRuns(tx, now, transitions)
+      await recordActions(tx, now, [
+        {
+          action: 'run.rerun',
+          actor,
+          repositoryId: repository.id,
+          data: { runId: id, jobs },
+        },
+      ])
       return changed
     })
     for (const name of [...changed, id, 'queue']) changes.notify(name)

@@ -1,4 +1,5 @@
 import type { Principal } from '../access/principal.ts'
+import { recordActions } from '../audit/record.ts'
 import type { Clock } from '../base/clock.ts'
 import type { FaultPoint } from '../base/fault-points.ts'
 import { isId } from '../base/ids.ts'
@@ -157,6 +158,14 @@ export function createRuns(dependencies: Dependencies): Runs {
         const now = clock.now()
         const { transitions, ...made } = await enqueueRun(tx, start, now)
         await publishRuns(tx, now, transitions)
+        await recordActions(tx, now, [
+          {
+            action: 'run.started',
+            actor,
+            repositoryId,
+            data: { runId: made.id, number: made.number, files: paths, ref, commit: commitId },
+          },
+        ])
         return made
       })
       faultPoint('run.queued')
@@ -186,8 +195,11 @@ export function createRuns(dependencies: Dependencies): Runs {
     async cancel(actor, repository, id) {
       const now = clock.now()
       const reason = `Cancelled by ${actor.username}.`
+      const action = { action: 'run.cancelled', data: { runId: id } } as const
+      const entry = { ...action, actor, repositoryId: repository.id }
       await db.transaction().execute(async (tx) => {
-        if (await completeQueued(tx, publishRuns, { id, reason, now })) return
+        if (await completeQueued(tx, publishRuns, { id, reason, now }))
+          return recordActions(tx, now, [entry])
         const order = { cancelReason: reason, cancelledAt: now }
         const { status, cancelReason } = (await findRun(tx, repository.id, id)) ?? {}
         // Cancelled before.
@@ -195,6 +207,7 @@ export function createRuns(dependencies: Dependencies): Runs {
         if (!(await updateRun(tx, { id, status: 'running' }, order))) {
           throw new Problem('run_completed', 'The run has completed; there is nothing to cancel.')
         }
+        await recordActions(tx, now, [entry])
       })
       for (const name of [id, 'queue']) changes.notify(name)
       return find(repository, id)

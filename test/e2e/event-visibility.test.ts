@@ -13,10 +13,12 @@ type Kind = Event['kind']
 /** Who may see what, as docs/events.md says: a permission, `owner` where it needs that, too. */
 const expected: Record<Kind, string> = {
   push: 'repo:read',
+  'push.leak_allowed': 'repo:read',
   'repository.created': 'repo:read',
   'repository.imported': 'repo:read',
   'repository.renamed': 'repo:read',
   'repository.description': 'repo:read',
+  'repository.leak_guard': 'repo:read',
   'repository.default_branch': 'repo:read',
   'repository.deleted': 'repo:read',
   'repository.restored': 'repo:read',

@@ -2,13 +2,15 @@ import assert from 'node:assert/strict'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
+import { newTokenString } from '../../src/base/token-string.ts'
 import { eventKinds } from '../../src/events/events.ts'
 import { until } from '../support/condition.ts'
-import { createProject, type Project } from '../support/git.ts'
+import { createProject, git, type Project } from '../support/git.ts'
 import { type InProcess, startInProcess } from '../support/in-process.ts'
 import { mustClaim, wholeRun } from '../support/run-by-hand.ts'
 import type { Client } from '../support/service.ts'
 import { newKeyLine } from '../support/ssh-keys.ts'
+import { toEnded } from '../support/ssh-user.ts'
 
 let service: InProcess
 let project: Project
@@ -40,6 +42,9 @@ test('every change is an event, numbered in order, with its actor', async () => 
   await service.db.deleteFrom('events').execute()
   await owner.post('/repos', { name: 'site' })
   await owner.patch('/repos/site', { description: 'Our site' })
+  await owner.patch('/repos/site', { leakGuard: true })
+  await owner.patch('/repos/site', { leakGuard: false })
+  await owner.patch('/repos/site', { leakGuard: true })
   await owner.put('/repos/site/protections/branches/main')
   await owner.put('/repos/site/protections/branches/main', { owners: 'none' })
   await owner.put('/repos/site/protections/branches/main')
@@ -56,6 +61,8 @@ test('every change is an event, numbered in order, with its actor', async () => 
   await owner.patch('/repos/page', { name: 'page' })
   await project.git('push', '--quiet', owner.remote('page'), 'main:main', 'flows:flows')
   await until('the push is finished', isFinished)
+  await pushLeak()
+  await until('the second push is finished', isFinished)
   await owner.patch('/repos/page', { defaultBranch: 'flows' })
   const { body: run } = await owner.post('/repos/page/workflows', { branch: 'flows' })
   await (await mustClaim(service.admin)).report(...wholeRun())
@@ -75,7 +82,8 @@ test('every change is an event, numbered in order, with its actor', async () => 
   assert.deepEqual(
     events.map(({ kind }) => kind),
     [
-      ...['repository.created', 'repository.description', 'protection.added'],
+      ...['repository.created', 'repository.description'],
+      ...['repository.leak_guard', 'repository.leak_guard', 'protection.added'],
       ...['protection.changed', 'protection.removed', 'collaborator.added'],
       ...['collaborator.changed', 'collaborator.removed', 'secret.saved', 'secret.deleted'],
       ...['webhook.created', 'webhook.updated', 'webhook.disabled', 'webhook.updated'],
@@ -83,6 +91,8 @@ test('every change is an event, numbered in order, with its actor', async () => 
       ...[
         'push',
         'push',
+        'push',
+        'push.leak_allowed',
         'repository.default_branch',
         'workflow',
         'workflow',
@@ -114,6 +124,17 @@ test('every change is an event, numbered in order, with its actor', async () => 
   }
   assert.equal(new Set(ofSite.map(({ repositoryId }) => repositoryId)).size, 1)
 })
+
+/** Pushes a token, with the option that allows it. */
+async function pushLeak(): Promise<void> {
+  await project.git('checkout', '--quiet', '-b', 'leaky')
+  await project.commit('deploy.sh', newTokenString())
+  const push = ['push', '--quiet', owner.remote('page'), 'leaky']
+  const { stderr } = await toEnded(git(project.path, push))
+  const [, id = ''] = /leak\.allow=(\w+)/.exec(stderr) ?? []
+  await project.git(...push, '-o', `leak.allow=${id}`)
+  await project.git('checkout', '--quiet', 'main')
+}
 
 test('each changed ref of a push is an event, with its old and new value', async () => {
   await owner.post('/repos', { name: 'refs' })

@@ -8,6 +8,7 @@ import { promisify } from 'node:util'
 import { until } from '../support/condition.ts'
 import { createProject, git, type Project } from '../support/git.ts'
 import { untilTidy } from '../support/leftovers.ts'
+import { connectAgent } from '../support/mcp.ts'
 import { commandOf, processesIn, signal } from '../support/processes.ts'
 import { without } from '../support/programs.ts'
 import { launcher, type Service, startServiceWithSsh } from '../support/service.ts'
@@ -31,6 +32,12 @@ test('with too little free space, writes are rejected over either transport, and
   const refused = await service.admin.post('/repos', { name: 'other' })
   assert.deepEqual([refused.status, refused.body.code], [507, 'storage_full'])
   assert.match(refused.body.detail, /too little space left to write; nothing was changed/)
+  {
+    // Tools are served, and refused what writes.
+    await using agent = await connectAgent('http', service.admin)
+    assert.equal(await agent.refusal('create_repository', { name: 'other' }), 'storage_full')
+    await agent.use('get_repository', { repository: 'site' })
+  }
   await assert.rejects(
     project.git('push', service.admin.remote('site'), 'HEAD:x'),
     /too little space left to write/,

@@ -34,7 +34,9 @@ after(async () => {
 })
 
 async function limited(limits: object, from: Client = service.admin): Promise<Client> {
-  const wanted = { name: 'agent', username: 'ada', permissions: everything, ...limits }
+  const excluded = 'refs' in limits ? ['repo:delete', 'collaborator:write'] : []
+  const permissions = everything.filter((one) => !excluded.includes(one))
+  const wanted = { name: 'agent', username: 'ada', permissions, ...limits }
   const { status, body, text } = await from.post('/tokens', wanted)
   assert.equal(status, 201, text)
   return createClient(service.url, body.token, { id: body.id, username: body.username })
@@ -134,6 +136,59 @@ test('a token for some refs pushes no other', async () => {
     agent.delete('/keys/01m7zw5rxxmcby16q9cc6g8enj'),
   ])
     assert.equal((await call).body.code, 'token_limited')
+})
+
+test('a token for some refs changes nothing else of a repository', async () => {
+  const agent = await limited({ refs: ['refs/heads/agents/*'] })
+  await owner.put('/repos/site/protections/branches/guarded')
+  for (const call of [
+    agent.delete('/repos/site/protections/branches/guarded'),
+    agent.put('/repos/site/protections/branches/*', { owners: 'none' }),
+    agent.put('/repos/site/protections/tags/*'),
+    agent.patch('/repos/site', { name: 'mine' }),
+    agent.patch('/repos/site', { description: 'mine' }),
+    agent.patch('/repos/site', { leakGuard: false }),
+  ]) {
+    const { status, body } = await call
+    assert.deepEqual([status, body.code], [403, 'token_limited'])
+  }
+  const { body } = await owner.get('/repos/site/protections/branches')
+  assert.ok(body.branches.includes('guarded'))
+  assert.ok(!body.branches.includes('*'))
+  await owner.delete('/repos/site/protections/branches/guarded')
+  for (const permission of ['admin', 'repo:delete', 'collaborator:write']) {
+    const wanted = { name: 'x', permissions: [permission], refs: ['refs/heads/agents/*'] }
+    const refused = await service.admin.post('/tokens', wanted)
+    assert.deepEqual([refused.status, refused.body.errors[0].pointer], [400, '/permissions'])
+  }
+})
+
+test('a token for some repositories does not learn which names and users there are', async () => {
+  const agent = await limited({ repositories: ['site'] })
+  for (const name of ['vault', 'never-used']) {
+    const { status, body } = await agent.patch('/repos/site', { name })
+    assert.deepEqual([status, body.code], [403, 'token_limited'])
+  }
+  await owner.post('/repos', { name: 'passing' })
+  const brief = await limited({ repositories: ['passing'] })
+  const { id } = (await owner.get('/repos/passing')).body
+  await owner.delete('/repos/passing')
+  const restored = await brief.post(`/deleted-repos/${id}/restore`, { name: 'vault' })
+  assert.equal(restored.body.code, 'token_limited')
+  const added = await agent.post('/repos/site/collaborators', { username: 'no-such-user' })
+  assert.deepEqual([added.status, added.body.unknown], [201, undefined])
+  await owner.delete('/repos/site/collaborators/no-such-user')
+})
+
+test('to an owner, a token that cannot see the repository is like one that does not exist', async () => {
+  const stranger = await service.client({ username: 'eve', permissions: ['metrics:read'] })
+  const answers = await Promise.all(
+    [stranger.id, '01m7zw5rxxmcby16q9cc6g8enj'].map((tokenId) =>
+      owner.post('/repos/site/check', { action: 'fetch', tokenId }),
+    ),
+  )
+  const [first, second] = answers.map(({ status, body }) => ({ status, ...body }))
+  assert.deepEqual(first, second)
 })
 
 test('an undo is a push, also for a token for some refs', async () => {

@@ -34,10 +34,11 @@ after(async () => {
 const tryGit = (cwd: string, ...args: string[]): Promise<Ended> =>
   toEnded(git(cwd, args, { GIT_SSH_COMMAND: user.command }))
 
-describe('push options', () => {
+describe('unknown push options', () => {
   for (const transport of ['http', 'ssh'] as const) {
     test(`each is named on the client's terminal over ${transport}, and the push succeeds`, async () => {
-      const options = ['-o', 'ci.skip', '-o', 'merge_request.title=Ä "quoted"', '-o', '']
+      const wanted = ['ci.skip', 'merge_request.title=Ä "quoted"', '', 'leak.allow=all']
+      const options = wanted.flatMap((option) => ['-o', option])
       const { exitCode, stderr } = await tryGit(
         project.path,
         ...['push', ...options, remotes[transport], `HEAD:options-${transport}`],
@@ -48,8 +49,9 @@ describe('push options', () => {
       )
       assert.deepEqual(
         named,
-        ['ci.skip', 'merge_request.title=Ä "quoted"', ''].map(
-          (option) => `The push option "${option}" has no effect: push options are not supported.`,
+        wanted.map(
+          (option) =>
+            `The push option "${option}" has no effect: the only option is leak.allow with the id of a finding.`,
         ),
       )
       const refs = await tryGit('/', 'ls-remote', remotes.http, `options-${transport}`)

@@ -35,6 +35,9 @@ function undoing(statement: string): string[] {
   if (added) return [`alter table ${table} drop column ${added}`]
   const [, from, to] = /^rename column (\w+) to (\w+)$/.exec(change) ?? []
   if (from) return [`alter table ${table} rename column ${to} to ${from}`]
+  const [, inserted, column, value] =
+    /^insert into (\w+) \((\w+), .*values \(('\w+')/.exec(statement) ?? []
+  if (inserted) return [`delete from ${inserted} where ${column} = ${value}`]
   // What a migration fills in is in columns that are dropped.
   if (/^update /.test(statement)) return []
   throw new Error(`This test must learn how to undo: ${statement}`)

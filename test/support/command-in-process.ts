@@ -35,7 +35,16 @@ export async function runInProcess(args: string[], env: Record<string, string> =
   })
   const program = createProgram({
     ...{ version: '0.0.0', terminal },
-    ...{ serve: unsupported, doctor: unsupported, runner: unsupported, run: unsupported },
+    ...{ serve: unsupported, mcp: unsupported, doctor: unsupported },
+    ...{ runner: unsupported, run: unsupported },
+    client: {
+      environment: env,
+      folder: process.cwd(),
+      launcher: 'svc',
+      columns: undefined,
+      setExitCode: () => {},
+      endOnClosedPipe: () => {},
+    },
     withTools: (run) => run(createTools(toOptions())),
     async withApp(run) {
       await using app = await openExistingApp(toOptions())

@@ -11,9 +11,18 @@ export const sampleData: EventData = {
     via: 'http',
     repositoryName: 'site',
   },
+  'push.leak_allowed': {
+    pushId: 'p',
+    via: 'http',
+    repositoryName: 'site',
+    findings: [
+      { id: '0123456789ab', kind: 'svc token', commit: 'a'.repeat(40), path: 'deploy.sh', line: 1 },
+    ],
+  },
   'repository.created': { name: 'site' },
   'repository.imported': { name: 'site', source: 'https://example.com/site.git' },
   'repository.renamed': { name: 'site', formerName: 'page' },
+  'repository.leak_guard': { enabled: false },
   'repository.description': { description: 'Our site' },
   'repository.default_branch': { branch: 'trunk', formerBranch: 'main' },
   'repository.deleted': { name: 'site', ownerUsername: 'ada' },

@@ -19,6 +19,8 @@ import { deletedRepositories } from './0018-deleted-repositories.ts'
 import { repositoryDetails } from './0019-repository-details.ts'
 import { roleColumn } from './0020-roles.ts'
 import { protectionRules } from './0021-protection-rules.ts'
+import { auditTable } from './0022-audit.ts'
+import { leakGuard } from './0023-leak-guard.ts'
 import type { Migration } from './migration.ts'
 
 /** All migrations. The version of a database is the number of migrations that were applied. */
@@ -44,4 +46,6 @@ export const migrations: Migration[] = [
   repositoryDetails,
   roleColumn,
   protectionRules,
+  auditTable,
+  leakGuard,
 ]

@@ -13,6 +13,7 @@ import {
 import type { Protections } from '../../repositories/protections.ts'
 import type { Repositories, Repository } from '../../repositories/repositories.ts'
 import { refuseProtected } from './protected-refs.ts'
+import { historyOf, type PushedHistory } from './pushed-history.ts'
 import type { Push } from './receive-pack.ts'
 
 type Dependencies = {
@@ -36,12 +37,25 @@ export async function authorizePush(
   push: Push,
   updates: RefUpdate[],
 ): Promise<{ principal: Principal; repository: Repository; targets: RefTargets }> {
-  const { refresh, repositories } = dependencies
+  const { refresh, repositories, git } = dependencies
   const principal = await refresh(push.principal)
   if (!principal) {
     throw new Problem('token_invalid', 'The token or key was deleted or has expired.')
   }
   const repository = await repositories.reopen(principal, push.repository, 'repo:write')
+  const history = historyOf(git, push)
+  const targets = await authorizeUpdates(dependencies, { principal, repository, history }, updates)
+  return { principal, repository, targets }
+}
+
+type Authorizing = { principal: Principal; repository: Repository; history: PushedHistory }
+
+/** Checks updates by the limits of the principal, ref names and protections. Returns the targets of the refs. */
+export async function authorizeUpdates(
+  dependencies: Pick<Dependencies, 'protections' | 'hasSuccessfulRun'>,
+  { principal, repository, history }: Authorizing,
+  updates: RefUpdate[],
+): Promise<RefTargets> {
   const names = updates.map(({ ref }) => ref)
   for (const name of names) {
     if (!isRefName(name)) throw new Problem('ref_name_refused', `"${name}" is not a ref name.`)
@@ -53,8 +67,8 @@ export async function authorizePush(
       requireRef(principal, name)
     }
   }
-  await refuseProtected(dependencies, push, repository, updates, targets)
-  return { principal, repository, targets }
+  await refuseProtected(dependencies, history, repository, updates, targets)
+  return targets
 }
 
 /** Throws `default_branch_deletion` when one of the updates deletes the default branch. */

@@ -71,6 +71,8 @@ export function createDefaultBranches(dependencies: Dependencies): DefaultBranch
           formerDefaultBranch: former,
           defaultBranch: branch,
           version: null,
+          address: actor.origin?.address ?? null,
+          allowedLeaks: null,
         })
       })
     },

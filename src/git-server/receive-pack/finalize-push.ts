@@ -4,7 +4,7 @@ import type { FaultPoint } from '../../base/fault-points.ts'
 import type { Log } from '../../base/log.ts'
 import type { Database } from '../../database/database.ts'
 import type { PushRow } from '../../database/schema.ts'
-import type { Publish } from '../../events/events.ts'
+import type { Event, Publish } from '../../events/events.ts'
 import { type Git, GitError } from '../../git/process/git-process.ts'
 import { findForced } from '../../git/refs/forced-updates.ts'
 import { setDefaultBranch } from '../../git/refs/move-refs.ts'
@@ -23,7 +23,7 @@ import { updatePushedAt } from '../../repositories/repository-store.ts'
 import { findRepositorySummary } from '../../repositories/repository-summary-store.ts'
 import { findApplied, intendedOf } from './applied-updates.ts'
 import { moveHeldRefs } from './move-held-refs.ts'
-import { toDefaultBranchEvent, toPushEvents } from './push-events.ts'
+import { toDefaultBranchEvent, toLeakEvent, toPushEvents } from './push-events.ts'
 import {
   type DefaultBranchChange,
   deleteUnfinished,
@@ -154,7 +154,7 @@ export function createFinalizePush(dependencies: Dependencies) {
       const about = { ...aboutOf(push), pushId: id, via: push.via, name }
       const events = toPushEvents(about, updates)
       const more = change ? [toDefaultBranchEvent(aboutOf(push), change)] : []
-      await publish(tx, now, [...events, ...more])
+      await publish(tx, now, [...events, ...leakEventsOf(push, name), ...more])
       faultPoint('push.published')
     })
     faultPoint('push.settled')
@@ -166,6 +166,15 @@ function recordedDefaultBranch(push: PushRow): DefaultBranchChange | undefined {
   return former !== null && branch !== null ? { former, branch } : undefined
 }
 
-function aboutOf({ repositoryId, actorId, actorUsername }: PushRow) {
-  return { actor: { id: actorId, username: actorUsername }, repositoryId }
+function aboutOf({ repositoryId, actorId, actorUsername, via, address }: PushRow) {
+  const isByGit = via === 'http' || via === 'ssh'
+  // Commands on the server have no address.
+  const origin = address === null ? undefined : { via: isByGit ? via : ('api' as const), address }
+  return { actor: { id: actorId, username: actorUsername, origin }, repositoryId }
+}
+
+function leakEventsOf(push: PushRow, repositoryName: string): Event[] {
+  if (push.allowedLeaks === null) return []
+  const about = { ...aboutOf(push), pushId: push.id, via: push.via, repositoryName }
+  return [toLeakEvent(about, JSON.parse(push.allowedLeaks))]
 }

@@ -10,18 +10,27 @@ import type { Database } from '../../database/database.ts'
 import type { PushRow } from '../../database/schema.ts'
 import type { Publish } from '../../events/events.ts'
 import type { Git } from '../../git/process/git-process.ts'
+import type { PushResult } from '../../git/protocol/hook-channel.ts'
 import type { RefUpdate } from '../../git/refs/refs.ts'
+import type { AllowedLeak, LeakGuard } from '../../leak-guard/leak-guard.ts'
 import type { Directories } from '../../repositories/directories.ts'
 import type { Protections } from '../../repositories/protections.ts'
 import type { Repositories } from '../../repositories/repositories.ts'
 import type { RepositoryHolds } from '../../repositories/repository-holds.ts'
 import { toIntended } from './applied-updates.ts'
 import { createApplyUpdates } from './apply-updates.ts'
-import { authorizePush, refuseDefaultDeletion } from './authorize-push.ts'
+import { authorizeGuarded } from './authorize-guarded.ts'
+import { refuseDefaultDeletion } from './authorize-push.ts'
 import { createDefaultBranches } from './default-branches.ts'
 import { createFinalizePush } from './finalize-push.ts'
 import type { PushLifecycle } from './push-lifecycle.ts'
-import { deleteUnfinished, insertPush, listUnfinished, listWithUnfinished } from './push-store.ts'
+import {
+  deleteUnfinished,
+  insertPush,
+  listUnfinished,
+  listWithUnfinished,
+  toAllowedColumn,
+} from './push-store.ts'
 import type { Push } from './receive-pack.ts'
 import { createRetainedCommits } from './retained-commits.ts'
 import { createRetries } from './retries.ts'
@@ -36,7 +45,8 @@ type Dependencies = {
   hasSuccessfulRun: (repositoryId: string, commit: string, file: string) => Promise<boolean>
   directories: Pick<Directories, 'pathOf'>
   repositoryHolds: Pick<RepositoryHolds, 'acquire'>
-  settings: Pick<PlainSettings, 'undoDays'>
+  leakGuard: LeakGuard
+  settings: Pick<PlainSettings, 'undoDays' | 'pushMemoryMaxBytes'>
   /** Strictly increasing: times show which pushes may have built on which. */
   clock: Clock
   faultPoint: FaultPoint
@@ -62,19 +72,25 @@ export function createLocalPushLifecycle(dependencies: Dependencies): PushLifecy
   // Open pushes that are known to be fast-forwards.
   const fastForwards = new Set<string>()
 
-  async function authorize(push: Push, updates: RefUpdate[]): Promise<undefined> {
-    const { principal, repository, targets } = await authorizePush(dependencies, push, updates)
+  async function authorize(push: Push, updates: RefUpdate[]): Promise<PushResult | undefined> {
+    const authorized = await authorizeGuarded(dependencies, push, updates)
+    const { principal, repository, targets, allowed, warnings } = authorized
     // Earlier intents are compared with the refs before this push can move them.
     await exclusively(repository.id, async () => {
       // An undo may delete the default branch that its push created: HEAD follows.
       if (push.via !== 'undo') await refuseDefaultDeletion(repository, updates, targets)
-      await recordIntent(push, { principal, updates })
+      await recordIntent(push, { principal, updates, allowed })
     })
+    return warnings.length > 0 ? { warnings, isDeclined: false } : undefined
   }
 
   async function recordIntent(
     push: Push,
-    { principal, updates }: { principal: Principal; updates: RefUpdate[] },
+    {
+      principal,
+      updates,
+      allowed,
+    }: { principal: Principal; updates: RefUpdate[]; allowed: AllowedLeak[] },
   ): Promise<void> {
     const { repository } = push
     const intended = await toIntended(git, repository.path, updates)
@@ -96,6 +112,8 @@ export function createLocalPushLifecycle(dependencies: Dependencies): PushLifecy
       undoes: push.undoes ?? null,
       formerDefaultBranch: null,
       defaultBranch: null,
+      address: principal.origin?.address ?? null,
+      allowedLeaks: toAllowedColumn(allowed),
     })
   }
 

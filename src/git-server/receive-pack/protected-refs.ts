@@ -1,17 +1,12 @@
 import { Problem } from '../../base/problem.ts'
-import { findObjects } from '../../git/objects/find-objects.ts'
-import type { Git } from '../../git/process/git-process.ts'
-import { findForced } from '../../git/refs/forced-updates.ts'
 import { zeroId } from '../../git/refs/ref-name.ts'
 import type { RefUpdate } from '../../git/refs/refs.ts'
 import { type Protection, protectionsOf, shortNameOf } from '../../repositories/protection-rules.ts'
 import type { Protections } from '../../repositories/protections.ts'
 import type { Repository } from '../../repositories/repositories.ts'
-import { openQuarantine } from './pushed-objects.ts'
-import type { Push } from './receive-pack.ts'
+import type { PushedHistory } from './pushed-history.ts'
 
 type Dependencies = {
-  git: Git
   protections: Pick<Protections, 'list'>
   /** Whether a workflow file has a successful run at a commit. */
   hasSuccessfulRun: (repositoryId: string, commit: string, file: string) => Promise<boolean>
@@ -26,7 +21,7 @@ type Guarded = { update: RefUpdate; ref: string; rule: Protection }
  */
 export async function refuseProtected(
   dependencies: Dependencies,
-  push: Push,
+  history: PushedHistory,
   repository: Repository,
   updates: RefUpdate[],
   targets: ReadonlyMap<string, string>,
@@ -42,12 +37,12 @@ export async function refuseProtected(
   if (!first) return
   if (!repository.asOwner)
     throw refusal(first, 'only the owner of the repository or an admin may change it.')
-  await refuseOwner(dependencies, push, repository, guarded)
+  await refuseOwner(dependencies, history, repository, guarded)
 }
 
 async function refuseOwner(
-  { git, hasSuccessfulRun }: Dependencies,
-  push: Push,
+  { hasSuccessfulRun }: Dependencies,
+  history: PushedHistory,
   repository: Repository,
   guarded: Guarded[],
 ): Promise<void> {
@@ -62,33 +57,17 @@ async function refuseOwner(
   const requiring = guarded.filter(
     ({ update, rule }) => rule.requires.length > 0 && update.after !== zeroId,
   )
-  const isForcePossible = replaced.length > 0 && !push.isFastForward
-  if (!isForcePossible && requiring.length === 0) return
-  const scopedGit = await openQuarantine(git, push)
-  if (isForcePossible) {
-    const pushed = await findForced(
-      scopedGit,
-      repository.path,
-      replaced.map(({ update }) => update),
-    )
-    const forced = replaced.find((_, index) => pushed[index]?.forced)
-    if (forced) throw refusal(forced, 'it cannot be forced, only moved forward.')
-  }
-  const commitOf = await peel(scopedGit, repository.path, requiring)
+  const forced = await history.findForced(replaced.map(({ update }) => update))
+  const refused = replaced.find((_, index) => forced[index])
+  if (refused) throw refusal(refused, 'it cannot be forced, only moved forward.')
+  const commits = await history.commitsOf(requiring.map(({ update }) => update.after))
   for (const one of requiring) {
-    const commit = commitOf(one.update.after)
+    const commit = commits.get(one.update.after)
     for (const file of one.rule.requires) {
       if (commit && (await hasSuccessfulRun(repository.id, commit, file))) continue
       throw runRequired(one, commit ?? one.update.after, file)
     }
   }
-}
-
-/** Returns a function that finds the commit of an update: a tag may point to one. */
-async function peel(git: Git, directory: string, guarded: Guarded[]) {
-  const names = [...new Set(guarded.map(({ update }) => `${update.after}^{commit}`))]
-  const found = names.length > 0 ? await findObjects(git, directory, names) : new Map()
-  return (id: string): string | undefined => found.get(`${id}^{commit}`)
 }
 
 function describe({ ref, rule: { pattern } }: Guarded): string {

@@ -1,6 +1,7 @@
 import type { Via } from '../../database/schema.ts'
 import type { Actor, Event } from '../../events/events.ts'
 import type { PushedUpdate } from '../../git/refs/refs.ts'
+import type { AllowedLeak } from '../../leak-guard/leak-guard.ts'
 import type { DefaultBranchChange } from './push-store.ts'
 
 type About = { actor: Actor; repositoryId: string }
@@ -20,6 +21,18 @@ export function toPushEvents(
     const data = { ...update, pushId, via, repositoryName: name }
     return { kind: 'push', actor, repositoryId, data }
   })
+}
+
+/** The event of a push that contains allowed findings of the leak guard. */
+export function toLeakEvent(
+  {
+    actor,
+    repositoryId,
+    ...about
+  }: About & { pushId: string; via: Via | ''; repositoryName: string },
+  findings: AllowedLeak[],
+): Event {
+  return { kind: 'push.leak_allowed', actor, repositoryId, data: { ...about, findings } }
 }
 
 export function toDefaultBranchEvent(about: About, { former, branch }: DefaultBranchChange): Event {

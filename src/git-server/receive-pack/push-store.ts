@@ -35,6 +35,11 @@ export async function insertPush(db: Db, push: NewPush): Promise<void> {
   if (!row) throw repositoryDeleted()
 }
 
+/** The value of the column with the findings of the leak guard that a push contains. */
+export function toAllowedColumn(allowed: readonly unknown[]): string | null {
+  return allowed.length > 0 ? JSON.stringify(allowed) : null
+}
+
 type Outcome = { updates: PushedUpdate[]; keptUntil: number | null; now: number }
 
 /** Marks a push finished; false when it was finished before or its repository was deleted. */

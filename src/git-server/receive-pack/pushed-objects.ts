@@ -51,7 +51,12 @@ export async function openQuarantine(
 ): Promise<Git> {
   if (quarantine === undefined) return git
   await assertWithin(repository.path, quarantine)
-  return withObjects(git, repository.path, quarantine)
+  return withObjects(git, quarantine, join(repository.path, 'objects'))
+}
+
+/** Returns a git whose processes see only the objects in a quarantine that was opened before. */
+export function isolateQuarantine(git: Git, quarantine: string): Git {
+  return withObjects(git, quarantine, '')
 }
 
 /** Lets git use as much memory as for a push: to read an object it maps a whole pack. */
@@ -67,10 +72,10 @@ export function withPushLimits(
   }
 }
 
-function withObjects(git: Git, directory: string, quarantine: string): Git {
+function withObjects(git: Git, quarantine: string, alternates: string): Git {
   const variables = {
     GIT_OBJECT_DIRECTORY: quarantine,
-    GIT_ALTERNATE_OBJECT_DIRECTORIES: join(directory, 'objects'),
+    GIT_ALTERNATE_OBJECT_DIRECTORIES: alternates,
   }
   return {
     ...git,

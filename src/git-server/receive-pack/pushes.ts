@@ -7,12 +7,14 @@ import type { Database } from '../../database/database.ts'
 import type { Publish } from '../../events/events.ts'
 import type { Git } from '../../git/process/git-process.ts'
 import type { Route } from '../../http/route.ts'
+import type { LeakGuard } from '../../leak-guard/leak-guard.ts'
 import type { Directories } from '../../repositories/directories.ts'
 import type { Protections } from '../../repositories/protections.ts'
 import type { Repositories } from '../../repositories/repositories.ts'
 import type { RepositoryHolds } from '../../repositories/repository-holds.ts'
 import type { Store } from '../../store/store.ts'
 import type { GitLimiters } from '../requests/git-limiters.ts'
+import { type CheckPush, createCheckPush } from './check-push.ts'
 import type { DefaultBranches } from './default-branches.ts'
 import { createLocalPushLifecycle } from './local-push-lifecycle.ts'
 import { createPushJournal } from './push-journal.ts'
@@ -26,6 +28,7 @@ export type Pushes = PushAuthority & {
   /** The routes of the journal of pushes, and of undo. */
   routes: Route[]
   defaultBranches: DefaultBranches
+  checkPush: CheckPush
   /** Finalizes or discards every unfinished push whose git has ended. */
   sweep: () => Promise<void>
   /** Releases retained commits whose period is over. */
@@ -48,6 +51,7 @@ type Dependencies = {
   hasSuccessfulRun: (repositoryId: string, commit: string, file: string) => Promise<boolean>
   directories: Directories
   store: Store
+  leakGuard: LeakGuard
   repositoryHolds: Pick<RepositoryHolds, 'acquire'>
   limiters: Pick<GitLimiters, 'push'>
   settings: Pick<PlainSettings, 'eventsKeptDays' | 'undoDays' | 'pushMemoryMaxBytes'>
@@ -70,6 +74,7 @@ export function createPushes(dependencies: Dependencies): Pushes {
     finalize: lifecycle.finalize,
     routes: pushRoutes({ repositories, pushJournal: journal, undo }),
     defaultBranches: lifecycle.defaultBranches,
+    checkPush: createCheckPush(dependencies),
     sweep: () => lifecycle.sweep(),
     expire: lifecycle.expire,
     prune: journal.prune,

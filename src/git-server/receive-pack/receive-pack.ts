@@ -1,5 +1,4 @@
 import type { Principal } from '../../access/principal.ts'
-import { printable } from '../../base/format.ts'
 import type { Log } from '../../base/log.ts'
 import type { Problem } from '../../base/problem.ts'
 import { within } from '../../base/timeouts.ts'
@@ -24,6 +23,7 @@ import {
   respondEmpty,
 } from '../requests/git-request.ts'
 import { respond, type WatchedRequest, watchRequest } from '../requests/respond.ts'
+import { readPushOptions, unknownOption } from './push-options.ts'
 import { connectivityShortcut } from './small-packs/connectivity-shortcut.ts'
 import { watchFastForward } from './small-packs/fast-forward.ts'
 
@@ -42,6 +42,8 @@ export type Push = {
   isAtomic?: boolean | undefined
   /** The object directory with its pack, until its hook succeeds; undefined when it has none. */
   quarantine?: string | undefined
+  /** Ids of findings of the leak guard that it may contain: its push options `leak.allow`. */
+  allowedLeaks?: string[] | undefined
 }
 
 /** Decides about pushes and records them: the main process, also for pushes over SSH. */
@@ -84,7 +86,6 @@ type Dependencies = {
 const finishMaxMs = 30_000
 const finishedLater =
   'The push is stored. Its events and deliveries follow when the database is available again.'
-const shownOptionMaxLength = 100
 // With a shared store, the server moves the refs, and a directory is a cache that need not survive a power failure.
 const sharedStoreConfig = { 'receive.procReceiveRefs': 'refs', 'core.fsync': 'none' }
 
@@ -104,8 +105,9 @@ export function createReceivePack(dependencies: Dependencies): ReceivePack {
     const { protocol } = watched
     await using child = await git.startPush(repository.path, { protocol, config: pushConfig })
     hold.watch(child.ended)
+    const { allowedLeaks } = readPushOptions(pushRequest.options)
     const isAtomic = pushRequest.capabilities.has('atomic')
-    const push: Push = { principal, repository, via, isAtomic }
+    const push: Push = { principal, repository, via, isAtomic, allowedLeaks }
     const hookAnswered = answerHook(child.channel, pushRequest.updates, (given, quarantine) => {
       push.quarantine = quarantine
       return pushes.authorize(push, given)
@@ -161,17 +163,10 @@ function holdReport(
       if (!splitter.hasBegun()) await child.ended
       const isFinished = await within(finishMaxMs, finalize()).catch(() => false)
       if (!hasSideBands) return Buffer.alloc(0)
-      const lines = options.map(unknownOption)
+      const lines = readPushOptions(options).unknown.map(unknownOption)
       return Buffer.concat([...lines, ...(isFinished ? [] : [finishedLater])].map(notice))
     },
   }
-}
-
-function unknownOption(option: string): string {
-  const characters = Array.from(printable(option))
-  const start = characters.slice(0, shownOptionMaxLength).join('')
-  const shown = characters.length > shownOptionMaxLength ? `${start}…` : start
-  return `The push option "${shown}" has no effect: push options are not supported.`
 }
 
 /** A line on the client's terminal: band 2 of "side-band". */

@@ -12,15 +12,17 @@ import { isConnected } from '../../git/refs/connectivity.ts'
 import { findForced } from '../../git/refs/forced-updates.ts'
 import { zeroId } from '../../git/refs/ref-name.ts'
 import { branchPrefix, type PushedUpdate, type RefUpdate } from '../../git/refs/refs.ts'
+import type { LeakGuard } from '../../leak-guard/leak-guard.ts'
 import type { Protections } from '../../repositories/protections.ts'
 import type { Repositories, Repository } from '../../repositories/repositories.ts'
 import type { ChangeOutcome, CommittedChange } from '../../store/commit-change.ts'
 import { type Decision, refusalTexts } from '../../store/decide-updates.ts'
 import type { SharedChanges, Store } from '../../store/store.ts'
-import { authorizePush, defaultBranchDeletion } from './authorize-push.ts'
-import { toDefaultBranchEvent, toPushEvents } from './push-events.ts'
+import { authorizeGuarded } from './authorize-guarded.ts'
+import { defaultBranchDeletion } from './authorize-push.ts'
+import { toDefaultBranchEvent, toLeakEvent, toPushEvents } from './push-events.ts'
 import { type PushLifecycle, UpdatesRefusedError } from './push-lifecycle.ts'
-import { findLastPushId, findPushes, insertPush } from './push-store.ts'
+import { findLastPushId, findPushes, insertPush, toAllowedColumn } from './push-store.ts'
 import { readPushedObjects, withPushLimits } from './pushed-objects.ts'
 import type { Push } from './receive-pack.ts'
 import { createSharedDefaultBranches } from './shared-default-branches.ts'
@@ -36,13 +38,14 @@ type Dependencies = {
   repositories: Pick<Repositories, 'reopen'>
   protections: Pick<Protections, 'list'>
   hasSuccessfulRun: (repositoryId: string, commit: string, file: string) => Promise<boolean>
+  leakGuard: LeakGuard
   settings: Pick<PlainSettings, 'undoDays' | 'pushMemoryMaxBytes'>
   clock: Clock
   faultPoint: FaultPoint
   log: Log
 }
 
-type Authorized = { principal: Principal; repository: Repository }
+type Authorized = Awaited<ReturnType<typeof authorizeGuarded>>
 
 /**
  * Pushes into a shared store: authorized, made durable and recorded with their events in git's pre-receive hook, while
@@ -58,9 +61,10 @@ export function createSharedPushLifecycle(dependencies: Dependencies): PushLifec
   async function commit(
     push: Push,
     updates: RefUpdate[],
-    { principal, repository }: Authorized,
+    authorized: Authorized,
   ): Promise<ChangeOutcome> {
     const { quarantine } = push
+    const { repository } = authorized
     const { objects, peeled, scopedGit } = await readPushedObjects(limitedGit, push, updates)
     const forced = push.isFastForward ? [] : await findForced(scopedGit, repository.path, updates)
     const wasForced = new Map(forced.map((update) => [update.ref, update.forced]))
@@ -92,7 +96,7 @@ export function createSharedPushLifecycle(dependencies: Dependencies): PushLifec
           },
           retain: (moved) => retention.refsFor(id, moved.map(toPushed)),
           async record(tx, change, decisions) {
-            await record(tx, { push, id, now, principal, repository, change, toPushed })
+            await record(tx, { ...authorized, push, id, now, change, toPushed })
             recorded = { decisions, areObjectsStored: true, committed: change }
           },
         },
@@ -126,7 +130,7 @@ export function createSharedPushLifecycle(dependencies: Dependencies): PushLifec
   }
 
   async function record(tx: Db, entry: PushRecord): Promise<void> {
-    const { push, id, now, principal, repository, change, toPushed } = entry
+    const { push, id, now, principal, repository, allowed, change, toPushed } = entry
     const updates = change.moved.map(toPushed)
     if (updates.length === 0) return
     await insertPush(tx, {
@@ -143,12 +147,16 @@ export function createSharedPushLifecycle(dependencies: Dependencies): PushLifec
       formerDefaultBranch: change.head?.former ?? null,
       defaultBranch: change.head?.branch ?? null,
       version: change.version,
+      address: principal.origin?.address ?? null,
+      allowedLeaks: toAllowedColumn(allowed),
     })
     const { name } = change
     const about = { actor: principal, repositoryId: repository.id }
     const events = toPushEvents({ ...about, pushId: id, via: push.via, name }, updates)
     const more = change.head ? [toDefaultBranchEvent(about, change.head)] : []
-    await publish(tx, now, [...events, ...more])
+    const leak = { ...about, pushId: id, via: push.via, repositoryName: name }
+    const leaks = allowed.length > 0 ? [toLeakEvent(leak, allowed)] : []
+    await publish(tx, now, [...events, ...leaks, ...more])
     faultPoint('shared-push.recorded')
   }
 
@@ -160,18 +168,23 @@ export function createSharedPushLifecycle(dependencies: Dependencies): PushLifec
     await shared.show(repositoryId, change)
   }
 
-  async function authorizeAndCommit(push: Push, updates: RefUpdate[]): Promise<ChangeOutcome> {
-    const authorized = await authorizePush(dependencies, push, updates)
-    return commit(push, updates, authorized)
+  async function authorizeAndCommit(push: Push, updates: RefUpdate[]) {
+    const authorized = await authorizeGuarded(dependencies, push, updates)
+    const outcome = await commit(push, updates, authorized)
+    return { ...outcome, warnings: authorized.warnings }
   }
 
   return {
     async authorize(push, updates): Promise<PushResult> {
-      const { decisions, areObjectsStored } = await authorizeAndCommit(push, updates)
+      const { decisions, areObjectsStored, warnings } = await authorizeAndCommit(push, updates)
       faultPoint('shared-push.committed')
       // Git moves the objects out of the quarantine once the hook has succeeded.
       const isDeclined = !areObjectsStored
-      return { results: decisions.map(toResult), isDeclined, warnings: toWarnings(decisions) }
+      return {
+        results: decisions.map(toResult),
+        isDeclined,
+        warnings: [...warnings, ...toWarnings(decisions)],
+      }
     },
 
     async finalize({ id, repository }) {

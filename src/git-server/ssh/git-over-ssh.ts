@@ -80,13 +80,14 @@ export function createGitOverSsh({ engine, backend, settings, log }: Dependencie
     return { identity: key && { keyId: key.id, username: key.username } }
   }
 
-  async function callerOf(identity: Identity): Promise<SshCaller> {
+  async function callerOf({ identity, address }: SshSession<Identity>): Promise<SshCaller> {
     if ('anonymousFrom' in identity) {
       return { principal: anonymousFrom(identity.anonymousFrom), key: undefined }
     }
     const caller = await backend.principalOf(identity.keyId)
     if (!caller) throw new Problem('ssh_key_not_found', 'Your SSH key was removed or has expired.')
-    return caller
+    const origin = { via: 'ssh' as const, address }
+    return { ...caller, principal: { ...caller.principal, origin } }
   }
 
   async function serve(session: SshSession<Identity>): Promise<number> {
@@ -110,7 +111,7 @@ export function createGitOverSsh({ engine, backend, settings, log }: Dependencie
     const { identity, command: line, output, signal, input } = session
     const parsed = line === undefined ? undefined : parse(line)
     if (parsed?.command.kind !== 'git') limit(identity)
-    const caller = await callerOf(identity)
+    const caller = await callerOf(session)
     if (!parsed) {
       output.write(toLines(session, toGreeting(caller, toHelp(commands))))
       return 0

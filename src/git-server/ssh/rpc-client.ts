@@ -54,8 +54,8 @@ export function createSshRpcClient(backend: SshRpcServer): SshRpcClient {
 
   const pushes: PushAuthority = {
     async authorize(push, updates) {
-      const { principal, repository, isFastForward, isAtomic, quarantine } = push
-      const about = { principal, repository, isFastForward, isAtomic, quarantine }
+      const { principal, repository, isFastForward, isAtomic, quarantine, allowedLeaks } = push
+      const about = { principal, repository, isFastForward, isAtomic, quarantine, allowedLeaks }
       const { id, result } = await backend.authorize(about, updates)
       if (id !== undefined) push.id = id
       return result

@@ -29,7 +29,10 @@ export type SshRpcServer = {
   releaseHold: (id: number, exitCode: number | null | undefined) => Promise<void>
   /** Authorizes a push; returns the id of its record, and what became of it with a shared store. */
   authorize: (
-    push: Pick<Push, 'principal' | 'repository' | 'isFastForward' | 'isAtomic' | 'quarantine'>,
+    push: Pick<
+      Push,
+      'principal' | 'repository' | 'isFastForward' | 'isAtomic' | 'quarantine' | 'allowedLeaks'
+    >,
     updates: RefUpdate[],
   ) => Promise<{ id: string | undefined; result: PushResult | undefined }>
   finalize: (pushId: string) => Promise<boolean>

@@ -191,6 +191,44 @@ export const gitCommands = {
     'cat-file',
     '--batch-check=%(objectname)',
   ],
+  // The id, type and size of every object in the object directories.
+  listObjects: (directory: string) => [
+    `--git-dir=${directory}`,
+    'cat-file',
+    '--batch-all-objects',
+    '--unordered',
+    '--batch-check=%(objectname) %(objecttype) %(objectsize)',
+  ],
+  // The objects whose ids are on standard input.
+  printObjects: (directory: string) => [
+    `--git-dir=${directory}`,
+    'cat-file',
+    '--batch',
+    '--buffer',
+  ],
+  // The commits that standard input reaches and no ref does, each after its descendants, with the id by which it was
+  // found, and the files that differ from its parents.
+  logNewFiles: (directory: string) => [
+    `--git-dir=${directory}`,
+    'log',
+    '-z',
+    '--stdin',
+    '--topo-order',
+    '--format=commit %H %S',
+    '--raw',
+    '--root',
+    '--no-abbrev',
+    '--no-renames',
+    '--diff-merges=combined',
+    '--no-ext-diff',
+    '--no-relative',
+    '--no-color',
+    '--no-mailmap',
+    '--no-show-signature',
+    '--ignore-submodules=none',
+    '--not',
+    '--all',
+  ],
   setHead: (directory: string, ref: string) => [
     `--git-dir=${directory}`,
     'symbolic-ref',

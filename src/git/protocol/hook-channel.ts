@@ -9,17 +9,17 @@ import { flushPacket, packet } from './pkt-line.ts'
 
 /**
  * Throws a Problem when the updates are not allowed. Returns what became of them when they were made already, and git
- * must only report that. `quarantine` is the directory with the objects of the push, if it has any.
+ * must only report that; or warnings. `quarantine` is the directory with the objects of the push, if it has any.
  */
 export type Authorize = (
   updates: RefUpdate[],
   quarantine: string | undefined,
 ) => Promise<PushResult | undefined>
 
-/** What became of a push whose refs git leaves alone. */
+/** What became of a push. */
 export type PushResult = {
-  /** By ref: why it is refused, or undefined. */
-  results: { ref: string; refusal: string | undefined }[]
+  /** By ref: why it is refused, or undefined. Without results, git moves the refs. */
+  results?: { ref: string; refusal: string | undefined }[]
   /** Lines for the client's terminal. */
   warnings: string[]
   /** Whether nothing was changed, so that git must drop the objects. */
@@ -70,19 +70,19 @@ export async function answerHook(
   if (result?.isDeclined) return refuse(channel, toReasons(result))
   const warnings = result?.warnings.map((line) => `! warning: ${line}\n`) ?? []
   channel.write(`${warnings.join('')}ok\n`)
-  if (result) await report(channel, result)
+  if (result?.results) await report(channel, result.results)
 }
 
 function refuse(channel: Duplex, reason: string): void {
   channel.write(`${reason.replace(/^/gm, '! ')}\nno\n`)
 }
 
-function toReasons({ results }: PushResult): string {
+function toReasons({ results = [] }: PushResult): string {
   return results.map(({ ref, refusal }) => `${ref}: ${refusal ?? 'ok'}`).join('\n')
 }
 
 /** Gives the proc-receive hook its output: "proc-receive" in githooks(5). */
-async function report(channel: Duplex, { results }: PushResult): Promise<void> {
+async function report(channel: Duplex, results: NonNullable<PushResult['results']>): Promise<void> {
   for await (const _ of channel.iterator({ destroyOnReturn: false })) break
   const lines = results.map(({ ref, refusal }) =>
     packet(refusal === undefined ? `ok ${ref}\n` : `ng ${ref} ${refusal}\n`),

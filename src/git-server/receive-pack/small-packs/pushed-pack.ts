@@ -1,5 +1,11 @@
 import { createHash } from 'node:crypto'
-import { inflateSync } from 'node:zlib'
+import {
+  commitType,
+  inflateEntry,
+  ofsDeltaType,
+  patchedBy,
+  readEntryHeader,
+} from '../../../git/objects/pack-entries.ts'
 
 // Parsing blocks the event loop. A pack is parsed from its start for each chunk.
 const packMaxBytes = 64 * 1024
@@ -9,9 +15,6 @@ const objectsMaxBytes = 1024 * 1024
 
 const headerBytes = 12
 const trailerBytes = 20
-const commitType = 1
-const ofsDeltaType = 6
-const refDeltaType = 7
 
 /**
  * `apart` when the pack has the commit's whole history; `unknown` when the pack cannot be parsed; undefined while it is
@@ -66,16 +69,16 @@ function parentsIn(pack: Buffer): Map<string, string[]> | 'unknown' | undefined 
   let place = headerBytes
   let bytes = 0
   for (let number = 0; number < objects; number++) {
-    const header = readHeader(pack, place)
+    const header = readEntryHeader(pack, place)
     if (!header) return undefined
     bytes += header.size
     if (bytes > objectsMaxBytes) return 'unknown'
-    const found = inflate(pack.subarray(header.end), header.size)
+    const found = inflateEntry(pack.subarray(header.end), header.size)
     if (!found || found === 'unknown') return found
     const base = commits.get(place - header.back)
     if (header.type === commitType) commits.set(place, found.content)
     if (header.type === ofsDeltaType && base) {
-      const commit = patched(base, found.content, objectsMaxBytes - bytes)
+      const commit = patchedBy(base, found.content, objectsMaxBytes - bytes)
       if (!commit) return 'unknown'
       bytes += commit.length
       commits.set(place, commit)
@@ -84,70 +87,6 @@ function parentsIn(pack: Buffer): Map<string, string[]> | 'unknown' | undefined 
   }
   if (pack.length < place + trailerBytes) return undefined
   return new Map([...commits.values()].map((commit) => [idOf(commit), parentsOf(commit)]))
-}
-
-function readHeader(pack: Buffer, place: number) {
-  let end = place
-  const next = () => pack[end++] ?? 0
-  let byte = next()
-  const type = (byte >> 4) & 7
-  let size = byte & 15
-  for (let shift = 4; byte >= 128; shift += 7) {
-    byte = next()
-    size += (byte & 127) * 2 ** shift
-  }
-  if (type === refDeltaType) end += 20
-  // The distance back to the delta's base object.
-  let back = 0
-  if (type === ofsDeltaType) {
-    byte = next()
-    back = byte & 127
-    while (byte >= 128) {
-      byte = next()
-      back = (back + 1) * 128 + (byte & 127)
-    }
-  }
-  return end < pack.length ? { type, size, back, end } : undefined
-}
-
-// A delta has two sizes, then instructions: copy a range of the base, or insert bytes.
-function patched(base: Buffer, delta: Buffer, maxBytes: number): Buffer | undefined {
-  let place = 0
-  let left = maxBytes
-  const next = () => delta[place++] ?? 0
-  for (let sizes = 0; sizes < 2; sizes++) while (next() >= 128);
-  const pieces: Buffer[] = []
-  const number = (bits: number, bytes: number) => {
-    let value = 0
-    for (let byte = 0; byte < bytes; byte++) if (bits & (1 << byte)) value += next() * 256 ** byte
-    return value
-  }
-  while (place < delta.length) {
-    const code = next()
-    const isCopy = code >= 128
-    const start = isCopy ? number(code, 4) : place
-    const length = isCopy ? number(code >> 4, 3) || 65_536 : code
-    const piece = (isCopy ? base : delta).subarray(start, start + length)
-    if (!isCopy) place += length
-    left -= piece.length
-    if (left < 0) return undefined
-    pieces.push(piece)
-  }
-  return Buffer.concat(pieces)
-}
-
-function inflate(bytes: Buffer, size: number) {
-  try {
-    // Node's types lack the result of the `info` option.
-    const { buffer, engine } = inflateSync(bytes, {
-      info: true,
-      maxOutputLength: Math.max(size, 1),
-    }) as unknown as { buffer: Buffer; engine: { bytesWritten: number } }
-    return { content: buffer, length: engine.bytesWritten }
-  } catch (error) {
-    const isCut = error instanceof Error && 'code' in error && error.code === 'Z_BUF_ERROR'
-    return isCut ? undefined : 'unknown'
-  }
 }
 
 function idOf(commit: Buffer): string {

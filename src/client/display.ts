@@ -1,0 +1,107 @@
+import { printable, toDate, toTable } from '../base/format.ts'
+import type { Json } from '../base/json.ts'
+import type { Cell } from './operation.ts'
+
+const columnMinWidth = 6
+const gap = 2
+
+/** A property of a response, by its path: `actor.username`; null if it is missing. */
+export function at(value: Json, path: string): Json {
+  let found: Json = value
+  for (const key of path.split('.')) {
+    if (found === null || typeof found !== 'object' || Array.isArray(found)) return null
+    found = Object.hasOwn(found, key) ? (found[key] ?? null) : null
+  }
+  return found
+}
+
+/** The text of a property. */
+export function textAt(value: Json, path: string): string {
+  return toText(at(value, path))
+}
+
+/** A cell with a time. */
+export function dateOf(path: string): Cell {
+  return (row) => {
+    const value = at(row, path)
+    const isTime = typeof value === 'number' && Number.isFinite(new Date(value).getTime())
+    return value === null || isTime ? toDate(value) : toText(value)
+  }
+}
+
+/** A cell with the first characters of a commit. */
+export function shortOf(path: string): Cell {
+  return (row) => textAt(row, path).slice(0, 10)
+}
+
+/** Formats a table whose lines are not longer than the terminal. */
+export function toFittedTable(
+  columns: Record<string, Cell>,
+  rows: Json[],
+  width: number | undefined,
+): string {
+  const cells = rows.map((row) => Object.values(columns).map((cell) => cellOf(cell, row)))
+  return toTable(fit([Object.keys(columns), ...cells], width))
+}
+
+/** Formats properties as lines. */
+export function toFields(columns: Record<string, Cell>, body: Json): string {
+  return Object.entries(columns)
+    .map(([name, cell]) => [name, cellOf(cell, body)] as const)
+    .filter(([, text]) => text !== '')
+    .map(([name, text]) => `${name}: ${text}\n`)
+    .join('')
+}
+
+/** JSON for programs, which may still be shown on a terminal: no control or invisible character is in it as it is. */
+export function toSafeJson(value: unknown, indent = 2): string {
+  const text = JSON.stringify(value, null, indent)
+  const escaped = text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (character) =>
+    character === '\n'
+      ? character
+      : [...Array(character.length).keys()].map((index) => toEscape(character, index)).join(''),
+  )
+  return `${escaped}\n`
+}
+
+/** Text of many lines, such as a log, without what would control a terminal. */
+export function toSafeLines(text: string): string {
+  return (
+    text
+      // Colours and other control sequences: ECMA-48, 5.4.
+      .replace(/\x1b\[[0-?]*[ -/]*[@-~]/g, '')
+      .replace(/\r\n/g, '\n')
+      .replace(/(?![\n\t])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, '?')
+  )
+}
+
+function toEscape(character: string, index: number): string {
+  return `\\u${character.charCodeAt(index).toString(16).padStart(4, '0')}`
+}
+
+function cellOf(cell: Cell, row: Json): string {
+  return printable(typeof cell === 'string' ? textAt(row, cell) : cell(row))
+}
+
+function toText(value: Json): string {
+  if (value === null) return ''
+  if (Array.isArray(value)) return value.map(toText).join(' ')
+  return typeof value === 'object' ? JSON.stringify(value) : String(value)
+}
+
+// The widest column gives way first, until the lines fit.
+function fit(rows: string[][], width: number | undefined): string[][] {
+  if (width === undefined) return rows
+  const widths = (rows[0] ?? []).map((_, column) =>
+    Math.max(...rows.map((row) => row[column]?.length ?? 0)),
+  )
+  const total = () => widths.reduce((sum, one) => sum + one + gap, -gap)
+  while (total() > width) {
+    const widest = widths.indexOf(Math.max(...widths))
+    if ((widths[widest] ?? 0) <= columnMinWidth) break
+    widths[widest] = (widths[widest] ?? 0) - 1
+  }
+  const cut = (cell: string, limit: number) =>
+    cell.length > limit ? `${cell.slice(0, limit - 1)}…` : cell
+  return rows.map((row) => row.map((cell, column) => cut(cell, widths[column] ?? 0)))
+}

@@ -1,0 +1,26 @@
+import { UsageError } from '../../commands/usage-error.ts'
+
+/** The value of `--expires-in-days`: null for never. The server checks the range. */
+export function daysOf(text: string | undefined): number | null | undefined {
+  return text === 'never' ? null : wholeOf(text, '--expires-in-days', ' or never')
+}
+
+/** The value of `--expires-in-seconds`. */
+export function secondsOf(text: string | undefined): number | undefined {
+  return wholeOf(text, '--expires-in-seconds')
+}
+
+/** A whole number that an option takes. */
+export function wholeOf(text: string | undefined, option: string, also = ''): number | undefined {
+  if (text === undefined) return undefined
+  if (/^\d{1,15}$/.test(text)) return Number(text)
+  throw new UsageError(`${option} takes a whole number${also}; not "${text}".`)
+}
+
+/** A time that an option takes: an ISO 8601 date, or milliseconds since 1970. */
+export function timeOf(text: string | undefined, option: string): number | undefined {
+  if (text === undefined) return undefined
+  const time = /^\d{1,15}$/.test(text) ? Number(text) : Date.parse(text)
+  if (Number.isFinite(time)) return time
+  throw new UsageError(`${option} takes a time such as 2026-11-24T08:00:00Z; not "${text}".`)
+}

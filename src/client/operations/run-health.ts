@@ -1,0 +1,30 @@
+import { printable } from '../../base/format.ts'
+import { textAt, toSafeJson, toSafeLines } from '../display.ts'
+import type { Work } from '../operation.ts'
+
+/** `svc health` */
+export async function runHealth({ client, json, terminal }: Work): Promise<void> {
+  const body = await client.json({ method: 'GET', path: '/health' })
+  const { openapi, info } = await describeServer(client)
+  const result = { url: client.url, status: textAt(body, 'status'), version: info }
+  if (json) terminal.out(toSafeJson(result))
+  else {
+    const lines = [`Server: ${client.url}`, `Status: ${result.status}`]
+    terminal.out(
+      [...lines, ...(openapi ? [`Version: ${info}`] : [])]
+        .map((line) => `${printable(line)}\n`)
+        .join(''),
+    )
+  }
+}
+
+/** `svc metrics` */
+export async function runMetrics({ client, terminal, columns }: Work): Promise<void> {
+  const text = await client.text({ method: 'GET', path: '/metrics' })
+  terminal.out(columns === undefined ? text : toSafeLines(text))
+}
+
+async function describeServer(client: Work['client']) {
+  const body = await client.json({ method: 'GET', path: '/openapi.json' })
+  return { openapi: textAt(body, 'openapi'), info: textAt(body, 'info.version') }
+}

@@ -1,0 +1,270 @@
+import type { Json } from '../../base/json.ts'
+import { UsageError } from '../../commands/usage-error.ts'
+import { at, dateOf, shortOf, textAt } from '../display.ts'
+import { path } from '../http-client.ts'
+import type { ClientOperation, CommandInput } from '../operation.ts'
+import { runLogs, runWatch } from './run-log.ts'
+import { runValidate } from './run-validate.ts'
+
+const idNote =
+  '\nlatest in place of the id is the newest run.\n\n  svc runs watch            the newest run of the clone that you are in\n'
+
+export const runOperations: ClientOperation[] = [
+  {
+    command: 'runs start',
+    operations: ['createRun', 'getRunLog'],
+    summary: 'run workflows of a branch',
+    arguments: ['repository'],
+    options: [
+      { flags: '--branch <branch>', description: 'branch or full tag name (default: the default)' },
+      { flags: '--file <file...>', description: 'workflow files (default: all)' },
+      { flags: '--input <name=value...>', description: 'inputs of workflow_dispatch' },
+    ],
+    request: (input) => ({
+      method: 'POST',
+      path: runsPath(input),
+      body: {
+        branch: input.option('branch'),
+        files: input.list('file'),
+        inputs: toInputValues(input.list('input')),
+      },
+    }),
+    show: {
+      kind: 'sentence',
+      text: (body) =>
+        `Queued run ${textAt(body, 'number')}; its id is ${textAt(body, 'id')}, and svc runs watch follows it.`,
+    },
+  },
+  {
+    command: 'runs list',
+    operations: ['listRuns'],
+    summary: 'list the workflow runs, newest first',
+    arguments: ['repository'],
+    options: [
+      { flags: '--branch <branch>', description: 'only those of this branch' },
+      {
+        flags: '--status <status>',
+        description: 'only those with this status',
+        choices: ['queued', 'running', 'completed'],
+      },
+      { flags: '--limit <number>', description: 'at most this many (default: 30)' },
+    ],
+    request: (input) => ({
+      method: 'GET',
+      path: runsPath(input),
+      query: { branch: input.option('branch'), status: input.option('status') },
+    }),
+    show: {
+      kind: 'table',
+      isPaged: true,
+      columns: {
+        ID: 'id',
+        NUMBER: 'number',
+        STATUS: conclusionOf,
+        BRANCH: 'branch',
+        COMMIT: shortOf('commit'),
+        EVENT: 'event',
+        ACTOR: 'actor',
+        CREATED: dateOf('createdAt'),
+        NAME: 'name',
+      },
+    },
+  },
+  {
+    command: 'runs show',
+    operations: ['getRun'],
+    summary: 'show a workflow run, and why it failed',
+    arguments: ['repository', '[run]'],
+    notes: idNote,
+    request: (input) => ({ method: 'GET', path: runPath(input) }),
+    show: {
+      kind: 'fields',
+      columns: {
+        Name: 'name',
+        Number: 'number',
+        Status: conclusionOf,
+        Fault: 'fault',
+        Branch: 'branch',
+        Commit: 'commit',
+        Event: 'event',
+        Actor: 'actor',
+        Attempt: 'attempt',
+        Created: dateOf('createdAt'),
+        Completed: dateOf('completedAt'),
+        Jobs: toJobs,
+        'Failed step': 'failure.step',
+        'Exit code': 'failure.exitCode',
+        Reason: 'failure.reason',
+        Isolation: 'isolation',
+        Id: 'id',
+      },
+    },
+  },
+  {
+    command: 'runs watch',
+    operations: ['getRunLog', 'getRun'],
+    summary: 'print the log of a run while it grows; the exit code is 1 if it fails',
+    arguments: ['repository', '[run]'],
+    notes: idNote,
+    run: runWatch,
+  },
+  {
+    command: 'runs logs',
+    operations: ['getRunLog'],
+    summary: 'print the log of a run as it is now',
+    arguments: ['repository', '[run]'],
+    options: [
+      { flags: '--attempt <number>', description: 'of this attempt (default: the last)' },
+      { flags: '--step <number>', description: 'of this step only, from 0' },
+    ],
+    notes: idNote,
+    run: runLogs,
+  },
+  {
+    command: 'runs cancel',
+    operations: ['cancelRun'],
+    summary: 'cancel a run',
+    arguments: ['repository', '[run]'],
+    notes: idNote,
+    request: (input) => ({ method: 'POST', path: `${runPath(input)}/cancel` }),
+    show: { kind: 'sentence', text: (body) => `Run ${textAt(body, 'number')} is cancelled.` },
+  },
+  {
+    command: 'runs rerun',
+    operations: ['rerunRun'],
+    summary: 'run it again as a new attempt',
+    arguments: ['repository', '[run]'],
+    options: [{ flags: '--failed', description: 'only the jobs that did not succeed' }],
+    notes: idNote,
+    request: (input) => ({
+      method: 'POST',
+      path: `${runPath(input)}/rerun`,
+      body: { jobs: input.flag('failed') ? 'failed' : undefined },
+    }),
+    show: {
+      kind: 'sentence',
+      text: (body) => `Queued attempt ${textAt(body, 'attempt')} of run ${textAt(body, 'number')}.`,
+    },
+  },
+  {
+    command: 'runs validate',
+    operations: ['validateWorkflows'],
+    summary: 'check the workflow files of a branch; svc run --check checks those of a folder',
+    arguments: ['repository'],
+    options: [
+      { flags: '--branch <branch>', description: 'branch or full tag name (default: the default)' },
+      { flags: '--file <file...>', description: 'workflow files (default: all)' },
+    ],
+    run: runValidate,
+  },
+]
+
+export const pushOperations: ClientOperation[] = [
+  {
+    command: 'pushes list',
+    operations: ['listPushes'],
+    summary: 'list the pushes to a repository, newest first',
+    arguments: ['repository'],
+    options: [
+      { flags: '--ref <ref>', description: 'only those that changed this ref' },
+      { flags: '--limit <number>', description: 'at most this many (default: 30)' },
+    ],
+    request: (input) => ({
+      method: 'GET',
+      path: path`/repos/${input.argument('repository')}/pushes`,
+      query: { ref: input.option('ref') },
+    }),
+    show: {
+      kind: 'table',
+      isPaged: true,
+      columns: {
+        ID: 'id',
+        PUSHED: dateOf('pushedAt'),
+        ACTOR: 'actor.username',
+        VIA: 'via',
+        UNDO: (row) => (at(row, 'undoable') === true ? 'yes' : 'no'),
+        REFS: toRefs,
+      },
+    },
+  },
+  {
+    command: 'pushes show',
+    operations: ['getPush'],
+    summary: 'show a push',
+    arguments: ['repository', '[push]'],
+    notes: '\nlatest in place of the id is the newest push.\n',
+    request: (input) => ({ method: 'GET', path: pushPath(input) }),
+    show: {
+      kind: 'fields',
+      columns: {
+        Pushed: dateOf('pushedAt'),
+        Actor: 'actor.username',
+        Via: 'via',
+        Refs: toRefs,
+        Undoable: 'undoable',
+        'Kept until': dateOf('keptUntil'),
+        Undoes: 'undoes',
+        Id: 'id',
+      },
+    },
+  },
+  {
+    command: 'pushes undo',
+    operations: ['undoPush'],
+    summary: 'set the refs of a push to what they were before it',
+    arguments: ['repository', 'push'],
+    notes: '\nlatest in place of the id is the newest push.\n',
+    request: (input) => ({ method: 'POST', path: `${pushPath(input)}/undo` }),
+    show: { kind: 'sentence', text: (body) => `Undid it: ${toRefs(body)}.` },
+  },
+]
+
+function runsPath({ argument }: Pick<CommandInput, 'argument'>): string {
+  return path`/repos/${argument('repository')}/workflows`
+}
+
+function runPath(input: CommandInput): string {
+  return runsPath(input) + path`/${input.argument('run')}`
+}
+
+function pushPath({ argument }: CommandInput): string {
+  return path`/repos/${argument('repository')}/pushes/${argument('push')}`
+}
+
+function conclusionOf(run: Json): string {
+  return textAt(run, 'conclusion') || textAt(run, 'status')
+}
+
+function toInputValues(words: string[] | undefined): Record<string, string> | undefined {
+  if (!words) return undefined
+  return Object.fromEntries(
+    words.map((word) => {
+      const [, name, value] = /^([^=]+)=(.*)$/s.exec(word) ?? []
+      if (name === undefined || value === undefined) {
+        throw new UsageError(`--input ${word}: the form is name=value.`)
+      }
+      return [name, value]
+    }),
+  )
+}
+
+function toJobs(run: Json): string {
+  const jobs = at(run, 'jobs')
+  return (Array.isArray(jobs) ? jobs : [])
+    .map((job) => `${textAt(job, 'name')} ${conclusionOf(job)}`)
+    .join(', ')
+}
+
+function toRefs(push: Json): string {
+  const refs = at(push, 'refs')
+  return (Array.isArray(refs) ? refs : [])
+    .map((ref) => `${textAt(ref, 'ref')} ${toChange(ref)}`)
+    .join(', ')
+}
+
+function toChange(ref: Json): string {
+  if (at(ref, 'created') === true) return 'created'
+  if (at(ref, 'deleted') === true) return 'deleted'
+  const range = `${textAt(ref, 'before').slice(0, 10)}..${textAt(ref, 'after').slice(0, 10)}`
+  return at(ref, 'forced') === true ? `${range} (forced)` : range
+}

@@ -1,0 +1,80 @@
+import { secretUsage } from '../../commands/help-texts.ts'
+import { dateOf } from '../display.ts'
+import { path } from '../http-client.ts'
+import type { ClientOperation } from '../operation.ts'
+import { runEvents } from './follow-events.ts'
+import { runHealth, runMetrics } from './run-health.ts'
+import { runSetSecret } from './run-set-secret.ts'
+
+export const serviceOperations: ClientOperation[] = [
+  {
+    command: 'secrets list',
+    operations: ['listSecrets'],
+    summary: 'list the secrets of a repository, without their values',
+    arguments: ['repository'],
+    request: ({ argument }) => ({
+      method: 'GET',
+      path: path`/repos/${argument('repository')}/secrets`,
+    }),
+    show: {
+      kind: 'table',
+      isPaged: true,
+      columns: { NAME: 'name', CREATED: dateOf('createdAt'), UPDATED: dateOf('updatedAt') },
+    },
+  },
+  {
+    command: 'secrets set',
+    operations: ['putSecret'],
+    summary: 'create or replace a secret; the value is read from standard input or a prompt',
+    arguments: ['repository', 'name'],
+    // An excess argument may be the value.
+    usageError: secretUsage,
+    run: runSetSecret,
+  },
+  {
+    command: 'secrets delete',
+    operations: ['deleteSecret'],
+    summary: 'delete a secret',
+    arguments: ['repository', 'name'],
+    confirm: ({ argument }) => ({
+      question: `This deletes the secret ${argument('name')} for good. Type yes to continue: `,
+      expected: 'yes',
+    }),
+    request: ({ argument }) => ({
+      method: 'DELETE',
+      path: path`/repos/${argument('repository')}/secrets/${argument('name')}`,
+    }),
+    show: {
+      kind: 'sentence',
+      text: (_, { argument }) => `Deleted the secret ${argument('name')}.`,
+      json: ({ argument }) => ({ name: argument('name'), deleted: true }),
+    },
+  },
+  {
+    command: 'events',
+    operations: ['listEvents'],
+    summary: 'list the events of the server, oldest first',
+    options: [
+      { flags: '--follow', description: 'print new events as they happen' },
+      { flags: '--after <number>', description: 'start after this sequence number' },
+      { flags: '--limit <number>', description: 'at most this many (default: 100)' },
+      { flags: '--repository <name>', description: 'only those of this repository' },
+      { flags: '--kind <kind...>', description: 'only these kinds, such as push' },
+    ],
+    notes:
+      '\nWith --follow and --json, each event is one line of JSON. A connection that\nbreaks is opened again, without missing an event.\n',
+    run: runEvents,
+  },
+  {
+    command: 'health',
+    operations: ['getHealth', 'getOpenApi'],
+    summary: 'show whether the server is healthy, and its version',
+    run: runHealth,
+  },
+  {
+    command: 'metrics',
+    operations: ['getMetrics'],
+    summary: 'print the metrics of the server in the Prometheus text format',
+    run: runMetrics,
+  },
+]

@@ -1,0 +1,171 @@
+import { UsageError } from '../commands/usage-error.ts'
+import type { ChosenServer } from './chosen-server.ts'
+import type { ClientContext, OptionValues } from './client-context.ts'
+import { CommandError } from './command-error.ts'
+import { connect } from './connect.ts'
+import { toFields, toFittedTable, toSafeJson } from './display.ts'
+import { type HttpClient, path } from './http-client.ts'
+import type { ClientOperation, CommandInput, Show, Work } from './operation.ts'
+import { showResult } from './show-result.ts'
+
+type Invocation = { operation: ClientOperation; given: string[]; options: OptionValues }
+type LocalAction = ((names: string[], options: OptionValues) => Promise<void>) | undefined
+
+const defaultLimit = 30
+
+/** Runs a command on the chosen server, or on the data directory. */
+export async function runOperation(
+  context: ClientContext,
+  { operation, given, options }: Invocation,
+  runLocally: LocalAction,
+): Promise<void> {
+  const { chosen, git, client } = await connect(context, options)
+  assertOptions(operation, options, chosen === undefined ? 'local' : 'server')
+  const values = nameArguments(operation, given, chosen)
+  if (!chosen || !client) {
+    if (runLocally) return runLocally(Object.values(values), options)
+    throw new UsageError(
+      `svc ${operation.command} needs a server: log in with svc login URL, or set SVC_URL and SVC_TOKEN.`,
+    )
+  }
+  context.endOnClosedPipe()
+  const input = toInput(values, options)
+  await resolveLatest(client, values)
+  await confirm(operation, input, { options, terminal: context.terminal })
+  const json = options.json === true
+  const { terminal, columns, environment, launcher } = context
+  const work = { client, input, terminal, git, environment, columns, json, launcher }
+  const code = await perform(operation, { ...work, serverName: chosen.name }, options)
+  if (code !== 0) context.setExitCode(code)
+}
+
+async function perform(
+  operation: ClientOperation,
+  work: Work,
+  options: OptionValues,
+): Promise<number> {
+  if ('run' in operation) {
+    const code = await operation.run(work)
+    return typeof code === 'number' ? code : 0
+  }
+  const { client, input } = work
+  const request = operation.request(input)
+  const { show } = operation
+  const isPaged = show.kind === 'table' && show.isPaged === true
+  const body = isPaged
+    ? await client.list(request, toLimit(operation, options))
+    : await client.json(request)
+  display(show, body, work)
+  return 0
+}
+
+function display(show: Show, body: Awaited<ReturnType<HttpClient['json']>>, work: Work): void {
+  const { terminal, columns, input, json } = work
+  if (show.kind === 'sentence') {
+    showResult(work, body ?? show.json?.(input) ?? {}, show.text(body, input))
+  } else if (json) {
+    terminal.out(toSafeJson(body))
+  } else if (show.kind === 'fields') {
+    terminal.out(toFields(show.columns, body))
+  } else {
+    const rows = show.rows?.(body) ?? (Array.isArray(body) ? body : [])
+    terminal.out(toFittedTable(show.columns, rows, columns))
+  }
+}
+
+/** Gives names to the arguments. Where one is missing, the repository is the one of the clone. */
+function nameArguments(
+  { arguments: names = [], command }: ClientOperation,
+  given: string[],
+  chosen: ChosenServer | undefined,
+): Record<string, string> {
+  const plain = names.map((name) => name.replace(/[[\]]/g, ''))
+  const [first] = names
+  const required = names.filter((name) => !name.startsWith('[')).length
+  const inClone = chosen?.repository
+  const isInferred =
+    first === 'repository' &&
+    (given.length < required || (given.length < names.length && inClone !== undefined))
+  const values = isInferred && inClone !== undefined ? [inClone, ...given] : given
+  if (values.length < required) {
+    const missing = plain[isInferred && inClone === undefined ? 0 : values.length]
+    const hint =
+      missing === 'repository'
+        ? 'Give the repository, or change to a clone of it'
+        : `Give the ${missing}`
+    throw new UsageError(`${hint}; svc ${command} --help shows the arguments.`)
+  }
+  return Object.fromEntries(plain.map((name, index) => [name, values[index] ?? '']))
+}
+
+function toInput(values: Record<string, string>, options: OptionValues): CommandInput {
+  return {
+    argument: (name) => values[name] ?? '',
+    option: (name) => {
+      const value = options[name]
+      return typeof value === 'string' ? value : undefined
+    },
+    list: (name) => {
+      const value = options[name]
+      return Array.isArray(value) ? value : undefined
+    },
+    flag: (name) => (typeof options[name] === 'boolean' ? options[name] : undefined),
+  }
+}
+
+function assertOptions(
+  { options: rows = [], command }: ClientOperation,
+  options: OptionValues,
+  target: 'server' | 'local',
+): void {
+  for (const { flags, only } of rows) {
+    const [flag = ''] = flags.split(' ')
+    const name = flag.slice(2).replace(/-(\w)/g, (_, letter: string) => letter.toUpperCase())
+    if (only === undefined || only === target || options[name] === undefined) continue
+    const place = only === 'local' ? 'a data directory; --server local chooses it' : 'a server'
+    throw new UsageError(`svc ${command} takes ${flag} only for ${place}.`)
+  }
+}
+
+/** Replaces `latest` by the id of the newest run or push. */
+async function resolveLatest(client: HttpClient, values: Record<string, string>): Promise<void> {
+  for (const [name, list] of Object.entries({ run: 'workflows', push: 'pushes' })) {
+    const value = values[name]
+    if (value === undefined || (value !== '' && value !== 'latest')) continue
+    const request = { method: 'GET', path: path`/repos/${values.repository ?? ''}/${list}` }
+    const [newest] = await client.list(request, 1)
+    const id =
+      newest !== null && typeof newest === 'object' && 'id' in newest ? newest.id : undefined
+    if (typeof id !== 'string') {
+      throw new CommandError('failure', `${values.repository} has no ${name} yet.`)
+    }
+    values[name] = id
+  }
+}
+
+async function confirm(
+  { confirm: toQuestion, command }: ClientOperation,
+  input: CommandInput,
+  { options, terminal }: { options: OptionValues; terminal: ClientContext['terminal'] },
+): Promise<void> {
+  if (!toQuestion || options.yes === true) return
+  const { question, expected } = toQuestion(input)
+  if (!terminal.ask) {
+    throw new UsageError(
+      `svc ${command} cannot be undone, and there is no terminal to ask; --yes confirms it.`,
+    )
+  }
+  if ((await terminal.ask(question)).trim() !== expected) {
+    throw new CommandError('failure', 'Nothing was changed.')
+  }
+}
+
+function toLimit(
+  { options: rows = [] }: ClientOperation,
+  { limit }: OptionValues,
+): number | undefined {
+  if (!rows.some(({ flags }) => flags.startsWith('--limit '))) return undefined
+  if (limit === undefined) return defaultLimit
+  if (typeof limit === 'string' && /^[1-9]\d{0,8}$/.test(limit)) return Number(limit)
+  throw new UsageError('--limit takes a whole number from 1.')
+}

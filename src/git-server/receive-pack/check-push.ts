@@ -1,0 +1,82 @@
+import type { Principal } from '../../access/principal.ts'
+import { Problem } from '../../base/problem.ts'
+import type { Git } from '../../git/process/git-process.ts'
+import { findForced } from '../../git/refs/forced-updates.ts'
+import { zeroId } from '../../git/refs/ref-name.ts'
+import { readRefs } from '../../git/refs/refs.ts'
+import type { Protections } from '../../repositories/protections.ts'
+import type { Repository } from '../../repositories/repositories.ts'
+import { authorizeUpdates, refuseDefaultDeletion } from './authorize-push.ts'
+import { findCommits, type PushedHistory } from './pushed-history.ts'
+
+/** A change of a ref, given by its full name, to a commit; without one, to a new commit. */
+type IntendedChange = {
+  ref: string
+  change: 'update' | 'force' | 'delete'
+  commit?: string | undefined
+}
+
+/** Returns the problem of each change; undefined for one that is allowed. Nothing is changed. */
+export type CheckPush = (
+  principal: Principal,
+  repository: Repository,
+  changes: IntendedChange[],
+) => Promise<(Problem | undefined)[]>
+
+type Dependencies = {
+  git: Git
+  protections: Pick<Protections, 'list'>
+  hasSuccessfulRun: (repositoryId: string, commit: string, file: string) => Promise<boolean>
+}
+
+// No object has this id.
+const newCommit = 'f'.repeat(40)
+
+/** Checks changes one by one with the code that authorizes pushes. */
+export function createCheckPush(dependencies: Dependencies): CheckPush {
+  const { git } = dependencies
+
+  function historyOf(repository: Repository, { change }: IntendedChange): PushedHistory {
+    return {
+      async findForced(updates) {
+        if (change === 'force') return updates.map(() => true)
+        const ids = updates.map(({ after }) => after).filter((id) => id !== newCommit)
+        const known = ids.length > 0 ? await findCommits(git, repository.path, ids) : new Map()
+        const found = updates.filter(({ after }) => known.has(after))
+        const compared = await findForced(git, repository.path, found)
+        const forced = new Set(compared.filter((one) => one.forced).map(({ ref }) => ref))
+        return updates.map(({ ref }) => forced.has(ref))
+      },
+      async commitsOf(ids) {
+        const known = ids.filter((id) => id !== newCommit)
+        const found = known.length > 0 ? await findCommits(git, repository.path, known) : new Map()
+        // Completes the detail of `run_required`.
+        return found.set(newCommit, 'that is pushed')
+      },
+    }
+  }
+
+  return async (principal, repository, changes) => {
+    const values = await readRefs(
+      repository.path,
+      changes.map(({ ref }) => ref),
+    )
+    const decisions: (Problem | undefined)[] = []
+    for (const intended of changes) {
+      const { ref, change, commit = newCommit } = intended
+      const after = change === 'delete' ? zeroId : commit
+      const updates = [{ ref, before: values.get(ref) ?? zeroId, after }]
+      const about = { principal, repository, history: historyOf(repository, intended) }
+      const decision = await authorizeUpdates(dependencies, about, updates)
+        .then((targets) => refuseDefaultDeletion(repository, updates, targets))
+        .then(() => undefined, toRefusal)
+      decisions.push(decision)
+    }
+    return decisions
+  }
+}
+
+function toRefusal(error: unknown): Problem {
+  if (error instanceof Problem) return error
+  throw error
+}

@@ -1,0 +1,36 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { AccessWatch } from '../access/access-watch.ts'
+import type { Admit, Caller } from './admission.ts'
+import type { OpenRequests } from './connections.ts'
+import type { RequestLog } from './request-log.ts'
+import type { PublicOrigin, Route } from './route.ts'
+
+/** What calls of JSON routes need of the server. */
+export type JsonCallParts = {
+  routes: Route[]
+  admit: Admit
+  openRequests: Pick<OpenRequests, 'controllerOf'>
+  accessWatch: AccessWatch
+  /** Throws a Problem when the disk is nearly full. */
+  requireSpace: () => Promise<void>
+  requestLog: RequestLog
+  /** Aborted when the server stops. */
+  stopping: AbortSignal
+}
+
+/** A call of a JSON route: by a request, or by the handler of another route on behalf of its caller. */
+export type JsonCall = PublicOrigin & {
+  requestId: string
+  headers: IncomingMessage['headers']
+  caller: Caller
+  /** The response of the request; its end aborts the call. */
+  response: ServerResponse
+  /** The path and query. */
+  url: string
+  params: Record<string, string>
+  query: URLSearchParams
+  readBody: () => Promise<unknown>
+  setStatus: (status: number) => void
+  setType: (type: string) => void
+  setHeader: (name: string, value: string) => void
+}

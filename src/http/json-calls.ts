@@ -1,0 +1,79 @@
+import type { Access } from '../access/access-watch.ts'
+import type { JsonCall, JsonCallParts } from './json-call.ts'
+import type { JsonRoute, OperationInput } from './route.ts'
+import { createSubcalls } from './subcalls.ts'
+import { checkBody, checkQuery } from './validation.ts'
+import { ResponseWatch } from './watch-response.ts'
+
+// A DELETE frees space, so it needs none.
+const writing = new Set(['POST', 'PUT', 'PATCH'])
+
+/** Performs calls of JSON routes: admits the caller, validates query and body, and calls the handler. */
+export function createJsonCalls(parts: JsonCallParts) {
+  const { admit, openRequests, accessWatch, requireSpace, stopping } = parts
+  const subcall = createSubcalls({ ...parts, perform })
+
+  async function perform(route: JsonRoute, call: JsonCall): Promise<unknown> {
+    const { permission, find } = route
+    const { headers, caller, response, params, publicOrigin, setHeader, setStatus, setType } = call
+    const admitted = await admit({ headers }, caller, {
+      scheme: 'bearer',
+      permission: () => permission,
+      find,
+      params,
+      allowsLimited: route.allowsLimited,
+      isRateLimited: true,
+      via: 'api',
+    })
+    const { principal, found } = admitted
+    // The results of runs are accepted even when the disk is nearly full.
+    if (writing.has(route.method) && permission !== 'run' && !route.isServedWhenFull)
+      await requireSpace()
+    const query = checkQuery(route.query, call.query)
+    const body = checkBody(route.body, await call.readBody())
+    setStatus(route.status)
+    setType(route.produces)
+    let created: AbortController | undefined
+    const abortController = () => {
+      created ??= openRequests.controllerOf(response)
+      return created
+    }
+    // `find` of a long-lived route returns a repository or nothing.
+    const repository = found as { id: string } | undefined
+    const watch = route.isLongLived
+      ? new ResponseWatch(response, {
+          accessWatch,
+          access: { principal, permission: admitted.permission, repository },
+          abortController: abortController(),
+        })
+      : undefined
+    const context = {
+      principal,
+      params,
+      query,
+      body,
+      found,
+      url: call.url,
+      publicOrigin,
+      header: (name: string) => headers[name]?.toString(),
+      setHeader,
+      setStatus,
+      setType,
+      clientSignal: () => abortController().signal,
+      waitSignal: () => {
+        assertLongLived(route)
+        return AbortSignal.any([stopping, abortController().signal])
+      },
+      requireAccess: (access: Access) => void watch?.access.push(access),
+      subcall: (operationId: string, input: OperationInput) => subcall(call, operationId, input),
+    } satisfies Parameters<JsonRoute['handle']>[0]
+    const handled = route.handle(context)
+    return watch ? watch.guard(handled) : handled
+  }
+
+  return perform
+}
+
+export function assertLongLived({ method, path, isLongLived }: JsonRoute): void {
+  if (!isLongLived) throw new Error(`${method} ${path} is not declared as long-lived`)
+}

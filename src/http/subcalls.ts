@@ -1,0 +1,83 @@
+import type { JsonCall, JsonCallParts } from './json-call.ts'
+import { statusOf } from './problem-response.ts'
+import type { JsonRoute, OperationInput, OperationResult } from './route.ts'
+
+type Dependencies = Pick<JsonCallParts, 'routes' | 'requestLog'> & {
+  perform: (route: JsonRoute, call: JsonCall) => Promise<unknown>
+}
+
+/**
+ * Performs an operation for the caller of another one, as if it had sent a request: its token is authenticated again,
+ * the rate, rights and input are checked, and the call is logged and measured. Throws Problems.
+ */
+export function createSubcalls({ routes, requestLog, perform }: Dependencies) {
+  const operations = new Map(routes.map((route) => [route.operationId, route]))
+
+  return async (
+    outer: JsonCall,
+    operationId: string,
+    { params, query, body }: OperationInput,
+  ): Promise<OperationResult> => {
+    const route = operations.get(operationId)
+    if (route?.kind !== 'json') throw new Error(`${operationId} is not an operation with JSON`)
+    const { requestId, response, publicOrigin } = outer
+    const { authorization } = outer.headers
+    const caller = { ...outer.caller }
+    const url = toUrl(route, params, query)
+    const headers: OperationResult['headers'] = {}
+    const startedAt = performance.now()
+    let status = route.status
+
+    function record(): void {
+      const { method, path, isPolling = false } = route as JsonRoute
+      const seconds = (performance.now() - startedAt) / 1000
+      requestLog.record({
+        requestId,
+        url,
+        ...caller,
+        isPolling,
+        method,
+        route: path,
+        status,
+        seconds,
+      })
+    }
+
+    try {
+      const value = await perform(route, {
+        requestId,
+        headers: authorization === undefined ? {} : { authorization },
+        caller,
+        response,
+        publicOrigin,
+        url,
+        params,
+        query,
+        readBody: async () => body,
+        setStatus: (set) => {
+          status = set
+        },
+        setType: () => {},
+        setHeader: (name, set) => {
+          headers[name] = set
+        },
+      })
+      return { status, headers, value }
+    } catch (error) {
+      const problem = await requestLog.problemOf(error, requestId)
+      status = statusOf(problem)
+      throw problem
+    } finally {
+      record()
+    }
+  }
+}
+
+function toUrl(
+  { path }: JsonRoute,
+  params: Record<string, string>,
+  query: URLSearchParams,
+): string {
+  const filled = path.replace(/:(\w+)\*?/g, (_, name) => encodeURIComponent(params[name] ?? ''))
+  return query.size === 0 ? filled : `${filled}?${query}`
+}

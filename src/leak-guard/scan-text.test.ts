@@ -1,0 +1,201 @@
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { globSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import fc from 'fast-check'
+import { newAwsKey, newCredentials, newPem, newPuttyKey } from '../../test/support/credentials.ts'
+import { newTokenString } from '../base/token-string.ts'
+import { leakRules } from './rules.ts'
+import { scanText } from './scan-text.ts'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+const kinds = Object.keys(newCredentials)
+const make = (kind: string) => newCredentials[kind]?.() ?? ''
+const kindsIn = (text: string | Buffer) => scanText(Buffer.from(text)).map(({ kind }) => kind)
+
+test('every rule has a sample', () => {
+  const without = leakRules.filter(({ kind }) => !kinds.includes(kind))
+  assert.deepEqual(without, [])
+})
+
+for (const kind of kinds) {
+  test(`finds: ${kind}`, () => {
+    for (let round = 0; round < 20; round++) {
+      const sample = make(kind)
+      assert.deepEqual(kindsIn(sample), [kind], sample)
+      const around = [
+        `key = "${sample}"\n`,
+        `a\r\n${sample}\r\nb`,
+        `# ${sample}`,
+        `<k>${sample}</k>`,
+      ]
+      for (const text of around) assert.deepEqual(kindsIn(text), [kind], text)
+    }
+  })
+
+  test(`finds no ${kind} in one that is cut, and in a placeholder for it`, () => {
+    const sample = make(kind)
+    for (const part of [sample.slice(0, sample.length / 2), sample.slice(sample.length / 2)]) {
+      assert.deepEqual(kindsIn(part), [], part)
+    }
+    const replaced = sample.replace(
+      /[\w/+=-]{20,}/g,
+      (text) => text.slice(0, 12) + 'x'.repeat(text.length - 12),
+    )
+    assert.deepEqual(kindsIn(replaced), [], replaced)
+  })
+}
+
+test('a token with a wrong checksum is none', () => {
+  for (const kind of ['svc token', 'GitHub token', 'npm token']) {
+    const sample = make(kind)
+    const other = sample.endsWith('0') ? '1' : '0'
+    assert.deepEqual(kindsIn(sample.slice(0, -1) + other), [])
+  }
+})
+
+test('the id of an AWS key is found only beside a secret key, and documented ones never', () => {
+  const { id, secret } = newAwsKey()
+  assert.deepEqual(kindsIn(id), [])
+  assert.deepEqual(kindsIn(secret), [])
+  assert.deepEqual(kindsIn(`${secret}${'\n'.repeat(500)}${id}`), ['AWS access key'])
+  assert.deepEqual(kindsIn(`${id}${'\n'.repeat(700)}${secret}`), [])
+  assert.deepEqual(kindsIn(`${id} ${'0123456789abcdef'.repeat(3).slice(0, 40)}`), [])
+  const example = ['AKIAIOSFODNN7', 'wJalrXUtnFEMI/K7MDENG/bPxRfiCY', 'KEY'].join('EXAMPLE ')
+  assert.deepEqual(kindsIn(example.replace('EXAMPLE KEY', 'EXAMPLEKEY')), [])
+})
+
+test('the published key of the Azure storage emulator is let through', () => {
+  const parts = [
+    ['Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq'],
+    ['K1SZFPTOtr', 'KBHBeksoGMGw=='].join('/'),
+  ]
+  assert.deepEqual(kindsIn(`AccountKey=${parts.join('/')}`), [])
+})
+
+describe('private keys', () => {
+  const pem = newPem()
+  const lines = pem.trim().split('\n')
+
+  test('are found indented, quoted, commented, escaped and with either line ending', () => {
+    for (const text of [
+      pem.replaceAll('\n', '\r\n'),
+      pem.replaceAll('\n', '\r'),
+      pem.replaceAll('\n', '\\n'),
+      lines.map((line) => `      ${line}`).join('\n'),
+      lines.map((line) => `# ${line}`).join('\n'),
+      lines.map((line) => `  "${line}\\n" +`).join('\n'),
+      `key: |\n${lines.map((line) => `\t${line}`).join('\n')}`,
+      `KEY='${lines.join('')}'`,
+      lines.map((line) => `+${line}`).join('\n'),
+      lines.map((line) => `// ${line}`).join('\n'),
+    ]) {
+      assert.deepEqual(kindsIn(text), ['private key'], text)
+    }
+  })
+
+  test('a header alone, in documentation or with dots for the key, is none', () => {
+    const [begin = '', , , end = ''] = lines
+    for (const text of [
+      begin,
+      `${begin}\n...\n${end}`,
+      `${begin}\nMIIEpAIBAAKCAQEA...\n${end}`,
+      `${begin}\n${'A'.repeat(64)}\n${end}`,
+      `Look for "${begin}" in the file.`,
+      newPem().replace(/PRIVATE/g, 'PUBLIC'),
+    ]) {
+      assert.deepEqual(kindsIn(text), [], text)
+    }
+  })
+
+  test('an OpenSSH key is found, with a passphrase, too', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'svc-test-'))
+    using _ = { [Symbol.dispose]: () => rmSync(folder, { recursive: true }) }
+    for (const passphrase of ['', 'secret']) {
+      const path = join(folder, `key${passphrase}`)
+      execFileSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', passphrase, '-f', path])
+      assert.deepEqual(kindsIn(readFileSync(path)), ['OpenSSH private key'])
+      assert.deepEqual(kindsIn(readFileSync(`${path}.pub`)), [])
+    }
+  })
+
+  test('a key of PuTTY without its private lines is none', () => {
+    assert.deepEqual(kindsIn(newPuttyKey().replace(/Private-Lines: 2/, 'Private-Lines: 0')), [])
+  })
+})
+
+describe('encodings', () => {
+  const token = newTokenString()
+
+  test('UTF-16 is read in either byte order, with and without a mark', () => {
+    const text = `line\r\nTOKEN=${token}\r\n`
+    const little = Buffer.from(text, 'utf16le')
+    const marked = Buffer.from(`\ufeff${text}`, 'utf16le')
+    for (const content of [
+      little,
+      marked,
+      Buffer.from(little).swap16(),
+      Buffer.from(marked).swap16(),
+    ]) {
+      assert.deepEqual(scanText(content), [{ kind: 'svc token', secret: token, line: 2 }])
+    }
+  })
+
+  test('binary files are scanned, too', () => {
+    const content = Buffer.concat([Buffer.from([0, 1, 2, 0xff]), Buffer.from(`\0${token}\0\0`)])
+    assert.deepEqual(kindsIn(content), ['svc token'])
+  })
+
+  test('lines are counted', () => {
+    const text = `${'é\n'.repeat(5)}${make('npm token')} ${token}\r\n${token}\n`
+    assert.deepEqual(
+      scanText(Buffer.from(text)).map(({ line }) => line),
+      [6, 6],
+    )
+  })
+})
+
+test('each credential in any text is found, wherever it is', () => {
+  const kind = fc.constantFrom(...kinds.filter((name) => name !== 'AWS access key'))
+  const text = fc.string({ unit: 'binary', maxLength: 300 }).map((other) => `${other}\n`)
+  fc.assert(
+    fc.property(text, kind, text, (before, name, after) => {
+      assert.deepEqual(kindsIn(`${before}${make(name)}\n${after}`), [name])
+    }),
+  )
+})
+
+test('any bytes are scanned without an error', () => {
+  const prefixes = leakRules.flatMap((rule) => rule.prefixes)
+  const piece = fc.oneof(
+    fc.uint8Array({ maxLength: 64 }).map((bytes) => Buffer.from(bytes)),
+    fc.constantFrom(...prefixes, '\n', '\0', 'PRIVATE KEY-----\n').map((text) => Buffer.from(text)),
+  )
+  fc.assert(
+    fc.property(fc.array(piece, { maxLength: 50 }), (pieces) => {
+      scanText(Buffer.concat(pieces))
+    }),
+  )
+})
+
+test('real text has none: the files of this repository and of its dependencies', () => {
+  const own = execFileSync('git', ['ls-files', '-z'], { cwd: root, encoding: 'utf8' }).split('\0')
+  const others = globSync('node_modules/**/*.{js,ts,json,md,mjs,cjs}', { cwd: root })
+  const sample = [...own.filter((path) => path !== ''), ...others.filter((_, n) => n % 5 === 0)]
+  let bytes = 0
+  for (const path of sample) {
+    const stat = statSync(join(root, path), { throwIfNoEntry: false })
+    if (!stat?.isFile() || stat.size > 1024 * 1024) continue
+    bytes += stat.size
+    const found = scanText(readFileSync(join(root, path)))
+    assert.deepEqual(
+      found.map(({ kind, line }) => ({ kind, line })),
+      [],
+      path,
+    )
+  }
+  assert.ok(bytes > 10_000_000, String(bytes))
+})

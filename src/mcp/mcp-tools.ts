@@ -1,0 +1,204 @@
+/** A tool of the MCP server: an operation of the API, as an agent calls it. */
+export type McpTool = {
+  name: string
+  title: string
+  description: string
+  operationId: string
+  effect: Effect
+  /** The arguments for the parameters of the path. */
+  pathArguments?: Record<string, { name: string; description: string }>
+  /** Parameters that a tool cannot take. */
+  omitted?: string[]
+  /** Parameters with a default of the tool. */
+  defaults?: Record<string, number>
+}
+
+/** Reads; adds something; or changes what is there, where a second call changes nothing more. */
+type Effect = 'reads' | 'adds' | 'changes'
+
+const repository = { name: 'repository', description: 'name of the repository' }
+const run = { name: 'run', description: 'id of the run' }
+const push = { name: 'push', description: 'id of the push' }
+const webhook = { name: 'webhook', description: 'id of the webhook' }
+
+// Whole lists would fill the context of a model.
+const page = { limit: 30 }
+
+/** All tools. Each is an operation, which decides the rights of the caller and validates the arguments. */
+export const mcpTools: McpTool[] = [
+  {
+    name: 'list_repositories',
+    title: 'List repositories',
+    description: 'Lists the repositories that the token can see, oldest first.',
+    operationId: 'listRepositories',
+    effect: 'reads',
+    defaults: page,
+  },
+  {
+    name: 'get_repository',
+    title: 'Get a repository',
+    description:
+      'Gets a repository: its addresses for git clone over HTTP and SSH, default branch, protected branches, ' +
+      'description and the time of the last push.',
+    operationId: 'getRepository',
+    effect: 'reads',
+    pathArguments: { name: repository },
+  },
+  {
+    name: 'create_repository',
+    title: 'Create a repository',
+    description:
+      'Creates an empty repository, which the user of the token owns. Then push to its address with git; the result ' +
+      'contains the address.',
+    operationId: 'createRepository',
+    effect: 'adds',
+  },
+  {
+    name: 'check_access',
+    title: 'Check what a push or a request would be answered',
+    description:
+      'Says whether the token may fetch, push to some refs, or send a request about a repository, and if not, by which ' +
+      'rule, without doing it. Use it before a push to a branch that may be protected.',
+    operationId: 'checkAccess',
+    effect: 'reads',
+    pathArguments: { name: repository },
+  },
+  {
+    name: 'list_pushes',
+    title: 'List pushes',
+    description:
+      'Lists who changed which refs of a repository, and when, newest first: for each ref the commits before and ' +
+      'after. The id of a push is needed to undo it.',
+    operationId: 'listPushes',
+    effect: 'reads',
+    pathArguments: { name: repository },
+    defaults: page,
+  },
+  {
+    name: 'undo_push',
+    title: 'Undo a push',
+    description:
+      'Restores all refs that a push changed, or none: it also brings back overwritten commits and deleted branches. ' +
+      'Refused when a ref was changed again since. The undo is a push of its own, and can be undone.',
+    operationId: 'undoPush',
+    effect: 'changes',
+    pathArguments: { name: repository, id: push },
+  },
+  {
+    name: 'list_events',
+    title: 'List events',
+    description:
+      'Lists what happened, oldest first: pushes, runs, changes of repositories. With after "latest" and wait, waits ' +
+      'for the next event.',
+    operationId: 'listEvents',
+    effect: 'reads',
+    omitted: ['follow'],
+    defaults: page,
+  },
+  {
+    name: 'check_workflows',
+    title: 'Check workflow files',
+    description:
+      'Checks workflow files for errors, before they are pushed: pass their text in contents. Without contents, ' +
+      'checks those of a branch. Nothing is run.',
+    operationId: 'validateWorkflows',
+    effect: 'reads',
+    pathArguments: { name: repository },
+  },
+  {
+    name: 'start_run',
+    title: 'Run workflows',
+    description:
+      'Runs the workflow files in .svc/workflows/ of a branch, or some of them. A push starts those with "on: push" ' +
+      'by itself. Does not wait: call get_run with wait for the result.',
+    operationId: 'createRun',
+    effect: 'adds',
+    pathArguments: { name: repository },
+  },
+  {
+    name: 'list_runs',
+    title: 'List runs',
+    description: 'Lists the workflow runs of a repository, newest first.',
+    operationId: 'listRuns',
+    effect: 'reads',
+    pathArguments: { name: repository },
+    defaults: page,
+  },
+  {
+    name: 'get_run',
+    title: 'Get a run',
+    description:
+      'Gets a workflow run with the result of each step. With wait, first waits that many seconds for it to complete.',
+    operationId: 'getRun',
+    effect: 'reads',
+    pathArguments: { name: repository, id: run },
+  },
+  {
+    name: 'get_run_log',
+    title: 'Get the log of a run',
+    description:
+      'Gets the output of a workflow run, or of one of its steps. Of a long log, the end: pass offset to read from there.',
+    operationId: 'getRunLog',
+    effect: 'reads',
+    pathArguments: { name: repository, id: run },
+    omitted: ['follow'],
+  },
+  {
+    name: 'cancel_run',
+    title: 'Cancel a run',
+    description: 'Cancels a workflow run that is queued or running.',
+    operationId: 'cancelRun',
+    effect: 'changes',
+    pathArguments: { name: repository, id: run },
+  },
+  {
+    name: 'rerun_run',
+    title: 'Run a run again',
+    description:
+      'Runs the same files at the same commit again, after the run has completed; with jobs "failed", only what failed.',
+    operationId: 'rerunRun',
+    effect: 'adds',
+    pathArguments: { name: repository, id: run },
+  },
+  {
+    name: 'create_delegated_token',
+    title: 'Delegate a token',
+    description:
+      'Creates a token with a part of the rights of this one, for another agent or program: fewer permissions, ' +
+      'repositories, refs and time. It ends with this token. The result contains a secret, which is not shown again.',
+    operationId: 'delegateToken',
+    effect: 'adds',
+  },
+  {
+    name: 'list_webhooks',
+    title: 'List webhooks',
+    description: 'Lists the webhooks of a repository, for their ids.',
+    operationId: 'listWebhooks',
+    effect: 'reads',
+    pathArguments: { name: repository },
+    defaults: page,
+  },
+  {
+    name: 'list_webhook_deliveries',
+    title: 'List deliveries of a webhook',
+    description:
+      'Lists the deliveries of a webhook, newest first, with the status, attempts and the response of the receiver: ' +
+      'why a receiver did not get an event.',
+    operationId: 'listDeliveries',
+    effect: 'reads',
+    pathArguments: { name: repository, id: webhook },
+    defaults: page,
+  },
+]
+
+/** The hints for clients that ask their users before some calls: https://modelcontextprotocol.io/specification/, "Tools". */
+export function annotationsOf({ title, effect }: McpTool) {
+  return {
+    title,
+    readOnlyHint: effect === 'reads',
+    destructiveHint: effect === 'changes',
+    // A second call changes nothing more: it is refused.
+    idempotentHint: effect !== 'adds',
+    openWorldHint: false,
+  }
+}

@@ -1,0 +1,101 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { operations } from '../src/client/client-commands.ts'
+import { type InProcess, startInProcess } from './support/in-process.ts'
+
+/** Operations that have no command, and why. */
+const withoutCommand: Record<string, string> = {
+  claimRun: 'for runners: svc runner',
+  getRunSource: 'for runners: svc runner',
+  reportRun: 'for runners: svc runner',
+  getRunOrders: 'for runners: svc runner',
+  releaseRun: 'for runners: svc runner',
+  advertiseRefs: 'for git: git clone, git push',
+  uploadPack: 'for git: git clone, git fetch',
+  receivePack: 'for git: git push',
+  getLfs: 'not supported',
+  postLfs: 'not supported',
+  getDocs: 'a page for browsers',
+  callMcp: 'for agents: svc mcp',
+  getLlmsText: 'a page for agents',
+}
+
+let service: InProcess
+
+before(async () => {
+  service = await startInProcess()
+})
+
+after(() => service[Symbol.asyncDispose]())
+
+test('every operation of the API has a command', async () => {
+  const { body } = await service.admin.get('/openapi.json')
+  const ids = Object.values<Record<string, { operationId: string }>>(body.paths).flatMap((path) =>
+    Object.values(path).map(({ operationId }) => operationId),
+  )
+  const covered = new Set(operations.flatMap((operation) => operation.operations))
+  const missing = ids.filter((id) => !covered.has(id) && !(id in withoutCommand))
+  assert.deepEqual(missing, [])
+  const unknown = [...covered, ...Object.keys(withoutCommand)].filter((id) => !ids.includes(id))
+  assert.deepEqual(unknown, [])
+  assert.deepEqual(
+    Object.keys(withoutCommand).filter((id) => covered.has(id)),
+    [],
+  )
+})
+
+test('every option of a query or a body has an option of the command', async () => {
+  const { body } = await service.admin.get('/openapi.json')
+  for (const path of Object.values<Record<string, ApiOperation>>(body.paths)) {
+    for (const operation of Object.values(path)) {
+      if (operation.operationId in withoutCommand) continue
+      const commands = operations.filter((one) => one.operations.includes(operation.operationId))
+      const words = commands.flatMap((command) => [
+        ...(command.arguments ?? []).map((name) => name.replace(/[[\]]/g, '')),
+        ...(command.options ?? []).map(({ flags }) => flags.split(' ')[0]?.slice(2) ?? ''),
+      ])
+      for (const field of fieldsOf(operation)) {
+        const option = (renamed[field] ?? field).replace(
+          /[A-Z]/g,
+          (letter) => `-${letter.toLowerCase()}`,
+        )
+        assert.ok(
+          words.includes(option) ||
+            words.includes(option.replace(/(?:ies|s)$/, (end) => (end === 'ies' ? 'y' : ''))) ||
+            field in elsewhere,
+          `${operation.operationId}: ${field} (${words.join(' ')})`,
+        )
+      }
+    }
+  }
+})
+
+type ApiOperation = {
+  operationId: string
+  parameters?: { name: string; in: string }[]
+  requestBody?: { content: Record<string, { schema?: { properties?: object } }> }
+}
+
+/** Fields whose option has another word, or that a command fills in itself. */
+const renamed: Record<string, string> = {
+  secret: 'with-secret',
+  enabled: 'enable',
+  jobs: 'failed',
+  keepPreviousSecretSeconds: 'keep-previous-secret',
+  publicKey: 'key',
+}
+const elsewhere: Record<string, string> = {
+  cursor: 'the client reads all pages',
+  limit: 'the client reads all pages, unless there is --limit',
+  wait: 'runs watch, events --follow',
+  offset: 'runs watch',
+  value: 'standard input or a prompt',
+  contents: 'svc run --check',
+  follow: 'runs watch, events --follow',
+}
+
+function fieldsOf({ parameters = [], requestBody }: ApiOperation): string[] {
+  const query = parameters.filter((one) => one.in === 'query').map(({ name }) => name)
+  const contents = Object.values(requestBody?.content ?? {})
+  return [...query, ...contents.flatMap(({ schema }) => Object.keys(schema?.properties ?? {}))]
+}

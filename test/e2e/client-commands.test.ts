@@ -1,0 +1,383 @@
+import assert from 'node:assert/strict'
+import { mkdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { operations } from '../../src/client/client-commands.ts'
+import { type ClientHome, loggedIn } from '../support/client-home.ts'
+import { startReceiver } from '../support/receiver.ts'
+import { type Service, startService } from '../support/service.ts'
+import { newKeyLine } from '../support/ssh-keys.ts'
+
+const workflow = 'on: [push, workflow_dispatch]\nsteps:\n  - run: echo "sum $((40 + 2))"\n'
+
+// As a program runs them, and as a person types them.
+for (const place of ['in a pipe', 'on a terminal'] as const)
+  describe(`commands ${place}`, () => {
+    let service: Service
+    let home: ClientHome
+    /** A clone of the repository `tour`. */
+    let clone: string
+    const tried = new Set<string>()
+
+    before(async () => {
+      service = await startService({ env: { SVC_RUNNER: 'on' } })
+      home = await loggedIn(service)
+      await svc('repos', 'create', 'tour')
+      await svc('clone', 'tour')
+      clone = join(home.path, 'tour')
+      await mkdir(join(clone, '.svc/workflows'), { recursive: true })
+      await writeFile(join(clone, '.svc/workflows/ci.yml'), workflow)
+      await push('Begin', 'main')
+    })
+
+    after(async () => {
+      await home[Symbol.asyncDispose]()
+      await service[Symbol.asyncDispose]()
+    })
+
+    /** Runs a command outside of the clone. */
+    function svc(...args: string[]): Promise<string> {
+      return runIn(home.path, args)
+    }
+
+    async function runIn(folder: string, args: string[]): Promise<string> {
+      note(args)
+      if (place === 'in a pipe') return home.svc(args, { folder })
+      const { code, shown } = await home.onTerminal(args, [], { folder, columns: 300 })
+      assert.equal(code, 0, shown)
+      // Progress is one line, which is cleared at the end.
+      return shown.replaceAll('\r\n', '\n').replace(/\r\x1b\[K([^\r\n]*(?=\r))?/g, '')
+    }
+
+    /** Runs a command in the clone. */
+    function inClone(...args: string[]): Promise<string> {
+      return runIn(clone, args)
+    }
+
+    async function jsonInClone(...args: string[]) {
+      return JSON.parse(await inClone(...args, '--json'))
+    }
+
+    function note(args: string[]): void {
+      tried.add(args[0] ?? '')
+      tried.add(args.slice(0, 2).join(' '))
+    }
+
+    async function push(message: string, branch: string): Promise<void> {
+      await home.git(clone, 'add', '--all')
+      await home.git(clone, 'commit', '--quiet', '--allow-empty', '-m', message)
+      await home.git(clone, 'push', '--quiet', 'origin', `HEAD:${branch}`)
+    }
+
+    test('repositories are shown, changed, renamed, deleted, restored and purged', async () => {
+      await svc('repos', 'create', 'page', '--default-branch', 'trunk')
+      assert.match(
+        await svc('repos', 'show', 'page'),
+        /^Name: page\nOwner: admin\nDefault branch: trunk\n/,
+      )
+      assert.equal(
+        await svc('repos', 'edit', 'page', '--description', 'All about it'),
+        'Changed page.\n',
+      )
+      assert.match(await svc('repos', 'list'), /^page .* All about it$/m)
+      assert.equal(await svc('repos', 'rename', 'page', 'leaf'), 'Renamed to leaf.\n')
+      const refused = await home.run(['repos', 'delete', 'leaf'])
+      assert.deepEqual([refused.code, refused.out], [2, ''])
+      assert.match(
+        refused.err,
+        /cannot be undone, and there is no terminal to ask; --yes confirms it/,
+      )
+      assert.match(
+        await svc('repos', 'delete', 'leaf', '--yes'),
+        /^Deleted leaf\. svc deleted-repos list/,
+      )
+      const [deleted] = JSON.parse(await svc('deleted-repos', 'list', '--json'))
+      assert.match(
+        await svc('deleted-repos', 'list'),
+        /^ID +NAME +OWNER +DELETED +KEPT UNTIL\n\w+ +leaf /,
+      )
+      assert.equal(
+        await svc('deleted-repos', 'restore', deleted.id, '--name', 'bud'),
+        'Restored bud.\n',
+      )
+      await svc('repos', 'delete', 'bud', '--yes')
+      assert.equal(
+        await svc('deleted-repos', 'purge', deleted.id, '--yes'),
+        `Purged ${deleted.id}.\n`,
+      )
+    })
+
+    test('a repository is imported, with its progress on standard error', async () => {
+      assert.equal(await svc('repos', 'import', clone, 'copy'), 'Imported copy.\n')
+      assert.equal((await service.admin.get('/repos/copy')).body.state, 'ready')
+      assert.equal(JSON.parse(await svc('import', clone, 'second', '--json')).name, 'second')
+      const failed = await home.run(['import', '/nowhere'])
+      assert.equal(failed.code, 1)
+      assert.match(failed.err, /^svc: The import failed\. There is nothing at this path/m)
+    })
+
+    test('a repository becomes a remote of an existing project', async () => {
+      const project = join(home.path, 'project')
+      await home.git(home.path, 'init', '--quiet', project)
+      await home.git(project, 'commit', '--quiet', '--allow-empty', '-m', 'Begin')
+      await home.svc(['repos', 'create', 'project', '--remote', 'svc'], { folder: project })
+      await home.git(project, 'push', '--quiet', 'svc', 'HEAD:main')
+      const outside = await home.run(['repos', 'create', 'other', '--remote', 'svc'])
+      assert.match(outside.err, /Nothing was created: --remote takes a clone/)
+    })
+
+    test('collaborators are listed, added and removed', async () => {
+      assert.match(
+        await inClone('collaborators', 'add', 'grace', '--role', 'maintain'),
+        /^Added grace; no token/,
+      )
+      assert.equal(await inClone('collaborators', 'list'), 'USERNAME  ROLE\ngrace     maintain\n')
+      assert.equal(await svc('collaborators', 'remove', 'tour', 'grace'), 'Removed grace.\n')
+    })
+
+    test('branches and tags are protected', async () => {
+      await inClone(
+        'protections',
+        'add',
+        'release/*',
+        '--owners',
+        'fast-forward',
+        '--requires',
+        'ci.yml',
+      )
+      assert.match(
+        await inClone('protections', 'list'),
+        /^PATTERN .*\nrelease\/\* +fast-forward +\S+ci\.yml\n$/,
+      )
+      assert.equal(
+        await svc('protections', 'add', 'tour', 'v*', '--tag'),
+        'Protected the tag v*.\n',
+      )
+      assert.deepEqual((await jsonInClone('protections', 'list', '--tag')).tags, ['v*'])
+      assert.equal(await inClone('protections', 'remove', 'v*', '--tag'), 'Removed the rule v*.\n')
+      await inClone('protections', 'remove', 'release/*')
+      assert.deepEqual((await jsonInClone('protections', 'list')).branches, [])
+    })
+
+    test('tokens are created with limits, delegated, listed and revoked', async () => {
+      const limits = [
+        '--repository',
+        'tour',
+        '--ref',
+        'refs/heads/agents/*',
+        '--expires-in-seconds',
+        '600',
+      ]
+      const token = (await svc('tokens', 'create', '--name', 'agent', ...limits)).trim()
+      assert.match(token, /^svc_\w{36}$/)
+      const made = JSON.parse(await svc('tokens', 'list', '--json')).at(-1)
+      assert.deepEqual(
+        [made.name, made.repositories, made.refs, made.expiresAt - made.createdAt],
+        ['agent', ['tour'], ['refs/heads/agents/*'], 600_000],
+      )
+      assert.match(
+        await svc('tokens', 'list'),
+        / repositories tour, refs refs\/heads\/agents\/\*$/m,
+      )
+      const env = { SVC_URL: service.url, SVC_TOKEN: token }
+      await home.svc(['tokens', 'delegate', '--name', 'part', '--permission', 'repo:read'], { env })
+      note(['tokens', 'delegate'])
+      const [part] = JSON.parse(
+        await home.svc(['tokens', 'list', '--delegated', '--json'], { env }),
+      )
+      assert.deepEqual([part.name, part.permissions], ['part', ['repo:read']])
+      const revoked = await home.svc(['tokens', 'revoke', part.id, '--delegated', '--yes'], { env })
+      assert.equal(revoked, `Token ${part.id} is revoked.\n`)
+      assert.equal(
+        await svc('tokens', 'revoke', made.id, '--yes'),
+        `Token ${made.id} is revoked.\n`,
+      )
+      const gone = await home.run(['repos', 'list'], { env })
+      assert.equal(gone.code, 4)
+      assert.match(gone.err, /Log in again: svc login http/)
+      const never = await home.run(['tokens', 'create', '--expires-in-days', 'x'])
+      assert.equal(never.code, 2)
+    })
+
+    test('SSH keys are added from a file or standard input, listed and removed', async () => {
+      const file = join(home.path, 'id.pub')
+      await writeFile(file, `${newKeyLine('ada@laptop')}\n`)
+      assert.match(await svc('keys', 'add', file), /^Added SHA256:\S+ for admin, id \w+\.\n$/)
+      const added = JSON.parse(
+        await home.svc(['keys-add', '-', '--username', 'ada', '--json'], { input: newKeyLine() }),
+      )
+      note(['keys-add'])
+      assert.deepEqual([added.name, added.username], ['command line', 'ada'])
+      assert.match(await svc('keys', 'list'), /^\w+ +ada@laptop +admin /m)
+      assert.match(await svc('keys', 'list', '--username', 'ada'), /^\w+ +command line +ada /m)
+      assert.equal(await svc('keys', 'remove', added.id), `SSH key ${added.id} is removed.\n`)
+    })
+
+    test('secrets are set from standard input, listed and deleted', async () => {
+      const input = 'open sesame\n'
+      const said = await home.svc(['secrets', 'set', 'API_KEY'], { folder: clone, input })
+      note(['secrets', 'set'])
+      assert.match(said, /^The secret API_KEY is saved;/)
+      assert.match(await svc('secrets', 'list', 'tour'), /^NAME +CREATED +UPDATED\nAPI_KEY /)
+      assert.equal(
+        await inClone('secrets', 'delete', 'API_KEY', '--yes'),
+        'Deleted the secret API_KEY.\n',
+      )
+    })
+
+    test('runs are started, watched, listed, shown and repeated', async () => {
+      assert.match(
+        await inClone('runs', 'start', '--file', 'ci.yml'),
+        /^Queued run \d+; its id is \w+/,
+      )
+      const log = await inClone('runs', 'watch')
+      assert.match(log, /^sum 42$/m)
+      assert.match(log, /^Run \d+: success\n$/m)
+      const [newest] = await jsonInClone('runs', 'list', '--limit', '1')
+      assert.match(
+        await inClone('runs', 'list'),
+        new RegExp(`^${newest.id} +\\d+ +success +main `, 'm'),
+      )
+      assert.match(await svc('runs', 'show', 'tour', newest.id), /^Status: success$/m)
+      assert.match(await inClone('runs', 'logs', 'latest', '--step', '0'), /^sum 42$/m)
+      assert.match(await inClone('runs', 'rerun', newest.id), /^Queued attempt 2 of run \d+\.\n$/)
+      // The log goes to standard error, which a terminal shows, too.
+      const watchedAgain = await inClone('runs', 'watch', newest.id, '--json')
+      assert.match(watchedAgain, /^\{"id":"\w+","conclusion":"success"\}$/m)
+      assert.equal(await inClone('runs', 'validate'), 'The workflow files are valid.\n')
+      await writeFile(
+        join(clone, '.svc/workflows/slow.yml'),
+        'on: workflow_dispatch\nsteps:\n  - run: sleep 600\n',
+      )
+      await push('Add a slow workflow', 'slow')
+      await inClone('runs', 'start', '--branch', 'slow', '--file', 'slow.yml')
+      assert.match(await inClone('runs', 'cancel'), /^Run \d+ is cancelled\.\n$/)
+      const watched = await home.run(['runs', 'watch'], { folder: clone })
+      assert.equal(watched.code, 1)
+      assert.match(watched.out, /^Run \d+: cancelled\n$/m)
+    })
+
+    test('pushes are listed, shown and undone, and events followed', async () => {
+      const following = home.start(['events', '--follow', '--json', '--kind', 'push'])
+      note(['events'])
+      const [{ seq = 0 } = {}] = JSON.parse(await svc('events', '--limit', '1', '--json'))
+      assert.equal(seq, 1)
+      let followed = ''
+      const twoLines = new Promise<void>((resolve) => {
+        following.stdout.setEncoding('utf8').on('data', (text: string) => {
+          followed += text
+          if (followed.split('\n').length > 2) resolve()
+        })
+      })
+      await push('A mistake', 'mistake')
+      const [newest] = await jsonInClone('pushes', 'list', '--limit', '1')
+      assert.match(await inClone('pushes', 'list'), /refs\/heads\/mistake created$/m)
+      assert.match(
+        await inClone('pushes', 'show', newest.id),
+        /^Refs: refs\/heads\/mistake created$/m,
+      )
+      assert.equal(
+        await inClone('pushes', 'undo', newest.id),
+        'Undid it: refs/heads/mistake deleted.\n',
+      )
+      // The connection may have been opened after the first of them.
+      await push('Another', 'mistake')
+      await push('And another', 'mistake')
+      await twoLines
+      following.kill()
+      for (const line of followed.split('\n').slice(0, 2))
+        assert.equal(JSON.parse(line).kind, 'push')
+      assert.match(
+        await svc('events', '--repository', 'tour', '--kind', 'push'),
+        /^\d+ .* push +tour +admin +refs/m,
+      )
+    })
+
+    test('webhooks are managed, and their deliveries inspected and repeated', async () => {
+      await using receiver = await startReceiver()
+      const url = `${receiver.url}/hook`
+      const input = 'open sesame'
+      const created = JSON.parse(
+        await home.svc(['webhooks', 'create', url, '--event', 'push', '--with-secret', '--json'], {
+          ...{ folder: clone, input },
+        }),
+      )
+      note(['webhooks', 'create'])
+      assert.deepEqual([created.url, created.events, created.hasSecret], [url, ['push'], true])
+      const { id } = created
+      assert.match(await inClone('webhooks', 'list'), new RegExp(`^${id} +http`, 'm'))
+      assert.match(await inClone('webhooks', 'show', id), /^Enabled: true$/m)
+      assert.equal(
+        await inClone('webhooks', 'edit', id, '--event', 'push', 'workflow'),
+        `Changed the webhook ${id}.\n`,
+      )
+      assert.match(await inClone('webhooks', 'ping', id), /^Queued the delivery \w+\.\n$/)
+      const [delivery] = await jsonInClone('deliveries', 'list', id)
+      assert.match(
+        await inClone('deliveries', 'list', id),
+        new RegExp(`^${delivery.id} +ping `, 'm'),
+      )
+      assert.match(await inClone('deliveries', 'show', id, delivery.id), /^Event: ping$/m)
+      assert.match(await inClone('deliveries', 'retry', id, delivery.id), /^Queued the delivery/)
+      assert.match(
+        await inClone('deliveries', 'replay', id, '--since', '2020-01-01'),
+        /^Replayed \d+ deliveries\.\n$/,
+      )
+      assert.match(
+        await inClone('webhooks', 'edit', id, '--disable', '--without-secret'),
+        /^Changed/,
+      )
+      assert.equal(await inClone('webhooks', 'delete', id, '--yes'), `Deleted the webhook ${id}.\n`)
+    })
+
+    test('rights are checked, and the exit code says the result', async () => {
+      assert.equal(await inClone('check', 'push', 'main'), 'Allowed.\n')
+      assert.equal(await inClone('check', 'deleteRepository'), 'Allowed.\n')
+      await svc('collaborators', 'add', 'tour', 'grace', '--role', 'read')
+      const args = ['check', 'push', 'main', '--change', 'force', '--username', 'grace']
+      const { code, out } = await home.run(args, { folder: clone })
+      assert.deepEqual(
+        [code, out],
+        [1, 'Refused: Your role in this repository is read; this requires write.\n'],
+      )
+      const asJson = await home.run([...args, '--json'], { folder: clone })
+      assert.deepEqual([asJson.code, JSON.parse(asJson.out).code], [1, 'role_insufficient'])
+      await svc('collaborators', 'remove', 'tour', 'grace')
+    })
+
+    test('the audit log is listed with filters', async () => {
+      const lines = (
+        await svc('audit', '--action', 'collaborator.added', 'push', '--via', 'http')
+      ).split('\n')
+      assert.match(
+        lines[0] ?? '',
+        /^NUMBER +TIME +USER +VIA +ADDRESS +ACTION +REPOSITORY +DETAILS$/,
+      )
+      assert.match(lines[1] ?? '', / admin +http +127\.0\.0\.1 +push +tour +pushId=/)
+      const listed = JSON.parse(
+        await svc('audit', '--repository', 'tour', '--limit', '2', '--json'),
+      )
+      assert.equal(listed.length, 2)
+      assert.equal((await svc('audit', '--until', '2020-01-01')).split('\n').length, 2)
+    })
+
+    test('the leak guard of a repository is switched', async () => {
+      await svc('repos', 'edit', 'tour', '--leak-guard', 'off')
+      assert.match(await svc('repos', 'show', 'tour'), /^Leak guard: off$/m)
+      await svc('repos', 'edit', 'tour', '--leak-guard', 'on')
+      assert.match(await svc('repos', 'show', 'tour'), /^Leak guard: on$/m)
+    })
+
+    test('health and metrics of the server are shown', async () => {
+      assert.match(await svc('health'), /^Server: http\S+\nStatus: ok\nVersion: \d/)
+      assert.match(await svc('metrics'), /^# HELP /m)
+    })
+
+    test('every command of the table was run', () => {
+      const words = operations.map(({ command }) => command)
+      assert.deepEqual(
+        words.filter((command) => !tried.has(command)),
+        [],
+      )
+    })
+  })

@@ -1,0 +1,279 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { createServer, type RequestListener } from 'node:http'
+import { createServer as createTlsServer } from 'node:https'
+import { type AddressInfo, createServer as createTcpServer } from 'node:net'
+import { join } from 'node:path'
+import { after, before, test } from 'node:test'
+import { createAuthority } from '../support/certificates.ts'
+import { type ClientHome, createClientHome, loggedIn } from '../support/client-home.ts'
+import { temporaryFolder } from '../support/git.ts'
+import { type Service, startService } from '../support/service.ts'
+import { newKeyLine } from '../support/ssh-keys.ts'
+
+const token = `svc_${'a'.repeat(36)}`
+const problem = { 'content-type': 'application/problem+json' }
+const json = { 'content-type': 'application/json' }
+
+let home: ClientHome
+
+before(async () => {
+  home = await createClientHome()
+})
+
+after(() => home[Symbol.asyncDispose]())
+
+/** An HTTP server that is not svc, and the requests that it was sent. */
+async function startOther(respond: RequestListener) {
+  const seen: { url: string; authorization: string | undefined }[] = []
+  const server = createServer((request, response) => {
+    seen.push({ url: request.url ?? '', authorization: request.headers.authorization })
+    respond(request, response)
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  return {
+    url: `http://127.0.0.1:${port}`,
+    seen,
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections()
+      await new Promise((resolve) => server.close(resolve))
+    },
+  }
+}
+
+/** Runs a command against an address; it fails with one line. */
+async function failing(url: string, args: string[] = ['repos', 'list']) {
+  const { code, out, err } = await home.run(args, { env: { SVC_URL: url, SVC_TOKEN: token } })
+  assert.equal(out, '')
+  assert.match(err, /^svc: [^\n]*\.\n$/)
+  assert.ok(!err.includes(token))
+  return { code, err }
+}
+
+test('a server that is down is named in one sentence', async () => {
+  const { code, err } = await failing('http://127.0.0.1:1')
+  assert.equal(code, 3)
+  assert.match(err, /http:\/\/127\.0\.0\.1:1 cannot be reached: nothing listens there/)
+  assert.match(
+    (await failing('http://nowhere.invalid')).err,
+    /nowhere\.invalid cannot be reached: /,
+  )
+})
+
+test('a server that does not respond, or never ends a response, is given up', async () => {
+  await using silent = await startOther(() => {})
+  const timeout = ['repos', 'list', '--timeout', '0.2']
+  const { code, err } = await failing(silent.url, timeout)
+  assert.equal(code, 3)
+  assert.match(err, /does not respond within 0\.2 seconds; try again, or set --timeout/)
+  await using trickling = await startOther((_request, response) => {
+    response.writeHead(200, json).write('[')
+    const timer = setInterval(() => response.write(' '), 20)
+    response.on('close', () => clearInterval(timer))
+  })
+  assert.match((await failing(trickling.url, timeout)).err, /does not respond within/)
+  const { code: usage } = await failing(silent.url, ['repos', 'list', '--timeout', 'soon'])
+  assert.equal(usage, 2)
+})
+
+test('a server that is not svc is recognized, and login sends it no token', async () => {
+  await using page = await startOther((_request, response) =>
+    response.writeHead(200, { 'content-type': 'text/html' }).end('<h1>Hello</h1>'),
+  )
+  assert.match((await failing(page.url)).err, /does not respond as svc does; check the address/)
+  const { seen } = page
+  seen.length = 0
+  const refused = await home.run(['login', page.url], { input: token })
+  assert.equal(refused.code, 3)
+  assert.deepEqual(
+    seen.map(({ authorization }) => authorization),
+    [undefined],
+  )
+
+  await using missing = await startOther((_request, response) => response.writeHead(404).end('no'))
+  assert.match((await failing(missing.url)).err, /responds with status 404, not as svc does/)
+  await using proxy = await startOther((_request, response) => response.writeHead(502).end('no'))
+  assert.match((await failing(proxy.url)).err, /its proxy does not reach the server/)
+  await using broken = await startOther((_request, response) =>
+    response.writeHead(200, json).end('{"a":'),
+  )
+  assert.match((await failing(broken.url)).err, /does not respond as svc does/)
+  await using closing = await startOther((request) => request.socket.destroy())
+  assert.match((await failing(closing.url)).err, /the connection was closed; try again/)
+  const plain = createTcpServer((socket) => socket.end('SSH-2.0-other\r\n'))
+  await new Promise<void>((resolve) => plain.listen(0, '127.0.0.1', resolve))
+  const { port } = plain.address() as AddressInfo
+  assert.match((await failing(`http://127.0.0.1:${port}`)).err, /it does not speak HTTP there/)
+  plain.close()
+})
+
+test('an older server is named as such', async () => {
+  await using old = await startOther((_request, response) =>
+    response.writeHead(404, problem).end(JSON.stringify({ code: 'route_not_found', detail: 'No' })),
+  )
+  const { code, err } = await failing(old.url)
+  assert.equal(code, 1)
+  assert.match(err, /the server runs an older version of svc than this client/)
+})
+
+test('a redirect is not followed, so the token goes to no other address', async () => {
+  await using target = await startOther((_request, response) => response.writeHead(200).end())
+  await using redirecting = await startOther((_request, response) =>
+    response.writeHead(307, { location: `${target.url}/repos` }).end(),
+  )
+  const { code, err } = await failing(redirecting.url)
+  assert.equal(code, 3)
+  assert.match(err, /redirects to http\S+, which is not followed; log in with the final address/)
+  assert.deepEqual(target.seen, [])
+
+  // A cursor of the next page leads nowhere else, either.
+  await using paging = await startOther((request, response) => {
+    const link = `<${target.url}/?cursor=x>; rel="next"`
+    const isFirst = !request.url?.includes('cursor')
+    response.writeHead(200, { ...json, ...(isFirst && { link }) }).end('[]')
+  })
+  await home.svc(['repos', 'list'], { env: { SVC_URL: paging.url, SVC_TOKEN: token } })
+  assert.equal(paging.seen.length, 2)
+  assert.deepEqual(target.seen, [])
+})
+
+test('faults of a certificate are explained', async () => {
+  await using folder = await temporaryFolder()
+  const authority = await createAuthority(folder.path)
+  const server = createTlsServer(await authority.issue('localhost'), (_request, response) =>
+    response.end(),
+  )
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  const { code, err } = await failing(`https://localhost:${port}`)
+  assert.equal(code, 3)
+  assert.match(err, /signed by an authority that this machine does not know; .*NODE_EXTRA_CA_CERTS/)
+  await using plain = await startOther((_request, response) => response.end())
+  const wrong = await failing(plain.url.replace('http:', 'https:'))
+  assert.match(wrong.err, /it does not speak TLS there; does the address begin with http/)
+  server.close()
+})
+
+test('text of a server cannot control the terminal', async () => {
+  const evil = '\x1b]0;owned\x07\x1b[2J\u202e\x9b31m\r\nfake: line'
+  await using server = await startOther((request, response) => {
+    if (request.url?.startsWith('/repos/bad')) {
+      response.writeHead(403, problem).end(JSON.stringify({ code: 'x', detail: evil }))
+    } else if (request.url?.includes('/logs')) {
+      response.writeHead(200, { 'content-type': 'text/plain' }).end(`\x1b[31mred\x1b[0m${evil}\n`)
+    } else {
+      const body = [{ name: evil, description: evil, kind: evil, data: { name: evil } }]
+      const isList = /^\/(repos\?|events)/.test(request.url ?? '')
+      response.writeHead(200, json).end(JSON.stringify(isList ? body : body[0]))
+    }
+  })
+  const env = { SVC_URL: server.url, SVC_TOKEN: token }
+  for (const args of [
+    ['repos', 'list'],
+    ['repos', 'list', '--json'],
+    ['repos', 'show', 'x'],
+    ['repos', 'show', 'x', '--json'],
+    ['repos', 'show', 'bad'],
+    ['repos', 'edit', 'x'],
+    ['events'],
+    ['health'],
+    ['metrics'],
+    ['runs', 'logs', 'x', '1'],
+  ]) {
+    const { shown } = await home.onTerminal(args, [], { env })
+    assert.ok(shown.length > 0, args.join(' '))
+    assert.doesNotMatch(
+      shown.replaceAll('\r\n', '\n'),
+      /[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]/,
+      args.join(' '),
+    )
+    // A log has lines of its own.
+    if (args[1] !== 'logs') assert.doesNotMatch(shown, /^fake/m, args.join(' '))
+  }
+  const { out } = await home.run(['repos', 'list', '--json'], { env })
+  assert.equal(JSON.parse(out)[0].name, evil)
+})
+
+test('names that a URL would resolve are refused', async () => {
+  await using server = await startOther((_request, response) =>
+    response.writeHead(200, json).end('{}'),
+  )
+  for (const name of ['.', '..']) await failing(server.url, ['repos', 'delete', name, '--yes'])
+  const env = { SVC_URL: server.url, SVC_TOKEN: token }
+  await home.svc(['repos', 'show', 'a/../../x?y#z'], { env })
+  assert.deepEqual(
+    server.seen.map(({ url }) => url),
+    ['/repos/a%2F..%2F..%2Fx%3Fy%23z'],
+  )
+})
+
+test('tables fit the terminal, and are whole in a pipe', async () => {
+  await using service = await startService()
+  await using user = await loggedIn(service)
+  const description = 'word '.repeat(40).trim()
+  await user.svc(['repos', 'create', 'tour'])
+  await user.svc(['repos', 'edit', 'tour', '--description', description])
+  const { shown } = await user.onTerminal(['repos', 'list'], [], { columns: 60 })
+  assert.match(shown, /…/)
+  for (const line of shown.split('\r\n')) assert.ok(line.length <= 60, line)
+  assert.ok((await user.svc(['repos', 'list'])).includes(description))
+})
+
+test('a person is asked before what cannot be undone', async () => {
+  await using service = await startService()
+  await using user = await loggedIn(service)
+  await user.svc(['repos', 'create', 'tour'])
+  const wrong = await user.onTerminal(['repos', 'delete', 'tour'], [[/Type its name/, 'no\r']])
+  assert.deepEqual(wrong.code, 1)
+  assert.match(wrong.shown, /svc: Nothing was changed\./)
+  assert.equal((await service.admin.get('/repos/tour')).status, 200)
+  const right = await user.onTerminal(['repos', 'delete', 'tour'], [[/Type its name/, 'tour\r']])
+  assert.equal(right.code, 0, right.shown)
+  assert.equal((await service.admin.get('/repos/tour')).status, 404)
+
+  // A secret is typed without echo.
+  await user.svc(['repos', 'create', 'safe'])
+  const typed = await user.onTerminal(
+    ['secrets', 'set', 'safe', 'KEY'],
+    [[/Value of KEY: /, 'sesame\r']],
+  )
+  assert.match(typed.shown, /The secret KEY is saved/)
+  assert.doesNotMatch(typed.shown, /sesame/)
+})
+
+test('no process has the token in its command line', async () => {
+  await using service: Service = await startService()
+  await using user = await loggedIn(service)
+  await user.svc(['repos', 'create', 'tour'])
+  // A git that writes down how it is called, in place of the real one.
+  const bin = join(user.path, 'bin')
+  const log = join(user.path, 'calls')
+  await mkdir(bin)
+  const script = `#!/bin/sh\necho "$@" >> ${log}\nPATH=$\{PATH#*:} exec git "$@"\n`
+  await writeFile(join(bin, 'git'), script, { mode: 0o755 })
+  const env = { PATH: `${bin}:${process.env.PATH}` }
+  await user.svc(['clone', 'tour'], { env })
+  await user.svc(['login', service.url, '--name', 'again'], { env, input: service.adminToken })
+  const calls = await readFile(log, 'utf8')
+  assert.match(calls, /^clone --config/m)
+  assert.match(calls, /^config --get-urlmatch/m)
+  assert.ok(!calls.includes('svc_'))
+})
+
+test('a reader that closes the pipe early gets no stack', async () => {
+  await using service = await startService()
+  await using user = await loggedIn(service)
+  const child = user.start(['events', '--follow', '--json'])
+  child.stdout.destroy()
+  let err = ''
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    err += text
+  })
+  const exited = once(child, 'close')
+  while (child.exitCode === null)
+    await service.admin.post('/keys', { publicKey: newKeyLine(), name: 'x' })
+  await exited
+  assert.equal(err, '')
+})

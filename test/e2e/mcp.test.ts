@@ -1,0 +1,393 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { permissions } from '../../src/access/permissions.ts'
+import { newTokenString } from '../../src/base/token-string.ts'
+import { mcpTools } from '../../src/mcp/mcp-tools.ts'
+import { loggedIn } from '../support/client-home.ts'
+import { runSvc, startSvc } from '../support/command.ts'
+import { createPostgresDatabase } from '../support/databases.ts'
+import { freePort } from '../support/free-port.ts'
+import {
+  type Agent,
+  connectAgent,
+  connectStdio,
+  type TransportKind,
+  transports,
+} from '../support/mcp.ts'
+import { without } from '../support/programs.ts'
+import { type Client, type Service, startService } from '../support/service.ts'
+import { oneStep, pushFiles } from '../support/workflow-site.ts'
+
+const everything = permissions.filter((permission) => permission !== 'admin')
+
+type Scene = { agent: Agent; stranger: Agent; owner: Client; name: string }
+
+/** For each tool a call that succeeds, and one that is refused, with its code over HTTP. */
+type Trial = {
+  succeed: (scene: Scene) => Promise<unknown>
+  refuse: (scene: Scene) => Promise<string>
+  code: string
+}
+
+async function startRun({ agent, name }: Scene): Promise<string> {
+  const { id } = await agent.use('start_run', { repository: name, files: ['ci.yml'] })
+  return id
+}
+
+const hidden = 'repository_not_found'
+const trials: Record<string, Trial> = {
+  list_repositories: {
+    async succeed({ agent, name }) {
+      const listed = await agent.use('list_repositories', { limit: 1000 })
+      assert.ok(listed.some((one: { name: string }) => one.name === name))
+    },
+    refuse: ({ agent }) => agent.refusal('list_repositories', { limit: 0 }),
+    code: 'invalid_request',
+  },
+  get_repository: {
+    async succeed({ agent, name }) {
+      assert.equal((await agent.use('get_repository', { repository: name })).name, name)
+    },
+    refuse: ({ stranger, name }) => stranger.refusal('get_repository', { repository: name }),
+    code: hidden,
+  },
+  create_repository: {
+    succeed: ({ agent, name }) => agent.use('create_repository', { name: `${name}-new` }),
+    refuse: ({ agent, name }) => agent.refusal('create_repository', { name }),
+    code: 'repository_name_taken',
+  },
+  check_access: {
+    async succeed({ agent, name }) {
+      const given = { repository: name, action: 'push', refs: [{ ref: 'main' }] }
+      assert.equal((await agent.use('check_access', given)).allowed, true)
+    },
+    refuse: ({ stranger, name }) =>
+      stranger.refusal('check_access', { repository: name, action: 'push' }),
+    code: hidden,
+  },
+  list_pushes: {
+    async succeed({ agent, name }) {
+      const pushes = await agent.use('list_pushes', { repository: name })
+      assert.equal(pushes.at(-1).refs[0].ref, 'refs/heads/main')
+    },
+    refuse: ({ stranger, name }) => stranger.refusal('list_pushes', { repository: name }),
+    code: hidden,
+  },
+  undo_push: {
+    async succeed({ agent, owner, name }) {
+      await pushFiles(owner, name, { mistake: '' }, { branch: 'mistake' })
+      const [{ id }] = await agent.use('list_pushes', { repository: name, limit: 1 })
+      const undone = await agent.use('undo_push', { repository: name, push: id })
+      assert.deepEqual([undone.via, undone.undoes], ['undo', id])
+    },
+    refuse: ({ agent, name }) => agent.refusal('undo_push', { repository: name, push: 'none' }),
+    code: 'push_not_found',
+  },
+  list_events: {
+    async succeed({ agent, name }) {
+      const given = { repository: name, kind: 'push' }
+      assert.equal((await agent.use('list_events', given))[0].repoName, name)
+    },
+    refuse: ({ stranger, name }) => stranger.refusal('list_events', { repository: name }),
+    code: hidden,
+  },
+  check_workflows: {
+    async succeed({ agent, name }) {
+      const contents = [{ path: 'x.yml', text: 'steps: []' }]
+      const checked = await agent.use('check_workflows', { repository: name, contents })
+      assert.equal(checked.valid, false)
+    },
+    refuse: ({ stranger, name }) => stranger.refusal('check_workflows', { repository: name }),
+    code: hidden,
+  },
+  start_run: {
+    succeed: startRun,
+    refuse: ({ agent, name }) =>
+      agent.refusal('start_run', { repository: name, files: ['none.yml'] }),
+    code: 'workflow_not_found',
+  },
+  list_runs: {
+    async succeed(scene) {
+      const id = await startRun(scene)
+      const [newest] = await scene.agent.use('list_runs', { repository: scene.name, limit: 1 })
+      assert.equal(newest.id, id)
+    },
+    refuse: ({ stranger, name }) => stranger.refusal('list_runs', { repository: name }),
+    code: hidden,
+  },
+  get_run: {
+    async succeed(scene) {
+      const given = { repository: scene.name, run: await startRun(scene), wait: 0 }
+      assert.equal((await scene.agent.use('get_run', given)).status, 'queued')
+    },
+    refuse: ({ agent, name }) => agent.refusal('get_run', { repository: name, run: 'none' }),
+    code: 'run_not_found',
+  },
+  get_run_log: {
+    async succeed(scene) {
+      const given = { repository: scene.name, run: await startRun(scene) }
+      assert.equal((await scene.agent.call('get_run_log', given)).isError, false)
+      const rest = await scene.agent.call('get_run_log', { ...given, offset: 0 })
+      assert.equal(rest.isError, false)
+    },
+    refuse: ({ agent, name }) =>
+      agent.refusal('get_run_log', { repository: name, run: 'none', follow: true }),
+    code: 'invalid_request',
+  },
+  cancel_run: {
+    async succeed(scene) {
+      const given = { repository: scene.name, run: await startRun(scene) }
+      assert.equal((await scene.agent.use('cancel_run', given)).status, 'completed')
+      assert.match(await scene.agent.refusal('cancel_run', given), /run_completed|completed/)
+    },
+    refuse: ({ stranger, name }) =>
+      stranger.refusal('cancel_run', { repository: name, run: 'none' }),
+    code: hidden,
+  },
+  rerun_run: {
+    async succeed(scene) {
+      const given = { repository: scene.name, run: await startRun(scene) }
+      await scene.agent.use('cancel_run', given)
+      assert.equal((await scene.agent.use('rerun_run', given)).status, 'queued')
+    },
+    async refuse(scene) {
+      const given = { repository: scene.name, run: await startRun(scene) }
+      return scene.agent.refusal('rerun_run', given)
+    },
+    code: 'run_not_completed',
+  },
+  create_delegated_token: {
+    async succeed({ agent, name }) {
+      const given = { name: 'part', repositories: [name], expiresInSeconds: 60 }
+      assert.match((await agent.use('create_delegated_token', given)).token, /^svc_/)
+    },
+    refuse: ({ agent }) =>
+      agent.refusal('create_delegated_token', { name: 'more', permissions: ['admin'] }),
+    code: 'permission_missing',
+  },
+  list_webhooks: {
+    async succeed({ agent, owner, name }) {
+      const body = { url: 'http://127.0.0.1:9/', events: ['push'] }
+      await owner.post(`/repos/${name}/webhooks`, body)
+      const listed = await agent.use('list_webhooks', { repository: name })
+      assert.equal(listed[0].url, body.url)
+    },
+    refuse: ({ stranger, name }) => stranger.refusal('list_webhooks', { repository: name }),
+    code: hidden,
+  },
+  list_webhook_deliveries: {
+    async succeed({ agent, owner, name }) {
+      const body = { url: 'http://127.0.0.1:9/', events: ['push'] }
+      const { id } = (await owner.post(`/repos/${name}/webhooks`, body)).body
+      const given = { repository: name, webhook: id }
+      assert.deepEqual(await agent.use('list_webhook_deliveries', given), [])
+    },
+    refuse: ({ agent, name }) =>
+      agent.refusal('list_webhook_deliveries', { repository: name, webhook: 'none' }),
+    code: 'webhook_not_found',
+  },
+}
+
+test('every tool is tried here', () => {
+  assert.deepEqual(
+    Object.keys(trials),
+    mcpTools.map(({ name }) => name),
+  )
+})
+
+test('the documentation has a row for every tool', () => {
+  const page = readFileSync(new URL('../../docs/agents.md', import.meta.url), 'utf8')
+  const rows = page.split('\n').filter((line) => line.startsWith('| `'))
+  assert.deepEqual(
+    rows,
+    mcpTools.map(
+      ({ name, operationId, effect }) => `| \`${name}\` | \`${operationId}\` | ${effect} |`,
+    ),
+  )
+})
+
+for (const database of ['SQLite', 'PostgreSQL'] as const) {
+  const skip = database === 'PostgreSQL' && without('postgres')
+  describe(`on ${database}`, { skip }, () => {
+    let service: Service
+    let dropDatabase: (() => Promise<void>) | undefined
+
+    before(async () => {
+      const postgres = database === 'PostgreSQL' ? await createPostgresDatabase() : undefined
+      dropDatabase = postgres?.drop
+      service = await startService(postgres && { env: { SVC_DATABASE_URL: postgres.url } })
+    })
+    after(async () => {
+      await service[Symbol.asyncDispose]()
+      await dropDatabase?.()
+    })
+
+    for (const kind of transports) {
+      describe(`over ${kind}`, () => tests(() => service, kind))
+    }
+  })
+}
+
+function tests(running: () => Service, kind: TransportKind): void {
+  let scene: Scene
+
+  before(async () => {
+    const service = running()
+    const owner = await service.client({ username: 'ada', permissions: everything })
+    const other = await service.client({ username: 'eve', permissions: everything })
+    const name = `site-${kind}`
+    await pushFiles(owner, name, oneStep('true'))
+    const [agent, stranger] = await Promise.all([
+      connectAgent(kind, owner),
+      connectAgent(kind, other),
+    ])
+    scene = { agent, stranger, owner, name }
+  })
+  after(async () => {
+    await scene.agent.client.close()
+    await scene.stranger.client.close()
+  })
+
+  for (const [tool, { succeed, refuse, code }] of Object.entries(trials)) {
+    test(`${tool} succeeds, and is refused`, async () => {
+      await succeed(scene)
+      assert.equal(await refuse(scene), code)
+    })
+  }
+
+  test('tools have schemas and hints', async () => {
+    const { tools } = await scene.agent.client.listTools()
+    assert.deepEqual(
+      tools.map(({ name }) => name),
+      Object.keys(trials),
+    )
+    const { get_run_log: log, undo_push: undo } = Object.fromEntries(
+      tools.map((tool) => [tool.name, tool]),
+    )
+    assert.deepEqual(Object.keys(log?.inputSchema.properties ?? {}), [
+      ...['repository', 'run', 'offset', 'attempt', 'step'],
+    ])
+    assert.deepEqual(log?.inputSchema.required, ['repository', 'run'])
+    assert.equal(log?.annotations?.readOnlyHint, true)
+    assert.equal(undo?.annotations?.destructiveHint, true)
+  })
+
+  test('clients of earlier revisions are served', async () => {
+    const { url, token } = scene.owner
+    await using earlier = await connectAgent(kind, { url, token }, 'legacy')
+    assert.equal((await earlier.use('get_repository', { repository: scene.name })).name, scene.name)
+    assert.match(earlier.client.getInstructions() ?? '', /git/)
+    await assert.rejects(earlier.call('no_such_tool'), /There is no tool "no_such_tool"/)
+  })
+
+  test('a list has pages', async () => {
+    const { agent, name } = scene
+    const { texts } = await agent.call('list_events', { repository: name, limit: 1 })
+    const [, next = ''] = /call again with after "(\d+)"/.exec(texts[1] ?? '') ?? []
+    const [first] = JSON.parse(texts[0] ?? '')
+    const [second] = await agent.use('list_events', { repository: name, limit: 1, after: next })
+    assert.ok(second.seq > first.seq)
+  })
+
+  test('a limited token sees nothing outside its limits', async () => {
+    const { owner, name } = scene
+    await owner.post('/repos', { name: `${name}-other` })
+    const given = { name: 'limited', repositories: [name], permissions: ['repo:read'] }
+    const { body } = await owner.post('/tokens/delegate', given)
+    await using limited = await connectAgent(kind, { url: owner.url, token: body.token })
+    const names = (await limited.use('list_repositories')).map((one: { name: string }) => one.name)
+    assert.deepEqual(names, [name])
+    for (const { repoName } of await limited.use('list_events')) assert.equal(repoName, name)
+    const [there, absent] = await Promise.all(
+      [`${name}-other`, 'never-used'].map(async (repository) =>
+        (await limited.call('get_repository', { repository })).text.replaceAll(repository, '*'),
+      ),
+    )
+    assert.equal(there, absent)
+    assert.equal(await limited.refusal('create_repository', { name: 'x' }), 'permission_missing')
+    assert.equal(await limited.refusal('list_runs', { repository: name }), 'permission_missing')
+  })
+
+  test('a token that is revoked during a session loses its tools', async () => {
+    const service = running()
+    const member = await service.client({ username: 'ada', permissions: everything })
+    await using agent = await connectAgent(kind, member)
+    await agent.use('list_repositories')
+    await service.admin.delete(`/tokens/${member.id}`)
+    if (kind === 'http') await assert.rejects(agent.call('list_repositories'), /401|token_invalid/)
+    else assert.match(await agent.refusal('list_repositories'), /^401: .*unknown, deleted/)
+  })
+}
+
+test('svc mcp outlives a server that is away, and names an address that is not svc', async () => {
+  const dataDir = await mkdtemp(join(tmpdir(), 'svc-mcp-'))
+  const port = String(await freePort())
+  const env = { SVC_PORT: port, SVC_ADMIN_TOKEN: newTokenString() }
+  const server = { url: `http://127.0.0.1:${port}`, token: env.SVC_ADMIN_TOKEN }
+  try {
+    await using agent = await connectAgent('stdio', server)
+    assert.match(await agent.refusal('list_repositories'), /ECONNREFUSED/)
+    await assert.rejects(agent.client.listTools(), /ECONNREFUSED/)
+    {
+      await using _service = await startService({ dataDir, env })
+      assert.deepEqual(await agent.use('list_repositories'), [])
+    }
+    assert.match(await agent.refusal('list_repositories'), /ECONNREFUSED/)
+    const other = createServer((_, response) => response.writeHead(404).end('<html>'))
+    await new Promise<void>((resolve) => other.listen(Number(port), '127.0.0.1', resolve))
+    try {
+      assert.match(await agent.refusal('list_repositories'), /There is no MCP server of svc at/)
+    } finally {
+      other.closeAllConnections()
+      other.close()
+    }
+  } finally {
+    await rm(dataDir, { recursive: true, force: true })
+  }
+})
+
+test('svc mcp ends with its input', async () => {
+  const env = { SVC_URL: 'http://127.0.0.1:9', SVC_TOKEN: newTokenString() }
+  const initialize = {
+    jsonrpc: '2.0',
+    id: 1,
+    method: 'initialize',
+    params: {
+      protocolVersion: '2025-06-18',
+      capabilities: {},
+      clientInfo: { name: 'x', version: '1' },
+    },
+  }
+  const { child, ended } = startSvc(['mcp'], env, `not JSON\n${JSON.stringify(initialize)}\n`)
+  assert.notEqual(child.pid, undefined)
+  const { code, out, err } = await ended
+  assert.equal(code, 0, err)
+  for (const line of out.split('\n').filter(Boolean)) assert.equal(JSON.parse(line).jsonrpc, '2.0')
+})
+
+test('svc mcp uses the server of the login', async () => {
+  await using service = await startService()
+  await using home = await loggedIn(service)
+  await service.admin.post('/repos', { name: 'site' })
+  const env = { PATH: process.env.PATH ?? '', HOME: home.path }
+  await using agent = await connectStdio(env)
+  assert.equal((await agent.use('get_repository', { repository: 'site' })).name, 'site')
+})
+
+test('svc mcp names what it lacks', async () => {
+  const token = `svc_${'x'.repeat(36)}`
+  for (const [env, expected] of [
+    [{}, /Log in with svc login URL, or set SVC_URL .* and SVC_TOKEN/],
+    [{ SVC_URL: 'ftp://x', SVC_TOKEN: token }, /SVC_URL is not an http or https URL/],
+    [{ SVC_URL: 'http://127.0.0.1:9', SVC_TOKEN: 'x' }, /The token is mistyped/],
+  ] as const) {
+    const { code, err, out } = await runSvc(['mcp'], { ...env })
+    assert.deepEqual([code, out], [2, ''])
+    assert.match(err, expected)
+  }
+})

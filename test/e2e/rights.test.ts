@@ -1,0 +1,297 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { type Permission, permissions } from '../../src/access/permissions.ts'
+import { roles } from '../../src/access/roles.ts'
+import { createPostgresDatabase } from '../support/databases.ts'
+import { onlyLocal } from '../support/kind-of-store.ts'
+import { without } from '../support/programs.ts'
+import {
+  type Client,
+  createClient,
+  type Service,
+  startServiceWithSsh,
+  toAnswer,
+} from '../support/service.ts'
+import { createSshUser } from '../support/ssh-user.ts'
+
+/** The table of rights: what a route takes. An address without `site` is not about a repository. */
+type Row = {
+  takes: Permission | 'any'
+  /** The least role of a collaborator, if `write`, or `read` for a permission to read, is not enough. */
+  least?: 'maintain'
+  /** Whether it is a setting of the repository, which takes a token for all refs. */
+  isSetting?: true
+  /** For addresses without a repository: whether tokens for some repositories are accepted. */
+  allowsLimited?: true
+}
+
+const maintainers = { least: 'maintain' } as const
+const limited = { allowsLimited: true } as const
+
+const table: Record<string, Row> = {
+  'GET /repos': { takes: 'repo:read', ...limited },
+  'POST /repos': { takes: 'repo:write' },
+  'POST /repos/import': { takes: 'repo:write' },
+  'GET /repos/{name}': { takes: 'repo:read' },
+  'PATCH /repos/{name}': { takes: 'repo:write', isSetting: true },
+  'DELETE /repos/{name}': { takes: 'repo:delete' },
+  'POST /repos/{name}/check': { takes: 'repo:read' },
+  'GET /repos/{name}/protections/branches': { takes: 'repo:read' },
+  'PUT /repos/{name}/protections/branches/{branch}': { takes: 'repo:write', ...maintainers },
+  'DELETE /repos/{name}/protections/branches/{branch}': { takes: 'repo:write', ...maintainers },
+  'GET /repos/{name}/protections/tags': { takes: 'repo:read' },
+  'PUT /repos/{name}/protections/tags/{pattern}': { takes: 'repo:write', ...maintainers },
+  'DELETE /repos/{name}/protections/tags/{pattern}': { takes: 'repo:write', ...maintainers },
+  'GET /repos/{name}/collaborators': { takes: 'collaborator:read' },
+  'POST /repos/{name}/collaborators': { takes: 'collaborator:write' },
+  'DELETE /repos/{name}/collaborators/{username}': { takes: 'collaborator:write' },
+  'GET /repos/{name}/secrets': { takes: 'secrets:read' },
+  'PUT /repos/{name}/secrets/{secretName}': { takes: 'secrets:write' },
+  'DELETE /repos/{name}/secrets/{secretName}': { takes: 'secrets:write' },
+  'GET /repos/{name}/workflows': { takes: 'workflow:read' },
+  'POST /repos/{name}/workflows': { takes: 'workflow:trigger' },
+  'POST /repos/{name}/workflows/validate': { takes: 'workflow:read' },
+  'GET /repos/{name}/workflows/{id}': { takes: 'workflow:read' },
+  'GET /repos/{name}/workflows/{id}/logs': { takes: 'workflow:read' },
+  'POST /repos/{name}/workflows/{id}/cancel': { takes: 'workflow:trigger' },
+  'POST /repos/{name}/workflows/{id}/rerun': { takes: 'workflow:trigger' },
+  'GET /repos/{name}/webhooks': { takes: 'webhook:read', ...maintainers },
+  'POST /repos/{name}/webhooks': { takes: 'webhook:write', ...maintainers },
+  'GET /repos/{name}/webhooks/{id}': { takes: 'webhook:read', ...maintainers },
+  'PATCH /repos/{name}/webhooks/{id}': { takes: 'webhook:write', ...maintainers },
+  'DELETE /repos/{name}/webhooks/{id}': { takes: 'webhook:write', ...maintainers },
+  'GET /repos/{name}/webhooks/{id}/deliveries': { takes: 'webhook:read', ...maintainers },
+  'GET /repos/{name}/webhooks/{id}/deliveries/{deliveryId}': {
+    takes: 'webhook:read',
+    ...maintainers,
+  },
+  'POST /repos/{name}/webhooks/{id}/deliveries/{deliveryId}/retry': {
+    takes: 'webhook:write',
+    ...maintainers,
+  },
+  'POST /repos/{name}/webhooks/{id}/ping': { takes: 'webhook:write', ...maintainers },
+  'POST /repos/{name}/webhooks/{id}/replay': { takes: 'webhook:write', ...maintainers },
+  'GET /repos/{name}/pushes': { takes: 'repo:read' },
+  'GET /repos/{name}/pushes/{id}': { takes: 'repo:read' },
+  'POST /repos/{name}/pushes/{id}/undo': { takes: 'repo:write' },
+  'GET /events': { takes: 'any', ...limited },
+  'GET /tokens': { takes: 'admin' },
+  'POST /tokens': { takes: 'admin' },
+  'DELETE /tokens/{id}': { takes: 'admin' },
+  'POST /tokens/delegate': { takes: 'any', ...limited },
+  'GET /tokens/delegated': { takes: 'any', ...limited },
+  'DELETE /tokens/delegated/{id}': { takes: 'any', ...limited },
+  'GET /keys': { takes: 'any' },
+  'POST /keys': { takes: 'any' },
+  'DELETE /keys/{id}': { takes: 'any' },
+  'GET /audit': { takes: 'admin' },
+  'GET /metrics': { takes: 'metrics:read' },
+  'GET /deleted-repos': { takes: 'repo:read', ...limited },
+}
+
+/** Routes that other tests have: of runners, Git and MCP, without a token, and of deleted repositories by their ids. */
+const elsewhere =
+  /^GET \/(health|openapi\.json|docs|llms\.txt)$|^\w+ \/(mcp|runner|deleted-repos\/\{id\})|(git-(upload|receive)-pack|info\/refs|info\/lfs\/\{path\})$/
+
+type Outcome = string
+
+/** A caller, with what the table needs to know of it. */
+type Caller = {
+  who: string
+  client: Client
+  permissions: readonly Permission[]
+  /** In the repository; undefined if it cannot see it. */
+  role: (typeof roles)[number] | undefined
+  isLimited: boolean
+  hasRefs?: boolean
+}
+
+function expected(
+  { takes, least, isSetting, allowsLimited }: Row,
+  path: string,
+  caller: Caller,
+): Outcome {
+  const { role, isLimited, hasRefs } = caller
+  const holds = (one: Permission) =>
+    caller.permissions.includes(one) || caller.permissions.includes('admin')
+  if (takes !== 'any' && !holds(takes)) return 'permission_missing'
+  if (!path.startsWith('/repos/{name}'))
+    return isLimited && !allowsLimited ? 'token_limited' : 'allowed'
+  if (role === undefined) return 'repository_not_found'
+  if (role === 'read' && !takes.endsWith(':read')) return 'role_insufficient'
+  if (hasRefs && (isSetting || (least && !takes.endsWith(':read')))) return 'token_limited'
+  if (least && roles.indexOf(role) < roles.indexOf(least)) return 'owner_required'
+  return 'allowed'
+}
+
+/** Whether a caller is refused. No request changes anything: a body with an unknown field is refused only after its caller. */
+async function attempt(client: Client, method: string, path: string): Promise<Outcome> {
+  const address = path.replace('{name}', 'site').replaceAll(/\{\w+\}/g, 'none')
+  const body = method === 'GET' ? undefined : { 'no/such': 1 }
+  const answer = await client.call(method, address, body)
+  const { code } = answer.body ?? {}
+  if (answer.status === 403 || code === 'repository_not_found') return code
+  assert.ok([200, 400, 404].includes(answer.status), `${method} ${path}: ${answer.text}`)
+  return 'allowed'
+}
+
+const everything = permissions.filter((one) => one !== 'admin')
+
+async function createCallers({ admin, client, url }: Service): Promise<Caller[]> {
+  const owner = await client({ username: 'ada', permissions: everything })
+  await owner.post('/repos', { name: 'site' })
+  await owner.post('/repos', { name: 'other' })
+  const callers: Caller[] = [
+    { who: 'an admin', client: admin, permissions: ['admin'], role: 'admin', isLimited: false },
+  ]
+  const add = (who: string, one: Client, rest: Partial<Caller>) =>
+    callers.push({
+      who,
+      client: one,
+      permissions: everything,
+      role: undefined,
+      isLimited: false,
+      ...rest,
+    })
+  add('the owner', owner, { role: 'admin' })
+  for (const permission of everything) {
+    const one = await client({ username: 'ada', permissions: [permission] })
+    add(`the owner with ${permission}`, one, { permissions: [permission], role: 'admin' })
+  }
+  for (const role of roles) {
+    await owner.post('/repos/site/collaborators', { username: `a-${role}`, role })
+    const one = await client({ username: `a-${role}`, permissions: everything })
+    add(`a collaborator with the role ${role}`, one, { role })
+  }
+  add('a stranger', await client({ username: 'eve', permissions: everything }), {})
+  const ofLimited = everything.filter((one) => one !== 'runner' && one !== 'metrics:read')
+  const made = async (by: Client, path: string, wanted: object) => {
+    const { status, body, text } = await by.post(path, { name: 'limited', ...wanted })
+    assert.equal(status, 201, text)
+    return createClient(url, body.token, { id: body.id, username: body.username })
+  }
+  const part = { username: 'ada', permissions: ofLimited }
+  const ofSite = await made(admin, '/tokens', { ...part, repositories: ['site'] })
+  const ofOther = await made(admin, '/tokens', { ...part, repositories: ['other'] })
+  const rest = { permissions: ofLimited, isLimited: true }
+  add('a token for the repository', ofSite, { ...rest, role: 'admin' })
+  add('a token for another repository', ofOther, rest)
+  const ofPushers = ofLimited.filter((one) => one !== 'repo:delete' && one !== 'collaborator:write')
+  const pushing = { ...part, permissions: ofPushers, refs: ['refs/heads/agents/*'] }
+  const ofRefs = await made(admin, '/tokens', pushing)
+  add('a token for some refs', ofRefs, { permissions: ofPushers, role: 'admin', hasRefs: true })
+  const short = await made(admin, '/tokens', { ...part, expiresInSeconds: 3600 })
+  add('a token for an hour', short, { permissions: ofLimited, role: 'admin' })
+  const reading: Permission[] = ['repo:read', 'secrets:read']
+  const readPart = { permissions: reading }
+  const delegated = await made(owner, '/tokens/delegate', readPart)
+  add('a delegated token', delegated, { permissions: reading, role: 'admin' })
+  const again = await made(ofSite, '/tokens/delegate', readPart)
+  add('one delegated from a limited one', again, {
+    permissions: reading,
+    role: 'admin',
+    isLimited: true,
+  })
+  const last = await made(again, '/tokens/delegate', { permissions: ['repo:read'] })
+  add('one delegated from that', last, {
+    permissions: ['repo:read'],
+    role: 'admin',
+    isLimited: true,
+  })
+  return callers
+}
+
+function declare(start: () => Promise<Service>): void {
+  test('each caller may do what the table says, and the check says the same', async () => {
+    await using service = await start()
+    const { body: document } = await toAnswer(await fetch(`${service.url}/openapi.json`))
+    const operations = Object.entries<Record<string, { operationId: string }>>(
+      document.paths,
+    ).flatMap(([path, methods]) =>
+      Object.entries(methods).map(([method, { operationId }]) => ({
+        name: `${method.toUpperCase()} ${path}`,
+        operationId,
+      })),
+    )
+    const ids = new Map(operations.map(({ name, operationId }) => [name, operationId]))
+    const routes = [...ids.keys()].filter((name) => !elsewhere.test(name))
+    assert.deepEqual(routes.sort(), Object.keys(table).sort())
+    const callers = await createCallers(service)
+    for (const caller of callers) {
+      for (const [name, row] of Object.entries(table)) {
+        const [method = '', path = ''] = name.split(' ')
+        const wanted = expected(row, path, caller)
+        const message = `${caller.who}: ${name}`
+        assert.equal(await attempt(caller.client, method, path), wanted, message)
+        if (!path.startsWith('/repos/{name}') || path.endsWith('/check')) continue
+        const { status, body } = await service.admin.post('/repos/site/check', {
+          action: ids.get(name),
+          tokenId: caller.client.id === '' ? undefined : caller.client.id,
+        })
+        assert.equal(status, 200, message)
+        assert.equal(body.code ?? 'allowed', wanted, `the check of ${message}`)
+      }
+    }
+  })
+
+  test('each caller may fetch and push what the table says, over HTTP', async () => {
+    await using service = await start()
+    for (const caller of await createCallers(service)) {
+      const { url, token } = caller.client
+      for (const [pack, takes] of [
+        ['git-upload-pack', 'repo:read'],
+        ['git-receive-pack', 'repo:write'],
+      ] as const) {
+        const address = `${url}/repos/site.git/info/refs?service=${pack}`
+        const headers = { authorization: `Bearer ${token}` }
+        const { status } = await fetch(address, { headers })
+        const wanted = expected({ takes }, '/repos/{name}', caller)
+        const answered = wanted === 'allowed' ? 200 : wanted === 'repository_not_found' ? 404 : 403
+        assert.equal(status, answered, `${caller.who}: ${pack}`)
+        const { body } = await service.admin.post('/repos/site/check', {
+          action: pack === 'git-upload-pack' ? 'fetch' : 'push',
+          tokenId: caller.client.id === '' ? undefined : caller.client.id,
+        })
+        assert.equal(body.code ?? 'allowed', wanted, `the check of ${caller.who}`)
+      }
+    }
+  })
+
+  test('each key may fetch and push what the table says, over SSH', async () => {
+    await using service = await start()
+    const owner = await service.client({ username: 'ada', permissions: everything })
+    await owner.post('/repos', { name: 'site' })
+    for (const role of roles)
+      await owner.post('/repos/site/collaborators', { username: `a-${role}`, role })
+    for (const username of ['ada', 'eve', ...roles.map((role) => `a-${role}`)]) {
+      const client = await service.client({ username, permissions: everything })
+      await using user = await createSshUser(service, client)
+      const mayRead = username !== 'eve'
+      const mayWrite = mayRead && username !== 'a-read'
+      for (const [pack, isAllowed] of [
+        ['git-upload-pack', mayRead],
+        ['git-receive-pack', mayWrite],
+      ] as const) {
+        const { stdout, stderr } = await user.ssh(`${pack} 'site.git'`)
+        assert.equal(stdout.includes('0000'), isAllowed, `${username}: ${pack}: ${stderr}`)
+      }
+    }
+  })
+}
+
+describe('on SQLite', () => declare(() => startServiceWithSsh()))
+
+describe('on PostgreSQL', { skip: onlyLocal || without('postgres') }, () => {
+  declare(async () => {
+    const { url, drop } = await createPostgresDatabase()
+    const service = await startServiceWithSsh({ env: { SVC_DATABASE_URL: url } })
+    const dispose = service[Symbol.asyncDispose]
+    return {
+      ...service,
+      async [Symbol.asyncDispose]() {
+        await dispose()
+        await drop()
+      },
+    }
+  })
+})
