@@ -16,6 +16,7 @@ import {
 } from '../git/maintenance/maintain.ts'
 import type { Ended, Git } from '../git/process/git-process.ts'
 import type { Directories } from '../repositories/directories.ts'
+import { placeDirectory } from '../repositories/reconcile-directories.ts'
 import type { Hold, RepositoryHolds } from '../repositories/repository-holds.ts'
 import { nameOf } from '../repositories/repository-store.ts'
 import type { Store } from '../store/store.ts'
@@ -146,13 +147,13 @@ export function createMaintenance(dependencies: Dependencies): Maintenance {
     const fault = error instanceof Error ? error.message : String(error)
     const waitMs = retryDelayMs(failures)
     const exists = await recordFailure(db, row, { fault, notBefore: clock.now() + waitMs })
-    if (!exists) {
+    const name = await nameOf(db, repositoryId)
+    if (name === undefined) {
       // A running git may have recreated directories of the deleted repository.
-      await directories.remove(repositoryId)
+      if (exists && !store.shared) await placeDirectory(db, directories, repositoryId)
+      else await store.remove(repositoryId)
       return 'gone'
     }
-    const name = await nameOf(db, repositoryId)
-    if (name === undefined) return 'gone'
     log.error({ repositoryId, name, fault, retryAfterMs: waitMs }, 'maintenance failed')
     return 'failed'
   }

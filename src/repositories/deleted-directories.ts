@@ -1,12 +1,11 @@
 import { mkdir, readdir, rename, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { ignoreAbsence, ignoreExistence } from '../base/absence.ts'
-import { newId } from '../base/ids.ts'
 
 /** The directories of deleted repositories that can be restored, in `deleted`. */
 export type DeletedDirectories = {
   deletedPathOf: (id: string) => string
-  /** Moves a deleted repository out of its place. Idempotent. */
+  /** Moves a deleted repository out of its place, and discards what is there later. Idempotent. */
   moveToDeleted: (id: string) => Promise<void>
   /** Moves it back. Idempotent. */
   moveFromDeleted: (id: string) => Promise<void>
@@ -14,13 +13,18 @@ export type DeletedDirectories = {
   listDeleted: () => Promise<string[]>
 }
 
-type Dependencies = { deleted: string; trash: string; pathOf: (id: string) => string }
+type Dependencies = {
+  deleted: string
+  pathOf: (id: string) => string
+  /** Removes what is in the place of a repository. */
+  discard: (id: string) => Promise<void>
+}
 
 // Moves are not synced: after a power failure, the next start makes directories match rows again.
 export function createDeletedDirectories({
   deleted,
-  trash,
   pathOf,
+  discard,
 }: Dependencies): DeletedDirectories {
   const deletedPathOf = (id: string) => join(deleted, `${id}.git`)
 
@@ -33,14 +37,14 @@ export function createDeletedDirectories({
     deletedPathOf,
 
     async moveToDeleted(id) {
-      if (await isThere(deletedPathOf(id))) return
+      // A git process that was running during the deletion may have created files in its place.
+      if (await isThere(deletedPathOf(id))) return discard(id)
       await move(pathOf(id), deletedPathOf(id)).catch(ignoreAbsence)
     },
 
     async moveFromDeleted(id) {
       if (!(await isThere(deletedPathOf(id)))) return
-      // A git process that was running during the deletion may have created files here.
-      await rename(pathOf(id), join(trash, `${id}.${newId()}`)).catch(ignoreAbsence)
+      await discard(id)
       await move(deletedPathOf(id), pathOf(id))
     },
 

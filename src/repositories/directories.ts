@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { ignoreAbsence, ignoreExistence } from '../base/absence.ts'
 import { sync, syncTree } from '../base/disk.ts'
 import type { FaultPoint } from '../base/fault-points.ts'
-import { isId } from '../base/ids.ts'
+import { isId, newId } from '../base/ids.ts'
 import { isLocked } from '../config/data-directory.ts'
 import { removeLeftovers } from '../git/maintenance/leftovers.ts'
 import type { Git } from '../git/process/git-process.ts'
@@ -80,7 +80,7 @@ export function createDirectories({
   const drafts = createDrafts({ staging, git })
   const { draftOf } = drafts
   const deleted = join(dataDir, 'deleted')
-  const deletedDirectories = createDeletedDirectories({ deleted, trash, pathOf })
+  const deletedDirectories = createDeletedDirectories({ deleted, pathOf, discard })
   const { deletedPathOf } = deletedDirectories
   const bothPathsOf = (id: string) => [pathOf(id), deletedPathOf(id)]
 
@@ -102,6 +102,12 @@ export function createDirectories({
   // Retries: a running git may still create files in it.
   function removeTree(path: string): Promise<void> {
     return rm(path, { recursive: true, force: true, maxRetries })
+  }
+
+  async function discard(id: string): Promise<void> {
+    const trashed = join(trash, `${id}.${newId()}`)
+    const isTrashed = await rename(pathOf(id), trashed).then(() => true, ignoreAbsence)
+    if (isTrashed && !isLocked(dataDir, 'backup')) await removeTree(trashed)
   }
 
   async function emptyTrash(): Promise<void> {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { readdir, rm, utimes, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, rm, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { setTimeout } from 'node:timers/promises'
@@ -260,6 +260,8 @@ test('a repository deleted during maintenance causes no error', async () => {
   await until('git repacks', () => gitsOf(service, 'pack-objects').length > 0)
   for (const pid of gitsOf(service, 'pack-objects')) signal(pid, 'SIGSTOP')
   await service.admin.delete('/repos/site')
+  // As git does when it writes a file after the move.
+  await mkdir(join(site.path, 'objects/pack'), { recursive: true })
   for (const pid of processesIn(service.dataDir)) signal(pid, 'SIGCONT')
   await assert.rejects(working, /could not be maintained/)
   await until('it is gone', async () => (await readdir(join(site.path, '..'))).length === 0)
