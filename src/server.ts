@@ -1,17 +1,14 @@
 import { createAccessWatch } from './access/access-watch.ts'
-import { checkRoutes } from './access-check/check-routes.ts'
 import { type App, type Options, openApp } from './app.ts'
-import { auditRoutes } from './audit/audit-routes.ts'
 import { pruneAudit } from './audit/retention.ts'
 import type { Log } from './base/log.ts'
 import { reachable } from './base/network.ts'
+import { createBrowse } from './browse/browse.ts'
 import { DataDirectoryError, lockServer, prepareDataDirectory } from './config/data-directory.ts'
 import type { Settings } from './config/settings.ts'
 import type { Database } from './database/database.ts'
 import { ping } from './database/ping.ts'
-import { createEventLog } from './event-log/event-log.ts'
 import { pruneEvents } from './event-log/event-retention.ts'
-import { eventRoutes } from './event-log/event-routes.ts'
 import { endOrphans } from './git/process/orphans.ts'
 import { createSpawnHelper } from './git/process/spawn-helper.ts'
 import { assertGitVersion } from './git/process/version.ts'
@@ -20,31 +17,22 @@ import { createGitServer, type GitServer } from './git-server/git-server.ts'
 import { sshOwner, sshUser, toSshUrl } from './git-server/ssh/ssh-process.ts'
 import { createHealthCheck } from './http/health.ts'
 import { createHttpServer } from './http/http-server.ts'
-import { withPublicRoutes } from './http/public-routes.ts'
 import type { Route } from './http/route.ts'
 import { createMaintenance } from './maintenance/maintenance.ts'
 import { startMaintenanceLoop } from './maintenance/maintenance-loop.ts'
 import { startSweeping } from './maintenance/sweeping.ts'
-import { mcpRoutes } from './mcp/mcp-routes.ts'
 import { addGauges } from './metrics/gauges.ts'
 import { createMetrics, type Metrics } from './metrics/metrics.ts'
-import { metricsRoutes } from './metrics/metrics-routes.ts'
-import { deletedRepositoryRoutes } from './repositories/deleted-repository-routes.ts'
 import { importOwner } from './repositories/import-job.ts'
-import { importRoutes } from './repositories/import-routes.ts'
 import { assertSameInstance } from './repositories/instance.ts'
 import { createRepositoryHolds, type RepositoryHolds } from './repositories/repository-holds.ts'
-import { repositoryRoutes } from './repositories/repository-routes.ts'
+import { createRoutes } from './routes.ts'
 import { prepareMemoryLimits } from './sandbox/memory-trial.ts'
-import { secretRoutes } from './secrets/secret-routes.ts'
 import type { Secrets } from './secrets/secrets.ts'
-import { sshKeyRoutes } from './ssh-keys/ssh-key-routes.ts'
 import { listStored } from './store/stored-repository-store.ts'
-import { tokenRoutes } from './tokens/token-routes.ts'
 import { oldestUncomposed } from './webhooks/delivery-store.ts'
 import { reportIsolation } from './workflows/report-isolation.ts'
 import { createRunnerProcess } from './workflows/runner-process.ts'
-import { toWorkflowPaths } from './workflows/workflow-paths.ts'
 
 /** A running service. */
 export type RunningService = {
@@ -111,12 +99,21 @@ export async function startService(options: Options): Promise<RunningService> {
       onFetch: metrics.fetched,
     }),
   )
+  const browse = starting.use(
+    createBrowse({
+      git: app.git,
+      repositories: app.repositories,
+      settings,
+      clock: app.clock,
+      log,
+    }),
+  )
   const background = new AbortController()
   starting.defer(() => background.abort())
   await recover({ app, gitServer, settings, log })
   await cleanUpRepositories({ app, repositoryHolds, log, signal: background.signal })
 
-  const routes = createRoutes({ app, gitServer, metrics, version, requireParts })
+  const routes = createRoutes({ app, gitServer, browse, metrics, version, requireParts })
   const server = createHttpServer({
     settings,
     routes,
@@ -264,55 +261,6 @@ async function cleanUpRepositories({ app, repositoryHolds, log, signal }: CleanU
     cleanedUp,
     new Promise((resolve) => setTimeout(resolve, cleanUpBeforeListeningMs)),
   ])
-}
-
-type RouteParts = {
-  app: App
-  gitServer: GitServer
-  metrics: Metrics
-  version: string
-  requireParts: () => Promise<void>
-}
-
-/** The routes of all slices, in the order in which the documentation has them. */
-function createRoutes({ app, gitServer, metrics, version, requireParts }: RouteParts): Route[] {
-  const { db, notifier, repositories, protections, collaborators, secrets, refresh } = app
-  const { defaultBranches } = gitServer
-  const health = async () => {
-    await requireParts()
-    return app.freeSpace.isShort() ? 'storage_full' : 'ok'
-  }
-  const baseUrl = () => app.address.http
-  const routes: Route[] = [
-    ...repositoryRoutes({
-      repositories,
-      protections,
-      collaborators,
-      defaultBranches,
-      toWorkflowPaths: (files) => toWorkflowPaths(files, 'requires'),
-    }),
-    ...deletedRepositoryRoutes(app.deletedRepositories),
-    ...importRoutes(app.imports),
-    ...secretRoutes({ repositories, secrets }),
-    ...app.workflows.routes,
-    ...eventRoutes(createEventLog({ db, notifier, repositories, refresh })),
-    ...app.webhooks.routes,
-    ...tokenRoutes(app.tokens),
-    ...sshKeyRoutes(app.sshKeys),
-    ...auditRoutes({ auditLog: app.auditLog, repositories }),
-    ...metricsRoutes(metrics),
-    ...gitServer.routes,
-  ]
-  routes.push(
-    ...checkRoutes({
-      repositories,
-      checkPush: gitServer.checkPush,
-      findToken: app.tokens.principalOf,
-      routes: [...routes],
-    }),
-  )
-  const all = [...routes, ...mcpRoutes({ routes, version, baseUrl })]
-  return withPublicRoutes(all, { version, baseUrl, health })
 }
 
 type WorkParts = {

@@ -103,6 +103,21 @@ const scenarios: Record<ProblemCode, () => Promise<Answer | string>> = {
     await admin.put('/repos/site/protections/branches/gated', { requires: ['ci.yml'] })
     return refusedPush(admin, 'HEAD:gated')
   },
+  revision_not_found: () => admin.get('/repos/site/tree?rev=nowhere'),
+  revision_ambiguous: async () => {
+    await pushMain()
+    await project.git(
+      'push',
+      '--quiet',
+      admin.remote('branched'),
+      `HEAD^{tree}:refs/remotes/${await shortHead()}`,
+    )
+    return admin.get(`/repos/branched/tree?rev=${await shortHead()}`)
+  },
+  path_not_found: async () => {
+    await pushMain()
+    return admin.get('/repos/branched/tree?rev=main&path=nowhere')
+  },
   ref_not_found: async () => {
     await pushMain()
     return admin.patch('/repos/branched', { defaultBranch: 'nowhere' })
@@ -442,6 +457,11 @@ async function raw(method: string, path: string, body: string, type: string): Pr
 }
 
 /** Makes a repository whose only branch is `main`, unless it is there. */
+/** The first digits of the id of HEAD. */
+async function shortHead(): Promise<string> {
+  return project.git('rev-parse', '--short=7', 'HEAD')
+}
+
 async function pushMain(): Promise<void> {
   await admin.post('/repos', { name: 'branched' })
   await project.git('push', '--quiet', admin.remote('branched'), 'HEAD:main')

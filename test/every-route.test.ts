@@ -50,7 +50,8 @@ async function makeRun(owner: Client): Promise<Record<string, string>> {
 
 async function makePush(owner: Client): Promise<Record<string, string>> {
   await project.git('push', '--quiet', owner.remote('site'), 'main')
-  return { id: (await finishedPushes(service, owner, 'site'))[0]?.id ?? '' }
+  const [push] = await finishedPushes(service, owner, 'site')
+  return { id: push?.id ?? '', commit: await project.git('rev-parse', 'main') }
 }
 
 async function claimRun(owner: Client): Promise<Record<string, string>> {
@@ -206,6 +207,8 @@ const examples: Record<string, Example> = {
       id: (await owner.post('/keys', { name: 'old', publicKey: newKeyLine() })).body.id,
     }),
   },
+  'GET /repos/:name/commits/:id': { path: '/repos/site/commits/{commit}', prepare: makePush },
+  'GET /repos/:name/tree': { path: '/repos/site/tree?rev=main', prepare: makePush },
   'GET /repos/:name/pushes': { path: '/repos/site/pushes', prepare: makePush },
   'GET /repos/:name/pushes/:id': { path: '/repos/site/pushes/{id}', prepare: makePush },
   'POST /repos/:name/pushes/:id/undo': {

@@ -19,6 +19,7 @@ const rows = [
     'spawn-helper-main',
     'runner-main',
     'server',
+    'routes',
     'app',
     'offline',
     'commands',
@@ -27,6 +28,7 @@ const rows = [
   ['access-check'], // what features would answer
   [
     'git-server',
+    'browse',
     'maintenance',
     'metrics',
     'doctor',
@@ -119,8 +121,10 @@ const entryPoints: Record<string, string[]> = {
     'version',
   ],
   'git/objects': [
+    'commit-object',
     'commit-summary',
     'find-objects',
+    'object-pool',
     'object-reader',
     'object-stream',
     'pack-entries',
@@ -138,6 +142,7 @@ const entryPoints: Record<string, string[]> = {
     'ref-snapshot',
     'refs',
     'repository-version',
+    'resolve-revision',
   ],
   'git/protocol': [
     'advertisement',

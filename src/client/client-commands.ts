@@ -3,6 +3,7 @@ import type { ClientContext, LocalActions, OptionValues } from './client-context
 import type { ClientOperation } from './operation.ts'
 import { accessOperations } from './operations/access-operations.ts'
 import { auditOperations } from './operations/audit-operations.ts'
+import { browseOperations } from './operations/browse-operations.ts'
 import { protectionOperations } from './operations/protection-operations.ts'
 import { repositoryOperations } from './operations/repository-operations.ts'
 import { pushOperations, runOperations } from './operations/run-operations.ts'
@@ -18,6 +19,7 @@ export const operations: ClientOperation[] = [
   ...auditOperations,
   ...runOperations,
   ...pushOperations,
+  ...browseOperations,
   ...webhookOperations,
 ]
 
@@ -31,6 +33,7 @@ const groups: Record<string, string> = {
   secrets: 'manage secrets of repositories',
   runs: 'start, watch and repeat workflow runs',
   pushes: 'list pushes, and undo them',
+  browse: 'read files and history without a clone',
   webhooks: 'manage webhooks of a repository',
   deliveries: 'inspect and repeat deliveries of webhooks',
 }

@@ -8,6 +8,7 @@ import {
   allowedForm,
   parseAllowed,
 } from '../outbound/allowed-ranges.ts'
+import { browseSettings } from './browse-settings.ts'
 import { eventSettings } from './event-settings.ts'
 import { gitLimitSettings } from './git-limit-settings.ts'
 import { httpSettings } from './http-settings.ts'
@@ -45,6 +46,7 @@ export const settings = {
     sensitive: true,
   } satisfies Setting<Sensitive<string>>,
   ...storeSettings,
+  ...browseSettings,
   freeSpaceMinBytes: {
     variable: 'SVC_FREE_SPACE_MIN',
     description:

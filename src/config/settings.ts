@@ -19,6 +19,7 @@ type Unset =
   | 'sshHostKeyFile'
   | 'importKnownHostsFile'
   | 'maxConcurrentFetches'
+  | 'maxConcurrentBrowses'
   | 'importLocalRoots'
   | 'outboundAllow'
   | 'runnerJobs'

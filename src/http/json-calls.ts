@@ -47,6 +47,7 @@ export function createJsonCalls(parts: JsonCallParts) {
           abortController: abortController(),
         })
       : undefined
+    let entityTag: string | undefined
     const context = {
       principal,
       params,
@@ -59,6 +60,12 @@ export function createJsonCalls(parts: JsonCallParts) {
       setHeader,
       setStatus,
       setType,
+      notModified(tag: string) {
+        entityTag = `"${tag}"`
+        const isMatch = matchesTag(headers['if-none-match'], entityTag)
+        if (isMatch) setStatus(304)
+        return isMatch
+      },
       clientSignal: () => abortController().signal,
       waitSignal: () => {
         assertLongLived(route)
@@ -67,11 +74,28 @@ export function createJsonCalls(parts: JsonCallParts) {
       requireAccess: (access: Access) => void watch?.access.push(access),
       subcall: (operationId: string, input: OperationInput) => subcall(call, operationId, input),
     } satisfies Parameters<JsonRoute['handle']>[0]
-    const handled = route.handle(context)
+    const handled = route.handle(context).then((result) => {
+      // Not on problems, which may follow the call of `notModified`.
+      if (entityTag !== undefined) setValidator(setHeader, entityTag)
+      return result
+    })
     return watch ? watch.guard(handled) : handled
   }
 
   return perform
+}
+
+/** Whether an `If-None-Match` header has an entity tag: RFC 9110, section 13.1.2. */
+function matchesTag(header: string | undefined, entityTag: string): boolean {
+  const tags = (header ?? '').split(',').map((tag) => tag.trim())
+  return tags.some((tag) => tag === '*' || tag === entityTag || tag === `W/${entityTag}`)
+}
+
+// Clients check again before each use, since rights can end at any moment.
+function setValidator(setHeader: (name: string, value: string) => void, entityTag: string): void {
+  setHeader('etag', entityTag)
+  setHeader('cache-control', 'private, no-cache')
+  setHeader('vary', 'authorization')
 }
 
 export function assertLongLived({ method, path, isLongLived }: JsonRoute): void {

@@ -6,7 +6,7 @@ import { expectsContinue } from './connections.ts'
 import { assertDeclared, readJsonBody } from './json-body.ts'
 import type { JsonCallParts } from './json-call.ts'
 import { assertLongLived, createJsonCalls } from './json-calls.ts'
-import { type JsonRoute, jsonContentType, type PublicOrigin } from './route.ts'
+import { type JsonRoute, jsonContentType, type PublicOrigin, SerializedJson } from './route.ts'
 import { queryOf } from './validation.ts'
 
 type Dependencies = JsonCallParts & {
@@ -62,6 +62,7 @@ function sendResult(
     result.destroy()
     return reply.send()
   }
+  if (result instanceof SerializedJson) return reply.send(result.bytes)
   const isJson = route.produces === jsonContentType && !(result instanceof Readable)
   return reply.send(isJson ? `${JSON.stringify(result)}\n` : result)
 }

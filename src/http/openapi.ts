@@ -148,7 +148,8 @@ function parametersOf(route: Route): object[] {
     })
     return [...inPath, ...query.map((one) => ({ ...one, schema: { type: 'string' } }))]
   }
-  if (route.kind !== 'json' || !route.query) return inPath
+  const inHeader = route.isConditional ? [ifNoneMatch] : []
+  if (route.kind !== 'json' || !route.query) return [...inPath, ...inHeader]
   // A query's schema is an object whose properties are its parameters.
   const { properties = {} } = route.query as { properties?: Record<string, object> }
   const inQuery = Object.entries(properties).map(([name, schema]) => ({
@@ -156,8 +157,17 @@ function parametersOf(route: Route): object[] {
     in: 'query',
     schema,
   }))
-  return [...inPath, ...inQuery]
+  return [...inPath, ...inQuery, ...inHeader]
 }
+
+const ifNoneMatch = {
+  name: 'If-None-Match',
+  in: 'header',
+  description: 'The `ETag` of an earlier response',
+  schema: { type: 'string' },
+}
+
+const notModified = { 304: { description: 'The response with the given `ETag` is still current.' } }
 
 function requestBodyOf(route: Route): object {
   if (route.kind === 'json' && route.body) {
@@ -190,6 +200,7 @@ function successOf(route: Route, links: object | undefined): object {
     return {
       [route.status]: { description: 'Success.', ...content, ...(links && { links }) },
       ...Object.fromEntries(others),
+      ...(route.isConditional && notModified),
     }
   }
   const schema = route.kind === 'public' ? route.reply : undefined

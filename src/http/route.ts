@@ -38,6 +38,8 @@ type Common = {
   problems?: ProblemCode[] | undefined
   /** Whether clients poll it; successful requests are then logged at debug level. */
   isPolling?: boolean | undefined
+  /** Whether its responses have an `ETag`: the handler calls `notModified`. */
+  isConditional?: boolean | undefined
 }
 
 type LongLived = {
@@ -63,6 +65,15 @@ export type OperationInput = {
   body: unknown
 }
 
+/** JSON that was serialized before, in UTF-8. */
+export class SerializedJson {
+  readonly bytes: Buffer
+
+  constructor(bytes: Buffer) {
+    this.bytes = bytes
+  }
+}
+
 /** Its value is JSON, text or a stream. */
 export type OperationResult = {
   status: number
@@ -85,6 +96,11 @@ type Context = PublicOrigin & {
   setStatus: (status: number) => void
   /** Overrides the content type. */
   setType: (type: string) => void
+  /**
+   * Sets the entity tag of the response, unquoted: RFC 9110, section 8.8.3. True when the client has this response: the
+   * handler then returns undefined, which sends 304.
+   */
+  notModified: (entityTag: string) => boolean
   /** Aborted when the client disconnects, or the server stops waiting for running requests. */
   clientSignal: () => AbortSignal
   /** For long-lived routes that wait for events: also aborted as soon as the server begins to stop. */
@@ -182,6 +198,7 @@ type Definition<P, Q extends TSchema, B extends TSchema, R extends TSchema, Foun
   reply: Record<number, R>
   problems?: ProblemCode[]
   isPolling?: boolean
+  isConditional?: boolean
   handle: (
     context: {
       principal: Principal
@@ -197,12 +214,13 @@ type Definition<P, Q extends TSchema, B extends TSchema, R extends TSchema, Foun
       | 'setHeader'
       | 'setStatus'
       | 'setType'
+      | 'notModified'
       | 'clientSignal'
       | 'waitSignal'
       | 'requireAccess'
       | 'subcall'
     >,
-  ) => Promise<Static<R> | Readable | undefined>
+  ) => Promise<Static<R> | SerializedJson | Readable | undefined>
 }
 
 export const jsonContentType = 'application/json; charset=utf-8'
@@ -248,6 +266,7 @@ export function route<
     reply: reply === nothing ? undefined : reply,
     problems,
     isPolling: definition.isPolling,
+    isConditional: definition.isConditional,
     handle: handle as JsonRoute['handle'],
   }
 }

@@ -1,6 +1,11 @@
 import type { JsonCall, JsonCallParts } from './json-call.ts'
 import { statusOf } from './problem-response.ts'
-import type { JsonRoute, OperationInput, OperationResult } from './route.ts'
+import {
+  type JsonRoute,
+  type OperationInput,
+  type OperationResult,
+  SerializedJson,
+} from './route.ts'
 
 type Dependencies = Pick<JsonCallParts, 'routes' | 'requestLog'> & {
   perform: (route: JsonRoute, call: JsonCall) => Promise<unknown>
@@ -62,7 +67,7 @@ export function createSubcalls({ routes, requestLog, perform }: Dependencies) {
           headers[name] = set
         },
       })
-      return { status, headers, value }
+      return { status, headers, value: value instanceof SerializedJson ? parse(value) : value }
     } catch (error) {
       const problem = await requestLog.problemOf(error, requestId)
       status = statusOf(problem)
@@ -71,6 +76,10 @@ export function createSubcalls({ routes, requestLog, perform }: Dependencies) {
       record()
     }
   }
+}
+
+function parse({ bytes }: SerializedJson): unknown {
+  return JSON.parse(bytes.toString('utf8'))
 }
 
 function toUrl(

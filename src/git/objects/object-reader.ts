@@ -1,6 +1,7 @@
 import type { Readable } from 'node:stream'
 import { gitCommands } from '../process/commands.ts'
-import type { Git } from '../process/git-process.ts'
+import { type Git, GitError } from '../process/git-process.ts'
+import type { ObjectSummary } from './object-stream.ts'
 
 /** An object as git-cat-file(1) prints it. */
 type GitObject = { id: string; type: string; content: Buffer }
@@ -8,44 +9,165 @@ type GitObject = { id: string; type: string; content: Buffer }
 /** An entry of a tree; the mode is in octal, `100644` for a file, `120000` for a symbolic link. */
 export type TreeEntry = { mode: string; name: string; id: string }
 
-export type ObjectReader = AsyncDisposable & {
-  /** Reads an object by id or revision expression; undefined when there is none. Throws an ObjectTooLargeError. */
+/** Reads a repository's objects. Concurrent calls are pipelined: none waits for the response to another. */
+export type ObjectReader = {
+  /**
+   * Finds an object by id or revision expression without a line feed; undefined when there is none. Throws an
+   * AmbiguousObjectError.
+   */
+  find: (name: string) => Promise<ObjectSummary | undefined>
+  /** Reads an object; undefined when there is none. Throws an ObjectTooLargeError, and as `find` does. */
   read: (name: string, maxBytes: number) => Promise<GitObject | undefined>
 }
+
+/** A reader with a git process of its own, which ends when it is disposed. */
+export type OpenedObjects = AsyncDisposable &
+  ObjectReader & {
+    /** Whether its process still runs. */
+    isOpen: () => boolean
+  }
 
 /** Thrown for an object larger than the requested limit. */
 export class ObjectTooLargeError extends Error {
   override readonly name = 'ObjectTooLargeError'
 }
 
+/** Thrown when several objects have ids that begin with the requested digits. */
+export class AmbiguousObjectError extends Error {
+  override readonly name = 'AmbiguousObjectError'
+}
+
 const newline = 0x0a
 const idBytes = 20
 
-/** Opens a reader of a repository's objects, one at a time, backed by a single git process. */
-export async function openObjects(git: Git, directory: string): Promise<ObjectReader> {
-  const child = await git.start(gitCommands.readObjects(directory))
-  const output = createTaker(child.stdout)
+/** A command whose response is awaited. */
+type Pending = {
+  name: string
+  wantsContent: boolean
+  resolve: (found: ObjectSummary & { content: Buffer }) => void
+  reject: (error: unknown) => void
+  /** Called instead of `resolve` when there is no such object. */
+  miss: () => void
+}
 
-  async function query(request: string): Promise<{ id: string; type: string; bytes: number }> {
-    child.stdin.write(`${request}\n`)
-    const header = (await output.take(newline)).toString()
-    const [, id = '', type = '', bytes = ''] = /^([0-9a-f]{40}) (\w+) (\d+)$/.exec(header) ?? []
-    return { id, type, bytes: Number(bytes) }
+/** Opens a reader of a repository's objects, backed by a single git process. */
+export async function openObjects(git: Git, directory: string): Promise<OpenedObjects> {
+  const child = await git.start(gitCommands.readObjects(directory))
+  const pending: Pending[] = []
+  let isOpen = true
+
+  const ended = child.ended.then(
+    (status) => close(status.exceeded ?? new GitError('cat-file', status)),
+    (error) => close(error),
+  )
+  readResponses(child.stdout, pending)
+
+  function close(reason: unknown): void {
+    isOpen = false
+    for (const { reject } of pending.splice(0)) reject(reason)
+  }
+
+  function request(
+    command: 'info' | 'contents',
+    name: string,
+  ): Promise<(ObjectSummary & { content: Buffer }) | undefined> {
+    if (/[\n\0]/.test(name)) return Promise.resolve(undefined)
+    return new Promise((resolve, reject) => {
+      if (!isOpen) {
+        reject(new Error('git cat-file has ended'))
+        return
+      }
+      const wantsContent = command === 'contents'
+      pending.push({ name, wantsContent, resolve, reject, miss: () => resolve(undefined) })
+      child.stdin.write(`${command} ${name}\n`)
+    })
+  }
+
+  async function find(name: string): Promise<ObjectSummary | undefined> {
+    const found = await request('info', name)
+    return found && { id: found.id, type: found.type, bytes: found.bytes }
   }
 
   return {
+    find,
+
     async read(name, maxBytes) {
-      const { id, bytes } = await query(`info ${name}`)
-      if (id === '') return undefined
+      const summary = await find(name)
+      if (!summary) return undefined
+      const { id, type, bytes } = summary
       if (bytes > maxBytes) throw new ObjectTooLargeError(`${name} has ${bytes} bytes`)
-      const { type } = await query(`contents ${id}`)
-      const content = await output.takeBytes(bytes)
-      await output.takeBytes(1) // The newline after the content.
-      return { id, type, content }
+      const found = await request('contents', id)
+      return found && { id, type, content: found.content }
     },
 
-    [Symbol.asyncDispose]: () => child[Symbol.asyncDispose](),
+    isOpen: () => isOpen,
+
+    async [Symbol.asyncDispose]() {
+      await child[Symbol.asyncDispose]()
+      await ended
+    },
   }
+}
+
+/** Resolves pending commands in order, as their responses arrive. */
+function readResponses(output: Readable, pending: Pending[]): void {
+  let chunks: Buffer[] = []
+  let size = 0
+  /** The size from which on there is something to parse. */
+  let wanted = 1
+
+  output.on('data', (chunk: Buffer) => {
+    chunks.push(chunk)
+    size += chunk.length
+    if (size < wanted) return
+    const bytes = chunks.length === 1 ? chunk : Buffer.concat(chunks, size)
+    let at = 0
+    for (let next = pending[0]; next && at < bytes.length; next = pending[0]) {
+      const response = firstResponse(bytes, at, next)
+      wanted = response.end - at
+      if (response.end > bytes.length) break
+      wanted = 1
+      pending.shift()
+      settle(next, response.found ?? 'missing')
+      at = response.end
+    }
+    chunks = at < bytes.length ? [bytes.subarray(at)] : []
+    size = bytes.length - at
+  })
+}
+
+type Found = ObjectSummary & { content: Buffer }
+
+/** The response to a command, and where it ends; beyond the bytes when it is incomplete. */
+function firstResponse(
+  bytes: Buffer,
+  at: number,
+  { wantsContent }: Pending,
+): { end: number; found?: Found | 'ambiguous' } {
+  const lineEnd = bytes.indexOf(newline, at)
+  if (lineEnd === -1) return { end: bytes.length + 1 }
+  const header = bytes.toString('latin1', at, lineEnd)
+  const [, id = '', type = '', digits = ''] = /^([0-9a-f]{40}) (\w+) (\d+)$/.exec(header) ?? []
+  if (id === '') {
+    return header.endsWith(' ambiguous')
+      ? { end: lineEnd + 1, found: 'ambiguous' }
+      : { end: lineEnd + 1 }
+  }
+  const summary = { id, type, bytes: Number(digits) }
+  if (!wantsContent) return { end: lineEnd + 1, found: { ...summary, content: Buffer.alloc(0) } }
+  const start = lineEnd + 1
+  const end = start + summary.bytes + 1
+  if (end > bytes.length) return { end }
+  // A copy, so that a small object does not keep the buffer of many others in memory.
+  const content = Buffer.from(bytes.subarray(start, end - 1))
+  return { end, found: { ...summary, content } }
+}
+
+function settle({ name, resolve, reject, miss }: Pending, found: Found | 'ambiguous' | 'missing') {
+  if (found === 'missing') miss()
+  else if (found === 'ambiguous')
+    reject(new AmbiguousObjectError(`${name} is the start of several ids`))
+  else resolve(found)
 }
 
 export type KeptObjects = AsyncDisposable & {
@@ -55,7 +177,7 @@ export type KeptObjects = AsyncDisposable & {
 
 /** Keeps a reader open between reads from the same repository. */
 export function keepObjects(git: Git): KeptObjects {
-  let kept: { directory: string; reader: ObjectReader } | undefined
+  let kept: { directory: string; reader: OpenedObjects } | undefined
 
   async function close(): Promise<void> {
     const closed = kept
@@ -76,7 +198,7 @@ export function keepObjects(git: Git): KeptObjects {
 }
 
 /** Parses a tree object: `<mode> <name>`, a NUL and a binary object id for each entry. */
-export function parseTree(content: Buffer): TreeEntry[] {
+export function parseTree(content: Buffer, encoding: 'utf8' | 'latin1' = 'utf8'): TreeEntry[] {
   const entries: TreeEntry[] = []
   for (let at = 0; at < content.length; ) {
     const space = content.indexOf(0x20, at)
@@ -84,43 +206,10 @@ export function parseTree(content: Buffer): TreeEntry[] {
     if (space === -1 || nul === -1) break
     entries.push({
       mode: content.toString('latin1', at, space),
-      name: content.toString('utf8', space + 1, nul),
+      name: content.toString(encoding, space + 1, nul),
       id: content.toString('hex', nul + 1, nul + 1 + idBytes),
     })
     at = nul + 1 + idBytes
   }
   return entries
-}
-
-function createTaker(stream: Readable) {
-  const chunks: AsyncIterator<Buffer> = stream[Symbol.asyncIterator]()
-  let waiting: Buffer = Buffer.alloc(0)
-
-  async function more(): Promise<void> {
-    const { value, done } = await chunks.next()
-    if (done) throw new Error('git cat-file ended before its response')
-    waiting = Buffer.concat([waiting, value])
-  }
-
-  function split(at: number): Buffer {
-    const taken = waiting.subarray(0, at)
-    waiting = waiting.subarray(at)
-    return taken
-  }
-
-  return {
-    /** Takes the bytes before a delimiter, and drops the delimiter. */
-    async take(byte: number): Promise<Buffer> {
-      for (;;) {
-        const at = waiting.indexOf(byte)
-        if (at !== -1) return split(at + 1).subarray(0, at)
-        await more()
-      }
-    },
-
-    async takeBytes(count: number): Promise<Buffer> {
-      while (waiting.length < count) await more()
-      return split(count)
-    },
-  }
 }

@@ -1,0 +1,57 @@
+import { Type } from 'typebox'
+import { invalid } from '../http/validation.ts'
+
+/**
+ * A path or name in a response. Git treats names as bytes: where they are not UTF-8, `path` has U+FFFD in place of the
+ * invalid ones, and `pathBase64` has all bytes.
+ */
+export type ApiPath = { path: string; pathBase64?: string }
+
+/** A path whose characters are bytes (latin1), without a slash at either end. */
+export type RawPath = string
+
+const maxPathBytes = 4096
+
+export const PathQuery = {
+  path: Type.Optional(
+    Type.String({ description: 'Path in the repository; the root without it', maxLength: 4096 }),
+  ),
+  pathBase64: Type.Optional(
+    Type.String({
+      description: 'The bytes of a path that is not UTF-8, in base64',
+      maxLength: 5464,
+    }),
+  ),
+}
+
+/** Properties of the schema of a path. */
+export const pathProperties = {
+  path: Type.String({ description: 'Path in the repository' }),
+  pathBase64: Type.Optional(
+    Type.String({ description: 'The bytes of the path in base64, if it is not UTF-8' }),
+  ),
+}
+
+export function toApiPath(raw: RawPath): ApiPath {
+  const bytes = Buffer.from(raw, 'latin1')
+  const path = bytes.toString('utf8')
+  return isUtf8Of(path, bytes) ? { path } : { path, pathBase64: bytes.toString('base64') }
+}
+
+/** The path that a query names. Throws `invalid_request`. */
+export function toRawPath({ path, pathBase64 }: { path?: string; pathBase64?: string }): RawPath {
+  if (path !== undefined && pathBase64 !== undefined)
+    throw invalid([{ pointer: '/pathBase64', detail: 'excludes `path`.' }])
+  const bytes =
+    pathBase64 === undefined ? Buffer.from(path ?? '', 'utf8') : Buffer.from(pathBase64, 'base64')
+  const raw = bytes.toString('latin1')
+  const isWhole = raw === '' || raw.split('/').every((name) => !['', '.', '..'].includes(name))
+  if (isWhole && raw.length <= maxPathBytes && !raw.includes('\0')) return raw
+  const pointer = pathBase64 === undefined ? '/path' : '/pathBase64'
+  const detail = 'must be a path within the repository, such as src/main.c, without "." or "..".'
+  throw invalid([{ pointer, detail }])
+}
+
+function isUtf8Of(text: string, bytes: Buffer): boolean {
+  return !text.includes('\ufffd') || Buffer.from(text, 'utf8').equals(bytes)
+}

@@ -1,0 +1,35 @@
+import type { Clock } from '../base/clock.ts'
+import type { Log } from '../base/log.ts'
+import type { PlainSettings } from '../config/settings.ts'
+import type { ObjectPool } from '../git/objects/object-pool.ts'
+import type { Git } from '../git/process/git-process.ts'
+import type { RefCache } from '../git/refs/ref-cache.ts'
+import type { FindRequest } from '../http/route.ts'
+import type { Repositories, Repository } from '../repositories/repositories.ts'
+import type { CachedResponses } from './cached-responses.ts'
+import type { CommitsById } from './commits-by-id.ts'
+import type { GitTasks } from './git-tasks.ts'
+import type { Trees } from './trees.ts'
+
+/** What the routes of this folder share. */
+export type BrowseParts = {
+  git: Git
+  repositories: Pick<Repositories, 'open'>
+  pool: ObjectPool
+  refCache: RefCache
+  tasks: GitTasks
+  cached: CachedResponses
+  commits: CommitsById
+  trees: Trees
+  settings: PlainSettings
+  clock: Clock
+  log: Log
+}
+
+/** Opens the repository of a route that reads. */
+export function openToRead({ repositories }: Pick<BrowseParts, 'repositories'>) {
+  return ({ principal, permission, params }: FindRequest<{ name: string }>): Promise<Repository> =>
+    repositories.open(principal, params.name, permission)
+}
+
+export const missingRepository = ['repository_not_found', 'repository_importing'] as const

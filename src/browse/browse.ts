@@ -1,0 +1,46 @@
+import type { Clock } from '../base/clock.ts'
+import type { Log } from '../base/log.ts'
+import type { PlainSettings } from '../config/settings.ts'
+import { createObjectPool } from '../git/objects/object-pool.ts'
+import type { Git } from '../git/process/git-process.ts'
+import { createRefCache } from '../git/refs/ref-cache.ts'
+import type { Route } from '../http/route.ts'
+import type { Repositories } from '../repositories/repositories.ts'
+import type { BrowseParts } from './browse-parts.ts'
+import { createCachedResponses } from './cached-responses.ts'
+import { commitRoutes } from './commit-routes.ts'
+import { createCommitsById } from './commits-by-id.ts'
+import { createGitTasks } from './git-tasks.ts'
+import { treeRoutes } from './tree-routes.ts'
+import { createTrees } from './trees.ts'
+
+/** Reads files, history and commits of repositories for clients without a clone. */
+export type Browse = AsyncDisposable & { routes: Route[] }
+
+type Dependencies = {
+  git: Git
+  repositories: Pick<Repositories, 'open'>
+  settings: PlainSettings
+  clock: Clock
+  log: Log
+}
+
+const refCacheBytes = 16 * 1024 * 1024
+
+export function createBrowse(dependencies: Dependencies): Browse {
+  const { git, settings } = dependencies
+  const pool = createObjectPool({ git })
+  const parts: BrowseParts = {
+    ...dependencies,
+    pool,
+    refCache: createRefCache({ git, maxBytes: refCacheBytes }),
+    tasks: createGitTasks({ git, settings }),
+    cached: createCachedResponses({ maxBytes: settings.browseCacheBytes }),
+    commits: createCommitsById(),
+    trees: createTrees(),
+  }
+  return {
+    routes: [...treeRoutes(parts), ...commitRoutes(parts)],
+    [Symbol.asyncDispose]: () => pool[Symbol.asyncDispose](),
+  }
+}

@@ -1,0 +1,69 @@
+import { createHash } from 'node:crypto'
+import { LRUCache } from 'lru-cache'
+import { SerializedJson } from '../http/route.ts'
+
+/**
+ * Caches responses by what they depend on: the id of the repository, ids of objects, and options. Access is checked
+ * before. The work of concurrent calls with the same key is shared, and aborted when all callers are gone.
+ */
+export type CachedResponses = (
+  key: string,
+  signal: AbortSignal,
+  work: (signal: AbortSignal) => Promise<unknown>,
+) => Promise<SerializedJson>
+
+type Work = { result: Promise<SerializedJson>; callers: number; controller: AbortController }
+
+// A few large responses should not displace all others.
+const maxShare = 0.25
+
+export function createCachedResponses({ maxBytes }: { maxBytes: number }): CachedResponses {
+  const results = new LRUCache<string, SerializedJson>({
+    maxSize: Math.max(1, maxBytes),
+    maxEntrySize: Math.max(1, Math.floor(maxBytes * maxShare)),
+    sizeCalculation: ({ bytes }, key) => bytes.length + key.length,
+  })
+  const inFlight = new Map<string, Work>()
+
+  function start(key: string, work: (signal: AbortSignal) => Promise<unknown>): Work {
+    const controller = new AbortController()
+    const result = work(controller.signal).then((value) => {
+      const serialized = new SerializedJson(Buffer.from(`${JSON.stringify(value)}\n`))
+      results.set(key, serialized)
+      return serialized
+    })
+    const started = { result, callers: 0, controller }
+    inFlight.set(key, started)
+    const end = () => {
+      if (inFlight.get(key) === started) inFlight.delete(key)
+    }
+    result.then(end, end)
+    return started
+  }
+
+  return async (key, signal, work) => {
+    const cached = results.get(key)
+    if (cached) return cached
+    signal.throwIfAborted()
+    const shared = inFlight.get(key) ?? start(key, work)
+    shared.callers += 1
+    const leave = () => {
+      shared.callers -= 1
+      if (shared.callers > 0) return
+      // A later call starts anew.
+      if (inFlight.get(key) === shared) inFlight.delete(key)
+      shared.controller.abort(signal.reason)
+    }
+    signal.addEventListener('abort', leave, { once: true })
+    try {
+      return await shared.result
+    } finally {
+      signal.removeEventListener('abort', leave)
+    }
+  }
+}
+
+/** A key of what a response depends on, which is also its entity tag. */
+export function keyOf(parts: readonly (string | number | boolean)[]): string {
+  return createHash('sha256').update(JSON.stringify(parts)).digest('base64url')
+}

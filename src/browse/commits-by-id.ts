@@ -1,0 +1,39 @@
+import { LRUCache } from 'lru-cache'
+import { type CommitObject, parseCommit } from '../git/objects/commit-object.ts'
+import { type ObjectReader, ObjectTooLargeError } from '../git/objects/object-reader.ts'
+
+/** Reads commits by id; undefined for what is no commit, or is damaged. */
+export type CommitsById = (
+  objects: Pick<ObjectReader, 'read'>,
+  id: string,
+) => Promise<CommitObject | undefined>
+
+const maxCommits = 20_000
+const maxLength = 16 * 1024 * 1024
+const commitMaxBytes = 1024 * 1024
+const messageMaxLength = 16 * 1024
+
+/** Caches parsed commits, which never change. */
+export function createCommitsById(): CommitsById {
+  const known = new LRUCache<string, CommitObject>({
+    max: maxCommits,
+    maxSize: maxLength,
+    sizeCalculation: ({ message, author, committer }) =>
+      300 + message.length + author.name.length + committer.name.length,
+  })
+
+  return async (objects, id) => {
+    const cached = known.get(id)
+    if (cached) return cached
+    const found = await objects.read(id, commitMaxBytes).catch((error) => {
+      // A commit with a message of a megabyte, or of thousands of parents, is no commit to show.
+      if (error instanceof ObjectTooLargeError) return undefined
+      throw error
+    })
+    if (found?.type !== 'commit') return undefined
+    const commit = parseCommit(found.content)
+    const shown = { ...commit, message: commit.message.slice(0, messageMaxLength) }
+    known.set(id, shown)
+    return shown
+  }
+}

@@ -1,0 +1,86 @@
+import { availableParallelism } from 'node:os'
+import type { Principal } from '../access/principal.ts'
+import { chunksOf } from '../base/chunks.ts'
+import { Problem } from '../base/problem.ts'
+import { createFairLimiter } from '../concurrency/fair-limiter.ts'
+import type { PlainSettings } from '../config/settings.ts'
+import { type Git, GitError } from '../git/process/git-process.ts'
+import type { Repository } from '../repositories/repositories.ts'
+
+/** Who asks for a response that a git process computes, until when. */
+type Asker = { principal: Principal; repository: Repository; signal: AbortSignal }
+
+type Task<T> = {
+  command: readonly string[]
+  /** Standard input. */
+  input?: string
+  /** Exit codes besides 0 that are no failure. */
+  accepts?: readonly number[]
+  /** No limit of time, for streams to the client. */
+  isStream?: boolean
+  /** Consumes the output. The process is killed when it returns before the end. */
+  read: (output: AsyncIterable<Buffer>) => Promise<T>
+}
+
+/** Runs git processes that read a repository, with limits of their number and duration. */
+export type GitTasks = {
+  /** Throws `git_busy`, `git_limit_exceeded`, GitErrors and the signal's reason. */
+  run: <T>(asker: Asker, task: Task<T>) => Promise<T>
+  counts: () => { running: number; waiting: number }
+}
+
+const processesPerCore = 2
+const perKey = 2
+
+type Options = {
+  git: Git
+  settings: Pick<
+    PlainSettings,
+    'maxConcurrentBrowses' | 'browseSeconds' | 'gitWaiting' | 'gitWaitSeconds'
+  >
+}
+
+export function createGitTasks({ git, settings }: Options): GitTasks {
+  const limiter = createFairLimiter({
+    overall: settings.maxConcurrentBrowses ?? processesPerCore * availableParallelism(),
+    perKey,
+    waiting: settings.gitWaiting,
+    waitMs: settings.gitWaitSeconds * 1000,
+  })
+
+  return {
+    async run({ principal, repository, signal }, task) {
+      const { command, input, accepts = [], isStream = false, read } = task
+      const keys = [principal.username || principal.id, repository.id]
+      using _permit = await limiter.acquire(keys, signal)
+      const timeout = isStream ? undefined : AbortSignal.timeout(settings.browseSeconds * 1000)
+      const ending = timeout ? AbortSignal.any([signal, timeout]) : signal
+      await using child = await git.start(command)
+      child.stdin.end(input)
+      let isAtEnd = false
+      async function* output() {
+        yield* chunksOf(child.stdout, ending)
+        isAtEnd = true
+      }
+      try {
+        const result = await read(output())
+        if (!isAtEnd) return result
+        const ended = await child.ended
+        if (ended.exitCode === 0 || accepts.includes(ended.exitCode ?? -1)) return result
+        throw ended.exceeded ?? new GitError(command[1] ?? '', ended)
+      } catch (error) {
+        if (timeout?.aborted && !signal.aborted) throw tookTooLong(settings.browseSeconds)
+        throw error
+      }
+    },
+
+    counts: limiter.counts,
+  }
+}
+
+function tookTooLong(seconds: number): Problem {
+  return new Problem(
+    'git_limit_exceeded',
+    `The answer took git longer than ${seconds} s, the limit of SVC_BROWSE_SECONDS. Ask for less, such as a smaller file, folder or range.`,
+  )
+}

@@ -1,0 +1,57 @@
+/** A commit as it is stored: gitformat-commit. Texts are decoded by its `encoding`. */
+export type CommitObject = {
+  tree: string
+  parents: string[]
+  author: CommitPerson
+  committer: CommitPerson
+  message: string
+}
+
+/** Who made a commit, and when: in milliseconds since the Unix epoch, with the time zone as `+0100`. */
+export type CommitPerson = { name: string; email: string; at: number; timeZone: string }
+
+/** Parses the content of a commit object. What is malformed becomes empty, 0 or `+0000`. */
+export function parseCommit(content: Buffer): CommitObject {
+  const end = content.indexOf('\n\n')
+  const head = content.toString('latin1', 0, end === -1 ? content.length : end)
+  const lines = head.split('\n')
+  const lineOf = (key: string) => lines.find((line) => line.startsWith(`${key} `)) ?? ''
+  const encoding = lineOf('encoding').slice('encoding '.length)
+  const decode = decoderOf(encoding)
+  const personOf = (key: string) => toPerson(lineOf(key).slice(key.length + 1), decode)
+  return {
+    tree: lineOf('tree').slice('tree '.length),
+    parents: lines
+      .filter((line) => line.startsWith('parent '))
+      .map((line) => line.slice('parent '.length)),
+    author: personOf('author'),
+    committer: personOf('committer'),
+    message: end === -1 ? '' : decode(content.subarray(end + 2)),
+  }
+}
+
+/** Parses `Ada <ada@example.com> 1700000000 +0100`, given as bytes (latin1). */
+function toPerson(line: string, decode: (bytes: Buffer) => string): CommitPerson {
+  const open = line.indexOf('<')
+  const close = line.lastIndexOf('>')
+  const isWhole = open !== -1 && close > open
+  const text = (from: number, to: number) => decode(Buffer.from(line.slice(from, to), 'latin1'))
+  const [, seconds = '0', timeZone = '+0000'] =
+    /^ (-?\d{1,12}) ([+-]\d{4,})/.exec(line.slice(close + 1)) ?? []
+  return {
+    name: isWhole ? text(0, open).trimEnd() : text(0, line.length),
+    email: isWhole ? text(open + 1, close) : '',
+    at: Number(seconds) * 1000,
+    timeZone,
+  }
+}
+
+/** The decoder of an encoding that a commit names; UTF-8 for none, and for one that is not known. */
+function decoderOf(encoding: string): (bytes: Buffer) => string {
+  try {
+    const decoder = new TextDecoder(encoding || 'utf-8', { ignoreBOM: true })
+    return (bytes) => decoder.decode(bytes)
+  } catch {
+    return (bytes) => bytes.toString('utf8')
+  }
+}

@@ -1,0 +1,44 @@
+import { AmbiguousObjectError, type ObjectReader } from '../objects/object-reader.ts'
+import { hiddenRefs, isRefName, zeroId } from './ref-name.ts'
+import { branchPrefix } from './refs.ts'
+
+/** The object that a revision names, and the ref that it was, if it was one. */
+export type Revision = { id: string; type: string; ref: string | undefined }
+
+type Source = {
+  /** Reads refs by full name; all zeros, or nothing, for those that do not exist. */
+  readRefs: (names: string[]) => Promise<ReadonlyMap<string, string>>
+  objects: Pick<ObjectReader, 'find'>
+}
+
+const tagPrefix = 'refs/tags/'
+
+/**
+ * Resolves a revision that a client names: the full name of a ref, a branch, a tag, or an id or its first 7 or more
+ * digits, in this order. Never an expression such as `main~1`. Hidden refs do not exist. An annotated tag is not peeled.
+ * Undefined when there is none. Throws an AmbiguousObjectError when several ids begin with the digits.
+ */
+export async function resolveRevision(
+  { readRefs, objects }: Source,
+  revision: string,
+): Promise<Revision | undefined> {
+  const names = namesOf(revision)
+  const values = names.length > 0 ? await readRefs(names) : new Map<string, string>()
+  const ref = names.find((name) => (values.get(name) ?? zeroId) !== zeroId)
+  const id = ref === undefined ? revision.toLowerCase() : (values.get(ref) ?? '')
+  if (!/^[0-9a-f]{7,40}$/.test(id)) return undefined
+  const found = await objects.find(id)
+  if (!found) return undefined
+  // Git prefers some refs, such as refs/remotes/abc1234, to abbreviated ids.
+  if (!found.id.startsWith(id)) throw new AmbiguousObjectError(`${id} is also the name of a ref`)
+  return { id: found.id, type: found.type, ref }
+}
+
+/** The full names of the refs that a revision may be. */
+function namesOf(revision: string): string[] {
+  const all = [revision, branchPrefix + revision, tagPrefix + revision]
+  return all.filter(
+    (name) =>
+      name.startsWith('refs/') && isRefName(name) && !`${name}/`.startsWith(`${hiddenRefs}/`),
+  )
+}

@@ -1,0 +1,71 @@
+import { checkRoutes } from './access-check/check-routes.ts'
+import type { App } from './app.ts'
+import { auditRoutes } from './audit/audit-routes.ts'
+import type { Browse } from './browse/browse.ts'
+import { createEventLog } from './event-log/event-log.ts'
+import { eventRoutes } from './event-log/event-routes.ts'
+import type { GitServer } from './git-server/git-server.ts'
+import { withPublicRoutes } from './http/public-routes.ts'
+import type { Route } from './http/route.ts'
+import { mcpRoutes } from './mcp/mcp-routes.ts'
+import type { Metrics } from './metrics/metrics.ts'
+import { metricsRoutes } from './metrics/metrics-routes.ts'
+import { deletedRepositoryRoutes } from './repositories/deleted-repository-routes.ts'
+import { importRoutes } from './repositories/import-routes.ts'
+import { repositoryRoutes } from './repositories/repository-routes.ts'
+import { secretRoutes } from './secrets/secret-routes.ts'
+import { sshKeyRoutes } from './ssh-keys/ssh-key-routes.ts'
+import { tokenRoutes } from './tokens/token-routes.ts'
+import { toWorkflowPaths } from './workflows/workflow-paths.ts'
+
+type RouteParts = {
+  app: App
+  gitServer: GitServer
+  browse: Browse
+  metrics: Metrics
+  version: string
+  requireParts: () => Promise<void>
+}
+
+/** Wires the routes of all slices, in the order in which the documentation has them. */
+export function createRoutes(parts: RouteParts): Route[] {
+  const { app, gitServer, browse, metrics, version, requireParts } = parts
+  const { db, notifier, repositories, protections, collaborators, secrets, refresh } = app
+  const { defaultBranches } = gitServer
+  const health = async () => {
+    await requireParts()
+    return app.freeSpace.isShort() ? 'storage_full' : 'ok'
+  }
+  const baseUrl = () => app.address.http
+  const routes: Route[] = [
+    ...repositoryRoutes({
+      repositories,
+      protections,
+      collaborators,
+      defaultBranches,
+      toWorkflowPaths: (files) => toWorkflowPaths(files, 'requires'),
+    }),
+    ...deletedRepositoryRoutes(app.deletedRepositories),
+    ...importRoutes(app.imports),
+    ...browse.routes,
+    ...secretRoutes({ repositories, secrets }),
+    ...app.workflows.routes,
+    ...eventRoutes(createEventLog({ db, notifier, repositories, refresh })),
+    ...app.webhooks.routes,
+    ...tokenRoutes(app.tokens),
+    ...sshKeyRoutes(app.sshKeys),
+    ...auditRoutes({ auditLog: app.auditLog, repositories }),
+    ...metricsRoutes(metrics),
+    ...gitServer.routes,
+  ]
+  routes.push(
+    ...checkRoutes({
+      repositories,
+      checkPush: gitServer.checkPush,
+      findToken: app.tokens.principalOf,
+      routes: [...routes],
+    }),
+  )
+  const all = [...routes, ...mcpRoutes({ routes, version, baseUrl })]
+  return withPublicRoutes(all, { version, baseUrl, health })
+}
