@@ -120,7 +120,8 @@ const cases: Record<string, Case[]> = {
   'POST /mcp': [
     {
       losses: ofToken,
-      open: async (scene) => poll(scene, 'POST', '/mcp', await callOfGetRun(scene)),
+      open: async (scene) =>
+        poll(scene, 'POST', '/mcp', await callOfGetRun(scene), assertToolRefused),
     },
   ],
   'POST /repos/import': [
@@ -202,11 +203,14 @@ describe('every long-lived response ends when its caller loses access', () => {
       for (const loss of possible) {
         test(`${[route, title].filter(Boolean).join(', ')}: ${loss}`, async () => {
           const scene = await createScene(needed)
-          const untilEnd = await open(scene)
-          await losses[loss](scene)
-          await untilEnd(loss)
-          // Its run waits for any runner.
-          await admin.delete(`/repos/${scene.name}`)
+          try {
+            const untilEnd = await open(scene)
+            await losses[loss](scene)
+            await untilEnd(loss)
+          } finally {
+            // Its run waits for any runner, also one of another test.
+            await admin.delete(`/repos/${scene.name}`)
+          }
         })
       }
     }
@@ -256,13 +260,19 @@ async function callOfGetRun(scene: Scene): Promise<object> {
 }
 
 /** Asks for what is answered when something happens that does not. */
-async function poll({ member }: Scene, method: string, path: string, body?: object) {
+async function poll(
+  { member }: Scene,
+  method: string,
+  path: string,
+  body?: object,
+  assertEnd = assertRefused,
+) {
   const answered = member.call(method, path, body)
   await untilUsed(member)
   return async (loss: Loss) => {
     const answer = await answered
     // A run of a repository that is deleted comes to its end first.
-    if (loss !== 'the repository is deleted') assertRefused(answer)
+    if (loss !== 'the repository is deleted') assertEnd(answer)
   }
 }
 
@@ -337,6 +347,17 @@ async function untilUsed({ id }: Client): Promise<void> {
     const { body } = await admin.get('/tokens')
     return body.find((token: Client & { lastUsedAt: number | null }) => token.id === id)?.lastUsedAt
   })
+}
+
+// A token that ends between the authentication of the message and that of the tool's operation fails only the tool.
+function assertToolRefused(answer: Awaited<ReturnType<Client['get']>>): void {
+  if (answer.status !== 200) {
+    assertRefused(answer)
+    return
+  }
+  const { isError, content } = answer.body.result
+  assert.equal(isError, true, answer.text)
+  assert.equal(JSON.parse(content[0].text).code, 'token_invalid')
 }
 
 function assertRefused({ status, body, text }: Awaited<ReturnType<Client['get']>>): void {
