@@ -71,6 +71,8 @@ const table: Record<string, Row> = {
   },
   'POST /repos/{name}/webhooks/{id}/ping': { takes: 'webhook:write', ...maintainers },
   'POST /repos/{name}/webhooks/{id}/replay': { takes: 'webhook:write', ...maintainers },
+  'GET /repos/{name}/commits/{id}': { takes: 'repo:read' },
+  'GET /repos/{name}/tree': { takes: 'repo:read' },
   'GET /repos/{name}/pushes': { takes: 'repo:read' },
   'GET /repos/{name}/pushes/{id}': { takes: 'repo:read' },
   'POST /repos/{name}/pushes/{id}/undo': { takes: 'repo:write' },

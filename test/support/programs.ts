@@ -20,7 +20,8 @@ export const programs = {
   bubblewrap: { find: () => onPath('bwrap'), install: 'apt-get install bubblewrap' },
   faketime: { find: findFaketime, install: 'apt-get install libfaketime' },
   systemd: { find: findSystemd, install: 'apt-get install systemd' },
-  nginx: { find: findNginx, install: 'apt-get install nginx-light' },
+  nginx: { find: () => inSbin('nginx'), install: 'apt-get install nginx-light' },
+  haproxy: { find: () => inSbin('haproxy'), install: 'apt-get install haproxy' },
   caddy: { find: () => onPath('caddy'), install: 'apt-get install caddy' },
   mandoc: { find: () => onPath('mandoc'), install: 'apt-get install mandoc' },
   chromium: { find: () => onPath('chromium'), install: 'apt-get install chromium' },
@@ -83,9 +84,9 @@ function findSystemd(): string | undefined {
   return existsSync(path) ? onPath('systemd-analyze') && path : undefined
 }
 
-// Debian keeps it off the PATH of ordinary users.
-function findNginx(): string | undefined {
-  return onPath('nginx') ?? ['/usr/sbin/nginx'].find(existsSync)
+// Debian keeps servers off the PATH of ordinary users.
+function inSbin(name: string): string | undefined {
+  return onPath(name) ?? [`/usr/sbin/${name}`].find(existsSync)
 }
 
 function onPath(name: string): string | undefined {
