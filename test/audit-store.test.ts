@@ -144,4 +144,18 @@ onEachDatabase((fresh) => {
     await prune()
     assert.equal((await assertChained(db, removed.at(-1).hash)).length, 103)
   })
+
+  test('when all entries are old, the removal itself goes on from the last of them', async () => {
+    await using database = await fresh()
+    const db = await database.open()
+    await db.transaction().execute((tx) => publish(tx, 0, [saved('1'), saved('2')]))
+    const { hash } = await db
+      .selectFrom('audit')
+      .select('hash')
+      .where('seq', '=', 2)
+      .executeTakeFirstOrThrow()
+    const clock = { now: () => 400 * dayMs }
+    await pruneAudit({ db, clock, keptDays: 365, signal: new AbortController().signal })
+    assert.deepEqual(await assertChained(db, hash), ['3 audit.pruned'])
+  })
 })

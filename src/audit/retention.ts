@@ -23,7 +23,7 @@ export async function pruneAudit({ db, clock, keptDays, signal }: Dependencies):
       const firstKept = entries.findIndex(({ createdAt }) => createdAt >= before)
       const last = firstKept === -1 ? entries.at(-1) : entries[firstKept - 1]
       if (!last) return true
-      await deleteEntriesUpTo(tx, last.seq)
+      // Before the removal: this entry has the hash of the last one, which may be among those that are removed.
       await recordActions(tx, clock.now(), [
         {
           action: 'audit.pruned',
@@ -32,6 +32,7 @@ export async function pruneAudit({ db, clock, keptDays, signal }: Dependencies):
           data: { upTo: last.seq, hash: last.hash },
         },
       ])
+      await deleteEntriesUpTo(tx, last.seq)
       return firstKept !== -1 || entries.length < batchSize
     })
   }
