@@ -97,6 +97,13 @@ test('with a commit, history and runs count', async () => {
   assert.deepEqual([forced.allowed, forced.code], [false, 'branch_protected'])
   assert.match(forced.detail ?? '', /the rule "strict": it cannot be forced/)
   assert.equal((await of('strict', old)).allowed, true)
+  await push(owner, `${next}:refs/heads/behind`)
+  await owner.put('/repos/site/protections/branches/behind', { owners: 'fast-forward' })
+  const ahead = { ref: 'behind', change: 'force', commit: old }
+  assert.equal((await check(owner, { action: 'push', refs: [ahead] })).allowed, true)
+  assert.equal(await push(owner, `+${old}:refs/heads/behind`), '')
+  const back = { ...ahead, commit: next }
+  assert.equal((await check(owner, { action: 'push', refs: [back] })).allowed, false)
   const untested = await of('tested', old)
   assert.equal(untested.code, 'run_required')
   assert.match(untested.detail ?? '', new RegExp(`the commit ${old} needs a successful run of`))

@@ -39,13 +39,15 @@ export function createCheckPush(dependencies: Dependencies): CheckPush {
   function historyOf(repository: Repository, { change }: IntendedChange): PushedHistory {
     return {
       async findForced(updates) {
-        if (change === 'force') return updates.map(() => true)
         const ids = updates.map(({ after }) => after).filter((id) => id !== newCommit)
         const known = ids.length > 0 ? await findCommits(git, repository.path, ids) : new Map()
         const found = updates.filter(({ after }) => known.has(after))
         const compared = await findForced(git, repository.path, found)
         const forced = new Set(compared.filter((one) => one.forced).map(({ ref }) => ref))
-        return updates.map(({ ref }) => forced.has(ref))
+        // A forced push of a descendant is a fast-forward.
+        return updates.map(({ ref, after }) =>
+          known.has(after) ? forced.has(ref) : change === 'force',
+        )
       },
       async commitsOf(ids) {
         const known = ids.filter((id) => id !== newCommit)
