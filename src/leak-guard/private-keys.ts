@@ -8,6 +8,8 @@ const jsonBefore = /"private_key"\s{0,8}:\s{0,8}"$/
 const opensshMagic = 'openssh-key-v1\0'
 const shortestBytes = 32
 const maxHeaderLines = 8
+// With spaces for the line ends, as a shell prints a variable without quotes. Words of a sentence are shorter.
+const base64Line = /^(?:[0-9A-Za-z+/]{40,80} ){0,400}[0-9A-Za-z+/]{1,16384}={0,2}$/
 
 /**
  * Finds the private key in PEM (RFC 7468), in the form of OpenSSH or of OpenPGP, that begins at an offset. Its lines may
@@ -65,7 +67,7 @@ function readBody(text: string, isDiff: boolean): { body: string; headers: strin
     const bare = toBare(isDiff ? line.replace(/^[+-]/, '') : line)
     if (/^[\w-]{2,30}: /.test(bare) && pieces.length === 0 && headers.length < maxHeaderLines) {
       headers.push(bare)
-    } else if (/^[0-9A-Za-z+/]{1,16384}={0,2}$/.test(bare)) pieces.push(bare)
+    } else if (base64Line.test(bare)) pieces.push(bare.replaceAll(' ', ''))
     else break
   }
   return { body: pieces.join(''), headers: headers.join('\n') }

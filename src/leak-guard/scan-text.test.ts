@@ -90,6 +90,7 @@ describe('private keys', () => {
       lines.map((line) => `  "${line}\\n" +`).join('\n'),
       `key: |\n${lines.map((line) => `\t${line}`).join('\n')}`,
       `KEY='${lines.join('')}'`,
+      `KEY=${lines.join(' ')}`,
       lines.map((line) => `+${line}`).join('\n'),
       lines.map((line) => `// ${line}`).join('\n'),
     ]) {
@@ -105,6 +106,7 @@ describe('private keys', () => {
       `${begin}\nMIIEpAIBAAKCAQEA...\n${end}`,
       `${begin}\n${'A'.repeat(64)}\n${end}`,
       `Look for "${begin}" in the file.`,
+      `${begin.replace('PRIVATE KEY', 'PGP PRIVATE KEY BLOCK')} is how an armored private key begins in a file`,
       newPem().replace(/PRIVATE/g, 'PUBLIC'),
     ]) {
       assert.deepEqual(kindsIn(text), [], text)
