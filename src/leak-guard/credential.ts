@@ -1,8 +1,9 @@
-/** A text, one character a byte, and the places of possible secret keys of AWS in it. */
-export type ScannedText = { text: string; secretKeys: () => SecretKey[] }
-
-/** A text that has the form of a secret key. */
-export type SecretKey = { at: number; value: string }
+/** A text, and the possible secret keys of AWS in it. */
+export type ScannedText = {
+  text: string
+  /** The first one that begins between two offsets, both included, neither before that of a former call. */
+  secretKeyBetween: (first: number, last: number) => string | undefined
+}
 
 /** A kind of credential. */
 export type LeakRule = {

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { checksum, isTokenString } from '../base/token-string.ts'
-import type { FoundCredential, LeakRule, ScannedText, SecretKey } from './credential.ts'
+import type { FoundCredential, LeakRule, ScannedText } from './credential.ts'
 import { isPlaceholder } from './placeholder.ts'
 import { findPrivateKey, findPuttyKey } from './private-keys.ts'
 
@@ -136,39 +136,55 @@ const awsIdPattern = /A[KS]IA[A-Z2-7]{16}/y
 const awsBeside = 600
 
 /** The id of a key is no secret: one is found only beside a secret key, which has no prefix. */
-function findAwsKey({ text, secretKeys }: ScannedText, at: number): FoundCredential | undefined {
+function findAwsKey(
+  { text, secretKeyBetween }: ScannedText,
+  at: number,
+): FoundCredential | undefined {
   awsIdPattern.lastIndex = at
   const [id] = awsIdPattern.exec(text) ?? []
   if (id === undefined || id.endsWith('EXAMPLE')) return undefined
   if (word.test(text[at - 1] ?? '') || word.test(text[at + id.length] ?? '')) return undefined
-  const keys = secretKeys()
-  const first = firstFrom(keys, at - awsBeside)
-  const next = keys[first]
-  return next && next.at <= at + awsBeside ? { secret: next.value } : undefined
-}
-
-/** The index of the first key at an offset or after it. */
-function firstFrom(keys: SecretKey[], offset: number): number {
-  let [low, high] = [0, keys.length]
-  while (low < high) {
-    const middle = (low + high) >> 1
-    if ((keys[middle]?.at ?? 0) < offset) low = middle + 1
-    else high = middle
-  }
-  return low
+  const secret = secretKeyBetween(at - awsBeside, at + awsBeside)
+  return secret === undefined ? undefined : { secret }
 }
 
 const secretKeyLength = 40
+const secretKeyCharacter = /[0-9A-Za-z+/]/
 
-/** Lists the texts that have the form of a secret key of AWS. */
-export function listSecretKeys(text: string): SecretKey[] {
-  const found: SecretKey[] = []
-  for (const { 0: value, index: at } of text.matchAll(/[0-9A-Za-z+/]+/g)) {
-    if (value.length !== secretKeyLength || text[at + value.length] === '_') continue
-    const isMixed = /[a-z]/.test(value) && /[A-Z]/.test(value) && /\d/.test(value)
-    if (isMixed && !isPlaceholder(value)) found.push({ at, value })
+/** Finds texts that have the form of a secret key of AWS. No part of the text is read twice. */
+export function createSecretKeyFinder(text: string): ScannedText['secretKeyBetween'] {
+  const runs = /[0-9A-Za-z+/]+/g
+  const keys: { at: number; value: string }[] = []
+  let reached = 0
+
+  const isInRun = (at: number) => secretKeyCharacter.test(text[at] ?? '')
+
+  function readUpTo(last: number): void {
+    while (reached <= last) {
+      const { 0: value = '', index: at = 0 } = runs.exec(text) ?? {}
+      reached = value === '' ? Number.POSITIVE_INFINITY : runs.lastIndex
+      if (isSecretKey(value) && text[reached] !== '_') keys.push({ at, value })
+    }
   }
-  return found
+
+  return (first, last) => {
+    if (first > reached) {
+      runs.lastIndex = first
+      // The rest of a run that begins before.
+      if (isInRun(first - 1) && isInRun(first)) runs.exec(text)
+      reached = Math.max(first, runs.lastIndex)
+    }
+    readUpTo(last)
+    while (keys[0] && keys[0].at < first) keys.shift()
+    const [key] = keys
+    return key && key.at <= last ? key.value : undefined
+  }
+}
+
+function isSecretKey(value: string): boolean {
+  if (value.length !== secretKeyLength) return false
+  const isMixed = /[a-z]/.test(value) && /[A-Z]/.test(value) && /\d/.test(value)
+  return isMixed && !isPlaceholder(value)
 }
 
 // SHA-256 of the key of the storage emulator, which its documentation publishes.

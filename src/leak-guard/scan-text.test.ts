@@ -9,7 +9,7 @@ import fc from 'fast-check'
 import { newAwsKey, newCredentials, newPem, newPuttyKey } from '../../test/support/credentials.ts'
 import { newTokenString } from '../base/token-string.ts'
 import { leakRules } from './rules.ts'
-import { scanText } from './scan-text.ts'
+import { scanInSteps, scanText } from './scan-text.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const kinds = Object.keys(newCredentials)
@@ -63,6 +63,13 @@ test('the id of an AWS key is found only beside a secret key, and documented one
   assert.deepEqual(kindsIn(secret), [])
   assert.deepEqual(kindsIn(`${secret}${'\n'.repeat(500)}${id}`), ['AWS access key'])
   assert.deepEqual(kindsIn(`${id}${'\n'.repeat(700)}${secret}`), [])
+  for (const before of ['', 'a'.repeat(3000), `${'b'.repeat(40)} `, `${id} ${'-'.repeat(3000)}`]) {
+    for (let gap = 555; gap < 565; gap++) {
+      const found = kindsIn(`${before}\n${secret}${'\n'.repeat(gap)}${id}`)
+      assert.deepEqual(found, gap > 560 ? [] : ['AWS access key'], `${before} ${gap}`)
+      assert.deepEqual(kindsIn(`${before}${id}/${'\n'.repeat(gap)}x${secret}`), [])
+    }
+  }
   assert.deepEqual(kindsIn(`${id} ${'0123456789abcdef'.repeat(3).slice(0, 40)}`), [])
   const example = ['AKIAIOSFODNN7', 'wJalrXUtnFEMI/K7MDENG/bPxRfiCY', 'KEY'].join('EXAMPLE ')
   assert.deepEqual(kindsIn(example.replace('EXAMPLE KEY', 'EXAMPLEKEY')), [])
@@ -181,6 +188,13 @@ test('any bytes are scanned without an error', () => {
       scanText(Buffer.concat(pieces))
     }),
   )
+})
+
+test('a hostile text is scanned in short steps', () => {
+  const text = `-----BEGIN PRIVATE KEY-----${'\\n'.repeat(7000)}`
+  let steps = 1
+  for (const scan = scanInSteps(Buffer.from(text.repeat(200))); !scan.next().done; ) steps++
+  assert.ok(steps >= 5, `${steps} steps`)
 })
 
 test('real text has none: the files of this repository and of its dependencies', () => {
