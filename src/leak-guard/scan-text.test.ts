@@ -153,6 +153,29 @@ describe('encodings', () => {
     }
   })
 
+  test('UTF-16 without a mark is read behind characters that are not ASCII, and its lines are counted', () => {
+    // U+4E0A has the byte of a line end, U+3000 a zero in the other place.
+    const others = `${'上海\u3000'.repeat(1500)}\n`
+    const marked = Buffer.from(`\ufeff${others}TOKEN=${token}\n`, 'utf16le')
+    const expected = [{ kind: 'svc token', secret: token, line: 2 }]
+    assert.deepEqual(scanText(marked), expected)
+    assert.deepEqual(scanText(Buffer.from(marked).swap16()), expected)
+    for (const content of [marked.subarray(2), Buffer.from(marked.subarray(2)).swap16()])
+      assert.deepEqual(kindsIn(content), ['svc token'])
+  })
+
+  test('programs are read for both ASCII and UTF-16', () => {
+    const npm = make('npm token')
+    const wide = Buffer.from(`TOKEN=${token}`, 'utf16le')
+    const code = Buffer.from(Array.from({ length: 5000 }, (_, index) => (index * 7919) & 0xff))
+    for (const shift of [0, 1]) {
+      const parts = [code, Buffer.alloc(shift), Buffer.from(npm), Buffer.alloc(1), wide, code]
+      assert.deepEqual(kindsIn(Buffer.concat(parts)).sort(), ['npm token', 'svc token'])
+    }
+    for (const mark of ['\xff\xfe', '\xfe\xff', 'a\0'.repeat(4000)])
+      assert.deepEqual(kindsIn(Buffer.from(`${mark}${npm}`, 'latin1')), ['npm token'])
+  })
+
   test('binary files are scanned, too', () => {
     const content = Buffer.concat([Buffer.from([0, 1, 2, 0xff]), Buffer.from(`\0${token}\0\0`)])
     assert.deepEqual(kindsIn(content), ['svc token'])

@@ -24,8 +24,9 @@ export function scanText(content: Buffer): Credential[] {
 /** The same; yields between steps of a few milliseconds. A hostile text of 5 MiB takes about a second. */
 export function* scanInSteps(content: Buffer): Generator<void, Credential[], void> {
   const found = new Map<string, Credential>()
-  const text = toScanned(content)
-  if (text.search(prefixes) !== -1) yield* scanOne(text, found)
+  for (const text of textsOf(content)) {
+    if (text.search(prefixes) !== -1) yield* scanOne(text, found)
+  }
   return [...found.values()]
 }
 
@@ -62,22 +63,39 @@ function groupRules(): Map<string, LeakRule[]> {
   return groups
 }
 
-/** One character a byte. UTF-16 loses its zeros, so that what it has of ASCII can be read in either byte order. */
-function toScanned(content: Buffer): string {
-  return (isUtf16(content) ? content.filter((byte) => byte !== 0) : content).toString('latin1')
+const sampleBytes = 4096
+// ASCII in UTF-16 of either byte order, at least as long as most credentials.
+const wideText = /(?:[\x20-\x7e]\0){20}/
+
+/**
+ * What to scan. A file is read as Latin-1, so that bytes of any encoding are kept. One in UTF-16, or with parts in it,
+ * as programs and texts without a byte order mark can have, is read without its zeros: it may have ASCII, too.
+ */
+function textsOf(content: Buffer): string[] {
+  const text = content.toString('latin1')
+  const encoding = utf16Of(content)
+  if (encoding !== undefined) return [fromUtf16(content, encoding), text.replaceAll('\0', '')]
+  return content.includes(0) && wideText.test(text) ? [text, text.replaceAll('\0', '')] : [text]
 }
 
-const sampleBytes = 4096
+type Utf16 = 'little-endian' | 'big-endian'
 
-/** Whether a text begins with the mark of UTF-16, or has a zero in most pairs of bytes, always in the same place. */
-function isUtf16(content: Buffer): boolean {
+/** The byte order of a text that begins with the mark of UTF-16, or has a zero in most pairs of bytes, always in the same place. */
+function utf16Of(content: Buffer): Utf16 | undefined {
   const [first, second] = content
-  if ((first === 0xff && second === 0xfe) || (first === 0xfe && second === 0xff)) return true
+  if (first === 0xff && second === 0xfe) return 'little-endian'
+  if (first === 0xfe && second === 0xff) return 'big-endian'
   const end = Math.min(content.length, sampleBytes) & ~1
   const zeros = [0, 0]
   for (let at = 0; at < end; at++) if (content[at] === 0) zeros[at & 1] = (zeros[at & 1] ?? 0) + 1
   const [even = 0, odd = 0] = zeros
-  return end > 0 && Math.min(even, odd) === 0 && Math.max(even, odd) * 2 > end * 0.5
+  if (end === 0 || Math.min(even, odd) > 0 || Math.max(even, odd) * 2 <= end * 0.5) return undefined
+  return even === 0 ? 'little-endian' : 'big-endian'
+}
+
+function fromUtf16(content: Buffer, encoding: Utf16): string {
+  const pairs = content.subarray(0, content.length & ~1)
+  return (encoding === 'little-endian' ? pairs : Buffer.from(pairs).swap16()).toString('utf16le')
 }
 
 function newlinesBetween(text: string, start: number, end: number): number {
