@@ -21,6 +21,7 @@ export type FoundCredential = { secret: string; kind?: string }
 /** A credential in a text. */
 export type Credential = {
   kind: string
+  /** Of a long one, the hash. */
   secret: string
   /** The line of its start, from 1. */
   line: number

@@ -5,6 +5,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import fc from 'fast-check'
 import { newAwsKey, newCredentials, newPem, newPuttyKey } from '../../test/support/credentials.ts'
 import { newTokenString } from '../base/token-string.ts'
@@ -218,6 +220,22 @@ test('a hostile text is scanned in short steps', () => {
   let steps = 1
   for (const scan = scanInSteps(Buffer.from(text.repeat(200))); !scan.next().done; ) steps++
   assert.ok(steps >= 5, `${steps} steps`)
+})
+
+test('what is found does not keep the text in memory', () => {
+  setFlagsFromString('--expose-gc')
+  const collectGarbage: () => void = runInNewContext('gc')
+  const heapBytes = () => {
+    collectGarbage()
+    return process.memoryUsage().heapUsed
+  }
+  // Node stores strings of 1 MiB outside the heap.
+  const text = `${newTokenString()}\n${newPem()}${'text '.repeat(180_000)}`
+  const before = heapBytes()
+  const found = Array.from({ length: 60 }, () => scanText(Buffer.from(text)))
+  const grown = heapBytes() - before
+  assert.ok(grown < 20_000_000, `${grown} bytes`)
+  for (const { secret } of found.flat()) assert.ok(secret.length <= 128)
 })
 
 test('real text has none: the files of this repository and of its dependencies', () => {

@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto'
 import type { Credential, LeakRule, ScannedText } from './credential.ts'
 import { createSecretKeyFinder, leakRules } from './rules.ts'
 
@@ -9,6 +10,7 @@ const rulesByPrefix = groupRules()
 
 // Any further ones are found once these are removed.
 const maxCredentials = 200
+const secretMaxLength = 128
 // Longer steps would delay the other requests of this process.
 const stepMs = 4
 
@@ -43,7 +45,8 @@ function* scanOne(text: string, found: Map<string, Credential>): Generator<void,
     for (const rule of rulesByPrefix.get(prefix) ?? []) {
       const credential = rule.find(scanned, at)
       if (!credential) continue
-      const { secret, kind = rule.kind } = credential
+      const { kind = rule.kind } = credential
+      const secret = toRetained(credential.secret)
       const key = `${kind}\0${secret}`
       if (found.has(key)) continue
       line += newlinesBetween(text, counted, at)
@@ -52,6 +55,12 @@ function* scanOne(text: string, found: Map<string, Credential>): Generator<void,
     }
     if (found.size >= maxCredentials) break
   }
+}
+
+/** A copy, since a part of a string keeps all of it in memory; of a long one, such as a private key, the hash. */
+function toRetained(secret: string): string {
+  if (secret.length > secretMaxLength) return hash('sha256', secret)
+  return Buffer.from(secret).toString()
 }
 
 function groupRules(): Map<string, LeakRule[]> {
