@@ -28,6 +28,8 @@ import {
   listProtectionsBetween,
   updateProtection,
 } from '../src/repositories/protection-store.ts'
+import { createProtections } from '../src/repositories/protections.ts'
+import type { Repository } from '../src/repositories/repositories.ts'
 import {
   deleteRepository,
   findRepository,
@@ -322,6 +324,27 @@ onEachDatabase((fresh) => {
     assert.equal(await deleteRepository(db, repositoryId), false)
     assert.deepEqual(await listProtections(db, repositoryId), [])
     assert.deepEqual(await listCollaborators(db, repositoryId), [])
+  })
+
+  test('concurrent changes of one protection keep what each of them sets', async () => {
+    await using database = await fresh()
+    const db = await database.open()
+    const row = repositoryRow({ name: 'site' })
+    await insertRepository(db, row)
+    const protections = createProtections({ db, publish, clock: { now: Date.now } })
+    // Access has been checked: this test calls the service directly.
+    const repository = row as unknown as Repository
+    const actor = { kind: 'token', id: 'x', username: 'ada' } as const
+    for (let round = 0; round < 20; round++) {
+      const branch = { kind: 'branch', text: `branch-${round}` } as const
+      await protections.put(actor, repository, branch)
+      await Promise.all([
+        protections.put(actor, repository, { ...branch, owners: 'none' }),
+        protections.put(actor, repository, { ...branch, requires: ['ci.yml'] }),
+      ])
+      const last = (await protections.list(repository)).at(-1)
+      assert.deepEqual([last?.owners, last?.requires], ['none', ['ci.yml']])
+    }
   })
 
   test('a push is finalized once', async () => {

@@ -102,7 +102,7 @@ export function createCollaborators(dependencies: Dependencies): Collaborators {
       const repositoryId = repository.id
       await db.transaction().execute(async (tx) => {
         const former = isStorable(username) ? await lockRole(tx, repositoryId, username) : undefined
-        // Everybody may leave.
+        // Everybody who may change collaborators may leave.
         if (former && username !== principal.username) requireRoleOf(repository, former)
         if (!former || !(await deleteCollaborator(tx, repositoryId, username))) {
           throw new Problem('collaborator_not_found', `"${username}" is not a collaborator.`)

@@ -34,14 +34,15 @@ export function deletedRepositoryRoutes(deletedRepositories: DeletedRepositories
       summary: 'Restore a deleted repository',
       description:
         'Restores the repository with everything that belonged to it, under its former name or a new one. Its id stays ' +
-        'the same. Only its owner and admins can do this.',
+        'the same. Only its owner and admins can do this, with a token for all repositories.',
       permission: 'repo:delete',
       find,
       body: Type.Object({ name: Type.Optional(RepositoryName) }, closed),
       reply: { 200: DescribedRepository },
       problems: ['repository_not_found', 'repository_name_taken', 'token_limited'],
       handle: async ({ principal, found, body, publicOrigin }) => {
-        if (body.name !== undefined) requireAllRepositories(principal)
+        // A name that is taken, or is not, would show whether other repositories exist.
+        requireAllRepositories(principal)
         const restored = await deletedRepositories.restore(principal, found, body.name)
         return atOrigin(restored, publicOrigin())
       },

@@ -1,3 +1,4 @@
+import { hasRowLocks } from '../database/row-locks.ts'
 import type { Db, ProtectionRow } from '../database/schema.ts'
 
 /** Inserts a protection; false when there is one of the same pattern. */
@@ -25,6 +26,20 @@ export async function updateProtection(
     .returning('branch')
     .executeTakeFirst()
   return row !== undefined
+}
+
+/** Locks a protection until the end of the transaction; undefined when there is none. */
+export function lockProtection(
+  tx: Db,
+  { repositoryId, branch }: Pick<ProtectionRow, 'repositoryId' | 'branch'>,
+): Promise<ProtectionRow | undefined> {
+  return tx
+    .selectFrom('protections')
+    .selectAll()
+    .where('repositoryId', '=', repositoryId)
+    .where('branch', '=', branch)
+    .$if(hasRowLocks(tx), (rows) => rows.forUpdate())
+    .executeTakeFirst()
 }
 
 /** The protections of a repository, oldest first. */

@@ -15,6 +15,7 @@ import {
   deleteProtection,
   insertProtection,
   listProtections,
+  lockProtection,
   updateProtection,
 } from './protection-store.ts'
 import type { Repository } from './repositories.ts'
@@ -52,19 +53,22 @@ export function createProtections({ db, publish, clock }: Dependencies): Protect
 
     async put(actor, repository, { kind, text, ...wanted }) {
       const pattern = parsePattern(kind, text)
-      const repositoryId = repository.id
+      const place = { repositoryId: repository.id, branch: toStoredPattern({ kind, pattern }) }
       await db.transaction().execute(async (tx) => {
-        const all = (await listProtections(tx, repositoryId)).map(toProtection)
-        const former = all.find((one) => one.kind === kind && one.pattern === pattern)
-        const owners = wanted.owners ?? former?.owners ?? 'any'
-        const requires = wanted.requires ?? former?.requires ?? []
-        const branch = toStoredPattern({ kind, pattern })
-        const row = { repositoryId, branch, owners, requires: JSON.stringify(requires) }
-        const isNew = await insertProtection(tx, { ...row, createdAt: clock.now() })
-        if (!isNew && !(await updateProtection(tx, row))) return
+        const now = clock.now()
+        const first = toColumns({ owners: 'any', requires: [], ...defined(wanted) })
+        // Inserted before it is read, so that concurrent changes wait for each other.
+        const isNew = await insertProtection(tx, { ...place, ...first, createdAt: now })
+        const former = await lockProtection(tx, place)
+        // It was removed a moment ago, after this change.
+        if (!former) return
+        const { owners, requires } = { ...toProtection(former), ...defined(wanted) }
+        const isChanged =
+          !isNew && (await updateProtection(tx, { ...place, ...toColumns({ owners, requires }) }))
+        if (!isNew && !isChanged) return
         const data = { ...namesOf(kind, pattern), owners, requires }
         const event = isNew ? 'protection.added' : 'protection.changed'
-        await publish(tx, clock.now(), [{ kind: event, actor, repositoryId, data }])
+        await publish(tx, now, [{ kind: event, actor, repositoryId: repository.id, data }])
       })
     },
 
@@ -80,6 +84,20 @@ export function createProtections({ db, publish, clock }: Dependencies): Protect
       })
     },
   }
+}
+
+type Rules = Pick<Protection, 'owners' | 'requires'>
+
+function toColumns({ owners, requires }: Rules) {
+  return { owners, requires: JSON.stringify(requires) }
+}
+
+/** The rules that are given. */
+function defined({
+  owners,
+  requires,
+}: Pick<WantedProtection, 'owners' | 'requires'>): Partial<Rules> {
+  return { ...(owners && { owners }), ...(requires && { requires }) }
 }
 
 function namesOf(kind: ProtectedKind, pattern: string) {
