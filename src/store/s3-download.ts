@@ -2,6 +2,7 @@ import { type FileHandle, open, rm } from 'node:fs/promises'
 import type { Readable } from 'node:stream'
 import { forEachConcurrently } from '../base/for-each-concurrently.ts'
 import { createPrefixHash } from './prefix-hash.ts'
+import type { ObjectRange } from './range-connection.ts'
 import { S3Error } from './s3-error.ts'
 import { type S3Requests, type S3Response, sizeOfBody } from './s3-requests.ts'
 
@@ -19,11 +20,11 @@ type Download = {
   partBytes: number
 }
 
-type ByteRange = { start: number; bytes: number }
-
-const maxConcurrentRanges = 4
-// A write costs a switch to another thread.
-const writeBytes = 1024 * 1024
+const maxConcurrentRanges = 8
+// Less is not worth a connection.
+const minRangeBytes = 1024 * 1024
+// A write costs a switch to another thread; a larger one takes contiguous memory.
+const writeBytes = 256 * 1024
 
 /** Writes an object to a new file; returns its SHA-256 in hex. No file is left after an error. */
 export async function getObjectToFile(download: Download): Promise<{ sha256: string }> {
@@ -44,7 +45,7 @@ export async function getObjectToFile(download: Download): Promise<{ sha256: str
 }
 
 /** At least one range: an empty object is requested, too. */
-function* rangesOf(bytes: number, rangeBytes: number): Generator<ByteRange, void, undefined> {
+function* rangesOf(bytes: number, rangeBytes: number): Generator<ObjectRange, void, undefined> {
   let start = 0
   do {
     yield { start, bytes: Math.min(rangeBytes, bytes - start) }
@@ -52,12 +53,16 @@ function* rangesOf(bytes: number, rangeBytes: number): Generator<ByteRange, void
   } while (start < bytes)
 }
 
-async function getRange(download: Download, file: FileHandle, range: ByteRange): Promise<void> {
+async function getRange(download: Download, file: FileHandle, range: ObjectRange): Promise<void> {
   const { requests, key, signal, bytes: total } = download
   const isWhole = range.bytes === total
+  const request = { operation: 'GetObject', method: 'GET', key, signal } as const
+  if (range.bytes >= minRangeBytes) {
+    const write = (bytes: Buffer, position: number) => file.write(bytes, 0, bytes.length, position)
+    if (await requests.getRange(request, { range, total, write })) return
+  }
   const headers = isWhole ? {} : { range: `bytes=${range.start}-${range.start + range.bytes - 1}` }
-  const request = { operation: 'GetObject', method: 'GET', key, headers, signal } as const
-  await requests.send(request, async (response) => {
+  await requests.send({ ...request, headers }, async (response) => {
     const found = isWhole ? sizeOfBody(response) : totalOf(response)
     if (found !== total) throw new S3Error('corrupt', `${key} has ${found} bytes, not ${total}.`)
     const written = await writeAt(file, range, response.body)
@@ -73,7 +78,7 @@ function totalOf({ status, headers }: S3Response): number {
 }
 
 /** Writes a body to its place in a file, and no byte beyond it; returns the number of bytes that came. */
-async function writeAt(file: FileHandle, range: ByteRange, body: Readable): Promise<number> {
+async function writeAt(file: FileHandle, range: ObjectRange, body: Readable): Promise<number> {
   let written = 0
   for await (const chunks of inBatches(body, writeBytes)) {
     const bytes = chunks.reduce((sum, { length }) => sum + length, 0)

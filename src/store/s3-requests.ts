@@ -5,6 +5,8 @@ import type { Log } from '../base/log.ts'
 import type { Sensitive } from '../base/sensitive.ts'
 import { createBackoff } from '../concurrency/backoff.ts'
 import type { StoreAddress } from '../config/store-settings.ts'
+import type { RangeTransfer } from './range-connection.ts'
+import { createRangeConnections } from './range-connections.ts'
 import { connectionError, responseError, S3Error } from './s3-error.ts'
 
 export type S3Credentials = {
@@ -49,6 +51,11 @@ export type S3Requests = AsyncDisposable & {
    * `read` reads the response within an attempt. Throws an S3Error.
    */
   send: <T>(request: S3Request, read: (response: S3Response) => Promise<T>) => Promise<T>
+  /**
+   * Gets a range of an object with less CPU time. False when the store responds with anything but this range: then
+   * nothing was written, and `send` is to get it, which understands every response.
+   */
+  getRange: (request: S3Request, transfer: RangeTransfer) => Promise<boolean>
 }
 
 type Options = {
@@ -62,6 +69,7 @@ type Options = {
 }
 
 const maxConnections = 32
+const maxRangeConnections = 16
 const connectTimeoutMs = 3000
 const keepAliveMs = 10_000
 const firstPauseMs = 50
@@ -80,6 +88,12 @@ export function createS3Requests(options: Options): S3Requests {
     headersTimeout: timeoutMs,
     bodyTimeout: timeoutMs,
     keepAliveTimeout: keepAliveMs,
+  })
+  const rangeConnections = createRangeConnections({
+    endpoint: address.endpoint,
+    connectTimeoutMs,
+    timeoutMs,
+    maxConnections: maxRangeConnections,
   })
   const clock = createStoreClock(log)
   // The signer derives a key for each day, and keeps it here.
@@ -141,28 +155,41 @@ export function createS3Requests(options: Options): S3Requests {
     }
   }
 
-  return {
-    async send(request, read) {
-      const backoff = createBackoff({ firstMs: firstPauseMs, maxMs: maxPauseMs })
-      const signal = request.signal ?? new AbortController().signal
-      let giveUpAt = Number.POSITIVE_INFINITY
-      for (;;) {
-        try {
-          return await attempt(request, read)
-        } catch (thrown) {
-          signal.throwIfAborted()
-          const error = connectionError(describe(request), thrown)
-          const isRetried = error instanceof S3Error && error.code === 'unavailable'
-          if (!isRetried || pool.destroyed || performance.now() > giveUpAt) throw error
-          if (giveUpAt === Number.POSITIVE_INFINITY) {
-            giveUpAt = performance.now() + retryMs
-            log.warn({ reason: error.message }, 'request to the object store repeated')
-          }
+  async function repeat<T>(request: S3Request, attempt: () => Promise<T>): Promise<T> {
+    const backoff = createBackoff({ firstMs: firstPauseMs, maxMs: maxPauseMs })
+    const signal = request.signal ?? new AbortController().signal
+    let giveUpAt = Number.POSITIVE_INFINITY
+    for (;;) {
+      try {
+        return await attempt()
+      } catch (thrown) {
+        signal.throwIfAborted()
+        const error = connectionError(describe(request), thrown)
+        const isRetried = error instanceof S3Error && error.code === 'unavailable'
+        if (!isRetried || pool.destroyed || performance.now() > giveUpAt) throw error
+        if (giveUpAt === Number.POSITIVE_INFINITY) {
+          giveUpAt = performance.now() + retryMs
+          log.warn({ reason: error.message }, 'request to the object store repeated')
         }
-        await backoff.pause(signal)
       }
+      await backoff.pause(signal)
+    }
+  }
+
+  return {
+    send: (request, read) => repeat(request, () => attempt(request, read)),
+
+    getRange: (request, transfer) =>
+      repeat(request, async () => {
+        const signed = await sign(request, clock.now())
+        const { signal = new AbortController().signal } = request
+        return rangeConnections.get({ ...signed, ...transfer, signal })
+      }),
+
+    [Symbol.asyncDispose]() {
+      rangeConnections[Symbol.dispose]()
+      return pool.destroy()
     },
-    [Symbol.asyncDispose]: () => pool.destroy(),
   }
 }
 

@@ -168,6 +168,10 @@ describe('an object store', { skip: withoutObjectStore }, () => {
       await using s3 = it.store.connect({ address })
       await s3.put('secure', Buffer.from('content'))
       assert.deepEqual(await it.s3.get('secure'), Buffer.from('content'))
+      const large = randomBytes(3 * mib)
+      await s3.put('large', large)
+      const got = await s3.getToFile('large', join(it.folder, 'large'), large.length)
+      assert.equal(got.sha256, sha256(large))
     } finally {
       setDefaultCACertificates(trusted)
     }
