@@ -1,16 +1,18 @@
+import { displayWidth } from './display-width.ts'
+
 /** Formats rows as aligned columns, without control characters. */
 export function toTable(rows: string[][]): string {
   const all = rows.map((row) => row.map(printable))
   const widths: number[] = []
   for (const row of all) {
     for (const [column, cell] of row.entries()) {
-      widths[column] = Math.max(widths[column] ?? 0, cell.length)
+      widths[column] = Math.max(widths[column] ?? 0, displayWidth(cell))
     }
   }
   return all
     .map((row) =>
       row
-        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+        .map((cell, column) => cell + ' '.repeat((widths[column] ?? 0) - displayWidth(cell)))
         .join('  ')
         .trimEnd(),
     )

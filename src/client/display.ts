@@ -1,8 +1,9 @@
+import { cutToWidth, displayWidth } from '../base/display-width.ts'
 import { printable, toDate, toTable } from '../base/format.ts'
 import type { Json } from '../base/json.ts'
 import type { Cell } from './operation.ts'
 
-const columnMinWidth = 6
+const columnMinWidth = 10
 const gap = 2
 
 /** A property of a response, by its path: `actor.username`; null if it is missing. */
@@ -89,19 +90,28 @@ function toText(value: Json): string {
   return typeof value === 'object' ? JSON.stringify(value) : String(value)
 }
 
-// The widest column gives way first, until the lines fit.
+// The widest column gives way first, until the lines fit. Other commands take the ids, so those stay whole, and columns
+// for which no space is left are omitted from the end.
 function fit(rows: string[][], width: number | undefined): string[][] {
+  const [names = []] = rows
   if (width === undefined) return rows
-  const widths = (rows[0] ?? []).map((_, column) =>
-    Math.max(...rows.map((row) => row[column]?.length ?? 0)),
+  const widths = names.map((_, column) =>
+    Math.max(...rows.map((row) => displayWidth(row[column] ?? ''))),
   )
-  const total = () => widths.reduce((sum, one) => sum + one + gap, -gap)
-  while (total() > width) {
-    const widest = widths.indexOf(Math.max(...widths))
-    if ((widths[widest] ?? 0) <= columnMinWidth) break
-    widths[widest] = (widths[widest] ?? 0) - 1
+  const minWidths = widths.map((one, column) =>
+    names[column] === 'ID' ? one : Math.min(one, columnMinWidth),
+  )
+  while (minWidths.length > 1 && lineWidth(minWidths) > width) minWidths.pop()
+  widths.length = minWidths.length
+  while (lineWidth(widths) > width) {
+    const reducible = widths.map((one, column) => (one > (minWidths[column] ?? 0) ? one : 0))
+    const widest = Math.max(...reducible)
+    if (widest === 0) break
+    widths[reducible.indexOf(widest)] = widest - 1
   }
-  const cut = (cell: string, limit: number) =>
-    cell.length > limit ? `${cell.slice(0, limit - 1)}…` : cell
-  return rows.map((row) => row.map((cell, column) => cut(cell, widths[column] ?? 0)))
+  return rows.map((row) => widths.map((one, column) => cutToWidth(row[column] ?? '', one)))
+}
+
+function lineWidth(widths: number[]): number {
+  return widths.reduce((sum, one) => sum + one + gap, -gap)
 }

@@ -5,7 +5,9 @@ import { createServer, type RequestListener } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
 import { type AddressInfo, createServer as createTcpServer } from 'node:net'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { after, before, test } from 'node:test'
+import { displayWidth } from '../../src/base/display-width.ts'
 import { createAuthority } from '../support/certificates.ts'
 import { type ClientHome, createClientHome, loggedIn } from '../support/client-home.ts'
 import { temporaryFolder } from '../support/git.ts'
@@ -219,6 +221,42 @@ test('tables fit the terminal, and are whole in a pipe', async () => {
   assert.match(shown, /…/)
   for (const line of shown.split('\r\n')) assert.ok(line.length <= 60, line)
   assert.ok((await user.svc(['repos', 'list'])).includes(description))
+})
+
+test('ids are whole in a table, whose last columns give way, and wide characters are counted', async () => {
+  const id = '01m86ktvrdb4v5ybcn9fgw04s5'
+  const refs = [{ ref: `refs/heads/${'long-'.repeat(20)}`, action: 'created' }]
+  const push = { id, pushedAt: 1, actor: { username: 'ada' }, via: 'http', undoable: true, refs }
+  const repository = { name: '日本語', ownerUsername: 'ada', description: '漢字'.repeat(40) }
+  await using server = await startOther((request, response) => {
+    const body = request.url?.includes('/pushes') ? [push] : [repository]
+    response.writeHead(200, json).end(JSON.stringify(body))
+  })
+  const env = { SVC_URL: server.url, SVC_TOKEN: token }
+  const shownAt = async (columns: number, ...args: string[]) => {
+    const { shown } = await home.onTerminal(args, [], { env, columns })
+    const lines = shown.trim().split('\r\n')
+    for (const line of lines) assert.ok(displayWidth(line) <= columns, `${columns}: ${line}`)
+    return lines
+  }
+  for (const columns of [120, 80, 40]) {
+    const [, row] = await shownAt(columns, 'pushes', 'list', 'x')
+    assert.ok(String(row).startsWith(id), row ?? '')
+  }
+  for (const columns of [60, 20]) {
+    const [, row] = await shownAt(columns, 'repos', 'list')
+    assert.match(String(row), /^日本語 /)
+  }
+})
+
+test('Ctrl-C and Ctrl-D at a question change nothing', async () => {
+  const env = { SVC_URL: 'http://127.0.0.1:1', SVC_TOKEN: token }
+  for (const key of ['\x03', '\x04']) {
+    const args = ['repos', 'delete', 'tour']
+    const { code, shown } = await home.onTerminal(args, [[/Type its name/, key]], { env })
+    assert.equal(code, 1)
+    assert.match(shown, /\r\nsvc: Nothing was changed\.\r\n$/)
+  }
 })
 
 test('a person is asked before what cannot be undone', async () => {
