@@ -52,6 +52,8 @@ export function createProgram(options: Options): Command {
     })
     // Arguments of single commands are in their own help.
     .configureHelp({
+      // Else a description beside long terms is wider than 80 columns.
+      minWidthToWrap: 30,
       subcommandTerm: (command) =>
         command.parent?.parent
           ? `${command.name()} ${command.usage().replace(/^\[options\] ?/, '')}`.trim()

@@ -29,6 +29,17 @@ test('the help of every client command fits 80 columns and 24 lines, and the pag
   }
 })
 
+test('the help of all other commands fits 80 columns', async () => {
+  const script = await home.svc(['completions', 'bash'])
+  const all = [...script.matchAll(/^ {4}'(.*)'\) echo/gm)].map(([, words = '']) => words)
+  const others = all.filter((words) => !operations.some(({ command }) => command === words))
+  assert.ok(others.includes('serve') && others.includes('deliveries'), others.join())
+  for (const words of others) {
+    const help = await home.svc([...words.split(' ').filter(Boolean), '--help'])
+    for (const line of help.split('\n')) assert.ok(line.length <= 80, `${words}: ${line}`)
+  }
+})
+
 test('a client command does not load the server', async () => {
   const folder = join(home.path, 'coverage')
   await home.svc(['servers'], { env: { NODE_V8_COVERAGE: folder } })
