@@ -47,7 +47,8 @@ _svc() {
   done
   compadd -- \${=$(_svc_candidates "$joined")} || _files
 }
-compdef _svc svc
+# A file of fpath is the function itself: it is run at the first completion.
+if [[ $funcstack[1] == _svc ]]; then _svc "$@"; else compdef _svc svc; fi
 `
 }
 

@@ -6,6 +6,7 @@ import { after, before, test } from 'node:test'
 import { promisify } from 'node:util'
 import { operations } from '../../src/client/client-commands.ts'
 import { type ClientHome, createClientHome } from '../support/client-home.ts'
+import { without } from '../support/programs.ts'
 
 const execute = promisify(execFile)
 const sessionCommands = ['login', 'logout', 'servers', 'git-credential', 'completions']
@@ -67,6 +68,41 @@ test('bash completes commands and options', async () => {
   assert.deepEqual(await complete('svc runs re'), ['rerun'])
   assert.deepEqual(await complete('svc protections add main --o'), ['--owners'])
   assert.deepEqual(await complete('svc nothing x'), [''])
+})
+
+test('zsh completes from a folder of fpath, at the first time, too', {
+  skip: without('zsh'),
+}, async () => {
+  const script = await home.svc(['completions', 'zsh'])
+  await writeFile(join(home.path, '_svc'), script)
+  const complete = async (...words: string[]) => {
+    // In place of zsh's own, which work in its editor only.
+    const setUp = `fpath=(${home.path}); autoload -Uz _svc; compdef() {}; _files() { echo FILES }
+      compadd() { for word in "\${@:2}"; do [[ $word == $words[CURRENT]* ]] && found=1 && echo $word; done; [[ -n $found ]] }`
+    const command = `${setUp}; words=(${words.join(' ')} ''); ((CURRENT = $#words - 1)); _svc`
+    return (await execute('zsh', ['-f', '-c', command])).stdout.trim().split('\n')
+  }
+  assert.deepEqual(await complete('svc', 'del'), ['deleted-repos', 'deliveries'])
+  assert.deepEqual(await complete('svc', 'runs', 're'), ['rerun'])
+  assert.deepEqual(await complete('svc', 'protections', 'add', 'main', '--o'), ['--owners'])
+  assert.deepEqual(await complete('svc', 'keys', 'add', 'id'), ['FILES'])
+})
+
+test('fish completes commands and options', { skip: without('fish') }, async () => {
+  const script = join(home.path, 'svc.fish')
+  await writeFile(script, await home.svc(['completions', 'fish']))
+  const complete = async (line: string) => {
+    const command = `source ${script}; complete -C '${line}'`
+    const env = { ...process.env, HOME: home.path }
+    const { stdout } = await execute('fish', ['--no-config', '-c', command], { env })
+    return stdout
+      .trim()
+      .split('\n')
+      .map((found) => found.replace(/\t.*/, ''))
+  }
+  assert.deepEqual(await complete('svc del'), ['deleted-repos', 'deliveries'])
+  assert.deepEqual(await complete('svc runs re'), ['rerun'])
+  assert.deepEqual(await complete('svc protections add main --o'), ['--owners'])
 })
 
 test('there are completions for zsh and fish, and for no other shell', async () => {

@@ -24,6 +24,8 @@ export const programs = {
   haproxy: { find: () => inSbin('haproxy'), install: 'apt-get install haproxy' },
   caddy: { find: () => onPath('caddy'), install: 'apt-get install caddy' },
   mandoc: { find: () => onPath('mandoc'), install: 'apt-get install mandoc' },
+  zsh: { find: () => onPath('zsh'), install: 'apt-get install zsh' },
+  fish: { find: () => onPath('fish'), install: 'apt-get install fish' },
   chromium: { find: () => onPath('chromium'), install: 'apt-get install chromium' },
 } satisfies Record<string, Program>
 
