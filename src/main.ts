@@ -3,12 +3,15 @@ import { resolve } from 'node:path'
 import { createInterface } from 'node:readline/promises'
 import { Writable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
+import { CommanderError } from 'commander'
 import type { App, AppTools } from './app.ts'
+import { codeOf } from './base/error-code.ts'
 import { printable } from './base/format.ts'
 import { closeInheritedDescriptors } from './base/inherited-descriptors.ts'
 import { CommandError } from './client/command-error.ts'
+import { toSafeLines } from './client/display.ts'
 import type { DoctorCommandOptions } from './commands/doctor-command.ts'
-import { createProgram } from './commands/program.ts'
+import { createProgram, exitCodeOfUsage } from './commands/program.ts'
 import type { RunOptions } from './commands/run-workflows.ts'
 import type { RunnerCommandOptions } from './commands/runner-command.ts'
 import type { Terminal } from './commands/terminal.ts'
@@ -70,7 +73,9 @@ try {
     run,
   }).parseAsync()
 } catch (error) {
-  process.stderr.write(`${explain(error).replace(/^(?=.)/gm, 'svc: ')}\n`)
+  if (error instanceof CommanderError) process.exit(exitCodeOfUsage(error))
+  // The message or the stack may quote a server or a file.
+  process.stderr.write(`${toSafeLines(explain(error)).replace(/^(?=.)/gm, 'svc: ')}\n`)
   process.exitCode ??= exitCodeOf(error)
 }
 

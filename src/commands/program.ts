@@ -1,4 +1,4 @@
-import { Command, Option } from 'commander'
+import { Command, type CommanderError, Option } from 'commander'
 import type { App, AppTools } from '../app.ts'
 import { addClientCommands } from '../client/client-commands.ts'
 import type { ClientContext } from '../client/client-context.ts'
@@ -37,6 +37,21 @@ type Options = {
   withTools: (run: (tools: AppTools) => Promise<void>) => Promise<void>
 }
 
+/** Commander's errors about the arguments of a command that exists. */
+const invalidUsage = new Set([
+  'commander.conflictingOption',
+  'commander.excessArguments',
+  'commander.invalidArgument',
+  'commander.missingArgument',
+  'commander.missingMandatoryOptionValue',
+  'commander.optionMissingArgument',
+])
+
+/** The exit code after Commander has printed help, a version or an error. */
+export function exitCodeOfUsage({ code, exitCode }: CommanderError): number {
+  return invalidUsage.has(code) ? 2 : exitCode
+}
+
 const json = ['--json', 'print JSON'] as const
 
 const collect = (value: string, all: string[] = []) => [...all, value]
@@ -60,6 +75,7 @@ export function createProgram(options: Options): Command {
           : command.name(),
     })
     .showHelpAfterError('(svc --help lists the commands)')
+    .exitOverride()
     .addHelpText('after', programHelp)
 
   addServerCommands(program, options)

@@ -167,6 +167,23 @@ test('a command that fails says why in one line and exits with 1', async () => {
   }
 })
 
+test('invalid arguments exit with 2', async () => {
+  for (const args of [
+    ['login'],
+    ['repos', 'show', 'a', 'b'],
+    ['protections', 'add', 'main', '--owners', 'all'],
+    ['repos', 'list', '--server'],
+    ['doctor', '--repository', 'x', '--no-fsck'],
+  ]) {
+    const error = await svc(...args).then(
+      () => assert.fail(`${args} worked`),
+      (fault) => fault,
+    )
+    assert.match(error.stderr, /^error: /)
+    assert.deepEqual([error.code, error.stdout], [2, ''], args.join(' '))
+  }
+})
+
 test('commands on a folder without a data directory create nothing', async () => {
   await using folder = await temporaryFolder()
   const dataDir = join(folder.path, 'mistyped')
