@@ -111,6 +111,22 @@ test('a server that is not svc is recognized, and login sends it no token', asyn
   plain.close()
 })
 
+test('a server does not choose the folder of a clone', async () => {
+  const name = '../outside'
+  await using server = await startOther((request, response) => {
+    if (request.url?.startsWith('/repos/tour.git/')) response.writeHead(404).end()
+    else response.writeHead(200, json).end(JSON.stringify({ name, cloneUrls: {} }))
+  })
+  const env = { SVC_URL: server.url, SVC_TOKEN: token }
+  const { code, err } = await home.run(['clone', 'tour'], { env })
+  assert.equal(code, 1)
+  assert.match(err, /^Cloning into 'tour'/)
+  assert.deepEqual(
+    server.seen.map(({ url }) => url),
+    ['/repos/tour', '/repos/tour.git/info/refs?service=git-upload-pack'],
+  )
+})
+
 test('an older server is named as such', async () => {
   await using old = await startOther((_request, response) =>
     response.writeHead(404, problem).end(JSON.stringify({ code: 'route_not_found', detail: 'No' })),

@@ -1,6 +1,6 @@
 import { CommandError } from '../command-error.ts'
 import { helperSettings } from '../credential-settings.ts'
-import { at, textAt } from '../display.ts'
+import { at } from '../display.ts'
 import { path } from '../http-client.ts'
 import type { Work } from '../operation.ts'
 import { showResult } from '../show-result.ts'
@@ -8,11 +8,9 @@ import { showResult } from '../show-result.ts'
 /** `svc clone` */
 export async function runClone(work: Work): Promise<void> {
   const { client, input, git } = work
-  const repository = await client.json({
-    method: 'GET',
-    path: path`/repos/${input.argument('name')}`,
-  })
-  const name = textAt(repository, 'name')
+  // Not the name in the response: the server must not choose where Git writes.
+  const name = input.argument('name')
+  const repository = await client.json({ method: 'GET', path: path`/repos/${name}` })
   const folder = input.argument('folder') || name
   const isSsh = input.flag('ssh') === true
   const address = isSsh
