@@ -19,16 +19,13 @@ export async function* followEvents(
   let lastId = ''
   for (let failures = 0; ; ) {
     try {
-      const headers = { accept: 'text/event-stream', ...(lastId && { 'last-event-id': lastId }) }
-      const body = await client.stream({ ...request, headers })
+      const headers = lastId === '' ? {} : { 'last-event-id': lastId }
+      const body = await client.stream({ ...request, headers }, 'text/event-stream')
       for await (const event of readStream(body)) {
         failures = 0
         if (event.id !== '') lastId = event.id
         yield event
-        if (isLast(event)) {
-          body.destroy()
-          return
-        }
+        if (isLast(event)) return
       }
     } catch (error) {
       const isTemporary = !(error instanceof CommandError) || error.exitCode === 3

@@ -23,9 +23,10 @@ export type HttpClient = {
   json: (request: ApiRequest) => Promise<Json>
   /** All entries of a list, page by page, or the first `limit` of them. */
   list: (request: ApiRequest, limit?: number) => Promise<Json[]>
-  text: (request: ApiRequest) => Promise<string>
-  /** The body of a successful response while it arrives. */
-  stream: (request: ApiRequest) => Promise<IncomingMessage>
+  /** The text of a response, which has to be of this media type. */
+  text: (request: ApiRequest, type: string) => Promise<string>
+  /** The body of a successful response while it arrives. Its reader may stop early, which ends the connection. */
+  stream: (request: ApiRequest, type: string) => Promise<AsyncIterable<Buffer>>
 }
 
 type Options = { url: string; token: string | undefined; timeoutMs: number; version: string }
@@ -75,6 +76,21 @@ export function createHttpClient({ url, token, timeoutMs, version }: Options): H
       })
       request.end(content)
     })
+  }
+
+  async function* readChunks(response: IncomingMessage): AsyncGenerator<Buffer, void> {
+    try {
+      yield* response
+    } catch (error) {
+      throw explainConnection(url, error)
+    }
+  }
+
+  /** A proxy or a login page in front of a server responds to everything with success. */
+  function assertType(response: IncomingMessage, type: string): void {
+    if (response.headers['content-type']?.startsWith(type)) return
+    response.destroy()
+    throw notSvc(url)
   }
 
   /** The text of a response that arrives within the time limit. */
@@ -149,24 +165,27 @@ export function createHttpClient({ url, token, timeoutMs, version }: Options): H
         cursor = next
       }
     },
-    async text(request) {
+    async text(request, type) {
       const { response, stop } = await send({ ...request, headers: { accept: '*/*' } })
       try {
         await assertSuccess(response)
+        assertType(response, type)
         return await readAll(response)
       } finally {
         stop()
       }
     },
-    async stream(request) {
-      const { response, stop } = await send(request)
+    async stream(request, type) {
+      const headers = { ...request.headers, accept: type }
+      const { response, stop } = await send({ ...request, headers })
       try {
         await assertSuccess(response)
+        assertType(response, type)
       } finally {
         stop()
       }
-      response.setTimeout(streamIdleMs, () => response.destroy(new Error('idle')))
-      return response
+      response.setTimeout(streamIdleMs, () => response.destroy(silent(url)))
+      return readChunks(response)
     },
   }
 }
@@ -191,7 +210,16 @@ function timedOut(url: string, limitMs: number): CommandError {
   )
 }
 
-function notSvc(url: string): CommandError {
+function silent(url: string): CommandError {
+  const seconds = streamIdleMs / 1000
+  return new CommandError(
+    'unreachable',
+    `${url} has sent nothing for ${seconds} seconds; try again.`,
+  )
+}
+
+/** The error for a response that svc does not send. */
+export function notSvc(url: string): CommandError {
   return new CommandError(
     'unreachable',
     `${url} does not respond as svc does; check the address of the server.`,

@@ -111,6 +111,44 @@ test('a server that is not svc is recognized, and login sends it no token', asyn
   plain.close()
 })
 
+test('a log or a stream that svc does not send is no success', async () => {
+  await using page = await startOther((_request, response) =>
+    response.writeHead(200, { 'content-type': 'text/html' }).end('<h1>Log in</h1>'),
+  )
+  for (const args of [
+    ['runs', 'logs', 'x', '1'],
+    ['runs', 'watch', 'x', '1'],
+    ['events', '--follow'],
+    ['metrics'],
+  ]) {
+    const { code, out, err } = await home.run(args, {
+      env: { SVC_URL: page.url, SVC_TOKEN: token },
+    })
+    assert.deepEqual([code, out], [3, ''], args.join(' '))
+    assert.match(err, /does not respond as svc does; check the address of the server\.\n$/)
+  }
+  await using broken = await startOther((_request, response) =>
+    response
+      .writeHead(200, { 'content-type': 'text/event-stream' })
+      .end('id: 1\ndata: not JSON \x1b[31m\n\n'),
+  )
+  const { code, err } = await failing(broken.url, ['events', '--follow'])
+  assert.equal(code, 3)
+  assert.match(err, /does not respond as svc does/)
+})
+
+test('a log that breaks off is no success', async () => {
+  await using server = await startOther((_request, response) => {
+    response.writeHead(200, { 'content-type': 'text/plain', 'content-length': 1000 })
+    response.write('one\ntw')
+    setTimeout(() => response.destroy(), 100)
+  })
+  const env = { SVC_URL: server.url, SVC_TOKEN: token }
+  const { code, out, err } = await home.run(['runs', 'logs', 'x', '1'], { env })
+  assert.deepEqual([code, out], [3, 'one\n'])
+  assert.match(err, /^svc: \S+ cannot be reached: the connection was closed; try again\.\n$/)
+})
+
 test('a server does not choose the folder of a clone', async () => {
   const name = '../outside'
   await using server = await startOther((request, response) => {

@@ -2,6 +2,7 @@ import { printable, toDate } from '../../base/format.ts'
 import type { Json } from '../../base/json.ts'
 import { at, textAt, toSafeJson } from '../display.ts'
 import { followEvents } from '../event-stream-client.ts'
+import { notSvc } from '../http-client.ts'
 import type { Work } from '../operation.ts'
 import { wholeOf } from './option-values.ts'
 
@@ -29,8 +30,16 @@ export async function runEvents({ client, input, terminal, json }: Work): Promis
   const following = { ...request, query: { ...request.query, follow: true } }
   for await (const { data } of followEvents(client, following, endless)) {
     if (data === '') continue
-    const event: Json = JSON.parse(data)
+    const event = parse(data, client.url)
     terminal.out(json ? toSafeJson(event, 0) : toLine(event))
+  }
+}
+
+function parse(data: string, url: string): Json {
+  try {
+    return JSON.parse(data)
+  } catch {
+    throw notSvc(url)
   }
 }
 

@@ -20,7 +20,7 @@ export async function runHealth({ client, json, terminal }: Work): Promise<void>
 
 /** `svc metrics` */
 export async function runMetrics({ client, terminal, columns }: Work): Promise<void> {
-  const text = await client.text({ method: 'GET', path: '/metrics' })
+  const text = await client.text({ method: 'GET', path: '/metrics' }, 'text/plain')
   terminal.out(columns === undefined ? text : toSafeLines(text))
 }
 

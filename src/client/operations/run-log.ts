@@ -28,15 +28,15 @@ export async function runWatch(work: Work): Promise<number> {
 /** `svc runs logs` */
 export async function runLogs(work: Work): Promise<void> {
   const { client, input } = work
-  const body = await client.stream({
+  const request = {
     method: 'GET',
     path: path`/repos/${input.argument('repository')}/workflows/${input.argument('run')}/logs`,
     query: {
       attempt: wholeOf(input.option('attempt'), '--attempt'),
       step: wholeOf(input.option('step'), '--step'),
     },
-    headers: { accept: 'text/plain' },
-  })
+  }
+  const body = await client.stream(request, 'text/plain')
   const decoder = new StringDecoder('utf8')
   // Whole lines, so that no control sequence is cut in two.
   let rest = ''
