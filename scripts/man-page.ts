@@ -29,7 +29,6 @@ export function manPage(): string {
       launcher: 'svc',
       columns: undefined,
       setExitCode: () => {},
-      endOnClosedPipe: () => {},
     },
     serve: never,
     mcp: never,

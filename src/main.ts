@@ -40,6 +40,14 @@ const expectedErrors = new Set([
 // Set by commands that handle interruption themselves.
 let interrupted: AbortController | undefined
 
+// The reader may close the pipe early: `| head`. Replaced by commands that have something to stop or to keep.
+let onOutputLost = (): void => process.exit(1)
+process.stdout.on('error', (error) => {
+  if (codeOf(error) !== 'EPIPE')
+    process.stderr.write(`svc: Standard output failed: ${error.message}\n`)
+  onOutputLost()
+})
+
 const terminal: Terminal = {
   out: (text) => process.stdout.write(text),
   err: (text) => process.stderr.write(text),
@@ -62,7 +70,6 @@ try {
       setExitCode: (code) => {
         process.exitCode = code
       },
-      endOnClosedPipe: () => process.stdout.on('error', () => process.exit(1)),
     },
     serve,
     mcp,
@@ -80,6 +87,7 @@ try {
 }
 
 async function serve(): Promise<void> {
+  onOutputLost = () => {}
   const { dropStartupGarbage } = await import('./base/startup-garbage.ts')
   const { writeAdminToken } = await import('./config/data-directory.ts')
   const { unknownVariables } = await import('./config/unknown-variables.ts')
@@ -189,11 +197,10 @@ async function doctor({ repository, fsck, json = false }: DoctorCommandOptions):
       process.exit(exitCodes[signal])
     })
   }
-  // The reader may close the pipe early: `| head`.
-  stdout.on('error', () => {
+  onOutputLost = () => {
     examination.abandon()
     process.exit(1)
-  })
+  }
   const isColored = stdout.isTTY && !env.NO_COLOR
   const isHealthy = await runDoctor({
     doctor: examination,
@@ -223,8 +230,8 @@ async function run(files: string[], runOptions: RunOptions): Promise<void> {
   const { settings } = await toOptions('warn')
   const environment = process.env
   const options = { settings, environment, path: searchPath, folder: process.cwd(), terminal }
-  // The reader may close the pipe early: `| head`. Temporary files are removed all the same.
-  process.stdout.on('error', () => kill.abort('Standard output was closed.'))
+  // Temporary files are removed all the same.
+  onOutputLost = () => kill.abort('Standard output was closed.')
   const code = await runWorkflows(files, runOptions, {
     ...options,
     signal: cancel.signal,
@@ -300,6 +307,10 @@ async function ask(question: string): Promise<string> {
   const lines = createInterface({ input: process.stdin, output: process.stderr })
   try {
     return await lines.question(question)
+  } catch (error) {
+    // Ctrl-C or Ctrl-D.
+    process.stderr.write('\n')
+    throw new Error('Nothing was changed.', { cause: error })
   } finally {
     lines.close()
   }

@@ -12,8 +12,6 @@ export type ClientContext = {
   /** The width of standard output; undefined if it is not a terminal. */
   columns: number | undefined
   setExitCode: (code: number) => void
-  /** Ends the program when the reader closes the pipe early: `| head`. */
-  endOnClosedPipe: () => void
 }
 
 /** Commander's values of the options of a command. */

@@ -28,7 +28,6 @@ export async function runOperation(
       `svc ${operation.command} needs a server: log in with svc login URL, or set SVC_URL and SVC_TOKEN.`,
     )
   }
-  context.endOnClosedPipe()
   const input = toInput(values, options)
   await resolveLatest(client, values)
   await confirm(operation, input, { options, terminal: context.terminal })

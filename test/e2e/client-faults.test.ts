@@ -355,13 +355,20 @@ test('no process has the token in its command line', async () => {
 })
 
 test('a reader that closes the pipe early gets no stack', async () => {
+  for (const args of [['servers'], ['completions', 'bash'], ['--help']]) {
+    const early = home.start(args)
+    early.stdout.destroy()
+    const closed = once(early, 'close')
+    assert.equal(await text(early.stderr), '', args.join(' '))
+    await closed
+  }
   await using service = await startService()
   await using user = await loggedIn(service)
   const child = user.start(['events', '--follow', '--json'])
   child.stdout.destroy()
   let err = ''
-  child.stderr.setEncoding('utf8').on('data', (text: string) => {
-    err += text
+  child.stderr.setEncoding('utf8').on('data', (chunk: string) => {
+    err += chunk
   })
   const exited = once(child, 'close')
   while (child.exitCode === null)

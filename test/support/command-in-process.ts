@@ -43,7 +43,6 @@ export async function runInProcess(args: string[], env: Record<string, string> =
       launcher: 'svc',
       columns: undefined,
       setExitCode: () => {},
-      endOnClosedPipe: () => {},
     },
     withTools: (run) => run(createTools(toOptions())),
     async withApp(run) {
