@@ -130,7 +130,10 @@ export function createHttpClient({ url, token, timeoutMs, version }: Options): H
     const text = await readAll(response)
     if (response.statusCode === 204 || text === '') return null
     try {
-      if (/\bjson\b/.test(response.headers['content-type'] ?? '')) return JSON.parse(text)
+      const isJson = /\bjson\b/.test(response.headers['content-type'] ?? '')
+      const body: Json = isJson ? JSON.parse(text) : null
+      // Every response of svc that has JSON is an object or a list.
+      if (body !== null && typeof body === 'object') return body
     } catch {
       // The same as another type.
     }

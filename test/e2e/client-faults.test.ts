@@ -80,6 +80,15 @@ test('a server that does not respond, or never ends a response, is given up', as
   assert.equal(usage, 2)
 })
 
+test('JSON that is no object and no list is not taken for a success', async () => {
+  for (const body of ['"str"', '1', 'true', 'null']) {
+    await using other = await startOther((_, response) => response.writeHead(200, json).end(body))
+    const { code, err } = await failing(other.url, ['repos', 'create', 'x'])
+    assert.equal(code, 3)
+    assert.match(err, /does not respond as svc does/)
+  }
+})
+
 test('a server that is not svc is recognized, and login sends it no token', async () => {
   await using page = await startOther((_request, response) =>
     response.writeHead(200, { 'content-type': 'text/html' }).end('<h1>Hello</h1>'),
