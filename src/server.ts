@@ -89,6 +89,7 @@ export async function startService(options: Options): Promise<RunningService> {
       sshKeys: app.sshKeys,
       freeSpace: app.freeSpace,
       settings,
+      baseUrl: () => app.address.http,
       clock: app.clock,
       faultPoint: app.faultPoint,
       log,

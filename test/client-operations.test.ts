@@ -92,6 +92,7 @@ const elsewhere: Record<string, string> = {
   value: 'standard input or a prompt',
   contents: 'svc run --check',
   follow: 'runs watch, events --follow',
+  changes: 'commit --add, --delete, --move',
 }
 
 function fieldsOf({ parameters = [], requestBody }: ApiOperation): string[] {

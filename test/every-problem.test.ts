@@ -196,6 +196,67 @@ const scenarios: Record<ProblemCode, () => Promise<Answer | string>> = {
     return answers.find(({ status }) => status === 503) ?? assert.fail('none was refused')
   },
   push_not_found: () => admin.get('/repos/site/pushes/nothing'),
+  ref_moved: async () => {
+    await pushMain()
+    return commit({ expectedHead: 'f'.repeat(40) })
+  },
+  revision_ambiguous: async () => {
+    await pushMain()
+    const main = await project.git('rev-parse', 'HEAD')
+    await project.commit('ambiguous.txt')
+    const shadow = `HEAD:refs/remotes/${main.slice(0, 7)}`
+    await project.git('push', '--quiet', admin.remote('branched'), shadow)
+    return commit({ branch: 'new', start: main.slice(0, 7) })
+  },
+  not_fast_forward: async () => {
+    await diverge()
+    return merge('fast-forward')
+  },
+  merge_conflict: async () => {
+    await diverge()
+    return merge('merge')
+  },
+  histories_unrelated: async () => {
+    await pushMain()
+    await project.git('switch', '--quiet', '--orphan', 'apart')
+    await project.commit('apart.txt')
+    await project.git('push', '--quiet', '--force', admin.remote('branched'), 'apart:topic')
+    await project.git('switch', '--quiet', 'main')
+    return merge('merge')
+  },
+  too_many_commits: async () => {
+    await diverge()
+    const tree = await project.git('rev-parse', 'HEAD^{tree}')
+    let tip = await project.git('rev-parse', 'HEAD~1')
+    for (let count = 0; count <= 250; count++)
+      tip = await project.git('commit-tree', '-p', tip, '-m', `${count}`, tree)
+    await project.git('push', '--quiet', '--force', admin.remote('branched'), `${tip}:topic`)
+    return merge('rebase')
+  },
+  update_refused: async () => {
+    await pushMain()
+    return commit({ branch: 'main/below', start: 'main' })
+  },
+  objects_refused: async () => {
+    await pushMain()
+    return commit({ changes: [{ path: '.git/config', content: '' }] })
+  },
+  path_not_found: async () => {
+    await pushMain()
+    return commit({ changes: [{ path: 'nowhere', delete: true }] })
+  },
+  path_conflict: async () => {
+    await pushMain()
+    return commit({ changes: [{ path: 'readme.txt/below', content: '' }] })
+  },
+  nothing_changed: async () => {
+    await pushMain()
+    return commit({ changes: [] })
+  },
+  ref_absent: async () => {
+    await pushMain()
+    return admin.delete('/repos/branched/refs?ref=refs/heads/nowhere')
+  },
   push_not_undoable: async () => {
     await admin.post('/repos', { name: 'moved' })
     await project.git('push', '--quiet', admin.remote('moved'), 'HEAD:main')
@@ -464,8 +525,30 @@ async function shortHead(): Promise<string> {
 
 async function pushMain(): Promise<void> {
   await admin.post('/repos', { name: 'branched' })
-  await project.git('push', '--quiet', admin.remote('branched'), 'HEAD:main')
+  await project.git('push', '--quiet', '--force', admin.remote('branched'), 'HEAD:main')
 }
+
+/** Pushes `main` and `topic`, which conflict. */
+async function diverge(): Promise<void> {
+  const before = await project.git('rev-parse', 'HEAD')
+  await project.commit('readme.txt', 'theirs')
+  await admin.post('/repos', { name: 'branched' })
+  await project.git('push', '--quiet', '--force', admin.remote('branched'), 'HEAD:topic')
+  await project.git('reset', '--quiet', '--hard', before)
+  await project.commit('readme.txt', `ours ${before}`)
+  await pushMain()
+}
+
+function commit(fields: object): Promise<Answer> {
+  const changes = [{ path: 'new.txt', content: 'new' }]
+  return admin.post('/repos/branched/commits', {
+    ...{ branch: 'main', message: 'Change', changes },
+    ...fields,
+  })
+}
+
+const merge = (method: string) =>
+  admin.post('/repos/branched/merges', { base: 'main', head: 'topic', method })
 
 async function refusedPush(client: Client, ...refspecs: string[]): Promise<string> {
   const before = await project.git('ls-remote', admin.remote('site'))

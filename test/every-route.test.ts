@@ -54,6 +54,13 @@ async function makePush(owner: Client): Promise<Record<string, string>> {
   return { id: push?.id ?? '', commit: await project.git('rev-parse', 'main') }
 }
 
+async function makeTopic(owner: Client): Promise<Record<string, string>> {
+  const tree = await project.git('rev-parse', 'main^{tree}')
+  const next = await project.git('commit-tree', '-p', 'main', '-m', 'Next', tree)
+  await project.git('push', '--quiet', owner.remote('site'), 'main', `${next}:refs/heads/topic`)
+  return {}
+}
+
 async function claimRun(owner: Client): Promise<Record<string, string>> {
   const { id = '' } = await makeRun(owner)
   const { body } = await owner.post('/runner/claim', claimBody)
@@ -214,6 +221,24 @@ const examples: Record<string, Example> = {
   'POST /repos/:name/pushes/:id/undo': {
     path: '/repos/site/pushes/{id}/undo',
     prepare: makePush,
+  },
+  'POST /repos/:name/commits': {
+    path: '/repos/site/commits',
+    body: { branch: 'topic', message: 'Add a file', changes: [{ path: 'a', content: 'a' }] },
+  },
+  'POST /repos/:name/merges': {
+    path: '/repos/site/merges',
+    body: { base: 'main', head: 'topic', method: 'merge' },
+    prepare: makeTopic,
+  },
+  'PUT /repos/:name/refs': {
+    path: '/repos/site/refs?ref=refs/tags/v1',
+    body: { target: 'main' },
+    prepare: makeTopic,
+  },
+  'DELETE /repos/:name/refs': {
+    path: '/repos/site/refs?ref=refs/heads/topic',
+    prepare: makeTopic,
   },
   'GET /repos/:name/workflows': { path: '/repos/site/workflows', prepare: makeRun },
   'POST /repos/:name/workflows': {

@@ -86,7 +86,7 @@ const innerRows = {
   git: [['import', 'maintenance', 'protocol'], ['refs'], ['objects'], ['process']],
   'git-server': [
     ['git-server'],
-    ['http', 'ssh'],
+    ['http', 'ssh', 'api-writes'],
     ['git-engine'],
     ['receive-pack', 'upload-pack'],
     ['requests'],
@@ -113,6 +113,7 @@ test('folders within a folder import only from lower rows', () => {
 const entryPoints: Record<string, string[]> = {
   'git/process': [
     'commands',
+    'git-config',
     'git-process',
     'orphans',
     'preforked-process',
@@ -123,16 +124,23 @@ const entryPoints: Record<string, string[]> = {
   'git/objects': [
     'commit-object',
     'commit-summary',
+    'edit-tree',
     'find-objects',
+    'loose-objects',
+    'merge-trees',
+    'new-objects',
     'object-pool',
     'object-reader',
     'object-stream',
     'pack-entries',
     'packs',
+    'parse-commit',
     'pushed-commits',
     'small-pack',
+    'write-pack',
   ],
   'git/refs': [
+    'ancestry',
     'connectivity',
     'forced-updates',
     'move-refs',
@@ -153,6 +161,7 @@ const entryPoints: Record<string, string[]> = {
     'pkt-line',
     'push-commands',
     'push-report',
+    'report-status',
     'request-body',
     'requests',
   ],
@@ -164,6 +173,7 @@ const entryPoints: Record<string, string[]> = {
   'git-server/receive-pack': ['receive-pack', 'pushes'],
   'git-server/receive-pack/small-packs': ['connectivity-shortcut', 'fast-forward'],
   'git-server/http': ['git-routes'],
+  'git-server/api-writes': ['api-writes'],
   // In the main process, and in the SSH process.
   'git-server/ssh': ['ssh-process', 'ssh-program'],
 }

@@ -41,10 +41,12 @@ export const problems = {
   revision_ambiguous: { kind: 'impossible', title: 'Ambiguous revision' },
   path_not_found: { kind: 'not-found', title: 'No such path' },
   ref_not_found: { kind: 'impossible', title: 'No such ref' },
+  revision_ambiguous: { kind: 'impossible', title: 'Ambiguous revision' },
   ref_name_refused: { kind: 'forbidden', title: 'Ref name not allowed' },
   too_many_ref_updates: { kind: 'too-large', title: 'Too many ref updates in the push' },
   route_not_found: { kind: 'not-found', title: 'No such route' },
   repository_not_found: { kind: 'not-found', title: 'No such repository' },
+  ref_absent: { kind: 'not-found', title: 'Ref does not exist' },
   protection_not_found: { kind: 'not-found', title: 'No such protection' },
   collaborator_not_found: { kind: 'not-found', title: 'No such collaborator' },
   secret_not_found: { kind: 'not-found', title: 'No such secret' },
@@ -63,11 +65,21 @@ export const problems = {
   run_completed: { kind: 'conflict', title: 'Run has completed' },
   run_not_completed: { kind: 'conflict', title: 'Run has not completed' },
   push_not_undoable: { kind: 'conflict', title: 'Push cannot be undone' },
+  ref_moved: { kind: 'conflict', title: 'Ref has another value' },
+  not_fast_forward: { kind: 'conflict', title: 'Not a fast-forward' },
+  merge_conflict: { kind: 'conflict', title: 'Merge conflict' },
+  update_refused: { kind: 'conflict', title: 'Git refuses the update of the ref' },
   token_in_use: { kind: 'conflict', title: 'Token cannot delete itself' },
   ssh_key_taken: { kind: 'conflict', title: 'SSH key is already registered' },
   body_too_large: { kind: 'too-large', title: 'Body too large' },
   unsupported_media_type: { kind: 'media-type', title: 'Unsupported content type' },
   headers_too_large: { kind: 'headers-too-large', title: 'Request headers too large' },
+  path_not_found: { kind: 'impossible', title: 'No such path in the commit' },
+  path_conflict: { kind: 'impossible', title: 'Path is in the way of another one' },
+  nothing_changed: { kind: 'impossible', title: 'Commit would change nothing' },
+  objects_refused: { kind: 'impossible', title: 'Git refuses the objects' },
+  histories_unrelated: { kind: 'impossible', title: 'No common history' },
+  too_many_commits: { kind: 'impossible', title: 'Too many commits' },
   username_unknown: { kind: 'impossible', title: 'No token has this username' },
   import_failed: { kind: 'impossible', title: 'Import failed' },
   workflow_not_found: { kind: 'impossible', title: 'No such workflow file' },
@@ -105,6 +117,18 @@ type ProblemOptions = ErrorOptions & {
   retryAfterSeconds?: number
   /** The allowed methods, for `method_not_allowed`. */
   allow?: string[]
+  /** Further members of the problem's document: RFC 9457, section 3.2. */
+  members?: ProblemMembers
+}
+
+/** What a client needs to go on after a problem. */
+export type ProblemMembers = {
+  /** The present value of the ref; 40 zeros when it does not exist. */
+  head?: string
+  /** What conflicts in a merge. */
+  conflicts?: object[]
+  /** The commit that conflicts, of those that are rebased. */
+  commit?: string
 }
 
 /** The only error that clients see; `detail` is a sentence that they can act on. */
@@ -114,6 +138,7 @@ export class Problem extends Error {
   readonly errors: FieldError[] | undefined
   readonly retryAfterSeconds: number | undefined
   readonly allow: string[] | undefined
+  readonly members: ProblemMembers | undefined
 
   constructor(code: ProblemCode, detail: string, options: ProblemOptions = {}) {
     super(detail, options)
@@ -121,6 +146,7 @@ export class Problem extends Error {
     this.errors = options.errors
     this.retryAfterSeconds = options.retryAfterSeconds
     this.allow = options.allow
+    this.members = options.members
   }
 }
 

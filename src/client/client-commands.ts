@@ -9,6 +9,7 @@ import { repositoryOperations } from './operations/repository-operations.ts'
 import { pushOperations, runOperations } from './operations/run-operations.ts'
 import { serviceOperations } from './operations/service-operations.ts'
 import { webhookOperations } from './operations/webhook-operations.ts'
+import { writeOperations } from './operations/write-operations.ts'
 import { addSessionCommands } from './session-commands.ts'
 
 export const operations: ClientOperation[] = [
@@ -20,6 +21,7 @@ export const operations: ClientOperation[] = [
   ...runOperations,
   ...pushOperations,
   ...browseOperations,
+  ...writeOperations,
   ...webhookOperations,
 ]
 
@@ -34,6 +36,7 @@ const groups: Record<string, string> = {
   runs: 'start, watch and repeat workflow runs',
   pushes: 'list pushes, and undo them',
   browse: 'read files and history without a clone',
+  refs: 'create, move and delete branches and tags',
   webhooks: 'manage webhooks of a repository',
   deliveries: 'inspect and repeat deliveries of webhooks',
 }

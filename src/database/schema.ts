@@ -169,7 +169,7 @@ export type SecretRow = {
 }
 
 /** The ways to change refs. */
-export type Via = 'http' | 'ssh' | 'undo'
+export type Via = 'http' | 'ssh' | 'api' | 'undo'
 
 /** The journal of pushes: the updates that were authorized and, once finalized, those that took effect. */
 export type PushRow = Selectable<PushTable>

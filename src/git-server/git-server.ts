@@ -16,6 +16,7 @@ import type { Repositories } from '../repositories/repositories.ts'
 import type { RepositoryHolds } from '../repositories/repository-holds.ts'
 import type { SshKeys } from '../ssh-keys/ssh-keys.ts'
 import type { Store } from '../store/store.ts'
+import { createApiWrites } from './api-writes/api-writes.ts'
 import { createGitEngine, type GitCounts } from './git-engine.ts'
 import { gitRoutes } from './http/git-routes.ts'
 import { createPushes, type Pushes } from './receive-pack/pushes.ts'
@@ -23,9 +24,9 @@ import { createGitLimiters, type LimiterKind } from './requests/git-limiters.ts'
 import type { FetchSource, Operation } from './requests/operations.ts'
 import { type SshProcess, startSshProcess } from './ssh/ssh-process.ts'
 
-/** Git over HTTP and SSH: serves fetches, and pushes with their records. */
+/** Git over HTTP and SSH, and changes through the API: serves fetches, and pushes with their records. */
 export type GitServer = Disposable & {
-  /** The routes of Git over HTTP, and of the journal of pushes. */
+  /** The routes of Git over HTTP, of the journal of pushes, and of changes without a clone. */
   routes: Route[]
   defaultBranches: Pushes['defaultBranches']
   checkPush: Pushes['checkPush']
@@ -61,6 +62,8 @@ type Dependencies = {
   sshKeys: SshKeys
   freeSpace: FreeSpace
   settings: Settings
+  /** The public base URL of the service. */
+  baseUrl: () => string
   clock: Clock
   faultPoint: FaultPoint
   log: Log
@@ -113,6 +116,12 @@ export function createGitServer(dependencies: Dependencies): GitServer {
     onOperation: (operation) => onOperation({ ...operation, via: 'http' }),
     onFetch: (source) => onFetch({ source, via: 'http' }),
   })
+  const apiWrites = createApiWrites({
+    ...dependencies,
+    pushes,
+    limiters,
+    onOperation: (operation) => onOperation({ ...operation, via: 'api' }),
+  })
   const sshParts = {
     sshKeys,
     repositories,
@@ -126,7 +135,11 @@ export function createGitServer(dependencies: Dependencies): GitServer {
   }
 
   return {
-    routes: [...pushes.routes, ...gitRoutes({ repositories, engine, settings })],
+    routes: [
+      ...pushes.routes,
+      ...apiWrites.routes,
+      ...gitRoutes({ repositories, engine, settings }),
+    ],
     defaultBranches: pushes.defaultBranches,
     checkPush: pushes.checkPush,
     finalizePushes: pushes.sweep,

@@ -1,5 +1,6 @@
 import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { createFairLimiter } from '../concurrency/fair-limiter.ts'
 import type { PlainSettings } from '../config/settings.ts'
 import type { Caller } from './admission.ts'
 import { expectsContinue } from './connections.ts'
@@ -13,25 +14,41 @@ type Dependencies = JsonCallParts & {
   settings: Pick<PlainSettings, 'jsonBodyMaxBytes' | 'bodySeconds'>
 }
 
+// A body takes several times its size while it is worked on.
+const largeBodyLimits = { overall: 4, perKey: 2, waiting: 100, waitMs: 30_000 }
+
 type Exchange = { request: FastifyRequest; reply: FastifyReply; caller: Caller } & PublicOrigin
 
 /** Serves requests of JSON routes. */
 export function createJsonRoutes({ settings, ...parts }: Dependencies) {
+  const { openRequests } = parts
   const perform = createJsonCalls(parts)
-  const bodyLimits = {
-    maxBytes: settings.jsonBodyMaxBytes,
-    timeoutMs: settings.bodySeconds * 1000,
-  }
+  const usualMaxBytes = settings.jsonBodyMaxBytes
+  const timeoutMs = settings.bodySeconds * 1000
+  const largeBodies = createFairLimiter(largeBodyLimits)
 
-  async function readBody(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
+  async function readBody(
+    { bodyMaxBytes }: JsonRoute,
+    { request, reply, caller }: Exchange,
+    permits: DisposableStack,
+  ): Promise<unknown> {
+    const bodyLimits = { maxBytes: Math.max(usualMaxBytes, bodyMaxBytes ?? 0), timeoutMs }
     // Before `100 Continue`, so that a body that is too large is never sent.
     assertDeclared(request.raw, bodyLimits)
     if (request.method === 'GET' || request.method === 'HEAD') return undefined
+    if (bodyMaxBytes !== undefined && mayExceed(request.raw, usualMaxBytes)) {
+      const { username = '', id = '' } = caller.principal ?? {}
+      const { signal } = openRequests.controllerOf(reply.raw)
+      permits.use(await largeBodies.acquire([username || id], signal))
+    }
     if (expectsContinue(request.raw)) reply.raw.writeContinue()
     return readJsonBody(request.raw, bodyLimits)
   }
 
-  return async (route: JsonRoute, { request, reply, caller, publicOrigin }: Exchange) => {
+  return async (route: JsonRoute, exchange: Exchange) => {
+    const { request, reply, caller, publicOrigin } = exchange
+    // Held until the response: until then, what came of the body is in memory.
+    using permits = new DisposableStack()
     const result = await perform(route, {
       requestId: request.id,
       headers: request.headers,
@@ -41,7 +58,7 @@ export function createJsonRoutes({ settings, ...parts }: Dependencies) {
       url: request.url,
       params: paramsOf(route, request),
       query: queryOf(request),
-      readBody: () => readBody(request, reply),
+      readBody: () => readBody(route, exchange, permits),
       setStatus: (status) => void reply.status(status),
       setType: (type) => void reply.type(type),
       setHeader: (name, value) => void reply.header(name, value),
@@ -49,6 +66,12 @@ export function createJsonRoutes({ settings, ...parts }: Dependencies) {
     if (result instanceof Readable) assertLongLived(route)
     return sendResult(route, { request, reply, result })
   }
+}
+
+function mayExceed({ headers }: FastifyRequest['raw'], maxBytes: number): boolean {
+  return (
+    headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > maxBytes
+  )
 }
 
 function sendResult(

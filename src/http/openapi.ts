@@ -83,6 +83,34 @@ const bodyProblems: ProblemCode[] = [
   'storage_full',
 ]
 
+const otherDescriptions: Record<number, string> = {
+  201: 'Created.',
+  202: 'Accepted; the work continues after this response.',
+}
+
+const conflictSchema = {
+  type: 'object',
+  required: ['path', 'kinds', 'messages', 'binary', 'content', 'truncated'],
+  properties: {
+    path: { type: 'string' },
+    kinds: {
+      type: 'array',
+      description: "the kinds of conflict, in Git's words, such as `contents` or `modify/delete`",
+      items: { type: 'string' },
+    },
+    messages: { type: 'array', description: "Git's messages", items: { type: 'string' } },
+    binary: { type: 'boolean', description: 'whether the file is not text' },
+    content: {
+      type: ['string', 'null'],
+      description: 'the file with conflict markers; null when it is not text, or too long',
+    },
+    truncated: {
+      type: 'boolean',
+      description: 'whether the content is left out because of its size',
+    },
+  },
+}
+
 const problemSchema = {
   type: 'object',
   description: 'Problem details (RFC 9457).',
@@ -104,6 +132,17 @@ const problemSchema = {
           detail: { type: 'string' },
         },
       },
+    },
+    head: {
+      type: 'string',
+      description:
+        'the present value of a ref that has another one than expected; 40 zeros for none',
+    },
+    commit: { type: 'string', description: 'the commit that conflicts, of those that are rebased' },
+    conflicts: {
+      type: 'array',
+      description: 'the files that conflict in a merge',
+      items: conflictSchema,
     },
   },
 }
@@ -195,7 +234,7 @@ function successOf(route: Route, links: object | undefined): object {
       status,
       status === 204
         ? { description: 'No content.' }
-        : { description: 'Accepted; the work continues after this response.', ...content },
+        : { description: otherDescriptions[status] ?? 'Success.', ...content },
     ])
     return {
       [route.status]: { description: 'Success.', ...content, ...(links && { links }) },

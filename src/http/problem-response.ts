@@ -29,10 +29,11 @@ export function statusOf({ code }: Pick<Problem, 'code'>): number {
 
 /** Converts a problem to an RFC 9457 document; its `type` links to the documentation page. */
 export function toProblemDocument(problem: Problem) {
-  const { code, message: detail, errors } = problem
+  const { code, message: detail, errors, members } = problem
   const { title } = problems[code]
   const type = `/docs#${code}`
-  return { type, title, status: statusOf(problem), detail, code, ...(errors && { errors }) }
+  const status = statusOf(problem)
+  return { type, title, status, detail, code, ...(errors && { errors }), ...members }
 }
 
 /** Converts a problem to the format of Git LFS: https://github.com/git-lfs/git-lfs/blob/main/docs/api/batch.md, "Response Errors". */

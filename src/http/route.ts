@@ -124,6 +124,8 @@ export type JsonRoute = Common &
     isServedWhenFull: boolean
     query: TSchema | undefined
     body: TSchema | undefined
+    /** The maximum size of the body, if it is not that of all others. */
+    bodyMaxBytes: number | undefined
     status: number
     /** Further success statuses, with the same body schema. */
     otherStatuses: number[]
@@ -191,11 +193,15 @@ type Definition<P, Q extends TSchema, B extends TSchema, R extends TSchema, Foun
   isServedWhenFull?: boolean
   query?: Q
   body?: B
+  /** The maximum size of the body in bytes, where more than SVC_JSON_BODY_MAX is useful. */
+  bodyMaxBytes?: number
   /** The content type, if not JSON. */
   produces?: string
   eventStream?: string
-  /** The success statuses, the default first, with the one schema of their bodies; `nothing` for no body. */
+  /** The success statuses with the one schema of their bodies; `nothing` for no body. */
   reply: Record<number, R>
+  /** The usual one of several success statuses, if it is not the lowest. */
+  status?: number
   problems?: ProblemCode[]
   isPolling?: boolean
   isConditional?: boolean
@@ -239,9 +245,9 @@ export function route<
   const { operationId, tag, summary, description, permission } = definition
   const { find, query, body, problems, handle } = definition
   const { produces = jsonContentType, isLongLived = false, allowsLimited = false } = definition
-  const [[status, reply] = ['200', undefined], ...others] = Object.entries<TSchema>(
-    definition.reply,
-  )
+  const statuses = Object.keys(definition.reply).map(Number)
+  const { status = statuses[0] ?? 200 } = definition
+  const reply: TSchema | undefined = definition.reply[status]
   return {
     kind: 'json',
     isLongLived,
@@ -259,8 +265,9 @@ export function route<
     isServedWhenFull: definition.isServedWhenFull ?? false,
     query,
     body,
-    status: Number(status),
-    otherStatuses: others.map(([other]) => Number(other)),
+    bodyMaxBytes: definition.bodyMaxBytes,
+    status,
+    otherStatuses: statuses.filter((other) => other !== status),
     produces,
     eventStream: definition.eventStream,
     reply: reply === nothing ? undefined : reply,

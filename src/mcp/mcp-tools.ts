@@ -64,6 +64,45 @@ export const mcpTools: McpTool[] = [
     pathArguments: { name: repository },
   },
   {
+    name: 'create_commit',
+    title: 'Commit files',
+    description:
+      'Makes a commit on a branch without a clone: writes, deletes and moves files. Give whole new contents. With ' +
+      'expectedHead, refused when the branch has moved since. The result has the id of the push, which can be undone.',
+    operationId: 'createCommit',
+    effect: 'adds',
+    pathArguments: { name: repository },
+  },
+  {
+    name: 'create_merge',
+    title: 'Merge into a branch',
+    description:
+      'Merges a branch, a tag or a commit into a branch without a clone: merge, squash, rebase or fast-forward. A ' +
+      'conflict changes nothing and is answered with the files and their conflict markers.',
+    operationId: 'createMerge',
+    effect: 'adds',
+    pathArguments: { name: repository },
+  },
+  {
+    name: 'set_ref',
+    title: 'Create or move a branch or tag',
+    description:
+      'Points a branch, a tag or another ref, given by its full name, at a commit. Moving it so that commits are lost ' +
+      'takes force.',
+    operationId: 'setRef',
+    effect: 'changes',
+    pathArguments: { name: repository },
+  },
+  {
+    name: 'delete_ref',
+    title: 'Delete a branch or tag',
+    description:
+      'Deletes a branch, a tag or another ref, given by its full name. The push can be undone: see list_pushes.',
+    operationId: 'deleteRef',
+    effect: 'changes',
+    pathArguments: { name: repository },
+  },
+  {
     name: 'list_pushes',
     title: 'List pushes',
     description:

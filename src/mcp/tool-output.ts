@@ -24,11 +24,11 @@ export async function toToolResult(
 
 /** Converts a refusal: its code, which programs can match on, and a sentence with the way out. */
 export function toToolError(problem: Problem): ToolResult {
-  const { code, message: detail, errors, retryAfterSeconds } = problem
+  const { code, message: detail, errors, retryAfterSeconds, members } = problem
   const { title } = problems[code]
   const status = statusOf(problem)
-  const shown = { code, title, status, detail, errors, retryAfterSeconds }
-  return { ...toTexts([JSON.stringify(shown)]), isError: true }
+  const shown = { code, title, status, detail, errors, retryAfterSeconds, ...members }
+  return { ...toTexts([shorten(shown, maxCharacters)]), isError: true }
 }
 
 function toTexts(texts: string[]): ToolResult {

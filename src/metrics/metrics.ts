@@ -60,7 +60,7 @@ export function createMetrics({ version }: { version: string }) {
   })
   const operations = new Counter({
     name: 'svc_git_operations_total',
-    help: 'Git operations by kind, via (http, ssh) and outcome (done, failed, refused, cut_off).',
+    help: 'Git operations by kind, via (http, ssh, api) and outcome (done, failed, refused, cut_off).',
     labelNames: ['kind', 'via', 'outcome'],
     registers,
   })

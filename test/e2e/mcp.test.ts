@@ -70,6 +70,46 @@ const trials: Record<string, Trial> = {
       stranger.refusal('check_access', { repository: name, action: 'push' }),
     code: hidden,
   },
+  create_commit: {
+    async succeed({ agent, name }) {
+      const changes = [{ path: 'notes.md', content: 'Remember' }]
+      const given = { repository: name, branch: 'notes', start: 'main', message: 'Note', changes }
+      assert.equal((await agent.use('create_commit', given)).branch, 'notes')
+    },
+    refuse: ({ agent, name }) =>
+      agent.refusal('create_commit', {
+        ...{ repository: name, branch: 'notes', message: 'Note' },
+        changes: [{ path: 'none', delete: true }],
+      }),
+    code: 'path_not_found',
+  },
+  create_merge: {
+    async succeed({ agent, name }) {
+      const given = { repository: name, base: 'notes', head: 'main', method: 'merge' }
+      assert.equal((await agent.use('create_merge', given)).merged, false)
+    },
+    refuse: ({ agent, name }) =>
+      agent.refusal('create_merge', {
+        ...{ repository: name, base: 'notes', head: 'none', method: 'merge' },
+      }),
+    code: 'ref_not_found',
+  },
+  set_ref: {
+    async succeed({ agent, name }) {
+      const given = { repository: name, ref: 'refs/tags/noted', target: 'notes' }
+      assert.equal((await agent.use('set_ref', given)).type, 'commit')
+    },
+    refuse: ({ agent, name }) =>
+      agent.refusal('set_ref', { repository: name, ref: 'refs/tags/noted', target: 'main' }),
+    code: 'not_fast_forward',
+  },
+  delete_ref: {
+    succeed: ({ agent, name }) =>
+      agent.call('delete_ref', { repository: name, ref: 'refs/tags/noted' }),
+    refuse: ({ agent, name }) =>
+      agent.refusal('delete_ref', { repository: name, ref: 'refs/tags/noted' }),
+    code: 'ref_absent',
+  },
   list_pushes: {
     async succeed({ agent, name }) {
       const pushes = await agent.use('list_pushes', { repository: name })

@@ -17,6 +17,8 @@ import { createSshUser } from '../support/ssh-user.ts'
 /** The table of rights: what a route takes. An address without `site` is not about a repository. */
 type Row = {
   takes: Permission | 'any'
+  /** A further permission that it takes. */
+  alsoTakes?: Permission
   /** The least role of a collaborator, if `write`, or `read` for a permission to read, is not enough. */
   least?: 'maintain'
   /** Whether it is a setting of the repository, which takes a token for all refs. */
@@ -76,6 +78,10 @@ const table: Record<string, Row> = {
   'GET /repos/{name}/pushes': { takes: 'repo:read' },
   'GET /repos/{name}/pushes/{id}': { takes: 'repo:read' },
   'POST /repos/{name}/pushes/{id}/undo': { takes: 'repo:write' },
+  'POST /repos/{name}/commits': { takes: 'repo:write', alsoTakes: 'repo:read' },
+  'POST /repos/{name}/merges': { takes: 'repo:write', alsoTakes: 'repo:read' },
+  'PUT /repos/{name}/refs': { takes: 'repo:write', alsoTakes: 'repo:read' },
+  'DELETE /repos/{name}/refs': { takes: 'repo:write', alsoTakes: 'repo:read' },
   'GET /events': { takes: 'any', ...limited },
   'GET /tokens': { takes: 'admin' },
   'POST /tokens': { takes: 'admin' },
@@ -109,7 +115,7 @@ type Caller = {
 }
 
 function expected(
-  { takes, least, isSetting, allowsLimited }: Row,
+  { takes, alsoTakes, least, isSetting, allowsLimited }: Row,
   path: string,
   caller: Caller,
 ): Outcome {
@@ -117,6 +123,7 @@ function expected(
   const holds = (one: Permission) =>
     caller.permissions.includes(one) || caller.permissions.includes('admin')
   if (takes !== 'any' && !holds(takes)) return 'permission_missing'
+  if (alsoTakes && !holds(alsoTakes)) return 'permission_missing'
   if (!path.startsWith('/repos/{name}'))
     return isLimited && !allowsLimited ? 'token_limited' : 'allowed'
   if (role === undefined) return 'repository_not_found'

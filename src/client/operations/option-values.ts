@@ -24,3 +24,11 @@ export function timeOf(text: string | undefined, option: string): number | undef
   if (Number.isFinite(time)) return time
   throw new UsageError(`${option} takes a time such as 2026-11-24T08:00:00Z; not "${text}".`)
 }
+
+/** The value of `--author`. */
+export function authorOf(text: string | undefined): { name: string; email: string } | undefined {
+  if (text === undefined) return undefined
+  const [, name = '', email = ''] = /^([^<>]+) <([^<>]+)>$/.exec(text) ?? []
+  if (name !== '') return { name, email }
+  throw new UsageError(`--author takes "Name <email>"; not "${text}".`)
+}

@@ -108,7 +108,8 @@ const Push = named(
       { description: 'Who pushed' },
     ),
     via: Type.String({
-      description: '`http` or `ssh` for a push by a client; `undo` for the undo of a push',
+      description:
+        '`http` or `ssh` for a push by a client; `api` for a change through the API; `undo` for the undo of a push',
     }),
     pushedAt: time('When the push was received'),
     finishedAt: time('When its refs had been updated'),

@@ -5,7 +5,8 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { gitCommands, gitConfig } from './commands.ts'
+import { gitCommands } from './commands.ts'
+import { gitConfig } from './git-config.ts'
 
 // Each takes as many values as it has parameters.
 const commands: [string, (...values: string[]) => string[]][] = Object.entries(gitCommands)
@@ -73,6 +74,9 @@ test('git knows every command and its options', () => {
       logTip: [other, commit],
       logAlone: [other, '1', '0', commit],
       isAncestor: [other, commit, commit],
+      findMergeBase: [other, commit, commit],
+      mergeTrees: [other, commit, commit],
+      listPicks: [other, '1', commit, commit],
       indexPacks: [packed],
     }
     const args = command(...(values[name] ?? [directory, directory]))

@@ -1,0 +1,149 @@
+import type { Static } from 'typebox'
+import type { Clock } from '../../base/clock.ts'
+import { Problem } from '../../base/problem.ts'
+import { createTreeEditor } from '../../git/objects/edit-tree.ts'
+import { type NewObject, toCommitObject, toIdentityLine } from '../../git/objects/new-objects.ts'
+import { type ObjectReader, openObjects } from '../../git/objects/object-reader.ts'
+import { writePack } from '../../git/objects/write-pack.ts'
+import type { Git } from '../../git/process/git-process.ts'
+import { isAncestor } from '../../git/refs/ancestry.ts'
+import { zeroId } from '../../git/refs/ref-name.ts'
+import { hasRefs } from '../../git/refs/refs.ts'
+import type { Repositories } from '../../repositories/repositories.ts'
+import type { ApiWrite, PushFromApi } from './api-push.ts'
+import { applyChanges, shown } from './apply-changes.ts'
+import { assertMessage, toMessage } from './commit-message.ts'
+import { type CommitIdentities, identitiesOf, toPerson } from './identities.ts'
+import { readTree } from './read-tree.ts'
+import { refMoved } from './refusals.ts'
+import { retryMoved } from './retry-moved.ts'
+import { branchRefOf, presentValueOf, requireCommit } from './revisions.ts'
+import type { CommitBody, MadeCommit } from './write-schemas.ts'
+
+type CommitRequest = Static<typeof CommitBody>
+
+/** Makes a commit. Returns it, and whether it was made by an earlier request. */
+export type CreateCommit = (
+  write: ApiWrite,
+  request: CommitRequest,
+) => Promise<{ commit: Static<typeof MadeCommit>; isRepeated: boolean }>
+
+type Dependencies = {
+  git: Git
+  push: PushFromApi
+  repositories: Pick<Repositories, 'reopen'>
+  clock: Clock
+  baseUrl: () => string
+}
+
+/** A commit whose objects are in memory. */
+type Draft = {
+  commit: NewObject
+  treeId: string
+  parents: string[]
+  objects: NewObject[]
+  paths: Map<string, string>
+}
+
+const emptyTreeId = '4b825dc642cb6eb9a060e54bf8d69288fbee4904'
+
+export function createCreateCommit(dependencies: Dependencies): CreateCommit {
+  const { git, push, repositories, clock, baseUrl } = dependencies
+
+  /** The commit that the request builds on; undefined for the first one of a repository. */
+  async function baseOf(
+    { repository }: ApiWrite,
+    objects: ObjectReader,
+    { branch, start }: CommitRequest,
+    head: string,
+  ): Promise<string | undefined> {
+    if (head !== zeroId) return head
+    if (start !== undefined) return (await requireCommit(repository, objects, start)).id
+    if (!(await hasRefs(repository.path, 'visible'))) return undefined
+    const detail = `There is no branch "${branch}". To create it, say where it starts: \`start\` takes a branch, a tag or an id.`
+    throw new Problem('ref_not_found', detail)
+  }
+
+  async function draft(
+    objects: ObjectReader,
+    request: CommitRequest,
+    base: string | undefined,
+    { author, committer }: CommitIdentities,
+  ): Promise<Draft> {
+    const former = base === undefined ? undefined : await objects.find(`${base}^{tree}`)
+    const editor = createTreeEditor((id) => readTree(objects, id), former?.id)
+    const blobs = await applyChanges(editor, request.changes)
+    const { id: treeId, trees } = await editor.write()
+    if (treeId === (former?.id ?? emptyTreeId) && request.allowEmpty !== true)
+      throw nothingChanged()
+    const parents = base === undefined ? [] : [base]
+    const message = toMessage(request.message)
+    const commit = toCommitObject({
+      tree: treeId,
+      parents,
+      author: toIdentityLine(author),
+      committer: toIdentityLine(committer),
+      message,
+    })
+    const named = [...trees, ...blobs]
+    const paths = new Map(named.map(({ id, path }) => [id, shown(path)]))
+    const all = new Map([commit, ...named].map((object) => [object.id, object]))
+    return { commit, treeId, parents, objects: [...all.values()], paths }
+  }
+
+  async function attempt(write: ApiWrite, request: CommitRequest) {
+    const { principal, repository } = write
+    const { branch, expectedHead, start, date } = request
+    const ref = branchRefOf(branch, '/branch')
+    const now = clock.now()
+    const identities = identitiesOf(principal, request, { now, baseUrl: baseUrl() })
+    const head = await presentValueOf(repository, ref)
+    await using objects = await openObjects(git, repository.path)
+    const toResult = (made: Draft, before: string, pushId: string | null) => ({
+      id: made.commit.id,
+      tree: made.treeId,
+      parents: made.parents,
+      branch,
+      ref,
+      before,
+      author: toPerson(identities.author),
+      committer: toPerson(identities.committer),
+      message: toMessage(request.message),
+      pushId,
+    })
+
+    if (expectedHead !== undefined && expectedHead !== head) {
+      if (date !== undefined && head !== zeroId && (await isCommit(objects, expectedHead))) {
+        const base = await baseOf(write, objects, request, expectedHead)
+        const made = await draft(objects, request, base, identities)
+        if (await isAncestor(git, repository.path, made.commit.id, head))
+          return { commit: toResult(made, expectedHead, null), isRepeated: true }
+      }
+      throw refMoved(ref, head)
+    }
+    if (head !== zeroId && start !== undefined) throw refMoved(ref, head)
+    const base = await baseOf(write, objects, request, head)
+    const made = await draft(objects, request, base, identities)
+    const update = { ref, before: head, after: made.commit.id }
+    const pack = writePack(made.objects.length, made.objects)
+    const pushId = await push(write, update, { pack, paths: made.paths })
+    return { commit: toResult(made, head, pushId), isRepeated: false }
+  }
+
+  return async (write, request) => {
+    assertMessage(request.message)
+    const mayRetry = request.expectedHead === undefined && request.start === undefined
+    return retryMoved(repositories, write, mayRetry, (current) => attempt(current, request))
+  }
+}
+
+async function isCommit(objects: ObjectReader, id: string): Promise<boolean> {
+  return id === zeroId || (await objects.find(id))?.type === 'commit'
+}
+
+function nothingChanged(): Problem {
+  return new Problem(
+    'nothing_changed',
+    'The commit would have the same files as the one before. With `allowEmpty` it is made nevertheless.',
+  )
+}

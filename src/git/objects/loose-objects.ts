@@ -1,0 +1,70 @@
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { deflate, inflate } from 'node:zlib'
+import { ignoreExistence } from '../../base/absence.ts'
+import { type NewObject, toObject } from './new-objects.ts'
+
+const deflateLater = promisify(deflate)
+const inflateLater = promisify(inflate)
+
+/** Writes an object as a file of an object directory: gitrepository-layout(5). It is not durable. */
+export async function writeLooseObject(
+  objects: string,
+  { id, type, content }: NewObject,
+): Promise<void> {
+  const folder = join(objects, id.slice(0, 2))
+  await mkdir(folder).catch(ignoreExistence)
+  const bytes = Buffer.concat([Buffer.from(`${type} ${content.length}\0`), content])
+  await writeFile(join(folder, id.slice(2)), await deflateLater(bytes))
+}
+
+/** Reads an object that is a file of an object directory. */
+export async function readLooseObject(objects: string, id: string): Promise<NewObject> {
+  const bytes = await inflateLater(await readFile(join(objects, id.slice(0, 2), id.slice(2))))
+  const end = bytes.indexOf(0)
+  const [type = ''] = bytes.toString('latin1', 0, end).split(' ')
+  if (type !== 'commit' && type !== 'tree' && type !== 'blob')
+    throw new Error(`${id} is a loose ${type}`)
+  const object = toObject(type, bytes.subarray(end + 1))
+  if (object.id !== id) throw new Error(`the loose object ${id} is damaged`)
+  return object
+}
+
+/** The ids of the objects that are files of an object directory. */
+async function listLooseObjects(objects: string): Promise<Set<string>> {
+  const ids = new Set<string>()
+  for (const folder of await readdir(objects)) {
+    if (!/^[0-9a-f]{2}$/.test(folder)) continue
+    for (const name of await readdir(join(objects, folder)))
+      if (/^[0-9a-f]{38}$/.test(name)) ids.add(folder + name)
+  }
+  return ids
+}
+
+/** The ids of the loose objects that trees lead to, and that of each tree itself. */
+export async function reachableLooseObjects(
+  objects: string,
+  roots: readonly string[],
+): Promise<Set<string>> {
+  const loose = await listLooseObjects(objects)
+  const found = new Set<string>()
+  const waiting = [...roots]
+  for (let id = waiting.pop(); id !== undefined; id = waiting.pop()) {
+    if (!loose.has(id) || found.has(id)) continue
+    found.add(id)
+    const { type, content } = await readLooseObject(objects, id)
+    if (type === 'tree') waiting.push(...childrenIn(content))
+  }
+  return found
+}
+
+function* childrenIn(tree: Buffer): Generator<string, void, undefined> {
+  const idBytes = 20
+  for (let at = 0; at < tree.length; ) {
+    const nul = tree.indexOf(0, at)
+    if (nul === -1) return
+    at = nul + 1 + idBytes
+    yield tree.toString('hex', nul + 1, at)
+  }
+}

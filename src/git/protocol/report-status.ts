@@ -1,0 +1,48 @@
+import { firstPacket, type Packet } from './pkt-line.ts'
+
+/** What `git receive-pack` says at the end of a push. */
+export type PushReport = {
+  /** Why the pack was not accepted; undefined when it was. */
+  unpackError: string | undefined
+  /** By ref: why its update was refused. */
+  refusals: Map<string, string>
+  /** The text for the client's terminal. */
+  text: string
+  /** The message that ended the push; undefined when it came to its report. */
+  fatal: string | undefined
+  isComplete: boolean
+}
+
+/** Parses the output of a push with `report-status` and `side-band-64k`: "Report Status" in https://git-scm.com/docs/pack-protocol */
+export function parsePushReport(output: Buffer): PushReport {
+  const bands: Record<number, Buffer[]> = { 1: [], 2: [], 3: [] }
+  for (const payload of payloadsOf(output)) bands[payload[0] ?? 0]?.push(payload.subarray(1))
+  const textOf = (band: number) => Buffer.concat(bands[band] ?? []).toString('utf8')
+  const lines = payloadsOf(Buffer.concat(bands[1] ?? [])).map((line) =>
+    line.toString('utf8').replace(/\n$/, ''),
+  )
+  const [, unpacked] = /^unpack (.*)$/s.exec(lines[0] ?? '') ?? []
+  const refusals = new Map<string, string>()
+  for (const line of lines) {
+    const [, ref, reason] = /^ng (\S+) ?(.*)$/s.exec(line) ?? []
+    if (ref !== undefined) refusals.set(ref, reason ?? '')
+  }
+  return {
+    unpackError: unpacked === 'ok' ? undefined : unpacked,
+    refusals,
+    text: textOf(2),
+    fatal: textOf(3) || undefined,
+    isComplete: unpacked !== undefined,
+  }
+}
+
+function payloadsOf(bytes: Buffer): Buffer[] {
+  const payloads: Buffer[] = []
+  for (let rest = bytes; rest.length > 0; ) {
+    const found: { packet: Packet; length: number } | 'incomplete' | 'malformed' = firstPacket(rest)
+    if (typeof found === 'string') break
+    if (found.packet.kind === 'data') payloads.push(found.packet.payload)
+    rest = rest.subarray(found.length)
+  }
+  return payloads
+}

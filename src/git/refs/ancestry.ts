@@ -1,0 +1,34 @@
+import { gitCommands } from '../process/commands.ts'
+import { type Git, GitError } from '../process/git-process.ts'
+
+/** Whether a commit is another one, or in its history. False for objects that are not commits. */
+export async function isAncestor(
+  git: Pick<Git, 'run'>,
+  directory: string,
+  before: string,
+  after: string,
+): Promise<boolean> {
+  if (before === after) return true
+  const output = await unlessRefused(git.run(gitCommands.isAncestor(directory, before, after)))
+  return output !== undefined
+}
+
+/** One of the best common ancestors of two commits; undefined when their histories are unrelated. */
+export async function findMergeBase(
+  git: Pick<Git, 'run'>,
+  directory: string,
+  ours: string,
+  theirs: string,
+): Promise<string | undefined> {
+  const output = await unlessRefused(git.run(gitCommands.findMergeBase(directory, ours, theirs)))
+  return output?.trim()
+}
+
+async function unlessRefused(output: Promise<string>): Promise<string | undefined> {
+  try {
+    return await output
+  } catch (error) {
+    if (error instanceof GitError && error.isRefusal) return undefined
+    throw error
+  }
+}
