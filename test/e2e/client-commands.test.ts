@@ -257,6 +257,51 @@ for (const place of ['in a pipe', 'on a terminal'] as const)
       assert.match(watched.out, /^Run \d+: cancelled\n$/m)
     })
 
+    test('files are committed, branches merged, refs set and deleted without a clone', async () => {
+      await svc('repos', 'create', 'remote')
+      await writeFile(join(home.path, 'page.md'), 'A page\n')
+      await writeFile(join(home.path, 'run.sh'), 'true\n', { mode: 0o755 })
+      const add = ['--add', 'docs/page.md=page.md', 'run.sh']
+      const made = await svc('commit', 'remote', 'main', '-m', 'Begin', ...add)
+      assert.match(made, /^main is now [0-9a-f]{40}\.\n$/)
+      assert.match(
+        await svc('refs', 'set', 'remote', 'refs/heads/topic', 'main'),
+        /^refs\/heads\/topic is now [0-9a-f]{40}\.\n$/,
+      )
+      const change = ['--move', 'docs/page.md=page.md', '--delete', 'run.sh']
+      const who = ['--author', 'Grace <grace@example.com>', '--date', '2026-01-02T03:04:05Z']
+      const moved = await svc(
+        'commit',
+        'remote',
+        'topic',
+        '-m',
+        'Move',
+        ...change,
+        ...who,
+        '--json',
+      )
+      const { id, author } = JSON.parse(moved)
+      assert.deepEqual([author.name, author.date], ['Grace', '2026-01-02T03:04:05Z'])
+      assert.equal(
+        await svc('merge', 'remote', 'main', 'topic', '--method', 'fast-forward'),
+        `main is now ${id}.\n`,
+      )
+      assert.equal(await svc('merge', 'remote', 'main', 'topic'), 'main had everything already.\n')
+      assert.equal(
+        await svc('refs', 'delete', 'remote', 'refs/heads/topic', '--expected', id),
+        'Deleted refs/heads/topic.\n',
+      )
+      await svc('clone', 'remote')
+      const listed = await home.git(
+        join(home.path, 'remote'),
+        'ls-tree',
+        '-r',
+        '--name-only',
+        'main',
+      )
+      assert.equal(listed.trim(), 'page.md')
+    })
+
     test('pushes are listed, shown and undone, and events followed', async () => {
       const following = home.start(['events', '--follow', '--json', '--kind', 'push'])
       note(['events'])

@@ -18,12 +18,26 @@ const main = 'refs/heads/main'
 let project: Project
 let first: string
 let second: string
+let third: string
 
 before(async () => {
   project = await createProject()
   first = await project.git('rev-parse', 'main')
   await project.git('commit', '--quiet', '--amend', '-m', 'Another one')
   second = await project.git('rev-parse', 'main')
+  const committed = await git(
+    project.path,
+    ['commit-tree', '-p', first, '-m', 'Third', `${first}^{tree}`],
+    {
+      GIT_AUTHOR_NAME: 'admin',
+      GIT_AUTHOR_EMAIL: 'admin@users.noreply.localhost',
+      GIT_AUTHOR_DATE: date,
+      GIT_COMMITTER_NAME: 'admin',
+      GIT_COMMITTER_EMAIL: 'admin@users.noreply.localhost',
+      GIT_COMMITTER_DATE: date,
+    },
+  )
+  third = committed.stdout
 })
 
 after(() => project[Symbol.asyncDispose]())
@@ -54,7 +68,27 @@ const undoing = (): Scenario => ({
   value: first,
 })
 
+const date = '2026-01-02T03:04:05Z'
+
+/** The same through the API: the commit of a request with a date is known before. */
+const committing = (): Scenario => ({
+  pushed: [first],
+  act: ({ admin }) =>
+    admin
+      .post('/repos/site/commits', {
+        ...{ branch: 'main', expectedHead: first, message: 'Third', date },
+        ...{ changes: [], allowEmpty: true },
+      })
+      .catch(() => {}),
+  transports: ['api', 'http'],
+  value: third,
+})
+
 describe('a server that is killed', { concurrency: 2 }, () => {
+  for (const step of ofPushes) {
+    test(`at ${step} during a commit of the API has one event for it, and it can be undone`, () =>
+      crash(step, committing()))
+  }
   for (const step of ofPushes) {
     test(`at ${step} has one event for the push, and retains the overwritten commits`, () =>
       crash(step, pushing()))

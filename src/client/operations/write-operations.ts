@@ -7,12 +7,12 @@ import { runCommit } from './run-commit.ts'
 
 const expectedHead: OptionRow = {
   flags: '--expected-head <id>',
-  description: 'the commit that the branch must be at; 40 zeros for a branch that must not exist',
+  description: 'commit that the branch must be at; 40 zeros for none',
 }
 const message: OptionRow = { flags: '--message -m <text>', description: 'the message' }
 const identity: OptionRow[] = [
-  { flags: '--author <author>', description: 'the author, as "Name <email>" (default: you)' },
-  { flags: '--date <time>', description: 'the time, such as 2026-11-24T12:30:00+01:00' },
+  { flags: '--author <author>', description: 'as "Name <email>" (default: you)' },
+  { flags: '--date <time>', description: 'such as 2026-11-24T12:30:00+01:00' },
 ]
 
 export const writeOperations: ClientOperation[] = [
@@ -25,8 +25,7 @@ export const writeOperations: ClientOperation[] = [
       message,
       {
         flags: '--add <file...>',
-        description:
-          'write a file: its path in the repository, then = and the local file if it is another',
+        description: 'write files, as path or path=localfile',
       },
       { flags: '--delete <path...>', description: 'delete files or directories' },
       { flags: '--move <path...>', description: 'move files or directories, as from=to' },
@@ -35,9 +34,7 @@ export const writeOperations: ClientOperation[] = [
       ...identity,
       { flags: '--allow-empty', description: 'make a commit that changes nothing, too' },
     ],
-    notes:
-      '\n  svc commit site main -m "Add a page" --add docs/page.md=page.md --delete old.md\n\n' +
-      'The mode of a local file is kept; = and - reads standard input.\n',
+    notes: '\nThe mode of a local file is kept. The localfile - is standard input.\n',
     run: runCommit,
   },
   {

@@ -49,6 +49,6 @@ export async function requireCommit(
 ): Promise<Revision> {
   const found = await requireRevision(repository, objects, revision)
   const commit = await objects.find(`${found.id}^{commit}`)
-  if (commit) return { ...found, id: commit.id }
+  if (commit) return { ...found, id: commit.id, type: 'commit' }
   throw new Problem('ref_not_found', `"${revision}" is a ${found.type}, not a commit.`)
 }
