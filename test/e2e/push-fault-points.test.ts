@@ -5,6 +5,7 @@ import { faultSteps } from '../../src/base/fault-points.ts'
 import { newTokenString } from '../../src/base/token-string.ts'
 import { refsIn } from '../support/backups.ts'
 import { until } from '../support/condition.ts'
+import { commitDated, datedCommit } from '../support/dated-commit.ts'
 import { createProject, git, type Project, temporaryFolder } from '../support/git.ts'
 import { openPushRecords } from '../support/push-records.ts'
 import type { ListedPush } from '../support/pushes.ts'
@@ -25,19 +26,7 @@ before(async () => {
   first = await project.git('rev-parse', 'main')
   await project.git('commit', '--quiet', '--amend', '-m', 'Another one')
   second = await project.git('rev-parse', 'main')
-  const committed = await git(
-    project.path,
-    ['commit-tree', '-p', first, '-m', 'Third', `${first}^{tree}`],
-    {
-      GIT_AUTHOR_NAME: 'admin',
-      GIT_AUTHOR_EMAIL: 'admin@users.noreply.localhost',
-      GIT_AUTHOR_DATE: date,
-      GIT_COMMITTER_NAME: 'admin',
-      GIT_COMMITTER_EMAIL: 'admin@users.noreply.localhost',
-      GIT_COMMITTER_DATE: date,
-    },
-  )
-  third = committed.stdout
+  third = await datedCommit(project, first)
 })
 
 after(() => project[Symbol.asyncDispose]())
@@ -68,18 +57,10 @@ const undoing = (): Scenario => ({
   value: first,
 })
 
-const date = '2026-01-02T03:04:05Z'
-
 /** The same through the API: the commit of a request with a date is known before. */
 const committing = (): Scenario => ({
   pushed: [first],
-  act: ({ admin }) =>
-    admin
-      .post('/repos/site/commits', {
-        ...{ branch: 'main', expectedHead: first, message: 'Third', date },
-        ...{ changes: [], allowEmpty: true },
-      })
-      .catch(() => {}),
+  act: ({ admin }) => commitDated(admin, 'site', first).catch(() => {}),
   transports: ['api', 'http'],
   value: third,
 })

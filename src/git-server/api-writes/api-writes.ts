@@ -1,5 +1,6 @@
 import type { Clock } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
+import { createFairLimiter } from '../../concurrency/fair-limiter.ts'
 import type { FreeSpace } from '../../config/free-space.ts'
 import type { PlainSettings } from '../../config/settings.ts'
 import type { Git } from '../../git/process/git-process.ts'
@@ -9,8 +10,9 @@ import type { Repositories } from '../../repositories/repositories.ts'
 import type { RepositoryHolds } from '../../repositories/repository-holds.ts'
 import type { PushAuthority } from '../receive-pack/receive-pack.ts'
 import type { GitLimiters } from '../requests/git-limiters.ts'
+import { keysOf } from '../requests/git-request.ts'
 import type { Operation } from '../requests/operations.ts'
-import { createPushFromApi } from './api-push.ts'
+import { type ApiWrite, createPushFromApi } from './api-push.ts'
 import { createChangeRef } from './change-ref.ts'
 import { createCreateCommit } from './create-commit.ts'
 import { createMergeBranch } from './merge-branch.ts'
@@ -38,14 +40,38 @@ export function createApiWrites(dependencies: Dependencies): { routes: Route[] }
   const { repositories, settings } = dependencies
   const push = createPushFromApi(dependencies)
   const parts = { ...dependencies, push }
+  const limit = createLimit(settings)
+  const createCommit = createCreateCommit(parts)
+  const mergeBranch = createMergeBranch(parts)
+  const changeRef = createChangeRef(parts)
   const { commitBodyMaxBytes } = settings
   return {
     routes: writeRoutes({
       repositories,
-      createCommit: createCreateCommit(parts),
-      mergeBranch: createMergeBranch(parts),
-      changeRef: createChangeRef(parts),
+      createCommit: (write, request) => limit(write, () => createCommit(write, request)),
+      mergeBranch: (write, request) => limit(write, () => mergeBranch(write, request)),
+      changeRef: {
+        set: (write, ref, request) => limit(write, () => changeRef.set(write, ref, request)),
+        delete: (write, ref, given) => limit(write, () => changeRef.delete(write, ref, given)),
+      },
       commitBodyMaxBytes,
     }),
+  }
+}
+
+/**
+ * Limits how many changes are prepared at a time: each holds objects in memory, and merges start git processes. The push
+ * at the end has the limiter of all pushes.
+ */
+function createLimit(settings: PlainSettings) {
+  const limiter = createFairLimiter({
+    overall: settings.maxConcurrentPushes,
+    perKey: settings.maxConcurrentPushesPerRepository,
+    waiting: settings.gitWaiting,
+    waitMs: settings.gitWaitSeconds * 1000,
+  })
+  return async <T>(write: ApiWrite, work: () => Promise<T>): Promise<T> => {
+    using _permit = await limiter.acquire(keysOf(write), write.signal)
+    return await work()
   }
 }

@@ -126,7 +126,10 @@ export function createCreateCommit(dependencies: Dependencies): CreateCommit {
     const made = await draft(objects, request, base, identities)
     const update = { ref, before: head, after: made.commit.id }
     const pack = writePack(made.objects.length, made.objects)
+    // Its process ends while the push goes on.
+    const closed = objects[Symbol.asyncDispose]()
     const pushId = await push(write, update, { pack, paths: made.paths })
+    await closed
     return { commit: toResult(made, head, pushId), isRepeated: false }
   }
 
